@@ -12,9 +12,11 @@ _FILE: Final = "server.address"
 
 @contextmanager
 def announced(settings: Settings) -> Iterator[None]:
-    """Leaves the server's address in its data directory for `running_address`, with a lock that ends with the process.
+    """Leaves the server's address in its data directory for `running_address`, with a lock that
+    ends with the process.
 
-    Where the directory cannot be written, or another server process of the same database has announced itself, nothing is left.
+    Where the directory cannot be written, or another server process of the same database has
+    announced itself, nothing is left.
     """
     try:
         handle: IO[str] = (settings.data_dir / _FILE).open("a+", encoding="utf-8")

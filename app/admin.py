@@ -1,6 +1,8 @@
-"""Administration from the machine that holds the database: `python -m app.admin bootstrap | token | login-link | prepare`.
+"""Administration from the machine that holds the database: `python -m app.admin bootstrap | token |
+login-link | prepare`.
 
-Answers one JSON object. There is no default password: the first login happens through a one-time link.
+Answers one JSON object. There is no default password: the first login happens through a one-time
+link.
 """
 
 import argparse
@@ -35,7 +37,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command and prints its answer; returns the exit code."""
     values = _read_arguments(arguments)
     try:
-        settings = load_settings({"data_dir": values.data_dir, "database_url": values.database_url}, config=values.config)
+        settings = load_settings(
+            {"data_dir": values.data_dir, "database_url": values.database_url}, config=values.config
+        )
         if values.command is _token:
             _token_request(values.name, values.scopes, values.days)
         if values.command is _prepare:
@@ -65,19 +69,31 @@ async def _run(settings: Settings, values: argparse.Namespace) -> dict[str, Any]
         await database.dispose()
 
 
-async def _bootstrap(session: Session, settings: Settings, values: argparse.Namespace) -> dict[str, Any]:
-    membership = await credentials.bootstrap(session, _title(values.project, "--project"), _title(values.user, "--user"))
+async def _bootstrap(
+    session: Session, settings: Settings, values: argparse.Namespace
+) -> dict[str, Any]:
+    membership = await credentials.bootstrap(
+        session, _title(values.project, "--project"), _title(values.user, "--user")
+    )
     answer: dict[str, Any] = {"project_id": membership.project_id, "user_id": membership.user_id}
     if await credentials.has_logged_in(session, membership):
         return {**answer, "setup_needed": False}
     return {**answer, "setup_needed": True, **await _link(session, settings, membership)}
 
 
-async def _login_link(session: Session, settings: Settings, values: argparse.Namespace) -> dict[str, Any]:
+async def _login_link(
+    session: Session, settings: Settings, values: argparse.Namespace
+) -> dict[str, Any]:
     if running_address(settings) is None:
         place = settings.data_dir.resolve()
-        sys.stderr.write(f"palestra admin: no server runs on {place}: start it before you open the link, or name another with --data-dir\n")
-    membership = await (credentials.bootstrap(session) if values.user is None else credentials.member(session, values.user))
+        sys.stderr.write(
+            f"palestra admin: no server runs on {place}: start it before you open the link, or name another with --data-dir\n"
+        )
+    membership = await (
+        credentials.bootstrap(session)
+        if values.user is None
+        else credentials.member(session, values.user)
+    )
     return await _link(session, settings, membership)
 
 
@@ -85,23 +101,38 @@ async def _link(session: Session, settings: Settings, membership: MembershipRow)
     code = await credentials.make_link(session, membership, settings.link_seconds)
     address = running_address(settings) or settings.base_url
     # The code is in the fragment, which browsers send to no server and write into no log.
-    return {"url": f"{address}/login#code={code}", "code": code, "expires_in_seconds": settings.link_seconds}
+    return {
+        "url": f"{address}/login#code={code}",
+        "code": code,
+        "expires_in_seconds": settings.link_seconds,
+    }
 
 
 def _title(name: str | None, option: str) -> str | None:
     try:
         return None if name is None else TypeAdapter(Title).validate_python(name)
     except ValidationError:
-        raise InvalidError("invalid_name", f"{option} must be one visible line of 1 to 64 characters.") from None
+        raise InvalidError(
+            "invalid_name", f"{option} must be one visible line of 1 to 64 characters."
+        ) from None
 
 
-async def _prepare(session: Session, settings: Settings, values: argparse.Namespace) -> dict[str, Any]:
+async def _prepare(
+    session: Session, settings: Settings, values: argparse.Namespace
+) -> dict[str, Any]:
     """Makes what an embedded start needs in one process: each one would import the server again."""
     tokens: dict[str, str | None] = {}
     for name, scopes, file in values.token:
         kept = await _is_good(session, Path(file), set(scopes.split(",")))
-        tokens[name] = None if kept else (await _issue(session, _token_request(name, scopes, _TOKEN_DAYS))).secret
-    return {**await _link(session, settings, await credentials.bootstrap(session)), "tokens": tokens}
+        tokens[name] = (
+            None
+            if kept
+            else (await _issue(session, _token_request(name, scopes, _TOKEN_DAYS))).secret
+        )
+    return {
+        **await _link(session, settings, await credentials.bootstrap(session)),
+        "tokens": tokens,
+    }
 
 
 async def _is_good(session: Session, file: Path, scopes: set[str]) -> bool:
@@ -113,40 +144,74 @@ async def _is_good(session: Session, file: Path, scopes: set[str]) -> bool:
     return principal is not None and principal.scopes >= scopes
 
 
-async def _token(session: Session, _settings: Settings, values: argparse.Namespace) -> dict[str, Any]:
-    return (await _issue(session, _token_request(values.name, values.scopes, values.days))).model_dump(mode="json")
+async def _token(
+    session: Session, _settings: Settings, values: argparse.Namespace
+) -> dict[str, Any]:
+    return (
+        await _issue(session, _token_request(values.name, values.scopes, values.days))
+    ).model_dump(mode="json")
 
 
 async def _issue(session: Session, request: TokenRequest) -> TokenView:
     membership = await credentials.bootstrap(session)
-    return await credentials.issue_token(session, membership.project_id, membership.user_id, request)
+    return await credentials.issue_token(
+        session, membership.project_id, membership.user_id, request
+    )
 
 
 def _token_request(name: str, scopes: str, days: int) -> TokenRequest:
     life = None if days == _NEVER else days
-    return TokenRequest.model_validate_json(canonical_json({"name": name, "scopes": scopes.split(","), "expires_in_days": life}))
+    return TokenRequest.model_validate_json(
+        canonical_json({"name": name, "scopes": scopes.split(","), "expires_in_days": life})
+    )
 
 
 def _read_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m app.admin", description="Administers a Palestra database.", allow_abbrev=False)
+    parser = argparse.ArgumentParser(
+        prog="python -m app.admin",
+        description="Administers a Palestra database.",
+        allow_abbrev=False,
+    )
     parser.add_argument("--config", type=Path, help="TOML file with settings")
     parser.add_argument("--data-dir")
     parser.add_argument("--database-url")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    bootstrap = commands.add_parser("bootstrap", help="make a project and its admin; answers a setup link until the admin logged in")
-    bootstrap.add_argument("--project", help="name of the project; the first one, or `default`, by default")
-    bootstrap.add_argument("--user", help="name of its admin; the project's first one, or `admin`, by default")
+    bootstrap = commands.add_parser(
+        "bootstrap",
+        help="make a project and its admin; answers a setup link until the admin logged in",
+    )
+    bootstrap.add_argument(
+        "--project", help="name of the project; the first one, or `default`, by default"
+    )
+    bootstrap.add_argument(
+        "--user", help="name of its admin; the project's first one, or `admin`, by default"
+    )
     bootstrap.set_defaults(command=_bootstrap)
     token = commands.add_parser("token", help="make an API token of the first admin")
     token.add_argument("--name", required=True)
-    token.add_argument("--scopes", required=True, help="comma-separated: read, submit, admin, worker")
-    token.add_argument("--days", type=int, default=_TOKEN_DAYS, help="life in days; 0 never expires")
+    token.add_argument(
+        "--scopes", required=True, help="comma-separated: read, submit, admin, worker"
+    )
+    token.add_argument(
+        "--days", type=int, default=_TOKEN_DAYS, help="life in days; 0 never expires"
+    )
     token.set_defaults(command=_token)
-    link = commands.add_parser("login-link", help="make a one-time login link of the first admin, or of another person")
+    link = commands.add_parser(
+        "login-link", help="make a one-time login link of the first admin, or of another person"
+    )
     link.add_argument("--user", help="name of the person; the first admin by default")
     link.set_defaults(command=_login_link)
-    prepare = commands.add_parser("prepare", help="all before a start: upgrade, first project, tokens, login link")
-    prepare.add_argument("--token", nargs=3, action="append", default=[], metavar=("NAME", "SCOPES", "FILE"), help="kept if FILE holds it")
+    prepare = commands.add_parser(
+        "prepare", help="all before a start: upgrade, first project, tokens, login link"
+    )
+    prepare.add_argument(
+        "--token",
+        nargs=3,
+        action="append",
+        default=[],
+        metavar=("NAME", "SCOPES", "FILE"),
+        help="kept if FILE holds it",
+    )
     prepare.set_defaults(command=_prepare)
     return parser.parse_args(arguments)
 

@@ -1,7 +1,9 @@
-"""What the server bears below HTTP: how many connections, how long and how slow a request, how large a head.
+"""What the server bears below HTTP: how many connections, how long and how slow a request, how
+large a head.
 
-uvicorn bounds none of it for httptools. A connection that waits longest for its request gives way to a new one once there is no room, so
-that idle clients cannot shut others out. Event streams and uploads over slow lines pass: only silence and a trickle end a connection.
+uvicorn bounds none of it for httptools. A connection that waits longest for its request gives way
+to a new one once there is no room, so that idle clients cannot shut others out. Event streams and
+uploads over slow lines pass: only silence and a trickle end a connection.
 """
 
 import asyncio
@@ -26,9 +28,13 @@ MAX_HEAD: Final = 65_536
 MAX_HEADERS: Final = 100
 WINDOW_SECONDS: Final = 20.0
 MIN_RATE: Final = 512
-"""Bytes per second, over a window, that a body must bring and that a client must take of its answer."""
+"""Bytes per second, over a window, that a body must bring and that a client must take of its
+answer.
+"""
 LINGER_SECONDS: Final = 2.0
-"""How long the rest of a body may come in after its answer: a client that is cut off while it sends often loses the answer."""
+"""How long the rest of a body may come in after its answer: a client that is cut off while it sends
+often loses the answer.
+"""
 _LOOK_SECONDS: Final = 1.0
 _RESERVE: Final = 128
 """Descriptors for the database, the stored files, the broker and the bus."""
@@ -38,13 +44,21 @@ Phase = Literal["head", "body", "answer", "idle"]
 
 _REASONS: Final = {
     408: ("Request Timeout", "too_slow", "The request came in too slowly. Send it again."),
-    414: ("URI Too Long", "url_too_long", f"The address has more than {MAX_URL} bytes. Ask for less."),
+    414: (
+        "URI Too Long",
+        "url_too_long",
+        f"The address has more than {MAX_URL} bytes. Ask for less.",
+    ),
     431: (
         "Request Header Fields Too Large",
         "headers_too_large",
         f"The headers have more than {MAX_HEAD} bytes, or are more than {MAX_HEADERS}. Send fewer.",
     ),
-    503: ("Service Unavailable", "too_many_connections", "The server has no room for another connection. Try again soon."),
+    503: (
+        "Service Unavailable",
+        "too_many_connections",
+        "The server has no room for another connection. Try again soon.",
+    ),
 }
 
 
@@ -65,7 +79,8 @@ class Connections:
     Args:
         most: Connections at once.
         most_per_address: Of one address, unless it is a trusted proxy.
-        backlog: Connections that the system may hold ready: they are accepted in one go, before any is refused.
+        backlog: Connections that the system may hold ready: they are accepted in one go, before any
+            is refused.
         proxies: Networks of the proxies that are trusted.
         head_seconds: Time for a request's line and headers, and for a new connection's first byte.
     """
@@ -82,15 +97,23 @@ class Connections:
 
     @classmethod
     def of(cls, settings: Settings, descriptors: int) -> "Connections":
-        """Returns the bounds that settings and the limit on descriptors give; a quarter of them, at least 128, is kept back."""
+        """Returns the bounds that settings and the limit on descriptors give.
+
+        A quarter of them, at least 128, is kept back.
+        """
         room = max(16, descriptors - max(_RESERVE, descriptors // 4))
         most = min(settings.max_connections or room, room)
         per_address = settings.max_connections_per_address or max(1, most // 2)
         backlog = max(32, min(2_048, (descriptors - most) // 2))
-        return cls(most, per_address, backlog, settings.proxy_networks, settings.request_head_seconds)
+        return cls(
+            most, per_address, backlog, settings.proxy_networks, settings.request_head_seconds
+        )
 
     def admit(self, connection: "BoundedProtocol", address: str) -> bool:
-        """Registers a connection; returns whether there was room, or was made by ending one that waits for its request."""
+        """Registers a connection.
+
+        Returns whether there was room, or was made by ending one that waits for its request.
+        """
         if self._of_address[address] >= self.most_per_address and not self._is_proxy(address):
             if not self._end_oldest(lambda other: self.open[other] == address):
                 return self._refuse(address)
@@ -123,7 +146,12 @@ class Connections:
 
     def _refuse(self, address: str) -> bool:
         if not self.refused % 1_000:
-            _log.warning("connections.refused", address=address, open=len(self.open), refused=self.refused + 1)
+            _log.warning(
+                "connections.refused",
+                address=address,
+                open=len(self.open),
+                refused=self.refused + 1,
+            )
         self.refused += 1
         return False
 
@@ -239,11 +267,18 @@ class BoundedProtocol(HttpToolsProtocol):
         late = self.phase == "head" and now - self.since > head_seconds
         if late or (self.phase == "body" and not self._moves(now, reading=True)):
             self._refuse(408)
-        elif self.phase == "answer" and self.flow.write_paused and not self._moves(now, reading=False):
+        elif (
+            self.phase == "answer"
+            and self.flow.write_paused
+            and not self._moves(now, reading=False)
+        ):
             self.transport.abort()
 
     def _moves(self, now: float, *, reading: bool) -> bool:
-        """Whether enough went over the line in the window that ends now. What the server itself holds up is not counted."""
+        """Whether enough went over the line in the window that ends now.
+
+        What the server itself holds up is not counted.
+        """
         unsent = 0 if reading else self.transport.get_write_buffer_size()
         if (reading and self.flow.read_paused) or (not reading and not self._unsent):
             self.since, self._moved, self._unsent = now, 0, unsent

@@ -11,7 +11,9 @@ from typing import Any, Final
 
 import structlog
 
-_SECRET_KEYS: Final = re.compile(r"password|secret|token|authorization|cookie|csrf|broker_url|database_url", re.IGNORECASE)
+_SECRET_KEYS: Final = re.compile(
+    r"password|secret|token|authorization|cookie|csrf|broker_url|database_url", re.IGNORECASE
+)
 _PATTERNS: Final = (
     (re.compile(r"\b(pl[rasl])_[0-9A-Za-z]{8,}"), r"\1_***"),
     (re.compile(r"(?<=://)([^\s:/@]*):[^\s/@]+@"), r"\1:***@"),
@@ -22,7 +24,9 @@ _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def configure_logging(level: str = "info", form: str = "json") -> None:
-    """Sends every log line of this process, structlog's and the standard library's, through the same steps to standard error."""
+    """Sends every log line of this process, structlog's and the standard library's, through the
+    same steps to standard error.
+    """
     shared: list[Any] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
@@ -30,20 +34,38 @@ def configure_logging(level: str = "info", form: str = "json") -> None:
         structlog.processors.format_exc_info,
         scrub,
     ]
-    renderer = structlog.processors.JSONRenderer() if form == "json" else structlog.dev.ConsoleRenderer(colors=False)
+    renderer = (
+        structlog.processors.JSONRenderer()
+        if form == "json"
+        else structlog.dev.ConsoleRenderer(colors=False)
+    )
     structlog.configure(
-        processors=[structlog.stdlib.filter_by_level, *shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *shared,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
         logger_factory=structlog.stdlib.LoggerFactory(),
         cache_logger_on_first_use=False,
     )
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=shared, processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer]
+            foreign_pre_chain=shared,
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
         )
     )
     logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
-    for name in ("uvicorn", "uvicorn.error", "uvicorn.access", "celery", "kombu", "sqlalchemy", "asyncio", "alembic"):
+    for name in (
+        "uvicorn",
+        "uvicorn.error",
+        "uvicorn.access",
+        "celery",
+        "kombu",
+        "sqlalchemy",
+        "asyncio",
+        "alembic",
+    ):
         logger = logging.getLogger(name)
         logger.handlers.clear()
         logger.propagate = True
@@ -68,7 +90,10 @@ def _scrub_value(value: Any) -> Any:
     if isinstance(value, str):
         return scrub_text(value)
     if isinstance(value, dict):
-        return {key: "***" if _SECRET_KEYS.search(str(key)) else _scrub_value(member) for key, member in value.items()}
+        return {
+            key: "***" if _SECRET_KEYS.search(str(key)) else _scrub_value(member)
+            for key, member in value.items()
+        }
     if isinstance(value, (list, tuple)):
         return [_scrub_value(member) for member in value]
     return value

@@ -39,7 +39,10 @@ INTERRUPTED: Final = 130
 
 
 def create_app(settings: Settings) -> FastAPI:
-    """Returns the application; its lifespan opens the database and starts the bus, the ingest and, where wanted, the daemons."""
+    """Returns the application.
+
+    Its lifespan opens the database and starts the bus, the ingest and, where wanted, the daemons.
+    """
     app = FastAPI(
         title="Palestra",
         version=palestra.__version__,
@@ -74,7 +77,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(str(error), USAGE_ERROR)
     configure_logging(settings.log_level, settings.log_format)
     if os.geteuid() == 0:
-        _log.warning("server.runs_as_root", remedy="start it as a user of its own: a fault in it would have the whole machine")
+        _log.warning(
+            "server.runs_as_root",
+            remedy="start it as a user of its own: a fault in it would have the whole machine",
+        )
     try:
         with startup.claimed(settings) as listener:
             asyncio.run(check_database(settings.database))
@@ -102,7 +108,9 @@ def _serve(settings: Settings, listener: startup.Listener) -> int:
         lifespan="on",
     )
     server = _Server(config)
-    signal.signal(signal.SIGTERM, lambda *_: None)  # uvicorn raises what it caught once more at the end
+    signal.signal(
+        signal.SIGTERM, lambda *_: None
+    )  # uvicorn raises what it caught once more at the end
     try:
         server.run(sockets=[listener.socket])
     except KeyboardInterrupt:
@@ -112,7 +120,9 @@ def _serve(settings: Settings, listener: startup.Listener) -> int:
 
 class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Takes what is loaded by now out of the garbage collector's sight: else a large body makes it look through all of it."""
+        """Takes what is loaded by now out of the garbage collector's sight: else a large body makes
+        it look through all of it.
+        """
         await super().startup(sockets)
         gc.collect()
         gc.freeze()
@@ -124,12 +134,33 @@ class _Server(uvicorn.Server):
 
 
 def _read_arguments(arguments: Sequence[str] | None) -> tuple[dict[str, object], None, Path | None]:
-    parser = argparse.ArgumentParser(prog="python -m app.main", description="Runs the Palestra server.", allow_abbrev=False)
+    parser = argparse.ArgumentParser(
+        prog="python -m app.main", description="Runs the Palestra server.", allow_abbrev=False
+    )
     parser.add_argument("--config", type=Path, help="TOML file with settings")
-    for name in ("host", "port", "data-dir", "database-url", "broker-url", "public-url", "log-level", "log-format"):
+    for name in (
+        "host",
+        "port",
+        "data-dir",
+        "database-url",
+        "broker-url",
+        "public-url",
+        "log-level",
+        "log-format",
+    ):
         parser.add_argument(f"--{name}")
-    parser.add_argument("--allow-remote", action="store_true", default=None, help="permit to listen beyond this machine")
-    parser.add_argument("--daemons", action=argparse.BooleanOptionalAction, default=None, help="run dispatcher, reaper and compactor here")
+    parser.add_argument(
+        "--allow-remote",
+        action="store_true",
+        default=None,
+        help="permit to listen beyond this machine",
+    )
+    parser.add_argument(
+        "--daemons",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="run dispatcher, reaper and compactor here",
+    )
     values = vars(parser.parse_args(arguments))
     return values, None, values.pop("config")
 
@@ -143,7 +174,11 @@ def _refuse_open_routes(app: FastAPI) -> None:
     """Fails at start if a route of the API does not say what it needs of its caller."""
     for context in iter_route_contexts(app.routes):
         path = context.path or ""
-        if path.startswith(v1.PREFIX) and path not in v1.PUBLIC_PATHS and openapi.need_of(context) is None:
+        if (
+            path.startswith(v1.PREFIX)
+            and path not in v1.PUBLIC_PATHS
+            and openapi.need_of(context) is None
+        ):
             raise RuntimeError(f"{context.methods} {path} does not say what its caller needs")
 
 

@@ -1,4 +1,7 @@
-"""Starts and stops what lives as long as the process: database, bus, ingest, live stream, daemons. Imported by `app.main` alone."""
+"""Starts and stops what lives as long as the process: database, bus, ingest, live stream, daemons.
+
+Imported by `app.main` alone.
+"""
 
 import asyncio
 from collections.abc import Coroutine
@@ -42,7 +45,13 @@ async def start(state: State, stack: AsyncExitStack) -> None:
     state.store = BlobStore(settings.artifact_dir, settings.reserve_mib * 2**20)
     state.storage = Storage(database, state.store, settings.sqlite_path)
     group = await stack.enter_async_context(_Background())
-    for work in (bus.run(), hub.run(), intake.run(), state.touches.run(database), uptime.count_for_ever(database)):
+    for work in (
+        bus.run(),
+        hub.run(),
+        intake.run(),
+        state.touches.run(database),
+        uptime.count_for_ever(database),
+    ):
         group.start(work)
     if settings.daemons:
         group.start(_keep_daemons(database, settings))
@@ -51,7 +60,9 @@ async def start(state: State, stack: AsyncExitStack) -> None:
 
 def make_bus(settings: Settings) -> Bus:
     """Returns the live fan-out that the settings name."""
-    return MemoryBus() if settings.bus_url is None else RedisBus(settings.bus_url.get_secret_value())
+    return (
+        MemoryBus() if settings.bus_url is None else RedisBus(settings.bus_url.get_secret_value())
+    )
 
 
 def publish_all(bus: Bus, topics: frozenset[str]) -> None:

@@ -1,6 +1,8 @@
-"""Settings of the server: one flat model, read from arguments, `PALESTRA_*` variables and an optional TOML file.
+"""Settings of the server: one flat model, read from arguments, `PALESTRA_*` variables and an
+optional TOML file.
 
-Owns names, defaults and bounds of every setting of the server process. Must not know what uses them.
+Owns names, defaults and bounds of every setting of the server process. Must not know what uses
+them.
 """
 
 import difflib
@@ -12,13 +14,24 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 from urllib.parse import urlsplit, urlunsplit
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from palestra.contract.wording import sentence
 
 ENV_PREFIX: Final = "PALESTRA_"
 OTHER_VARIABLES: Final = frozenset({"CONFIG", "SERVER", "TOKEN", "TOKEN_FILE", "PROJECT", "JSON"})
-"""Variables with the prefix that other parts of Palestra read; `WORKER_*` and `TEST_*` are left alone as well."""
+"""Variables with the prefix that other parts of Palestra read.
+
+`WORKER_*` and `TEST_*` are left alone as well.
+"""
 _LISTS: Final = frozenset({"allowed_hosts", "trusted_proxies"})
 """Settings whose variables hold several values with commas in between."""
 OTHER_PREFIXES: Final = ("WORKER_", "TEST_", "BENCH_", "SETUP_")
@@ -37,7 +50,10 @@ class Settings(BaseModel):
     """Directory of the database file, the stored blobs and the pid files."""
 
     database_url: SecretStr = SecretStr("")
-    """`sqlite:///FILE` or `postgresql://USER:PASSWORD@HOST/NAME`; empty means a SQLite file in `data_dir`."""
+    """`sqlite:///FILE` or `postgresql://USER:PASSWORD@HOST/NAME`.
+
+    Empty means a SQLite file in `data_dir`.
+    """
 
     broker_url: SecretStr = SecretStr("redis://127.0.0.1:6379/0")
     """Redis or Valkey that carries the Celery queue. `valkey://` is understood."""
@@ -46,13 +62,19 @@ class Settings(BaseModel):
     """Broker address handed to workers at registration, where it differs from the server's own."""
 
     bus_url: SecretStr | None = None
-    """Redis or Valkey for the live fan-out between server processes; `null` keeps it inside this process."""
+    """Redis or Valkey for the live fan-out between server processes.
+
+    `null` keeps it inside this process.
+    """
 
     artifacts_url: str = ""
     """Where blobs are stored: a directory; empty means `blobs` in `data_dir`."""
 
     reserve_mib: Annotated[int, Field(ge=0)] = 64
-    """Free space that uploads leave on the disk of the blobs, for the database beside them; at most a twentieth of the disk."""
+    """Free space that uploads leave on the disk of the blobs, for the database beside them.
+
+    At most a twentieth of the disk.
+    """
 
     host: str = "127.0.0.1"
     """Address to listen on."""
@@ -61,22 +83,34 @@ class Settings(BaseModel):
     """Port to listen on; 0 takes a free one."""
 
     allow_remote: bool = False
-    """Permits to listen on an address that other machines reach. Set it behind a TLS proxy, or on a network that you trust."""
+    """Permits to listen on an address that other machines reach.
+
+    Set it behind a TLS proxy, or on a network that you trust.
+    """
 
     public_url: str = ""
-    """Address under which browsers and workers reach the server, for example `https://palestra.example.org`."""
+    """Address under which browsers and workers reach the server, for example
+    `https://palestra.example.org`.
+    """
 
     allowed_hosts: tuple[str, ...] = ()
-    """Further host names that requests may carry, beside loopback, `host` and the one of `public_url`."""
+    """Further host names that requests may carry, beside loopback, `host` and the one of
+    `public_url`.
+    """
 
     dashboard_dir: Path = Path(__file__).resolve().parent.parent / "frontend" / "dist"
     """Directory of the built dashboard."""
 
     trusted_proxies: tuple[str, ...] = ()
-    """Addresses or networks of reverse proxies, for example `10.0.0.0/8`: only their `X-Forwarded-For` is believed."""
+    """Addresses or networks of reverse proxies, for example `10.0.0.0/8`: only their
+    `X-Forwarded-For` is believed.
+    """
 
     max_connections: Annotated[int, Field(ge=0)] = 0
-    """Open connections; 0 takes three quarters of the files and sockets that the process may have open."""
+    """Open connections.
+
+    0 takes three quarters of the files and sockets that the process may have open.
+    """
 
     max_connections_per_address: Annotated[int, Field(ge=0)] = 0
     """Open connections of one address that is no trusted proxy; 0 takes half of all."""
@@ -91,7 +125,10 @@ class Settings(BaseModel):
     log_format: Literal["json", "console"] = "json"
 
     max_body_bytes: Annotated[int, Field(ge=1_024, le=2**30)] = 4 * 2**20
-    """Largest JSON body; most routes take far less. Reading one holds the interpreter, a tenth of a second for 10 MiB."""
+    """Largest JSON body; most routes take far less.
+
+    Reading one holds the interpreter, a tenth of a second for 10 MiB.
+    """
 
     session_idle_seconds: Annotated[int, Field(ge=60)] = 12 * 3_600
     session_max_seconds: Annotated[int, Field(ge=60)] = 14 * 86_400
@@ -108,7 +145,10 @@ class Settings(BaseModel):
     """Period of renewals; at most a sixth of the lease."""
 
     reclaim_seconds: Annotated[float, Field(gt=0)] = 120.0
-    """Silence after which an attempt counts as lost, counted only while the server is up; at least the lease."""
+    """Silence after which an attempt counts as lost, counted only while the server is up.
+
+    At least the lease.
+    """
 
     heartbeat_seconds: Annotated[float, Field(gt=0)] = 5.0
     """Period of workers' signs of life."""
@@ -123,7 +163,10 @@ class Settings(BaseModel):
     """Longest time that the ingest waits for further batches before it commits."""
 
     sse_streams_per_user: Annotated[int, Field(ge=1)] = 64
-    """Live streams of one user. A credential that has hardly any gets one even where the user's others hold all of them."""
+    """Live streams of one user.
+
+    A credential that has hardly any gets one even where the user's others hold all of them.
+    """
     sse_streams_per_credential: Annotated[int, Field(ge=1)] = 16
     """Live streams of one login or token."""
     sse_streams: Annotated[int, Field(ge=1)] = 2_000
@@ -146,32 +189,49 @@ class Settings(BaseModel):
             try:
                 ip_network(text)
             except ValueError:
-                raise ValueError(f"{text!r} is no address and no network such as 10.0.0.0/8") from None
+                raise ValueError(
+                    f"{text!r} is no address and no network such as 10.0.0.0/8"
+                ) from None
         return value
 
     @model_validator(mode="after")
     def _lease_outlives_renewals(self) -> Self:
         if self.lease_seconds < 6 * self.renew_seconds:
-            raise ValueError(f"lease_seconds {self.lease_seconds:g} must be at least six times renew_seconds {self.renew_seconds:g}")
+            raise ValueError(
+                f"lease_seconds {self.lease_seconds:g} must be at least six times renew_seconds {self.renew_seconds:g}"
+            )
         if self.reclaim_seconds < self.lease_seconds:
-            raise ValueError(f"reclaim_seconds {self.reclaim_seconds:g} must be at least lease_seconds {self.lease_seconds:g}")
+            raise ValueError(
+                f"reclaim_seconds {self.reclaim_seconds:g} must be at least lease_seconds {self.lease_seconds:g}"
+            )
         return self
 
     @property
     def database(self) -> str:
         """The database URL, with its default filled in."""
-        return self.database_url.get_secret_value() or f"sqlite:///{(self.data_dir / 'palestra.db').resolve()}"
+        return (
+            self.database_url.get_secret_value()
+            or f"sqlite:///{(self.data_dir / 'palestra.db').resolve()}"
+        )
 
     @property
     def sqlite_path(self) -> Path | None:
         """The file of an SQLite database; `None` for another database."""
         scheme, _, rest = self.database.partition("://")
-        return Path(rest.removeprefix("/") or "/").absolute() if scheme.split("+", 1)[0] == "sqlite" else None
+        return (
+            Path(rest.removeprefix("/") or "/").absolute()
+            if scheme.split("+", 1)[0] == "sqlite"
+            else None
+        )
 
     @property
     def artifact_dir(self) -> Path:
         """The directory of stored blobs."""
-        return Path(self.artifacts_url.removeprefix("file://")) if self.artifacts_url else self.data_dir / "blobs"
+        return (
+            Path(self.artifacts_url.removeprefix("file://"))
+            if self.artifacts_url
+            else self.data_dir / "blobs"
+        )
 
     @property
     def is_loopback(self) -> bool:
@@ -180,7 +240,9 @@ class Settings(BaseModel):
 
     @property
     def secure_cookies(self) -> bool:
-        """Whether browsers reach the server over TLS, so that cookies carry `Secure` and the `__Host-` prefix."""
+        """Whether browsers reach the server over TLS, so that cookies carry `Secure` and the
+        `__Host-` prefix.
+        """
         return self.public_url.startswith("https://")
 
     @property
@@ -190,14 +252,24 @@ class Settings(BaseModel):
 
     @property
     def base_url(self) -> str:
-        """The address to print for people; of a server that listens on every interface, the one that this machine reaches it at."""
-        host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(self.host, f"[{self.host}]" if ":" in self.host else self.host)  # noqa: S104
+        """The address to print for people.
+
+        Of a server that listens on every interface, the one that this machine reaches it at.
+        """
+        reachable = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}  # noqa: S104 - compared, not bound
+        host = reachable.get(self.host, f"[{self.host}]" if ":" in self.host else self.host)
         return self.public_url.rstrip("/") or f"http://{host}:{self.port}"
 
     @property
     def host_names(self) -> frozenset[str]:
         """Host names that a request may carry."""
-        own = {"localhost", "127.0.0.1", "[::1]", *self.allowed_hosts, urlsplit(self.public_url).hostname or ""}
+        own = {
+            "localhost",
+            "127.0.0.1",
+            "[::1]",
+            *self.allowed_hosts,
+            urlsplit(self.public_url).hostname or "",
+        }
         return frozenset(name.lower() for name in own | ({self.host} - {"0.0.0.0", "::"}) if name)  # noqa: S104 - compared, not bound
 
 
@@ -222,20 +294,25 @@ def mask(url: str) -> str:
 
 
 def load_settings(
-    overrides: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None, config: Path | None = None
+    overrides: Mapping[str, Any] | None = None,
+    environ: Mapping[str, str] | None = None,
+    config: Path | None = None,
 ) -> Settings:
     """Returns the settings: `overrides` before variables before the file before defaults.
 
     Args:
         overrides: Values from the command line; `None` values are ignored.
         environ: Variables; `os.environ` by default.
-        config: TOML file with the names of `Settings` as top-level keys; `PALESTRA_CONFIG` by default.
+        config: TOML file with the names of `Settings` as top-level keys; `PALESTRA_CONFIG` by
+            default.
 
     Raises:
         SettingsError: With one line that names the setting, never its value.
     """
     variables = os.environ if environ is None else environ
-    path = config or (Path(variables[f"{ENV_PREFIX}CONFIG"]) if variables.get(f"{ENV_PREFIX}CONFIG") else None)
+    path = config or (
+        Path(variables[f"{ENV_PREFIX}CONFIG"]) if variables.get(f"{ENV_PREFIX}CONFIG") else None
+    )
     values = {**(_from_file(path) if path else {}), **_from_environment(variables)}
     values.update({key: value for key, value in (overrides or {}).items() if value is not None})
     try:
@@ -260,7 +337,11 @@ def _from_environment(variables: Mapping[str, str]) -> dict[str, Any]:
     for variable, text in variables.items():
         name = variable.removeprefix(ENV_PREFIX)
         key = name.lower()
-        if name == variable or name in OTHER_VARIABLES or (name.startswith(OTHER_PREFIXES) and key not in Settings.model_fields):
+        if (
+            name == variable
+            or name in OTHER_VARIABLES
+            or (name.startswith(OTHER_PREFIXES) and key not in Settings.model_fields)
+        ):
             continue
         if key not in Settings.model_fields or name != name.upper():
             raise SettingsError(f"unknown variable {variable}{_did_you_mean(key, ENV_PREFIX)}")
@@ -270,11 +351,15 @@ def _from_environment(variables: Mapping[str, str]) -> dict[str, Any]:
 
 def _did_you_mean(key: str, prefix: str) -> str:
     nearest = difflib.get_close_matches(key, Settings.model_fields, n=1, cutoff=0.5)
-    return f"; did you mean {prefix}{nearest[0].upper() if prefix else nearest[0]}?" if nearest else ""
+    return (
+        f"; did you mean {prefix}{nearest[0].upper() if prefix else nearest[0]}?" if nearest else ""
+    )
 
 
 def _sentence(error: ValidationError) -> str:
     first = error.errors(include_input=False, include_url=False)[0]
     where = ".".join(str(part) for part in first["loc"])
-    name = f"{where} (--{where.replace('_', '-')} or {ENV_PREFIX}{where.upper()}): " if where else ""
+    name = (
+        f"{where} (--{where.replace('_', '-')} or {ENV_PREFIX}{where.upper()}): " if where else ""
+    )
     return name + sentence(first)

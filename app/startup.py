@@ -1,4 +1,5 @@
-"""What must hold before the server listens: the address may be used, the port is free, no other server has the SQLite file.
+"""What must hold before the server listens: the address may be used, the port is free, no other
+server has the SQLite file.
 
 Every refusal is one line that says what to do.
 """
@@ -67,12 +68,17 @@ def _make_directory(directory: Path) -> None:
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise ServerStartError(f"cannot use the data directory {directory}: {error.strerror}") from None
+        raise ServerStartError(
+            f"cannot use the data directory {directory}: {error.strerror}"
+        ) from None
 
 
 @contextmanager
 def _only_server(settings: Settings) -> Iterator[None]:
-    """SQLite has one server process: whoever holds the lock beside the file. The lock ends with the process."""
+    """SQLite has one server process: whoever holds the lock beside the file.
+
+    The lock ends with the process.
+    """
     path = settings.sqlite_path
     if path is None:
         yield
@@ -82,7 +88,9 @@ def _only_server(settings: Settings) -> Iterator[None]:
     try:
         handle: IO[str] = lock.open("a+", encoding="utf-8")
     except OSError as error:
-        raise ServerStartError(f"cannot write beside the database {path}: {error.strerror}") from None
+        raise ServerStartError(
+            f"cannot write beside the database {path}: {error.strerror}"
+        ) from None
     with handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -102,7 +110,9 @@ def _check_file(path: Path) -> None:
     if path.is_dir():
         raise ServerStartError(f"the database {path} is a directory: name a file")
     if not path.parent.is_dir():
-        raise ServerStartError(f"the directory of the database {path} does not exist: make it first")
+        raise ServerStartError(
+            f"the directory of the database {path} does not exist: make it first"
+        )
     if path.exists() and not os.access(path, os.W_OK):
         raise ServerStartError(f"the database {path} is read-only: make it writable for this user")
 
@@ -132,7 +142,11 @@ def _bind_problem(host: str, port: int, error: OSError) -> str:
 
 def port_owner(port: int) -> int | None:
     """Returns the pid that listens on a TCP port, where this user can see it (Linux)."""
-    inodes = {f"socket:[{inode}]" for table in ("tcp", "tcp6") for inode in _listening(Path("/proc/net") / table, port)}
+    inodes = {
+        f"socket:[{inode}]"
+        for table in ("tcp", "tcp6")
+        for inode in _listening(Path("/proc/net") / table, port)
+    }
     for directory in Path("/proc").glob("[0-9]*/fd"):
         try:
             if any(str(entry.readlink()) in inodes for entry in directory.iterdir()):

@@ -1,4 +1,6 @@
-"""How every benchmark prints: one line per figure with median and spread, and the machine it was measured on."""
+"""How every benchmark prints: one line per figure with median and spread, and the machine it was
+measured on.
+"""
 
 import os
 import platform
@@ -12,13 +14,17 @@ def machine() -> str:
     model = platform.processor() or platform.machine()
     try:
         with Path("/proc/cpuinfo").open() as lines:
-            model = next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+            model = next(
+                line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")
+            )
     except (OSError, StopIteration):
         pass
     return f"{len(os.sched_getaffinity(0))} cores of {model}, Python {platform.python_version()}"
 
 
-def show(name: str, values: Sequence[float], unit: str, bound: float | None = None, at: float = 0.5) -> bool:
+def show(
+    name: str, values: Sequence[float], unit: str, bound: float | None = None, at: float = 0.5
+) -> bool:
     """Prints one figure and tells whether its quantile `at` is below `bound`.
 
     Args:
@@ -41,4 +47,7 @@ def show(name: str, values: Sequence[float], unit: str, bound: float | None = No
 def aligned(rows: Sequence[Sequence[str]]) -> str:
     """Returns rows of cells as columns for a terminal."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    )

@@ -1,4 +1,6 @@
-"""Trains a definition in this process, by the very parts that a worker's trainer has, without server and supervisor."""
+"""Trains a definition in this process, by the very parts that a worker's trainer has, without
+server and supervisor.
+"""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -12,14 +14,26 @@ from palestra.contract.names import new_id
 from palestra.contract.telemetry import Evaluation, RunRecord
 from palestra.contract.work_order import WorkOrder
 from workers.assembly.process_setup import prepare_process
-from workers.assembly.training import PackTraining, Training, TrainingContext, assemble_pack, assemble_training, build_evaluator
+from workers.assembly.training import (
+    PackTraining,
+    Training,
+    TrainingContext,
+    assemble_pack,
+    assemble_training,
+    build_evaluator,
+)
 from workers.recording.recorder import Sink
 from workers.rl.evaluate.vector_evaluator import fixed_seed
 from workers.trainer_process.control import ControlFlag
 
 
-def bare_submission(name: str, env: dict[str, Any], agent: dict[str, Any], env_steps: int, **resources: Any) -> Submission:
-    """Returns what a user would submit, on one thread; evaluations and snapshots during the training are off."""
+def bare_submission(
+    name: str, env: dict[str, Any], agent: dict[str, Any], env_steps: int, **resources: Any
+) -> Submission:
+    """Returns what a user would submit, on one thread.
+
+    Evaluations and snapshots during the training are off.
+    """
     definition = {
         "kind": "rl",
         "name": name,
@@ -29,7 +43,9 @@ def bare_submission(name: str, env: dict[str, Any], agent: dict[str, Any], env_s
         "evaluation": {"every_env_steps": None, "episodes": 1},
         "snapshot": {"every_env_steps": None},
     }
-    return Submission.model_validate({"definition": definition, "options": {"resources": {"cpu_threads": 1, **resources}}})
+    return Submission.model_validate(
+        {"definition": definition, "options": {"resources": {"cpu_threads": 1, **resources}}}
+    )
 
 
 def work_order(submission: Submission, seeds: Sequence[int]) -> WorkOrder:
@@ -51,16 +67,26 @@ def work_order(submission: Submission, seeds: Sequence[int]) -> WorkOrder:
 
 
 @contextmanager
-def training_of(submission: Submission, seed: int, directory: Path, sink: Sink) -> Iterator[Training]:
-    """Opens a training that has not begun; its snapshots go into `directory`, its records into `sink`."""
+def training_of(
+    submission: Submission, seed: int, directory: Path, sink: Sink
+) -> Iterator[Training]:
+    """Opens a training that has not begun.
+
+    Its snapshots go into `directory`, its records into `sink`.
+    """
     (context,) = _contexts(work_order(submission, [seed]), directory, [sink])
     with assemble_training(context) as training:
         yield training
 
 
 @contextmanager
-def pack_of(submission: Submission, seeds: Sequence[int], directory: Path, sinks: Sequence[Sink]) -> Iterator[PackTraining]:
-    """Opens a pack, whose trainings make their steps in turn, with a sink for each; see `training_of`."""
+def pack_of(
+    submission: Submission, seeds: Sequence[int], directory: Path, sinks: Sequence[Sink]
+) -> Iterator[PackTraining]:
+    """Opens a pack, whose trainings make their steps in turn, with a sink for each.
+
+    See `training_of`.
+    """
     contexts = _contexts(work_order(submission, seeds), directory, sinks)
     with ExitStack() as stack:
         yield assemble_pack(contexts, [None] * len(seeds), stack)
@@ -82,7 +108,9 @@ class Evaluations:
 
 
 def fresh_mean(training: Training, definition: RlDefinition, seed: int, episodes: int) -> float:
-    """Writes out what an ended training recorded, and returns its agent's mean return on episodes that a seed begins."""
+    """Writes out what an ended training recorded, and returns its agent's mean return on episodes
+    that a seed begins.
+    """
     training.recorder.close()
     evaluator = build_evaluator(definition, training.agent, fixed_seed(seed), episodes)
     mean = evaluator.evaluate(training.engine.clock).mean
@@ -94,6 +122,14 @@ def _contexts(order: WorkOrder, directory: Path, sinks: Sequence[Sink]) -> list[
     device, control = prepare_process(order.resources, order.runs[0].seed), ControlFlag()
     snapshots, videos = directory / "snapshots", directory / "videos"
     return [
-        TrainingContext(order=order, run=run, snapshots=snapshots, videos=videos, sink=sink, control=control, device=device)
+        TrainingContext(
+            order=order,
+            run=run,
+            snapshots=snapshots,
+            videos=videos,
+            sink=sink,
+            control=control,
+            device=device,
+        )
         for run, sink in zip(order.runs, sinks, strict=True)
     ]

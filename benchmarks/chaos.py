@@ -1,10 +1,12 @@
 """Strikes trainings in their middle and compares each with one that was never disturbed.
 
-Server, broker and worker are real processes. Each strike kills, freezes, cuts off, slows down or starves one of them. At the end every run
-must have succeeded with the same episodes, curves, evaluations and final parameters as the undisturbed run of its definition and seed,
-and none may have been called final before its result was stored.
+Server, broker and worker are real processes. Each strike kills, freezes, cuts off, slows down or
+starves one of them. At the end every run must have succeeded with the same episodes, curves,
+evaluations and final parameters as the undisturbed run of its definition and seed, and none may
+have been called final before its result was stored.
 
-    python -m benchmarks.chaos [--strikes 100] [--seed 0] [--database sqlite|postgresql] [--env-steps 30000] [--directory EMPTY]
+    python -m benchmarks.chaos [--strikes 100] [--seed 0] [--database sqlite|postgresql]
+        [--env-steps 30000] [--directory EMPTY]
 """
 
 import argparse
@@ -23,25 +25,37 @@ from tests.support import postgres
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--strikes", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--database", choices=("sqlite", "postgresql"), default="sqlite")
     parser.add_argument("--env-steps", type=int, default=30_000)
-    parser.add_argument("--only", action="append", default=[], metavar="KIND", help="strike in these ways alone")
-    parser.add_argument("--directory", type=Path, help="keep the logs of the processes here; its path must be short")
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="KIND", help="strike in these ways alone"
+    )
+    parser.add_argument(
+        "--directory", type=Path, help="keep the logs of the processes here; its path must be short"
+    )
     arguments = parser.parse_args()
     print(machine(), flush=True)
     with ExitStack() as stack:
-        directory = arguments.directory or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="plr-", dir="/tmp")))
+        directory = arguments.directory or Path(
+            stack.enter_context(tempfile.TemporaryDirectory(prefix="plr-", dir="/tmp"))
+        )
         url = stack.enter_context(_postgres()) if arguments.database == "postgresql" else None
-        world = stack.enter_context(running_world(directory, arguments.env_steps, arguments.seed, url))
+        world = stack.enter_context(
+            running_world(directory, arguments.env_steps, arguments.seed, url)
+        )
         struck = strike(world, arguments.strikes, tuple(arguments.only), echo=True)
         report(world, struck)
     return 1 if world.faults else 0
 
 
-def strike(world: World, strikes: int, only: tuple[str, ...] = (), *, echo: bool = False) -> Counter[str]:
+def strike(
+    world: World, strikes: int, only: tuple[str, ...] = (), *, echo: bool = False
+) -> Counter[str]:
     """Trains undisturbed, strikes so many times, and waits for the end of everything.
 
     Returns:
@@ -60,18 +74,26 @@ def strike(world: World, strikes: int, only: tuple[str, ...] = (), *, echo: bool
         world.restart_the_dead()
         made[kind.name] += 1
         if echo:
-            print(f"{time.monotonic() - began:7.1f} s  {sum(made.values()):4}  {kind.name}", flush=True)
+            print(
+                f"{time.monotonic() - began:7.1f} s  {sum(made.values()):4}  {kind.name}",
+                flush=True,
+            )
     world.finish()
     return made
 
 
 def report(world: World, made: Counter[str]) -> None:
     """Prints what was done and what came of it."""
-    rows = [("strike", "times")] + [(kind.name, str(made[kind.name]) if _possible(world, kind) else "not permitted here") for kind in KINDS]
+    rows = [("strike", "times")] + [
+        (kind.name, str(made[kind.name]) if _possible(world, kind) else "not permitted here")
+        for kind in KINDS
+    ]
     print(aligned(rows))
     attempts = [len(world.stack.get(f"runs/{one.run_id}")["attempts"]) for one in world.trainings]
     retries = sum(one.retries for one in world.trainings)
-    print(f"{sum(made.values())} strikes, {len(world.trainings)} trainings, {sum(attempts)} attempts")
+    print(
+        f"{sum(made.values())} strikes, {len(world.trainings)} trainings, {sum(attempts)} attempts"
+    )
     print(f"{retries} retries by hand, after a full disk or three deaths within a minute")
     print(f"processes that ended without having been killed: {dict(world.restarts) or 'none'}")
     equal = len(world.trainings) - len({fault.split(" ", 1)[0] for fault in world.faults})
@@ -80,7 +102,9 @@ def report(world: World, made: Counter[str]) -> None:
 
 def _schedule(world: World, strikes: int, only: tuple[str, ...]) -> Iterator[Kind]:
     """Yields kinds in an order by chance, each as often as any other."""
-    possible = [kind for kind in KINDS if _possible(world, kind) and (not only or kind.name in only)]
+    possible = [
+        kind for kind in KINDS if _possible(world, kind) and (not only or kind.name in only)
+    ]
     rounds: list[Kind] = []
     while len(rounds) < strikes:
         rounds += world.chance.sample(possible, len(possible))

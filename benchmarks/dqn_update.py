@@ -1,8 +1,10 @@
-"""Microseconds per DQN update: ours eager and compiled, beside the usual style of a module with an optimizer, on one thread.
+"""Microseconds per DQN update: ours eager and compiled, beside the usual style of a module with an
+optimizer, on one thread.
 
     python benchmarks/dqn_update.py [--batch 64] [--hidden 64 64] [--seeds 1 4 16] [--no-compile]
 
-Everything runs interleaved in one process and the median of the rounds is printed: only ratios mean something from machine to machine.
+Everything runs interleaved in one process and the median of the rounds is printed: only ratios mean
+something from machine to machine.
 """
 
 import argparse
@@ -30,7 +32,9 @@ ROUNDS = 11
 
 
 def agent_of(hyper: DqnParameters, seed: int = 0) -> ReplayAgent:
-    return build(hyper, AgentContext(spaces.Box(-1, 1, (4,), np.float32), spaces.Discrete(2), 8, seed))
+    return build(
+        hyper, AgentContext(spaces.Box(-1, 1, (4,), np.float32), spaces.Discrete(2), 8, seed)
+    )
 
 
 def batch_of(size: int) -> ReplayBatch:
@@ -79,9 +83,14 @@ def pure_style(hyper: DqnParameters, batch: ReplayBatch, *, compiled: bool) -> C
 
 def stacked_style(hyper: DqnParameters, batch: ReplayBatch, seeds: int) -> Callable[[], object]:
     agents = [agent_of(hyper, seed) for seed in range(seeds)]
-    states = map_tensors(lambda *leaves: torch.stack(leaves), *(agent.learning_state for agent in agents))
+    states = map_tensors(
+        lambda *leaves: torch.stack(leaves), *(agent.learning_state for agent in agents)
+    )
     algorithm = agents[0].algorithm
-    update = torch.compile(torch.func.vmap(lambda *arguments: algorithm.update(functional_gradient, *arguments)), fullgraph=True)
+    update = torch.compile(
+        torch.func.vmap(lambda *arguments: algorithm.update(functional_gradient, *arguments)),
+        fullgraph=True,
+    )
     return stepper(update, states, map_tensors(lambda leaf: torch.stack([leaf] * seeds), batch))
 
 
@@ -98,12 +107,16 @@ def measure(styles: dict[str, Callable[[], object]], calls: int) -> dict[str, fl
         step()
         print(f"first call   {name:32s} {time.perf_counter() - begin:8.2f} s")
         microseconds(step, 20)
-    rounds = [{name: microseconds(step, calls) for name, step in styles.items()} for _ in range(ROUNDS)]
+    rounds = [
+        {name: microseconds(step, calls) for name, step in styles.items()} for _ in range(ROUNDS)
+    ]
     return {name: statistics.median(one[name] for one in rounds) for name in styles}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--hidden", type=int, nargs="+", default=[64, 64])
     parser.add_argument("--seeds", type=int, nargs="*", default=[4, 16])
@@ -111,7 +124,10 @@ def main() -> None:
     parser.add_argument("--no-compile", action="store_true")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    hyper, batch = DqnParameters(batch_size=options.batch, hidden_sizes=tuple(options.hidden)), batch_of(options.batch)
+    hyper, batch = (
+        DqnParameters(batch_size=options.batch, hidden_sizes=tuple(options.hidden)),
+        batch_of(options.batch),
+    )
     styles = {
         "module + Adam": module_style(hyper, batch, fused=False),
         "module + fused Adam": module_style(hyper, batch, fused=True),
@@ -126,7 +142,9 @@ def main() -> None:
     reference = medians["module + Adam"]
     for name, median in medians.items():
         seeds = stacks.get(name, 1)
-        print(f"per update   {name:32s} {median:8.0f} us   per seed {median / seeds:7.0f} us   {reference * seeds / median:5.2f} x module")
+        print(
+            f"per update   {name:32s} {median:8.0f} us   per seed {median / seeds:7.0f} us   {reference * seeds / median:5.2f} x module"
+        )
 
 
 if __name__ == "__main__":

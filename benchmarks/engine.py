@@ -1,5 +1,7 @@
-"""The engine, per iteration: loop, clock, triggers and absent hooks; agent, collector and recorder faked. Then with the clock, bounds,
-hooks and recorders that each entry point puts around it, and the adapter of agents that others made.
+"""The engine, per iteration: loop, clock, triggers and absent hooks.
+
+Agent, collector and recorder faked. Then with the clock, bounds, hooks and recorders that each
+entry point puts around it, and the adapter of agents that others made.
 
 python -m benchmarks.engine [--iterations 200000] [--repeat 7]
 """
@@ -32,7 +34,13 @@ from workers.core.types import CollectPlan, Experience, LearnReport, LearnSchedu
 from workers.engine.engine import Engine
 from workers.engine.parts import Parts
 from workers.entrypoints.async_training.shared_block import SharedBlock
-from workers.entrypoints.async_training.shared_parts import EndOfRun, SharedBest, SharedBudget, SharedClock, SharedEvery
+from workers.entrypoints.async_training.shared_parts import (
+    EndOfRun,
+    SharedBest,
+    SharedBudget,
+    SharedClock,
+    SharedEvery,
+)
 from workers.entrypoints.async_training.training_process import ProcessControl
 from workers.entrypoints.functional_parts.episodes_csv import EpisodesFile
 from workers.entrypoints.functional_parts.evaluation_records import EpisodeCount, EvaluationRecorder
@@ -57,11 +65,26 @@ def quiet(value: Any) -> Callable[..., Any]:
     return lambda *_, **__: value
 
 
-def engine(iterations: int, *, learns: bool, around: dict[str, Any] | None = None, when: dict[str, Any] | None = None) -> Engine:
-    """Returns an engine whose parts cost one call each, but those of `around`; `when` changes its cadence."""
+def engine(
+    iterations: int,
+    *,
+    learns: bool,
+    around: dict[str, Any] | None = None,
+    when: dict[str, Any] | None = None,
+) -> Engine:
+    """Returns an engine whose parts cost one call each, but those of `around`.
+
+    `when` changes its cadence.
+    """
     trace: list[Any] = []
-    schedule = LearnSchedule(every_env_steps=1, updates=1, warmup_env_steps=0 if learns else iterations + 1)
-    agent, collector, recorder = FakeAgent(trace, CollectPlan(vector_steps=1), schedule), FakeCollector(trace), FakeRecorder(trace)
+    schedule = LearnSchedule(
+        every_env_steps=1, updates=1, warmup_env_steps=0 if learns else iterations + 1
+    )
+    agent, collector, recorder = (
+        FakeAgent(trace, CollectPlan(vector_steps=1), schedule),
+        FakeCollector(trace),
+        FakeRecorder(trace),
+    )
     agent.observe, agent.learn = quiet(None), quiet(REPORT)  # type: ignore[method-assign]
     collector.collect, recorder.tick = quiet(EXPERIENCE), quiet(None)  # type: ignore[method-assign]
     usual = {"recorder": recorder, "control": FakeControl(trace)}
@@ -73,7 +96,11 @@ def engine(iterations: int, *, learns: bool, around: dict[str, Any] | None = Non
         **{**usual, **(around or {})},
     )
     options = {"epoch": 1_000, "evaluation": 10 * iterations, "snapshot": 10 * iterations}
-    return Engine(parts, replace(cadence({Unit.ENV_STEPS: iterations}, **options), **(when or {})), time.monotonic)
+    return Engine(
+        parts,
+        replace(cadence({Unit.ENV_STEPS: iterations}, **options), **(when or {})),
+        time.monotonic,
+    )
 
 
 Face = Callable[[int], Callable[[], object]]
@@ -91,7 +118,9 @@ def training_function(file: EpisodesFile) -> Face:
 
 
 def training_process(iterations: int) -> Callable[[], object]:
-    """One process of `train_agent_async`, alone: clock, bound, best score and evaluations are shared ones."""
+    """One process of `train_agent_async`, alone: clock, bound, best score and evaluations are
+    shared ones.
+    """
     block = SharedBlock(1)
     end = EndOfRun(block, 0)
     clock = SharedClock(time.monotonic, block, iterations)
@@ -111,7 +140,12 @@ def trainer(iterations: int) -> Callable[[], object]:
     bounds = EpochBounds()
     bounds.epochs = 1
     kept = KeptEpochs(lambda _: False)
-    built = engine(iterations, learns=True, around={"hooks": (LeavingHook(),)}, when={"budget": bounds, "epoch": None, "snapshot": kept})
+    built = engine(
+        iterations,
+        learns=True,
+        around={"hooks": (LeavingHook(),)},
+        when={"budget": bounds, "epoch": None, "snapshot": kept},
+    )
 
     def run() -> None:
         for _ in built.epochs(1):
@@ -124,17 +158,33 @@ def estimator(iterations: int) -> Callable[[], object]:
     """`Estimator.train` and `Agent.train`, with a session without hooks."""
     session = RunSession(Variables(0, "cpu"), (), "")
     services = Services()
-    around = {"hooks": (SessionBridge(session),), "recorder": services.recorder, "control": services.control}
-    return engine(iterations, learns=True, around=around, when={"budget": Bound(iterations), "epoch": None}).run
+    around = {
+        "hooks": (SessionBridge(session),),
+        "recorder": services.recorder,
+        "control": services.control,
+    }
+    return engine(
+        iterations, learns=True, around=around, when={"budget": Bound(iterations), "epoch": None}
+    ).run
 
 
 def functional_face(file: EpisodesFile) -> dict[str, Any]:
-    """Returns what a call of `train_agent_with_evaluation` puts around the engine, with one step hook."""
+    """Returns what a call of `train_agent_with_evaluation` puts around the engine, with one step
+    hook.
+    """
     episodes = EpisodeCount(None)
     log = LogRecorder(logging.getLogger(__name__), "", list, interval=10**9)
-    members = {"episodes": file, "log": log, "evaluations": EvaluationRecorder(list, episodes, None)}
+    members = {
+        "episodes": file,
+        "log": log,
+        "evaluations": EvaluationRecorder(list, episodes, None),
+    }
     hooks = (episodes, StepHooks(None, None, [quiet(None)], 1), SuccessScoreHook(None))
-    return {"hooks": hooks, "recorder": RecorderGroup(members), "control": Interrupts(10**9, time.monotonic)}
+    return {
+        "hooks": hooks,
+        "recorder": RecorderGroup(members),
+        "control": Interrupts(10**9, time.monotonic),
+    }
 
 
 def adapter(num_envs: int, *, batch: bool) -> Callable[[], None]:
@@ -145,7 +195,9 @@ def adapter(num_envs: int, *, batch: bool) -> Callable[[], None]:
     inner.batch_act = quiet([0] * num_envs)  # type: ignore[method-assign]
     agent = ForeignAgent(inner, num_envs=num_envs, batch=batch)
     rows, flags = np.zeros((1, num_envs, 4), np.float32), np.zeros((1, num_envs), np.bool_)
-    experience = Experience(rows, flags, np.zeros((1, num_envs)), flags, flags, rows, (), env_steps=num_envs)
+    experience = Experience(
+        rows, flags, np.zeros((1, num_envs)), flags, flags, rows, (), env_steps=num_envs
+    )
 
     def iterate() -> None:
         agent.act(rows[0], explore=True)
@@ -180,7 +232,10 @@ def main() -> int:
                 values.append((time.perf_counter() - started) / options.iterations * 1e6)
             good = show(name, values, "µs", bound=5) and good
         episodes.close()
-    for name, num_envs, batch in (("adapter of a foreign agent", 1, False), ("adapter of a foreign agent, 8 environments", 8, True)):
+    for name, num_envs, batch in (
+        ("adapter of a foreign agent", 1, False),
+        ("adapter of a foreign agent, 8 environments", 8, True),
+    ):
         iterate, values = adapter(num_envs, batch=batch), []
         for _ in range(options.repeat):
             started = time.perf_counter()

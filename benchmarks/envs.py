@@ -1,10 +1,13 @@
-"""env_steps per second of environments alone: ours beside Gymnasium's own vector and a bare loop, on one thread, and what a reset takes.
+"""env_steps per second of environments alone: ours beside Gymnasium's own vector and a bare loop,
+on one thread, and what a reset takes.
 
     python -m benchmarks.envs [--seconds 0.4] [--rounds 5] [--skip-games]
 
-Everything runs in turn in one process, several rounds; processor time is what is divided by, since ale-py's threads and other programs
-make wall time useless. Ended episodes are begun again in all of them: by a mask, or by Gymnasium's autoreset. Atari games are frames
-that are preprocessed; their native vector loads the ROM for every episode, so it is also shown with the resets of Pong's shortest episodes.
+Everything runs in turn in one process, several rounds; processor time is what is divided by, since
+ale-py's threads and other programs make wall time useless. Ended episodes are begun again in all of
+them: by a mask, or by Gymnasium's autoreset. Atari games are frames that are preprocessed; their
+native vector loads the ROM for every episode, so it is also shown with the resets of Pong's
+shortest episodes.
 """
 
 import argparse
@@ -91,7 +94,9 @@ def game(way: Any, preprocessing: AtariPreprocessing) -> EnvDefinition:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seconds", type=float, default=0.4)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--skip-games", action="store_true")
@@ -104,18 +109,32 @@ def main() -> None:
         contestants += [
             (what, "bare loop", lambda count=count: bare("CartPole-v1", count)),
             (what, "SyncVectorEnv", lambda count=count: gymnasium_vector("CartPole-v1", count)),
-            (what, "palestra", lambda count=count: ours(EnvDefinition(id="CartPole-v1", num_envs=count))),
+            (
+                what,
+                "palestra",
+                lambda count=count: ours(EnvDefinition(id="CartPole-v1", num_envs=count)),
+            ),
         ]
     if not arguments.skip_games:
         for way in ("sync", "native"):
-            contestants.append((f"Pong x {GAMES}", f"palestra {way}", lambda way=way: ours(game(way, AtariPreprocessing()))))
+            contestants.append(
+                (
+                    f"Pong x {GAMES}",
+                    f"palestra {way}",
+                    lambda way=way: ours(game(way, AtariPreprocessing())),
+                )
+            )
     print(table(contestants, arguments.rounds, arguments.seconds))
     if not arguments.skip_games:
         print(resets(arguments.rounds))
 
 
-def table(contestants: list[tuple[str, str, Callable[[], Stepped]]], rounds: int, seconds: float) -> str:
-    """Returns env_steps per processor second of each contestant and their ratio to the first of its kind."""
+def table(
+    contestants: list[tuple[str, str, Callable[[], Stepped]]], rounds: int, seconds: float
+) -> str:
+    """Returns env_steps per processor second of each contestant and their ratio to the first of its
+    kind.
+    """
     running = [make() for _, _, make in contestants]
     for stepped in running:
         next(stepped)
@@ -125,12 +144,23 @@ def table(contestants: list[tuple[str, str, Callable[[], Stepped]]], rounds: int
     for index, (what, who, _) in enumerate(contestants):
         values = [one[index] for one in rates]
         ratio = statistics.median(one[index] / one[first[what]] for one in rates)
-        rows.append((what, who, f"{statistics.median(values):,.0f}", f"{min(values):,.0f}", f"{max(values):,.0f}", f"{ratio:.2f}"))
+        rows.append(
+            (
+                what,
+                who,
+                f"{statistics.median(values):,.0f}",
+                f"{min(values):,.0f}",
+                f"{max(values):,.0f}",
+                f"{ratio:.2f}",
+            )
+        )
     return aligned(rows)
 
 
 def resets(rounds: int) -> str:
-    """Returns what beginning an episode of Pong takes, and the share of it in episodes of `EPISODE` env_steps."""
+    """Returns what beginning an episode of Pong takes, and the share of it in episodes of `EPISODE`
+    env_steps.
+    """
     rows = [("Pong, one game", "reset ms", "env_step µs", f"resets in episodes of {EPISODE}")]
     for way in ("sync", "native"):
         vector = make_vector(game(way, AtariPreprocessing()).model_copy(update={"num_envs": 1}))
@@ -144,7 +174,14 @@ def resets(rounds: int) -> str:
             begun.append(middle - start)
             stepped.append((time.process_time() - middle) / 200)
         reset, step = statistics.median(begun), statistics.median(stepped)
-        rows.append((f"palestra {way}", f"{reset * 1e3:.1f}", f"{step * 1e6:.0f}", f"{reset / (reset + EPISODE * step):.0%}"))
+        rows.append(
+            (
+                f"palestra {way}",
+                f"{reset * 1e3:.1f}",
+                f"{step * 1e6:.0f}",
+                f"{reset / (reset + EPISODE * step):.0%}",
+            )
+        )
         vector.close()
     return aligned(rows)
 

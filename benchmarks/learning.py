@@ -2,9 +2,10 @@
 
     python -m benchmarks.learning [--only cartpole-dqn ...] [--seeds 5] [--jobs 2] [--write]
 
-Seeds of an agent that can be packed are trained as one batch, others each by itself; in a fresh process, on one thread. The final return of
-a seed is the mean over 100 episodes after its training, none of which had a part in ending it; the interval is that of the mean over seeds
-by Student's t. A tick says that the mean reaches the target.
+Seeds of an agent that can be packed are trained as one batch, others each by itself; in a fresh
+process, on one thread. The final return of a seed is the mean over 100 episodes after its training,
+none of which had a part in ending it; the interval is that of the mean over seeds by Student's t. A
+tick says that the mean reaches the target.
 """
 
 import argparse
@@ -31,8 +32,20 @@ def trained(path: Path, seeds: Sequence[int]) -> list[dict[str, Any]]:
     Raises:
         RuntimeError: If the training failed.
     """
-    command = [sys.executable, "-m", "benchmarks._learning.train_one", str(path), "--seeds", ",".join(map(str, seeds))]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks._learning.train_one",
+        str(path),
+        "--seeds",
+        ",".join(map(str, seeds)),
+    ]
+    environment = {
+        **os.environ,
+        "OMP_NUM_THREADS": "1",
+        "MKL_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+    }
     finished = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     if finished.returncode:
         raise RuntimeError(f"{path.stem}, seeds {list(seeds)}:\n{finished.stderr[-2_000:]}")
@@ -40,13 +53,18 @@ def trained(path: Path, seeds: Sequence[int]) -> list[dict[str, Any]]:
 
 
 def rows(paths: list[Path], seeds: int, jobs: int) -> Iterator[Row]:
-    """Yields each preset as soon as its seeds are trained; a preset that fails is told of and left out."""
+    """Yields each preset as soon as its seeds are trained.
+
+    A preset that fails is told of and left out.
+    """
     with ThreadPoolExecutor(jobs) as pool:
         waiting: list[tuple[Preset, list[Future[list[dict[str, Any]]]]]] = []
         for path in paths:
             preset = read_preset(path)
             packed = preset.definition.agent.name in PACKABLE_AGENTS
-            together = [range(seeds)] if packed else [range(seed, seed + 1) for seed in range(seeds)]
+            together = (
+                [range(seeds)] if packed else [range(seed, seed + 1) for seed in range(seeds)]
+            )
             waiting.append((preset, [pool.submit(trained, path, some) for some in together]))
         for preset, futures in waiting:
             try:
@@ -58,11 +76,17 @@ def rows(paths: list[Path], seeds: int, jobs: int) -> Iterator[Row]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="+", metavar="NAME", help="presets to train; all where this is left out")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--only", nargs="+", metavar="NAME", help="presets to train; all where this is left out"
+    )
     parser.add_argument("--seeds", type=int, default=5, help="the seeds 0 to this, exclusive")
     parser.add_argument("--jobs", type=int, default=2, help="trainings at once")
-    parser.add_argument("--write", action="store_true", help="put the rows into examples/learning/README.md")
+    parser.add_argument(
+        "--write", action="store_true", help="put the rows into examples/learning/README.md"
+    )
     options = parser.parse_args()
     try:
         paths = preset_paths(options.only)
@@ -78,7 +102,9 @@ def main() -> int:
     print("\n" + aligned([HEAD, *(row.cells() for row in done)]))
     if options.write:
         note = f"{options.seeds} seeds each, `--jobs {options.jobs}`, one thread each; the latest rows on {machine()}."
-        write_readme(README, [row.cells() for row in done], [path.stem for path in preset_paths()], note)
+        write_readme(
+            README, [row.cells() for row in done], [path.stem for path in preset_paths()], note
+        )
     return 0 if len(done) == len(paths) and all(row.reached for row in done) else 1
 
 

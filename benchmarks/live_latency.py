@@ -1,7 +1,8 @@
-"""Time from a number being logged in the training loop to its arrival in a browser, both on this machine and under its training load.
+"""Time from a number being logged in the training loop to its arrival in a browser, both on this
+machine and under its training load.
 
-Chromium loads the dashboard's origin and tails the event stream with `fetch`, as the dashboard does; each point's wall time, taken in the
-loop, is compared with the browser's clock at arrival.
+Chromium loads the dashboard's origin and tails the event stream with `fetch`, as the dashboard
+does; each point's wall time, taken in the loop, is compared with the browser's clock at arrival.
 
     python -m benchmarks.live_latency [--seconds 20] [--runs 1]
 """
@@ -53,7 +54,10 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--runs", type=int, default=1)
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="plr-", dir="/tmp") as directory, Stack(Path(directory)) as stack:
+    with (
+        tempfile.TemporaryDirectory(prefix="plr-", dir="/tmp") as directory,
+        Stack(Path(directory)) as stack,
+    ):
         latencies = _measure(stack, arguments.seconds, arguments.runs)
     print(machine())
     in_time = show("log to browser", latencies, "s", bound=0.3)
@@ -69,7 +73,9 @@ def _measure(stack: Stack, seconds: float, runs: int) -> list[float]:
         page.goto("/healthz")
         submitted = stack.submit(cartpole(10_000_000, name="latency"), seeds=list(range(runs)))
         for run in submitted:
-            stack.wait_for_run(run["id"], lambda run: run["progress"]["env_step"] > 500, 60, "the run trains")
+            stack.wait_for_run(
+                run["id"], lambda run: run["progress"]["env_step"] > 500, 60, "the run trains"
+            )
         time.sleep(2)
         cursor = stack.post("series:query", {"select": [], "buckets": 1})["cursor"]
         latencies: list[float] = page.evaluate(TAIL, [cursor, seconds])

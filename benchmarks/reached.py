@@ -1,11 +1,14 @@
-"""How many seeds of a task reach a return, ours beside a peer's on equal settings, with the interval of each share.
+"""How many seeds of a task reach a return, ours beside a peer's on equal settings, with the
+interval of each share.
 
-    python -m benchmarks.reached [--task ppo] [--peers sb3,plain] [--seeds 40] [--pack 20] [--at 475] [--keep FILE]
+    python -m benchmarks.reached [--task ppo] [--peers sb3,plain] [--seeds 40] [--pack 20] [--at
+        475] [--keep FILE]
 
-A seed's return is the mean over 20 greedy episodes after its training, the same ones for all. Intervals are those of Wilson (1927), 95 %,
-of the share of all seeds that there are. Ours is MISSED where its interval lies wholly below a peer's. Peers train one seed after the
-other, each in a fresh process on one thread; ours train as packs. With `--keep` what a file holds is not trained again, and what is trained
-is added to it, so that a long comparison can be made in pieces.
+A seed's return is the mean over 20 greedy episodes after its training, the same ones for all.
+Intervals are those of Wilson (1927), 95 %, of the share of all seeds that there are. Ours is MISSED
+where its interval lies wholly below a peer's. Peers train one seed after the other, each in a fresh
+process on one thread; ours train as packs. With `--keep` what a file holds is not trained again,
+and what is trained is added to it, so that a long comparison can be made in pieces.
 """
 
 import argparse
@@ -26,10 +29,16 @@ OURS: Final = "Palestra"
 
 
 def wilson(reached: int, count: int) -> tuple[float, float]:
-    """Returns the ends of the 95 % interval of a share, of which `reached` of `count` >= 1 were seen (Wilson 1927, equation 4)."""
+    """Returns the ends of the 95 % interval of a share, of which `reached` of `count` >= 1 were
+    seen (Wilson 1927, equation 4).
+    """
     share, squared = reached / count, _QUANTILE**2
     centre = (share + squared / (2 * count)) / (1 + squared / count)
-    half = _QUANTILE * math.sqrt(share * (1 - share) / count + squared / (4 * count**2)) / (1 + squared / count)
+    half = (
+        _QUANTILE
+        * math.sqrt(share * (1 - share) / count + squared / (4 * count**2))
+        / (1 + squared / count)
+    )
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
@@ -63,21 +72,31 @@ class Kept:
         if result["task"] == self._task:
             peer = OURS if result["peer"] == PACK else result["peer"]
             seeds = (int(seed) for seed in result["seeds"].split(","))
-            self.returns.setdefault(peer, {}).update(zip(seeds, result.get("returns") or [result["mean_return"]], strict=True))
+            self.returns.setdefault(peer, {}).update(
+                zip(seeds, result.get("returns") or [result["mean_return"]], strict=True)
+            )
 
 
-def trainings(kept: Kept, task: Task, peers: Sequence[str], seeds: Sequence[int], pack: int) -> Iterator[list[str]]:
-    """Yields the commands that train what is missing: ours in packs of `pack` seeds, then each seed of each peer."""
+def trainings(
+    kept: Kept, task: Task, peers: Sequence[str], seeds: Sequence[int], pack: int
+) -> Iterator[list[str]]:
+    """Yields the commands that train what is missing: ours in packs of `pack` seeds, then each seed
+    of each peer.
+    """
     ours = kept.missing(OURS, seeds)
     for begin in range(0, len(ours), pack):
         some = ours[begin : begin + pack]
-        yield palestra_command(task, some if len(some) > 1 else [*some, some[0] + len(seeds)], "compiled")  # one alone has another name
+        yield palestra_command(
+            task, some if len(some) > 1 else [*some, some[0] + len(seeds)], "compiled"
+        )  # one alone has another name
     for peer in peers:
         for seed in kept.missing(peer, seeds):
             yield peer_command(peer, task, seed)
 
 
-def rows(kept: Kept, peers: Sequence[str], seeds: Sequence[int], at: float) -> Iterator[tuple[str, int, int]]:
+def rows(
+    kept: Kept, peers: Sequence[str], seeds: Sequence[int], at: float
+) -> Iterator[tuple[str, int, int]]:
     """Yields for each library how many seeds reach the return, of how many that are known."""
     for peer in (OURS, *peers):
         known = [value for seed, value in kept.returns.get(peer, {}).items() if seed in seeds]
@@ -86,13 +105,23 @@ def rows(kept: Kept, peers: Sequence[str], seeds: Sequence[int], at: float) -> I
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--task", default="ppo", choices=sorted(name for name, task in TASKS.items() if task.pack_target is not None))
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--task",
+        default="ppo",
+        choices=sorted(name for name, task in TASKS.items() if task.pack_target is not None),
+    )
     parser.add_argument("--peers", default="sb3", help="names, separated by commas")
     parser.add_argument("--seeds", type=int, default=40, help="the seeds 0 to this, exclusive")
-    parser.add_argument("--pack", type=int, default=20, help="our seeds that are trained as one batch")
+    parser.add_argument(
+        "--pack", type=int, default=20, help="our seeds that are trained as one batch"
+    )
     parser.add_argument("--at", type=float, default=475.0, help="mean return to reach")
-    parser.add_argument("--keep", type=Path, help="file of lines of JSON that is read first and added to")
+    parser.add_argument(
+        "--keep", type=Path, help="file of lines of JSON that is read first and added to"
+    )
     options = parser.parse_args()
     task, seeds = TASKS[options.task], range(options.seeds)
     peers = installed(names(parser, options.peers, PEERS))
@@ -105,9 +134,15 @@ def main() -> int:
             return 1
         kept.add(result)
         print(f"{result['peer']}, seeds {result['seeds']}: {result['returns']}", flush=True)
-    found = {peer: (reached, count, *wilson(reached, count)) for peer, reached, count in rows(kept, peers, seeds, options.at)}
+    found = {
+        peer: (reached, count, *wilson(reached, count))
+        for peer, reached, count in rows(kept, peers, seeds, options.at)
+    }
     head = ("", "seeds", f"reach {options.at:g}", "share", "95 % interval")
-    table = [(peer, str(n), str(k), f"{k / n:.3f}", f"{low:.3f} to {high:.3f}") for peer, (k, n, low, high) in found.items()]
+    table = [
+        (peer, str(n), str(k), f"{k / n:.3f}", f"{low:.3f} to {high:.3f}")
+        for peer, (k, n, low, high) in found.items()
+    ]
     print(f"\n{task.title}: {task.env}, {task.env_steps:,} env_steps\n" + aligned([head, *table]))
     below = [peer for peer in peers if peer in found and found[OURS][3] < found[peer][2]]
     for peer in peers:

@@ -1,9 +1,11 @@
-"""Microseconds per sample, feedback and extend of the replay memories: uniform, prioritized, n-step, shared frames.
+"""Microseconds per sample, feedback and extend of the replay memories: uniform, prioritized,
+n-step, shared frames.
 
-    python -m benchmarks.replay [--batch 64] [--capacity 100000] [--frames 20000] [--calls 20] [--repeat 100]
+    python -m benchmarks.replay [--batch 64] [--capacity 100000] [--frames 20000] [--calls 20]
+        [--repeat 100]
 
-Memories of one kind run interleaved in one process, one row per extend and one batch per sample. Rows with a bound print a
-verdict, which means nothing on a machine that is busy otherwise.
+Memories of one kind run interleaved in one process, one row per extend and one batch per sample.
+Rows with a bound print a verdict, which means nothing on a machine that is busy otherwise.
 """
 
 import argparse
@@ -29,16 +31,30 @@ def rule(kind: type[Uniform | Prioritized]) -> Rule:
 
 def of_vectors(capacity: int) -> dict[str, Replay]:
     """Returns memories of vectors of 4 numbers."""
-    fields: dict[str, Any] = {"capacity": capacity, "observation": ((4,), np.float32), "action": ((), np.int64)}
+    fields: dict[str, Any] = {
+        "capacity": capacity,
+        "observation": ((4,), np.float32),
+        "action": ((), np.int64),
+    }
     kinds: dict[str, type[Uniform | Prioritized]] = {"uniform": Uniform, "prioritized": Prioritized}
-    named = ((f"{name}{ending}", kind, n_step) for name, kind in kinds.items() for ending, n_step in (("", 1), (", 3 steps", 3)))
-    return {name: Replay(ReplaySpec(**fields, n_step=n_step), rule(kind)) for name, kind, n_step in named}
+    named = (
+        (f"{name}{ending}", kind, n_step)
+        for name, kind in kinds.items()
+        for ending, n_step in (("", 1), (", 3 steps", 3))
+    )
+    return {
+        name: Replay(ReplaySpec(**fields, n_step=n_step), rule(kind))
+        for name, kind, n_step in named
+    }
 
 
 def of_images(capacity: int) -> dict[str, Replay]:
     """Returns memories of stacks of 4 frames of 84 x 84 bytes."""
     spec = ReplaySpec(capacity=capacity, observation=((4, 84, 84), np.uint8), action=((), np.int64))
-    return {"frames": FrameReplay(spec, rule(Uniform)), "frames, whole stacks": Replay(spec, rule(Uniform))}
+    return {
+        "frames": FrameReplay(spec, rule(Uniform)),
+        "frames, whole stacks": Replay(spec, rule(Uniform)),
+    }
 
 
 def transitions(memory: Replay, count: int) -> list[tuple[Any, ...]]:
@@ -46,11 +62,18 @@ def transitions(memory: Replay, count: int) -> list[tuple[Any, ...]]:
     generator = np.random.default_rng(0)
     shape, dtype = memory.spec.observation
     moving = len(shape) == 3
-    frames = generator.integers(256, size=(count + 5, *shape[1:])) if moving else generator.normal(size=(count + 1, *shape))
+    frames = (
+        generator.integers(256, size=(count + 5, *shape[1:]))
+        if moving
+        else generator.normal(size=(count + 1, *shape))
+    )
     frames = frames.astype(dtype)
     stacks = [frames[i : i + shape[0]] if moving else frames[i] for i in range(count + 1)]
     flag, zero = np.zeros((1, 1), np.bool_), np.zeros((1, 1), np.int64)
-    return [(stacks[i][None, None], zero, np.ones((1, 1)), stacks[i + 1][None, None], flag, flag) for i in range(count)]
+    return [
+        (stacks[i][None, None], zero, np.ones((1, 1)), stacks[i + 1][None, None], flag, flag)
+        for i in range(count)
+    ]
 
 
 def calls_of(memory: Replay, batch: int) -> dict[str, Callable[[], object]]:
@@ -77,18 +100,29 @@ def microseconds(call: Callable[[], object], calls: int) -> float:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--capacity", type=int, default=100_000)
-    parser.add_argument("--frames", type=int, default=20_000, help="capacity of the memories of images")
+    parser.add_argument(
+        "--frames", type=int, default=20_000, help="capacity of the memories of images"
+    )
     parser.add_argument("--calls", type=int, default=20)
     parser.add_argument("--repeat", type=int, default=100)
     options = parser.parse_args()
     print(machine())
     good = True
     for kept in (of_vectors(options.capacity), of_images(options.frames)):
-        calls = {f"{name}, {verb}": call for name, memory in kept.items() for verb, call in calls_of(memory, options.batch).items()}
-        rounds = [{name: microseconds(call, options.calls) for name, call in calls.items()} for _ in range(options.repeat)]
+        calls = {
+            f"{name}, {verb}": call
+            for name, memory in kept.items()
+            for verb, call in calls_of(memory, options.batch).items()
+        }
+        rounds = [
+            {name: microseconds(call, options.calls) for name, call in calls.items()}
+            for _ in range(options.repeat)
+        ]
         for name in calls:
             good = show(name, [one[name] for one in rounds], "µs", bound=BOUNDS.get(name)) and good
     return 0 if good else 1

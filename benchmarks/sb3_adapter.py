@@ -1,8 +1,10 @@
-"""Processor time of algorithms of Stable-Baselines3 within Palestra, as a multiple of what the library takes by itself: one thread.
+"""Processor time of algorithms of Stable-Baselines3 within Palestra, as a multiple of what the
+library takes by itself: one thread.
 
     python -m benchmarks.sb3_adapter [--rounds 4]
 
-Both train the same definition in turn: the library's own `learn`, once under our recorder, budget, final evaluation and snapshot.
+Both train the same definition in turn: the library's own `learn`, once under our recorder, budget,
+final evaluation and snapshot.
 """
 
 import argparse
@@ -32,7 +34,12 @@ class Case(NamedTuple):
 
 CASES = (
     Case("PPO", 8, 40_960, {"n_steps": 128, "batch_size": 256, "n_epochs": 4}),
-    Case("DQN", 1, 8_000, {"learning_starts": 1_000, "batch_size": 64, "train_freq": 1, "gradient_steps": 1}),
+    Case(
+        "DQN",
+        1,
+        8_000,
+        {"learning_starts": 1_000, "batch_size": 64, "train_freq": 1, "gradient_steps": 1},
+    ),
 )
 
 
@@ -57,14 +64,22 @@ def by_itself(case: Case) -> float:
     from stable_baselines3.common.env_util import make_vec_env
 
     kind = getattr(stable_baselines3, case.algorithm)
-    model = kind("MlpPolicy", make_vec_env(ENV_ID, case.num_envs, seed=0), seed=0, device="cpu", **case.parameters)
+    model = kind(
+        "MlpPolicy",
+        make_vec_env(ENV_ID, case.num_envs, seed=0),
+        seed=0,
+        device="cpu",
+        **case.parameters,
+    )
     began = time.process_time()
     model.learn(case.env_steps)
     return time.process_time() - began
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=4)
     options = parser.parse_args()
     torch.set_num_threads(1)

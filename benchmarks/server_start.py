@@ -29,7 +29,9 @@ def main() -> int:
                 stack.start_server()
                 seconds.append(time.perf_counter() - started)
                 time.sleep(3)
-                memory.append(psutil.Process(stack.processes["server"].pid).memory_info().rss / 2**20)
+                memory.append(
+                    psutil.Process(stack.processes["server"].pid).memory_info().rss / 2**20
+                )
                 stack.stop("server")
         finally:
             stack.__exit__()

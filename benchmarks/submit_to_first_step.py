@@ -1,6 +1,8 @@
-"""Time from the submission of one job on an idle machine to its first env_steps, each in a fresh trainer process.
+"""Time from the submission of one job on an idle machine to its first env_steps, each in a fresh
+trainer process.
 
-The end is the wall time of the first finished episode in the worker's spool, a few milliseconds after the first env_step: an upper bound.
+The end is the wall time of the first finished episode in the worker's spool, a few milliseconds
+after the first env_step: an upper bound.
 
     python -m benchmarks.submit_to_first_step [--repeat 9]
 """
@@ -19,7 +21,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeat", type=int, default=9)
     repeat = parser.parse_args().repeat
-    with tempfile.TemporaryDirectory(prefix="plr-", dir="/tmp") as directory, Stack(Path(directory)) as stack:
+    with (
+        tempfile.TemporaryDirectory(prefix="plr-", dir="/tmp") as directory,
+        Stack(Path(directory)) as stack,
+    ):
         seconds = [_once(stack, number) for number in range(repeat)]
     print(machine())
     return 0 if show("submit to first env_step", seconds, "s", bound=6) else 1
@@ -31,7 +36,9 @@ def _once(stack: Stack, number: int) -> float:
     done = wait_for(lambda: _finished(stack, run["id"]), 60, "the run ends")
     time.sleep(1)
     directory = stack.attempt_directory(done["attempts"][0]["id"])
-    first = next(record["wall"][0] for record in spooled_records(directory) if record["type"] == "episodes")
+    first = next(
+        record["wall"][0] for record in spooled_records(directory) if record["type"] == "episodes"
+    )
     return float(first) - started
 
 

@@ -23,7 +23,9 @@ EPISODE = EpisodeEnd(0, 0, 200.0, 200, terminated=True)
 
 
 def measure(calls: int, call: Callable[[int], None], pause: float) -> list[float]:
-    """Returns the microseconds of each call, with the time of a training iteration between two of them."""
+    """Returns the microseconds of each call, with the time of a training iteration between two of
+    them.
+    """
     values = []
     for index in range(calls):
         started = time.perf_counter_ns()
@@ -38,12 +40,19 @@ def measure(calls: int, call: Callable[[int], None], pause: float) -> list[float
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--calls", type=int, default=50_000)
-    parser.add_argument("--pause", type=float, default=150e-6, help="seconds of other work between two calls")
+    parser.add_argument(
+        "--pause", type=float, default=150e-6, help="seconds of other work between two calls"
+    )
     options = parser.parse_args()
     print(machine())
     clock = Clock(time.monotonic)
     with tempfile.TemporaryDirectory() as directory, SpoolWriter(Path(directory)) as spool:
-        run = RecordedRun(new_id("run"), ("loss/td", "q/mean", "gradient/norm"), lambda: {"explore/epsilon": 0.1}, 100)
+        run = RecordedRun(
+            new_id("run"),
+            ("loss/td", "q/mean", "gradient/norm"),
+            lambda: {"explore/epsilon": 0.1},
+            100,
+        )
         recorder = SpoolRecorder(run, spool)
         recorder.start()
 
@@ -52,7 +61,11 @@ def main() -> int:
             recorder.tick(clock, [(index, EPISODE)] if index % 200 == 0 else (), [LOSS])
 
         ticks = measure(options.calls, tick, options.pause)
-        points = measure(options.calls, lambda index: recorder.point(clock, "user/value", float(index)), options.pause)
+        points = measure(
+            options.calls,
+            lambda index: recorder.point(clock, "user/value", float(index)),
+            options.pause,
+        )
         recorder.close()
     good = show("recorder.tick, one learn report each", ticks, "µs", bound=20, at=0.99)
     show("recorder.tick, half of the calls", ticks, "µs")

@@ -1,12 +1,16 @@
-"""Throughput of whole trainings, learning included, beside the peers on equal settings: one thread, a fresh process each, taking turns.
+"""Throughput of whole trainings, learning included, beside the peers on equal settings: one thread,
+a fresh process each, taking turns.
 
-    python -m benchmarks.training [--tasks dqn1,dqn4,ppo,a2c,a3c,sac,pong] [--peers sb3,pfrl,tianshou,plain] [--repeat 3]
+    python -m benchmarks.training [--tasks dqn1,dqn4,ppo,a2c,a3c,sac,pong] [--peers
+        sb3,pfrl,tianshou,plain] [--repeat 3]
                                   [--pack 16] [--packs 2]
 
-The rate leaves out start-up, and what the first learn takes longer than the second (compilation); the columns beside it hold both, and the
-rate with all of it. With `--packs` the seeds of a pack are also trained as so many packs at once, a process each, as a worker with so many
-slots does it where `resources.pack` says how many seeds one carries. A peer that is not installed is left out: `make bench-peers` installs
-them all. Absolute figures drift from machine to machine and from hour to hour: compare within one run only.
+The rate leaves out start-up, and what the first learn takes longer than the second (compilation);
+the columns beside it hold both, and the rate with all of it. With `--packs` the seeds of a pack are
+also trained as so many packs at once, a process each, as a worker with so many slots does it where
+`resources.pack` says how many seeds one carries. A peer that is not installed is left out: `make
+bench-peers` installs them all. Absolute figures drift from machine to machine and from hour to
+hour: compare within one run only.
 """
 
 import argparse
@@ -26,7 +30,9 @@ from benchmarks._peers.tasks import PEERS, TASKS, Task
 from benchmarks._report import machine
 
 TIANSHOU = Path(".setup/tianshou/bin/python")
-"""An environment of its own over ours, by `make bench-peers`: it wants other versions of packages that Palestra has too."""
+"""An environment of its own over ours, by `make bench-peers`: it wants other versions of packages
+that Palestra has too.
+"""
 
 MODES = {"eager": EAGER, "compiled": COMPILED}
 
@@ -34,13 +40,32 @@ MODES = {"eager": EAGER, "compiled": COMPILED}
 def peer_command(peer: str, task: Task, seed: int) -> list[str]:
     """Returns what trains one seed in a process of its own."""
     python = str(TIANSHOU) if peer == "tianshou" and TIANSHOU.exists() else sys.executable
-    return [python, "-m", "benchmarks._peers.runner", "--peer", peer, "--task", task.name, "--seeds", str(seed)]
+    return [
+        python,
+        "-m",
+        "benchmarks._peers.runner",
+        "--peer",
+        peer,
+        "--task",
+        task.name,
+        "--seeds",
+        str(seed),
+    ]
 
 
 def palestra_command(task: Task, seeds: Sequence[int], compile_mode: str) -> list[str]:
     """Returns what trains some seeds in a process of its own, several as a pack."""
     label = MODES[compile_mode] if len(seeds) == 1 else PACK
-    options = ["--task", task.name, "--seeds", ",".join(map(str, seeds)), "--compile", compile_mode, "--label", label]
+    options = [
+        "--task",
+        task.name,
+        "--seeds",
+        ",".join(map(str, seeds)),
+        "--compile",
+        compile_mode,
+        "--label",
+        label,
+    ]
     return [sys.executable, "-m", "benchmarks._peers.runner", "--peer", "palestra", *options]
 
 
@@ -50,26 +75,42 @@ def installed(peers: Sequence[str]) -> list[str]:
     for peer in peers:
         distribution = PEERS[peer]
         has_own = peer == "tianshou" and TIANSHOU.exists()
-        if distribution and not has_own and importlib.util.find_spec(distribution.replace("-", "_")) is None:
-            print(f"{peer} is left out: it is not installed (pip install {distribution}, or make bench-peers)")
+        if (
+            distribution
+            and not has_own
+            and importlib.util.find_spec(distribution.replace("-", "_")) is None
+        ):
+            print(
+                f"{peer} is left out: it is not installed (pip install {distribution}, or make bench-peers)"
+            )
         else:
             found.append(peer)
     return found
 
 
-def commands(task: Task, peers: Sequence[str], modes: Sequence[str], turn: int, options: argparse.Namespace) -> dict[str, list[list[str]]]:
+def commands(
+    task: Task, peers: Sequence[str], modes: Sequence[str], turn: int, options: argparse.Namespace
+) -> dict[str, list[list[str]]]:
     """Returns what is run in one turn, by name; several at once."""
     ours = {MODES[mode]: [palestra_command(task, [turn], mode)] for mode in modes}
     seeds = range(turn * options.pack, (turn + 1) * options.pack)
     if options.pack > 1 and task.pack_target is not None:
         ours[PACK] = [palestra_command(task, seeds, modes[-1])]
         if options.packs > 1:
-            ours[PACKS] = [palestra_command(task, seeds[index :: options.packs], modes[-1]) for index in range(options.packs)]
+            ours[PACKS] = [
+                palestra_command(task, seeds[index :: options.packs], modes[-1])
+                for index in range(options.packs)
+            ]
     return {**ours, **{peer: [peer_command(peer, task, turn)] for peer in peers}}
 
 
-def results_of(task: Task, peers: Sequence[str], modes: Sequence[str], options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Yields one result after another; all take turns, so that whatever slows the machine slows them all."""
+def results_of(
+    task: Task, peers: Sequence[str], modes: Sequence[str], options: argparse.Namespace
+) -> Iterator[dict[str, Any]]:
+    """Yields one result after another.
+
+    All take turns, so that whatever slows the machine slows them all.
+    """
     given_up: set[str] = set()
     for turn in range(options.repeat):
         for name, at_once in commands(task, peers, modes, turn, options).items():
@@ -92,9 +133,13 @@ def trained(at_once: list[list[str]], env_steps: int | None) -> dict[str, Any]:
             said, complained = (
                 stack.enter_context(tempfile.TemporaryFile("w+")) for _ in range(2)
             )  # a full pipe would stop who writes to it
-            begun = subprocess.Popen([*command, *length, "--started", repr(time.time())], stdout=said, stderr=complained)
+            begun = subprocess.Popen(
+                [*command, *length, "--started", repr(time.time())], stdout=said, stderr=complained
+            )
             running.append((begun, said, complained))
-        results = [_result(process.wait(), said, complained) for process, said, complained in running]
+        results = [
+            _result(process.wait(), said, complained) for process, said, complained in running
+        ]
     return next((result for result in results if "left_out" in result), None) or together(results)
 
 
@@ -109,29 +154,56 @@ def _result(exit_code: int, said: IO[str], complained: IO[str]) -> dict[str, Any
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--tasks", default=",".join(TASKS), help="names, separated by commas")
     parser.add_argument("--peers", default=",".join(PEERS), help="names, separated by commas")
-    parser.add_argument("--compile", default=",".join(MODES), help="how Palestra runs its updates; packs take the last one")
-    parser.add_argument("--repeat", type=int, default=3, help="trainings of each peer, each with a seed of its own")
-    parser.add_argument("--pack", type=int, default=0, help="also train a pack of so many seeds, where a target is set")
-    parser.add_argument("--packs", type=int, default=1, help="also train the seeds of a pack as so many packs at once, on a core each")
-    parser.add_argument("--env-steps", type=int, help="shorter or longer than the tasks are; for trying out")
+    parser.add_argument(
+        "--compile",
+        default=",".join(MODES),
+        help="how Palestra runs its updates; packs take the last one",
+    )
+    parser.add_argument(
+        "--repeat", type=int, default=3, help="trainings of each peer, each with a seed of its own"
+    )
+    parser.add_argument(
+        "--pack",
+        type=int,
+        default=0,
+        help="also train a pack of so many seeds, where a target is set",
+    )
+    parser.add_argument(
+        "--packs",
+        type=int,
+        default=1,
+        help="also train the seeds of a pack as so many packs at once, on a core each",
+    )
+    parser.add_argument(
+        "--env-steps", type=int, help="shorter or longer than the tasks are; for trying out"
+    )
     parser.add_argument("--json", action="store_true", help="print each training's line too")
     options = parser.parse_args()
     if not 1 <= options.packs <= max(1, options.pack):
         parser.error("--packs divides the seeds of --pack: it is at least 1 and no more than these")
     tasks = [TASKS[name] for name in names(parser, options.tasks, TASKS)]
-    peers, modes = installed(names(parser, options.peers, PEERS)), names(parser, options.compile, MODES)
+    peers, modes = (
+        installed(names(parser, options.peers, PEERS)),
+        names(parser, options.compile, MODES),
+    )
     print(machine())
     good = True
     for task in tasks:
         results = Results(task, options.pack, options.packs)
-        for result in results_of(task, [peer for peer in peers if peer in task.peers], modes, options):
+        for result in results_of(
+            task, [peer for peer in peers if peer in task.peers], modes, options
+        ):
             results.add(result)
             if options.json:
                 print(json.dumps(result), flush=True)
-        print(f"\n{task.title}: {task.env}, {options.env_steps or task.env_steps:,} env_steps, trainings each: {options.repeat}")
+        print(
+            f"\n{task.title}: {task.env}, {options.env_steps or task.env_steps:,} env_steps, trainings each: {options.repeat}"
+        )
         print(results.table())
         for line, met in results.verdicts():
             print(f"{line}  {'ok' if met else 'MISSED'}", flush=True)

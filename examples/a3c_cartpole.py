@@ -21,7 +21,14 @@ def make_env(process_idx: int, test: bool) -> gym.Env:
 def make_agent(process_idx: int, *, seed: int, compiled: bool = False) -> A3c:
     """Makes one process's part of the agent."""
     env, mode = make_env(process_idx, test=False), "compiled" if compiled else "eager"
-    return A3c(HYPER, env.observation_space, env.action_space, seed=seed, process_idx=process_idx, compile=mode)
+    return A3c(
+        HYPER,
+        env.observation_space,
+        env.action_space,
+        seed=seed,
+        process_idx=process_idx,
+        compile=mode,
+    )
 
 
 def main() -> None:
@@ -30,7 +37,9 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--steps", type=int, default=200_000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--compiled", action="store_true", help="compile the gradient: pays in long trainings")
+    parser.add_argument(
+        "--compiled", action="store_true", help="compile the gradient: pays in long trainings"
+    )
     options = parser.parse_args()
     train_agent_async(
         options.outdir,

@@ -13,7 +13,9 @@ def instant() -> sa.types.TypeEngine[Any]:
 
 def document() -> sa.types.TypeEngine[Any]:
     """JSON that SQL may look into."""
-    return sa.JSON(none_as_null=True).with_variant(postgresql.JSONB(none_as_null=True), "postgresql")
+    return sa.JSON(none_as_null=True).with_variant(
+        postgresql.JSONB(none_as_null=True), "postgresql"
+    )
 
 
 def big_key() -> sa.types.TypeEngine[Any]:

@@ -19,7 +19,9 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Imports what a user asks for at first use, so that a trainer or a server that imports the contract pays for nothing else."""
+    """Imports what a user asks for at first use, so that a trainer or a server that imports the
+    contract pays for nothing else.
+    """
     if name not in _HOMES:
         raise AttributeError(f"module 'palestra' has no attribute {name!r}")
     from importlib import import_module  # noqa: PLC0415 - as above

@@ -10,7 +10,13 @@ from urllib.parse import quote
 from palestra.connection import Connection
 from palestra.contract.access import SessionView
 from palestra.contract.definition import BuiltinCode, Code, Definition
-from palestra.contract.job_options import EvaluateOptions, JobOptions, JobRequest, RetryRequest, Submission
+from palestra.contract.job_options import (
+    EvaluateOptions,
+    JobOptions,
+    JobRequest,
+    RetryRequest,
+    Submission,
+)
 from palestra.contract.names import EvaluationSource, ExportFormat, Schedule
 from palestra.contract.queries import EventView, LogView, SeriesInfo, SeriesQuery, SeriesResult
 from palestra.contract.resources import (
@@ -32,7 +38,15 @@ from palestra.contract.resources import (
     WorkerView,
 )
 from palestra.contract.states import FINAL_JOB_STATES, JobState, RunState
-from palestra.downloads import StoredFile, choose_snapshot, file_of_artifact, files_of_export, files_of_snapshot, safe_name, store
+from palestra.downloads import (
+    StoredFile,
+    choose_snapshot,
+    file_of_artifact,
+    files_of_export,
+    files_of_snapshot,
+    safe_name,
+    store,
+)
 
 FINAL_RUN_STATES: Final = frozenset({RunState.SUCCEEDED, RunState.FAILED, RunState.CANCELLED})
 _PAGE: Final = 200
@@ -41,7 +55,8 @@ _PAGE: Final = 200
 class Client:
     """A server as one token sees it. Thread-safe; usable as a context manager.
 
-    Every method raises a `palestra.errors.PalestraError`: the subclass of `ApiError` for the server's refusal, or `UnreachableError`.
+    Every method raises a `palestra.errors.PalestraError`: the subclass of `ApiError` for the
+    server's refusal, or `UnreachableError`.
 
     Args:
         server: Base URL, for example `http://127.0.0.1:8080`.
@@ -75,24 +90,39 @@ class Client:
         provenance: dict[str, Any] | None = None,
         key: str | None = None,
     ) -> SubmittedExperiment:
-        """Submits a definition; the same definition and code give the same experiment, to which missing seeds are added.
+        """Submits a definition.
+
+        The same definition and code give the same experiment, to which missing seeds are added.
 
         Args:
             definition: What to train and how.
             options: Seeds and queue options.
             code: Identity of the code; built-in parts by default.
             provenance: What `palestra.provenance.capture` returned.
-            key: `Idempotency-Key`; a fresh one by default, so that a lost answer is asked for again without a second submission.
+            key: `Idempotency-Key`; a fresh one by default, so that a lost answer is asked for again
+                without a second submission.
         """
         return self.submit_document(
-            Submission(definition=definition, options=options or JobOptions(), code=code or BuiltinCode(), provenance=provenance or {}),
+            Submission(
+                definition=definition,
+                options=options or JobOptions(),
+                code=code or BuiltinCode(),
+                provenance=provenance or {},
+            ),
             key=key,
         )[0]
 
-    def submit_document(self, submission: Submission, *, key: str | None = None) -> tuple[SubmittedExperiment, bool]:
-        """Submits a whole document; returns the experiment, with `warnings`, and whether it is new."""
+    def submit_document(
+        self, submission: Submission, *, key: str | None = None
+    ) -> tuple[SubmittedExperiment, bool]:
+        """Submits a whole document.
+
+        Returns the experiment, with `warnings`, and whether it is new.
+        """
         key = key or str(uuid.uuid4())
-        experiment, status = self._connection.send(SubmittedExperiment, "POST", "/experiments", body=submission, key=key)
+        experiment, status = self._connection.send(
+            SubmittedExperiment, "POST", "/experiments", body=submission, key=key
+        )
         return experiment, status == 201
 
     def experiments(
@@ -113,7 +143,14 @@ class Client:
             text: Part of its name or ID.
             archived: Whether to list the archived ones instead.
         """
-        wanted = {"state": state, "agent": agent, "env": env, "text": text, "archived": archived, "limit": _PAGE}
+        wanted = {
+            "state": state,
+            "agent": agent,
+            "env": env,
+            "text": text,
+            "archived": archived,
+            "limit": _PAGE,
+        }
         return self._connection.pages(ExperimentView, "/experiments", wanted)
 
     def experiment(self, experiment_id: str) -> ExperimentDetail:
@@ -122,15 +159,23 @@ class Client:
 
     def archive(self, experiment_id: str) -> ExperimentDetail:
         """Hides an experiment from lists; nothing is deleted."""
-        return self._connection.post(ExperimentDetail, f"/experiments/{_part(experiment_id)}:archive")
+        return self._connection.post(
+            ExperimentDetail, f"/experiments/{_part(experiment_id)}:archive"
+        )
 
     def unarchive(self, experiment_id: str) -> ExperimentDetail:
         """Brings an archived experiment back into lists."""
-        return self._connection.post(ExperimentDetail, f"/experiments/{_part(experiment_id)}:unarchive")
+        return self._connection.post(
+            ExperimentDetail, f"/experiments/{_part(experiment_id)}:unarchive"
+        )
 
-    def runs(self, experiment_id: str | None = None, *, state: str | None = None) -> Iterator[RunView]:
+    def runs(
+        self, experiment_id: str | None = None, *, state: str | None = None
+    ) -> Iterator[RunView]:
         """Yields runs, newest first."""
-        return self._connection.pages(RunView, "/runs", {"experiment": experiment_id, "state": state, "limit": _PAGE})
+        return self._connection.pages(
+            RunView, "/runs", {"experiment": experiment_id, "state": state, "limit": _PAGE}
+        )
 
     def run(self, run_id: str) -> RunDetail:
         """Returns a run with its attempts and jobs."""
@@ -142,26 +187,35 @@ class Client:
 
     def snapshots(self, run_id: str) -> Iterator[SnapshotView]:
         """Yields a run's snapshots, newest first."""
-        return self._connection.pages(SnapshotView, f"/runs/{_part(run_id)}/snapshots", {"limit": _PAGE})
+        return self._connection.pages(
+            SnapshotView, f"/runs/{_part(run_id)}/snapshots", {"limit": _PAGE}
+        )
 
-    def evaluations(self, run_id: str, *, superseded: bool = False, source: EvaluationSource | None = None) -> Iterator[EvaluationView]:
-        """Yields a run's evaluations, also those of jobs that only evaluate: of one source, or of all."""
+    def evaluations(
+        self, run_id: str, *, superseded: bool = False, source: EvaluationSource | None = None
+    ) -> Iterator[EvaluationView]:
+        """Yields a run's evaluations, also those of jobs that only evaluate: of one source, or of
+        all.
+        """
         wanted = {"superseded": superseded, "source": source, "limit": _PAGE}
         return self._connection.pages(EvaluationView, f"/runs/{_part(run_id)}/evaluations", wanted)
 
     def artifacts(self, run_id: str, *, kind: ArtifactKind | None = None) -> Iterator[ArtifactView]:
         """Yields a run's stored files, newest first: of one kind, or of all."""
-        return self._connection.pages(ArtifactView, f"/runs/{_part(run_id)}/artifacts", {"kind": kind, "limit": _PAGE})
+        return self._connection.pages(
+            ArtifactView, f"/runs/{_part(run_id)}/artifacts", {"kind": kind, "limit": _PAGE}
+        )
 
     def artifact(self, artifact_id: str) -> ArtifactView:
         """Returns what is known of a stored file."""
         return self._connection.get(ArtifactView, f"/artifacts/{_part(artifact_id)}")
 
     def download(self, artifact: ArtifactView | str, directory: Path) -> Path:
-        """Downloads a stored file below a directory and returns where it lies, checked against size and SHA-256.
+        """Downloads a stored file below a directory and returns where it lies, checked against size
+        and SHA-256.
 
-        Its name is text of whoever uploaded it: what no file name may hold is replaced. A file that is there already with the same
-        content is left alone.
+        Its name is text of whoever uploaded it: what no file name may hold is replaced. A file that
+        is there already with the same content is left alone.
 
         Args:
             artifact: The file, or its id.
@@ -170,10 +224,14 @@ class Client:
         Raises:
             DownloadError: If the content is not the stored one, or another file lies in its place.
         """
-        return self._store(file_of_artifact(self.artifact(artifact) if isinstance(artifact, str) else artifact), directory)
+        return self._store(
+            file_of_artifact(self.artifact(artifact) if isinstance(artifact, str) else artifact),
+            directory,
+        )
 
     def download_snapshot(self, run_id: str, directory: Path, *, snapshot: str = "best") -> Path:
-        """Downloads a verified snapshot into a directory named by its id below `directory`, and returns that.
+        """Downloads a verified snapshot into a directory named by its id below `directory`, and
+        returns that.
 
         Args:
             run_id: Whose snapshot.
@@ -181,7 +239,8 @@ class Client:
             snapshot: `best`, `newest` or an id.
 
         Raises:
-            DownloadError: If the run has no such snapshot, or a file could not be stored; see `download`.
+            DownloadError: If the run has no such snapshot, or a file could not be stored; see
+                `download`.
         """
         found = choose_snapshot(run_id, self.snapshots(run_id), snapshot)
         place = directory / safe_name(found.id)
@@ -189,7 +248,13 @@ class Client:
             self._store(file, place)
         return place
 
-    def download_export(self, run_id: str, directory: Path, *, format: ExportFormat = "weights") -> list[Path]:  # noqa: A002 - the API's word
+    def download_export(
+        self,
+        run_id: str,
+        directory: Path,
+        *,
+        format: ExportFormat = "weights",  # noqa: A002 - the API's word
+    ) -> list[Path]:
         """Downloads the newest export of a run in a format; returns its files.
 
         Raises:
@@ -203,10 +268,21 @@ class Client:
         return store(file, directory, lambda offset: self._connection.content(path, offset))
 
     def jobs(
-        self, *, experiment_id: str | None = None, run_id: str | None = None, pool: str | None = None, state: str | None = None
+        self,
+        *,
+        experiment_id: str | None = None,
+        run_id: str | None = None,
+        pool: str | None = None,
+        state: str | None = None,
     ) -> Iterator[JobView]:
         """Yields jobs."""
-        wanted = {"experiment": experiment_id, "run": run_id, "pool": pool, "state": state, "limit": _PAGE}
+        wanted = {
+            "experiment": experiment_id,
+            "run": run_id,
+            "pool": pool,
+            "state": state,
+            "limit": _PAGE,
+        }
         return self._connection.pages(JobView, "/jobs", wanted)
 
     def job(self, job_id: str) -> JobView:
@@ -215,7 +291,9 @@ class Client:
 
     def enqueue(self, run_id: str, request: JobRequest, *, key: str | None = None) -> JobView:
         """Queues a schedule on a run."""
-        return self._connection.post(JobView, f"/runs/{_part(run_id)}/jobs", request, key=key or str(uuid.uuid4()))
+        return self._connection.post(
+            JobView, f"/runs/{_part(run_id)}/jobs", request, key=key or str(uuid.uuid4())
+        )
 
     def evaluate(
         self,
@@ -236,7 +314,9 @@ class Client:
             pool: Pool of workers; `None` takes the one of the run's training.
         """
         options = EvaluateOptions(snapshot=snapshot, episodes=episodes, seed=seed)
-        return self.enqueue(run_id, JobRequest(schedule=Schedule.EVALUATE, evaluate=options, pool=pool))
+        return self.enqueue(
+            run_id, JobRequest(schedule=Schedule.EVALUATE, evaluate=options, pool=pool)
+        )
 
     def follow(
         self,
@@ -246,7 +326,8 @@ class Client:
         on_train_data: bool = False,
         pool: str | None = None,
     ) -> JobView:
-        """Queues a continuous evaluation: it evaluates the run's snapshots as they come, on a slot of its own, until the training is over.
+        """Queues a continuous evaluation: it evaluates the run's snapshots as they come, on a slot
+        of its own, until the training is over.
 
         Args:
             run_id: Run whose training it follows.
@@ -254,11 +335,18 @@ class Client:
             on_train_data: Whether on the training's own episodes, as a series of its own.
             pool: Pool of workers; `None` takes the one of the run's training.
         """
-        schedule = Schedule.CONTINUOUS_EVAL_ON_TRAIN_DATA if on_train_data else Schedule.CONTINUOUS_EVAL
-        return self.enqueue(run_id, JobRequest(schedule=schedule, evaluate=options or EvaluateOptions(), pool=pool))
+        schedule = (
+            Schedule.CONTINUOUS_EVAL_ON_TRAIN_DATA if on_train_data else Schedule.CONTINUOUS_EVAL
+        )
+        return self.enqueue(
+            run_id, JobRequest(schedule=schedule, evaluate=options or EvaluateOptions(), pool=pool)
+        )
 
     def test(self, run_id: str, *, pool: str | None = None) -> JobView:
-        """Queues a test: one update, one evaluation, one export; nothing of it becomes part of the run's history."""
+        """Queues a test: one update, one evaluation, one export.
+
+        Nothing of it becomes part of the run's history.
+        """
         return self.enqueue(run_id, JobRequest(schedule=Schedule.TEST, pool=pool))
 
     def export(
@@ -269,23 +357,30 @@ class Client:
         snapshot: str = "newest",
         pool: str | None = None,
     ) -> JobView:
-        """Queues an export of a snapshot: artifacts of the kind `export` that hold only what is needed to act.
+        """Queues an export of a snapshot: artifacts of the kind `export` that hold only what is
+        needed to act.
 
         Args:
             run_id: Run.
-            formats: Formats to write; empty takes the definition's, or `weights` where it names none.
+            formats: Formats to write; empty takes the definition's, or `weights` where it names
+                none.
             snapshot: `newest`, `best` or an id.
             pool: Pool of workers; `None` takes the one of the run's training.
         """
         options = EvaluateOptions(snapshot=snapshot, formats=tuple(formats) or None)
-        return self.enqueue(run_id, JobRequest(schedule=Schedule.EXPORT, evaluate=options, pool=pool))
+        return self.enqueue(
+            run_id, JobRequest(schedule=Schedule.EXPORT, evaluate=options, pool=pool)
+        )
 
     def pause(self, job_id: str, reason: str = "") -> JobView:
         """Ends the job's attempt with a snapshot; `resume` goes on from there."""
         return self._act(job_id, "pause", reason)
 
     def resume(self, job_id: str, reason: str = "", *, allow_code_change: bool = False) -> JobView:
-        """Queues a paused job again; `allow_code_change` with the workers' code, where it is not the experiment's."""
+        """Queues a paused job again.
+
+        `allow_code_change` with the workers' code, where it is not the experiment's.
+        """
         if not allow_code_change:
             return self._act(job_id, "resume", reason)
         action = ResumeAction(reason=reason, allow_code_change=True)
@@ -299,31 +394,42 @@ class Client:
         allow_code_change: bool = False,
         reason: str = "",
     ) -> JobView:
-        """Queues another training of a run that failed or was cancelled, with the options of the one before.
+        """Queues another training of a run that failed or was cancelled, with the options of the
+        one before.
 
         Args:
             run_id: Run.
-            origin: `newest` goes on from the newest verified snapshot, from the start where there is none; `start` begins anew.
+            origin: `newest` goes on from the newest verified snapshot, from the start where there
+                is none; `start` begins anew.
             allow_code_change: Whether with the workers' code, where it is not the experiment's.
             reason: Kept in the audit log.
         """
         request = RetryRequest(origin=origin, allow_code_change=allow_code_change, reason=reason)
-        return self._connection.post(JobView, f"/runs/{_part(run_id)}:retry", request, key=str(uuid.uuid4()))
+        return self._connection.post(
+            JobView, f"/runs/{_part(run_id)}:retry", request, key=str(uuid.uuid4())
+        )
 
     def cancel(self, job_id: str, reason: str = "") -> JobView:
         """Ends a job for good; a training saves a snapshot first."""
         return self._act(job_id, "cancel", reason)
 
     def give_up(self, job_id: str, reason: str = "") -> JobView:
-        """Gives up the results of a job that its worker could not upload yet; the job then ends without them."""
+        """Gives up the results of a job that its worker could not upload yet.
+
+        The job then ends without them.
+        """
         return self._act(job_id, "give-up", reason)
 
     def _act(self, job_id: str, verb: str, reason: str) -> JobView:
-        return self._connection.post(JobView, f"/jobs/{_part(job_id)}:{verb}", JobAction(reason=reason))
+        return self._connection.post(
+            JobView, f"/jobs/{_part(job_id)}:{verb}", JobAction(reason=reason)
+        )
 
     def series_names(self, run_id: str) -> list[SeriesInfo]:
         """Returns all series of a run, by name."""
-        return list(self._connection.pages(SeriesInfo, f"/runs/{_part(run_id)}/series", {"limit": _PAGE}))
+        return list(
+            self._connection.pages(SeriesInfo, f"/runs/{_part(run_id)}/series", {"limit": _PAGE})
+        )
 
     def series(self, query: SeriesQuery) -> SeriesResult:
         """Returns curves on one common grid."""
@@ -338,7 +444,9 @@ class Client:
         run_id: str | None = None,
         reconnect: bool = True,
     ) -> Iterator[EventView]:
-        """Yields events as they happen, without end; a lost connection is taken up behind the last event that was seen.
+        """Yields events as they happen, without end.
+
+        A lost connection is taken up behind the last event that was seen.
 
         Args:
             after: Cursor, for example `SeriesResult.cursor`; `None` begins now.
@@ -352,14 +460,19 @@ class Client:
 
     def log(self, run_id: str, *, after: int = 0, limit: int = 1_000) -> LogView:
         """Returns a piece of a run's log behind line `after`."""
-        return self._connection.get(LogView, f"/runs/{_part(run_id)}/log", {"after": after, "limit": limit})
+        return self._connection.get(
+            LogView, f"/runs/{_part(run_id)}/log", {"after": after, "limit": limit}
+        )
 
     def workers(self) -> Iterator[WorkerView]:
         """Yields workers."""
         return self._connection.pages(WorkerView, "/workers")
 
     def forget_worker(self, worker_id: str) -> WorkerView:
-        """Ends a worker's own secret, so that its name can be enrolled again at once; takes an admin."""
+        """Ends a worker's own secret, so that its name can be enrolled again at once.
+
+        Takes an admin.
+        """
         return self._connection.post(WorkerView, f"/workers/{_part(worker_id)}:forget")
 
     def pools(self) -> Iterator[PoolView]:
@@ -371,7 +484,8 @@ class Client:
         return self._connection.get(CatalogueView, "/catalogue", {"pool": pool})
 
     def watch(self, experiment_id: str, *, period: float = 1.0) -> Iterator[list[RunView]]:
-        """Yields the experiment's runs in order of their seeds, again and again, until all of them ended.
+        """Yields the experiment's runs in order of their seeds, again and again, until all of them
+        ended.
 
         Args:
             experiment_id: Experiment.

@@ -1,4 +1,5 @@
-"""One HTTP connection to a server: bearer token, retries of what may be retried, problem details as exceptions, the live stream.
+"""One HTTP connection to a server: bearer token, retries of what may be retried, problem details as
+exceptions, the live stream.
 
 Owns everything about HTTP on the user's side. Must not know any resource.
 """
@@ -25,7 +26,10 @@ _Answer = TypeVar("_Answer", bound=BaseModel)
 _RETRIED_STATUSES: Final = frozenset({429, 502, 503, 504})
 _LONGEST_WAIT: Final = 10.0
 _STREAM_SILENCE: Final = 60.0
-"""Seconds without even a comment after which a stream counts as dead; the server sends one every 15."""
+"""Seconds without even a comment after which a stream counts as dead.
+
+The server sends one every 15.
+"""
 
 
 class Connection:
@@ -35,12 +39,19 @@ class Connection:
         server: Base URL.
         token: API token.
         timeout: Seconds for each of connecting, sending and receiving.
-        retries: How often a request that changes nothing twice is tried again when no answer came or the server is busy.
+        retries: How often a request that changes nothing twice is tried again when no answer came
+            or the server is busy.
         sleep: Waits; a test gives its own.
     """
 
     def __init__(
-        self, server: str, token: str, *, timeout: float = 30.0, retries: int = 4, sleep: Callable[[float], None] = time.sleep
+        self,
+        server: str,
+        token: str,
+        *,
+        timeout: float = 30.0,
+        retries: int = 4,
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         try:
             self._http = open_client(server, token, timeout=timeout)
@@ -54,15 +65,29 @@ class Connection:
         """Closes the connection."""
         self._http.close()
 
-    def get(self, kind: type[_Answer], path: str, parameters: Mapping[str, Any] | None = None) -> _Answer:
+    def get(
+        self, kind: type[_Answer], path: str, parameters: Mapping[str, Any] | None = None
+    ) -> _Answer:
         """Returns the answer to a GET below `/api/v1` as a `kind`."""
         return self.send(kind, "GET", path, parameters=parameters)[0]
 
-    def post(self, kind: type[_Answer], path: str, body: Document | None = None, *, key: str | None = None) -> _Answer:
-        """Returns the answer to a POST. With `key` as its `Idempotency-Key` it is tried again like a GET."""
+    def post(
+        self,
+        kind: type[_Answer],
+        path: str,
+        body: Document | None = None,
+        *,
+        key: str | None = None,
+    ) -> _Answer:
+        """Returns the answer to a POST.
+
+        With `key` as its `Idempotency-Key` it is tried again like a GET.
+        """
         return self.send(kind, "POST", path, body=body, key=key)[0]
 
-    def pages(self, kind: type[_Answer], path: str, parameters: Mapping[str, Any] | None = None) -> Iterator[_Answer]:
+    def pages(
+        self, kind: type[_Answer], path: str, parameters: Mapping[str, Any] | None = None
+    ) -> Iterator[_Answer]:
         """Yields every item of a list, page by page."""
         cursor: str | None = None
         while True:
@@ -82,7 +107,9 @@ class Connection:
         parameters: Mapping[str, Any] | None = None,
         key: str | None = None,
     ) -> tuple[_Answer, int]:
-        """Returns the answer to a request, and its status. A GET, and what has a `key`, is tried again.
+        """Returns the answer to a request, and its status.
+
+        A GET, and what has a `key`, is tried again.
 
         Raises:
             PalestraError: If the server refused, cannot be reached or answers something else.
@@ -91,11 +118,15 @@ class Connection:
         content: str | None = None
         if body is not None:
             content, headers["Content-Type"] = body.model_dump_json(), "application/json"
-        request = self._http.build_request(method, PREFIX + path, params=clean(parameters), content=content, headers=headers)
+        request = self._http.build_request(
+            method, PREFIX + path, params=clean(parameters), content=content, headers=headers
+        )
         answer = self._with_retries(request, again=method == "GET" or key is not None)
         return read(kind, answer), answer.status_code
 
-    def _with_retries(self, request: httpx.Request, *, again: bool, stream: bool = False) -> httpx.Response:
+    def _with_retries(
+        self, request: httpx.Request, *, again: bool, stream: bool = False
+    ) -> httpx.Response:
         wait = 0.2
         for left in range(self._retries if again else 0, -1, -1):
             try:
@@ -113,7 +144,9 @@ class Connection:
         raise AssertionError("unreachable")
 
     def content(self, path: str, offset: int) -> Iterator[bytes]:
-        """Yields the bytes of a stored file from an offset on; ends early where the connection breaks, after it was tried again.
+        """Yields the bytes of a stored file from an offset on.
+
+        Ends early where the connection breaks, after it was tried again.
 
         Raises:
             PalestraError: If the server refused or cannot be reached.
@@ -134,8 +167,12 @@ class Connection:
         finally:
             answer.close()
 
-    def events(self, parameters: Mapping[str, Any], after: int | None, *, reconnect: bool = True) -> Iterator[EventView]:
-        """Yields events as they happen; after a lost connection goes on behind the last one that was seen.
+    def events(
+        self, parameters: Mapping[str, Any], after: int | None, *, reconnect: bool = True
+    ) -> Iterator[EventView]:
+        """Yields events as they happen.
+
+        After a lost connection goes on behind the last one that was seen.
 
         Args:
             parameters: Filters of the stream.
@@ -166,7 +203,9 @@ class Connection:
             headers["Last-Event-ID"] = str(cursor)
         timeout = httpx.Timeout(30.0, read=_STREAM_SILENCE)
         query = clean({**parameters, "after": cursor})
-        with self._http.stream("GET", PREFIX + "/events", params=query, headers=headers, timeout=timeout) as answer:
+        with self._http.stream(
+            "GET", PREFIX + "/events", params=query, headers=headers, timeout=timeout
+        ) as answer:
             if answer.status_code != httpx.codes.OK:
                 answer.read()
                 read(EventView, answer)
@@ -176,12 +215,18 @@ class Connection:
 
     def _unreachable(self, error: Exception) -> UnreachableError:
         reason = str(error) or type(error).__name__
-        return UnreachableError(f"{self._server} does not answer ({reason}): is the server running? `palestra up` starts one")
+        return UnreachableError(
+            f"{self._server} does not answer ({reason}): is the server running? `palestra up` starts one"
+        )
 
 
 def clean(parameters: Mapping[str, Any] | None) -> dict[str, Any]:
     """Returns query parameters without absent ones, booleans as JSON writes them."""
-    return {key: str(value).lower() if isinstance(value, bool) else value for key, value in (parameters or {}).items() if value is not None}
+    return {
+        key: str(value).lower() if isinstance(value, bool) else value
+        for key, value in (parameters or {}).items()
+        if value is not None
+    }
 
 
 def read(kind: type[_Answer], answer: httpx.Response) -> _Answer:
@@ -209,7 +254,9 @@ def _event(data: str) -> EventView:
     try:
         return _EVENT.validate_python(json.loads(data))
     except ValueError:
-        raise UnexpectedAnswerError("the event stream holds something that is not an event") from None
+        raise UnexpectedAnswerError(
+            "the event stream holds something that is not an event"
+        ) from None
 
 
 def _retry_after(answer: httpx.Response) -> float | None:

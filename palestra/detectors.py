@@ -1,4 +1,5 @@
-"""The patterns of detect-secrets, a maintained collection of the shapes of secrets, applied to one line of text.
+"""The patterns of detect-secrets, a maintained collection of the shapes of secrets, applied to one
+line of text.
 
 Importing the collection takes longer than importing Palestra, so it happens at the first search.
 """
@@ -8,10 +9,23 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Final
 
-_UNUSED: Final = frozenset({"Base64 High Entropy String", "Hex High Entropy String", "Public IP (ipv4)", "Private Key", "Secret Keyword"})
-"""Detectors of any random text, which commits and digests are too; of addresses; of what `palestra.redaction` finds whole; and `_named`."""
+_UNUSED: Final = frozenset(
+    {
+        "Base64 High Entropy String",
+        "Hex High Entropy String",
+        "Public IP (ipv4)",
+        "Private Key",
+        "Secret Keyword",
+    }
+)
+"""Detectors of any random text, which commits and digests are too.
 
-_CONFIGURATION: Final = re.compile(r"(?i)\.(ya?ml|ini|cfg|conf|config|toml|properties|env|json|sh)$|(^|/)dockerfile[^/]*$")
+Of addresses; of what `palestra.redaction` finds whole; and `_named`.
+"""
+
+_CONFIGURATION: Final = re.compile(
+    r"(?i)\.(ya?ml|ini|cfg|conf|config|toml|properties|env|json|sh)$|(^|/)dockerfile[^/]*$"
+)
 """Files whose values need no quotation marks."""
 
 _DOTENV_LINE: Final = re.compile(r"[+\- ]?\s*(?:export\s+|ENV\s+|set\s+)?[A-Z][A-Z0-9_]*=\S")
@@ -20,7 +34,9 @@ _DOTENV_LINE: Final = re.compile(r"[+\- ]?\s*(?:export\s+|ENV\s+|set\s+)?[A-Z][A
 _NO_VALUES: Final = frozenset({"null", "none", "true", "false", "~"})
 
 _LONGEST_LINE: Final = 20_000
-"""Characters of a line that are searched for named values: the patterns take quadratic time in the worst case."""
+"""Characters of a line that are searched for named values: the patterns take quadratic time in the
+worst case.
+"""
 
 
 def spans_of_secrets(line: str, file: str = "") -> Iterator[tuple[int, int]]:
@@ -28,7 +44,8 @@ def spans_of_secrets(line: str, file: str = "") -> Iterator[tuple[int, int]]:
 
     Args:
         line: One line of text.
-        file: Name of the file that it is from; decides whether values without quotation marks count.
+        file: Name of the file that it is from; decides whether values without quotation marks
+            count.
     """
     for pattern in _whole():
         for match in pattern.finditer(line):
@@ -41,7 +58,9 @@ def spans_of_secrets(line: str, file: str = "") -> Iterator[tuple[int, int]]:
 
 
 def _is_value(value: str, line: str) -> bool:
-    """Returns whether a named value is one, not a placeholder and not a call or a look-up that gives it."""
+    """Returns whether a named value is one, not a placeholder and not a call or a look-up that
+    gives it.
+    """
     from detect_secrets.filters import heuristic  # noqa: PLC0415 - see the module
 
     return (
@@ -61,7 +80,12 @@ def _whole() -> tuple[re.Pattern[str], ...]:
 
     kinds: Mapping[str, type[BasePlugin]] = get_mapping_from_secret_type_to_class()
     detectors = [kind() for name, kind in sorted(kinds.items()) if name not in _UNUSED]
-    return tuple(pattern for one in detectors if isinstance(one, RegexBasedDetector) for pattern in one.denylist)
+    return tuple(
+        pattern
+        for one in detectors
+        if isinstance(one, RegexBasedDetector)
+        for pattern in one.denylist
+    )
 
 
 @cache

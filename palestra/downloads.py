@@ -1,4 +1,5 @@
-"""Stored files of a run on the user's disk: verified, complete or absent, and never outside the directory that was named.
+"""Stored files of a run on the user's disk: verified, complete or absent, and never outside the
+directory that was named.
 
 Owns the names on disk. Must not know any command.
 """
@@ -23,7 +24,8 @@ _PLAIN: Final = re.compile(r"[^A-Za-z0-9._ +=@,-]")
 _RESERVED: Final = re.compile(r"(?i)(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?")
 _MOST_PARTS: Final = 8
 _MOST_BYTES: Final = 200
-"""Of one component: the name of the unfinished file is longer by a few, and file systems take 255."""
+"""Of one component: the name of the unfinished file is longer by a few, and file systems take 255.
+"""
 
 
 class DownloadError(PalestraError):
@@ -54,19 +56,32 @@ def choose_snapshot(run_id: str, snapshots: Iterable[SnapshotView], choice: str)
     """
     verified = [row for row in snapshots if row.state is SnapshotState.VERIFIED]
     for row in verified:
-        if row.id == choice or (choice == "best" and row.best) or (choice == "newest" and row.newest):
+        if (
+            row.id == choice
+            or (choice == "best" and row.best)
+            or (choice == "newest" and row.newest)
+        ):
             return row
     known = ", ".join(row.id for row in verified[:5]) or "none"
-    raise DownloadError(f"{run_id} has no stored snapshot {choice!r} (stored, the newest first: {known})")
+    raise DownloadError(
+        f"{run_id} has no stored snapshot {choice!r} (stored, the newest first: {known})"
+    )
 
 
 def files_of_snapshot(snapshot: SnapshotView) -> list[StoredFile]:
     """Returns the files of a verified snapshot."""
-    return [StoredFile(file.artifact_id, file.name, file.size, file.sha256) for file in snapshot.files if file.artifact_id is not None]
+    return [
+        StoredFile(file.artifact_id, file.name, file.size, file.sha256)
+        for file in snapshot.files
+        if file.artifact_id is not None
+    ]
 
 
-def files_of_export(run_id: str, exports: Iterable[ArtifactView], form: ExportFormat) -> list[StoredFile]:
-    """Returns the files of the newest export in a format, of exports the newest of which come first.
+def files_of_export(
+    run_id: str, exports: Iterable[ArtifactView], form: ExportFormat
+) -> list[StoredFile]:
+    """Returns the files of the newest export in a format, of exports the newest of which come
+    first.
 
     Raises:
         DownloadError: If there is none; tells how to make one.
@@ -75,13 +90,19 @@ def files_of_export(run_id: str, exports: Iterable[ArtifactView], form: ExportFo
     stored = [row for row in exports if row.stored and row.name in names]
     newest = next((row.attempt_id for row in stored if row.name == names[0]), None)
     if newest is None:
-        raise DownloadError(f"{run_id} has no export in the format {form}: `palestra export {run_id} --format {form}` makes one")
+        raise DownloadError(
+            f"{run_id} has no export in the format {form}: `palestra export {run_id} --format {form}` makes one"
+        )
     return [file_of_artifact(row) for row in stored if row.attempt_id == newest]
 
 
 def safe_name(name: str) -> Path:
     """Returns the relative path that a stored name gets on disk: its own where it is harmless."""
-    parts = [_safe_part(part) for part in name.replace("\\", "/").split("/") if part not in {"", ".", ".."}]
+    parts = [
+        _safe_part(part)
+        for part in name.replace("\\", "/").split("/")
+        if part not in {"", ".", ".."}
+    ]
     return Path(*(parts[-_MOST_PARTS:] or ["unnamed"]))
 
 
@@ -91,21 +112,27 @@ def _safe_part(part: str) -> str:
 
 
 def store(file: StoredFile, directory: Path, content: Callable[[int], Iterator[bytes]]) -> Path:
-    """Puts a file below a directory and returns where it lies; one that is there already with this content is left alone.
+    """Puts a file below a directory and returns where it lies.
+
+    One that is there already with this content is left alone.
 
     Args:
         file: What the server says of it.
         directory: Where it goes; it is created.
-        content: Yields the bytes from an offset on, and is asked again for the rest where they end early.
+        content: Yields the bytes from an offset on, and is asked again for the rest where they end
+            early.
 
     Raises:
-        DownloadError: If the content is not the stored one, does not come to an end, or another file lies there.
+        DownloadError: If the content is not the stored one, does not come to an end, or another
+            file lies there.
     """
     target = _target(directory, file.name)
     if target.exists() or target.is_symlink():
         if _holds(target, file):
             return target
-        raise DownloadError(f"{target} exists with another content: move it away, or name another directory")
+        raise DownloadError(
+            f"{target} exists with another content: move it away, or name another directory"
+        )
     with _draft(target) as draft:
         _receive(file, draft, content)
     return target
@@ -116,9 +143,13 @@ def _target(directory: Path, name: str) -> Path:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise DownloadError(f"cannot make the directory {target.parent}: {error.strerror}") from None
+        raise DownloadError(
+            f"cannot make the directory {target.parent}: {error.strerror}"
+        ) from None
     if not target.parent.resolve().is_relative_to(directory.resolve()):
-        raise DownloadError(f"{target.parent} leads out of {directory}: remove the symbolic link, or name another directory")
+        raise DownloadError(
+            f"{target.parent} leads out of {directory}: remove the symbolic link, or name another directory"
+        )
     return target
 
 
@@ -140,7 +171,9 @@ def _draft(target: Path) -> Iterator[BinaryIO]:
             os.fsync(draft.fileno())
         path.replace(target)
     except OSError as error:
-        full = " Free some space and try again." if error.errno in {errno.ENOSPC, errno.EDQUOT} else ""
+        full = (
+            " Free some space and try again." if error.errno in {errno.ENOSPC, errno.EDQUOT} else ""
+        )
         raise DownloadError(f"cannot write {target}: {error.strerror}.{full}") from None
     finally:
         path.unlink(missing_ok=True)
@@ -153,12 +186,18 @@ def _receive(file: StoredFile, draft: BinaryIO, content: Callable[[int], Iterato
         for chunk in content(received):
             received += len(chunk)
             if received > file.size:
-                raise DownloadError(f"{file.name} is larger than the {file.size} bytes that the server names: try again")
+                raise DownloadError(
+                    f"{file.name} is larger than the {file.size} bytes that the server names: try again"
+                )
             digest.update(chunk)
             draft.write(chunk)
         if received == file.size:
             break
         if received == before:
-            raise DownloadError(f"{file.name} ended after {received} of {file.size} bytes: try again")
+            raise DownloadError(
+                f"{file.name} ended after {received} of {file.size} bytes: try again"
+            )
     if digest.hexdigest() != file.sha256:
-        raise DownloadError(f"{file.name} is damaged: its SHA-256 is not the one that the server names. Try again.")
+        raise DownloadError(
+            f"{file.name} is damaged: its SHA-256 is not the one that the server names. Try again."
+        )

@@ -7,7 +7,10 @@ from palestra.contract.views import Problem
 
 
 class PalestraError(Exception):
-    """Base of all that `palestra.Client` raises on purpose. Its text is a sentence that a user can act on."""
+    """Base of all that `palestra.Client` raises on purpose.
+
+    Its text is a sentence that a user can act on.
+    """
 
 
 class UnreachableError(PalestraError):
@@ -15,14 +18,18 @@ class UnreachableError(PalestraError):
 
 
 class UnexpectedAnswerError(PalestraError):
-    """The answer is not one of Palestra's API: another program listens there, or a much newer server."""
+    """The answer is not one of Palestra's API: another program listens there, or a much newer
+    server.
+    """
 
 
 class ApiError(PalestraError):
     """The server refused."""
 
     def __init__(self, problem: Problem) -> None:
-        faults = "".join(f"\n  {fault.pointer or '(document)'}: {fault.message}" for fault in problem.errors)
+        faults = "".join(
+            f"\n  {fault.pointer or '(document)'}: {fault.message}" for fault in problem.errors
+        )
         super().__init__(problem.detail if len(problem.errors) < 2 else problem.detail + faults)
         self.problem = problem
 

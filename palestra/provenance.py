@@ -1,7 +1,9 @@
-"""Where results come from: reproducible IDs, output directories and the record of code, command, packages and machine.
+"""Where results come from: reproducible IDs, output directories and the record of code, command,
+packages and machine.
 
-`generate_exp_id` and `prepare_output_dir` have the names, parameters and files of PFRL's `pfrl.experiments`; corrected are its CRC-32 of
-the difference without untracked files, the default `argv` bound at import, and the dump of the whole environment.
+`generate_exp_id` and `prepare_output_dir` have the names, parameters and files of PFRL's
+`pfrl.experiments`; corrected are its CRC-32 of the difference without untracked files, the default
+`argv` bound at import, and the dump of the whole environment.
 """
 
 import argparse
@@ -36,8 +38,9 @@ _OUTPUT_MARK: Final = ".gitignore"
 def generate_exp_id(prefix: str | None = None, argv: Sequence[str] | None = None) -> str:
     """Returns an ID that is the same for the same code and arguments: `[PREFIX-]HEAD-DIGEST`.
 
-    HEAD is the full name of the commit checked out in the current directory; DIGEST is 16 hexadecimal digits of a SHA-256 over the
-    head, every difference to it (untracked files included, ignored ones not) and the arguments.
+    HEAD is the full name of the commit checked out in the current directory; DIGEST is 16
+    hexadecimal digits of a SHA-256 over the head, every difference to it (untracked files included,
+    ignored ones not) and the arguments.
 
     Args:
         prefix: Text to begin with.
@@ -62,20 +65,24 @@ def prepare_output_dir(  # noqa: PLR0913 - the signature of PFRL, and one option
     *,
     with_untracked: bool = False,
 ) -> str:
-    """Makes a directory for the results of an experiment, records in it how they came about, and returns its path.
+    """Makes a directory for the results of an experiment, records in it how they came about, and
+    returns its path.
 
-    Written are `args.txt` (JSON), `command.txt`, `environ.txt` (JSON of the allow-listed variables), `start.txt` (one line per start)
-    and, in a git work tree, `git-head.txt`, `git-status.txt`, `git-log.txt`, `git-diff.txt` and, where there are any,
-    `git-untracked.txt` (JSON: names, sizes and digests). Secrets in the command and in what git says are replaced. In a work tree the
-    directory ignores itself, so that results do not change the next ID.
+    Written are `args.txt` (JSON), `command.txt`, `environ.txt` (JSON of the allow-listed
+    variables), `start.txt` (one line per start) and, in a git work tree, `git-head.txt`,
+    `git-status.txt`, `git-log.txt`, `git-diff.txt` and, where there are any, `git-untracked.txt`
+    (JSON: names, sizes and digests). Secrets in the command and in what git says are replaced. In a
+    work tree the directory ignores itself, so that results do not change the next ID.
 
     Args:
         args: Arguments of the experiment; must have a JSON form.
         basedir: Parent of the directory; `None` is the current directory.
-        exp_id: Name of the directory; `None` takes `generate_exp_id(argv=argv)` in a work tree, else the time.
+        exp_id: Name of the directory; `None` takes `generate_exp_id(argv=argv)` in a work tree,
+            else the time.
         argv: Command line to record; `None` takes `sys.argv` now.
         time_format: `strftime` format of directories named by time and of backups.
-        make_backup: Copy an existing directory to `<directory>.<time>.backup` before anything in it changes.
+        make_backup: Copy an existing directory to `<directory>.<time>.backup` before anything in it
+            changes.
         with_untracked: Like that of `capture`.
 
     Raises:
@@ -89,11 +96,17 @@ def prepare_output_dir(  # noqa: PLR0913 - the signature of PFRL, and one option
     if exp_id is None:
         exp_id = _exp_id(worktree, None, argv) if worktree else now.strftime(time_format)
     directory = Path(basedir if basedir is not None else "") / _check_name(exp_id, "exp_id")
-    git = _git_texts(worktree, with_untracked=with_untracked, log_limit=10_000)[0] if worktree else {}
+    git = (
+        _git_texts(worktree, with_untracked=with_untracked, log_limit=10_000)[0] if worktree else {}
+    )
     if worktree and (untracked := worktree.untracked()):
         git["untracked"] = json.dumps(untracked, indent=1)
     if make_backup and directory.exists():
-        shutil.copytree(directory, _free_name(f"{directory}.{now.strftime(time_format)}", ".backup"), symlinks=True)
+        shutil.copytree(
+            directory,
+            _free_name(f"{directory}.{now.strftime(time_format)}", ".backup"),
+            symlinks=True,
+        )
     directory.mkdir(parents=True, exist_ok=True)
     with (directory / "start.txt").open("a", encoding="utf-8") as starts:
         starts.write(f"{now.strftime(time_format)}\n")
@@ -103,7 +116,9 @@ def prepare_output_dir(  # noqa: PLR0913 - the signature of PFRL, and one option
     for name, content in {**files, **{f"git-{key}": value for key, value in git.items()}}.items():
         (directory / f"{name}.txt").write_text(content, "utf-8", "replace")
     if worktree and not (directory / _OUTPUT_MARK).exists():
-        (directory / _OUTPUT_MARK).write_text("# results are not part of the code that made them\n*\n", "utf-8")
+        (directory / _OUTPUT_MARK).write_text(
+            "# results are not part of the code that made them\n*\n", "utf-8"
+        )
     return str(directory)
 
 
@@ -112,11 +127,14 @@ def capture(argv: Sequence[str] | None = None, *, with_untracked: bool = False) 
 
     Args:
         argv: Command line; `None` takes `sys.argv`.
-        with_untracked: Whether the difference holds the content of untracked files too, apart from files that hold secrets by their name.
+        with_untracked: Whether the difference holds the content of untracked files too, apart from
+            files that hold secrets by their name.
 
     Returns:
-        `command`, `arguments`, `started_at` (ISO 8601), `directory`, `git` (`head`, `dirty_digest`, `status`, `log`, `diff`, `untracked`:
-        names, sizes and digests, `withheld`: changed files that hold secrets by their name; `None` outside a work tree), `packages`,
+        `command`, `arguments`, `started_at` (ISO 8601), `directory`, `git` (`head`, `dirty_digest`,
+            `status`, `log`, `diff`, `untracked`:
+        names, sizes and digests, `withheld`: changed files that hold secrets by their name; `None`
+            outside a work tree), `packages`,
         `hardware`, `environment` and `redactions`: how many secrets were replaced.
     """
     arguments, in_arguments = redact_arguments(sys.argv if argv is None else argv)
@@ -137,13 +155,19 @@ def capture(argv: Sequence[str] | None = None, *, with_untracked: bool = False) 
 
 
 def allowed_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Returns the variables that may be recorded: by a list of names that matter to a training, never those that sound like secrets."""
+    """Returns the variables that may be recorded: by a list of names that matter to a training,
+    never those that sound like secrets.
+    """
     return _environment(environ)[0]
 
 
 def packages() -> dict[str, str]:
     """Returns name and version of every installed distribution."""
-    found = {str(one.metadata["Name"]): one.version for one in importlib.metadata.distributions() if one.metadata["Name"]}
+    found = {
+        str(one.metadata["Name"]): one.version
+        for one in importlib.metadata.distributions()
+        if one.metadata["Name"]
+    }
     return dict(sorted(found.items(), key=lambda item: item[0].lower()))
 
 
@@ -177,10 +201,14 @@ def _worktree_or_none(directory: Path | None) -> WorkTree | None:
 def _environment(environ: Mapping[str, str]) -> tuple[dict[str, str], int]:
     names = sorted(name for name in environ if _ALLOWED.match(name) and not _REFUSED.search(name))
     cleaned = {name: redact(environ[name]) for name in names}
-    return {name: text for name, (text, _) in cleaned.items()}, sum(count for _, count in cleaned.values())
+    return {name: text for name, (text, _) in cleaned.items()}, sum(
+        count for _, count in cleaned.values()
+    )
 
 
-def _git_record(worktree: WorkTree | None, *, with_untracked: bool) -> tuple[dict[str, Any] | None, int]:
+def _git_record(
+    worktree: WorkTree | None, *, with_untracked: bool
+) -> tuple[dict[str, Any] | None, int]:
     if worktree is None:
         return None, 0
     texts, count = _git_texts(worktree, with_untracked=with_untracked, log_limit=100)
@@ -188,10 +216,18 @@ def _git_record(worktree: WorkTree | None, *, with_untracked: bool) -> tuple[dic
     return {**texts, **listed, "dirty_digest": worktree.dirty_digest()}, count
 
 
-def _git_texts(worktree: WorkTree, *, with_untracked: bool, log_limit: int) -> tuple[dict[str, str], int]:
-    texts = {"status": worktree.status(), "log": worktree.log(log_limit), "diff": worktree.diff(with_untracked=with_untracked)}
+def _git_texts(
+    worktree: WorkTree, *, with_untracked: bool, log_limit: int
+) -> tuple[dict[str, str], int]:
+    texts = {
+        "status": worktree.status(),
+        "log": worktree.log(log_limit),
+        "diff": worktree.diff(with_untracked=with_untracked),
+    }
     cleaned = {name: redact(text) for name, text in texts.items()}
-    return {"head": worktree.head, **{name: text for name, (text, _) in cleaned.items()}}, sum(count for _, count in cleaned.values())
+    return {"head": worktree.head, **{name: text for name, (text, _) in cleaned.items()}}, sum(
+        count for _, count in cleaned.values()
+    )
 
 
 def _args_json(args: Mapping[str, Any] | argparse.Namespace) -> str:
@@ -214,18 +250,26 @@ def _free_name(stem: str, suffix: str) -> Path:
 
 
 def _plain(value: Any) -> Any:
-    """Replaces what no database takes as text: NUL, and the halves of surrogate pairs that `os.fsdecode` makes of odd file names."""
+    """Replaces what no database takes as text: NUL, and the halves of surrogate pairs that
+    `os.fsdecode` makes of odd file names.
+    """
     if isinstance(value, dict):
         return {_plain(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_plain(item) for item in value]
-    return value.encode("utf-8", "replace").decode().replace("\0", "\ufffd") if isinstance(value, str) else value
+    return (
+        value.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
+        if isinstance(value, str)
+        else value
+    )
 
 
 def _processor() -> str:
     try:
         with Path("/proc/cpuinfo").open(encoding="utf-8") as lines:
-            return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+            return next(
+                line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")
+            )
     except (OSError, StopIteration):
         return platform.processor() or platform.machine()
 

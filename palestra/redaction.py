@@ -1,6 +1,8 @@
-"""Finds secrets in text that is about to be recorded, and takes them out: diffs, command lines, remote addresses, environments.
+"""Finds secrets in text that is about to be recorded, and takes them out: diffs, command lines,
+remote addresses, environments.
 
-Owns what is replaced, by its own patterns and by those of `palestra.detectors`. Must not know where the text came from.
+Owns what is replaced, by its own patterns and by those of `palestra.detectors`. Must not know where
+the text came from.
 """
 
 import math
@@ -29,21 +31,33 @@ _WHOLE: Final = re.compile(
     re.DOTALL,
 )
 _USERINFO: Final = re.compile(r"(?<=://)(?:[^\s/@:'\"]*:[^\s/'\"]+|[A-Za-z0-9_-]{20,})(?=@)")
-_HEADER: Final = re.compile(r"(?i)\b(?P<name>(?:bearer|basic)\s+)(?P<quote>)(?P<value>(?=\S*\d)[A-Za-z0-9+/_.~-]{16,}=*)")
-_NETRC: Final = re.compile(r"(?<=\blogin\s)\s*\S+\s+password\s+\S+|(?:(?<=^\+password\s)|(?<=^password\s))(?![=:])\S+", re.MULTILINE)
+_HEADER: Final = re.compile(
+    r"(?i)\b(?P<name>(?:bearer|basic)\s+)(?P<quote>)(?P<value>(?=\S*\d)[A-Za-z0-9+/_.~-]{16,}=*)"
+)
+_NETRC: Final = re.compile(
+    r"(?<=\blogin\s)\s*\S+\s+password\s+\S+|(?:(?<=^\+password\s)|(?<=^password\s))(?![=:])\S+",
+    re.MULTILINE,
+)
 _NAMED: Final = re.compile(
     r"""(?ix)
     (?P<name>[\w.-]*(?:key|token|secret|passw(?:or)?d|pwd|credential)[\w.-]*["']?\s*(?:=>|:=|[:=])\s*)
     (?P<quote>["']?)(?P<value>[^\s"',;}\])]{8,})"""
 )
 _FILE_OF_A_DIFF: Final = re.compile(r"^(?:\+\+\+ b/|diff --git a/.* b/)(?P<file>.+)$")
-_SECRET_FLAG: Final = re.compile(r"(?i)^--?[\w-]*(?:key|token|secret|passw(?:or)?d|pwd|credential)[\w-]*$")
-_SECRET_ASSIGNMENT: Final = re.compile(r"(?i)^[+\w.-]*(?:api_?key|access_?key|secret|passw(?:or)?d|pwd|credential)[\w.-]*$")
+_SECRET_FLAG: Final = re.compile(
+    r"(?i)^--?[\w-]*(?:key|token|secret|passw(?:or)?d|pwd|credential)[\w-]*$"
+)
+_SECRET_ASSIGNMENT: Final = re.compile(
+    r"(?i)^[+\w.-]*(?:api_?key|access_?key|secret|passw(?:or)?d|pwd|credential)[\w.-]*$"
+)
 _FILE_FLAG: Final = re.compile(r"(?i)(?:file|path|dir)$")
 
 
 def redact(text: str) -> tuple[str, int]:
-    """Returns `text` with every secret that is recognised replaced, and how many were. Of a diff, the files' names decide too."""
+    """Returns `text` with every secret that is recognised replaced, and how many were.
+
+    Of a diff, the files' names decide too.
+    """
     count = 0
 
     def whole(_: re.Match[str]) -> str:
@@ -54,7 +68,11 @@ def redact(text: str) -> tuple[str, int]:
     def named(match: re.Match[str]) -> str:
         nonlocal count
         value = match["value"]
-        if value.startswith((REDACTED, "${", "{{")) or _entropy(value) < _MIN_ENTROPY or not _mixed(value):
+        if (
+            value.startswith((REDACTED, "${", "{{"))
+            or _entropy(value) < _MIN_ENTROPY
+            or not _mixed(value)
+        ):
             return match[0]
         count += 1
         return f"{match['name']}{match['quote']}{REDACTED}"
@@ -88,13 +106,17 @@ def _without_spans(line: str, file: str) -> tuple[str, int]:
 
 
 def redact_arguments(arguments: Sequence[str]) -> tuple[list[str], int]:
-    """Returns command-line arguments with secrets replaced, also those that follow a flag such as `--token`."""
+    """Returns command-line arguments with secrets replaced, also those that follow a flag such as
+    `--token`.
+    """
     clean: list[str] = []
     count = 0
     follows = False
     for argument in arguments:
         flag, separator, value = argument.partition("=")
-        secret = bool(_SECRET_FLAG.match(flag) or (separator and _SECRET_ASSIGNMENT.match(flag))) and not _FILE_FLAG.search(flag)
+        secret = bool(
+            _SECRET_FLAG.match(flag) or (separator and _SECRET_ASSIGNMENT.match(flag))
+        ) and not _FILE_FLAG.search(flag)
         if follows and not argument.startswith("-"):
             found, number = REDACTED, 1
         elif secret and separator and value:
@@ -113,4 +135,6 @@ def _entropy(text: str) -> float:
 
 def _mixed(text: str) -> bool:
     """Words and dotted names are code, not secrets."""
-    return any(character.isdigit() for character in text) or not re.fullmatch(r"[A-Za-z_.()\[\]]+", text)
+    return any(character.isdigit() for character in text) or not re.fullmatch(
+        r"[A-Za-z_.()\[\]]+", text
+    )

@@ -1,6 +1,8 @@
-"""Reads the state of a git work tree: head, status, log, the difference to the head and the untracked files.
+"""Reads the state of a git work tree: head, status, log, the difference to the head and the
+untracked files.
 
-Owns every call of git, and the list of names whose content is never read for a record. Must not know what the state is used for.
+Owns every call of git, and the list of names whose content is never read for a record. Must not
+know what the state is used for.
 """
 
 import fnmatch
@@ -22,20 +24,69 @@ MAX_UNTRACKED: Final = 1_000
 _TIMEOUT: Final = 60.0
 
 _SECRET_NAMES: Final = (
-    *(".env", ".env.*", "*.env", ".envrc", ".netrc", "_netrc", ".pgpass", ".pypirc", ".npmrc", ".htpasswd", ".git-credentials"),
-    *("*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.ppk", "*.kdbx", "*.gpg", "*.asc", "*.token", "*.tfvars", "*.tfstate"),
-    *("id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", "credentials*", "*credentials.*", "secrets", "secrets.*", "*.secret", "*.secrets"),
-    *("client_secret*", "service-account*.json", "service_account*.json", "kubeconfig", ".dockercfg", ".dockerconfigjson", ".vault-token"),
+    *(
+        ".env",
+        ".env.*",
+        "*.env",
+        ".envrc",
+        ".netrc",
+        "_netrc",
+        ".pgpass",
+        ".pypirc",
+        ".npmrc",
+        ".htpasswd",
+        ".git-credentials",
+    ),
+    *(
+        "*.pem",
+        "*.key",
+        "*.p12",
+        "*.pfx",
+        "*.jks",
+        "*.keystore",
+        "*.ppk",
+        "*.kdbx",
+        "*.gpg",
+        "*.asc",
+        "*.token",
+        "*.tfvars",
+        "*.tfstate",
+    ),
+    *(
+        "id_rsa*",
+        "id_dsa*",
+        "id_ecdsa*",
+        "id_ed25519*",
+        "credentials*",
+        "*credentials.*",
+        "secrets",
+        "secrets.*",
+        "*.secret",
+        "*.secrets",
+    ),
+    *(
+        "client_secret*",
+        "service-account*.json",
+        "service_account*.json",
+        "kubeconfig",
+        ".dockercfg",
+        ".dockerconfigjson",
+        ".vault-token",
+    ),
 )
 """Patterns of the names of files that hold secrets, in lower case."""
 
-_SECRET_DIRECTORIES: Final = frozenset({".ssh", ".aws", ".gnupg", ".kube", ".docker", ".azure", ".gcloud"})
+_SECRET_DIRECTORIES: Final = frozenset(
+    {".ssh", ".aws", ".gnupg", ".kube", ".docker", ".azure", ".gcloud"}
+)
 
 
 def is_secret_name(name: str) -> bool:
     """Returns whether a file is, by its path in the work tree, one that holds secrets."""
     *directories, last = name.lower().split("/")
-    return not _SECRET_DIRECTORIES.isdisjoint(directories) or any(fnmatch.fnmatchcase(last, pattern) for pattern in _SECRET_NAMES)
+    return not _SECRET_DIRECTORIES.isdisjoint(directories) or any(
+        fnmatch.fnmatchcase(last, pattern) for pattern in _SECRET_NAMES
+    )
 
 
 _DIFF: Final = ("diff", "--no-color", "--no-ext-diff", "--no-renames")
@@ -54,14 +105,27 @@ class WorkTree:
     """Full name of the commit that is checked out."""
 
     def dirty_digest(self) -> str | None:
-        """Returns the SHA-256 of all that differs from the head, untracked files included; `None` for a clean tree."""
-        changes = self._raw("diff", "--binary", "--full-index", "--no-color", "--no-ext-diff", "--no-textconv", "HEAD")
+        """Returns the SHA-256 of all that differs from the head, untracked files included.
+
+        `None` for a clean tree.
+        """
+        changes = self._raw(
+            "diff",
+            "--binary",
+            "--full-index",
+            "--no-color",
+            "--no-ext-diff",
+            "--no-textconv",
+            "HEAD",
+        )
         untracked = self._untracked()
         if not changes and not untracked:
             return None
         digest = hashlib.sha256(hashlib.sha256(changes).digest())
         for name in untracked:
-            digest.update(hashlib.sha256(name).digest() + _content_digest(self.root / os.fsdecode(name)))
+            digest.update(
+                hashlib.sha256(name).digest() + _content_digest(self.root / os.fsdecode(name))
+            )
         return digest.hexdigest()
 
     def status(self) -> str:
@@ -73,15 +137,20 @@ class WorkTree:
         return self._text("log", "--no-color", "--no-decorate", f"--max-count={limit}")
 
     def diff(self, *, with_untracked: bool = False) -> str:
-        """Returns the difference to the head as a patch of at most `MAX_TEXT` characters, whole lines.
+        """Returns the difference to the head as a patch of at most `MAX_TEXT` characters, whole
+        lines.
 
         Args:
-            with_untracked: Untracked files appear as new ones. Files that hold secrets by their name are named, never shown.
+            with_untracked: Untracked files appear as new ones. Files that hold secrets by their
+                name are named, never shown.
         """
         left_out = self.withheld()
         pathspecs = [f":(top,exclude,literal){name}" for name in left_out]
         parts = [self._text(*_DIFF, "HEAD", "--", ":(top)", *pathspecs)]
-        parts += [f"diff --git a/{name} b/{name}\nnot recorded: files of this name hold secrets\n" for name in left_out]
+        parts += [
+            f"diff --git a/{name} b/{name}\nnot recorded: files of this name hold secrets\n"
+            for name in left_out
+        ]
         size = sum(map(len, parts))
         for name in map(os.fsdecode, self._untracked() if with_untracked else ()):
             if size > MAX_TEXT:
@@ -94,9 +163,13 @@ class WorkTree:
     def untracked(self) -> list[dict[str, str | int]]:
         """Returns `name`, `bytes` and `sha256` of each untracked file, at most `MAX_UNTRACKED`.
 
-        Of files that hold secrets by their name there is the name only: a digest lets a short secret be guessed.
+        Of files that hold secrets by their name there is the name only: a digest lets a short
+        secret be guessed.
         """
-        return [{"name": _decode(raw), **_facts_of(self.root, os.fsdecode(raw))} for raw in self._untracked()[:MAX_UNTRACKED]]
+        return [
+            {"name": _decode(raw), **_facts_of(self.root, os.fsdecode(raw))}
+            for raw in self._untracked()[:MAX_UNTRACKED]
+        ]
 
     def withheld(self) -> list[str]:
         """Returns the tracked files that differ from the head and hold secrets by their name."""
@@ -111,7 +184,11 @@ class WorkTree:
         return _decode(_git(self.root, *_DIFF, "--no-index", "--", os.devnull, name, ok=(0, 1)))
 
     def _untracked(self) -> list[bytes]:
-        return sorted(name for name in self._raw("ls-files", "--others", "--exclude-standard", "-z").split(b"\0") if name)
+        return sorted(
+            name
+            for name in self._raw("ls-files", "--others", "--exclude-standard", "-z").split(b"\0")
+            if name
+        )
 
     def _raw(self, *arguments: str) -> bytes:
         return _git(self.root, *arguments)
@@ -132,26 +209,54 @@ def open_worktree(directory: Path | str | None = None) -> WorkTree:
     try:
         root = Path(os.fsdecode(_git(place, "rev-parse", "--show-toplevel").rstrip(b"\n")))
     except NoWorkTreeError:
-        raise NoWorkTreeError(f"{place} is not in a git work tree: run inside one, or give an ID yourself") from None
+        raise NoWorkTreeError(
+            f"{place} is not in a git work tree: run inside one, or give an ID yourself"
+        ) from None
     try:
         head = _git(root, "rev-parse", "--verify", "HEAD^{commit}").decode().strip()
     except NoWorkTreeError:
-        raise NoWorkTreeError(f"{root} has no commit yet: commit once, or give an ID yourself") from None
+        raise NoWorkTreeError(
+            f"{root} has no commit yet: commit once, or give an ID yourself"
+        ) from None
     return WorkTree(root, head)
 
 
 def _git(directory: Path, *arguments: str, ok: tuple[int, ...] = (0,)) -> bytes:
-    # Locks, pagers and prompts have no place in a read; a repository's own hooks and fsmonitor programs are not run either.
-    command = ["git", "-c", "core.quotepath=off", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", *arguments]
-    environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_PAGER": "cat", "LC_ALL": "C"}
+    # Locks, pagers and prompts have no place in a read; a repository's own hooks and fsmonitor
+    # programs are not run either.
+    command = [
+        "git",
+        "-c",
+        "core.quotepath=off",
+        "-c",
+        "core.fsmonitor=false",
+        "-c",
+        "core.hooksPath=/dev/null",
+        *arguments,
+    ]
+    environment = {
+        **os.environ,
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_PAGER": "cat",
+        "LC_ALL": "C",
+    }
     try:
         done = subprocess.run(  # noqa: S603 - a fixed program, arguments of our own, no shell
-            command, cwd=directory, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=_TIMEOUT, check=False
+            command,
+            cwd=directory,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_TIMEOUT,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise NoWorkTreeError(f"git {arguments[0]} did not run in {directory}: {error}") from None
     if done.returncode not in ok:
-        raise NoWorkTreeError(f"git {arguments[0]} failed in {directory}: {_decode(done.stderr).strip()[:300]}")
+        raise NoWorkTreeError(
+            f"git {arguments[0]} failed in {directory}: {_decode(done.stderr).strip()[:300]}"
+        )
     return done.stdout
 
 

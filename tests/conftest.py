@@ -1,4 +1,6 @@
-"""Fixtures of the whole suite: every test that asks for `database` runs on SQLite and on a real PostgreSQL."""
+"""Fixtures of the whole suite: every test that asks for `database` runs on SQLite and on a real
+PostgreSQL.
+"""
 
 import os
 import shutil
@@ -20,7 +22,9 @@ from tests.support.work_trees import tree as tree
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Names the directory of this run's PostgreSQL before xdist starts its workers, so that all of them share it."""
+    """Names the directory of this run's PostgreSQL before xdist starts its workers, so that all of
+    them share it.
+    """
     os.environ["PALESTRA_WORKER_COMPILE"] = "eager"
     if (
         signal.getsignal(signal.SIGINT) is signal.SIG_IGN
@@ -37,7 +41,9 @@ def _stop_postgres() -> None:
 
 @pytest.fixture(autouse=True)
 def _denormal_numbers() -> Iterator[None]:
-    """Lets them be numbers again after a test that prepared its process for a training: hypothesis needs them."""
+    """Lets them be numbers again after a test that prepared its process for a training: hypothesis
+    needs them.
+    """
     yield
     if (torch := sys.modules.get("torch")) is not None:
         torch.set_flush_denormal(False)
@@ -67,7 +73,9 @@ def migrated_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def opened_databases() -> dict[str, Database]:
-    """Databases of this process by URL: a fresh one per test would compile every statement anew, for half of the test's time."""
+    """Databases of this process by URL: a fresh one per test would compile every statement anew,
+    for half of the test's time.
+    """
     return {}
 
 
@@ -87,7 +95,9 @@ def database_url(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-async def database(database_url: str, opened_databases: dict[str, Database]) -> AsyncIterator[Database]:
+async def database(
+    database_url: str, opened_databases: dict[str, Database]
+) -> AsyncIterator[Database]:
     """An empty database with the schema; once of each kind."""
     if database_url not in opened_databases:
         opened_databases[database_url] = Database(database_url, pool_size=60)

@@ -1,4 +1,5 @@
-"""Prints docs/definition.md, the reference of everything that a submission may say, from the schema of the contract.
+"""Prints docs/definition.md, the reference of everything that a submission may say, from the schema
+of the contract.
 
 It writes to standard output: `make reference` puts that into its place.
 """
@@ -28,7 +29,15 @@ options:
   seeds: [0, 1, 2]
 ```
 """
-ORDER = ("Submission", "RlDefinition", "SupervisedDefinition", "EnvDefinition", "JobOptions", "Resources", "Limits")
+ORDER = (
+    "Submission",
+    "RlDefinition",
+    "SupervisedDefinition",
+    "EnvDefinition",
+    "JobOptions",
+    "Resources",
+    "Limits",
+)
 HIDDEN = {"JsonValue"}
 
 
@@ -36,7 +45,9 @@ def main() -> None:
     schema = Submission.model_json_schema()
     parts = {"Submission": schema, **schema["$defs"]}
     names = [*ORDER, *(name for name in parts if name not in ORDER and name not in HIDDEN)]
-    sys.stdout.write(HEAD + "".join(f"\n{section}" for name in names for section in _section(name, parts[name])))
+    sys.stdout.write(
+        HEAD + "".join(f"\n{section}" for name in names for section in _section(name, parts[name]))
+    )
 
 
 def _section(name: str, schema: dict[str, Any]) -> Iterator[str]:
@@ -46,7 +57,10 @@ def _section(name: str, schema: dict[str, Any]) -> Iterator[str]:
     if "enum" in schema:
         yield "One of " + ", ".join(f"`{value}`" for value in schema["enum"]) + ".\n"
     if members := schema.get("properties"):
-        rows = [_row(member, one, required=member in schema.get("required", ())) for member, one in members.items()]
+        rows = [
+            _row(member, one, required=member in schema.get("required", ()))
+            for member, one in members.items()
+        ]
         yield "| member | type | default | meaning |\n|---|---|---|---|\n" + "".join(rows)
 
 

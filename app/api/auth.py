@@ -1,8 +1,8 @@
 """Authentication and authorisation: one router-level dependency, deny by default.
 
-Every route of `/api/v1` passes `authenticate`. A route then names what it needs by the type of its caller: `Reader`, `Submitter`, `Admin`,
-`Enroller`, `WorkerCaller`, `AttemptCaller`, `TokenManager`, `Anyone`. `authorize` refuses a route that names nothing. No decision
-looks at the request's URL.
+Every route of `/api/v1` passes `authenticate`. A route then names what it needs by the type of its
+caller: `Reader`, `Submitter`, `Admin`, `Enroller`, `WorkerCaller`, `AttemptCaller`, `TokenManager`,
+`Anyone`. `authorize` refuses a route that names nothing. No decision looks at the request's URL.
 """
 
 import hmac
@@ -26,17 +26,29 @@ MAX_TOKEN: Final = 512
 NEEDS: Final = "palestra_needs"
 """Attribute of a caller dependency that tells what it needs; a test walks every route for it."""
 
-_bearer: Final = HTTPBearer(auto_error=False, scheme_name="token", description="An API token: `Authorization: Bearer plr_...`.")
-_cookie: Final = APIKeyCookie(name="palestra_session", auto_error=False, scheme_name="session", description="The browser's login.")
+_bearer: Final = HTTPBearer(
+    auto_error=False,
+    scheme_name="token",
+    description="An API token: `Authorization: Bearer plr_...`.",
+)
+_cookie: Final = APIKeyCookie(
+    name="palestra_session",
+    auto_error=False,
+    scheme_name="session",
+    description="The browser's login.",
+)
 
 
 async def authenticate(
-    request: Request, _token: Annotated[Any, Security(_bearer)], _session: Annotated[Any, Security(_cookie)]
+    request: Request,
+    _token: Annotated[Any, Security(_bearer)],
+    _session: Annotated[Any, Security(_cookie)],
 ) -> Principal:
     """Returns who makes the request: by bearer token if there is one, else by session cookie.
 
     Raises:
-        ApiError: 401 without a good credential; 403 for a cookie whose request did not provably come from our own pages.
+        ApiError: 401 without a good credential; 403 for a cookie whose request did not provably
+            come from our own pages.
     """
     authorization = request.headers.getlist("authorization")
     if authorization:
@@ -50,7 +62,12 @@ async def authenticate(
 
 async def _by_token(request: Request, authorization: list[str]) -> Principal:
     scheme, _, token = authorization[0].partition(" ")
-    if len(authorization) > 1 or scheme.lower() != "bearer" or not 0 < len(token) <= MAX_TOKEN or not token.isascii():
+    if (
+        len(authorization) > 1
+        or scheme.lower() != "bearer"
+        or not 0 < len(token) <= MAX_TOKEN
+        or not token.isascii()
+    ):
         raise unauthenticated()
     async with database(request).read() as session:
         principal = await credentials.principal_of_token(session, token.strip())
@@ -76,24 +93,42 @@ async def _by_cookie(request: Request) -> Principal:
 
 
 def cookie_name(request: Request) -> str:
-    """Returns the session cookie's name; over TLS the browser itself guards its host and path by the prefix."""
+    """Returns the session cookie's name.
+
+    Over TLS the browser itself guards its host and path by the prefix.
+    """
     return "__Host-palestra_session" if settings(request).secure_cookies else "palestra_session"
 
 
 def check_same_origin(request: Request, *, programs: bool = False) -> None:
-    """Refuses what another site's page makes a browser send: 403. Programs send neither header; they pass only where that is said."""
+    """Refuses what another site's page makes a browser send: 403.
+
+    Programs send neither header; they pass only where that is said.
+    """
     site = request.headers.get("sec-fetch-site")
     origin = request.headers.get("origin")
-    if site not in {None, "same-origin", "none"} or (site is None and origin is None and not programs):
-        raise forbidden("cross_site", "Changes must come from the dashboard itself. Use a bearer token from programs.")
-    if origin is not None and urlsplit(origin).netloc.lower() != request.headers.get("host", "").lower():
-        raise forbidden("cross_site", "The Origin header names another site. Use a bearer token from programs.")
+    if site not in {None, "same-origin", "none"} or (
+        site is None and origin is None and not programs
+    ):
+        raise forbidden(
+            "cross_site",
+            "Changes must come from the dashboard itself. Use a bearer token from programs.",
+        )
+    if (
+        origin is not None
+        and urlsplit(origin).netloc.lower() != request.headers.get("host", "").lower()
+    ):
+        raise forbidden(
+            "cross_site", "The Origin header names another site. Use a bearer token from programs."
+        )
 
 
 def _check_csrf(request: Request, expected: str) -> None:
     sent = request.headers.get(CSRF_HEADER, "")
     if not hmac.compare_digest(sent.encode(), expected.encode()):
-        raise forbidden("csrf", f"Send the login's csrf_token as {CSRF_HEADER}; GET /api/v1/session tells it.")
+        raise forbidden(
+            "csrf", f"Send the login's csrf_token as {CSRF_HEADER}; GET /api/v1/session tells it."
+        )
 
 
 CurrentPrincipal = Annotated[Principal, Depends(authenticate)]
@@ -104,7 +139,9 @@ def require(scope: Scope) -> Callable[[Principal], Principal]:
 
     def check(principal: CurrentPrincipal) -> Principal:
         if not principal.permits(scope):
-            raise forbidden("missing_scope", f"This needs the scope {scope}. Use a token that has it.")
+            raise forbidden(
+                "missing_scope", f"This needs the scope {scope}. Use a token that has it."
+            )
         return principal
 
     setattr(check, NEEDS, scope.value)
@@ -112,10 +149,12 @@ def require(scope: Scope) -> Callable[[Principal], Principal]:
 
 
 def require_attempt(principal: CurrentPrincipal, attempt_id: str) -> Principal:
-    """The dependency of an attempt's own routes: the path's `attempt_id` must be the token's attempt.
+    """The dependency of an attempt's own routes: the path's `attempt_id` must be the token's
+    attempt.
 
     Raises:
-        ApiError: 403 for another attempt's token, so that a mix-up cannot write; 403 for every other credential.
+        ApiError: 403 for another attempt's token, so that a mix-up cannot write; 403 for every
+            other credential.
     """
     if principal.attempt_id is None:
         raise forbidden("attempt_token_needed", "Only the attempt's own token may do this.")
@@ -141,14 +180,21 @@ def require_login(principal: CurrentPrincipal) -> Principal:
 def require_own_secret(principal: CurrentPrincipal) -> Principal:
     """The dependency of a worker's own routes: an enrolment token is good for registering alone."""
     if principal.worker_id is None:
-        raise forbidden("worker_secret_needed", "Only a worker's own secret may do this; registering with an enrolment token gives one.")
+        raise forbidden(
+            "worker_secret_needed",
+            "Only a worker's own secret may do this; registering with an enrolment token gives one.",
+        )
     return principal
 
 
 def require_manager(principal: CurrentPrincipal) -> Principal:
-    """The dependency of routes that manage tokens: a person's login, or a token with the scope admin. A stolen token must not multiply."""
+    """The dependency of routes that manage tokens: a person's login, or a token with the scope
+    admin. A stolen token must not multiply.
+    """
     if principal.via != "cookie" and not principal.permits(Scope.ADMIN):
-        raise forbidden("missing_scope", "This needs a browser's login or the scope admin. Use one of them.")
+        raise forbidden(
+            "missing_scope", "This needs a browser's login or the scope admin. Use one of them."
+        )
     return principal
 
 

@@ -1,7 +1,9 @@
-"""Compresses large JSON answers, and says which coding of a file a client takes (RFC 9110, section 12.5.3).
+"""Compresses large JSON answers, and says which coding of a file a client takes (RFC 9110, section
+12.5.3).
 
-Never what holds secrets: beside text that an attacker chose, the length of a compressed answer tells them bit by bit (BREACH).
-So only reads are compressed, and of those none of logins and tokens. Event streams and stored files pass as they are.
+Never what holds secrets: beside text that an attacker chose, the length of a compressed answer
+tells them bit by bit (BREACH). So only reads are compressed, and of those none of logins and
+tokens. Event streams and stored files pass as they are.
 """
 
 import asyncio
@@ -23,7 +25,10 @@ _JSON: Final = frozenset({"application/json", "application/problem+json"})
 
 
 def coding_of(accepted: str, offered: Sequence[str]) -> str | None:
-    """Returns the first of the offered codings that an `Accept-Encoding` header takes; `None` for none of them."""
+    """Returns the first of the offered codings that an `Accept-Encoding` header takes.
+
+    `None` for none of them.
+    """
     weights: dict[str, float] = {}
     for part in accepted.lower().split(",")[:20]:
         name, _, parameter = part.partition(";")
@@ -47,7 +52,10 @@ class Compression:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serves one request; an answer that comes in one piece is compressed where it is worth it."""
+        """Serves one request.
+
+        An answer that comes in one piece is compressed where it is worth it.
+        """
         if scope["type"] != "http" or not _is_public_enough(scope):
             await self._app(scope, receive, send)
             return

@@ -1,6 +1,9 @@
-"""Serves the built dashboard: its files, and its one document for the addresses of its pages. Holds nothing secret, so it needs no login.
+"""Serves the built dashboard: its files, and its one document for the addresses of its pages.
 
-The pages are those of `dashboard_pages.json`; a test of the dashboard compares the list with its router.
+Holds nothing secret, so it needs no login.
+
+The pages are those of `dashboard_pages.json`; a test of the dashboard compares the list with its
+router.
 """
 
 import json
@@ -29,9 +32,17 @@ _NOTHING: Final = "Nothing is at this address. The dashboard is at /, the API be
 
 
 def _page_pattern() -> re.Pattern[str]:
-    """Returns what the path of a page matches: a segment that begins with `$` stands for any one, and a slash may follow."""
+    """Returns what the path of a page matches: a segment that begins with `$` stands for any one,
+    and a slash may follow.
+    """
     pages = json.loads(Path(__file__).with_name("dashboard_pages.json").read_text("utf-8"))
-    paths = ("/".join("[^/]+" if part.startswith("$") else re.escape(part) for part in page.rstrip("/").split("/")) for page in pages)
+    paths = (
+        "/".join(
+            "[^/]+" if part.startswith("$") else re.escape(part)
+            for part in page.rstrip("/").split("/")
+        )
+        for page in pages
+    )
     return re.compile(f"(?:{'|'.join(paths)})/?")
 
 
@@ -52,7 +63,11 @@ class Dashboard:
         self._files: dict[str, Path] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers GET and HEAD; what is neither a file nor a page is not found, with the dashboard's own page where HTML is asked for."""
+        """Answers GET and HEAD.
+
+        What is neither a file nor a page is not found, with the dashboard's own page where HTML is
+        asked for.
+        """
         if scope["type"] != "http":
             return
         await self._answer(Request(scope))(scope, receive, send)
@@ -63,7 +78,10 @@ class Dashboard:
             return problem_response(request, not_found("route"))
         if request.method not in {"GET", "HEAD"}:
             refusal = HttpProblemError(
-                405, "method_not_allowed", "Use one of the methods in the Allow header.", headers={"Allow": "GET, HEAD"}
+                405,
+                "method_not_allowed",
+                "Use one of the methods in the Allow header.",
+                headers={"Allow": "GET, HEAD"},
             )
             return problem_response(request, refusal)
         return self._asset(request, path) if path.startswith(_ASSETS) else self._page(request, path)
@@ -76,27 +94,44 @@ class Dashboard:
 
     def _page(self, request: Request, path: str) -> Response:
         index = self._find(_INDEX)
-        known = (path in self._files and not path.endswith(_SUFFIXES)) or _PAGE.fullmatch(path) is not None
+        known = (path in self._files and not path.endswith(_SUFFIXES)) or _PAGE.fullmatch(
+            path
+        ) is not None
         if not known and "text/html" not in request.headers.get("accept", ""):
             return problem_response(request, HttpProblemError(404, "not_found", _NOTHING))
         if index is None:
             return HTMLResponse(_MISSING, status_code=404, headers={"Cache-Control": "no-store"})
         shown = path if path in self._files else _INDEX
-        return self._of(request, shown, self._files.get(path, index), "no-cache", status=200 if known else 404)
+        return self._of(
+            request, shown, self._files.get(path, index), "no-cache", status=200 if known else 404
+        )
 
     def _find(self, path: str) -> Path | None:
-        """Looks a path up; lists the files again where it is not there, since the dashboard may have been built anew."""
+        """Looks a path up.
+
+        Lists the files again where it is not there, since the dashboard may have been built anew.
+        """
         if (found := self._files.get(path)) is None or not found.is_file():
             root = self._directory
-            self._files = {f"/{file.relative_to(root).as_posix()}": file for file in root.rglob("*") if file.is_file()}
+            self._files = {
+                f"/{file.relative_to(root).as_posix()}": file
+                for file in root.rglob("*")
+                if file.is_file()
+            }
         return self._files.get(path)
 
-    def _of(self, request: Request, path: str, file: Path, caching: str, status: int = 200) -> Response:
-        """Returns a file as the client takes it: the build left a smaller copy beside all that compresses."""
+    def _of(
+        self, request: Request, path: str, file: Path, caching: str, status: int = 200
+    ) -> Response:
+        """Returns a file as the client takes it: the build left a smaller copy beside all that
+        compresses.
+        """
         media_type = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
         headers = {"Cache-Control": caching}
         copies = {coding: self._files.get(path + suffix) for coding, suffix in _CODINGS.items()}
-        offered = [coding for coding, copy in copies.items() if copy is not None and _is_fresh(copy, file)]
+        offered = [
+            coding for coding, copy in copies.items() if copy is not None and _is_fresh(copy, file)
+        ]
         if offered:
             headers["Vary"] = "Accept-Encoding"
         coding = coding_of(request.headers.get("accept-encoding", ""), offered)

@@ -1,4 +1,6 @@
-"""Sends stored content: always as an attachment that no browser runs, whole or one byte range of it (RFC 9110, section 14)."""
+"""Sends stored content: always as an attachment that no browser runs, whole or one byte range of it
+(RFC 9110, section 14).
+"""
 
 import asyncio
 import re
@@ -30,7 +32,10 @@ _PLAYED: Final = {".mp4": "video/mp4", ".jpg": "image/jpeg"}
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Bytes from `first` to `last`, both included, of `size`; `last` is `first - 1` for empty content."""
+    """Bytes from `first` to `last`, both included, of `size`.
+
+    `last` is `first - 1` for empty content.
+    """
 
     first: int
     last: int
@@ -51,7 +56,11 @@ def wanted_slice(header: str | None, if_range: str | None, view: ArtifactView) -
         HttpProblemError: 416 for a range that lies outside.
     """
     match = _RANGE.fullmatch(header) if header is not None and len(header) <= _MAX_HEADER else None
-    if match is None or match.group(1) == match.group(2) == "" or if_range not in {None, _etag(view)}:
+    if (
+        match is None
+        or match.group(1) == match.group(2) == ""
+        or if_range not in {None, _etag(view)}
+    ):
         return None
     first_text, last_text = match.groups()
     if first_text and last_text and int(last_text) < int(first_text):
@@ -60,7 +69,9 @@ def wanted_slice(header: str | None, if_range: str | None, view: ArtifactView) -
     last = min(int(last_text), view.size - 1) if first_text and last_text else view.size - 1
     if first > last:
         message = f"The artifact has {view.size} bytes. Ask for a range within."
-        raise HttpProblemError(416, "range_not_satisfiable", message, headers={"Content-Range": f"bytes */{view.size}"})
+        raise HttpProblemError(
+            416, "range_not_satisfiable", message, headers={"Content-Range": f"bytes */{view.size}"}
+        )
     return Slice(first, last, view.size)
 
 
@@ -84,7 +95,11 @@ def _etag(view: ArtifactView) -> str:
 
 
 def _media_type(view: ArtifactView) -> str:
-    return _PLAYED.get(view.name[-4:], _SAFE["Content-Type"]) if view.kind == "video" else _SAFE["Content-Type"]
+    return (
+        _PLAYED.get(view.name[-4:], _SAFE["Content-Type"])
+        if view.kind == "video"
+        else _SAFE["Content-Type"]
+    )
 
 
 def _disposition(name: str) -> str:

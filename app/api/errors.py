@@ -1,6 +1,7 @@
 """Problem details (RFC 9457): every answer that is not a success has this one shape.
 
-Owns the wording and the codes of faults that the HTTP layer itself finds. Must never repeat what was sent.
+Owns the wording and the codes of faults that the HTTP layer itself finds. Must never repeat what
+was sent.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -37,11 +38,23 @@ _SENTENCES: Final[Mapping[int, tuple[str, str]]] = {
     404: ("not_found", "There is no such resource in this project."),
     405: ("method_not_allowed", "Use one of the methods in the Allow header."),
     413: ("too_large", "The body is larger than this route takes. Send it in smaller parts."),
-    415: ("unsupported_media_type", "Send the body as `Content-Type: application/json`, not compressed."),
-    421: ("misdirected", "This server does not answer for that host name. Add it to `allowed_hosts`."),
-    500: ("internal_error", "The server failed. Nothing was changed; the server's log has the request_id."),
+    415: (
+        "unsupported_media_type",
+        "Send the body as `Content-Type: application/json`, not compressed.",
+    ),
+    421: (
+        "misdirected",
+        "This server does not answer for that host name. Add it to `allowed_hosts`.",
+    ),
+    500: (
+        "internal_error",
+        "The server failed. Nothing was changed; the server's log has the request_id.",
+    ),
     503: ("unavailable", "The server cannot serve this now. Try again in a moment."),
-    507: ("storage_full", "A disk of the server is full. Free some space on it; the same request succeeds then."),
+    507: (
+        "storage_full",
+        "A disk of the server is full. Free some space on it; the same request succeeds then.",
+    ),
 }
 
 
@@ -69,7 +82,9 @@ class HttpProblemError(Exception):
 
 def unauthenticated(detail: str = _SENTENCES[401][1]) -> HttpProblemError:
     """Returns the answer to a request without a good credential."""
-    return HttpProblemError(401, "unauthenticated", detail, headers={"WWW-Authenticate": 'Bearer realm="palestra"'})
+    return HttpProblemError(
+        401, "unauthenticated", detail, headers={"WWW-Authenticate": 'Bearer realm="palestra"'}
+    )
 
 
 def forbidden(code: str, detail: str) -> HttpProblemError:
@@ -83,7 +98,9 @@ def not_found(what: str = "resource") -> HttpProblemError:
 
 
 def invalid(where: str, code: str, message: str, status: int = 422) -> HttpProblemError:
-    """Returns a refusal that points at one member of the body, or at one parameter (`where` without a leading slash)."""
+    """Returns a refusal that points at one member of the body, or at one parameter (`where` without
+    a leading slash).
+    """
     problem = FieldProblem(pointer=where, code=code, message=message)
     return HttpProblemError(status, code, _detail((problem,)), errors=(problem,))
 
@@ -101,7 +118,11 @@ def from_domain(error: DomainError) -> HttpProblemError:
     headers = {"Retry-After": str(extra.pop("retry_after"))} if "retry_after" in extra else {}
     if status == HTTPStatus.UNAUTHORIZED:
         headers["WWW-Authenticate"] = 'Bearer realm="palestra"'
-    problems = () if error.pointer is None else (FieldProblem(pointer=error.pointer, code=error.code, message=error.detail),)
+    problems = (
+        ()
+        if error.pointer is None
+        else (FieldProblem(pointer=error.pointer, code=error.code, message=error.detail),)
+    )
     detail = _detail(problems) if problems and error.detail[:1].islower() else error.detail
     return HttpProblemError(status, error.code, detail, errors=problems, headers=headers, **extra)
 
@@ -120,7 +141,9 @@ def problem_response(request: Request, error: HttpProblemError) -> Response:
         **error.extra,
     )
     content = body.model_dump_json(exclude_none=True)
-    return Response(content, error.status, {**error.headers, "Cache-Control": "no-store"}, MEDIA_TYPE)
+    return Response(
+        content, error.status, {**error.headers, "Cache-Control": "no-store"}, MEDIA_TYPE
+    )
 
 
 def request_id(request: Request) -> str:
@@ -147,18 +170,24 @@ async def _on_domain_error(request: Request, error: Exception) -> Response:
 async def _on_http_exception(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     code, detail = _SENTENCES.get(error.status_code, ("error", _title(error.status_code) + "."))
-    return problem_response(request, HttpProblemError(error.status_code, code, detail, headers=error.headers))
+    return problem_response(
+        request, HttpProblemError(error.status_code, code, detail, headers=error.headers)
+    )
 
 
 async def _on_parameters(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     problems = tuple(_parameter_problem(details) for details in error.errors())
-    return problem_response(request, HttpProblemError(422, "invalid_parameter", _detail(problems), errors=problems))
+    return problem_response(
+        request, HttpProblemError(422, "invalid_parameter", _detail(problems), errors=problems)
+    )
 
 
 def _parameter_problem(details: Mapping[str, Any]) -> FieldProblem:
     where, *path = details["loc"]
-    return FieldProblem(pointer=f"{where}{pointer(path)}", code="invalid_parameter", message=sentence(details))
+    return FieldProblem(
+        pointer=f"{where}{pointer(path)}", code="invalid_parameter", message=sentence(details)
+    )
 
 
 def _detail(problems: Sequence[FieldProblem]) -> str:

@@ -27,15 +27,28 @@ async def healthz() -> Health:
 
 @router.get("/readyz", responses={503: {}})
 async def readyz(request: Request) -> Health:
-    """Answers 200 once the database answers, every part has started and the disks take writes, else 503 with the reason."""
+    """Answers 200 once the database answers, every part has started and the disks take writes, else
+    503 with the reason.
+    """
     try:
         async with asyncio.timeout(5):
             await database(request).ping()
     except Exception:  # noqa: BLE001 - whatever the reason, the server is not ready
-        raise HttpProblemError(503, "database_unavailable", "The database does not answer. Check its address and that it runs.") from None
+        raise HttpProblemError(
+            503,
+            "database_unavailable",
+            "The database does not answer. Check its address and that it runs.",
+        ) from None
     if not getattr(request.app.state, "ready", False):
-        raise HttpProblemError(503, "starting", "The server is still starting. Try again in a moment.", headers={"Retry-After": "1"})
+        raise HttpProblemError(
+            503,
+            "starting",
+            "The server is still starting. Try again in a moment.",
+            headers={"Retry-After": "1"},
+        )
     full = await request.app.state.storage.fault()
     if full is not None:
-        raise HttpProblemError(503, "storage_full", full, headers={"Retry-After": str(STORAGE_RETRY_SECONDS)})
+        raise HttpProblemError(
+            503, "storage_full", full, headers={"Retry-After": str(STORAGE_RETRY_SECONDS)}
+        )
     return Health()

@@ -1,6 +1,8 @@
-"""`Idempotency-Key` (IETF draft-ietf-httpapi-idempotency-key-header): a repeated request gets the first one's answer.
+"""`Idempotency-Key` (IETF draft-ietf-httpapi-idempotency-key-header): a repeated request gets the
+first one's answer.
 
-The key is written in the transaction of the change. Of two equal requests at once, one waits in the database for the other.
+The key is written in the transaction of the change. Of two equal requests at once, one waits in the
+database for the other.
 """
 
 import hashlib
@@ -40,7 +42,9 @@ class Once:
         """
         if self.key is None:
             return _response(await change(), replayed=False)
-        answer, replayed = await idempotency.once(self.session, self.principal, self.key, self._fingerprint(), change)
+        answer, replayed = await idempotency.once(
+            self.session, self.principal, self.key, self._fingerprint(), change
+        )
         return _response(answer, replayed=replayed)
 
     def _fingerprint(self) -> str:
@@ -48,18 +52,29 @@ class Once:
         return hashlib.sha256(route + self.request.state.raw_body).hexdigest()
 
 
-KeyHeader = Annotated[str | None, Header(description="Repeats of a request with one key change nothing.")]
+KeyHeader = Annotated[
+    str | None, Header(description="Repeats of a request with one key change nothing.")
+]
 
 
 def read_key(idempotency_key: KeyHeader = None) -> str | None:
     """Returns the request's key."""
     key = None if idempotency_key is None else idempotency_key.strip().strip('"')
     if key is not None and not (0 < len(key) <= MAX_KEY and key.isascii() and key.isprintable()):
-        raise HttpProblemError(422, "invalid_idempotency_key", f"Idempotency-Key must be 1 to {MAX_KEY} visible ASCII characters.")
+        raise HttpProblemError(
+            422,
+            "invalid_idempotency_key",
+            f"Idempotency-Key must be 1 to {MAX_KEY} visible ASCII characters.",
+        )
     return key
 
 
-def once(request: Request, principal: CurrentPrincipal, session: WriteSession, key: Annotated[str | None, Depends(read_key)]) -> Once:
+def once(
+    request: Request,
+    principal: CurrentPrincipal,
+    session: WriteSession,
+    key: Annotated[str | None, Depends(read_key)],
+) -> Once:
     """The dependency of routes that may be repeated."""
     return Once(request, principal, session, key)
 

@@ -19,7 +19,10 @@ _MAX_ACCOUNTS: Final = 100_000
 
 
 class LoginRate:
-    """Recent login attempts per address. Failures and successes count alike, so that a hit is not told by the pace."""
+    """Recent login attempts per address.
+
+    Failures and successes count alike, so that a hit is not told by the pace.
+    """
 
     def __init__(self, per_minute: int = PER_MINUTE) -> None:
         self._per_minute = per_minute
@@ -40,8 +43,9 @@ class LoginRate:
 class AccountRate:
     """Wrong passwords per account, whether there is such an account or not, over all addresses.
 
-    After some failures each further attempt has to wait twice as long as the one before, up to a minute; a quiet hour forgets them. An
-    address from which the account was logged in to before is not slowed down by others, nor is a login link.
+    After some failures each further attempt has to wait twice as long as the one before, up to a
+    minute; a quiet hour forgets them. An address from which the account was logged in to before is
+    not slowed down by others, nor is a login link.
     """
 
     def __init__(self) -> None:
@@ -49,7 +53,10 @@ class AccountRate:
         self._known: OrderedDict[tuple[str, str], None] = OrderedDict()
 
     def admit(self, account: str, address: str, now: float) -> int:
-        """Returns 0, or the seconds to wait. An admitted attempt counts as failed until `succeeded` says otherwise."""
+        """Returns 0, or the seconds to wait.
+
+        An admitted attempt counts as failed until `succeeded` says otherwise.
+        """
         if (account, address) in self._known:
             return 0
         failures, last = self._failures.get(account, (0, now))
@@ -75,7 +82,10 @@ class AccountRate:
 
 
 def address_of(request: Request) -> str:
-    """Returns where a request came from; the whole network for IPv6, of which each subscriber has 2^64 addresses."""
+    """Returns where a request came from.
+
+    The whole network for IPv6, of which each subscriber has 2^64 addresses.
+    """
     peer = request.client.host if request.client else ""
     proxies = request.app.state.settings.proxy_networks
     return subscriber(client_address(peer, request.headers.getlist("x-forwarded-for"), proxies))
@@ -87,7 +97,9 @@ def check_login_rate(request: Request) -> None:
 
 
 def check_account_rate(request: Request, account: str) -> None:
-    """Refuses attempts on an account that come sooner after failures than its back-off permits: 429."""
+    """Refuses attempts on an account that come sooner after failures than its back-off permits:
+    429.
+    """
     rate: AccountRate = request.app.state.account_rate
     _refuse(rate.admit(account.casefold(), address_of(request), time.monotonic()))
 

@@ -1,4 +1,6 @@
-"""The OpenAPI 3.1 document, honest about every answer: what a route can refuse follows from what it reads and what it needs."""
+"""The OpenAPI 3.1 document, honest about every answer: what a route can refuse follows from what it
+reads and what it needs.
+"""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
@@ -34,8 +36,17 @@ _REASONS: Final = {
 
 def build(app: FastAPI) -> dict[str, Any]:
     """Returns the document of an application."""
-    routes = [context for context in iter_route_contexts(app.routes) if hasattr(context.original_route, "dependant")]
-    document = get_openapi(title="Palestra", version=palestra.__version__, routes=routes, separate_input_output_schemas=True)
+    routes = [
+        context
+        for context in iter_route_contexts(app.routes)
+        if hasattr(context.original_route, "dependant")
+    ]
+    document = get_openapi(
+        title="Palestra",
+        version=palestra.__version__,
+        routes=routes,
+        separate_input_output_schemas=True,
+    )
     schemas = document.setdefault("components", {}).setdefault("schemas", {})
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)
@@ -47,18 +58,28 @@ def build(app: FastAPI) -> dict[str, Any]:
 
 
 def need_of(context: RouteContext) -> str | None:
-    """Returns what a route needs of its caller: a scope, `attempt`, `login`; `None` where it names nothing."""
+    """Returns what a route needs of its caller: a scope, `attempt`, `login`.
+
+    `None` where it names nothing.
+    """
     needs = (getattr(dependant.call, NEEDS, None) for dependant in dependants(context.dependant))
     return next((need for need in needs if need is not None), None)
 
 
-def _add_models(schemas: dict[str, Any], routes: Iterable[RouteContext]) -> dict[type[BaseModel], str]:
-    """Adds the schemas of all bodies; one that differs from the answer's schema of the same name gets the suffix `Input`."""
+def _add_models(
+    schemas: dict[str, Any], routes: Iterable[RouteContext]
+) -> dict[type[BaseModel], str]:
+    """Adds the schemas of all bodies.
+
+    One that differs from the answer's schema of the same name gets the suffix `Input`.
+    """
     bodies = [model for context in routes for model, _ in _bodies(context)]
     models = list(dict.fromkeys(bodies))
     _, problem = models_json_schema([(Problem, "serialization")], ref_template=_TEMPLATE)
     schemas.update(problem["$defs"])
-    mapping, found = models_json_schema([(model, "validation") for model in models], ref_template=_TEMPLATE)
+    mapping, found = models_json_schema(
+        [(model, "validation") for model in models], ref_template=_TEMPLATE
+    )
     definitions: dict[str, Any] = _without_null_defaults(found.get("$defs", {}))
     renamed = _conflicts(schemas, definitions)
     for name, schema in definitions.items():
@@ -69,7 +90,11 @@ def _add_models(schemas: dict[str, Any], routes: Iterable[RouteContext]) -> dict
 
 def _conflicts(schemas: dict[str, Any], definitions: dict[str, Any]) -> dict[str, str]:
     """Names whose two schemas differ, or that lead to such a name."""
-    renamed = {name: f"{name}Input" for name, schema in definitions.items() if name in schemas and schemas[name] != schema}
+    renamed = {
+        name: f"{name}Input"
+        for name, schema in definitions.items()
+        if name in schemas and schemas[name] != schema
+    }
     while True:
         more = {
             name: f"{name}Input"
@@ -82,10 +107,19 @@ def _conflicts(schemas: dict[str, Any], definitions: dict[str, Any]) -> dict[str
 
 
 def _without_null_defaults(schema: Any) -> Any:
-    """The framework writes no `default: null` into the schemas of answers; the same is done here, so that equal schemas stay one."""
+    """The framework writes no `default: null` into the schemas of answers.
+
+    The same is done here, so that equal schemas stay one.
+    """
     if isinstance(schema, dict):
-        return {key: _without_null_defaults(value) for key, value in schema.items() if not (key == "default" and value is None)}
-    return [_without_null_defaults(value) for value in schema] if isinstance(schema, list) else schema
+        return {
+            key: _without_null_defaults(value)
+            for key, value in schema.items()
+            if not (key == "default" and value is None)
+        }
+    return (
+        [_without_null_defaults(value) for value in schema] if isinstance(schema, list) else schema
+    )
 
 
 def _renamed(schema: Any, renamed: dict[str, str]) -> Any:
@@ -106,7 +140,9 @@ def _bodies(context: RouteContext) -> Iterator[tuple[type[BaseModel], bool]]:
             yield found
 
 
-def _complete(operation: dict[str, Any], context: RouteContext, names: dict[type[BaseModel], str]) -> None:
+def _complete(
+    operation: dict[str, Any], context: RouteContext, names: dict[type[BaseModel], str]
+) -> None:
     """Adds the body and every refusal to an operation."""
     refusals = {400, 421, 422}
     for model, required in _bodies(context):
@@ -122,4 +158,7 @@ def _complete(operation: dict[str, Any], context: RouteContext, names: dict[type
     responses = operation["responses"]
     refusals |= {int(status) for status in responses if status.isdecimal() and int(status) >= 400}
     for status in sorted(refusals):
-        responses[str(status)] = {"description": _REASONS.get(status, "Refused."), "content": _PROBLEM}
+        responses[str(status)] = {
+            "description": _REASONS.get(status, "Refused."),
+            "content": _PROBLEM,
+        }

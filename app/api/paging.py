@@ -1,4 +1,7 @@
-"""Query parameters of lists. The services check what they say; the bounds here make the OpenAPI document honest."""
+"""Query parameters of lists.
+
+The services check what they say; the bounds here make the OpenAPI document honest.
+"""
 
 from typing import Annotated, Any
 
@@ -7,7 +10,9 @@ from fastapi import Query
 from app.domain.paging import MAX_LIMIT, PageRequest
 
 Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT, description="Items per page.")]
-Cursor = Annotated[str | None, Query(max_length=1_024, description="`next_cursor` of the page before.")]
+Cursor = Annotated[
+    str | None, Query(max_length=1_024, description="`next_cursor` of the page before.")
+]
 
 
 def page_request(default_sort: str, columns: tuple[str, ...]) -> Any:
@@ -15,7 +20,9 @@ def page_request(default_sort: str, columns: tuple[str, ...]) -> Any:
     hint = f"One of {', '.join(columns)}; with `-` in front to reverse."
 
     def read(
-        limit: Limit = 50, cursor: Cursor = None, sort: Annotated[str, Query(max_length=64, description=hint)] = default_sort
+        limit: Limit = 50,
+        cursor: Cursor = None,
+        sort: Annotated[str, Query(max_length=64, description=hint)] = default_sort,
     ) -> PageRequest:
         return PageRequest(limit=limit, cursor=cursor, sort=sort)
 

@@ -23,7 +23,8 @@ async def check_query(request: Request) -> None:
     """Refuses unknown query parameters, and several values where the route takes one: 422.
 
     Raises:
-        HttpProblemError: With a problem per parameter, which names the nearest one that the route has.
+        HttpProblemError: With a problem per parameter, which names the nearest one that the route
+            has.
     """
     if not request.url.query:
         return
@@ -57,7 +58,9 @@ def _problem(name: str, times: int, declared: Mapping[str, bool]) -> FieldProble
     if name not in declared:
         return _told(name, "unknown_parameter", f"unknown parameter{_instead(name, declared)}")
     if times > 1 and not declared[name]:
-        return _told(name, "repeated_parameter", f"is given {times} times, this route takes it once")
+        return _told(
+            name, "repeated_parameter", f"is given {times} times, this route takes it once"
+        )
     return None
 
 

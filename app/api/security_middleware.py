@@ -1,4 +1,5 @@
-"""The outermost layer: request ids, the Host allow-list, security headers, and an answer where the server itself fails.
+"""The outermost layer: request ids, the Host allow-list, security headers, and an answer where the
+server itself fails.
 
 There are no CORS headers anywhere: other origins may not read answers.
 """
@@ -25,7 +26,10 @@ CONTENT_SECURITY_POLICY: Final = (
     "default-src 'self'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; font-src 'self' data:; "
     "connect-src 'self'; worker-src 'self' blob:; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
-"""Scripts come from our own files alone. Styles may be inline: the component library writes its colour variables so."""
+"""Scripts come from our own files alone.
+
+Styles may be inline: the component library writes its colour variables so.
+"""
 
 _HEADERS: Final[Mapping[str, str]] = {
     "X-Content-Type-Options": "nosniff",
@@ -74,20 +78,32 @@ class Guard:
         try:
             await self._app(scope, receive, guarded)
         except ClientDisconnect:
-            _log.info("request.cut", request_id=request_id, method=scope["method"], path=scope["path"])
+            _log.info(
+                "request.cut", request_id=request_id, method=scope["method"], path=scope["path"]
+            )
         except Exception as error:  # noqa: BLE001 - the last place where an answer can still be given
-            _log.error("request.crashed", request_id=request_id, method=scope["method"], path=scope["path"], exc_info=error)
+            _log.error(
+                "request.crashed",
+                request_id=request_id,
+                method=scope["method"],
+                path=scope["path"],
+                exc_info=error,
+            )
             if not started:
                 await problem_response(Request(scope), _crash())(scope, receive, guarded)
 
     def _check_host(self, scope: Scope) -> HttpProblemError | None:
-        hosts = [value.decode("latin-1").lower() for name, value in scope["headers"] if name == b"host"]
+        hosts = [
+            value.decode("latin-1").lower() for name, value in scope["headers"] if name == b"host"
+        ]
         match = _HOST.fullmatch(hosts[0]) if len(hosts) == 1 else None
         if match is None:
             return HttpProblemError(400, "invalid_host", "Send exactly one valid Host header.")
         if match["name"] not in self._host_names:
             return HttpProblemError(
-                421, "misdirected", "This server does not answer for that host name. Add it to the setting allowed_hosts."
+                421,
+                "misdirected",
+                "This server does not answer for that host name. Add it to the setting allowed_hosts.",
             )
         return None
 
@@ -107,7 +123,9 @@ def _check_nul(scope: Scope) -> HttpProblemError | None:
     if "\0" in scope["path"]:
         return not_found()
     if b"%00" in scope["query_string"] or b"\0" in scope["query_string"]:
-        return HttpProblemError(422, "nul_character", "The query must not contain the NUL character.")
+        return HttpProblemError(
+            422, "nul_character", "The query must not contain the NUL character."
+        )
     return None
 
 
@@ -117,4 +135,6 @@ def _request_id(scope: Mapping[str, Any]) -> str:
 
 
 def _crash() -> HttpProblemError:
-    return HttpProblemError(500, "internal_error", "The server failed. Nothing was changed; its log has the request_id.")
+    return HttpProblemError(
+        500, "internal_error", "The server failed. Nothing was changed; its log has the request_id."
+    )

@@ -1,4 +1,6 @@
-"""The live stream: server-sent events from a cursor, over one long answer (WHATWG HTML, section 9.2)."""
+"""The live stream: server-sent events from a cursor, over one long answer (WHATWG HTML, section
+9.2).
+"""
 
 import asyncio
 import contextlib
@@ -16,7 +18,10 @@ PING_SECONDS: Final = 15.0
 SEND_SECONDS: Final = 20.0
 """A client that takes nothing for so long is dropped."""
 RECHECK_SECONDS: Final = 40.0
-"""How often the login behind a stream is checked; with a ping's time on top, one that ended closes its streams within a minute."""
+"""How often the login behind a stream is checked.
+
+With a ping's time on top, one that ended closes its streams within a minute.
+"""
 
 _OPENING: Final = b"retry: 1000\n\n"
 _PING: Final = b": ping\n\n"
@@ -69,7 +74,9 @@ class EventStream(Response):
         Raises:
             DomainError: If there is none.
         """
-        self._stream = self._room.enter_context(self._hub.open(self._wish, self._user_id, self._credential))
+        self._stream = self._room.enter_context(
+            self._hub.open(self._wish, self._user_id, self._credential)
+        )
         return self
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - the interface of ASGI
@@ -78,7 +85,13 @@ class EventStream(Response):
         with self._room:
             leaving = asyncio.create_task(_until_gone(receive, self._stream))
             try:
-                await send({"type": "http.response.start", "status": 200, "headers": [*self.raw_headers_of_stream]})
+                await send(
+                    {
+                        "type": "http.response.start",
+                        "status": 200,
+                        "headers": [*self.raw_headers_of_stream],
+                    }
+                )
                 await self._send_all(self._stream, send)
             except (TimeoutError, OSError):
                 return  # the client takes nothing any more

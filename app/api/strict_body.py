@@ -1,9 +1,12 @@
-"""Reads JSON bodies strictly: exact content type, bounded size, strict text, then the model's own rules.
+"""Reads JSON bodies strictly: exact content type, bounded size, strict text, then the model's own
+rules.
 
-A route declares its body as `Annotated[Model, json_body(Model)]`. FastAPI's own body parsing is not used: it reads before authentication,
-keeps the last of two equal keys, takes bare NaN and cannot validate strict models.
+A route declares its body as `Annotated[Model, json_body(Model)]`. FastAPI's own body parsing is not
+used: it reads before authentication, keeps the last of two equal keys, takes bare NaN and cannot
+validate strict models.
 
-What takes long is not done on the event loop: one thread reads the large bodies of all requests, one after the other.
+What takes long is not done on the event loop: one thread reads the large bodies of all requests,
+one after the other.
 """
 
 import asyncio
@@ -46,7 +49,13 @@ _AT_ONCE: Final = 16_384
 _reader: Final = ThreadPoolExecutor(1, "palestra-bodies")
 
 
-def json_body(model: type[Model], *, limit: int = SMALL, required: bool = True, upgraded: Upgrade | None = None) -> Any:
+def json_body(
+    model: type[Model],
+    *,
+    limit: int = SMALL,
+    required: bool = True,
+    upgraded: Upgrade | None = None,
+) -> Any:
     """Returns the dependency that reads a `model` from the request.
 
     Args:
@@ -71,7 +80,10 @@ def json_body(model: type[Model], *, limit: int = SMALL, required: bool = True, 
 
 
 def body_model(dependency: Callable[..., Any] | None) -> tuple[type[BaseModel], bool] | None:
-    """Returns the model that a body dependency reads and whether it must be there; `None` for any other dependency."""
+    """Returns the model that a body dependency reads and whether it must be there.
+
+    `None` for any other dependency.
+    """
     model = getattr(dependency, BODY_MODEL, None)
     return None if model is None else (model, getattr(dependency, BODY_REQUIRED))
 
@@ -81,9 +93,17 @@ def check_content_type(request: Request) -> None:
     media_type, _, parameters = request.headers.get("content-type", "").partition(";")
     charset = parameters.strip().lower().removeprefix("charset=").strip('"')
     if media_type.strip().lower() != "application/json" or charset not in {"", "utf-8"}:
-        raise HttpProblemError(415, "unsupported_media_type", "Send the body as `Content-Type: application/json` in UTF-8.")
+        raise HttpProblemError(
+            415,
+            "unsupported_media_type",
+            "Send the body as `Content-Type: application/json` in UTF-8.",
+        )
     if request.headers.get("content-encoding", "identity").strip().lower() != "identity":
-        raise HttpProblemError(415, "compressed_body", "Send the body uncompressed: this server does not decompress requests.")
+        raise HttpProblemError(
+            415,
+            "compressed_body",
+            "Send the body uncompressed: this server does not decompress requests.",
+        )
 
 
 async def read_bytes(request: Request, limit: int) -> bytes:
@@ -101,40 +121,67 @@ async def read_bytes(request: Request, limit: int) -> bytes:
     return b"".join(chunks)
 
 
-async def read_document(raw: bytes, model: type[Model], *, upgraded: Upgrade | None = None) -> Model:
+async def read_document(
+    raw: bytes, model: type[Model], *, upgraded: Upgrade | None = None
+) -> Model:
     """Returns the document in `raw`, as `parse` does; a large one is read beside the event loop."""
     return await aside(len(raw), partial(parse, raw, model, upgraded=upgraded))
 
 
 async def aside(size: int, work: Callable[[], Result]) -> Result:
-    """Returns what `work` on a body of `size` bytes returns; on a large one it is done by the thread of large bodies."""
+    """Returns what `work` on a body of `size` bytes returns.
+
+    On a large one it is done by the thread of large bodies.
+    """
     if size <= _AT_ONCE:
         return work()
     return await asyncio.get_running_loop().run_in_executor(_reader, work)
 
 
-def parse(raw: bytes, model: type[Model], *, nul: bool = False, upgraded: Upgrade | None = None) -> Model:
-    """Returns the document in `raw`; raises the answer to give where it is not one. `nul` permits the NUL character in texts."""
+def parse(
+    raw: bytes, model: type[Model], *, nul: bool = False, upgraded: Upgrade | None = None
+) -> Model:
+    """Returns the document in `raw`; raises the answer to give where it is not one.
+
+    `nul` permits the NUL character in texts.
+    """
     if not raw.strip():
         raise _refused(422, "body_required", "is required")
     try:
         value = check_json(raw, nul=nul)
     except JsonError as error:
-        raise _refused(400 if error.syntax else 422, error.code, error.message, error.pointer) from None
+        raise _refused(
+            400 if error.syntax else 422, error.code, error.message, error.pointer
+        ) from None
     if not isinstance(value, dict):
         raise _refused(422, "wrong_type", "expected an object")
     try:
-        return model.model_validate_json(raw if upgraded is None else canonical_json(upgraded(value)))
+        return model.model_validate_json(
+            raw if upgraded is None else canonical_json(upgraded(value))
+        )
     except UnsupportedSchemaError as error:
-        raise _refused(422, "unsupported_schema", str(error), "/definition/schema_version") from None
+        raise _refused(
+            422, "unsupported_schema", str(error), "/definition/schema_version"
+        ) from None
     except ValidationError as error:
         raise invalid_document(error, model) from None
 
 
 def _refused(status: int, code: str, message: str, where: str = "") -> HttpProblemError:
-    sentence = f"{where or 'The body'} {message}." if status == 400 or not where else f"{where}: {message}."
-    return HttpProblemError(status, code, sentence, errors=(FieldProblem(pointer=where, code=code, message=message),))
+    sentence = (
+        f"{where or 'The body'} {message}."
+        if status == 400 or not where
+        else f"{where}: {message}."
+    )
+    return HttpProblemError(
+        status, code, sentence, errors=(FieldProblem(pointer=where, code=code, message=message),)
+    )
 
 
 def _too_large(limit: int) -> HttpProblemError:
-    return HttpProblemError(413, "too_large", f"The body is larger than {limit} bytes. Send less at once.", headers={"Connection": "close"})
+    return HttpProblemError(
+        413,
+        "too_large",
+        f"The body is larger than {limit} bytes. Send less at once.",
+        headers={"Connection": "close"},
+    )

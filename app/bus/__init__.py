@@ -1,4 +1,7 @@
-"""Live fan-out between server processes: bells that say "look again", never data. Losing one loses nothing, readers look by themselves."""
+"""Live fan-out between server processes: bells that say "look again", never data.
+
+Losing one loses nothing, readers look by themselves.
+"""
 
 from app.bus.base import Bus, Subscription
 from app.bus.memory import MemoryBus

@@ -5,7 +5,9 @@ from typing import Protocol
 
 
 class Subscription:
-    """Hears the topics of one subscriber. Rings that come while it is busy are one ring: it is told that there was something, once.
+    """Hears the topics of one subscriber.
+
+    Rings that come while it is busy are one ring: it is told that there was something, once.
 
     Args:
         topics: Topics to hear.
@@ -23,7 +25,10 @@ class Subscription:
             self._bell.set()
 
     async def wait(self, seconds: float) -> frozenset[str]:
-        """Returns the topics that rang since the last call, waiting for one for at most `seconds`; empty if none did."""
+        """Returns the topics that rang since the last call, waiting for one for at most `seconds`.
+
+        Empty if none did.
+        """
         try:
             async with asyncio.timeout(seconds):
                 await self._bell.wait()
@@ -39,7 +44,10 @@ class Bus(Protocol):
     """Rings bells in all server processes that are connected to it."""
 
     def publish(self, topic: str) -> None:
-        """Rings a topic everywhere. Never blocks and never raises; a bell that cannot be delivered is dropped."""
+        """Rings a topic everywhere.
+
+        Never blocks and never raises; a bell that cannot be delivered is dropped.
+        """
         ...
 
     def subscribe(self, *topics: str) -> Subscription:
@@ -51,7 +59,10 @@ class Bus(Protocol):
         ...
 
     async def run(self) -> None:
-        """Carries bells until cancelled. Survives the loss of its server and comes back by itself."""
+        """Carries bells until cancelled.
+
+        Survives the loss of its server and comes back by itself.
+        """
         ...
 
     async def connected(self, seconds: float) -> bool:

@@ -1,7 +1,8 @@
 """The bus between server processes, over Redis or Valkey publish/subscribe.
 
-Each of its two connections has one owner task, which alone sends on it and reads from it. No request handler ever awaits a command of
-theirs, so no cancelled request can leave a connection out of step (CVE-2023-28858).
+Each of its two connections has one owner task, which alone sends on it and reads from it. No
+request handler ever awaits a command of theirs, so no cancelled request can leave a connection out
+of step (CVE-2023-28858).
 """
 
 import asyncio
@@ -51,7 +52,10 @@ class RedisBus(MemoryBus):
 
     async def run(self) -> None:
         """Carries bells until cancelled."""
-        owners = {asyncio.create_task(self._keep(self._send, "send")), asyncio.create_task(self._keep(self._listen, "listen"))}
+        owners = {
+            asyncio.create_task(self._keep(self._send, "send")),
+            asyncio.create_task(self._keep(self._listen, "listen")),
+        }
         try:
             await asyncio.wait(owners)
         finally:
@@ -84,7 +88,11 @@ class RedisBus(MemoryBus):
     def _connect(self) -> Redis:
         keepalive = {} if self._url.startswith("unix:") else {"socket_keepalive": True}
         return Redis.from_url(
-            self._url, single_connection_client=True, socket_timeout=_TIMEOUT, socket_connect_timeout=_TIMEOUT, **keepalive
+            self._url,
+            single_connection_client=True,
+            socket_timeout=_TIMEOUT,
+            socket_connect_timeout=_TIMEOUT,
+            **keepalive,
         )
 
     async def _send(self, connection: Redis) -> None:

@@ -1,4 +1,6 @@
-"""`python -m app.daemons`: dispatcher, reaper and compactor as one process, for set-ups with several servers."""
+"""`python -m app.daemons`: dispatcher, reaper and compactor as one process, for set-ups with
+several servers.
+"""
 
 import argparse
 import asyncio
@@ -21,7 +23,11 @@ _log = structlog.get_logger("palestra.daemons")
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the daemons until SIGTERM or SIGINT; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m app.daemons", description="Runs dispatcher, reaper and compactor.", allow_abbrev=False)
+    parser = argparse.ArgumentParser(
+        prog="python -m app.daemons",
+        description="Runs dispatcher, reaper and compactor.",
+        allow_abbrev=False,
+    )
     parser.add_argument("--config", type=Path, help="TOML file with settings")
     for name in ("data-dir", "database-url", "broker-url", "log-level", "log-format"):
         parser.add_argument(f"--{name}")

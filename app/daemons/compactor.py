@@ -1,4 +1,6 @@
-"""The compactor: forgets remembered answers and events that have aged, and deletes blobs that nothing names. History of runs stays."""
+"""The compactor: forgets remembered answers and events that have aged, and deletes blobs that
+nothing names. History of runs stays.
+"""
 
 import asyncio
 from typing import Final
@@ -43,7 +45,9 @@ class Compactor:
     async def tick(self) -> int:
         """Forgets what has aged; returns how many rows and blobs."""
         async with self._database.write() as session:
-            forgotten = await retention.forget_answers(session, self._idempotency) + await retention.forget_events(session, EVENT_SECONDS)
+            forgotten = await retention.forget_answers(
+                session, self._idempotency
+            ) + await retention.forget_events(session, EVENT_SECONDS)
         blobs = await artifacts.sweep(self._database, self._store)
         if forgotten or blobs:
             _log.info("compactor.forgot", rows=forgotten, blobs=blobs)

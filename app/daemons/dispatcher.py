@@ -1,7 +1,8 @@
 """The dispatcher: rings doorbells for queued jobs, with the database as outbox.
 
-It reads which jobs are due, sends one Celery message each, then notes that it did. A crash between the two sends again; a message that is
-lost is sent again after a while; a message that comes twice finds nothing to claim. The only place of the server that imports celery.
+It reads which jobs are due, sends one Celery message each, then notes that it did. A crash between
+the two sends again; a message that is lost is sent again after a while; a message that comes twice
+finds nothing to claim. The only place of the server that imports celery.
 """
 
 import asyncio
@@ -72,7 +73,11 @@ class CeleryBell:
         bell = Doorbell(job_id=job.job_id, expected_attempt=job.expected_attempt)
         try:
             self._celery.send_task(
-                RING_TASK, kwargs=bell.model_dump(mode="json"), queue=pool_queue(job.pool), ignore_result=True, retry=False
+                RING_TASK,
+                kwargs=bell.model_dump(mode="json"),
+                queue=pool_queue(job.pool),
+                ignore_result=True,
+                retry=False,
             )
         except (OperationalError, OSError) as error:
             raise BellError(type(error).__name__) from error

@@ -11,12 +11,17 @@ from app.settings import Settings
 
 
 async def run(database: Database, settings: Settings) -> None:
-    """Runs dispatcher, reaper and compactor until it is cancelled. Two such processes at once do no harm."""
+    """Runs dispatcher, reaper and compactor until it is cancelled.
+
+    Two such processes at once do no harm.
+    """
     bell = CeleryBell(settings.broker_url.get_secret_value())
     dispatcher = Dispatcher(database, bell, ring_seconds=settings.ring_seconds)
     reaper = Reaper(database, reclaim_seconds=settings.reclaim_seconds)
     compactor = Compactor(
-        database, BlobStore(settings.artifact_dir, settings.reserve_mib * 2**20), idempotency_seconds=settings.idempotency_seconds
+        database,
+        BlobStore(settings.artifact_dir, settings.reserve_mib * 2**20),
+        idempotency_seconds=settings.idempotency_seconds,
     )
     try:
         async with asyncio.TaskGroup() as group:

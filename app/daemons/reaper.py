@@ -1,8 +1,11 @@
-"""The reaper: gives up attempts that were silent for too long, by the database's clock, and never without having watched for as long.
+"""The reaper: gives up attempts that were silent for too long, by the database's clock, and never
+without having watched for as long.
 
-Silence counts only while this reaper watches and a server is up to be heard by: the servers' uptime counter stands still while they are
-down or frozen, or while the database is away. After its own start and after a step of the clock it waits for the whole limit again. When
-more than half of all leases lapse together the fault is more likely ours than theirs: it raises an alarm and waits for the limit once more.
+Silence counts only while this reaper watches and a server is up to be heard by: the servers' uptime
+counter stands still while they are down or frozen, or while the database is away. After its own
+start and after a step of the clock it waits for the whole limit again. When more than half of all
+leases lapse together the fault is more likely ours than theirs: it raises an alarm and waits for
+the limit once more.
 """
 
 import asyncio
@@ -37,7 +40,13 @@ class Reaper:
         monotonic: Clock of this process, in seconds.
     """
 
-    def __init__(self, database: Database, *, reclaim_seconds: float, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        database: Database,
+        *,
+        reclaim_seconds: float,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._database = database
         self._reclaim = reclaim_seconds
         self._monotonic = monotonic
@@ -63,7 +72,11 @@ class Reaper:
         self._uptime.note(now.at, now.seconds)
         async with self._database.write() as session:
             await dispatch_plan.fail_hopeless(session)
-        lapsed = [attempt_id for attempt_id, heard in leases.lapsed if self._uptime.seconds_since(heard) >= self._reclaim]
+        lapsed = [
+            attempt_id
+            for attempt_id, heard in leases.lapsed
+            if self._uptime.seconds_since(heard) >= self._reclaim
+        ]
         if self._must_brake(len(lapsed), leases.total, now.at):
             return 0
         return sum([await self._expire(attempt_id) for attempt_id in lapsed])

@@ -1,4 +1,7 @@
-"""Counts how long servers are up. Runs in every process that serves the API, so that the reaper knows when workers could be heard."""
+"""Counts how long servers are up.
+
+Runs in every process that serves the API, so that the reaper knows when workers could be heard.
+"""
 
 import asyncio
 from typing import Final

@@ -13,14 +13,18 @@ from app.settings import SettingsError, load_settings
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m app.db", description="Keeps Palestra's database.", allow_abbrev=False)
+    parser = argparse.ArgumentParser(
+        prog="python -m app.db", description="Keeps Palestra's database.", allow_abbrev=False
+    )
     parser.add_argument("command", choices=["upgrade"], help="apply the missing migrations")
     parser.add_argument("--config", type=Path, help="TOML file with settings")
     parser.add_argument("--data-dir")
     parser.add_argument("--database-url")
     values = parser.parse_args(arguments)
     try:
-        settings = load_settings({"data_dir": values.data_dir, "database_url": values.database_url}, config=values.config)
+        settings = load_settings(
+            {"data_dir": values.data_dir, "database_url": values.database_url}, config=values.config
+        )
         settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         version = upgrade(settings.database)
     except (SettingsError, DatabaseUrlError) as error:

@@ -1,6 +1,7 @@
 """The database's clock as SQL: the only one that writes and judges leases.
 
-SQLite keeps a time as whole microseconds since the Unix epoch, PostgreSQL as `timestamptz`; Python sees aware datetimes in UTC.
+SQLite keeps a time as whole microseconds since the Unix epoch, PostgreSQL as `timestamptz`; Python
+sees aware datetimes in UTC.
 """
 
 from dataclasses import dataclass
@@ -21,7 +22,10 @@ EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(slots=True)
 class Skew:
-    """Seconds added to the database's clock in this process. Tests move it to make time pass; it stays 0 otherwise."""
+    """Seconds added to the database's clock in this process.
+
+    Tests move it to make time pass; it stays 0 otherwise.
+    """
 
     seconds: float = 0.0
 
@@ -37,7 +41,9 @@ class Timestamp(TypeDecorator[datetime]):
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
         """Returns the column type of each dialect."""
-        return dialect.type_descriptor(BigInteger() if dialect.name == "sqlite" else DateTime(timezone=True))
+        return dialect.type_descriptor(
+            BigInteger() if dialect.name == "sqlite" else DateTime(timezone=True)
+        )
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> Any:
         """Returns the stored form."""
@@ -51,7 +57,11 @@ class Timestamp(TypeDecorator[datetime]):
         """Returns an aware datetime in UTC."""
         if value is None:
             return None
-        return EPOCH + timedelta(microseconds=value) if dialect.name == "sqlite" else value.astimezone(UTC)
+        return (
+            EPOCH + timedelta(microseconds=value)
+            if dialect.name == "sqlite"
+            else value.astimezone(UTC)
+        )
 
 
 class db_now(ColumnElement[datetime]):  # noqa: N801 - reads as a SQL function
@@ -66,8 +76,14 @@ class db_now(ColumnElement[datetime]):  # noqa: N801 - reads as a SQL function
 
 
 def _offset(seconds: float | ColumnElement[float]) -> ColumnElement[float]:
-    skew: ColumnElement[float] = bindparam(None, callable_=lambda: SKEW.seconds, type_=Float(), unique=True)
-    moved = seconds if isinstance(seconds, ColumnElement) else bindparam(None, seconds, Float(), unique=True)
+    skew: ColumnElement[float] = bindparam(
+        None, callable_=lambda: SKEW.seconds, type_=Float(), unique=True
+    )
+    moved = (
+        seconds
+        if isinstance(seconds, ColumnElement)
+        else bindparam(None, seconds, Float(), unique=True)
+    )
     return skew + moved
 
 

@@ -1,7 +1,8 @@
 """Connections: one engine per process, sessions that read, and sessions that write and commit.
 
-SQLite runs in WAL mode with `synchronous=FULL`; a writing session begins with `BEGIN IMMEDIATE`, so that it never has to give up halfway.
-PostgreSQL runs at READ COMMITTED: what must happen once is a single statement or a unique index, never a matter of isolation.
+SQLite runs in WAL mode with `synchronous=FULL`; a writing session begins with `BEGIN IMMEDIATE`, so
+that it never has to give up halfway. PostgreSQL runs at READ COMMITTED: what must happen once is a
+single statement or a unique index, never a matter of isolation.
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -11,7 +12,12 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from sqlalchemy import Connection, event, make_url, select, text
-from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
+from sqlalchemy.ext.asyncio import (
+    AsyncEngine,
+    AsyncSession,
+    async_sessionmaker,
+    create_async_engine,
+)
 
 from app.db import faults, sqlite
 from app.domain.errors import StorageFullError
@@ -29,7 +35,11 @@ EVENTS: Final[Topic] = "events"
 
 _TOPICS: Final = "palestra_topics"
 _ACTIONS: Final = "palestra_actions"
-_DRIVERS: Final = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
+_DRIVERS: Final = {
+    "sqlite": "sqlite+aiosqlite",
+    "postgresql": "postgresql+psycopg",
+    "postgres": "postgresql+psycopg",
+}
 _BUSY_SECONDS: Final = 30.0
 
 
@@ -67,7 +77,10 @@ class Database:
 
     @asynccontextmanager
     async def write(self) -> AsyncIterator[Session]:
-        """Yields a session; commits at the end, rolls back when the block raises, and tells the listeners what was committed.
+        """Yields a session.
+
+        Commits at the end, rolls back when the block raises, and tells the listeners what was
+        committed.
 
         Raises:
             StorageFullError: If the database's disk is full; nothing was written.
@@ -80,7 +93,9 @@ class Database:
                 if not faults.is_full(error):
                     raise
                 self.is_full = True
-                raise StorageFullError("The disk of the server's database is full. Free some space on it.") from error
+                raise StorageFullError(
+                    "The disk of the server's database is full. Free some space on it."
+                ) from error
         self.is_full = False
         for action in session.info.pop(_ACTIONS, ()):
             action()
@@ -91,7 +106,9 @@ class Database:
 
     @asynccontextmanager
     async def trial(self) -> AsyncIterator[Session]:
-        """Yields a session that writes and is rolled back at the end: whether its statements, deferred checks apart, can succeed."""
+        """Yields a session that writes and is rolled back at the end: whether its statements,
+        deferred checks apart, can succeed.
+        """
         async with self._write() as session:
             yield session
             await session.flush()
@@ -122,7 +139,10 @@ def announce(session: Session, topic: Topic) -> None:
 
 
 def on_commit(session: Session, action: Callable[[], None]) -> None:
-    """Registers what is to be done once the session's transaction is committed; it is dropped with the transaction."""
+    """Registers what is to be done once the session's transaction is committed.
+
+    It is dropped with the transaction.
+    """
     session.info.setdefault(_ACTIONS, []).append(action)
 
 
@@ -136,9 +156,13 @@ def async_url(url: str) -> str:
         parts = urlsplit(url)
         scheme, _ = parts.scheme.split("+", 1)[0], parts.port
     except ValueError:
-        raise DatabaseUrlError("database_url is not a valid address: check its host and port") from None
+        raise DatabaseUrlError(
+            "database_url is not a valid address: check its host and port"
+        ) from None
     if scheme not in _DRIVERS:
-        raise DatabaseUrlError(f"database_url must begin with sqlite:/// or postgresql://, not {scheme or 'nothing'}")
+        raise DatabaseUrlError(
+            f"database_url must begin with sqlite:/// or postgresql://, not {scheme or 'nothing'}"
+        )
     return _DRIVERS[scheme] + url[url.index(":") :]
 
 
@@ -146,11 +170,15 @@ def _create_engine(url: str, pool_size: int) -> AsyncEngine:
     target = make_url(async_url(url))
     if target.get_backend_name() == "sqlite":
         opened = partial(sqlite.connect, target.database or ":memory:", _BUSY_SECONDS)
-        engine = create_async_engine(target, pool_size=pool_size, max_overflow=0, async_creator=opened)
+        engine = create_async_engine(
+            target, pool_size=pool_size, max_overflow=0, async_creator=opened
+        )
         event.listen(engine.sync_engine, "connect", _prepare_sqlite)
         event.listen(engine.sync_engine, "begin", _begin_sqlite)
         return engine
-    return create_async_engine(target, pool_size=pool_size, max_overflow=pool_size, pool_pre_ping=True)
+    return create_async_engine(
+        target, pool_size=pool_size, max_overflow=pool_size, pool_pre_ping=True
+    )
 
 
 def _prepare_sqlite(connection: Any, _record: Any) -> None:

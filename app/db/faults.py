@@ -1,4 +1,6 @@
-"""What a failure of the database means: its disk is full, the content can never be stored, or the same may succeed later."""
+"""What a failure of the database means: its disk is full, the content can never be stored, or the
+same may succeed later.
+"""
 
 import errno
 import sqlite3
@@ -11,24 +13,41 @@ _FULL_STATE: Final = "53100"
 """SQLSTATE `disk_full` of PostgreSQL."""
 _CONTENT_CLASSES: Final = frozenset({"22", "23", "54"})
 """Classes of SQLSTATE: data exception, integrity constraint violation, program limit exceeded."""
-_CONTENT_FAULTS: Final = (StatementError, ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
-"""What is raised for content that our own code or the driver cannot encode, the same at every try."""
+_CONTENT_FAULTS: Final = (
+    StatementError,
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+)
+"""What is raised for content that our own code or the driver cannot encode, the same at every try.
+"""
 
 
 def is_full(error: BaseException) -> bool:
-    """Returns whether a failed statement, commit or file operation failed because a disk or a quota is full."""
+    """Returns whether a failed statement, commit or file operation failed because a disk or a quota
+    is full.
+    """
     cause = error.orig if isinstance(error, DBAPIError) else error
     if isinstance(cause, sqlite3.Error):
-        return _sqlite_code(cause) == sqlite3.SQLITE_FULL or getattr(cause, "sqlite_errorcode", 0) == sqlite3.SQLITE_IOERR_SHMSIZE
+        return (
+            _sqlite_code(cause) == sqlite3.SQLITE_FULL
+            or getattr(cause, "sqlite_errorcode", 0) == sqlite3.SQLITE_IOERR_SHMSIZE
+        )
     if isinstance(cause, OSError):
         return cause.errno in _FULL_ERRNOS
     return _state(cause) == _FULL_STATE
 
 
 def depends_on_content(error: BaseException) -> bool:
-    """Returns whether the same content fails the same way at every try; false for a fault that may pass.
+    """Returns whether the same content fails the same way at every try.
 
-    Faults that may pass are lost connections, locks, time limits, full disks and failures of the server's machine.
+    False for a fault that may pass.
+
+    Faults that may pass are lost connections, locks, time limits, full disks and failures of the
+    server's machine.
     """
     if is_full(error):
         return False
@@ -42,7 +61,9 @@ def depends_on_content(error: BaseException) -> bool:
 def _exceeds_a_limit(cause: BaseException | None) -> bool:
     if isinstance(cause, sqlite3.Error):
         code = _sqlite_code(cause)
-        return code == sqlite3.SQLITE_TOOBIG or (code == sqlite3.SQLITE_ERROR and not str(cause).startswith("no such"))
+        return code == sqlite3.SQLITE_TOOBIG or (
+            code == sqlite3.SQLITE_ERROR and not str(cause).startswith("no such")
+        )
     return _state(cause)[:2] in _CONTENT_CLASSES
 
 

@@ -20,7 +20,9 @@ _UPGRADE_LOCK: Final = 0x70616C_7570
 
 
 def upgrade(url: str, revision: str = "head") -> str:
-    """Applies the missing steps in one transaction each; returns the schema's version. Of two processes one waits for the other.
+    """Applies the missing steps in one transaction each; returns the schema's version.
+
+    Of two processes one waits for the other.
 
     Args:
         url: `sqlite:///FILE` or `postgresql://USER:PASSWORD@HOST/NAME`.
@@ -28,7 +30,8 @@ def upgrade(url: str, revision: str = "head") -> str:
 
     Raises:
         DatabaseUrlError: If the address cannot be one.
-        DatabaseStartError: If a newer Palestra made the database, or it cannot be reached or changed.
+        DatabaseStartError: If a newer Palestra made the database, or it cannot be reached or
+            changed.
     """
     try:
         with _connection(url) as connection:
@@ -61,7 +64,9 @@ def head() -> str:
 def config() -> Config:
     """Returns Alembic's configuration; there is no ini file."""
     configuration = Config()
-    configuration.set_main_option("script_location", str(Path(migrations.__file__).parent).replace("%", "%%"))
+    configuration.set_main_option(
+        "script_location", str(Path(migrations.__file__).parent).replace("%", "%%")
+    )
     configuration.set_main_option("path_separator", "os")
     return configuration
 

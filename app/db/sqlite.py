@@ -1,7 +1,8 @@
 """The SQLite driver: aiosqlite whose cursor visits the connection's thread once per statement.
 
-aiosqlite and SQLAlchemy visit it four times: to make a cursor, to execute, to fetch, to close. A visit costs more than the statement: a
-query by key takes 0.5 ms of CPU time with one of them and 1.7 ms with four (measured on two slow cores).
+aiosqlite and SQLAlchemy visit it four times: to make a cursor, to execute, to fetch, to close. A
+visit costs more than the statement: a query by key takes 0.5 ms of CPU time with one of them and
+1.7 ms with four (measured on two slow cores).
 """
 
 import sqlite3
@@ -13,7 +14,9 @@ import aiosqlite
 
 
 class OneVisitCursor:
-    """What SQLAlchemy's adapter uses of `aiosqlite.Cursor`: rows are fetched, and the real cursor is closed, where they are selected."""
+    """What SQLAlchemy's adapter uses of `aiosqlite.Cursor`: rows are fetched, and the real cursor
+    is closed, where they are selected.
+    """
 
     arraysize = 1
 
@@ -29,19 +32,29 @@ class OneVisitCursor:
 
     async def execute(self, statement: str, parameters: Sequence[Any] = ()) -> Self:
         """Executes a statement and fetches all that it answers."""
-        await self._connection.visit(partial(self._run, sqlite3.Connection.execute, statement, parameters))
+        await self._connection.visit(
+            partial(self._run, sqlite3.Connection.execute, statement, parameters)
+        )
         return self
 
     async def executemany(self, statement: str, parameters: Iterable[Sequence[Any]]) -> Self:
         """Executes a statement once per row of parameters."""
-        await self._connection.visit(partial(self._run, sqlite3.Connection.executemany, statement, parameters))
+        await self._connection.visit(
+            partial(self._run, sqlite3.Connection.executemany, statement, parameters)
+        )
         return self
 
-    def _run(self, method: Any, statement: str, parameters: Any, connection: sqlite3.Connection) -> None:
+    def _run(
+        self, method: Any, statement: str, parameters: Any, connection: sqlite3.Connection
+    ) -> None:
         cursor = method(connection, statement, parameters)
         try:
             self._rows = cursor.fetchall() if cursor.description else []
-            self.description, self.rowcount, self.lastrowid = cursor.description, cursor.rowcount, cursor.lastrowid
+            self.description, self.rowcount, self.lastrowid = (
+                cursor.description,
+                cursor.rowcount,
+                cursor.lastrowid,
+            )
         finally:
             cursor.close()
 
@@ -74,7 +87,9 @@ async def connect(file: str, busy_seconds: float) -> OneVisitConnection:
         file: Path, or `:memory:`.
         busy_seconds: How long a statement waits for another writer.
     """
-    connection = OneVisitConnection(partial(sqlite3.connect, file, timeout=busy_seconds), iter_chunk_size=64)
+    connection = OneVisitConnection(
+        partial(sqlite3.connect, file, timeout=busy_seconds), iter_chunk_size=64
+    )
     connection._thread.daemon = True  # noqa: SLF001 - as SQLAlchemy does: a forgotten connection must not keep the process alive
     await connection
     return connection

@@ -1,4 +1,6 @@
-"""Looks at a database before the server uses it: reachable, writable, and of the schema that this code knows."""
+"""Looks at a database before the server uses it: reachable, writable, and of the schema that this
+code knows.
+"""
 
 from pathlib import Path
 
@@ -40,7 +42,9 @@ async def _check_schema(connection: AsyncConnection) -> None:
         raise DatabaseStartError("the database has no tables yet: run `palestra db upgrade` first")
     refuse_newer(version)
     if version != revisions()[-1]:
-        raise DatabaseStartError(f"the database has the older schema {version}: run `palestra db upgrade` first")
+        raise DatabaseStartError(
+            f"the database has the older schema {version}: run `palestra db upgrade` first"
+        )
 
 
 def refuse_newer(version: str) -> None:
@@ -51,13 +55,17 @@ def refuse_newer(version: str) -> None:
     """
     known = revisions()
     if version not in known:
-        raise DatabaseStartError(f"the database has the newer schema {version}, this Palestra knows up to {known[-1]}: upgrade Palestra")
+        raise DatabaseStartError(
+            f"the database has the newer schema {version}, this Palestra knows up to {known[-1]}: upgrade Palestra"
+        )
 
 
 def revisions() -> tuple[str, ...]:
-    """Returns every version of the schema that this code knows, oldest first: the numbers that begin the names of the migrations.
+    """Returns every version of the schema that this code knows, oldest first: the numbers that
+    begin the names of the migrations.
 
-    Alembic itself is not loaded for this: it costs a server's start a tenth of a second and ten MiB.
+    Alembic itself is not loaded for this: it costs a server's start a tenth of a second and ten
+    MiB.
     """
     files = (Path(migrations.__file__).parent / "versions").glob("[0-9]*_*.py")
     return tuple(sorted(path.stem.partition("_")[0] for path in files))
@@ -77,7 +85,9 @@ def _sentence(error: Exception) -> str:
 
 
 def first_line(error: Exception) -> str:
-    """Returns the first line of what went wrong, in the words of the driver where it was the driver."""
+    """Returns the first line of what went wrong, in the words of the driver where it was the
+    driver.
+    """
     reason = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
     lines = str(reason).strip().splitlines()
     return lines[0] if lines else type(reason).__name__

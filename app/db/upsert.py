@@ -9,6 +9,9 @@ from app.db.models.base import Base
 
 
 def insert_new(session: Session, model: type[Base], rows: list[dict[str, Any]]) -> Any:
-    """Returns an `INSERT ... ON CONFLICT DO NOTHING` of `rows`; add `returning` to learn which were new."""
+    """Returns an `INSERT ...
+
+    ON CONFLICT DO NOTHING` of `rows`; add `returning` to learn which were new.
+    """
     dialect = sqlite if session.get_bind().dialect.name == "sqlite" else postgresql
     return dialect.insert(model).values(rows).on_conflict_do_nothing()

@@ -5,11 +5,16 @@ from typing import Final
 
 from palestra.contract.states import INFRASTRUCTURE_CAUSES, Cause, JobState, Outcome
 
-_STOPPED: Final[Mapping[JobState, JobState]] = {JobState.CANCELLING: JobState.CANCELLED, JobState.PAUSING: JobState.PAUSED}
+_STOPPED: Final[Mapping[JobState, JobState]] = {
+    JobState.CANCELLING: JobState.CANCELLED,
+    JobState.PAUSING: JobState.PAUSED,
+}
 """What a person asked for is what the end of the attempt gives, however the attempt put it."""
 
 
-def path(state: JobState, outcome: Outcome, cause: Cause, *, requeue: bool, begun: bool = False) -> tuple[JobState, ...]:
+def path(
+    state: JobState, outcome: Outcome, cause: Cause, *, requeue: bool, begun: bool = False
+) -> tuple[JobState, ...]:
     """Returns the states that the job passes, the last of which it stays in.
 
     Args:
@@ -17,7 +22,8 @@ def path(state: JobState, outcome: Outcome, cause: Cause, *, requeue: bool, begu
         outcome: How the attempt ended.
         cause: Why.
         requeue: Whether the retry rule queues the job again.
-        begun: Whether the job was paused or attempted before: then an attempt that was refused for its code pauses it again.
+        begun: Whether the job was paused or attempted before: then an attempt that was refused for
+            its code pauses it again.
     """
     if outcome is Outcome.SUCCEEDED:
         return (JobState.SUCCEEDED,)
@@ -31,7 +37,11 @@ def path(state: JobState, outcome: Outcome, cause: Cause, *, requeue: bool, begu
         return (JobState.CANCELLING, JobState.CANCELLED)
     if outcome is Outcome.PAUSED:
         return (JobState.PAUSING, JobState.PAUSED)
-    return (JobState.QUEUED,) if state is JobState.PREEMPTING else (JobState.PREEMPTING, JobState.QUEUED)
+    return (
+        (JobState.QUEUED,)
+        if state is JobState.PREEMPTING
+        else (JobState.PREEMPTING, JobState.QUEUED)
+    )
 
 
 def _after_failure(state: JobState, cause: Cause, *, requeue: bool) -> tuple[JobState, ...]:

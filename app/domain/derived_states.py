@@ -30,11 +30,16 @@ EXPERIMENT_ORDER: Final = (
 """An experiment is in the first of these states that one of its runs is in."""
 
 OFFLINE_AFTER: Final = 10
-"""A worker that was silent for this many times the limit is shown as offline rather than unreachable."""
+"""A worker that was silent for this many times the limit is shown as offline rather than
+unreachable.
+"""
 
 
 def run_state(latest_training_job: JobState) -> RunState:
-    """Returns a run's state: that of its latest training job, in fewer words. A run without one is queued."""
+    """Returns a run's state: that of its latest training job, in fewer words.
+
+    A run without one is queued.
+    """
     return _RUN_STATES[latest_training_job]
 
 

@@ -1,4 +1,6 @@
-"""The environment of a definition: found in the workers' catalogues by its id, with the code that it comes from. Nothing is imported."""
+"""The environment of a definition: found in the workers' catalogues by its id, with the code that
+it comes from. Nothing is imported.
+"""
 
 from collections.abc import Sequence
 from typing import Final
@@ -27,25 +29,37 @@ def resolve(
 
     Args:
         definition: What was submitted, or is stored.
-        code: What the submitter said, or what is stored: of two workers with different code the one that has this counts.
+        code: What the submitter said, or what is stored: of two workers with different code the one
+            that has this counts.
         workers: Catalogues of the pool's workers, the latest registration last.
         pool: Name of the pool, for the sentences.
 
     Raises:
-        InvalidError: `unknown_environment` for `module:id` of a module that no worker of the pool imports.
+        InvalidError: `unknown_environment` for `module:id` of a module that no worker of the pool
+            imports.
     """
     module, _, name = definition.env.id.rpartition(":")
     if module:
-        workers = [one for one in workers if module in one.imports] or _refuse_module(module, workers, pool)
-    offered = [environment for one in workers for environment in one.environments if environment.id == name]
+        workers = [one for one in workers if module in one.imports] or _refuse_module(
+            module, workers, pool
+        )
+    offered = [
+        environment for one in workers for environment in one.environments if environment.id == name
+    ]
     if module and not offered:
         message = f"The module {module}, which workers of the pool {pool} import, registers no environment {name!r}."
         raise InvalidError("unknown_environment", message, pointer=_ID)
-    plain = definition.model_copy(update={"env": definition.env.model_copy(update={"id": name})}) if module else definition
+    plain = (
+        definition.model_copy(update={"env": definition.env.model_copy(update={"id": name})})
+        if module
+        else definition
+    )
     return plain, _code_among(offered, code)
 
 
-def join(given: AnyCode, parts: AnyCode, environment: _EnvironmentCode | None, pool: str) -> AnyCode:
+def join(
+    given: AnyCode, parts: AnyCode, environment: _EnvironmentCode | None, pool: str
+) -> AnyCode:
     """Returns the code of the parts and of the environment.
 
     Args:
@@ -67,8 +81,12 @@ def join(given: AnyCode, parts: AnyCode, environment: _EnvironmentCode | None, p
     raise InvalidError("code_mismatch", message, pointer="/code/environment")
 
 
-def _code_among(offered: Sequence[EnvironmentDescription], code: AnyCode) -> _EnvironmentCode | None:
-    """Returns the code asked for where a worker has it or none tells, else that of the latest registration."""
+def _code_among(
+    offered: Sequence[EnvironmentDescription], code: AnyCode
+) -> _EnvironmentCode | None:
+    """Returns the code asked for where a worker has it or none tells, else that of the latest
+    registration.
+    """
     codes = [one.code for one in offered]
     wanted = [one for one in codes if one is not None and with_environment(code, one) == code]
     if not codes:

@@ -1,4 +1,7 @@
-"""Refusals that services raise. The API turns each into problem details; `code` is stable, `detail` is a sentence a user can act on."""
+"""Refusals that services raise.
+
+The API turns each into problem details; `code` is stable, `detail` is a sentence a user can act on.
+"""
 
 from typing import Any, Final
 
@@ -56,7 +59,10 @@ class TooManyRequestsError(DomainError):
 
 
 class StorageFullError(DomainError):
-    """A disk of the server, or the part of it that may be used, is full: 507. The same may succeed once there is room."""
+    """A disk of the server, or the part of it that may be used, is full: 507.
+
+    The same may succeed once there is room.
+    """
 
     def __init__(self, detail: str) -> None:
         super().__init__("storage_full", detail, retry_after=STORAGE_RETRY_SECONDS)

@@ -8,7 +8,10 @@ Address = IPv4Address | IPv6Address
 
 
 def contains(networks: Iterable[Network], address: Address) -> bool:
-    """Returns whether one of the networks holds the address; an IPv4 address in IPv6 form counts as IPv4."""
+    """Returns whether one of the networks holds the address.
+
+    An IPv4 address in IPv6 form counts as IPv4.
+    """
     plain = getattr(address, "ipv4_mapped", None) or address
     return any(plain.version == network.version and plain in network for network in networks)
 
@@ -22,7 +25,8 @@ def client_address(peer: str, forwarded_for: Sequence[str], proxies: Sequence[Ne
         proxies: Whose word on it is taken.
 
     Returns:
-        The peer, unless it is a trusted proxy: then the rightmost address that no trusted proxy has. What stands left of it was written by
+        The peer, unless it is a trusted proxy: then the rightmost address that no trusted proxy
+            has. What stands left of it was written by
         who knows whom.
     """
     address = _read(peer)

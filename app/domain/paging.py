@@ -49,12 +49,18 @@ def keyset(page: PageRequest, columns: Collection[str]) -> Keyset:
     column = page.sort.removeprefix("-")
     if column not in columns:
         raise InvalidError(
-            "invalid_sort", f"sort must be one of {', '.join(sorted(columns))}, with - in front to reverse", pointer="query/sort"
+            "invalid_sort",
+            f"sort must be one of {', '.join(sorted(columns))}, with - in front to reverse",
+            pointer="query/sort",
         )
     if not 1 <= page.limit <= MAX_LIMIT:
-        raise InvalidError("invalid_limit", f"limit must be from 1 to {MAX_LIMIT}", pointer="query/limit")
+        raise InvalidError(
+            "invalid_limit", f"limit must be from 1 to {MAX_LIMIT}", pointer="query/limit"
+        )
     after = None if page.cursor is None else _read(page.cursor, page.sort)
-    return Keyset(column=column, descending=page.sort.startswith("-"), limit=page.limit, after=after)
+    return Keyset(
+        column=column, descending=page.sort.startswith("-"), limit=page.limit, after=after
+    )
 
 
 def cursor(sort: str, value: Key, row_id: str) -> str:
@@ -66,11 +72,23 @@ def _read(text: str, sort: str) -> tuple[Key, str]:
     if len(text) > _MAX_CURSOR:
         raise _invalid()
     try:
-        sorted_by, value, row_id = json.loads(base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True))
+        sorted_by, value, row_id = json.loads(
+            base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+        )
     except (ValueError, TypeError, RecursionError):
         raise _invalid() from None
-    good = sorted_by == sort and isinstance(row_id, str) and isinstance(value, str | int) and not isinstance(value, bool)
-    if not good or (isinstance(value, int) and abs(value) >= 2**63) or "\0" in f"{value}{row_id}" or not _encodable(f"{value}{row_id}"):
+    good = (
+        sorted_by == sort
+        and isinstance(row_id, str)
+        and isinstance(value, str | int)
+        and not isinstance(value, bool)
+    )
+    if (
+        not good
+        or (isinstance(value, int) and abs(value) >= 2**63)
+        or "\0" in f"{value}{row_id}"
+        or not _encodable(f"{value}{row_id}")
+    ):
         raise _invalid()
     return value, row_id
 
@@ -80,4 +98,8 @@ def _encodable(text: str) -> bool:
 
 
 def _invalid() -> InvalidError:
-    return InvalidError("invalid_cursor", "invalid cursor: pass next_cursor of the page before, with the same sort", pointer="query/cursor")
+    return InvalidError(
+        "invalid_cursor",
+        "invalid cursor: pass next_cursor of the page before, with the same sort",
+        pointer="query/cursor",
+    )

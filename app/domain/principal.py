@@ -12,8 +12,9 @@ Via = Literal["cookie", "token", "worker", "attempt"]
 class Principal:
     """An authenticated caller, bound to one project.
 
-    `user_id` is whom changes are attributed to: the person, or the person who made the token. An attempt token carries `attempt_id`
-    and no scope: it opens only the routes of that attempt. A worker's own secret carries `worker_id`.
+    `user_id` is whom changes are attributed to: the person, or the person who made the token. An
+    attempt token carries `attempt_id` and no scope: it opens only the routes of that attempt. A
+    worker's own secret carries `worker_id`.
     """
 
     project_id: str
@@ -27,8 +28,10 @@ class Principal:
     attempt_id: str | None = None
     worker_id: str | None = None
     derivation_key: str = field(default="", repr=False)
-    """Key of the secrets that are made for this caller (`app.domain.secrets.derive_secret`); empty for a
-    browser login and an attempt."""
+    """Key of the secrets that are made for this caller (`app.domain.secrets.derive_secret`).
+
+    Empty for a browser login and an attempt.
+    """
 
     def permits(self, scope: Scope) -> bool:
         """Returns whether the caller has `scope`; `admin` includes `read` and `submit`."""

@@ -1,6 +1,8 @@
-"""Registered parts of a definition: found in the workers' catalogues, their parameters judged by the schemas given there.
+"""Registered parts of a definition: found in the workers' catalogues, their parameters judged by
+the schemas given there.
 
-Nothing is imported and no schema is fetched: names are looked up, and a schema that refers to anything outside itself was refused already.
+Nothing is imported and no schema is fetched: names are looked up, and a schema that refers to
+anything outside itself was refused already.
 """
 
 from collections.abc import Iterator, Sequence
@@ -47,11 +49,18 @@ class _Found(NamedTuple):
     description: PartDescription
 
 
-_WORDS: Final = {"agents": "agent", "model_functions": "model function", "input_functions": "input function"}
+_WORDS: Final = {
+    "agents": "agent",
+    "model_functions": "model function",
+    "input_functions": "input function",
+}
 
 
-def resolve(definition: _Definition, code: AnyCode, workers: Sequence[Catalogue], pool: str) -> tuple[_Definition, AnyCode]:
-    """Returns the definition with the defaults of its registered parts filled in, and the code that they come from.
+def resolve(
+    definition: _Definition, code: AnyCode, workers: Sequence[Catalogue], pool: str
+) -> tuple[_Definition, AnyCode]:
+    """Returns the definition with the defaults of its registered parts filled in, and the code that
+    they come from.
 
     Args:
         definition: What was submitted, or is stored.
@@ -60,9 +69,14 @@ def resolve(definition: _Definition, code: AnyCode, workers: Sequence[Catalogue]
         pool: Name of the pool, for the sentences.
 
     Raises:
-        InvalidError: `unknown_agent`, `unknown_environment`, `unknown_part`, `invalid_parameters` or `code_mismatch`.
+        InvalidError: `unknown_agent`, `unknown_environment`, `unknown_part`, `invalid_parameters`
+            or `code_mismatch`.
     """
-    found = [_Found(use, _find(use, code, workers, pool)) for use in _uses(definition) if workers or use.kind == "agents"]
+    found = [
+        _Found(use, _find(use, code, workers, pool))
+        for use in _uses(definition)
+        if workers or use.kind == "agents"
+    ]
     filled = [_with_defaults(one) for one in found]
     for one in filled:
         _check_parameters(one)
@@ -77,9 +91,21 @@ def resolve(definition: _Definition, code: AnyCode, workers: Sequence[Catalogue]
 def _uses(definition: _Definition) -> Iterator[_Use]:
     if isinstance(definition, RlDefinition):
         if isinstance(definition.agent, RegisteredAgent):
-            yield _Use("agents", ("agent",), "parameters", definition.agent.name, definition.agent.parameters)
+            yield _Use(
+                "agents",
+                ("agent",),
+                "parameters",
+                definition.agent.name,
+                definition.agent.parameters,
+            )
         return
-    yield _Use("model_functions", ("estimator",), "params", definition.estimator.name, definition.estimator.params)
+    yield _Use(
+        "model_functions",
+        ("estimator",),
+        "params",
+        definition.estimator.name,
+        definition.estimator.params,
+    )
     for member in ("train_input", "evaluation_input"):
         part = getattr(definition, member)
         yield _Use("input_functions", (member,), "params", part.name, part.params)
@@ -97,7 +123,9 @@ def _find(use: _Use, code: AnyCode, workers: Sequence[Catalogue], pool: str) -> 
 def _unknown(use: _Use, known: Sequence[str], pool: str) -> InvalidError:
     word = _WORDS[use.kind]
     names = known or (BUILTIN_AGENTS if use.kind == "agents" else ())
-    there_are = f"; there {'is' if len(names) == 1 else 'are'} {', '.join(names[:20])}" if names else ""
+    there_are = (
+        f"; there {'is' if len(names) == 1 else 'are'} {', '.join(names[:20])}" if names else ""
+    )
     message = (
         f"No worker of the pool {pool} offers this {word}{nearest(use.name, names)}{there_are}. "
         "Install the distribution that registers it on a worker of the pool and start that worker again, or choose another name."
@@ -108,7 +136,11 @@ def _unknown(use: _Use, known: Sequence[str], pool: str) -> InvalidError:
 
 def _with_defaults(found: _Found) -> _Found:
     properties = found.description.parameters_schema.get("properties", {})
-    defaults = {name: schema["default"] for name, schema in properties.items() if isinstance(schema, dict) and "default" in schema}
+    defaults = {
+        name: schema["default"]
+        for name, schema in properties.items()
+        if isinstance(schema, dict) and "default" in schema
+    }
     return found._replace(use=found.use._replace(parameters={**defaults, **found.use.parameters}))
 
 
@@ -117,7 +149,10 @@ def _check_parameters(found: _Found) -> None:
     where = ("definition", *use.path, use.member)
     try:
         validator = jsonschema_rs.validator_for(
-            schema, mask="the value", offline=True, pattern_options=jsonschema_rs.RegexOptions(size_limit=1_000_000)
+            schema,
+            mask="the value",
+            offline=True,
+            pattern_options=jsonschema_rs.RegexOptions(size_limit=1_000_000),
         )
     except (ValueError, jsonschema_rs.ReferencingError):
         message = "The schema of these parameters that the workers gave cannot be read: ask who maintains the distribution."
@@ -125,7 +160,9 @@ def _check_parameters(found: _Found) -> None:
     error = next(validator.iter_errors(use.parameters), None)
     if error is not None:
         message = f"does not fit the schema of this {_WORDS[use.kind]}: {error.message[:_LONGEST]}"
-        raise InvalidError("invalid_parameters", message, pointer=pointer((*where, *error.instance_path)))
+        raise InvalidError(
+            "invalid_parameters", message, pointer=pointer((*where, *error.instance_path))
+        )
 
 
 def _replaced(definition: _Definition, found: Sequence[_Found]) -> _Definition:
@@ -133,10 +170,14 @@ def _replaced(definition: _Definition, found: Sequence[_Found]) -> _Definition:
     for use, _ in found:
         document[use.path[0]][use.member] = use.parameters
     try:
-        return type(definition).model_validate_json(canonical_json(document)) if found else definition
+        return (
+            type(definition).model_validate_json(canonical_json(document)) if found else definition
+        )
     except ValidationError:
         message = "With the defaults of their schema these parameters are more than a definition may hold. Send fewer or shorter ones."
-        raise InvalidError("invalid_parameters", message, pointer=pointer(("definition", *found[0].use.path))) from None
+        raise InvalidError(
+            "invalid_parameters", message, pointer=pointer(("definition", *found[0].use.path))
+        ) from None
 
 
 def _code_of(definition: _Definition, code: AnyCode, found: Sequence[_Found], pool: str) -> AnyCode:
@@ -147,7 +188,11 @@ def _code_of(definition: _Definition, code: AnyCode, found: Sequence[_Found], po
         raise InvalidError("code_mismatch", message, pointer="/code")
     if not needed:
         if isinstance(code, EntrypointCode) and (found or isinstance(definition, RlDefinition)):
-            raise InvalidError("code_mismatch", "This definition names built-in parts only: leave `code` out.", pointer="/code")
+            raise InvalidError(
+                "code_mismatch",
+                "This definition names built-in parts only: leave `code` out.",
+                pointer="/code",
+            )
         return code
     (installed,) = needed.values()
     if isinstance(code, BuiltinCode) or code == installed:

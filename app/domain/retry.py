@@ -1,4 +1,6 @@
-"""Whether a job whose attempt ended badly is queued again: decided by the cause alone and by what happened before. Pure."""
+"""Whether a job whose attempt ended badly is queued again: decided by the cause alone and by what
+happened before. Pure.
+"""
 
 from dataclasses import dataclass
 from typing import Final
@@ -53,12 +55,16 @@ def judge(cause: Cause, lived_seconds: float, history: History, max_attempts: in
     if quick >= QUICK_DEATHS:
         return RetryDecision(requeue=False, delay=0, cause=Cause.POISON, history=after)
     if infrastructure and after.infrastructure_failures < max_attempts:
-        return RetryDecision(requeue=True, delay=backoff(after.infrastructure_failures), cause=cause, history=after)
+        return RetryDecision(
+            requeue=True, delay=backoff(after.infrastructure_failures), cause=cause, history=after
+        )
     if counted and after.counted_failures == 1:
         return RetryDecision(requeue=True, delay=FIRST_DELAY, cause=cause, history=after)
     return RetryDecision(requeue=False, delay=0, cause=cause, history=after)
 
 
 def backoff(failures: int) -> float:
-    """Returns the seconds to wait after the n-th infrastructure failure: none after the first, then 10 s doubling up to 10 min."""
+    """Returns the seconds to wait after the n-th infrastructure failure: none after the first, then
+    10 s doubling up to 10 min.
+    """
     return 0.0 if failures <= 1 else min(FIRST_DELAY * 2.0 ** min(failures - 2, 16), LONGEST_DELAY)

@@ -1,4 +1,7 @@
-"""Secrets that are handed out once: their form, and the only form in which they are kept. Pure but for the system's randomness."""
+"""Secrets that are handed out once: their form, and the only form in which they are kept.
+
+Pure but for the system's randomness.
+"""
 
 import hashlib
 import hmac
@@ -11,11 +14,15 @@ _LENGTH: Final = 43
 _CHECK: Final = 6
 
 SecretPrefix = Literal["plr", "plw", "pla", "pls", "pll"]
-"""`plr` API token, `plw` a worker's own secret, `pla` attempt token, `pls` browser session, `pll` setup or login link."""
+"""`plr` API token, `plw` a worker's own secret, `pla` attempt token, `pls` browser session, `pll`
+setup or login link.
+"""
 
 
 def new_secret(prefix: SecretPrefix) -> str:
-    """Returns `PREFIX_` and 256 random bits in base 62, followed by a checksum that secret scanners can verify."""
+    """Returns `PREFIX_` and 256 random bits in base 62, followed by a checksum that secret scanners
+    can verify.
+    """
     body = _base62(int.from_bytes(secrets.token_bytes(32)), _LENGTH)
     return f"{prefix}_{body}{_checksum(prefix, body)}"
 
@@ -31,7 +38,8 @@ def derivation_key(secret: str) -> str:
 def derive_secret(prefix: SecretPrefix, key: str, label: str) -> str:
     """Returns the secret that a key and a label determine, in the form of `new_secret`.
 
-    A request that is repeated because its answer was lost gets the same secret again, although the server keeps only the hash.
+    A request that is repeated because its answer was lost gets the same secret again, although the
+    server keeps only the hash.
 
     Args:
         prefix: Kind of the secret.
@@ -43,23 +51,37 @@ def derive_secret(prefix: SecretPrefix, key: str, label: str) -> str:
     """
     if not key:
         raise ValueError("a secret cannot be derived from an empty key")
-    body = _base62(int.from_bytes(hmac.digest(key.encode(), f"{prefix} {label}".encode(), "sha256")), _LENGTH)
+    body = _base62(
+        int.from_bytes(hmac.digest(key.encode(), f"{prefix} {label}".encode(), "sha256")), _LENGTH
+    )
     return f"{prefix}_{body}{_checksum(prefix, body)}"
 
 
 def is_well_formed(secret: str) -> bool:
-    """Returns whether prefix, length and checksum fit, so that a mistyped token is told apart without a look into the database."""
+    """Returns whether prefix, length and checksum fit, so that a mistyped token is told apart
+    without a look into the database.
+    """
     prefix, _, rest = secret.partition("_")
-    return len(rest) == _LENGTH + _CHECK and rest.isascii() and rest[_LENGTH:] == _checksum(prefix, rest[:_LENGTH])
+    return (
+        len(rest) == _LENGTH + _CHECK
+        and rest.isascii()
+        and rest[_LENGTH:] == _checksum(prefix, rest[:_LENGTH])
+    )
 
 
 def hash_secret(secret: str) -> str:
-    """Returns the SHA-256 by which a secret is stored and found. 256 random bits need no salt and no slow hash."""
+    """Returns the SHA-256 by which a secret is stored and found.
+
+    256 random bits need no salt and no slow hash.
+    """
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
 def csrf_token(session_secret: str) -> str:
-    """Returns the token that pages of this session send with every change; it does not reveal the session."""
+    """Returns the token that pages of this session send with every change.
+
+    It does not reveal the session.
+    """
     return hashlib.sha256(b"palestra csrf " + session_secret.encode()).hexdigest()
 
 

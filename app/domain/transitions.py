@@ -18,7 +18,9 @@ _SUCCEEDED, _FAILED, _CANCELLED = JobState.SUCCEEDED, JobState.FAILED, JobState.
 
 ALLOWED: Final[Mapping[JobState, frozenset[JobState]]] = {
     _QUEUED: frozenset({_STARTING, _PAUSED, _CANCELLED, _FAILED}),
-    _STARTING: frozenset({_RUNNING, _PAUSING, _CANCELLING, _PREEMPTING, _LOST, _SUCCEEDED, _FAILED}),
+    _STARTING: frozenset(
+        {_RUNNING, _PAUSING, _CANCELLING, _PREEMPTING, _LOST, _SUCCEEDED, _FAILED}
+    ),
     _RUNNING: frozenset({_PAUSING, _CANCELLING, _PREEMPTING, _LOST, _SUCCEEDED, _FAILED}),
     _PAUSING: frozenset({_PAUSED, _CANCELLING, _SUCCEEDED, _FAILED}),
     _PAUSED: frozenset({_QUEUED, _CANCELLED}),
@@ -29,8 +31,12 @@ ALLOWED: Final[Mapping[JobState, frozenset[JobState]]] = {
     _FAILED: frozenset(),
     _CANCELLED: frozenset(),
 }
-"""From each state to those that may follow. An attempt that ends while its job is asked to stop gives what was asked for: a trainer that
-dies in `cancelling` or `pausing` leaves `cancelled` or `paused`, and work that was finished before the wish arrived is `succeeded`."""
+"""From each state to those that may follow.
+
+An attempt that ends while its job is asked to stop gives what was asked for: a trainer that dies in
+`cancelling` or `pausing` leaves `cancelled` or `paused`, and work that was finished before the wish
+arrived is `succeeded`.
+"""
 
 
 def check(old: JobState, new: JobState) -> None:
@@ -42,8 +48,14 @@ def check(old: JobState, new: JobState) -> None:
     if new in ALLOWED[old]:
         return
     if old in FINAL_JOB_STATES:
-        raise ConflictError("already_final", f"The job has already {_ENDED[old]}; a finished job never changes again.")
-    raise ConflictError("invalid_transition", f"A job that is {old} cannot become {new}. Read its state again and decide anew.")
+        raise ConflictError(
+            "already_final",
+            f"The job has already {_ENDED[old]}; a finished job never changes again.",
+        )
+    raise ConflictError(
+        "invalid_transition",
+        f"A job that is {old} cannot become {new}. Read its state again and decide anew.",
+    )
 
 
 _ENDED: Final = {_SUCCEEDED: "succeeded", _FAILED: "failed", _CANCELLED: "been cancelled"}

@@ -1,4 +1,7 @@
-"""How long a silence lasted while the server was up. Pure: times come from the database's clock, uptime from the servers' own counter."""
+"""How long a silence lasted while the server was up.
+
+Pure: times come from the database's clock, uptime from the servers' own counter.
+"""
 
 from bisect import bisect_left
 from dataclasses import dataclass, field
@@ -41,6 +44,9 @@ class UptimeLog:
         self._uptimes.clear()
 
     def seconds_since(self, time: datetime) -> float:
-        """Returns the uptime from the first look at or after `time` to the last look; 0 without such a look."""
+        """Returns the uptime from the first look at or after `time` to the last look.
+
+        0 without such a look.
+        """
         first = bisect_left(self._times, time)
         return self._uptimes[-1] - self._uptimes[first] if first < len(self._times) else 0.0

@@ -52,7 +52,9 @@ def _no_worker(job: Waiting, pool: PoolFacts) -> str | None:
 
 def _not_yet(job: Waiting, pool: PoolFacts) -> str:
     if job.delay_seconds > 0:
-        return f"Waits {job.delay_seconds:.0f} s more after a failure of the machine that it ran on."
+        return (
+            f"Waits {job.delay_seconds:.0f} s more after a failure of the machine that it ran on."
+        )
     if job.held:
         return "Follows the training of its run, which is queued or paused and left no new snapshot: starts once that trains."
     if not pool.free_slots:

@@ -1,7 +1,8 @@
 """Blocks: the points of one series that came together, as compressed columns.
 
-A block is a header and one zlib stream (or plain bytes where that is shorter) of little-endian columns: integers as differences, floats as
-they are, so every value comes back bit by bit. Never pickle; a damaged block is refused.
+A block is a header and one zlib stream (or plain bytes where that is shorter) of little-endian
+columns: integers as differences, floats as they are, so every value comes back bit by bit. Never
+pickle; a damaged block is refused.
 """
 
 import struct
@@ -69,10 +70,14 @@ def empty() -> Columns:
 def encode(columns: Columns) -> bytes:
     """Returns the block that holds `columns`."""
     names = list(columns.extra)
-    arrays: list[Ints] = [getattr(columns, name) for name in _INTS] + [columns.extra[name] for name in names]
+    arrays: list[Ints] = [getattr(columns, name) for name in _INTS] + [
+        columns.extra[name] for name in names
+    ]
     body = ",".join(names).encode() + b"\n"
     body += np.diff(np.array(arrays, "<i8"), axis=1, prepend=0).tobytes()
-    body += b"".join(np.ascontiguousarray(getattr(columns, name), "<f8").tobytes() for name in _FLOATS)
+    body += b"".join(
+        np.ascontiguousarray(getattr(columns, name), "<f8").tobytes() for name in _FLOATS
+    )
     packed = zlib.compress(body, 1)
     kind, content = (_ZLIB, packed) if len(packed) < len(body) else (_PLAIN, body)
     return _HEADER.pack(_MAGIC, kind, len(names), len(columns)) + content
@@ -88,7 +93,9 @@ def decode(content: bytes) -> Columns:
         magic, kind, extras, count = _HEADER.unpack_from(content)
         if magic != _MAGIC or kind not in {_PLAIN, _ZLIB} or count > _MAX_POINTS:
             raise BlockDamagedError("not a block of this version")
-        body = zlib.decompress(content[_HEADER.size :]) if kind == _ZLIB else content[_HEADER.size :]
+        body = (
+            zlib.decompress(content[_HEADER.size :]) if kind == _ZLIB else content[_HEADER.size :]
+        )
         head, end, data = body.partition(b"\n")
         if not end:
             raise BlockDamagedError("the block is cut")
@@ -121,7 +128,12 @@ def select(columns: Columns, keep: npt.NDArray[np.bool_]) -> Columns:
     if bool(keep.all()):
         return columns
     return Columns(
-        columns.seq[keep], columns.env_step[keep], columns.update[keep], columns.episode[keep], columns.wall[keep], columns.value[keep]
+        columns.seq[keep],
+        columns.env_step[keep],
+        columns.update[keep],
+        columns.episode[keep],
+        columns.wall[keep],
+        columns.value[keep],
     )
 
 
@@ -129,7 +141,11 @@ def _columns(data: bytes, count: int, names: Sequence[str]) -> Columns:
     rows = len(_INTS) + len(names)
     if len(data) != 8 * count * (rows + len(_FLOATS)):
         raise BlockDamagedError("the block is cut")
-    ints = np.frombuffer(data, "<i8", count * rows).reshape(rows, count).cumsum(axis=1, dtype=np.int64)
-    wall, value = np.frombuffer(data, "<f8", count * len(_FLOATS), 8 * count * rows).reshape(len(_FLOATS), count)
+    ints = (
+        np.frombuffer(data, "<i8", count * rows).reshape(rows, count).cumsum(axis=1, dtype=np.int64)
+    )
+    wall, value = np.frombuffer(data, "<f8", count * len(_FLOATS), 8 * count * rows).reshape(
+        len(_FLOATS), count
+    )
     extra = {name: ints[len(_INTS) + row] for row, name in enumerate(names)}
     return Columns(ints[0], ints[1], ints[2], ints[3], wall, value, extra)

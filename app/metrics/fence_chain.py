@@ -1,7 +1,9 @@
-"""The fence chain of a run: which training attempts its history consists of, and up to where each of them counts.
+"""The fence chain of a run: which training attempts its history consists of, and up to where each
+of them counts.
 
-An attempt that resumed from a snapshot continues that snapshot's history and supersedes all that lies beyond it. The chain (fence,
-snapshot resumed from) decides alone; no clock and no order of arrival takes part.
+An attempt that resumed from a snapshot continues that snapshot's history and supersedes all that
+lies beyond it. The chain (fence, snapshot resumed from) decides alone; no clock and no order of
+arrival takes part.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,7 +28,10 @@ class Link:
 
 
 Chain = Mapping[int, Position | None]
-"""Fence -> last position that counts, `None` for no bound. A fence that is not a key is superseded as a whole."""
+"""Fence -> last position that counts, `None` for no bound.
+
+A fence that is not a key is superseded as a whole.
+"""
 
 
 def chain(links: Iterable[Link]) -> Chain:
@@ -43,7 +48,9 @@ def chain(links: Iterable[Link]) -> Chain:
 
 
 def counts(history: Chain, fence: int, position: Position) -> bool:
-    """Returns whether something that attempt `fence` wrote at `position` belongs to the run's history."""
+    """Returns whether something that attempt `fence` wrote at `position` belongs to the run's
+    history.
+    """
     if not history:
         return True
     if fence not in history:

@@ -1,4 +1,6 @@
-"""Curves on one common grid of buckets: what a chart draws, whatever the number of points behind it."""
+"""Curves on one common grid of buckets: what a chart draws, whatever the number of points behind
+it.
+"""
 
 from dataclasses import dataclass
 from typing import Final
@@ -13,7 +15,10 @@ NONE: Final = np.nan
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Buckets of equal width over [start, end]; the last one includes `end`. A range of no width is one bucket."""
+    """Buckets of equal width over [start, end]; the last one includes `end`.
+
+    A range of no width is one bucket.
+    """
 
     start: float
     end: float
@@ -40,7 +45,10 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class Buckets:
-    """One curve on a grid. Aggregates are over finite values, NaN where a bucket holds none; `n` counts all points."""
+    """One curve on a grid.
+
+    Aggregates are over finite values, NaN where a bucket holds none; `n` counts all points.
+    """
 
     min: Floats
     max: Floats
@@ -64,7 +72,8 @@ def downsample(x: Floats, value: Floats, grid: Grid) -> Buckets:
         grid: Range and buckets; points outside are left out.
 
     Returns:
-        Per bucket the smallest, largest, mean and last finite value, and the counts of all and of non-finite points.
+        Per bucket the smallest, largest, mean and last finite value, and the counts of all and of
+            non-finite points.
     """
     inside = (x >= grid.start) & (x <= grid.end)
     index, values = grid.index(x[inside]), value[inside]

@@ -19,7 +19,10 @@ _CHUNK: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class GroupBuckets:
-    """Statistics per bucket over the mean of each run that has data there; NaN where there is none."""
+    """Statistics per bucket over the mean of each run that has data there.
+
+    NaN where there is none.
+    """
 
     mean: Floats
     median: Floats
@@ -38,8 +41,10 @@ def summarise(means: Floats) -> GroupBuckets:
         means: Shape (runs, buckets): each run's mean, NaN where it has no finite value.
 
     Returns:
-        Mean, median, sample standard deviation (NaN for one run), extremes, the 95 % percentile bootstrap interval of the mean (NaN
-        with fewer than three runs), and the number of runs with data. The same input gives the same interval.
+        Mean, median, sample standard deviation (NaN for one run), extremes, the 95 % percentile
+            bootstrap interval of the mean (NaN
+        with fewer than three runs), and the number of runs with data. The same input gives the same
+            interval.
     """
     present = ~np.isnan(means)
     n = present.sum(axis=0)
@@ -53,28 +58,37 @@ def summarise(means: Floats) -> GroupBuckets:
 
 
 def carry_forward(means: Floats, ends: Sequence[tuple[int, float] | None]) -> tuple[Floats, Ints]:
-    """Lets runs that are over count on with their last value, so that a mean does not fall when a good run stops early.
+    """Lets runs that are over count on with their last value, so that a mean does not fall when a
+    good run stops early.
 
     Args:
         means: Shape (runs, buckets): each run's mean, NaN where it has no finite value.
-        ends: Per run the bucket of its last finite point (below 0 if that lies before the grid) and its value; `None` for a run
-            that is not over.
+        ends: Per run the bucket of its last finite point (below 0 if that lies before the grid) and
+            its value; `None` for a run that is not over.
 
     Returns:
-        The means with the values carried, and per bucket the number of runs whose value is. Values are carried into buckets after the
-        run's end in which another run has data of its own, so never beyond the last measured point of the group.
+        The means with the values carried, and per bucket the number of runs whose value is. Values
+            are carried into buckets after the
+        run's end in which another run has data of its own, so never beyond the last measured point
+            of the group.
     """
     if not any(end is not None for end in ends):
         return means, np.zeros(means.shape[1], np.int64)
     last = np.array([means.shape[1] if end is None else end[0] for end in ends])
     value = np.array([np.nan if end is None else end[1] for end in ends])
     measured = ~np.isnan(means)
-    carried = (np.arange(means.shape[1]) > last[:, None]) & measured.any(axis=0) & ~np.isnan(value)[:, None]
+    carried = (
+        (np.arange(means.shape[1]) > last[:, None])
+        & measured.any(axis=0)
+        & ~np.isnan(value)[:, None]
+    )
     return np.where(carried, value[:, None], means), carried.sum(axis=0)
 
 
 def _fill(result: GroupBuckets, columns: Ints, values: Floats) -> None:
-    """Writes the statistics of the buckets `columns`, all of which have the runs `values` (count, columns)."""
+    """Writes the statistics of the buckets `columns`, all of which have the runs `values` (count,
+    columns).
+    """
     count = len(values)
     low, high = values[0], values[-1]
     mean = np.clip((values / count).sum(axis=0), low, high)
@@ -89,8 +103,16 @@ def _fill(result: GroupBuckets, columns: Ints, values: Floats) -> None:
 
 def _interval(values: Floats) -> tuple[Floats, Floats]:
     count, width = values.shape
-    weights = np.random.default_rng([_SEED, count]).multinomial(count, np.full(count, 1 / count), size=RESAMPLES) / count
-    parts = [_percentiles(weights @ values[:, first : first + _CHUNK]) for first in range(0, width, _CHUNK)]
+    weights = (
+        np.random.default_rng([_SEED, count]).multinomial(
+            count, np.full(count, 1 / count), size=RESAMPLES
+        )
+        / count
+    )
+    parts = [
+        _percentiles(weights @ values[:, first : first + _CHUNK])
+        for first in range(0, width, _CHUNK)
+    ]
     low, high = np.concatenate(parts, axis=1)
     return np.clip(low, values[0], values[-1]), np.clip(high, values[0], values[-1])
 

@@ -33,4 +33,7 @@ def encode(lines: Sequence[StoredLogLine]) -> bytes:
 
 def decode(content: bytes) -> list[StoredLogLine]:
     """Returns stored lines."""
-    return [StoredLogLine(stream, wall, text) for stream, wall, text in json.loads(zlib.decompress(content))]
+    return [
+        StoredLogLine(stream, wall, text)
+        for stream, wall, text in json.loads(zlib.decompress(content))
+    ]

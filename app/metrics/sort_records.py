@@ -1,4 +1,7 @@
-"""Sorts the records of telemetry batches by run and by what becomes of them. Pure: arrays and lists in, arrays and lists out."""
+"""Sorts the records of telemetry batches by run and by what becomes of them.
+
+Pure: arrays and lists in, arrays and lists out.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -36,7 +39,10 @@ VIRTUAL: Final[Mapping[str, EvaluationSource]] = {
 
 
 def virtual(series: str) -> tuple[EvaluationSource, str] | None:
-    """Returns the source and the statistic of a curve that is read from evaluations; `None` for one that is stored."""
+    """Returns the source and the statistic of a curve that is read from evaluations.
+
+    `None` for one that is stored.
+    """
     prefix, slash, statistic = series.partition("/")
     return (VIRTUAL[prefix], statistic) if slash and prefix in VIRTUAL else None
 
@@ -80,7 +86,13 @@ class _Curve:
     value: list[float] = field(default_factory=list)
     extra: dict[str, list[int]] = field(default_factory=dict)
 
-    def add(self, seq: int, at: "Points | Episodes", value: Sequence[float], extra: Mapping[str, Sequence[int]] = _NO_EXTRA) -> None:
+    def add(
+        self,
+        seq: int,
+        at: "Points | Episodes",
+        value: Sequence[float],
+        extra: Mapping[str, Sequence[int]] = _NO_EXTRA,
+    ) -> None:
         for name in self.extra.keys() | extra.keys():
             column = self.extra.setdefault(name, [UNKNOWN] * len(self.value))
             column.extend(extra.get(name) or [UNKNOWN] * len(value))
@@ -92,10 +104,21 @@ class _Curve:
         self.value.extend(value)
 
     def columns(self) -> Columns:
-        ints = (np.array(column, np.int64) for column in (self.seq, self.env_step, self.update, self.episode))
+        ints = (
+            np.array(column, np.int64)
+            for column in (self.seq, self.env_step, self.update, self.episode)
+        )
         seq, env_step, update, episode = ints
         extra = {name: np.array(column, np.int64) for name, column in self.extra.items()}
-        return Columns(seq, env_step, update, episode, np.array(self.wall, np.float64), np.array(self.value, np.float64), extra)
+        return Columns(
+            seq,
+            env_step,
+            update,
+            episode,
+            np.array(self.wall, np.float64),
+            np.array(self.value, np.float64),
+            extra,
+        )
 
 
 def sort(records: Iterable[Numbered]) -> dict[str, RunRecords]:
@@ -113,8 +136,14 @@ def sort(records: Iterable[Numbered]) -> dict[str, RunRecords]:
 
 def writes_training_state(record: Record) -> bool:
     """Returns whether only an attempt that holds its run's fence may send the record."""
-    training_evaluation = isinstance(record, Evaluation) and record.snapshot_id is None and record.source is not EvaluationSource.TEST
-    return training_evaluation or isinstance(record, Points | Episodes | EpochStatsRecord | SnapshotWritten)
+    training_evaluation = (
+        isinstance(record, Evaluation)
+        and record.snapshot_id is None
+        and record.source is not EvaluationSource.TEST
+    )
+    return training_evaluation or isinstance(
+        record, Points | Episodes | EpochStatsRecord | SnapshotWritten
+    )
 
 
 def _take(seq: int, record: Record, run: RunRecords, curves: dict[str, _Curve]) -> None:
@@ -126,7 +155,12 @@ def _take(seq: int, record: Record, run: RunRecords, curves: dict[str, _Curve]) 
         case SystemMetrics():
             for name, value in record.values.items():
                 curve = curves.setdefault(SYSTEM_PREFIX + name, _Curve())
-                at = {"env_step": (record.env_step,), "update": (record.update,), "episode": (record.episode,), "wall": (record.wall,)}
+                at = {
+                    "env_step": (record.env_step,),
+                    "update": (record.update,),
+                    "episode": (record.episode,),
+                    "wall": (record.wall,),
+                }
                 curve.add(seq, Points.model_construct(**at), (value,))  # type: ignore[arg-type]
         case Evaluation():
             run.evaluations.append((seq, record))
@@ -140,8 +174,13 @@ def _take(seq: int, record: Record, run: RunRecords, curves: dict[str, _Curve]) 
 
 def _take_episodes(seq: int, record: Episodes, curves: dict[str, _Curve]) -> None:
     curves.setdefault(EPISODE_RETURN, _Curve()).add(seq, record, record.episode_return)
-    extra = {"env_index": record.env_index, "terminated": [int(ended) for ended in record.terminated]}
-    curves.setdefault(EPISODE_LENGTH, _Curve()).add(seq, record, [float(length) for length in record.episode_length], extra)
+    extra = {
+        "env_index": record.env_index,
+        "terminated": [int(ended) for ended in record.terminated],
+    }
+    curves.setdefault(EPISODE_LENGTH, _Curve()).add(
+        seq, record, [float(length) for length in record.episode_length], extra
+    )
 
 
 def _lines(record: LogLines | Note) -> Iterator[StoredLogLine]:
@@ -168,4 +207,8 @@ def _reached(record: Record) -> RunProgress | None:
 def _farther(one: RunProgress | None, other: RunProgress | None) -> RunProgress | None:
     if one is None or other is None:
         return one or other
-    return RunProgress(max(one.env_step, other.env_step), max(one.update, other.update), max(one.episode, other.episode))
+    return RunProgress(
+        max(one.env_step, other.env_step),
+        max(one.update, other.update),
+        max(one.episode, other.episode),
+    )

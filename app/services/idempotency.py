@@ -20,14 +20,23 @@ class Answer:
 
 
 async def once(
-    session: Session, principal: Principal, key: str, request_hash: str, change: Callable[[], Awaitable[Answer]]
+    session: Session,
+    principal: Principal,
+    key: str,
+    request_hash: str,
+    change: Callable[[], Awaitable[Answer]],
 ) -> tuple[Answer, bool]:
     """Returns the answer of `change`, or the remembered one, and which of the two it is.
 
     Raises:
         ConflictError: If the key was used with different content.
     """
-    row = IdempotencyKeyRow(project_id=principal.project_id, user_id=principal.user_id, key=key, request_hash=request_hash)
+    row = IdempotencyKeyRow(
+        project_id=principal.project_id,
+        user_id=principal.user_id,
+        key=key,
+        request_hash=request_hash,
+    )
     if await rows.claim_key(session, row):
         answer = await change()
         row.status, row.body, row.location = answer.status, answer.body, answer.location
@@ -35,5 +44,8 @@ async def once(
         return answer, False
     known = await rows.idempotency_key(session, principal.project_id, principal.user_id, key)
     if known is None or known.request_hash != request_hash:
-        raise ConflictError("idempotency_key_reused", "This Idempotency-Key was already used with different content. Take a new key.")
+        raise ConflictError(
+            "idempotency_key_reused",
+            "This Idempotency-Key was already used with different content. Take a new key.",
+        )
     return Answer(status=known.status, body=known.body, location=known.location), True

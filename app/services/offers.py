@@ -1,4 +1,7 @@
-"""What a pool's workers offer, and the checks of a submission that depend on it. The server imports no part of a training itself."""
+"""What a pool's workers offer, and the checks of a submission that depend on it.
+
+The server imports no part of a training itself.
+"""
 
 import difflib
 import math
@@ -34,7 +37,12 @@ from palestra.contract.names import Schedule
 from palestra.contract.resources import CatalogueView
 from palestra.contract.sb3 import SB3_ACTION_SPACES, Sb3Parameters
 from palestra.contract.upgrade import load_definition
-from palestra.contract.work_order import Catalogue, EnvironmentDescription, PartDescription, SpaceDescription
+from palestra.contract.work_order import (
+    Catalogue,
+    EnvironmentDescription,
+    PartDescription,
+    SpaceDescription,
+)
 
 _Part = TypeVar("_Part")
 _KINDS: Final = ("agents", "model_functions", "input_functions")
@@ -47,14 +55,18 @@ _KIND_NAMES: Final[Mapping[str, str]] = {
     "tuple": "Tuple",
 }
 _Json = dict[str, Any]
-_ONE_CODE: Final[TypeAdapter[EntrypointCode | DistributionCode | ModuleCode]] = TypeAdapter(EntrypointCode | EnvironmentCode)
+_ONE_CODE: Final[TypeAdapter[EntrypointCode | DistributionCode | ModuleCode]] = TypeAdapter(
+    EntrypointCode | EnvironmentCode
+)
 _CODE: Final[TypeAdapter[BuiltinCode | EntrypointCode | GitCode]] = TypeAdapter(Code)
 
 
 async def get(session: Session, principal: Principal, pool: str) -> CatalogueView:
     """Returns what the workers of a pool reported; `known` is false until one registered."""
     workers = await rows.of_pool(session, principal.project_id, pool)
-    return CatalogueView(pool=pool, known=bool(workers), catalogue=merge([_catalogue(worker) for worker in workers]))
+    return CatalogueView(
+        pool=pool, known=bool(workers), catalogue=merge([_catalogue(worker) for worker in workers])
+    )
 
 
 def _catalogue(worker: WorkerRow) -> Catalogue:
@@ -62,12 +74,17 @@ def _catalogue(worker: WorkerRow) -> Catalogue:
 
 
 def merge(catalogues: Sequence[Catalogue]) -> Catalogue:
-    """Returns what at least one of the catalogues offers; of two descriptions the later one counts."""
+    """Returns what at least one of the catalogues offers.
+
+    Of two descriptions the later one counts.
+    """
     return Catalogue(
         agents=_latest([one.agents for one in catalogues], _name),
         model_functions=_latest([one.model_functions for one in catalogues], _name),
         input_functions=_latest([one.input_functions for one in catalogues], _name),
-        environments=_latest([one.environments for one in catalogues], lambda environment: environment.id),
+        environments=_latest(
+            [one.environments for one in catalogues], lambda environment: environment.id
+        ),
         schedules=tuple(sorted({schedule for one in catalogues for schedule in one.schedules})),
         imports=tuple(sorted({module for one in catalogues for module in one.imports})),
         export_formats=tuple(sorted({name for one in catalogues for name in one.export_formats})),
@@ -84,26 +101,36 @@ def _name(part: PartDescription) -> str:
 
 
 async def resolve(session: Session, principal: Principal, submission: Submission) -> Submission:
-    """Returns a submission with what only the pool's workers know filled in: the code of registered parts and their defaults.
+    """Returns a submission with what only the pool's workers know filled in: the code of registered
+    parts and their defaults.
 
-    Refuses one that no worker of the pool could work on. A pool without workers accepts all built-in parts: its jobs wait.
+    Refuses one that no worker of the pool could work on. A pool without workers accepts all
+    built-in parts: its jobs wait.
 
     Raises:
-        InvalidError: With the codes `unknown_pool`, `unknown_environment`, `unknown_agent`, `unknown_part`,
-            `invalid_parameters`, `action_space_mismatch`, `observation_space_mismatch`, `code_mismatch`, `unsupported_format` or
+        InvalidError: With the codes `unknown_pool`, `unknown_environment`, `unknown_agent`,
+            `unknown_part`, `invalid_parameters`, `action_space_mismatch`,
+            `observation_space_mismatch`, `code_mismatch`, `unsupported_format` or
             `unsupported_schedule`.
     """
     pool = submission.options.pool
     await pools.check(session, principal.project_id, pool, "/options/pool")
-    workers = [_catalogue(worker) for worker in await rows.of_pool(session, principal.project_id, pool)]
-    definition, code = registered_parts.resolve(submission.definition, submission.code, workers, pool)
+    workers = [
+        _catalogue(worker) for worker in await rows.of_pool(session, principal.project_id, pool)
+    ]
+    definition, code = registered_parts.resolve(
+        submission.definition, submission.code, workers, pool
+    )
     check(definition, submission.options.schedule, workers, pool)
     check_formats(definition.export.formats, workers, pool, "/definition/export/formats")
     return submission.model_copy(update={"definition": definition, "code": code})
 
 
-async def check_job(session: Session, experiment: ExperimentRow, request: JobRequest, *, any_code: bool = False) -> None:
-    """Refuses a job on an experiment that no worker of its pool could work on, or only with other code.
+async def check_job(
+    session: Session, experiment: ExperimentRow, request: JobRequest, *, any_code: bool = False
+) -> None:
+    """Refuses a job on an experiment that no worker of its pool could work on, or only with other
+    code.
 
     Args:
         session: A session.
@@ -117,7 +144,9 @@ async def check_job(session: Session, experiment: ExperimentRow, request: JobReq
     assert request.pool is not None
     pool, definition = request.pool, load_definition(experiment.definition)
     await pools.check(session, experiment.project_id, pool, "/pool")
-    workers = [_catalogue(worker) for worker in await rows.of_pool(session, experiment.project_id, pool)]
+    workers = [
+        _catalogue(worker) for worker in await rows.of_pool(session, experiment.project_id, pool)
+    ]
     code = BuiltinCode() if any_code else _CODE.validate_json(canonical_json(experiment.code))
     registered_parts.resolve(definition, code, workers, pool)
     check(definition, request.schedule, workers, pool)
@@ -137,7 +166,9 @@ async def check_same_code(session: Session, experiment: ExperimentRow, pool: str
     workers = await rows.of_pool(session, experiment.project_id, pool)
     others = [pair for worker in workers for pair in _other_codes(worker, experiment)]
     if others and not any(_fits(worker, experiment) for worker in workers):
-        made, there = (shown_code(_ONE_CODE.validate_json(canonical_json(code))) for code in others[-1])
+        made, there = (
+            shown_code(_ONE_CODE.validate_json(canonical_json(code))) for code in others[-1]
+        )
         raise ConflictError(
             "code_changed",
             f"The experiment was made with {made}, the workers of the pool {pool} have {there}. "
@@ -146,20 +177,36 @@ async def check_same_code(session: Session, experiment: ExperimentRow, pool: str
 
 
 def _codes(worker: WorkerRow, experiment: ExperimentRow) -> list[tuple[_Json, list[_Json]]]:
-    """Returns the code of an experiment's parts and that of its environment, each with what a worker has in its place."""
+    """Returns the code of an experiment's parts and that of its environment, each with what a
+    worker has in its place.
+    """
     made = dict(experiment.code)
     environment = made.pop("environment", None)
     found = []
     if made["kind"] == "entrypoint":
-        found.append((made, [part["code"] for kind in _KINDS for part in worker.catalogue.get(kind, ()) if part.get("code")]))
+        found.append(
+            (
+                made,
+                [
+                    part["code"]
+                    for kind in _KINDS
+                    for part in worker.catalogue.get(kind, ())
+                    if part.get("code")
+                ],
+            )
+        )
     if environment is not None:
-        known = [one for one in worker.catalogue.get("environments", ()) if one["id"] == experiment.env]
+        known = [
+            one for one in worker.catalogue.get("environments", ()) if one["id"] == experiment.env
+        ]
         found.append((environment, [one["code"] for one in known if one.get("code")]))
     return found
 
 
 def _other_codes(worker: WorkerRow, experiment: ExperimentRow) -> list[tuple[_Json, _Json]]:
-    """Returns code of the experiment with other code of the same distribution or module that a worker has."""
+    """Returns code of the experiment with other code of the same distribution or module that a
+    worker has.
+    """
     pairs = [(made, code) for made, held in _codes(worker, experiment) for code in held]
     return [(made, code) for made, code in pairs if code != made and _origin(code) == _origin(made)]
 
@@ -169,15 +216,24 @@ def _origin(code: _Json) -> tuple[str, str]:
 
 
 def _fits(worker: WorkerRow, experiment: ExperimentRow, *, any_version: bool = False) -> bool:
-    """Returns whether a worker has the code of an experiment, or any of the same distributions and modules."""
-    return all(made in held or (any_version and _origin(made) in map(_origin, held)) for made, held in _codes(worker, experiment))
+    """Returns whether a worker has the code of an experiment, or any of the same distributions and
+    modules.
+    """
+    return all(
+        made in held or (any_version and _origin(made) in map(_origin, held))
+        for made, held in _codes(worker, experiment)
+    )
 
 
-async def is_for_another(session: Session, worker: WorkerRow, job: JobRow, experiment: ExperimentRow) -> bool:
-    """Returns whether a worker lacks what a job needs, while another one of its pool that takes jobs has it.
+async def is_for_another(
+    session: Session, worker: WorkerRow, job: JobRow, experiment: ExperimentRow
+) -> bool:
+    """Returns whether a worker lacks what a job needs, while another one of its pool that takes
+    jobs has it.
 
-    A job may need the code, the agent and the environment of its experiment, and formats to export in. Where nobody has it
-    the job is not held back: the worker tells in its failure what it has instead, or what to install.
+    A job may need the code, the agent and the environment of its experiment, and formats to export
+    in. Where nobody has it the job is not held back: the worker tells in its failure what it has
+    instead, or what to install.
     """
     if _has(worker, job, experiment):
         return False
@@ -194,7 +250,9 @@ def _formats(job: JobRow, experiment: ExperimentRow) -> frozenset[str]:
 
 def _has(worker: WorkerRow, job: JobRow, experiment: ExperimentRow) -> bool:
     written = worker.catalogue.get("export_formats", Catalogue().export_formats)
-    if not _formats(job, experiment) <= set(written) or not _fits(worker, experiment, any_version=job.allow_code_change):
+    if not _formats(job, experiment) <= set(written) or not _fits(
+        worker, experiment, any_version=job.allow_code_change
+    ):
         return False
     environments = {environment["id"] for environment in worker.catalogue.get("environments", ())}
     if experiment.kind == "rl" and environments and experiment.env not in environments:
@@ -205,7 +263,9 @@ def _has(worker: WorkerRow, job: JobRow, experiment: ExperimentRow) -> bool:
     return experiment.kind != "rl" or not agents or experiment.agent in agents
 
 
-def check(definition: Definition, schedule: Schedule, workers: Sequence[Catalogue], pool: str) -> None:
+def check(
+    definition: Definition, schedule: Schedule, workers: Sequence[Catalogue], pool: str
+) -> None:
     """Refuses what no worker of a pool offers; accepts all where there is no worker."""
     if workers:
         offered = merge(workers)
@@ -218,12 +278,19 @@ def check_schedule(schedule: Schedule, catalogue: Catalogue, pool: str) -> None:
     """Refuses a schedule that no worker knows."""
     if catalogue.schedules and schedule not in catalogue.schedules:
         known = ", ".join(catalogue.schedules)
-        message = f"No worker of the pool {pool} does {schedule}. Choose one of {known}, or another pool."
+        message = (
+            f"No worker of the pool {pool} does {schedule}. Choose one of {known}, or another pool."
+        )
         raise InvalidError("unsupported_schedule", message, pointer="/schedule")
 
 
-def check_formats(formats: Sequence[str], workers: Sequence[Catalogue], pool: str, pointer: str) -> None:
-    """Refuses export formats that no worker of a pool can write; accepts all where there is no worker."""
+def check_formats(
+    formats: Sequence[str], workers: Sequence[Catalogue], pool: str, pointer: str
+) -> None:
+    """Refuses export formats that no worker of a pool can write.
+
+    Accepts all where there is no worker.
+    """
     offered = merge(workers).export_formats
     lacking = [name for name in formats if name not in offered]
     if workers and lacking:
@@ -235,7 +302,9 @@ def check_formats(formats: Sequence[str], workers: Sequence[Catalogue], pool: st
 
 
 def check_definition(definition: RlDefinition, catalogue: Catalogue, pool: str) -> None:
-    """Refuses an agent or an environment that no worker knows, and an agent that cannot act in the environment."""
+    """Refuses an agent or an environment that no worker knows, and an agent that cannot act in the
+    environment.
+    """
     agents = {agent.name: agent for agent in catalogue.agents}
     environments = {environment.id: environment for environment in catalogue.environments}
     agent, environment = agents.get(definition.agent.name), environments.get(definition.env.id)
@@ -246,16 +315,25 @@ def check_definition(definition: RlDefinition, catalogue: Catalogue, pool: str) 
         )
         raise InvalidError("unknown_environment", message, pointer="/definition/env/id")
     if agents and agent is None:
-        message = f"No worker of the pool {pool} knows this agent; they know {', '.join(sorted(agents))}."
+        message = (
+            f"No worker of the pool {pool} knows this agent; they know {', '.join(sorted(agents))}."
+        )
         raise InvalidError("unknown_agent", message, pointer="/definition/agent/name")
     if environment is not None:
         _check_observations(definition, environment)
     if agent is not None and environment is not None and environment.action_space is not None:
         if isinstance(definition.agent, Sb3Parameters):
             algorithm = definition.agent.algorithm
-            _check_actions(f"{algorithm} of Stable-Baselines3", SB3_ACTION_SPACES[algorithm], environment.action_space, catalogue)
+            _check_actions(
+                f"{algorithm} of Stable-Baselines3",
+                SB3_ACTION_SPACES[algorithm],
+                environment.action_space,
+                catalogue,
+            )
         else:
-            _check_actions(agent.name.upper(), agent.action_spaces, environment.action_space, catalogue)
+            _check_actions(
+                agent.name.upper(), agent.action_spaces, environment.action_space, catalogue
+            )
 
 
 def _check_observations(definition: RlDefinition, environment: EnvironmentDescription) -> None:
@@ -269,12 +347,22 @@ def _check_observations(definition: RlDefinition, environment: EnvironmentDescri
         raise InvalidError("observation_space_mismatch", message, pointer="/definition/env/id")
 
 
-def _check_actions(agent: str, taken: Sequence[str], space: SpaceDescription, catalogue: Catalogue) -> None:
+def _check_actions(
+    agent: str, taken: Sequence[str], space: SpaceDescription, catalogue: Catalogue
+) -> None:
     if space.kind not in taken:
         needs = " or ".join(_KIND_NAMES[kind] for kind in taken)
-        others = ", ".join(sorted(one.name for one in catalogue.agents if space.kind in one.action_spaces))
-        remedy = f"Choose one of {others}, which take them" if others else "No agent of this pool takes them: choose another environment"
-        message = f"{agent} needs {needs} actions, the environment has {_describe(space)}. {remedy}."
+        others = ", ".join(
+            sorted(one.name for one in catalogue.agents if space.kind in one.action_spaces)
+        )
+        remedy = (
+            f"Choose one of {others}, which take them"
+            if others
+            else "No agent of this pool takes them: choose another environment"
+        )
+        message = (
+            f"{agent} needs {needs} actions, the environment has {_describe(space)}. {remedy}."
+        )
         raise InvalidError("action_space_mismatch", message, pointer="/definition/agent/name")
 
 
@@ -292,6 +380,8 @@ def _nearest(name: str, known: Sequence[str]) -> str:
     folded = {other.lower(): other for other in sorted(known)}
     base = name.lower().rsplit("-v", 1)[0]
     same = [other for lower, other in folded.items() if lower.rsplit("-v", 1)[0] == base]
-    near = [folded[match] for match in difflib.get_close_matches(name.lower(), folded, n=3, cutoff=0.5)]
+    near = [
+        folded[match] for match in difflib.get_close_matches(name.lower(), folded, n=3, cutoff=0.5)
+    ]
     best = list(dict.fromkeys([*same, *near]))[:3]
     return f"; did you mean {' or '.join(best)}?" if best else ""

@@ -1,4 +1,7 @@
-"""Whether the server's disks take writes. Asked by `/readyz`; a full disk is tried again at every question, at most once a second."""
+"""Whether the server's disks take writes.
+
+Asked by `/readyz`; a full disk is tried again at every question, at most once a second.
+"""
 
 import asyncio
 import shutil
@@ -12,7 +15,9 @@ from app.services.artifacts.blob_store import BlobStore
 
 _LOOK_SECONDS: Final = 1.0
 _LOW_BYTES: Final = 2**20
-"""Free space on the disk of an SQLite database below which a write is tried: SQLite can go on for a while in the files that it has."""
+"""Free space on the disk of an SQLite database below which a write is tried: SQLite can go on for a
+while in the files that it has.
+"""
 
 
 class Storage:
@@ -21,7 +26,8 @@ class Storage:
     Args:
         database: Says whether its latest write found the disk full.
         store: The blobs.
-        database_file: The file of an SQLite database; `None` for a database server, whose disk is its own business.
+        database_file: The file of an SQLite database; `None` for a database server, whose disk is
+            its own business.
     """
 
     def __init__(self, database: Database, store: BlobStore, database_file: Path | None) -> None:
@@ -44,7 +50,9 @@ class Storage:
         try:
             if self._database.is_full or await asyncio.to_thread(self._is_low):
                 await self._database.try_to_write()
-            await asyncio.to_thread(self._store.try_out if self._store.is_full else self._store.check_room)
+            await asyncio.to_thread(
+                self._store.try_out if self._store.is_full else self._store.check_room
+            )
         except StorageFullError as error:
             return error.detail
         return None

@@ -1,4 +1,6 @@
-"""What a run left on the server, in a form in which two runs of one definition and seed can be compared."""
+"""What a run left on the server, in a form in which two runs of one definition and seed can be
+compared.
+"""
 
 import math
 from typing import Any
@@ -15,8 +17,14 @@ def history_of(stack: Stack, run_id: str) -> dict[str, Any]:
     """Returns all curves, evaluations and counters of a run, and the digest of its final state."""
     run = stack.get(f"runs/{run_id}")
     names = [row["name"] for row in stack.get(f"runs/{run_id}/series", limit=500)["items"]]
-    history: dict[str, Any] = {name: run["progress"][name] for name in ("env_step", "update", "episode")}
-    history["curves"] = {name: _curve(stack, run_id, name, run) for name in sorted(names) if not name.startswith(_OF_THE_MACHINE)}
+    history: dict[str, Any] = {
+        name: run["progress"][name] for name in ("env_step", "update", "episode")
+    }
+    history["curves"] = {
+        name: _curve(stack, run_id, name, run)
+        for name in sorted(names)
+        if not name.startswith(_OF_THE_MACHINE)
+    }
     rows = stack.get(f"runs/{run_id}/evaluations", limit=500)["items"]
     history["evaluations"] = sorted([row[name] for name in _EVALUATED] for row in rows)
     history["parameters"] = _parameters(stack, run_id)
@@ -25,39 +33,66 @@ def history_of(stack: Stack, run_id: str) -> dict[str, Any]:
 
 def differences(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
     """Returns in words how two histories differ; nothing where they are the same."""
-    found = [f"{name}: {one[name]} and {other[name]}" for name in ("env_step", "update", "episode") if one[name] != other[name]]
+    found = [
+        f"{name}: {one[name]} and {other[name]}"
+        for name in ("env_step", "update", "episode")
+        if one[name] != other[name]
+    ]
     if one["curves"].keys() != other["curves"].keys():
-        found.append(f"series: {sorted(one['curves'].keys() ^ other['curves'].keys())} are in one of the two")
+        found.append(
+            f"series: {sorted(one['curves'].keys() ^ other['curves'].keys())} are in one of the two"
+        )
     both = sorted(one["curves"].keys() & other["curves"].keys())
-    found += [f"the series {name}" for name in both if not _same(one["curves"][name], other["curves"][name])]
+    found += [
+        f"the series {name}"
+        for name in both
+        if not _same(one["curves"][name], other["curves"][name])
+    ]
     found += [name for name in ("evaluations", "parameters") if one[name] != other[name]]
     return found
 
 
 def _curve(stack: Stack, run_id: str, series: str, run: dict[str, Any]) -> list[Any]:
-    """Returns points per bucket and their values: by episode for what happens once an episode, else by env_step."""
+    """Returns points per bucket and their values: by episode for what happens once an episode, else
+    by env_step.
+    """
     x = "episode" if series.startswith("episode/") else "env_step"
     last = run["progress"][x]
     parts: list[Any] = []
     for start in range(0, last + 1, BUCKETS) if x == "episode" else [0]:
         end = min(start + BUCKETS - 1, last) if x == "episode" else last
-        query = {"select": [{"run_id": run_id, "series": series}], "x": x, "start": start, "end": max(end, start + 1)}
+        query = {
+            "select": [{"run_id": run_id, "series": series}],
+            "x": x,
+            "start": start,
+            "end": max(end, start + 1),
+        }
         (curve,) = stack.post("series:query", {**query, "buckets": BUCKETS})["series"]
-        parts += [curve[name] for name in ("points", "nonfinite", "n", "min", "max", "last", "mean")]
+        parts += [
+            curve[name] for name in ("points", "nonfinite", "n", "min", "max", "last", "mean")
+        ]
     return parts
 
 
 def _parameters(stack: Stack, run_id: str) -> list[list[Any]]:
     """Returns names and digests of the tensors and arrays of the final snapshot."""
     snapshots = [
-        row for row in stack.get(f"runs/{run_id}/snapshots", limit=500)["items"] if row["reason"] == "finish" and not row["superseded"]
+        row
+        for row in stack.get(f"runs/{run_id}/snapshots", limit=500)["items"]
+        if row["reason"] == "finish" and not row["superseded"]
     ]
     newest = max(snapshots, key=lambda row: row["env_step"])
-    return sorted([file["name"], file["sha256"]] for file in newest["files"] if file["name"].endswith((".safetensors", ".npz")))
+    return sorted(
+        [file["name"], file["sha256"]]
+        for file in newest["files"]
+        if file["name"].endswith((".safetensors", ".npz"))
+    )
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Equal, but for the last bits of means: a block that was divided otherwise adds in another order."""
+    """Equal, but for the last bits of means: a block that was divided otherwise adds in another
+    order.
+    """
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(_same(a, b) for a, b in zip(one, other, strict=True))
     if isinstance(one, float) and isinstance(other, float):

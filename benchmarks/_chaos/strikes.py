@@ -66,14 +66,23 @@ def _kill_broker(world: World, _: list[Struck]) -> None:
 
 def _freeze_attempt(world: World, struck: list[Struck]) -> None:
     attempt = world.attempt_of(struck[0])
-    frozen = [*world.processes(struck[0], "workers.supervisor"), *world.processes(struck[0], "workers.trainer_process")]
+    frozen = [
+        *world.processes(struck[0], "workers.supervisor"),
+        *world.processes(struck[0], "workers.trainer_process"),
+    ]
     stop_and_continue(frozen, PAST_RECLAIM)
     if attempt is not None:
-        wait_for(lambda: not world.stack.module_processes("workers.trainer_process", attempt["id"]), 60, "the frozen attempt ends as stale")
+        wait_for(
+            lambda: not world.stack.module_processes("workers.trainer_process", attempt["id"]),
+            60,
+            "the frozen attempt ends as stale",
+        )
 
 
 def _freeze_server(world: World, _: list[Struck]) -> None:
-    stop_and_continue([psutil.Process(world.stack.processes["server"].pid)], world.chance.uniform(1, 4))
+    stop_and_continue(
+        [psutil.Process(world.stack.processes["server"].pid)], world.chance.uniform(1, 4)
+    )
 
 
 def _cut_connections(world: World, _: list[Struck]) -> None:
@@ -95,7 +104,11 @@ def _slow_connections(world: World, _: list[Struck]) -> None:
 
 
 def _fill_worker_disk(world: World, struck: list[Struck]) -> None:
-    _fill(world.stack.directory / "worker", lambda: any(_has_disk_full(world, one) for one in struck), 25)
+    _fill(
+        world.stack.directory / "worker",
+        lambda: any(_has_disk_full(world, one) for one in struck),
+        25,
+    )
 
 
 def _fill_server_disk(world: World, _: list[Struck]) -> None:
@@ -122,7 +135,9 @@ def _lose_claim_answer(world: World, _: list[Struck]) -> None:
     world.proxy.answers_to_lose = lost = world.chance.randint(1, 2)
     before = world.proxy.lost_answers
     world.keep_busy(len(world.unfinished()) + 1)
-    wait_for(lambda: world.proxy.lost_answers >= before + lost, 120, "the answer to a claim is lost")
+    wait_for(
+        lambda: world.proxy.lost_answers >= before + lost, 120, "the answer to a claim is lost"
+    )
 
 
 KINDS = (

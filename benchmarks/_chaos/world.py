@@ -1,4 +1,6 @@
-"""A server, a broker and a worker as real processes behind a proxy and on small disks, and the trainings that are struck."""
+"""A server, a broker and a worker as real processes behind a proxy and on small disks, and the
+trainings that are struck.
+"""
 
 import os
 import random
@@ -29,10 +31,18 @@ SETTINGS = {
 WORKER_DISK_KIB = 96 * 1024
 SERVER_DISK_KIB = 160 * 1024
 _FOR_A_PERSON = ("disk_full", "poison")
-"""Causes that nobody but a person ends: strikes on a slow machine may add up to the three deaths within a minute of `poison`."""
+"""Causes that nobody but a person ends: strikes on a slow machine may add up to the three deaths
+within a minute of `poison`.
+"""
 MOST_DEATHS = 2
 """Of one run within a minute: the third is taken for poison."""
-_PPO = {"name": "ppo", "rollout_steps": 128, "passes": 4, "minibatch_size": 128, "hidden_sizes": [32, 32]}
+_PPO = {
+    "name": "ppo",
+    "rollout_steps": 128,
+    "passes": 4,
+    "minibatch_size": 128,
+    "hidden_sizes": [32, 32],
+}
 
 
 @dataclass(slots=True)
@@ -90,7 +100,12 @@ class World:
         """Trains each kind once without a strike; what is struck is compared with it."""
         for kind in ("dqn", "ppo"):
             (run,) = self.stack.submit(self.definition(kind, 0), seeds=[1])
-            self.stack.wait_for_run(run["id"], lambda run: run["state"] == "succeeded", seconds, "the undisturbed run succeeds")
+            self.stack.wait_for_run(
+                run["id"],
+                lambda run: run["state"] == "succeeded",
+                seconds,
+                "the undisturbed run succeeds",
+            )
             self._references[kind] = history_of(self.stack, run["id"])
 
     def keep_busy(self, at_once: int = 3) -> None:
@@ -102,10 +117,17 @@ class World:
 
     def unfinished(self) -> list[Struck]:
         """Returns the trainings that have not ended, after a look at those that did."""
-        return [one for one in self.trainings if one.run_id not in self._succeeded and not self._look(one)]
+        return [
+            one
+            for one in self.trainings
+            if one.run_id not in self._succeeded and not self._look(one)
+        ]
 
     def in_the_middle(self, *, deadly: bool, seconds: float = 300) -> list[Struck]:
-        """Waits until trainings are in their middle and returns them; a deadly strike waits until each of these may die once more."""
+        """Waits until trainings are in their middle and returns them.
+
+        A deadly strike waits until each of these may die once more.
+        """
 
         def ask() -> list[Struck] | None:
             self.keep_busy()
@@ -117,7 +139,11 @@ class World:
 
     def finish(self, seconds: float = 900) -> None:
         """Waits for every training's end and compares each with the undisturbed one of its kind."""
-        wait_for(lambda: not self.unfinished(), seconds, f"all trainings end: {[one.run_id for one in self.unfinished()]}")
+        wait_for(
+            lambda: not self.unfinished(),
+            seconds,
+            f"all trainings end: {[one.run_id for one in self.unfinished()]}",
+        )
         for one in (one for one in self.trainings if self._succeeded[one.run_id]):
             found = differences(self._references[one.kind], history_of(self.stack, one.run_id))
             if found:
@@ -130,13 +156,19 @@ class World:
         return live_attempt(self.stack, one.run_id)
 
     def processes(self, one: Struck, module: str) -> list[psutil.Process]:
-        """Returns the supervisor (`workers.supervisor`) or the trainer (`workers.trainer_process`) of a training's live attempt."""
+        """Returns the supervisor (`workers.supervisor`) or the trainer (`workers.trainer_process`)
+        of a training's live attempt.
+        """
         attempt = self.attempt_of(one)
         return [] if attempt is None else self.stack.module_processes(module, attempt["id"])
 
     def restart_the_dead(self) -> None:
         """Starts what ended by itself, as `palestra up` and service managers do, and counts it."""
-        starts = {"broker": self.stack.start_broker, "server": self.stack.start_server, "worker": self.stack.start_worker}
+        starts = {
+            "broker": self.stack.start_broker,
+            "server": self.stack.start_server,
+            "worker": self.stack.start_worker,
+        }
         for name, start in starts.items():
             if self.stack.processes[name].poll() is not None:
                 self.restarts[name] = self.restarts.get(name, 0) + 1
@@ -145,7 +177,10 @@ class World:
     # Private
 
     def _look(self, one: Struck) -> bool:
-        """Returns whether a training has ended for good; retries, as a person would, one that waits for a person."""
+        """Returns whether a training has ended for good.
+
+        Retries, as a person would, one that waits for a person.
+        """
         run = self.stack.get(f"runs/{one.run_id}")
         if run["state"] == "failed" and run["cause"] in _FOR_A_PERSON:
             self.stack.post(f"runs/{one.run_id}:retry", {})
@@ -161,28 +196,43 @@ class World:
             self._fault(one, f"{run['state']}: {run['cause']} {run['failure']}")
             return False
         snapshots = self.stack.get(f"runs/{one.run_id}/snapshots", limit=500)["items"]
-        if any(row["reason"] == "finish" and row["state"] == "verified" and not row["superseded"] for row in snapshots):
+        if any(
+            row["reason"] == "finish" and row["state"] == "verified" and not row["superseded"]
+            for row in snapshots
+        ):
             return True
         self._fault(one, "succeeded before its result was stored")
         return False
 
     def _fault(self, one: Struck, sentence: str) -> None:
-        """Notes what must not be, and prints it with the attempts at once: the program may not come to its end."""
+        """Notes what must not be, and prints it with the attempts at once: the program may not come
+        to its end.
+        """
         self.faults.append(f"{one.run_id} ({one.kind}, {', '.join(one.strikes)}) {sentence}")
         attempts = self.stack.get(f"runs/{one.run_id}")["attempts"]
         ends = [
-            f"  {attempt['id']} {attempt['state']} {attempt['outcome']} {attempt['cause']} {attempt['failure']}" for attempt in attempts
+            f"  {attempt['id']} {attempt['state']} {attempt['outcome']} {attempt['cause']} {attempt['failure']}"
+            for attempt in attempts
         ]
         print("\n".join([f"FAULT {self.faults[-1]}", *ends]), file=sys.stderr, flush=True)
 
     def _is_in_the_middle(self, one: Struck) -> bool:
         run = self.stack.get(f"runs/{one.run_id}")
-        return run["state"] == "running" and 0.05 < run["progress"]["env_step"] / self.env_steps < 0.7 and self.attempt_of(one) is not None
+        return (
+            run["state"] == "running"
+            and 0.05 < run["progress"]["env_step"] / self.env_steps < 0.7
+            and self.attempt_of(one) is not None
+        )
 
 
 @contextmanager
-def running_world(directory: Path, env_steps: int, seed: int, database_url: str | None = None) -> Iterator[World]:
-    """Starts everything; where this account may mount, worker and server have small disks of their own."""
+def running_world(
+    directory: Path, env_steps: int, seed: int, database_url: str | None = None
+) -> Iterator[World]:
+    """Starts everything.
+
+    Where this account may mount, worker and server have small disks of their own.
+    """
     with ExitStack() as opened:
         has_disks = may_mount()
         if has_disks:
@@ -191,7 +241,12 @@ def running_world(directory: Path, env_steps: int, seed: int, database_url: str 
         served = directory / "served"
         served.mkdir(parents=True, exist_ok=True)
         url = database_url or f"sqlite:///{served / 'palestra.db'}"
-        stack = Stack(directory, slots=2, database_url=url, settings={**SETTINGS, "PALESTRA_ARTIFACTS_URL": f"file://{served / 'blobs'}"})
+        stack = Stack(
+            directory,
+            slots=2,
+            database_url=url,
+            settings={**SETTINGS, "PALESTRA_ARTIFACTS_URL": f"file://{served / 'blobs'}"},
+        )
         proxy = opened.enter_context(running_proxy(stack.port))
         stack.worker_url = proxy.url
         opened.enter_context(stack)

@@ -1,4 +1,7 @@
-"""The presets: one definition per algorithm and environment, with the return that it is to reach. Imports nothing heavy."""
+"""The presets: one definition per algorithm and environment, with the return that it is to reach.
+
+Imports nothing heavy.
+"""
 
 import json
 from dataclasses import dataclass
@@ -13,9 +16,16 @@ from palestra.contract.job_options import Submission
 FOLDER: Final = Path(__file__).parents[2] / "examples" / "learning"
 
 TARGETS: Final = {"CartPole-v1": 475.0, "Pendulum-v1": -200.0, "LunarLander-v3": 200.0}
-"""Mean return to reach by environment. One that is not here takes `stop.success_score` of the preset."""
+"""Mean return to reach by environment.
 
-EASED: Final = {("CartPole-v1", "reinforce"): 400.0, ("CartPole-v1", "cem"): 400.0, ("Pendulum-v1", "naf"): -300.0}
+One that is not here takes `stop.success_score` of the preset.
+"""
+
+EASED: Final = {
+    ("CartPole-v1", "reinforce"): 400.0,
+    ("CartPole-v1", "cem"): 400.0,
+    ("Pendulum-v1", "naf"): -300.0,
+}
 """Mean return to reach by environment and agent, for algorithms that are known to reach less."""
 
 
@@ -48,7 +58,9 @@ def read_preset(path: Path) -> Preset:
     env, agent = definition.env.id, definition.agent.name
     target = EASED.get((env, agent), TARGETS.get(env, definition.stop.success_score))
     if target is None:
-        raise ValueError(f"{path.name}: set stop.success_score to the mean return that it is to reach on {env}")
+        raise ValueError(
+            f"{path.name}: set stop.success_score to the mean return that it is to reach on {env}"
+        )
     return Preset(path.stem, submission, target)
 
 

@@ -68,7 +68,10 @@ class Row:
 
     def cells(self) -> tuple[str, ...]:
         """Returns the texts of the row."""
-        definition, at = self.preset.definition, [one["reached_at"] for one in self.seeds if one["reached_at"] is not None]
+        definition, at = (
+            self.preset.definition,
+            [one["reached_at"] for one in self.seeds if one["reached_at"] is not None],
+        )
         low, high = interval(self.returns)
         seconds = statistics.median(float(one["seconds"]) for one in self.seeds)
         return (
@@ -90,14 +93,20 @@ def interval(values: Sequence[float]) -> tuple[float, float]:
     """Returns the 95 % interval of the mean by Student's t; of one value, everything."""
     if len(values) < 2:
         return -math.inf, math.inf
-    factor = _T[len(values) - 2] if len(values) - 2 < len(_T) else statistics.NormalDist().inv_cdf(0.975)
+    factor = (
+        _T[len(values) - 2] if len(values) - 2 < len(_T) else statistics.NormalDist().inv_cdf(0.975)
+    )
     half = factor * statistics.stdev(values) / math.sqrt(len(values))
     mean = statistics.fmean(values)
     return mean - half, mean + half
 
 
-def write_readme(path: Path, rows: Sequence[tuple[str, ...]], names: Sequence[str], note: str) -> None:
-    """Puts rows into the table of a README; those of presets that were not trained now stay, those of presets that are gone go.
+def write_readme(
+    path: Path, rows: Sequence[tuple[str, ...]], names: Sequence[str], note: str
+) -> None:
+    """Puts rows into the table of a README.
+
+    Those of presets that were not trained now stay, those of presets that are gone go.
 
     Args:
         path: The README, which holds the two marks of the table.
@@ -109,7 +118,11 @@ def write_readme(path: Path, rows: Sequence[tuple[str, ...]], names: Sequence[st
     old, _, after = rest.partition(_END)
     lines = {line.split("|")[1].strip(): line for line in old.splitlines() if line.startswith("| ")}
     lines |= {row[0]: _markdown(row) for row in rows}
-    table = [_markdown(HEAD), "|" + "---|" * len(HEAD), *(lines[name] for name in names if name in lines)]
+    table = [
+        _markdown(HEAD),
+        "|" + "---|" * len(HEAD),
+        *(lines[name] for name in names if name in lines),
+    ]
     path.write_text("\n".join([before + _BEGIN, "", note, "", *table, "", _END + after]), "utf-8")
 
 

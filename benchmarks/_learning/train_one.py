@@ -1,4 +1,5 @@
-"""Trains some seeds of a preset in this fresh process, on one thread, and prints what came of each as a line of JSON.
+"""Trains some seeds of a preset in this fresh process, on one thread, and prints what came of each
+as a line of JSON.
 
 python -m benchmarks._learning.train_one examples/learning/cartpole-dqn.yaml --seeds 0,1,2
 """
@@ -16,13 +17,23 @@ from workers.core.rng import derive_seed
 from workers.trainer_process.schedules.native import train, train_pack
 
 FRESH_EPISODES = 100
-"""Episodes of the last evaluation; none of them decided when the training ends, so a lucky evaluation does not count."""
+"""Episodes of the last evaluation.
+
+None of them decided when the training ends, so a lucky evaluation does not count.
+"""
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("preset", type=Path)
-    parser.add_argument("--seeds", type=lambda text: [int(seed) for seed in text.split(",")], default=[0], help="several train as a pack")
+    parser.add_argument(
+        "--seeds",
+        type=lambda text: [int(seed) for seed in text.split(",")],
+        default=[0],
+        help="several train as a pack",
+    )
     options = parser.parse_args()
     preset, began = read_preset(options.preset), time.perf_counter()
     sinks = [Evaluations() for _ in options.seeds]
@@ -47,7 +58,9 @@ def main() -> None:
             with pack_of(preset.submission, options.seeds, Path(directory), sinks) as pack:
                 train_pack(pack, lambda index: tell(index, pack.trainings[index]))
         else:
-            with training_of(preset.submission, options.seeds[0], Path(directory), sinks[0]) as training:
+            with training_of(
+                preset.submission, options.seeds[0], Path(directory), sinks[0]
+            ) as training:
                 train(training)
                 tell(0, training)
 

@@ -23,7 +23,9 @@ class Done(NamedTuple):
 
     env_steps: int
     warm_up_seconds: float = 0.0
-    """What the first learn took beyond the second, where it is known: compilation, or loading what was compiled."""
+    """What the first learn took beyond the second, where it is known: compilation, or loading what
+    was compiled.
+    """
     warm_up_processor_seconds: float = 0.0
     """The same by the time that the processor worked for it."""
     children_mib: float = 0.0
@@ -35,7 +37,10 @@ class Loop(NamedTuple):
 
     train: Callable[[], Done]
     act: Callable[[np.ndarray], Any]
-    """Returns the greedy action, for the environment's `step`, on one observation; called after the training."""
+    """Returns the greedy action, for the environment's `step`, on one observation.
+
+    Called after the training.
+    """
     close: Callable[[], None] = lambda: None
     others: tuple[Callable[[np.ndarray], Any], ...] = ()
     """The same for the other seeds of a pack."""
@@ -60,17 +65,24 @@ def processor_seconds() -> float:
 
 
 def children_seconds() -> float:
-    """Returns the processor time of the processes that this one started and that still run; takes half a millisecond."""
+    """Returns the processor time of the processes that this one started and that still run.
+
+    Takes half a millisecond.
+    """
     return sum(sum(child.cpu_times()[:2]) for child in psutil.Process().children())
 
 
 def children_mib() -> float:
-    """Returns the greatest resident memory so far of each process that this one started and that still runs, summed up."""
+    """Returns the greatest resident memory so far of each process that this one started and that
+    still runs, summed up.
+    """
     return sum(peak_mib(child.pid) for child in psutil.Process().children())
 
 
 def peak_mib(pid: int | str = "self") -> float:
-    """Returns the greatest resident memory of a process so far: that of who started it does not count, as it would in `getrusage`."""
+    """Returns the greatest resident memory of a process so far: that of who started it does not
+    count, as it would in `getrusage`.
+    """
     with Path(f"/proc/{pid}/status").open() as lines:
         kib = next(line.split()[1] for line in lines if line.startswith("VmHWM"))
     return int(kib) / 1024

@@ -1,4 +1,6 @@
-"""Palestra as a peer of the others: a definition, trained by the parts of a worker's trainer, which write their telemetry to a spool."""
+"""Palestra as a peer of the others: a definition, trained by the parts of a worker's trainer, which
+write their telemetry to a spool.
+"""
 
 import tempfile
 import time
@@ -12,7 +14,16 @@ import numpy as np
 from pydantic import ValidationError
 
 from benchmarks._peers.loops import Done, Loop, NotTrainedHereError, children_mib, processor_seconds
-from benchmarks._peers.tasks import A2cSettings, A3cSettings, AtariSettings, DqnSettings, PpoSettings, SacSettings, Settings, Task
+from benchmarks._peers.tasks import (
+    A2cSettings,
+    A3cSettings,
+    AtariSettings,
+    DqnSettings,
+    PpoSettings,
+    SacSettings,
+    Settings,
+    Task,
+)
 from benchmarks._train_in_process import bare_submission, pack_of, training_of
 from palestra.contract.job_options import Submission
 from palestra.telemetry.spool import SpoolWriter
@@ -24,16 +35,26 @@ from workers.recording.recorder import SharedSink
 
 def build(task: Task, seeds: Sequence[int], env_steps: int, compile_mode: str) -> Loop:
     with ExitStack() as stack:
-        directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="palestra-training-")))
+        directory = Path(
+            stack.enter_context(tempfile.TemporaryDirectory(prefix="palestra-training-"))
+        )
         spool = stack.enter_context(SpoolWriter(directory / "spool"))
         try:
             submitted = submission(task, env_steps, compile_mode)
             if len(seeds) > 1:
-                trainings = stack.enter_context(pack_of(submitted, seeds, directory, [SharedSink(spool)] * len(seeds))).trainings
+                trainings = stack.enter_context(
+                    pack_of(submitted, seeds, directory, [SharedSink(spool)] * len(seeds))
+                ).trainings
             else:
-                trainings = [stack.enter_context(training_of(submitted, seeds[0], directory, spool))]
+                trainings = [
+                    stack.enter_context(training_of(submitted, seeds[0], directory, spool))
+                ]
         except ValidationError as error:
-            raise NotTrainedHereError("; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()[:3])) from error
+            raise NotTrainedHereError(
+                "; ".join(
+                    f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()[:3]
+                )
+            ) from error
         except PartNotFoundError as error:
             raise NotTrainedHereError(str(error)) from error
         opened = stack.pop_all()
@@ -42,7 +63,9 @@ def build(task: Task, seeds: Sequence[int], env_steps: int, compile_mode: str) -
 
 
 def train(trainings: list[Training], env_steps: int) -> Done:
-    """Trains up to `env_steps` each, without the evaluation and the snapshot with which a run ends: the others make none."""
+    """Trains up to `env_steps` each, without the evaluation and the snapshot with which a run ends:
+    the others make none.
+    """
     turns, clocks = turns_of(trainings), [training.engine.clock for training in trainings]
     first, second = learning_seconds(turns, clocks[-1]), learning_seconds(turns, clocks[-1])
     for _ in turns:
@@ -63,7 +86,9 @@ def turns_of(trainings: list[Training]) -> Iterator[None]:
 
 
 def learning_seconds(turns: Iterator[None], clock: Clock) -> tuple[float, float]:
-    """Returns how long the next turn took in which something was learnt, and how long the processor worked for it."""
+    """Returns how long the next turn took in which something was learnt, and how long the processor
+    worked for it.
+    """
     learnt, began = clock.updates, _now()
     for _ in turns:
         now = _now()
@@ -86,7 +111,13 @@ def act(training: Training, observation: np.ndarray) -> Any:
 def submission(task: Task, env_steps: int, compile_mode: str) -> Submission:
     """Returns what a user would submit for a task."""
     settings = task.settings
-    return bare_submission(task.title, {"id": task.env, **env_of(settings)}, agent_of(settings), env_steps, compile=compile_mode)
+    return bare_submission(
+        task.title,
+        {"id": task.env, **env_of(settings)},
+        agent_of(settings),
+        env_steps,
+        compile=compile_mode,
+    )
 
 
 def env_of(settings: Settings) -> dict[str, Any]:
@@ -136,13 +167,19 @@ def agent_of(settings: Settings) -> dict[str, Any]:
         case A2cSettings():
             asynchronous = isinstance(settings, A3cSettings)
             return {
-                **({"name": "a3c", "processes": settings.num_envs} if asynchronous else {"name": "a2c"}),
+                **(
+                    {"name": "a3c", "processes": settings.num_envs}
+                    if asynchronous
+                    else {"name": "a2c"}
+                ),
                 "learning_rate": settings.learning_rate,
                 "rmsprop_decay": settings.rms_decay,
                 "rmsprop_epsilon": settings.rms_epsilon,
                 "gamma": settings.gamma,
                 "rollout_steps": settings.rollout,
-                "value_coefficient": settings.value / 2 if asynchronous else settings.value,  # PFRL's A3C halves the squared error
+                "value_coefficient": settings.value / 2
+                if asynchronous
+                else settings.value,  # PFRL's A3C halves the squared error
                 "entropy_coefficient": settings.entropy,
                 "max_grad_norm": settings.max_grad_norm,
                 "hidden_sizes": settings.hidden,

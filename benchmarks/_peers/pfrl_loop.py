@@ -1,4 +1,6 @@
-"""PFRL through its own experiment loops: `train_agent`, `train_agent_batch`, and `train_agent_async` for A3C in two processes."""
+"""PFRL through its own experiment loops: `train_agent`, `train_agent_batch`, and
+`train_agent_async` for A3C in two processes.
+"""
 
 import contextlib
 import io
@@ -26,13 +28,24 @@ from benchmarks._peers.tasks import A3cSettings, DqnSettings, PpoSettings, SacSe
 
 
 class OldEnv:
-    """A Gymnasium environment by the older interface that PFRL speaks; box actions come in [-1, 1]."""
+    """A Gymnasium environment by the older interface that PFRL speaks.
+
+    Box actions come in [-1, 1].
+    """
 
     def __init__(self, env_id: str, seed: int) -> None:
         self._env = gymnasium.make(env_id)
         self._seed: int | None = seed
-        self.observation_space, self.action_space, self.spec = self._env.observation_space, self._env.action_space, self._env.spec
-        self._scale = float(self.action_space.high[0]) if isinstance(self.action_space, gymnasium.spaces.Box) else None
+        self.observation_space, self.action_space, self.spec = (
+            self._env.observation_space,
+            self._env.action_space,
+            self._env.spec,
+        )
+        self._scale = (
+            float(self.action_space.high[0])
+            if isinstance(self.action_space, gymnasium.spaces.Box)
+            else None
+        )
 
     def reset(self) -> Any:
         observation, _ = self._env.reset(seed=self._seed)
@@ -62,7 +75,11 @@ def build(task: Task, seed: int, env_steps: int) -> Loop:
             agent, train = batch(task.settings, task.env, seed, env_steps, directory.name)
         case A3cSettings():
             agent, train = asynchronous(task.settings, task.env, seed, env_steps, directory.name)
-    scale = float(env.action_space.high[0]) if isinstance(env.action_space, gymnasium.spaces.Box) else None
+    scale = (
+        float(env.action_space.high[0])
+        if isinstance(env.action_space, gymnasium.spaces.Box)
+        else None
+    )
 
     def act(observation: np.ndarray) -> Any:
         agent.act_deterministically = True
@@ -85,7 +102,9 @@ def serial(agent: Any, env: OldEnv, env_steps: int, directory: str) -> Trained:
 
 
 def batch(settings: PpoSettings, env_id: str, seed: int, env_steps: int, directory: str) -> Trained:
-    envs = pfrl.envs.SerialVectorEnv([OldEnv(env_id, seed * 100 + index) for index in range(settings.num_envs)])
+    envs = pfrl.envs.SerialVectorEnv(
+        [OldEnv(env_id, seed * 100 + index) for index in range(settings.num_envs)]
+    )
     model = actor_critic(settings.hidden)
     agent = agents.PPO(
         model,
@@ -109,10 +128,15 @@ def batch(settings: PpoSettings, env_id: str, seed: int, env_steps: int, directo
     return agent, train
 
 
-def asynchronous(settings: A3cSettings, env_id: str, seed: int, env_steps: int, directory: str) -> Trained:
+def asynchronous(
+    settings: A3cSettings, env_id: str, seed: int, env_steps: int, directory: str
+) -> Trained:
     model, processes = actor_critic(settings.hidden), settings.num_envs
     optimizer = pfrl.optimizers.SharedRMSpropEpsInsideSqrt(
-        model.parameters(), lr=settings.learning_rate, eps=settings.rms_epsilon, alpha=settings.rms_decay
+        model.parameters(),
+        lr=settings.learning_rate,
+        eps=settings.rms_epsilon,
+        alpha=settings.rms_decay,
     )
     agent = agents.A3C(
         model,
@@ -137,7 +161,9 @@ def asynchronous(settings: A3cSettings, env_id: str, seed: int, env_steps: int, 
         )
         agent.sync_parameters()
         if torch.equal(before, parameters_to_vector(model.parameters())):
-            raise RuntimeError("nothing was learnt: a process of train_agent_async failed, which it does not tell")
+            raise RuntimeError(
+                "nothing was learnt: a process of train_agent_async failed, which it does not tell"
+            )
         largest = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
         return Done(env_steps, children_mib=processes * largest)
 
@@ -145,14 +171,19 @@ def asynchronous(settings: A3cSettings, env_id: str, seed: int, env_steps: int, 
 
 
 def dqn(settings: DqnSettings, env: OldEnv) -> Any:
-    model = nn.Sequential(mlp(4, settings.hidden, 2, nn.ReLU), pfrl.q_functions.DiscreteActionValueHead())
+    model = nn.Sequential(
+        mlp(4, settings.hidden, 2, nn.ReLU), pfrl.q_functions.DiscreteActionValueHead()
+    )
     return agents.DQN(
         model,
         torch.optim.Adam(model.parameters(), lr=settings.learning_rate),
         replay_buffers.ReplayBuffer(settings.buffer),
         gamma=settings.gamma,
         explorer=explorers.LinearDecayEpsilonGreedy(
-            settings.epsilon_start, settings.epsilon_end, settings.epsilon_steps, env.action_space.sample
+            settings.epsilon_start,
+            settings.epsilon_end,
+            settings.epsilon_steps,
+            env.action_space.sample,
         ),
         replay_start_size=settings.learning_starts,
         minibatch_size=settings.batch,
@@ -163,10 +194,18 @@ def dqn(settings: DqnSettings, env: OldEnv) -> Any:
 
 def sac(settings: SacSettings, env: OldEnv, seed: int) -> Any:
     inputs, outputs = env.observation_space.shape[0], env.action_space.shape[0]
-    policy = nn.Sequential(mlp(inputs, settings.hidden, 2 * outputs, nn.ReLU), Lambda(squashed_gaussian))
-    critics = [nn.Sequential(ConcatObsAndAction(), mlp(inputs + outputs, settings.hidden, 1, nn.ReLU)) for _ in range(2)]
+    policy = nn.Sequential(
+        mlp(inputs, settings.hidden, 2 * outputs, nn.ReLU), Lambda(squashed_gaussian)
+    )
+    critics = [
+        nn.Sequential(ConcatObsAndAction(), mlp(inputs + outputs, settings.hidden, 1, nn.ReLU))
+        for _ in range(2)
+    ]
     random = np.random.default_rng(seed)
-    optimizers = [torch.optim.Adam(part.parameters(), lr=settings.learning_rate) for part in (policy, *critics)]
+    optimizers = [
+        torch.optim.Adam(part.parameters(), lr=settings.learning_rate)
+        for part in (policy, *critics)
+    ]
     return agents.SoftActorCritic(
         policy,
         *critics,
@@ -184,10 +223,15 @@ def sac(settings: SacSettings, env: OldEnv, seed: int) -> Any:
 
 
 def actor_critic(hidden: Sequence[int]) -> nn.Module:
-    return Branched(nn.Sequential(mlp(4, hidden, 2, nn.Tanh), SoftmaxCategoricalHead()), mlp(4, hidden, 1, nn.Tanh))
+    return Branched(
+        nn.Sequential(mlp(4, hidden, 2, nn.Tanh), SoftmaxCategoricalHead()),
+        mlp(4, hidden, 1, nn.Tanh),
+    )
 
 
-def mlp(inputs: int, hidden: Sequence[int], outputs: int, activation: type[nn.Module]) -> nn.Sequential:
+def mlp(
+    inputs: int, hidden: Sequence[int], outputs: int, activation: type[nn.Module]
+) -> nn.Sequential:
     layers: list[nn.Module] = []
     for units in hidden:
         layers += [nn.Linear(inputs, units), activation()]
@@ -198,4 +242,6 @@ def mlp(inputs: int, hidden: Sequence[int], outputs: int, activation: type[nn.Mo
 def squashed_gaussian(outputs: torch.Tensor) -> distributions.Distribution:
     mean, log_scale = outputs.chunk(2, dim=1)
     normal = distributions.Independent(distributions.Normal(mean, log_scale.clamp(-20, 2).exp()), 1)
-    return distributions.TransformedDistribution(normal, [distributions.transforms.TanhTransform(cache_size=1)])
+    return distributions.TransformedDistribution(
+        normal, [distributions.transforms.TanhTransform(cache_size=1)]
+    )

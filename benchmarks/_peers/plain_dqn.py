@@ -43,8 +43,12 @@ def build(task: Task, settings: DqnSettings, seed: int, env_steps: int) -> Loop:
         updates = 0
         for step in range(env_steps):
             done = min(1.0, step / settings.epsilon_steps)
-            epsilon = settings.epsilon_start + done * (settings.epsilon_end - settings.epsilon_start)
-            action = int(random.integers(actions)) if random.random() < epsilon else greedy(observation)
+            epsilon = settings.epsilon_start + done * (
+                settings.epsilon_end - settings.epsilon_start
+            )
+            action = (
+                int(random.integers(actions)) if random.random() < epsilon else greedy(observation)
+            )
             successor, reward, terminated, truncated, _ = env.step(action)
             replay.add(observation, action, reward, successor, terminated)
             observation = env.reset()[0] if terminated or truncated else successor
@@ -61,7 +65,9 @@ def build(task: Task, settings: DqnSettings, seed: int, env_steps: int) -> Loop:
 class Replay:
     """A ring of transitions in arrays of numpy."""
 
-    def __init__(self, capacity: int, inputs: int, action: tuple[tuple[int, ...], Any] = ((), np.int64)) -> None:
+    def __init__(
+        self, capacity: int, inputs: int, action: tuple[tuple[int, ...], Any] = ((), np.int64)
+    ) -> None:
         shape, dtype = action
         self._arrays = (
             np.zeros((capacity, inputs), np.float32),
@@ -83,7 +89,9 @@ class Replay:
         return [torch.from_numpy(array[places]) for array in self._arrays]
 
 
-def mlp(inputs: int, hidden: Sequence[int], outputs: int, activation: type[nn.Module]) -> nn.Sequential:
+def mlp(
+    inputs: int, hidden: Sequence[int], outputs: int, activation: type[nn.Module]
+) -> nn.Sequential:
     layers: list[nn.Module] = []
     for units in hidden:
         layers += [nn.Linear(inputs, units), activation()]

@@ -1,4 +1,6 @@
-"""Proximal policy optimisation and advantage actor-critic as plain loops over Gymnasium's vector environment."""
+"""Proximal policy optimisation and advantage actor-critic as plain loops over Gymnasium's vector
+environment.
+"""
 
 from typing import Any
 
@@ -13,17 +15,25 @@ from benchmarks._peers.plain_dqn import mlp
 from benchmarks._peers.tasks import A2cSettings, PpoSettings, Task
 
 Rollout = tuple[torch.Tensor, ...]
-"""Observations, actions, their log-probabilities, advantages, value targets: each [rollout x environments, ...]."""
+"""Observations, actions, their log-probabilities, advantages, value targets: each [rollout x
+environments, ...].
+"""
 
 
 def build(task: Task, settings: PpoSettings | A2cSettings, seed: int, env_steps: int) -> Loop:
     torch.manual_seed(seed)
-    envs = SyncVectorEnv([lambda: gym.make(task.env)] * settings.num_envs, autoreset_mode=AutoresetMode.SAME_STEP)
+    envs = SyncVectorEnv(
+        [lambda: gym.make(task.env)] * settings.num_envs, autoreset_mode=AutoresetMode.SAME_STEP
+    )
     inputs, actions = envs.single_observation_space.shape[0], int(envs.single_action_space.n)
     actor = initialised(mlp(inputs, settings.hidden, actions, nn.Tanh), 0.01)
     critic = initialised(mlp(inputs, settings.hidden, 1, nn.Tanh), 1.0)
     collector = Collector(envs, actor, critic, settings, seed)
-    learner = PpoLearner(actor, critic, settings) if isinstance(settings, PpoSettings) else A2cLearner(actor, critic, settings)
+    learner = (
+        PpoLearner(actor, critic, settings)
+        if isinstance(settings, PpoSettings)
+        else A2cLearner(actor, critic, settings)
+    )
 
     def train() -> Done:
         while collector.env_steps < env_steps:
@@ -40,7 +50,9 @@ def build(task: Task, settings: PpoSettings | A2cSettings, seed: int, env_steps:
 class Learner:
     """Networks and what both losses are made of."""
 
-    def __init__(self, actor: nn.Module, critic: nn.Module, settings: PpoSettings | A2cSettings) -> None:
+    def __init__(
+        self, actor: nn.Module, critic: nn.Module, settings: PpoSettings | A2cSettings
+    ) -> None:
         self._actor, self._critic = actor, critic
         self._weights = settings.value, settings.entropy, settings.max_grad_norm
         self._parameters = [*actor.parameters(), *critic.parameters()]
@@ -52,7 +64,9 @@ class Learner:
         entropy = -(logs.exp() * logs).sum(1).mean()
         value_loss = (self._critic(observation).squeeze(1) - target).square().mean()
         value_weight, entropy_weight, _ = self._weights
-        return logs.gather(1, action.unsqueeze(1)).squeeze(1), value_weight * value_loss - entropy_weight * entropy
+        return logs.gather(1, action.unsqueeze(1)).squeeze(
+            1
+        ), value_weight * value_loss - entropy_weight * entropy
 
     def descend(self, optimizer: torch.optim.Optimizer, loss: torch.Tensor) -> None:
         optimizer.zero_grad()
@@ -78,7 +92,10 @@ class PpoLearner(Learner):
                 advantage = (batch[3] - batch[3].mean()) / (batch[3].std() + 1e-8)
                 ratio = (log_probability - batch[2]).exp()
                 clipped = ratio.clamp(1 - settings.clip_range, 1 + settings.clip_range)
-                self.descend(self._optimizer, others - torch.minimum(ratio * advantage, clipped * advantage).mean())
+                self.descend(
+                    self._optimizer,
+                    others - torch.minimum(ratio * advantage, clipped * advantage).mean(),
+                )
 
 
 class A2cLearner(Learner):
@@ -95,9 +112,19 @@ class A2cLearner(Learner):
 
 
 class Collector:
-    """Gathers rollouts with advantages; at a time limit, the value of the last observation goes into the reward."""
+    """Gathers rollouts with advantages.
 
-    def __init__(self, envs: Any, actor: nn.Module, critic: nn.Module, settings: PpoSettings | A2cSettings, seed: int) -> None:
+    At a time limit, the value of the last observation goes into the reward.
+    """
+
+    def __init__(
+        self,
+        envs: Any,
+        actor: nn.Module,
+        critic: nn.Module,
+        settings: PpoSettings | A2cSettings,
+        seed: int,
+    ) -> None:
         self._envs, self._actor, self._critic, self._settings = envs, actor, critic, settings
         self._lambda = settings.gae_lambda if isinstance(settings, PpoSettings) else 1.0
         self._observation, _ = envs.reset(seed=seed)
@@ -118,14 +145,22 @@ class Collector:
             self._observations[step], self._actions[step] = observation, action.squeeze(1)
             self._log_probabilities[step] = logs.gather(1, action).squeeze(1)
             self._values[step] = self._critic(observation).squeeze(1)
-            self._observation, reward, terminated, truncated, infos = self._envs.step(action.squeeze(1).numpy())
+            self._observation, reward, terminated, truncated, infos = self._envs.step(
+                action.squeeze(1).numpy()
+            )
             for index in np.flatnonzero(truncated & ~terminated):
                 last = torch.from_numpy(infos["final_obs"][index]).unsqueeze(0)
                 reward[index] += settings.gamma * float(self._critic(last))
             self._rewards[step], self._ended[step] = reward, terminated | truncated
             self.env_steps += settings.num_envs
         advantages = self._advantages()
-        columns = (self._observations, self._actions, self._log_probabilities, advantages, advantages + self._values)
+        columns = (
+            self._observations,
+            self._actions,
+            self._log_probabilities,
+            advantages,
+            advantages + self._values,
+        )
         return tuple(column.flatten(0, 1) for column in columns)
 
     def _advantages(self) -> torch.Tensor:

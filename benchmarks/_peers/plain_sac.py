@@ -17,7 +17,11 @@ from benchmarks._peers.tasks import SacSettings, Task
 def build(task: Task, settings: SacSettings, seed: int, env_steps: int) -> Loop:
     torch.manual_seed(seed)
     env = gym.make(task.env)
-    inputs, outputs, scale = env.observation_space.shape[0], env.action_space.shape[0], float(env.action_space.high[0])
+    inputs, outputs, scale = (
+        env.observation_space.shape[0],
+        env.action_space.shape[0],
+        float(env.action_space.high[0]),
+    )
     learner = Learner(settings, inputs, outputs)
     replay = Replay(settings.buffer, inputs, ((outputs,), np.float32))
 
@@ -29,7 +33,9 @@ def build(task: Task, settings: SacSettings, seed: int, env_steps: int) -> Loop:
                 action = random.uniform(-1, 1, outputs).astype(np.float32)
             else:
                 with torch.no_grad():
-                    action = learner.sample(torch.from_numpy(observation).unsqueeze(0))[0].numpy()[0]
+                    action = learner.sample(torch.from_numpy(observation).unsqueeze(0))[0].numpy()[
+                        0
+                    ]
             successor, reward, terminated, truncated, _ = env.step(action * scale)
             replay.add(observation, action, reward, successor, terminated)
             observation = env.reset()[0] if terminated or truncated else successor
@@ -55,10 +61,20 @@ class Learner:
         self._targets = copy.deepcopy(self._critics)
         self._log_temperature = torch.zeros(1, requires_grad=True)
         self._target_entropy = -float(outputs)
-        critic_parameters = list(itertools.chain.from_iterable(critic.parameters() for critic in self._critics))
+        critic_parameters = list(
+            itertools.chain.from_iterable(critic.parameters() for critic in self._critics)
+        )
         parts = (self.actor.parameters(), critic_parameters, [self._log_temperature])
-        self._actor_step, self._critic_step, self._temperature_step = (torch.optim.Adam(part, lr=settings.learning_rate) for part in parts)
-        self._pairs = list(zip(critic_parameters, itertools.chain.from_iterable(one.parameters() for one in self._targets), strict=True))
+        self._actor_step, self._critic_step, self._temperature_step = (
+            torch.optim.Adam(part, lr=settings.learning_rate) for part in parts
+        )
+        self._pairs = list(
+            zip(
+                critic_parameters,
+                itertools.chain.from_iterable(one.parameters() for one in self._targets),
+                strict=True,
+            )
+        )
 
     def sample(self, observation: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Returns actions in (-1, 1) and their log-probabilities."""
@@ -75,14 +91,23 @@ class Learner:
         temperature = self._log_temperature.detach().exp()
         with torch.no_grad():
             next_action, log_probability = self.sample(successor)
-            value = self._least(self._targets, successor, next_action) - temperature * log_probability
+            value = (
+                self._least(self._targets, successor, next_action) - temperature * log_probability
+            )
             wanted = reward + self._settings.gamma * (1 - terminated) * value
         inputs = torch.cat((observation, action), 1)
-        loss = sum(functional.mse_loss(critic(inputs).squeeze(1), wanted) for critic in self._critics)
+        loss = sum(
+            functional.mse_loss(critic(inputs).squeeze(1), wanted) for critic in self._critics
+        )
         _descend(self._critic_step, loss)
 
         action, log_probability = self.sample(observation)
-        _descend(self._actor_step, (temperature * log_probability - self._least(self._critics, observation, action)).mean())
+        _descend(
+            self._actor_step,
+            (
+                temperature * log_probability - self._least(self._critics, observation, action)
+            ).mean(),
+        )
         entropy_gap = (log_probability.detach() + self._target_entropy).mean()
         _descend(self._temperature_step, (-self._log_temperature.exp() * entropy_gap).sum())
         with torch.no_grad():
@@ -90,7 +115,9 @@ class Learner:
                 target.lerp_(online, self._settings.tau)
 
     @staticmethod
-    def _least(critics: list[nn.Sequential], observation: torch.Tensor, action: torch.Tensor) -> torch.Tensor:
+    def _least(
+        critics: list[nn.Sequential], observation: torch.Tensor, action: torch.Tensor
+    ) -> torch.Tensor:
         inputs = torch.cat((observation, action), 1)
         return torch.minimum(*(critic(inputs).squeeze(1) for critic in critics))
 

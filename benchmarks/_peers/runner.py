@@ -1,4 +1,5 @@
-"""Does one training in this fresh process, on one thread, and prints what it took as one line of JSON.
+"""Does one training in this fresh process, on one thread, and prints what it took as one line of
+JSON.
 
 python -m benchmarks._peers.runner --peer sb3 --task dqn1 --seeds 0
 """
@@ -15,7 +16,12 @@ import warnings
 
 from benchmarks._peers.tasks import TASKS
 
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
+THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+)
 """Read when the libraries are loaded."""
 
 MODULES = {
@@ -28,14 +34,27 @@ MODULES = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--peer", choices=sorted(MODULES), required=True)
     parser.add_argument("--task", choices=sorted(TASKS), required=True)
-    parser.add_argument("--seeds", default="0", help="separated by commas; several are a pack, which is Palestra's alone")
+    parser.add_argument(
+        "--seeds",
+        default="0",
+        help="separated by commas; several are a pack, which is Palestra's alone",
+    )
     parser.add_argument("--compile", default="eager", help="how Palestra runs its updates")
-    parser.add_argument("--label", help="what the line says of who trained; the peer's name where it is left out")
+    parser.add_argument(
+        "--label", help="what the line says of who trained; the peer's name where it is left out"
+    )
     parser.add_argument("--env-steps", type=int, help="shorter or longer than the task")
-    parser.add_argument("--started", type=float, default=None, help="when this process was started, in seconds since the epoch")
+    parser.add_argument(
+        "--started",
+        type=float,
+        default=None,
+        help="when this process was started, in seconds since the epoch",
+    )
     options = parser.parse_args()
     if options.peer not in {"palestra", *TASKS[options.task].peers}:
         parser.error(f"{options.peer} does not train {options.task}")
@@ -52,21 +71,38 @@ def measure(options: argparse.Namespace, started: float) -> dict[str, object]:
     env_steps = options.env_steps or task.env_steps
     with contextlib.redirect_stdout(sys.stderr), _quiet():
         module = importlib.import_module(MODULES[options.peer])
-        from benchmarks._peers.loops import NotTrainedHereError, children_seconds, greedy_return, peak_mib, processor_seconds
+        from benchmarks._peers.loops import (
+            NotTrainedHereError,
+            children_seconds,
+            greedy_return,
+            peak_mib,
+            processor_seconds,
+        )
 
         try:
             seeds = [int(seed) for seed in options.seeds.split(",")]
-            extra = (seeds, env_steps, options.compile) if options.peer == "palestra" else (seeds[0], env_steps)
+            extra = (
+                (seeds, env_steps, options.compile)
+                if options.peer == "palestra"
+                else (seeds[0], env_steps)
+            )
             loop = module.build(task, *extra)
         except NotTrainedHereError as error:
             return {"peer": label, "task": task.name, "left_out": str(error)}
         setup = time.time() - started
         began, began_cpu = time.perf_counter(), processor_seconds() + children_seconds()
         done = loop.train()
-        seconds, cpu_seconds = time.perf_counter() - began, processor_seconds() + children_seconds() - began_cpu
+        seconds, cpu_seconds = (
+            time.perf_counter() - began,
+            processor_seconds() + children_seconds() - began_cpu,
+        )
         ended = time.time()
         peak = peak_mib() + done.children_mib
-        returns = [round(greedy_return(task.env, act), 1) for act in (loop.act, *loop.others)] if task.is_judged else []
+        returns = (
+            [round(greedy_return(task.env, act), 1) for act in (loop.act, *loop.others)]
+            if task.is_judged
+            else []
+        )
         loop.close()
     trained = seconds - done.warm_up_seconds
     return {
@@ -79,7 +115,9 @@ def measure(options: argparse.Namespace, started: float) -> dict[str, object]:
         "warm_up_seconds": round(done.warm_up_seconds, 2),
         "loop_seconds": round(trained, 3),
         "ended": round(ended, 3),
-        "env_steps_per_cpu_second": round(done.env_steps / max(cpu_seconds - done.warm_up_processor_seconds, 1e-9), 1),
+        "env_steps_per_cpu_second": round(
+            done.env_steps / max(cpu_seconds - done.warm_up_processor_seconds, 1e-9), 1
+        ),
         "together_per_second": round(done.env_steps / (setup + seconds), 1),
         "peak_mib": round(peak),
         "mean_return": round(sum(returns) / len(returns), 1) if returns else None,

@@ -8,7 +8,14 @@ from stable_baselines3.common.env_util import make_atari_env, make_vec_env
 from stable_baselines3.common.vec_env import VecFrameStack
 
 from benchmarks._peers.loops import Done, Loop
-from benchmarks._peers.tasks import A2cSettings, AtariSettings, DqnSettings, PpoSettings, SacSettings, Task
+from benchmarks._peers.tasks import (
+    A2cSettings,
+    AtariSettings,
+    DqnSettings,
+    PpoSettings,
+    SacSettings,
+    Task,
+)
 
 
 def build(task: Task, seed: int, env_steps: int) -> Loop:
@@ -26,7 +33,12 @@ def build(task: Task, seed: int, env_steps: int) -> Loop:
 
 def model_of(task: Task, seed: int, env_steps: int) -> Any:
     settings = task.settings
-    common: dict[str, Any] = {"seed": seed, "device": "cpu", "gamma": settings.gamma, "learning_rate": settings.learning_rate}
+    common: dict[str, Any] = {
+        "seed": seed,
+        "device": "cpu",
+        "gamma": settings.gamma,
+        "learning_rate": settings.learning_rate,
+    }
     match settings:
         case DqnSettings():
             return DQN(
@@ -36,7 +48,8 @@ def model_of(task: Task, seed: int, env_steps: int) -> Any:
                 batch_size=settings.batch,
                 train_freq=settings.train_every,
                 gradient_steps=1,
-                target_update_interval=settings.target_every * settings.train_every,  # it counts env_steps
+                target_update_interval=settings.target_every
+                * settings.train_every,  # it counts env_steps
                 exploration_initial_eps=settings.epsilon_start,
                 exploration_final_eps=settings.epsilon_end,
                 exploration_fraction=settings.epsilon_steps / env_steps,
@@ -59,13 +72,25 @@ def model_of(task: Task, seed: int, env_steps: int) -> Any:
 
 def q_network(task: Task, settings: DqnSettings) -> dict[str, Any]:
     if not isinstance(settings, AtariSettings):
-        return {"policy": "MlpPolicy", "env": task.env, "policy_kwargs": {"net_arch": list(settings.hidden)}}
+        return {
+            "policy": "MlpPolicy",
+            "env": task.env,
+            "policy_kwargs": {"net_arch": list(settings.hidden)},
+        }
     import ale_py  # noqa: F401 - it names its games
 
     env = make_atari_env(task.env, env_kwargs={"frameskip": 1, "repeat_action_probability": 0.0})
     network = {"features_extractor_kwargs": {"features_dim": settings.hidden[0]}}
-    thrifty = {"optimize_memory_usage": True, "replay_buffer_kwargs": {"handle_timeout_termination": False}}
-    return {"policy": "CnnPolicy", "env": VecFrameStack(env, 4), "policy_kwargs": network, **thrifty}
+    thrifty = {
+        "optimize_memory_usage": True,
+        "replay_buffer_kwargs": {"handle_timeout_termination": False},
+    }
+    return {
+        "policy": "CnnPolicy",
+        "env": VecFrameStack(env, 4),
+        "policy_kwargs": network,
+        **thrifty,
+    }
 
 
 def on_policy(env_id: str, settings: PpoSettings | A2cSettings, common: dict[str, Any]) -> Any:

@@ -9,14 +9,31 @@ from benchmarks._report import aligned
 
 RATE: Final = "env_steps_per_second"
 CPU_RATE: Final = "env_steps_per_cpu_second"
-"""By the time that the processor worked for it; on a machine that others use too, it varies less."""
+"""By the time that the processor worked for it.
+
+On a machine that others use too, it varies less.
+"""
 SECONDS: Final = "loop_seconds"
 MEMORY: Final = "peak_mib"
-EAGER, COMPILED, PACK, PACKS = "palestra eager", "palestra compiled", "palestra pack", "palestra packs at once"
+EAGER, COMPILED, PACK, PACKS = (
+    "palestra eager",
+    "palestra compiled",
+    "palestra pack",
+    "palestra packs at once",
+)
 MEMORY_PEER: Final = "sb3"
 MEMORY_TARGETS: Final = {EAGER: 1.0, COMPILED: 1.6}
 """Most memory as a multiple of that of `MEMORY_PEER`."""
-HEAD: Final = ("", "env_steps/s", "per cpu s", "start s", "first learn s", "all of it /s", "memory MiB", "mean return")
+HEAD: Final = (
+    "",
+    "env_steps/s",
+    "per cpu s",
+    "start s",
+    "first learn s",
+    "all of it /s",
+    "memory MiB",
+    "mean return",
+)
 
 
 class Results:
@@ -53,9 +70,8 @@ class Results:
             yield f"palestra / {fastest}: nothing was trained", False
             return
         ratios, target = self._ratios(ours, fastest, RATE), self._task.target
-        text = (
-            f"{ours} / {fastest}: {_spread(ratios, '.2f')} x, by processor time {_spread(self._ratios(ours, fastest, CPU_RATE), '.2f')} x"
-        )
+        by_cpu = _spread(self._ratios(ours, fastest, CPU_RATE), ".2f")
+        text = f"{ours} / {fastest}: {_spread(ratios, '.2f')} x, by processor time {by_cpu} x"
         if target is None:
             yield text, True
         else:
@@ -65,30 +81,52 @@ class Results:
         for ours, target in MEMORY_TARGETS.items():
             if ours in self._by_peer and MEMORY_PEER in self._by_peer:
                 ratio = self._median(ours, MEMORY) / self._median(MEMORY_PEER, MEMORY)
-                yield f"memory of {ours} / {MEMORY_PEER}: {ratio:.2f} x; at most {target:g} x", ratio <= target
+                yield (
+                    f"memory of {ours} / {MEMORY_PEER}: {ratio:.2f} x; at most {target:g} x",
+                    ratio <= target,
+                )
 
     def _packing(self) -> Iterator[tuple[str, bool]]:
         if PACK not in self._by_peer:
             return
-        one, fastest, least = self._fastest([EAGER, COMPILED]), self._fastest_peer(), self._task.pack_target
+        one, fastest, least = (
+            self._fastest([EAGER, COMPILED]),
+            self._fastest_peer(),
+            self._task.pack_target,
+        )
         if one is not None:
             yield self._multiple(f"pack of {self._pack}", PACK, one)
             if PACKS in self._by_peer:
-                yield self._multiple(f"the {self._pack} seeds in {self._packs} packs at once, on a core each", PACKS, one)
+                yield self._multiple(
+                    f"the {self._pack} seeds in {self._packs} packs at once, on a core each",
+                    PACKS,
+                    one,
+                )
         if fastest is not None and least is not None:
             ratio = self._pack * self._median(fastest, SECONDS) / self._median(PACK, SECONDS)
-            yield f"{self._pack} x {fastest} / pack of {self._pack}: {ratio:.2f} x the time; target {least:g} x", ratio >= least
+            yield (
+                f"{self._pack} x {fastest} / pack of {self._pack}: {ratio:.2f} x the time; target {least:g} x",
+                ratio >= least,
+            )
 
     def _multiple(self, what: str, ours: str, one: str) -> tuple[str, bool]:
         """Returns the time of several seeds as a multiple of that of one."""
         ratio, most = self._median(ours, SECONDS) / self._median(one, SECONDS), self._task.pack_time
-        return f"{what} / one seed: {ratio:.2f} x the time" + (f"; at most {most:g} x" if most else ""), not most or ratio <= most
+        return f"{what} / one seed: {ratio:.2f} x the time" + (
+            f"; at most {most:g} x" if most else ""
+        ), not most or ratio <= most
 
     def _fastest_peer(self) -> str | None:
-        return self._fastest([peer for peer in self._by_peer if peer not in {EAGER, COMPILED, PACK, PACKS}])
+        return self._fastest(
+            [peer for peer in self._by_peer if peer not in {EAGER, COMPILED, PACK, PACKS}]
+        )
 
     def _fastest(self, peers: Sequence[str]) -> str | None:
-        return max((peer for peer in peers if peer in self._by_peer), key=lambda peer: self._median(peer, RATE), default=None)
+        return max(
+            (peer for peer in peers if peer in self._by_peer),
+            key=lambda peer: self._median(peer, RATE),
+            default=None,
+        )
 
     def _values(self, peer: str, key: str) -> list[float]:
         return [float(result[key]) for result in self._by_peer[peer]]
@@ -98,7 +136,10 @@ class Results:
 
     def _ratios(self, ours: str, other: str, key: str) -> list[float]:
         """Returns our rate as a multiple of another one's, turn by turn."""
-        return [mine / theirs for mine, theirs in zip(self._values(ours, key), self._values(other, key), strict=False)]
+        return [
+            mine / theirs
+            for mine, theirs in zip(self._values(ours, key), self._values(other, key), strict=False)
+        ]
 
     def _row(self, peer: str) -> tuple[str, ...]:
         return (
@@ -114,13 +155,22 @@ class Results:
 
 
 def together(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Returns what trainings that went on at the same time came to: from when the first began until the last has ended."""
+    """Returns what trainings that went on at the same time came to: from when the first began until
+    the last has ended.
+    """
     first, *others = results
     if not others:
         return first
-    most = {key: max(result[key] for result in results) for key in ("setup_seconds", "warm_up_seconds")}
-    seconds = max(one["ended"] for one in results) - min(one["ended"] - one[SECONDS] for one in results)
-    env_steps, cpu_seconds = sum(one["env_steps"] for one in results), sum(one["env_steps"] / one[CPU_RATE] for one in results)
+    most = {
+        key: max(result[key] for result in results) for key in ("setup_seconds", "warm_up_seconds")
+    }
+    seconds = max(one["ended"] for one in results) - min(
+        one["ended"] - one[SECONDS] for one in results
+    )
+    env_steps, cpu_seconds = (
+        sum(one["env_steps"] for one in results),
+        sum(one["env_steps"] / one[CPU_RATE] for one in results),
+    )
     whole = max(one["env_steps"] / one["together_per_second"] for one in results)
     return {
         **first,
@@ -133,7 +183,9 @@ def together(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
         CPU_RATE: round(env_steps / cpu_seconds, 1),
         "together_per_second": round(env_steps / whole, 1),
         MEMORY: sum(one[MEMORY] for one in results),
-        "mean_return": None if first["mean_return"] is None else statistics.fmean(one["mean_return"] for one in results),
+        "mean_return": None
+        if first["mean_return"] is None
+        else statistics.fmean(one["mean_return"] for one in results),
     }
 
 

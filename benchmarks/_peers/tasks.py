@@ -1,4 +1,7 @@
-"""What every peer trains: tasks with equal settings. Must import neither torch nor a peer, so that who starts the trainings stays small."""
+"""What every peer trains: tasks with equal settings.
+
+Must import neither torch nor a peer, so that who starts the trainings stays small.
+"""
 
 from dataclasses import dataclass, field
 from typing import Final
@@ -6,7 +9,10 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class DqnSettings:
-    """Deep Q-learning with a target network, Huber loss, uniform replay; neither double nor clipped where the peer leaves the choice."""
+    """Deep Q-learning with a target network, Huber loss, uniform replay.
+
+    Neither double nor clipped where the peer leaves the choice.
+    """
 
     train_every: int
     """env_steps from one update to the next."""
@@ -74,7 +80,10 @@ class A2cSettings:
 
 @dataclass(frozen=True, slots=True)
 class A3cSettings(A2cSettings):
-    """The same, asynchronous: each environment in a process of its own. With an epsilon as small as A2C's it does not settle anywhere."""
+    """The same, asynchronous: each environment in a process of its own.
+
+    With an epsilon as small as A2C's it does not settle anywhere.
+    """
 
     rollout: int = 8
     entropy: float = 0.01
@@ -115,7 +124,9 @@ class Task:
     pack_time: float | None = None
     """Most time of a pack of 16 seeds as a multiple of that of one seed."""
     pack_target: float | None = None
-    """Least time of as many trainings of the fastest peer, one after the other, as a multiple of that of the pack."""
+    """Least time of as many trainings of the fastest peer, one after the other, as a multiple of
+    that of the pack.
+    """
     peers: tuple[str, ...] = tuple(PEERS)
     """Whom it is compared with."""
     is_judged: bool = True
@@ -125,10 +136,36 @@ class Task:
 TASKS: Final = {
     task.name: task
     for task in (
-        Task("dqn1", "DQN, an update per env_step", "CartPole-v1", 30_000, 3, DqnSettings(train_every=1), 5, 10),
-        Task("dqn4", "DQN, an update per 4 env_steps", "CartPole-v1", 30_000, 3, DqnSettings(train_every=4), 5, 10),
+        Task(
+            "dqn1",
+            "DQN, an update per env_step",
+            "CartPole-v1",
+            30_000,
+            3,
+            DqnSettings(train_every=1),
+            5,
+            10,
+        ),
+        Task(
+            "dqn4",
+            "DQN, an update per 4 env_steps",
+            "CartPole-v1",
+            30_000,
+            3,
+            DqnSettings(train_every=4),
+            5,
+            10,
+        ),
         Task("ppo", "PPO, 8 environments", "CartPole-v1", 100_000, 3, PpoSettings(), None, 6),
-        Task("a2c", "A2C, 2 environments", "CartPole-v1", 50_000, 2.5, A2cSettings(), peers=("sb3", "tianshou", "plain")),
+        Task(
+            "a2c",
+            "A2C, 2 environments",
+            "CartPole-v1",
+            50_000,
+            2.5,
+            A2cSettings(),
+            peers=("sb3", "tianshou", "plain"),
+        ),
         Task("a3c", "A3C, 2 processes", "CartPole-v1", 50_000, 2.5, A3cSettings(), peers=("pfrl",)),
         Task("sac", "SAC, 256 x 256", "Pendulum-v1", 5_000, 1.15, SacSettings()),
         Task(

@@ -1,4 +1,6 @@
-"""tianshou through its procedural interface: a collector and the algorithm's own training, without logger and test collector."""
+"""tianshou through its procedural interface: a collector and the algorithm's own training, without
+logger and test collector.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -61,7 +63,9 @@ Spaces = tuple[tuple[int, ...], gym.Space[Any]]
 def dqn(settings: DqnSettings, envs: Any, spaces: Spaces, env_steps: int) -> Trained:
     shape, actions = spaces
     net = Net(state_shape=shape, action_shape=actions.n, hidden_sizes=list(settings.hidden))
-    policy = DiscreteQLearningPolicy(model=net, action_space=actions, eps_training=1.0, eps_inference=0.0)
+    policy = DiscreteQLearningPolicy(
+        model=net, action_space=actions, eps_training=1.0, eps_inference=0.0
+    )
     algorithm = DQN(
         policy=policy,
         optim=AdamOptimizerFactory(lr=settings.learning_rate),
@@ -73,20 +77,32 @@ def dqn(settings: DqnSettings, envs: Any, spaces: Spaces, env_steps: int) -> Tra
 
     def set_epsilon(_epoch: int, step: int) -> None:
         done = min(1.0, (step + settings.learning_starts) / settings.epsilon_steps)
-        policy.set_eps_training(settings.epsilon_start + done * (settings.epsilon_end - settings.epsilon_start))
+        policy.set_eps_training(
+            settings.epsilon_start + done * (settings.epsilon_end - settings.epsilon_start)
+        )
 
-    collector = Collector(algorithm, envs, VectorReplayBuffer(settings.buffer, 1), exploration_noise=True)
+    collector = Collector(
+        algorithm, envs, VectorReplayBuffer(settings.buffer, 1), exploration_noise=True
+    )
     collector.reset()
-    return policy, lambda: off_policy(algorithm, collector, settings, env_steps, settings.train_every, set_epsilon)
+    return policy, lambda: off_policy(
+        algorithm, collector, settings, env_steps, settings.train_every, set_epsilon
+    )
 
 
 def sac(settings: SacSettings, envs: Any, spaces: Spaces, env_steps: int) -> Trained:
     shape, actions = spaces
     hidden, adam = list(settings.hidden), AdamOptimizerFactory(lr=settings.learning_rate)
     body = Net(state_shape=shape, hidden_sizes=hidden)
-    actor = ContinuousActorProbabilistic(preprocess_net=body, action_shape=actions.shape, unbounded=True, conditioned_sigma=True)
+    actor = ContinuousActorProbabilistic(
+        preprocess_net=body, action_shape=actions.shape, unbounded=True, conditioned_sigma=True
+    )
     critics = [
-        ContinuousCritic(preprocess_net=Net(state_shape=shape, action_shape=actions.shape, hidden_sizes=hidden, concat=True))
+        ContinuousCritic(
+            preprocess_net=Net(
+                state_shape=shape, action_shape=actions.shape, hidden_sizes=hidden, concat=True
+            )
+        )
         for _ in range(2)
     ]
     policy = SACPolicy(actor=actor, action_space=actions)
@@ -99,15 +115,24 @@ def sac(settings: SacSettings, envs: Any, spaces: Spaces, env_steps: int) -> Tra
         critic2_optim=adam,
         tau=settings.tau,
         gamma=settings.gamma,
-        alpha=AutoAlpha(-float(np.prod(actions.shape)), 0.0, AdamOptimizerFactory(lr=settings.learning_rate)),
+        alpha=AutoAlpha(
+            -float(np.prod(actions.shape)), 0.0, AdamOptimizerFactory(lr=settings.learning_rate)
+        ),
     )
-    collector = Collector(algorithm, envs, VectorReplayBuffer(settings.buffer, 1), exploration_noise=True)
+    collector = Collector(
+        algorithm, envs, VectorReplayBuffer(settings.buffer, 1), exploration_noise=True
+    )
     collector.reset()
     return policy, lambda: off_policy(algorithm, collector, settings, env_steps, 1, None)
 
 
 def off_policy(
-    algorithm: Any, collector: Any, settings: DqnSettings | SacSettings, env_steps: int, train_every: int, training_fn: Any
+    algorithm: Any,
+    collector: Any,
+    settings: DqnSettings | SacSettings,
+    env_steps: int,
+    train_every: int,
+    training_fn: Any,
 ) -> None:
     collector.collect(n_step=settings.learning_starts, random=True)
     algorithm.run_training(
@@ -124,9 +149,14 @@ def off_policy(
     )
 
 
-def on_policy(settings: PpoSettings | A2cSettings, envs: Any, spaces: Spaces, env_steps: int) -> Trained:
+def on_policy(
+    settings: PpoSettings | A2cSettings, envs: Any, spaces: Spaces, env_steps: int
+) -> Trained:
     shape, actions = spaces
-    bodies = [Net(state_shape=shape, hidden_sizes=list(settings.hidden), activation=torch.nn.Tanh) for _ in range(2)]
+    bodies = [
+        Net(state_shape=shape, hidden_sizes=list(settings.hidden), activation=torch.nn.Tanh)
+        for _ in range(2)
+    ]
     actor = DiscreteActor(preprocess_net=bodies[0], action_shape=actions.n, softmax_output=False)
     policy = DiscreteActorPolicy(actor=actor, action_space=actions, deterministic_eval=True)
     common: dict[str, Any] = {
@@ -141,14 +171,23 @@ def on_policy(settings: PpoSettings | A2cSettings, envs: Any, spaces: Spaces, en
     if isinstance(settings, PpoSettings):
         adam = AdamOptimizerFactory(lr=settings.learning_rate)
         algorithm: Any = PPO(
-            optim=adam, eps_clip=settings.clip_range, value_clip=False, gae_lambda=settings.gae_lambda, max_batchsize=2_048, **common
+            optim=adam,
+            eps_clip=settings.clip_range,
+            value_clip=False,
+            gae_lambda=settings.gae_lambda,
+            max_batchsize=2_048,
+            **common,
         )
         passes, minibatch = settings.passes, settings.minibatch
     else:
-        rms = RMSpropOptimizerFactory(lr=settings.learning_rate, eps=settings.rms_epsilon, alpha=settings.rms_decay)
+        rms = RMSpropOptimizerFactory(
+            lr=settings.learning_rate, eps=settings.rms_epsilon, alpha=settings.rms_decay
+        )
         algorithm = A2C(optim=rms, gae_lambda=1.0, **common)
         passes, minibatch = 1, None
-    collector = Collector(algorithm, envs, VectorReplayBuffer(rollout + settings.num_envs, settings.num_envs))
+    collector = Collector(
+        algorithm, envs, VectorReplayBuffer(rollout + settings.num_envs, settings.num_envs)
+    )
     collector.reset()
     parameters = OnPolicyTrainerParams(
         training_collector=collector,

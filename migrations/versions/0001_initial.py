@@ -59,11 +59,16 @@ def upgrade() -> None:
         sa.Column("object_id", sa.String(length=96), nullable=False),
         sa.Column("data", document(), nullable=False),
         sa.Column("at", instant(), nullable=False),
-        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_audit_project_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["project_id"], ["projects.id"], name=op.f("fk_audit_project_id"), ondelete="CASCADE"
+        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_audit")),
     )
     op.create_index(
-        op.f("ix_audit_project_id_object_type_object_id_id"), "audit", ["project_id", "object_type", "object_id", "id"], unique=False
+        op.f("ix_audit_project_id_object_type_object_id_id"),
+        "audit",
+        ["project_id", "object_type", "object_id", "id"],
+        unique=False,
     )
     op.create_table(
         "blobs",
@@ -72,9 +77,13 @@ def upgrade() -> None:
         sa.Column("sha256", sa.String(length=64), nullable=False),
         sa.Column("size", sa.BigInteger(), nullable=False),
         sa.Column("created_at", instant(), nullable=False),
-        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_blobs_project_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["project_id"], ["projects.id"], name=op.f("fk_blobs_project_id"), ondelete="CASCADE"
+        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_blobs")),
-        sa.UniqueConstraint("project_id", "sha256", "size", name=op.f("uq_blobs_project_id_sha256_size")),
+        sa.UniqueConstraint(
+            "project_id", "sha256", "size", name=op.f("uq_blobs_project_id_sha256_size")
+        ),
     )
     op.create_table(
         "experiments",
@@ -93,13 +102,32 @@ def upgrade() -> None:
         sa.Column("created_by", sa.String(length=64), nullable=False),
         sa.Column("created_at", instant(), nullable=False),
         sa.Column("archived_at", instant(), nullable=True),
-        sa.ForeignKeyConstraint(["created_by"], ["users.id"], name=op.f("fk_experiments_created_by")),
-        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_experiments_project_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["created_by"], ["users.id"], name=op.f("fk_experiments_created_by")
+        ),
+        sa.ForeignKeyConstraint(
+            ["project_id"],
+            ["projects.id"],
+            name=op.f("fk_experiments_project_id"),
+            ondelete="CASCADE",
+        ),
         sa.PrimaryKeyConstraint("project_id", "id", name=op.f("pk_experiments")),
-        sa.UniqueConstraint("project_id", "identity_hash", name=op.f("uq_experiments_project_id_identity_hash")),
+        sa.UniqueConstraint(
+            "project_id", "identity_hash", name=op.f("uq_experiments_project_id_identity_hash")
+        ),
     )
-    op.create_index(op.f("ix_experiments_project_id_created_at_id"), "experiments", ["project_id", "created_at", "id"], unique=False)
-    op.create_index(op.f("ix_experiments_project_id_name_id"), "experiments", ["project_id", "name", "id"], unique=False)
+    op.create_index(
+        op.f("ix_experiments_project_id_created_at_id"),
+        "experiments",
+        ["project_id", "created_at", "id"],
+        unique=False,
+    )
+    op.create_index(
+        op.f("ix_experiments_project_id_name_id"),
+        "experiments",
+        ["project_id", "name", "id"],
+        unique=False,
+    )
     op.create_table(
         "idempotency_keys",
         sa.Column("project_id", sa.String(length=64), nullable=False),
@@ -110,7 +138,12 @@ def upgrade() -> None:
         sa.Column("location", sa.String(length=512), nullable=True),
         sa.Column("body", sa.LargeBinary(), nullable=False),
         sa.Column("created_at", instant(), nullable=False),
-        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_idempotency_keys_project_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["project_id"],
+            ["projects.id"],
+            name=op.f("fk_idempotency_keys_project_id"),
+            ondelete="CASCADE",
+        ),
         sa.PrimaryKeyConstraint("project_id", "user_id", "key", name=op.f("pk_idempotency_keys")),
     )
     op.create_table(
@@ -121,8 +154,15 @@ def upgrade() -> None:
         sa.Column("created_at", instant(), nullable=False),
         sa.Column("expires_at", instant(), nullable=False),
         sa.Column("used_at", instant(), nullable=True),
-        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_login_links_project_id"), ondelete="CASCADE"),
-        sa.ForeignKeyConstraint(["user_id"], ["users.id"], name=op.f("fk_login_links_user_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["project_id"],
+            ["projects.id"],
+            name=op.f("fk_login_links_project_id"),
+            ondelete="CASCADE",
+        ),
+        sa.ForeignKeyConstraint(
+            ["user_id"], ["users.id"], name=op.f("fk_login_links_user_id"), ondelete="CASCADE"
+        ),
         sa.PrimaryKeyConstraint("code_hash", name=op.f("pk_login_links")),
     )
     op.create_table(
@@ -134,8 +174,15 @@ def upgrade() -> None:
         sa.Column("created_at", instant(), nullable=False),
         sa.Column("last_used_at", instant(), nullable=False),
         sa.Column("ended_at", instant(), nullable=True),
-        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_login_sessions_project_id"), ondelete="CASCADE"),
-        sa.ForeignKeyConstraint(["user_id"], ["users.id"], name=op.f("fk_login_sessions_user_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["project_id"],
+            ["projects.id"],
+            name=op.f("fk_login_sessions_project_id"),
+            ondelete="CASCADE",
+        ),
+        sa.ForeignKeyConstraint(
+            ["user_id"], ["users.id"], name=op.f("fk_login_sessions_user_id"), ondelete="CASCADE"
+        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_login_sessions")),
         sa.UniqueConstraint("secret_hash", name=op.f("uq_login_sessions_secret_hash")),
     )
@@ -145,8 +192,15 @@ def upgrade() -> None:
         sa.Column("user_id", sa.String(length=64), nullable=False),
         sa.Column("role", sa.String(length=16), nullable=False),
         sa.Column("created_at", instant(), nullable=False),
-        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_memberships_project_id"), ondelete="CASCADE"),
-        sa.ForeignKeyConstraint(["user_id"], ["users.id"], name=op.f("fk_memberships_user_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["project_id"],
+            ["projects.id"],
+            name=op.f("fk_memberships_project_id"),
+            ondelete="CASCADE",
+        ),
+        sa.ForeignKeyConstraint(
+            ["user_id"], ["users.id"], name=op.f("fk_memberships_user_id"), ondelete="CASCADE"
+        ),
         sa.PrimaryKeyConstraint("project_id", "user_id", name=op.f("pk_memberships")),
     )
     op.create_table(
@@ -161,12 +215,21 @@ def upgrade() -> None:
         sa.Column("expires_at", instant(), nullable=True),
         sa.Column("last_used_at", instant(), nullable=True),
         sa.Column("revoked_at", instant(), nullable=True),
-        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_tokens_project_id"), ondelete="CASCADE"),
-        sa.ForeignKeyConstraint(["user_id"], ["users.id"], name=op.f("fk_tokens_user_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["project_id"], ["projects.id"], name=op.f("fk_tokens_project_id"), ondelete="CASCADE"
+        ),
+        sa.ForeignKeyConstraint(
+            ["user_id"], ["users.id"], name=op.f("fk_tokens_user_id"), ondelete="CASCADE"
+        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_tokens")),
         sa.UniqueConstraint("secret_hash", name=op.f("uq_tokens_secret_hash")),
     )
-    op.create_index(op.f("ix_tokens_project_id_created_at_id"), "tokens", ["project_id", "created_at", "id"], unique=False)
+    op.create_index(
+        op.f("ix_tokens_project_id_created_at_id"),
+        "tokens",
+        ["project_id", "created_at", "id"],
+        unique=False,
+    )
     op.create_table(
         "workers",
         sa.Column("id", sa.String(length=64), nullable=False),
@@ -190,11 +253,15 @@ def upgrade() -> None:
         sa.Column("registered_at", instant(), nullable=False),
         sa.Column("last_heartbeat_at", instant(), nullable=False),
         sa.ForeignKeyConstraint(["created_by"], ["users.id"], name=op.f("fk_workers_created_by")),
-        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_workers_project_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["project_id"], ["projects.id"], name=op.f("fk_workers_project_id"), ondelete="CASCADE"
+        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_workers")),
         sa.UniqueConstraint("project_id", "name", name=op.f("uq_workers_project_id_name")),
     )
-    op.create_index(op.f("ix_workers_project_id_pool"), "workers", ["project_id", "pool"], unique=False)
+    op.create_index(
+        op.f("ix_workers_project_id_pool"), "workers", ["project_id", "pool"], unique=False
+    )
     op.create_table(
         "jobs",
         sa.Column("id", sa.String(length=64), nullable=False),
@@ -232,8 +299,18 @@ def upgrade() -> None:
         ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_jobs")),
     )
-    op.create_index(op.f("ix_jobs_project_id_created_at_id"), "jobs", ["project_id", "created_at", "id"], unique=False)
-    op.create_index(op.f("ix_jobs_project_id_experiment_id"), "jobs", ["project_id", "experiment_id"], unique=False)
+    op.create_index(
+        op.f("ix_jobs_project_id_created_at_id"),
+        "jobs",
+        ["project_id", "created_at", "id"],
+        unique=False,
+    )
+    op.create_index(
+        op.f("ix_jobs_project_id_experiment_id"),
+        "jobs",
+        ["project_id", "experiment_id"],
+        unique=False,
+    )
     op.create_index(op.f("ix_jobs_state_pool"), "jobs", ["state", "pool"], unique=False)
     op.create_table(
         "submissions",
@@ -243,7 +320,9 @@ def upgrade() -> None:
         sa.Column("provenance", document(), nullable=False),
         sa.Column("created_by", sa.String(length=64), nullable=False),
         sa.Column("created_at", instant(), nullable=False),
-        sa.ForeignKeyConstraint(["created_by"], ["users.id"], name=op.f("fk_submissions_created_by")),
+        sa.ForeignKeyConstraint(
+            ["created_by"], ["users.id"], name=op.f("fk_submissions_created_by")
+        ),
         sa.ForeignKeyConstraint(
             ["project_id", "experiment_id"],
             ["experiments.project_id", "experiments.id"],
@@ -252,7 +331,12 @@ def upgrade() -> None:
         ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_submissions")),
     )
-    op.create_index(op.f("ix_submissions_project_id_experiment_id"), "submissions", ["project_id", "experiment_id"], unique=False)
+    op.create_index(
+        op.f("ix_submissions_project_id_experiment_id"),
+        "submissions",
+        ["project_id", "experiment_id"],
+        unique=False,
+    )
     op.create_table(
         "attempts",
         sa.Column("id", sa.String(length=64), nullable=False),
@@ -279,8 +363,12 @@ def upgrade() -> None:
         sa.Column("started_at", instant(), nullable=False),
         sa.Column("renewed_at", instant(), nullable=False),
         sa.Column("ended_at", instant(), nullable=True),
-        sa.ForeignKeyConstraint(["job_id"], ["jobs.id"], name=op.f("fk_attempts_job_id"), ondelete="CASCADE"),
-        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_attempts_project_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["job_id"], ["jobs.id"], name=op.f("fk_attempts_job_id"), ondelete="CASCADE"
+        ),
+        sa.ForeignKeyConstraint(
+            ["project_id"], ["projects.id"], name=op.f("fk_attempts_project_id"), ondelete="CASCADE"
+        ),
         sa.ForeignKeyConstraint(["worker_id"], ["workers.id"], name=op.f("fk_attempts_worker_id")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_attempts")),
         sa.UniqueConstraint("job_id", "number", name=op.f("uq_attempts_job_id_number")),
@@ -331,13 +419,24 @@ def upgrade() -> None:
             name=op.f("fk_runs_project_id_experiment_id"),
             ondelete="CASCADE",
         ),
-        sa.ForeignKeyConstraint(["submission_id"], ["submissions.id"], name=op.f("fk_runs_submission_id")),
+        sa.ForeignKeyConstraint(
+            ["submission_id"], ["submissions.id"], name=op.f("fk_runs_submission_id")
+        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_runs")),
         sa.UniqueConstraint(
-            "project_id", "experiment_id", "seed", "replicate", name=op.f("uq_runs_project_id_experiment_id_seed_replicate")
+            "project_id",
+            "experiment_id",
+            "seed",
+            "replicate",
+            name=op.f("uq_runs_project_id_experiment_id_seed_replicate"),
         ),
     )
-    op.create_index(op.f("ix_runs_project_id_created_at_id"), "runs", ["project_id", "created_at", "id"], unique=False)
+    op.create_index(
+        op.f("ix_runs_project_id_created_at_id"),
+        "runs",
+        ["project_id", "created_at", "id"],
+        unique=False,
+    )
     op.create_table(
         "artifacts",
         sa.Column("id", sa.String(length=64), nullable=False),
@@ -351,15 +450,38 @@ def upgrade() -> None:
         sa.Column("sha256", sa.String(length=64), nullable=False),
         sa.Column("blob_id", sa.String(length=64), nullable=True),
         sa.Column("created_at", instant(), nullable=False),
-        sa.ForeignKeyConstraint(["attempt_id"], ["attempts.id"], name=op.f("fk_artifacts_attempt_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["attempt_id"],
+            ["attempts.id"],
+            name=op.f("fk_artifacts_attempt_id"),
+            ondelete="CASCADE",
+        ),
         sa.ForeignKeyConstraint(["blob_id"], ["blobs.id"], name=op.f("fk_artifacts_blob_id")),
-        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_artifacts_project_id"), ondelete="CASCADE"),
-        sa.ForeignKeyConstraint(["run_id"], ["runs.id"], name=op.f("fk_artifacts_run_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["project_id"],
+            ["projects.id"],
+            name=op.f("fk_artifacts_project_id"),
+            ondelete="CASCADE",
+        ),
+        sa.ForeignKeyConstraint(
+            ["run_id"], ["runs.id"], name=op.f("fk_artifacts_run_id"), ondelete="CASCADE"
+        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_artifacts")),
-        sa.UniqueConstraint("attempt_id", "run_id", "folder", "name", name=op.f("uq_artifacts_attempt_id_run_id_folder_name")),
+        sa.UniqueConstraint(
+            "attempt_id",
+            "run_id",
+            "folder",
+            "name",
+            name=op.f("uq_artifacts_attempt_id_run_id_folder_name"),
+        ),
     )
     op.create_index(op.f("ix_artifacts_blob_id"), "artifacts", ["blob_id"], unique=False)
-    op.create_index(op.f("ix_artifacts_run_id_created_at_id"), "artifacts", ["run_id", "created_at", "id"], unique=False)
+    op.create_index(
+        op.f("ix_artifacts_run_id_created_at_id"),
+        "artifacts",
+        ["run_id", "created_at", "id"],
+        unique=False,
+    )
     op.create_table(
         "attempt_runs",
         sa.Column("attempt_id", sa.String(length=64), nullable=False),
@@ -368,11 +490,20 @@ def upgrade() -> None:
         sa.Column("training", sa.Boolean(), nullable=False),
         sa.Column("live_training", sa.Boolean(), nullable=False),
         sa.Column("snapshot_id", sa.String(length=64), nullable=True),
-        sa.ForeignKeyConstraint(["attempt_id"], ["attempts.id"], name=op.f("fk_attempt_runs_attempt_id"), ondelete="CASCADE"),
-        sa.ForeignKeyConstraint(["run_id"], ["runs.id"], name=op.f("fk_attempt_runs_run_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["attempt_id"],
+            ["attempts.id"],
+            name=op.f("fk_attempt_runs_attempt_id"),
+            ondelete="CASCADE",
+        ),
+        sa.ForeignKeyConstraint(
+            ["run_id"], ["runs.id"], name=op.f("fk_attempt_runs_run_id"), ondelete="CASCADE"
+        ),
         sa.PrimaryKeyConstraint("attempt_id", "run_id", name=op.f("pk_attempt_runs")),
     )
-    op.create_index(op.f("ix_attempt_runs_run_id_fence"), "attempt_runs", ["run_id", "fence"], unique=False)
+    op.create_index(
+        op.f("ix_attempt_runs_run_id_fence"), "attempt_runs", ["run_id", "fence"], unique=False
+    )
     op.create_index(
         "uq_attempt_runs_live_training",
         "attempt_runs",
@@ -388,11 +519,23 @@ def upgrade() -> None:
         sa.Column("run_id", sa.String(length=64), nullable=False),
         sa.Column("fence", sa.BigInteger(), nullable=False),
         sa.Column("body", sa.Text(), nullable=False),
-        sa.ForeignKeyConstraint(["attempt_id"], ["attempts.id"], name=op.f("fk_epoch_stats_attempt_id"), ondelete="CASCADE"),
-        sa.ForeignKeyConstraint(["run_id"], ["runs.id"], name=op.f("fk_epoch_stats_run_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["attempt_id"],
+            ["attempts.id"],
+            name=op.f("fk_epoch_stats_attempt_id"),
+            ondelete="CASCADE",
+        ),
+        sa.ForeignKeyConstraint(
+            ["run_id"], ["runs.id"], name=op.f("fk_epoch_stats_run_id"), ondelete="CASCADE"
+        ),
         sa.PrimaryKeyConstraint("attempt_id", "seq", name=op.f("pk_epoch_stats")),
     )
-    op.create_index(op.f("ix_epoch_stats_run_id_fence_seq"), "epoch_stats", ["run_id", "fence", "seq"], unique=False)
+    op.create_index(
+        op.f("ix_epoch_stats_run_id_fence_seq"),
+        "epoch_stats",
+        ["run_id", "fence", "seq"],
+        unique=False,
+    )
     op.create_table(
         "evaluations",
         sa.Column("id", sa.String(length=64), nullable=False),
@@ -410,20 +553,38 @@ def upgrade() -> None:
         sa.Column("superseded", sa.Boolean(), nullable=False),
         sa.Column("body", sa.Text(), nullable=False),
         sa.Column("created_at", instant(), nullable=False),
-        sa.ForeignKeyConstraint(["attempt_id"], ["attempts.id"], name=op.f("fk_evaluations_attempt_id"), ondelete="CASCADE"),
-        sa.ForeignKeyConstraint(["run_id"], ["runs.id"], name=op.f("fk_evaluations_run_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["attempt_id"],
+            ["attempts.id"],
+            name=op.f("fk_evaluations_attempt_id"),
+            ondelete="CASCADE",
+        ),
+        sa.ForeignKeyConstraint(
+            ["run_id"], ["runs.id"], name=op.f("fk_evaluations_run_id"), ondelete="CASCADE"
+        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_evaluations")),
         sa.UniqueConstraint("attempt_id", "seq", name=op.f("uq_evaluations_attempt_id_seq")),
     )
-    op.create_index(op.f("ix_evaluations_run_id_fence_seq"), "evaluations", ["run_id", "fence", "seq"], unique=False)
-    op.create_index(op.f("ix_evaluations_snapshot_id"), "evaluations", ["snapshot_id"], unique=False)
+    op.create_index(
+        op.f("ix_evaluations_run_id_fence_seq"),
+        "evaluations",
+        ["run_id", "fence", "seq"],
+        unique=False,
+    )
+    op.create_index(
+        op.f("ix_evaluations_snapshot_id"), "evaluations", ["snapshot_id"], unique=False
+    )
     op.create_table(
         "job_runs",
         sa.Column("job_id", sa.String(length=64), nullable=False),
         sa.Column("run_id", sa.String(length=64), nullable=False),
         sa.Column("position", sa.Integer(), nullable=False),
-        sa.ForeignKeyConstraint(["job_id"], ["jobs.id"], name=op.f("fk_job_runs_job_id"), ondelete="CASCADE"),
-        sa.ForeignKeyConstraint(["run_id"], ["runs.id"], name=op.f("fk_job_runs_run_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["job_id"], ["jobs.id"], name=op.f("fk_job_runs_job_id"), ondelete="CASCADE"
+        ),
+        sa.ForeignKeyConstraint(
+            ["run_id"], ["runs.id"], name=op.f("fk_job_runs_run_id"), ondelete="CASCADE"
+        ),
         sa.PrimaryKeyConstraint("job_id", "run_id", name=op.f("pk_job_runs")),
     )
     op.create_index(op.f("ix_job_runs_run_id"), "job_runs", ["run_id"], unique=False)
@@ -436,8 +597,15 @@ def upgrade() -> None:
         sa.Column("last_line", sa.BigInteger(), nullable=False),
         sa.Column("total_bytes", sa.BigInteger(), nullable=False),
         sa.Column("content", sa.LargeBinary(), nullable=False),
-        sa.ForeignKeyConstraint(["attempt_id"], ["attempts.id"], name=op.f("fk_log_blocks_attempt_id"), ondelete="CASCADE"),
-        sa.ForeignKeyConstraint(["run_id"], ["runs.id"], name=op.f("fk_log_blocks_run_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["attempt_id"],
+            ["attempts.id"],
+            name=op.f("fk_log_blocks_attempt_id"),
+            ondelete="CASCADE",
+        ),
+        sa.ForeignKeyConstraint(
+            ["run_id"], ["runs.id"], name=op.f("fk_log_blocks_run_id"), ondelete="CASCADE"
+        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_log_blocks")),
         sa.UniqueConstraint("run_id", "first_line", name=op.f("uq_log_blocks_run_id_first_line")),
     )
@@ -450,7 +618,9 @@ def upgrade() -> None:
         sa.Column("nonfinite", sa.BigInteger(), nullable=False),
         sa.Column("last_env_step", sa.BigInteger(), nullable=False),
         sa.Column("last_value", sa.String(length=32), nullable=False),
-        sa.ForeignKeyConstraint(["run_id"], ["runs.id"], name=op.f("fk_series_run_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["run_id"], ["runs.id"], name=op.f("fk_series_run_id"), ondelete="CASCADE"
+        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_series")),
         sa.UniqueConstraint("run_id", "name", name=op.f("uq_series_run_id_name")),
     )
@@ -477,11 +647,20 @@ def upgrade() -> None:
         sa.Column("size", sa.BigInteger(), nullable=False),
         sa.Column("created_at", instant(), nullable=False),
         sa.Column("verified_at", instant(), nullable=True),
-        sa.ForeignKeyConstraint(["attempt_id"], ["attempts.id"], name=op.f("fk_snapshots_attempt_id"), ondelete="CASCADE"),
-        sa.ForeignKeyConstraint(["run_id"], ["runs.id"], name=op.f("fk_snapshots_run_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["attempt_id"],
+            ["attempts.id"],
+            name=op.f("fk_snapshots_attempt_id"),
+            ondelete="CASCADE",
+        ),
+        sa.ForeignKeyConstraint(
+            ["run_id"], ["runs.id"], name=op.f("fk_snapshots_run_id"), ondelete="CASCADE"
+        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_snapshots")),
     )
-    op.create_index(op.f("ix_snapshots_run_id_fence_seq"), "snapshots", ["run_id", "fence", "seq"], unique=False)
+    op.create_index(
+        op.f("ix_snapshots_run_id_fence_seq"), "snapshots", ["run_id", "fence", "seq"], unique=False
+    )
     op.create_table(
         "telemetry_batches",
         sa.Column("attempt_id", sa.String(length=64), nullable=False),
@@ -490,7 +669,12 @@ def upgrade() -> None:
         sa.Column("sha256", sa.String(length=64), nullable=False),
         sa.Column("digests", sa.LargeBinary(), nullable=False),
         sa.Column("received_at", instant(), nullable=False),
-        sa.ForeignKeyConstraint(["attempt_id"], ["attempts.id"], name=op.f("fk_telemetry_batches_attempt_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["attempt_id"],
+            ["attempts.id"],
+            name=op.f("fk_telemetry_batches_attempt_id"),
+            ondelete="CASCADE",
+        ),
         sa.PrimaryKeyConstraint("attempt_id", "first_seq", name=op.f("pk_telemetry_batches")),
     )
     op.create_table(
@@ -502,12 +686,32 @@ def upgrade() -> None:
         sa.Column("first_seq", sa.BigInteger(), nullable=False),
         sa.Column("points", sa.Integer(), nullable=False),
         sa.Column("content", sa.LargeBinary(), nullable=False),
-        sa.ForeignKeyConstraint(["attempt_id"], ["attempts.id"], name=op.f("fk_series_blocks_attempt_id"), ondelete="CASCADE"),
-        sa.ForeignKeyConstraint(["series_id"], ["series.id"], name=op.f("fk_series_blocks_series_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["attempt_id"],
+            ["attempts.id"],
+            name=op.f("fk_series_blocks_attempt_id"),
+            ondelete="CASCADE",
+        ),
+        sa.ForeignKeyConstraint(
+            ["series_id"],
+            ["series.id"],
+            name=op.f("fk_series_blocks_series_id"),
+            ondelete="CASCADE",
+        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_series_blocks")),
-        sa.UniqueConstraint("series_id", "attempt_id", "first_seq", name=op.f("uq_series_blocks_series_id_attempt_id_first_seq")),
+        sa.UniqueConstraint(
+            "series_id",
+            "attempt_id",
+            "first_seq",
+            name=op.f("uq_series_blocks_series_id_attempt_id_first_seq"),
+        ),
     )
-    op.create_index(op.f("ix_series_blocks_series_id_fence_first_seq"), "series_blocks", ["series_id", "fence", "first_seq"], unique=False)
+    op.create_index(
+        op.f("ix_series_blocks_series_id_fence_first_seq"),
+        "series_blocks",
+        ["series_id", "fence", "first_seq"],
+        unique=False,
+    )
     op.create_table(
         "snapshot_files",
         sa.Column("snapshot_id", sa.String(length=64), nullable=False),
@@ -515,7 +719,12 @@ def upgrade() -> None:
         sa.Column("size", sa.BigInteger(), nullable=False),
         sa.Column("sha256", sa.String(length=64), nullable=False),
         sa.Column("artifact_id", sa.String(length=64), nullable=True),
-        sa.ForeignKeyConstraint(["snapshot_id"], ["snapshots.id"], name=op.f("fk_snapshot_files_snapshot_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["snapshot_id"],
+            ["snapshots.id"],
+            name=op.f("fk_snapshot_files_snapshot_id"),
+            ondelete="CASCADE",
+        ),
         sa.PrimaryKeyConstraint("snapshot_id", "name", name=op.f("pk_snapshot_files")),
     )
 

@@ -14,7 +14,10 @@ depends_on = None
 
 
 def upgrade() -> None:
-    op.add_column("evaluations", sa.Column("source", sa.String(length=16), server_default="evaluation", nullable=False))
+    op.add_column(
+        "evaluations",
+        sa.Column("source", sa.String(length=16), server_default="evaluation", nullable=False),
+    )
     op.create_index(op.f("ix_evaluations_job_id"), "evaluations", ["job_id"], unique=False)
 
 

@@ -17,7 +17,9 @@ _COLUMNS = ("afresh", "allow_code_change")
 
 def upgrade() -> None:
     for name in _COLUMNS:
-        op.add_column("jobs", sa.Column(name, sa.Boolean(), nullable=False, server_default=sa.false()))
+        op.add_column(
+            "jobs", sa.Column(name, sa.Boolean(), nullable=False, server_default=sa.false())
+        )
 
 
 def downgrade() -> None:

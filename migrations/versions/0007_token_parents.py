@@ -14,7 +14,8 @@ depends_on = None
 
 
 def upgrade() -> None:
-    # No foreign key: SQLite would have to copy the table, and a parent's row is never deleted before its user's.
+    # No foreign key: SQLite would have to copy the table, and a parent's row is never deleted
+    # before its user's.
     op.add_column("tokens", sa.Column("parent_id", sa.String(length=64), nullable=True))
     op.create_index("ix_tokens_parent_id", "tokens", ["parent_id"])
 

@@ -24,7 +24,9 @@ _LEFT_BEHIND = """
 
 def upgrade() -> None:
     op.add_column("attempts", sa.Column("backlog", document(), nullable=True))
-    op.add_column("attempts", sa.Column("gives_up", sa.Boolean(), server_default=sa.false(), nullable=False))
+    op.add_column(
+        "attempts", sa.Column("gives_up", sa.Boolean(), server_default=sa.false(), nullable=False)
+    )
     left = f"SELECT id FROM snapshots WHERE {_LEFT_BEHIND}"  # noqa: S608 - a constant
     op.execute(f"UPDATE snapshot_files SET artifact_id = NULL WHERE snapshot_id IN ({left})")  # noqa: S608
     op.execute(f"DELETE FROM artifacts WHERE folder IN ({left})")  # noqa: S608

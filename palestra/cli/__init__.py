@@ -1,1 +1,4 @@
-"""The `palestra` command. Starts server, daemons, worker and migrations only as processes of their own."""
+"""The `palestra` command.
+
+Starts server, daemons, worker and migrations only as processes of their own.
+"""

@@ -6,7 +6,10 @@ _INTERRUPTED = 130
 
 
 def run() -> int:
-    """Runs the command; the imports take a good part of a second, so Ctrl-C already counts while they last."""
+    """Runs the command.
+
+    The imports take a good part of a second, so Ctrl-C already counts while they last.
+    """
     try:
         from palestra.cli.main import main  # noqa: PLC0415 - as above
 

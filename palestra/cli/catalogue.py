@@ -9,7 +9,11 @@ from palestra.cli.server_address import Json, Server, TokenFile, connect
 from palestra.contract.definition import shown_code
 from palestra.contract.work_order import Catalogue, SpaceDescription
 
-_PART_KINDS = {"agents": "agent", "model_functions": "model function", "input_functions": "input function"}
+_PART_KINDS = {
+    "agents": "agent",
+    "model_functions": "model function",
+    "input_functions": "input function",
+}
 
 
 def register(app: typer.Typer) -> None:
@@ -18,13 +22,17 @@ def register(app: typer.Typer) -> None:
 
 
 def catalogue(
-    text: Annotated[str | None, typer.Argument(help="Part of a name or of an environment's id.")] = None,
+    text: Annotated[
+        str | None, typer.Argument(help="Part of a name or of an environment's id.")
+    ] = None,
     pool: Annotated[str, typer.Option(help="Pool of workers.")] = "default",
     server: Server = None,
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Lists the agents, functions and environments that the workers of a pool offer, and whose code they are."""
+    """Lists the agents, functions and environments that the workers of a pool offer, and whose code
+    they are.
+    """
     with connect(server, token_file) as client:
         found = client.catalogue(pool)
     if json:
@@ -37,7 +45,13 @@ def catalogue(
     if parts:
         show(table(("kind", "name", "code"), parts))
     if environments:
-        show(table(("environment", "observations", "actions", "time limit", "code"), environments, numbers=("time limit",)))
+        show(
+            table(
+                ("environment", "observations", "actions", "time limit", "code"),
+                environments,
+                numbers=("time limit",),
+            )
+        )
     if not parts and not environments:
         say(f"nothing that the pool {pool} offers has {text!r} in its name")
     return None
@@ -45,13 +59,21 @@ def catalogue(
 
 def _parts(found: Catalogue) -> list[tuple[str, str, str]]:
     return [
-        (word, part.name, shown_code(part.code) if part.code else "") for kind, word in _PART_KINDS.items() for part in getattr(found, kind)
+        (word, part.name, shown_code(part.code) if part.code else "")
+        for kind, word in _PART_KINDS.items()
+        for part in getattr(found, kind)
     ]
 
 
 def _environments(found: Catalogue) -> list[tuple[str, str, str, int | None, str]]:
     return [
-        (one.id, _space(one.observation_space), _space(one.action_space), one.max_episode_steps, shown_code(one.code) if one.code else "")
+        (
+            one.id,
+            _space(one.observation_space),
+            _space(one.action_space),
+            one.max_episode_steps,
+            shown_code(one.code) if one.code else "",
+        )
         for one in found.environments
     ]
 

@@ -1,6 +1,7 @@
 """Commands that change what is queued, runs or is listed.
 
-`palestra pause | resume | retry | cancel | give-up | evaluate | test | export | archive | unarchive`.
+`palestra pause | resume | retry | cancel | give-up | evaluate | test | export | archive |
+unarchive`.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,7 +10,20 @@ from typing import Annotated, Final, Literal, cast, get_args
 
 import typer
 
-from palestra.cli.output import CANCELLED, FAILURE, CommandError, cause_of, emit_json, number, say, show, spread, state, table, usage
+from palestra.cli.output import (
+    CANCELLED,
+    FAILURE,
+    CommandError,
+    cause_of,
+    emit_json,
+    number,
+    say,
+    show,
+    spread,
+    state,
+    table,
+    usage,
+)
 from palestra.cli.server_address import Json, Server, TokenFile, connect
 from palestra.client import Client
 from palestra.contract.job_options import EvaluateOptions
@@ -19,16 +33,37 @@ from palestra.contract.resources import JobView
 from palestra.contract.states import FINAL_JOB_STATES, JobState
 from palestra.errors import ConflictError, NotFoundError
 
-Target = Annotated[str, typer.Argument(metavar="JOB|RUN|EXPERIMENT", help="A job; a run's or all of an experiment's unfinished jobs.")]
+Target = Annotated[
+    str,
+    typer.Argument(
+        metavar="JOB|RUN|EXPERIMENT",
+        help="A job; a run's or all of an experiment's unfinished jobs.",
+    ),
+]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait for the result.")]
-Pool = Annotated[str | None, typer.Option(help="Pool of workers; the one of the run's training by default.")]
+Pool = Annotated[
+    str | None, typer.Option(help="Pool of workers; the one of the run's training by default.")
+]
 Snapshot = Annotated[str, typer.Option(help="newest, best or the ID of a snapshot.")]
-CodeChange = Annotated[bool, typer.Option("--allow-code-change", help="Go on with the workers' code where it is not the experiment's.")]
+CodeChange = Annotated[
+    bool,
+    typer.Option(
+        "--allow-code-change", help="Go on with the workers' code where it is not the experiment's."
+    ),
+]
 Reason = Annotated[str, typer.Option(help="Kept with the change.")]
 
-_DONE: Final = {"pause": "paused", "resume": "resumed", "cancel": "cancelled", "give-up": "given up"}
+_DONE: Final = {
+    "pause": "paused",
+    "resume": "resumed",
+    "cancel": "cancelled",
+    "give-up": "given up",
+}
 _FORMATS: Final = "|".join(get_args(ExportFormat))
-_NEEDS: Final = {"pause": frozenset(JobState) - FINAL_JOB_STATES - {JobState.PAUSED}, "resume": frozenset({JobState.PAUSED})}
+_NEEDS: Final = {
+    "pause": frozenset(JobState) - FINAL_JOB_STATES - {JobState.PAUSED},
+    "resume": frozenset({JobState.PAUSED}),
+}
 
 
 def register(app: typer.Typer) -> None:
@@ -42,7 +77,9 @@ def register(app: typer.Typer) -> None:
 def pause(
     target: Target,
     reason: Reason = "",
-    wait: Annotated[bool, typer.Option("--wait", help="Wait until it has saved its snapshot and stopped.")] = False,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait until it has saved its snapshot and stopped.")
+    ] = False,
     server: Server = None,
     token_file: TokenFile = None,
     json: Json = False,
@@ -89,14 +126,29 @@ def retry(
         emit_json(job) if json else say(f"queued  {job.id}")
 
 
-def cancel(target: Target, reason: Reason = "", server: Server = None, token_file: TokenFile = None, json: Json = False) -> None:
+def cancel(
+    target: Target,
+    reason: Reason = "",
+    server: Server = None,
+    token_file: TokenFile = None,
+    json: Json = False,
+) -> None:
     """Ends jobs for good; a training saves a snapshot first."""
     with connect(server, token_file) as client:
         _act(client, client.cancel, "cancel", target, reason=reason, as_json=json)
 
 
-def give_up(target: Target, reason: Reason = "", server: Server = None, token_file: TokenFile = None, json: Json = False) -> None:
-    """Gives up results that a worker could not upload yet, say because the server's disk is full; the run ends without them."""
+def give_up(
+    target: Target,
+    reason: Reason = "",
+    server: Server = None,
+    token_file: TokenFile = None,
+    json: Json = False,
+) -> None:
+    """Gives up results that a worker could not upload yet, say because the server's disk is full.
+
+    The run ends without them.
+    """
     with connect(server, token_file) as client:
         _act(client, client.give_up, "give-up", target, reason=reason, as_json=json)
 
@@ -104,14 +156,37 @@ def give_up(target: Target, reason: Reason = "", server: Server = None, token_fi
 def evaluate(
     run: Annotated[str, typer.Argument(metavar="RUN")],
     snapshot: Snapshot = "newest",
-    episodes: Annotated[int | None, typer.Option(min=1, max=100_000, help="Episodes; the definition's by default.")] = None,
-    seed: Annotated[int | None, typer.Option(min=0, max=2**32 - 1, help="Seed of the episodes; a fresh one by default.")] = None,
-    follow: Annotated[bool, typer.Option("--follow", help="Evaluate every snapshot as it comes, until the training is over.")] = False,
-    on_train_data: Annotated[bool, typer.Option("--on-train-data", help="With --follow: on the training's own episodes.")] = False,
-    throttle: Annotated[float, typer.Option(min=0, help="With --follow: least seconds between the starts of two evaluations.")] = 0,
-    delay: Annotated[float, typer.Option(min=0, help="With --follow: seconds before the first.")] = 0,
+    episodes: Annotated[
+        int | None, typer.Option(min=1, max=100_000, help="Episodes; the definition's by default.")
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(min=0, max=2**32 - 1, help="Seed of the episodes; a fresh one by default."),
+    ] = None,
+    follow: Annotated[
+        bool,
+        typer.Option(
+            "--follow", help="Evaluate every snapshot as it comes, until the training is over."
+        ),
+    ] = False,
+    on_train_data: Annotated[
+        bool, typer.Option("--on-train-data", help="With --follow: on the training's own episodes.")
+    ] = False,
+    throttle: Annotated[
+        float,
+        typer.Option(
+            min=0, help="With --follow: least seconds between the starts of two evaluations."
+        ),
+    ] = 0,
+    delay: Annotated[
+        float, typer.Option(min=0, help="With --follow: seconds before the first.")
+    ] = 0,
     again: Annotated[
-        bool, typer.Option("--again", help="With --follow: the newest again, with other episodes, while none is newer.")
+        bool,
+        typer.Option(
+            "--again",
+            help="With --follow: the newest again, with other episodes, while none is newer.",
+        ),
     ] = False,
     pool: Pool = None,
     wait: Wait = False,
@@ -130,7 +205,13 @@ def evaluate(
         usage("--on-train-data has the training's own episodes: leave out --seed and --again")
     with connect(server, token_file) as client:
         if follow:
-            options = EvaluateOptions(episodes=episodes, seed=seed, throttle_seconds=throttle, delay_seconds=delay, only_once=not again)
+            options = EvaluateOptions(
+                episodes=episodes,
+                seed=seed,
+                throttle_seconds=throttle,
+                delay_seconds=delay,
+                only_once=not again,
+            )
             job = client.follow(run, options, on_train_data=on_train_data, pool=pool)
         else:
             job = client.evaluate(run, snapshot=snapshot, episodes=episodes, seed=seed, pool=pool)
@@ -145,7 +226,9 @@ def try_out(
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Queues a test of a run's definition: one update, one evaluation, one export, and nothing that a training would go on from."""
+    """Queues a test of a run's definition: one update, one evaluation, one export, and nothing that
+    a training would go on from.
+    """
     with connect(server, token_file) as client:
         _tell_result(client, run, client.test(run, pool=pool), wait=wait, as_json=json)
 
@@ -154,7 +237,11 @@ def export(
     run: Annotated[str, typer.Argument(metavar="RUN")],
     formats: Annotated[
         list[str] | None,
-        typer.Option("--format", metavar=_FORMATS, help="Once per format; the definition's, or weights, by default."),
+        typer.Option(
+            "--format",
+            metavar=_FORMATS,
+            help="Once per format; the definition's, or weights, by default.",
+        ),
     ] = None,
     snapshot: Snapshot = "newest",
     pool: Pool = None,
@@ -178,7 +265,10 @@ def archive(
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Hides an experiment from lists; nothing is deleted, and `palestra unarchive` brings it back."""
+    """Hides an experiment from lists.
+
+    Nothing is deleted, and `palestra unarchive` brings it back.
+    """
     with connect(server, token_file) as client:
         changed = client.archive(experiment)
     emit_json(changed) if json else say(f"archived  {changed.id}")
@@ -196,12 +286,17 @@ def unarchive(
     emit_json(changed) if json else say(f"back in lists  {changed.id}")
 
 
-def _tell_result(client: Client, run: str, job: JobView, *, wait: bool, as_json: bool, many: bool = False) -> None:
+def _tell_result(
+    client: Client, run: str, job: JobView, *, wait: bool, as_json: bool, many: bool = False
+) -> None:
     if not wait:
         emit_json(job) if as_json else say(f"queued  {job.id}")
         return
     job = _ended(client, job)
-    made = sorted((row for row in client.evaluations(run) if row.job_id == job.id), key=lambda row: row.env_step)
+    made = sorted(
+        (row for row in client.evaluations(run) if row.job_id == job.id),
+        key=lambda row: row.env_step,
+    )
     if as_json:
         emit_json(made if many else made[0])
         return
@@ -222,7 +317,9 @@ def _tell_result(client: Client, run: str, job: JobView, *, wait: bool, as_json:
 def _formats(named: Sequence[str]) -> tuple[ExportFormat, ...]:
     unknown = [name for name in named if name not in get_args(ExportFormat)]
     if unknown:
-        usage(f"--format: there is no format {unknown[0]!r}{nearest(unknown[0], get_args(ExportFormat))}; give {_FORMATS}")
+        usage(
+            f"--format: there is no format {unknown[0]!r}{nearest(unknown[0], get_args(ExportFormat))}; give {_FORMATS}"
+        )
     if len(set(named)) < len(named):
         usage("--format: name each format once")
     return tuple(cast("ExportFormat", name) for name in named)
@@ -237,8 +334,17 @@ def _ended(client: Client, job: JobView) -> JobView:
     return job
 
 
-def _act(client: Client, action: Callable[[str, str], JobView], verb: str, target: str, *, reason: str, as_json: bool) -> None:
-    """Acts on every job that is meant: one that the server refuses keeps none of the others from it.
+def _act(
+    client: Client,
+    action: Callable[[str, str], JobView],
+    verb: str,
+    target: str,
+    *,
+    reason: str,
+    as_json: bool,
+) -> None:
+    """Acts on every job that is meant: one that the server refuses keeps none of the others from
+    it.
 
     Raises:
         CommandError: Behind the output, if the server refused some; names each with the reason.
@@ -254,7 +360,10 @@ def _act(client: Client, action: Callable[[str, str], JobView], verb: str, targe
             refused.append(f"{job_id}: {refusal}")
     _tell_changed(changed, target, as_json=as_json)
     if refused:
-        raise CommandError(f"{len(refused)} of {len(changed) + len(refused)} jobs were not {_DONE[verb]}:\n  " + "\n  ".join(refused))
+        raise CommandError(
+            f"{len(refused)} of {len(changed) + len(refused)} jobs were not {_DONE[verb]}:\n  "
+            + "\n  ".join(refused)
+        )
 
 
 def _tell_changed(changed: Sequence[JobView], target: str, *, as_json: bool) -> None:
@@ -263,7 +372,9 @@ def _tell_changed(changed: Sequence[JobView], target: str, *, as_json: bool) -> 
         return
     for job in changed:
         if target.startswith("run_") and len(job.run_ids) > 1:
-            say(f"{target} trains in a pack: this was done to all {len(job.run_ids)} runs of {job.id}")
+            say(
+                f"{target} trains in a pack: this was done to all {len(job.run_ids)} runs of {job.id}"
+            )
     show(table(("job", "state"), [(job.id, state(job.state)) for job in changed]))
 
 

@@ -1,4 +1,6 @@
-"""`palestra demo`: the whole path once, from a definition to a trained and freshly evaluated agent, then everything stopped."""
+"""`palestra demo`: the whole path once, from a definition to a trained and freshly evaluated agent,
+then everything stopped.
+"""
 
 import sys
 import time
@@ -14,7 +16,17 @@ from rich.text import Text
 
 from palestra.cli.documents import parse_seeds, read_submission
 from palestra.cli.embedded.instance import Instance, InstanceOptions
-from palestra.cli.output import FAILURE, CommandError, err, mean_and_spread, number, out, say, show, table
+from palestra.cli.output import (
+    FAILURE,
+    CommandError,
+    err,
+    mean_and_spread,
+    number,
+    out,
+    say,
+    show,
+    table,
+)
 from palestra.cli.server_address import DEFAULT_DATA_DIR
 from palestra.cli.up import DataDirOption
 from palestra.cli.watch_runs import Board
@@ -48,18 +60,29 @@ def register(app: typer.Typer) -> None:
 
 
 def demo(
-    file: Annotated[str | None, typer.Option("--file", help="Definition; CartPole with DQN by default.")] = None,
+    file: Annotated[
+        str | None, typer.Option("--file", help="Definition; CartPole with DQN by default.")
+    ] = None,
     seeds: Annotated[str, typer.Option(help="Seeds to train.")] = "0-2",
     slots: Annotated[int, typer.Option(min=1, max=64, help="Trainings at once.")] = 2,
-    port: Annotated[int | None, typer.Option(min=0, max=65_535, help="Port of the dashboard.")] = None,
-    timeout: Annotated[float, typer.Option(min=1, help="Seconds after which the demo gives up.")] = 1_800,
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65_535, help="Port of the dashboard.")
+    ] = None,
+    timeout: Annotated[
+        float, typer.Option(min=1, help="Seconds after which the demo gives up.")
+    ] = 1_800,
     data_dir: DataDirOption = Path(DEFAULT_DATA_DIR),
 ) -> None:
-    """Trains three seeds of DQN on CartPole through the whole of Palestra, evaluates them afresh, and stops everything."""
+    """Trains three seeds of DQN on CartPole through the whole of Palestra, evaluates them afresh,
+    and stops everything.
+    """
     submission = read_submission(file or str(find_example()))
     options = submission.options.model_copy(update={"seeds": parse_seeds(seeds)})
     submission = submission.model_copy(update={"options": options, "provenance": capture(sys.argv)})
-    instance = Instance(InstanceOptions(data_dir=data_dir, port=port, slots=slots), lambda sentence: err.print(Text(sentence)))
+    instance = Instance(
+        InstanceOptions(data_dir=data_dir, port=port, slots=slots),
+        lambda sentence: err.print(Text(sentence)),
+    )
     say("Palestra is starting: SQLite, Valkey, server with its daemons, one worker ...")
     with instance.running(), instance.client() as client:
         say(f"Dashboard   {instance.login_url}  (logs you in, once)")
@@ -91,7 +114,10 @@ class _Demo:
 
     def run(self, submission: Submission) -> list[_Result]:
         experiment, created = self._client.submit_document(submission)
-        say(f"Experiment  {experiment.id}" + ("" if created else "  (was here before: what is trained is not trained again)"))
+        say(
+            f"Experiment  {experiment.id}"
+            + ("" if created else "  (was here before: what is trained is not trained again)")
+        )
         wanted = set(submission.options.seeds)
         if not created:
             self._revive(experiment.id, wanted)
@@ -124,7 +150,9 @@ class _Demo:
 
     def _judge(self, runs: Sequence[RunView], score: float | None) -> list[_Result]:
         trained = [run for run in runs if run.state is RunState.SUCCEEDED]
-        jobs = {run.id: self._client.evaluate(run.id, episodes=FRESH_EPISODES).id for run in trained}
+        jobs = {
+            run.id: self._client.evaluate(run.id, episodes=FRESH_EPISODES).id for run in trained
+        }
         waiting = set(jobs.values())
         while waiting:
             waiting = {job for job in waiting if not self._is_over(job)}
@@ -138,7 +166,9 @@ class _Demo:
     def _result(self, run: RunView, job_id: str | None, score: float | None) -> _Result:
         fresh: EvaluationView | None = None
         if job_id is not None and self._client.job(job_id).state is JobState.SUCCEEDED:
-            fresh = next((row for row in self._client.evaluations(run.id) if row.job_id == job_id), None)
+            fresh = next(
+                (row for row in self._client.evaluations(run.id) if row.job_id == job_id), None
+            )
         latest = run.latest_evaluation
         good = fresh is not None and latest is not None
         if good and score is not None and fresh is not None and latest is not None:
@@ -146,7 +176,10 @@ class _Demo:
         return _Result(run, fresh, good)
 
     def _runs(self, experiment_id: str, seeds: set[int]) -> list[RunView]:
-        return sorted((run for run in self._client.runs(experiment_id) if run.seed in seeds), key=lambda run: (run.seed, run.replicate))
+        return sorted(
+            (run for run in self._client.runs(experiment_id) if run.seed in seeds),
+            key=lambda run: (run.seed, run.replicate),
+        )
 
     def _ask(self, question: Callable[[], _Value]) -> _Value | None:
         """A server that died is started again by `tend`; until then there is no answer."""
@@ -163,26 +196,65 @@ class _Demo:
 
 
 def _table(results: Sequence[_Result]) -> Table:
-    headings = ("seed", "ended", "env_steps", "evaluation", "min", "max", "new episodes", "min ", "max ", "")
+    headings = (
+        "seed",
+        "ended",
+        "env_steps",
+        "evaluation",
+        "min",
+        "max",
+        "new episodes",
+        "min ",
+        "max ",
+        "",
+    )
     rows = [_row(result) for result in results]
-    latest = [result.run.latest_evaluation.mean for result in results if result.run.latest_evaluation]
+    latest = [
+        result.run.latest_evaluation.mean for result in results if result.run.latest_evaluation
+    ]
     fresh = [result.fresh.mean for result in results if result.fresh]
     steps = f"{fmean(result.run.progress.env_step for result in results):,.0f}" if results else ""
-    rows.append(("all", "mean ± sd", steps, _over(latest), *_range(latest), _over(fresh), *_range(fresh), ""))
+    rows.append(
+        (
+            "all",
+            "mean ± sd",
+            steps,
+            _over(latest),
+            *_range(latest),
+            _over(fresh),
+            *_range(fresh),
+            "",
+        )
+    )
     return table(headings, rows, numbers=headings[2:-1])
 
 
 def _row(result: _Result) -> tuple[object, ...]:
     run = result.run
-    verdict = Text("ok", "green") if result.good else Text("below the score" if result.fresh else "no result", "red")
+    verdict = (
+        Text("ok", "green")
+        if result.good
+        else Text("below the score" if result.fresh else "no result", "red")
+    )
     reason = str(run.cause or run.state)
-    return (run.seed, reason, f"{run.progress.env_step:,}", *_cells(run.latest_evaluation), *_cells(result.fresh), verdict)
+    return (
+        run.seed,
+        reason,
+        f"{run.progress.env_step:,}",
+        *_cells(run.latest_evaluation),
+        *_cells(result.fresh),
+        verdict,
+    )
 
 
 def _cells(evaluation: EvaluationView | None) -> tuple[str, str, str]:
     if evaluation is None:
         return ("-", "-", "-")
-    return (mean_and_spread(evaluation.mean, evaluation.stdev, evaluation.episodes), number(evaluation.min), number(evaluation.max))
+    return (
+        mean_and_spread(evaluation.mean, evaluation.stdev, evaluation.episodes),
+        number(evaluation.min),
+        number(evaluation.max),
+    )
 
 
 def _over(values: Sequence[float]) -> str:

@@ -1,6 +1,8 @@
-"""Reads a submission from a YAML or JSON file that may be anything: every fault is told with path, line and column.
+"""Reads a submission from a YAML or JSON file that may be anything: every fault is told with path,
+line and column.
 
-Owns the reading of files that users wrote. The rules of the document itself are those of the contract.
+Owns the reading of files that users wrote. The rules of the document itself are those of the
+contract.
 """
 
 import json
@@ -25,23 +27,37 @@ MAX_BYTES: Final = 1_048_576
 MAX_ALIASES: Final = 64
 MAX_NODES: Final = 100_000
 
-_OPENING: Final = (yaml.FlowSequenceStartToken, yaml.FlowMappingStartToken, yaml.BlockSequenceStartToken, yaml.BlockMappingStartToken)
+_OPENING: Final = (
+    yaml.FlowSequenceStartToken,
+    yaml.FlowMappingStartToken,
+    yaml.BlockSequenceStartToken,
+    yaml.BlockMappingStartToken,
+)
 _CLOSING: Final = (yaml.FlowSequenceEndToken, yaml.FlowMappingEndToken, yaml.BlockEndToken)
 
 _FLOAT: Final = re.compile(r"^[-+]?(?:[0-9][0-9_]*(?:\.[0-9_]*)?|\.[0-9_]+)(?:[eE][-+]?[0-9]+)?$")
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML's safe types, with YAML 1.2's idea of booleans and numbers: `no` is a word and `1e-3` a number."""
+    """YAML's safe types, with YAML 1.2's idea of booleans and numbers: `no` is a word and `1e-3` a
+    number.
+    """
 
 
 def _resolvers() -> dict[str | None, list[tuple[str, re.Pattern[str]]]]:
     kept = ("tag:yaml.org,2002:null", "tag:yaml.org,2002:merge")
-    found = {first: [rule for rule in rules if rule[0] in kept] for first, rules in yaml.SafeLoader.yaml_implicit_resolvers.items()}
+    found = {
+        first: [rule for rule in rules if rule[0] in kept]
+        for first, rules in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
     for first in "tTfF":
-        found.setdefault(first, []).append(("tag:yaml.org,2002:bool", re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$")))
+        found.setdefault(first, []).append(
+            ("tag:yaml.org,2002:bool", re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"))
+        )
     for first in "-+0123456789":
-        found.setdefault(first, []).append(("tag:yaml.org,2002:int", re.compile(r"^[-+]?(?:0|[1-9][0-9_]*)$")))
+        found.setdefault(first, []).append(
+            ("tag:yaml.org,2002:int", re.compile(r"^[-+]?(?:0|[1-9][0-9_]*)$"))
+        )
     for first in "-+.0123456789":
         found.setdefault(first, []).append(("tag:yaml.org,2002:float", _FLOAT))
     return found
@@ -51,7 +67,8 @@ _Loader.yaml_implicit_resolvers = _resolvers()
 
 
 def read_submission(path: str) -> Submission:
-    """Returns the submission in a file (`-` is standard input): `definition` with `options`, or a definition alone.
+    """Returns the submission in a file (`-` is standard input): `definition` with `options`, or a
+    definition alone.
 
     Raises:
         CommandError: With the exit code 2, the path and where one can be named the line and column.
@@ -113,7 +130,9 @@ def _check_tokens(path: str, text: str) -> None:
 
 
 def _check(path: str, root: Node) -> None:
-    """Refuses what plain YAML lets pass: duplicate keys, keys that are not text, deep nesting and aliases that multiply."""
+    """Refuses what plain YAML lets pass: duplicate keys, keys that are not text, deep nesting and
+    aliases that multiply.
+    """
     stack = [(root, 1)]
     seen = 0
     while stack:
@@ -168,9 +187,18 @@ def _validate(path: str, value: Any, node: Node, prefix: Sequence[str]) -> Submi
         check_json(text.encode())
         return Submission.model_validate_json(text)
     except JsonError as error:
-        usage(_sentence(path, node, prefix, FieldProblem(pointer=error.pointer, code=error.code, message=error.message)))
+        usage(
+            _sentence(
+                path,
+                node,
+                prefix,
+                FieldProblem(pointer=error.pointer, code=error.code, message=error.message),
+            )
+        )
     except ValidationError as error:
-        usage("\n".join(_sentence(path, node, prefix, fault) for fault in explain(error, Submission)))
+        usage(
+            "\n".join(_sentence(path, node, prefix, fault) for fault in explain(error, Submission))
+        )
 
 
 def _sentence(path: str, node: Node, prefix: Sequence[str], fault: FieldProblem) -> str:
@@ -180,7 +208,10 @@ def _sentence(path: str, node: Node, prefix: Sequence[str], fault: FieldProblem)
 
 
 def _find(node: Node, steps: Sequence[str]) -> Node:
-    """Returns the node at a path, or the last one on the way that exists; for a member of a mapping its key."""
+    """Returns the node at a path, or the last one on the way that exists.
+
+    For a member of a mapping its key.
+    """
     shown = node
     for step in steps:
         shown, node = next(_children(node, step), (shown, node))
@@ -210,7 +241,9 @@ def parse_seeds(text: str) -> tuple[int, ...]:
         match = re.fullmatch(r"\s*(\d{1,10})(?:\s*-\s*(\d{1,10}))?\s*", part)
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
         if last < first or last >= 2**32 or last - first >= 10_000:
-            usage(f"--seeds {text!r}: give numbers and ranges from 0 to 4294967295, at most 10000 of them, for example 0-2,7")
+            usage(
+                f"--seeds {text!r}: give numbers and ranges from 0 to 4294967295, at most 10000 of them, for example 0-2,7"
+            )
         seeds += range(first, last + 1)
     if len(set(seeds)) != len(seeds):
         usage(f"--seeds {text!r}: names a seed twice")

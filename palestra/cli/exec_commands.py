@@ -1,6 +1,8 @@
-"""Commands that become another program: `palestra server | daemons | worker`, `palestra db upgrade`, `palestra login-link`.
+"""Commands that become another program: `palestra server | daemons | worker`, `palestra db
+upgrade`, `palestra login-link`.
 
-The command's process turns into that program, so its signals, exit code and standard streams are the program's own.
+The command's process turns into that program, so its signals, exit code and standard streams are
+the program's own.
 """
 
 import importlib.util
@@ -14,7 +16,11 @@ from palestra.cli.output import CommandError
 from palestra.cli.server_address import find_data_dir
 
 _RAW: Final[dict[str, Any]] = {
-    "context_settings": {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []},
+    "context_settings": {
+        "ignore_unknown_options": True,
+        "allow_extra_args": True,
+        "help_option_names": [],
+    },
     "add_help_option": False,
 }
 
@@ -36,7 +42,10 @@ def server(context: typer.Context) -> None:
 
 
 def daemons(context: typer.Context) -> None:
-    """Runs dispatcher, reaper and compactor as a process of their own; `palestra server --no-daemons` leaves them to it."""
+    """Runs dispatcher, reaper and compactor as a process of their own.
+
+    `palestra server --no-daemons` leaves them to it.
+    """
     become("app.daemons", "server", [_as_log_format(argument) for argument in context.args])
 
 
@@ -47,11 +56,17 @@ def worker(context: typer.Context) -> None:
 
 def upgrade(context: typer.Context) -> None:
     """Applies the missing migrations to the database."""
-    become("app.db", "server", ["upgrade", *(argument for argument in context.args if argument != "--json")])
+    become(
+        "app.db",
+        "server",
+        ["upgrade", *(argument for argument in context.args if argument != "--json")],
+    )
 
 
 def login_link(context: typer.Context) -> None:
-    """Prints, as JSON, a one-time address that logs a browser in: as the first admin, or as --user NAME."""
+    """Prints, as JSON, a one-time address that logs a browser in: as the first admin, or as --user
+    NAME.
+    """
     place, person = _split_user([argument for argument in context.args if argument != "--json"])
     if not _names_place(place) and (data := find_data_dir()) is not None:
         place += ["--data-dir", str(data.root)]
@@ -70,7 +85,10 @@ def _split_user(arguments: list[str]) -> tuple[list[str], list[str]]:
 def _names_place(arguments: list[str]) -> bool:
     options = ("data-dir", "database-url", "config")
     given = {argument.partition("=")[0] for argument in arguments}
-    return any(f"--{name}" in given or f"PALESTRA_{name.upper().replace('-', '_')}" in os.environ for name in options)
+    return any(
+        f"--{name}" in given or f"PALESTRA_{name.upper().replace('-', '_')}" in os.environ
+        for name in options
+    )
 
 
 def become(module: str, extra: str, arguments: list[str]) -> NoReturn:

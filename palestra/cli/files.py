@@ -17,7 +17,12 @@ _KINDS: Final = ("snapshot", "export", "video", "log", "other")
 _FORMATS: Final = ("weights", "program", "onnx")
 
 SnapshotOption = Annotated[
-    str | None, typer.Option("--snapshot", metavar="best|newest|ID", help="The best by default, or the newest where none has a score.")
+    str | None,
+    typer.Option(
+        "--snapshot",
+        metavar="best|newest|ID",
+        help="The best by default, or the newest where none has a score.",
+    ),
 ]
 Run = Annotated[str, typer.Argument(metavar="RUN")]
 
@@ -30,7 +35,9 @@ def register(app: typer.Typer) -> None:
 
 def artifacts(
     run: Run,
-    kind: Annotated[str | None, typer.Option(metavar="|".join(_KINDS), help="Only files of this kind.")] = None,
+    kind: Annotated[
+        str | None, typer.Option(metavar="|".join(_KINDS), help="Only files of this kind.")
+    ] = None,
     server: Server = None,
     token_file: TokenFile = None,
     json: Json = False,
@@ -57,15 +64,27 @@ def artifact_table(rows: Sequence[ArtifactView]) -> Table:
         )
         for row in rows
     ]
-    return table(("artifact", "kind", "name", "bytes", "stored", "snapshot", "created"), cells, numbers=("bytes",))
+    return table(
+        ("artifact", "kind", "name", "bytes", "stored", "snapshot", "created"),
+        cells,
+        numbers=("bytes",),
+    )
 
 
 def download(
     run: Run,
     snapshot: SnapshotOption = None,
-    export: Annotated[str | None, typer.Option(metavar="|".join(_FORMATS), help="The newest export in this format instead.")] = None,
-    artifact: Annotated[str | None, typer.Option(metavar="ID", help="One file of `palestra artifacts` instead.")] = None,
-    output: Annotated[Path | None, typer.Option(file_okay=False, help="Directory; by default one named like the run.")] = None,
+    export: Annotated[
+        str | None,
+        typer.Option(metavar="|".join(_FORMATS), help="The newest export in this format instead."),
+    ] = None,
+    artifact: Annotated[
+        str | None, typer.Option(metavar="ID", help="One file of `palestra artifacts` instead.")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(file_okay=False, help="Directory; by default one named like the run."),
+    ] = None,
     server: Server = None,
     token_file: TokenFile = None,
     json: Json = False,
@@ -82,7 +101,11 @@ def download(
         elif artifact is not None:
             paths = [client.download(artifact, directory)]
         else:
-            paths = [client.download_snapshot(run, directory, snapshot=snapshot or best_or_newest(client, run))]
+            paths = [
+                client.download_snapshot(
+                    run, directory, snapshot=snapshot or best_or_newest(client, run)
+                )
+            ]
     if json:
         emit_json({"paths": [str(path.absolute()) for path in paths]})
     for path in () if json else paths:

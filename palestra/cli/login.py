@@ -17,7 +17,9 @@ def register(app: typer.Typer) -> None:
 
 def login(
     server: Annotated[str, typer.Argument(metavar="URL", help="Address of the server.")],
-    token_file: Annotated[Path | None, typer.Option("--token-file", help="File with the token; asked for by default.")] = None,
+    token_file: Annotated[
+        Path | None, typer.Option("--token-file", help="File with the token; asked for by default.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Checks an API token and keeps it, so that the other commands need neither address nor token."""
@@ -25,11 +27,20 @@ def login(
         usage(f"{server}: give an address that begins with https:// or http://")
     token = read_token(token_file) if token_file else ask_secret("API token")
     if not token:
-        usage("no token: make one in the dashboard, or with `python -m app.admin token` on the server's machine")
+        usage(
+            "no token: make one in the dashboard, or with `python -m app.admin token` on the server's machine"
+        )
     with Client(server, token) as client:
         session = client.session()
     path = keep_login(server.rstrip("/"), token)
     if json:
-        emit_json({"server": server, "user": session.user, "project": session.project, "scopes": list(session.scopes)})
+        emit_json(
+            {
+                "server": server,
+                "user": session.user,
+                "project": session.project,
+                "scopes": list(session.scopes),
+            }
+        )
     else:
         say(f"logged in to {server} as {session.user}, project {session.project} (kept in {path})")

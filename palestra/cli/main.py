@@ -1,4 +1,6 @@
-"""The `palestra` command: puts its parts together, and turns every fault into one sentence and an exit code."""
+"""The `palestra` command: puts its parts together, and turns every fault into one sentence and an
+exit code.
+"""
 
 import contextlib
 import os
@@ -11,7 +13,21 @@ from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 import palestra
-from palestra.cli import catalogue, control, demo, exec_commands, files, login, play, queries, show, submit, up, watch_runs, worker_control
+from palestra.cli import (
+    catalogue,
+    control,
+    demo,
+    exec_commands,
+    files,
+    login,
+    play,
+    queries,
+    show,
+    submit,
+    up,
+    watch_runs,
+    worker_control,
+)
 from palestra.cli.embedded.signals import Stopped
 from palestra.cli.output import BROKEN_PIPE, FAILURE, INTERRUPTED, CommandError, warn
 from palestra.errors import PalestraError
@@ -43,7 +59,21 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for part in (up, demo, exec_commands, submit, queries, catalogue, show, watch_runs, control, worker_control, files, play, login):
+for part in (
+    up,
+    demo,
+    exec_commands,
+    submit,
+    queries,
+    catalogue,
+    show,
+    watch_runs,
+    control,
+    worker_control,
+    files,
+    play,
+    login,
+):
     part.register(app)
 
 
@@ -55,15 +85,27 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def _root(
-    _version: Annotated[bool, typer.Option("--version", help="Print the version and end.", is_eager=True, callback=_print_version)] = False,
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version and end.", is_eager=True, callback=_print_version
+        ),
+    ] = False,
 ) -> None:
     pass
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command; returns its exit code: 2 for wrong usage, 130 after Ctrl-C, 141 after a broken pipe."""
+    """Runs one command.
+
+    Returns its exit code: 2 for wrong usage, 130 after Ctrl-C, 141 after a broken pipe.
+    """
     try:
-        result = app(args=list(arguments) if arguments is not None else None, prog_name="palestra", standalone_mode=False)
+        result = app(
+            args=list(arguments) if arguments is not None else None,
+            prog_name="palestra",
+            standalone_mode=False,
+        )
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
     except Stopped as stopped:
@@ -83,7 +125,10 @@ def _explain(error: Exception) -> tuple[str, int]:
         return error.format_message(), error.exit_code
     if isinstance(error, _EXPECTED):
         return str(error), getattr(error, "exit_code", FAILURE)
-    return f"this is a fault of Palestra: {type(error).__name__}: {error} (python -X dev shows where)", FAILURE
+    return (
+        f"this is a fault of Palestra: {type(error).__name__}: {error} (python -X dev shows where)",
+        FAILURE,
+    )
 
 
 def _fail(sentence: str, exit_code: int) -> int:
@@ -95,7 +140,10 @@ def _fail(sentence: str, exit_code: int) -> int:
 
 
 def _silence_output() -> None:
-    """What is still buffered has no reader; the interpreter must not complain about it at its end."""
+    """What is still buffered has no reader.
+
+    The interpreter must not complain about it at its end.
+    """
     null = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):

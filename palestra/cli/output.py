@@ -75,19 +75,28 @@ def emit_json_line(value: BaseModel | dict[str, Any]) -> None:
     sys.stdout.flush()
 
 
-def table(headings: Sequence[str], rows: Iterable[Sequence[Any]], *, numbers: Iterable[str] = ()) -> Table:
+def table(
+    headings: Sequence[str], rows: Iterable[Sequence[Any]], *, numbers: Iterable[str] = ()
+) -> Table:
     """Returns a table; text from the server is shown as it is, never read as markup."""
     right = set(numbers)
     made = Table(box=None, header_style="bold", pad_edge=False)
     for heading in headings:
         made.add_column(heading, justify="right" if heading in right else "left", no_wrap=True)
     for row in rows:
-        made.add_row(*(cell if isinstance(cell, Text) else Text("" if cell is None else str(cell)) for cell in row))
+        made.add_row(
+            *(
+                cell if isinstance(cell, Text) else Text("" if cell is None else str(cell))
+                for cell in row
+            )
+        )
     return made
 
 
 def show(shown: Table) -> None:
-    """Prints a table at its own width: identifiers are never cut, so that they can be copied and read by programs."""
+    """Prints a table at its own width: identifiers are never cut, so that they can be copied and
+    read by programs.
+    """
     width = Measurement.get(out, out.options.update(max_width=10_000), shown).maximum
     _Console(highlight=False, width=max(width, out.width)).print(shown)
 
@@ -137,7 +146,10 @@ def ask_secret(prompt: str) -> str:
 
 def visible(text: str) -> str:
     """Returns text of the server without control characters, which must not reach the terminal."""
-    return "".join(character if character.isprintable() or character == "\t" else "\ufffd" for character in text)
+    return "".join(
+        character if character.isprintable() or character == "\t" else "\ufffd"
+        for character in text
+    )
 
 
 def cause_of(cause: str | None, failure: Failure | None) -> str:
@@ -147,7 +159,10 @@ def cause_of(cause: str | None, failure: Failure | None) -> str:
 
 
 def held_up(backlog: BacklogView | None) -> str:
-    """Returns what is not uploaded yet and why, in one line; empty where nothing holds up the results."""
+    """Returns what is not uploaded yet and why, in one line.
+
+    Empty where nothing holds up the results.
+    """
     return "" if backlog is None else visible(backlog.message)
 
 

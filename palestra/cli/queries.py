@@ -6,7 +6,20 @@ from typing import Annotated
 
 import typer
 
-from palestra.cli.output import cause_of, emit_json, emit_json_line, held_up, number, out, short, show, show_ids, state, table, visible
+from palestra.cli.output import (
+    cause_of,
+    emit_json,
+    emit_json_line,
+    held_up,
+    number,
+    out,
+    short,
+    show,
+    show_ids,
+    state,
+    table,
+    visible,
+)
 from palestra.cli.server_address import Json, Server, TokenFile, connect
 from palestra.client import FINAL_RUN_STATES, Client
 from palestra.contract.resources import ExperimentView, JobView
@@ -24,7 +37,9 @@ def register(app: typer.Typer) -> None:
 def experiments(
     text: Annotated[str | None, typer.Argument(help="Part of the name or ID.")] = None,
     only: Annotated[str | None, typer.Option("--state", help="Only those in this state.")] = None,
-    archived: Annotated[bool, typer.Option("--archived", help="The archived ones instead.")] = False,
+    archived: Annotated[
+        bool, typer.Option("--archived", help="The archived ones instead.")
+    ] = False,
     limit: Limit = 50,
     ids: Ids = False,
     server: Server = None,
@@ -51,7 +66,16 @@ def experiments(
         )
         for row in rows
     ]
-    headings = ("experiment", "state", "agent", "environment", "runs", "evaluation", "created", "failures")
+    headings = (
+        "experiment",
+        "state",
+        "agent",
+        "environment",
+        "runs",
+        "evaluation",
+        "created",
+        "failures",
+    )
     return show(table(headings, cells, numbers=("runs", "evaluation")))
 
 
@@ -64,7 +88,9 @@ def _failures(row: ExperimentView) -> str:
 
 
 def runs(
-    experiment: Annotated[str | None, typer.Argument(metavar="EXPERIMENT", help="ID of an experiment.")] = None,
+    experiment: Annotated[
+        str | None, typer.Argument(metavar="EXPERIMENT", help="ID of an experiment.")
+    ] = None,
     only: Annotated[str | None, typer.Option("--state", help="Only those in this state.")] = None,
     limit: Limit = 50,
     ids: Ids = False,
@@ -96,7 +122,9 @@ def runs(
 
 
 def jobs(
-    target: Annotated[str | None, typer.Argument(metavar="EXPERIMENT|RUN", help="Only jobs of this one.")] = None,
+    target: Annotated[
+        str | None, typer.Argument(metavar="EXPERIMENT|RUN", help="Only jobs of this one.")
+    ] = None,
     only: Annotated[str | None, typer.Option("--state", help="Only those in this state.")] = None,
     limit: Limit = 50,
     ids: Ids = False,
@@ -107,17 +135,34 @@ def jobs(
     """Lists jobs, newest first."""
     run = target if target and target.startswith("run_") else None
     with connect(server, token_file) as client:
-        rows = list(islice(client.jobs(run_id=run, experiment_id=None if run else target, state=only), limit))
+        rows = list(
+            islice(
+                client.jobs(run_id=run, experiment_id=None if run else target, state=only), limit
+            )
+        )
     if ids:
         return show_ids(rows)
     if json:
         return emit_json(rows)
     cells = [(*_job_cells(row), short(cause_of(row.cause, row.failure))) for row in rows]
-    return show(table(("job", "schedule", "state", "pool", "attempts", "waiting", "cause"), cells, numbers=("attempts",)))
+    return show(
+        table(
+            ("job", "schedule", "state", "pool", "attempts", "waiting", "cause"),
+            cells,
+            numbers=("attempts",),
+        )
+    )
 
 
 def _job_cells(row: JobView) -> tuple[object, ...]:
-    return (row.id, row.schedule, state(row.state), row.pool, row.attempts, row.waiting or short(held_up(row.not_uploaded)))
+    return (
+        row.id,
+        row.schedule,
+        state(row.state),
+        row.pool,
+        row.attempts,
+        row.waiting or short(held_up(row.not_uploaded)),
+    )
 
 
 def workers(server: Server = None, token_file: TokenFile = None, json: Json = False) -> None:
@@ -127,14 +172,23 @@ def workers(server: Server = None, token_file: TokenFile = None, json: Json = Fa
     if json:
         return emit_json(rows)
     cells = [
-        (row.name, state(row.state), row.pool, row.host, f"{sum(slot.job_id is not None for slot in row.slots)}/{len(row.slots)}")
+        (
+            row.name,
+            state(row.state),
+            row.pool,
+            row.host,
+            f"{sum(slot.job_id is not None for slot in row.slots)}/{len(row.slots)}",
+        )
         for row in rows
     ]
     return show(table(("worker", "state", "pool", "host", "slots"), cells))
 
 
 def provenance(
-    run: Annotated[str, typer.Argument(metavar="RUN")], server: Server = None, token_file: TokenFile = None, json: Json = False
+    run: Annotated[str, typer.Argument(metavar="RUN")],
+    server: Server = None,
+    token_file: TokenFile = None,
+    json: Json = False,
 ) -> None:
     """Prints, as JSON, the full record of how a run came about."""
     _ = json
@@ -144,7 +198,9 @@ def provenance(
 
 def logs(
     run: Annotated[str, typer.Argument(metavar="RUN")],
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for more until the run ended.")] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Wait for more until the run ended.")
+    ] = False,
     server: Server = None,
     token_file: TokenFile = None,
     json: Json = False,

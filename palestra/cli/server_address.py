@@ -1,4 +1,5 @@
-"""Finds the server and the token of a command: options, variables, the embedded Palestra of this directory, or `palestra login`.
+"""Finds the server and the token of a command: options, variables, the embedded Palestra of this
+directory, or `palestra login`.
 
 Owns the file of logins. Must not know any command.
 """
@@ -17,19 +18,26 @@ from palestra.client import Client
 
 DEFAULT_DATA_DIR: Final = ".palestra"
 
-Server = Annotated[str | None, typer.Option("--server", envvar="PALESTRA_SERVER", help="Address of the server.")]
-TokenFile = Annotated[Path | None, typer.Option("--token-file", envvar="PALESTRA_TOKEN_FILE", help="File with the API token.")]
-Json = Annotated[bool, typer.Option("--json", envvar="PALESTRA_JSON", help="Answer in JSON, for programs.")]
+Server = Annotated[
+    str | None, typer.Option("--server", envvar="PALESTRA_SERVER", help="Address of the server.")
+]
+TokenFile = Annotated[
+    Path | None,
+    typer.Option("--token-file", envvar="PALESTRA_TOKEN_FILE", help="File with the API token."),
+]
+Json = Annotated[
+    bool, typer.Option("--json", envvar="PALESTRA_JSON", help="Answer in JSON, for programs.")
+]
 
 
 def connect(server: str | None = None, token_file: Path | None = None) -> Client:
     """Returns a client for the server that is meant.
 
     Args:
-        server: Its address; `None` takes that of the Palestra that runs in this directory or one above,
-            else that of the latest `palestra login`.
-        token_file: File with the API token; `None` takes the variable `PALESTRA_TOKEN`, else the token
-            that belongs to the server.
+        server: Its address; `None` takes that of the Palestra that runs in this directory or one
+            above, else that of the latest `palestra login`.
+        token_file: File with the API token; `None` takes the variable `PALESTRA_TOKEN`, else the
+            token that belongs to the server.
 
     Raises:
         CommandError: If no server or no token is known; tells how to name one.
@@ -37,7 +45,9 @@ def connect(server: str | None = None, token_file: Path | None = None) -> Client
     embedded = find_embedded()
     url = server or str(embedded.get("url", "")) or str(read_logins().get("default", ""))
     if not url:
-        usage("no server: start one here with `palestra up`, or name one with --server URL or `palestra login URL`")
+        usage(
+            "no server: start one here with `palestra up`, or name one with --server URL or `palestra login URL`"
+        )
     return Client(url, _token(url.rstrip("/"), token_file, embedded))
 
 
@@ -50,21 +60,35 @@ def _token(url: str, token_file: Path | None, embedded: Mapping[str, Any]) -> st
         return read_token(Path(embedded["token_file"]))
     token = str(read_logins().get("tokens", {}).get(url, ""))
     if not token:
-        usage(f"no token for {url}: log in with `palestra login {url}`, or name a file with --token-file")
+        usage(
+            f"no token for {url}: log in with `palestra login {url}`, or name a file with --token-file"
+        )
     return token
 
 
 def find_embedded() -> dict[str, Any]:
-    """Returns `url` and `token_file` of the embedded Palestra in this directory or one above; empty where there is none."""
+    """Returns `url` and `token_file` of the embedded Palestra in this directory or one above.
+
+    Empty where there is none.
+    """
     data = find_data_dir()
-    return {} if data is None else {"url": data.read_state()["url"], "token_file": str(data.user_token)}
+    return (
+        {}
+        if data is None
+        else {"url": data.read_state()["url"], "token_file": str(data.user_token)}
+    )
 
 
 def find_data_dir() -> DataDir | None:
-    """Returns the data directory of the embedded Palestra in this directory or one above; `None` where there is none."""
+    """Returns the data directory of the embedded Palestra in this directory or one above.
+
+    `None` where there is none.
+    """
     here = Path.cwd()
     found = (DataDir(directory / DEFAULT_DATA_DIR) for directory in (here, *here.parents))
-    return next((data for data in found if data.read_state().get("url") and data.user_token.exists()), None)
+    return next(
+        (data for data in found if data.read_state().get("url") and data.user_token.exists()), None
+    )
 
 
 def read_token(path: Path) -> str:
@@ -96,7 +120,9 @@ def read_logins() -> dict[str, Any]:
 
 
 def keep_login(url: str, token: str) -> Path:
-    """Stores a token for a server, readable for this user only, and makes the server the default one."""
+    """Stores a token for a server, readable for this user only, and makes the server the default
+    one.
+    """
     logins = read_logins()
     tokens = {**logins.get("tokens", {}), url: token}
     try:

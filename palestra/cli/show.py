@@ -6,9 +6,28 @@ from typing import Annotated, Any
 import typer
 
 from palestra.cli.files import artifact_table
-from palestra.cli.output import cause_of, emit_json, held_up, number, out, say, short, show, spread, state, table, visible
+from palestra.cli.output import (
+    cause_of,
+    emit_json,
+    held_up,
+    number,
+    out,
+    say,
+    short,
+    show,
+    spread,
+    state,
+    table,
+    visible,
+)
 from palestra.cli.server_address import Json, Server, TokenFile, connect
-from palestra.contract.resources import AttemptView, EvaluationView, JobView, RunDetail, SnapshotView
+from palestra.contract.resources import (
+    AttemptView,
+    EvaluationView,
+    JobView,
+    RunDetail,
+    SnapshotView,
+)
 from palestra.contract.sizes import size_in_words
 
 
@@ -19,12 +38,17 @@ def register(app: typer.Typer) -> None:
 
 def show_run(
     run: Annotated[str, typer.Argument(metavar="RUN")],
-    rows: Annotated[int, typer.Option(min=1, max=100_000, help="Rows of each table at most, the newest.")] = 10,
+    rows: Annotated[
+        int, typer.Option(min=1, max=100_000, help="Rows of each table at most, the newest.")
+    ] = 10,
     server: Server = None,
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Shows a run: state, why it failed, attempts, jobs, snapshots, evaluations and files; with --json all rows of each."""
+    """Shows a run: state, why it failed, attempts, jobs, snapshots, evaluations and files.
+
+    With --json all rows of each.
+    """
     with connect(server, token_file) as client:
         found = client.run(run)
         parts: dict[str, list[Any]] = {
@@ -38,7 +62,11 @@ def show_run(
     _show_head(found)
     _show_part("attempts", found.attempts[-rows:], len(found.attempts), _attempts)
     _show_part("jobs", found.jobs[-rows:], len(found.jobs), _jobs)
-    for name, make in (("snapshots", _snapshots), ("evaluations", _evaluations), ("artifacts", artifact_table)):
+    for name, make in (
+        ("snapshots", _snapshots),
+        ("evaluations", _evaluations),
+        ("artifacts", artifact_table),
+    ):
         _show_part(name, parts[name][:rows], len(parts[name]), make)
 
 
@@ -47,9 +75,13 @@ def _show_head(run: RunDetail) -> None:
     done = "" if at.fraction is None else f"  ({at.fraction:.0%})"
     say(f"{run.id}  {run.state}  {cause_of(run.cause, None)}".rstrip())
     say(f"experiment  {run.experiment_id}  seed {run.seed}")
-    say(f"progress    {at.env_step:,} env_steps, {at.update:,} updates, {at.episode:,} episodes{done}")
+    say(
+        f"progress    {at.env_step:,} env_steps, {at.update:,} updates, {at.episode:,} episodes{done}"
+    )
     if run.snapshots.written is not None:
-        say(f"saved       {run.snapshots.written:,} env_steps on the worker, {run.snapshots.verified or 0:,} on the server")
+        say(
+            f"saved       {run.snapshots.written:,} env_steps on the worker, {run.snapshots.verified or 0:,} on the server"
+        )
     if run.not_uploaded is not None:
         say(f"held up     {held_up(run.not_uploaded)}")
     if run.failure is not None:
@@ -59,7 +91,10 @@ def _show_head(run: RunDetail) -> None:
 
 
 def _show_part(name: str, shown: Sequence[Any], every: int, make: Any) -> None:
-    say(f"\n{name}" + (f" ({len(shown)} of {every})" if len(shown) < every else "" if every else ": none"))
+    say(
+        f"\n{name}"
+        + (f" ({len(shown)} of {every})" if len(shown) < every else "" if every else ": none")
+    )
     if shown:
         show(make(shown))
 
@@ -72,14 +107,19 @@ def _attempts(rows: Sequence[AttemptView]) -> Any:
             row.worker_name,
             state(row.state),
             row.outcome,
-            ", ".join(snapshot for snapshot in row.resumed_from.values() if snapshot) or "the start",
+            ", ".join(snapshot for snapshot in row.resumed_from.values() if snapshot)
+            or "the start",
             f"{row.started_at:%Y-%m-%d %H:%M:%S}",
             "" if row.ended_at is None else f"{row.ended_at:%Y-%m-%d %H:%M:%S}",
             short(cause_of(row.cause, row.failure)),
         )
         for row in rows
     ]
-    return table(("no", "attempt", "worker", "state", "outcome", "began from", "started", "ended", "cause"), cells, numbers=("no",))
+    return table(
+        ("no", "attempt", "worker", "state", "outcome", "began from", "started", "ended", "cause"),
+        cells,
+        numbers=("no",),
+    )
 
 
 def _why(row: JobView) -> str:
@@ -96,7 +136,18 @@ def _snapshots(rows: Sequence[SnapshotView]) -> Any:
         named = (("best", row.best), ("newest", row.newest), ("superseded", row.superseded))
         return " ".join(name for name, holds in named if holds)
 
-    cells = [(row.id, f"{row.env_step:,}", row.reason, row.state, number(row.score), size_in_words(row.size), marks(row)) for row in rows]
+    cells = [
+        (
+            row.id,
+            f"{row.env_step:,}",
+            row.reason,
+            row.state,
+            number(row.score),
+            size_in_words(row.size),
+            marks(row),
+        )
+        for row in rows
+    ]
     headings = ("snapshot", "env_step", "reason", "state", "score", "size", "")
     return table(headings, cells, numbers=("env_step", "score", "size"))
 

@@ -20,27 +20,49 @@ def register(app: typer.Typer) -> None:
 
 
 def submit(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="YAML or JSON; - reads standard input.")],
-    seeds: Annotated[str | None, typer.Option(help="Seeds, for example 0-2 or 1,5,7; the file's by default.")] = None,
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="YAML or JSON; - reads standard input.")
+    ],
+    seeds: Annotated[
+        str | None, typer.Option(help="Seeds, for example 0-2 or 1,5,7; the file's by default.")
+    ] = None,
     pool: Annotated[str | None, typer.Option(help="Pool of workers.")] = None,
-    priority: Annotated[int | None, typer.Option(min=-100, max=100, help="Higher goes first.")] = None,
-    schedule: Annotated[Schedule | None, typer.Option(help="What its jobs do; the file's, or train, by default.")] = None,
+    priority: Annotated[
+        int | None, typer.Option(min=-100, max=100, help="Higher goes first.")
+    ] = None,
+    schedule: Annotated[
+        Schedule | None, typer.Option(help="What its jobs do; the file's, or train, by default.")
+    ] = None,
     code: Annotated[str | None, typer.Option(hidden=True)] = None,
-    provenance: Annotated[bool, typer.Option(help="Record command, git state, packages and machine.")] = True,
+    provenance: Annotated[
+        bool, typer.Option(help="Record command, git state, packages and machine.")
+    ] = True,
     with_untracked: Annotated[
-        bool, typer.Option("--with-untracked", help="Record what untracked files hold, not only their names.")
+        bool,
+        typer.Option(
+            "--with-untracked", help="Record what untracked files hold, not only their names."
+        ),
     ] = False,
-    watch: Annotated[bool, typer.Option("--watch", help="Show the progress until all runs ended.")] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Show the progress until all runs ended.")
+    ] = False,
     server: Server = None,
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Submits a definition. The same definition and code give the same experiment; missing seeds are added."""
+    """Submits a definition.
+
+    The same definition and code give the same experiment; missing seeds are added.
+    """
     if code is not None:
         usage(f"--code: {GIT_CODE_IS_NOT_TAKEN}")
-    submission = _with_options(read_submission(file), seeds=seeds, pool=pool, priority=priority, schedule=schedule)
+    submission = _with_options(
+        read_submission(file), seeds=seeds, pool=pool, priority=priority, schedule=schedule
+    )
     if provenance and not submission.provenance:
-        submission = submission.model_copy(update={"provenance": capture(sys.argv, with_untracked=with_untracked)})
+        submission = submission.model_copy(
+            update={"provenance": capture(sys.argv, with_untracked=with_untracked)}
+        )
     with connect(server, token_file) as client:
         experiment, created = client.submit_document(submission)
         for told in experiment.warnings:
@@ -50,7 +72,9 @@ def submit(
             return
         if not json:
             _tell_redactions(submission)
-            say(f"{'new experiment' if created else 'experiment exists'}  {experiment.id}  ({sum(experiment.runs.values())} runs)")
+            say(
+                f"{'new experiment' if created else 'experiment exists'}  {experiment.id}  ({sum(experiment.runs.values())} runs)"
+            )
         if watch:
             raise typer.Exit(follow(client, experiment.id, as_json=json))
 
@@ -58,12 +82,24 @@ def submit(
 def _tell_redactions(submission: Submission) -> None:
     """Says how many secrets the recorded provenance would have held."""
     if count := submission.provenance.get("redactions"):
-        say(f"provenance      {count} {'secret was' if count == 1 else 'secrets were'} replaced by [redacted]; see palestra provenance RUN")
+        say(
+            f"provenance      {count} {'secret was' if count == 1 else 'secrets were'} replaced by [redacted]; see palestra provenance RUN"
+        )
 
 
-def _with_options(submission: Submission, *, seeds: str | None, schedule: Schedule | None, **named: object) -> Submission:
+def _with_options(
+    submission: Submission, *, seeds: str | None, schedule: Schedule | None, **named: object
+) -> Submission:
     if schedule is not None and not schedule.starts_runs:
-        usage(f"--schedule {schedule.value} reads the snapshots of a run: submit a training, then see palestra evaluate --help")
-    changes = {"seeds": parse_seeds(seeds) if seeds is not None else None, "schedule": schedule, **named}
-    options = submission.options.model_copy(update={name: value for name, value in changes.items() if value is not None})
+        usage(
+            f"--schedule {schedule.value} reads the snapshots of a run: submit a training, then see palestra evaluate --help"
+        )
+    changes = {
+        "seeds": parse_seeds(seeds) if seeds is not None else None,
+        "schedule": schedule,
+        **named,
+    }
+    options = submission.options.model_copy(
+        update={name: value for name, value in changes.items() if value is not None}
+    )
     return submission.model_copy(update={"options": options})

@@ -1,4 +1,7 @@
-"""`palestra watch`: the progress of an experiment's runs until all of them ended. The demo shows the same bars."""
+"""`palestra watch`: the progress of an experiment's runs until all of them ended.
+
+The demo shows the same bars.
+"""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -9,7 +12,17 @@ from rich.console import Group
 from rich.live import Live
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
-from palestra.cli.output import CANCELLED, FAILURE, cause_of, emit_json_line, held_up, mean_and_spread, number, out, say
+from palestra.cli.output import (
+    CANCELLED,
+    FAILURE,
+    cause_of,
+    emit_json_line,
+    held_up,
+    mean_and_spread,
+    number,
+    out,
+    say,
+)
 from palestra.cli.server_address import Json, Server, TokenFile, connect
 from palestra.client import Client
 from palestra.contract.resources import RunView
@@ -27,7 +40,8 @@ def watch(
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Shows progress bars with the latest evaluation per seed until all runs ended, and why runs failed.
+    """Shows progress bars with the latest evaluation per seed until all runs ended, and why runs
+    failed.
 
     Exit code 1 if a run failed; else 3 if one was cancelled.
     """
@@ -37,7 +51,10 @@ def watch(
 
 
 def follow(client: Client, experiment_id: str, *, as_json: bool) -> int:
-    """Shows the runs of an experiment until all ended, and why they failed; returns the exit code."""
+    """Shows the runs of an experiment until all ended, and why they failed.
+
+    Returns the exit code.
+    """
     runs: list[RunView] = []
     with Board(as_json=as_json) as board:
         for runs in client.watch(experiment_id, period=0.5):
@@ -45,7 +62,9 @@ def follow(client: Client, experiment_id: str, *, as_json: bool) -> int:
     if not as_json:
         _tell_failures([run for run in runs if run.state is RunState.FAILED])
     states = {run.state for run in runs}
-    return FAILURE if RunState.FAILED in states else CANCELLED if RunState.CANCELLED in states else 0
+    return (
+        FAILURE if RunState.FAILED in states else CANCELLED if RunState.CANCELLED in states else 0
+    )
 
 
 def _tell_failures(failed: Sequence[RunView]) -> None:
@@ -55,7 +74,9 @@ def _tell_failures(failed: Sequence[RunView]) -> None:
         by_reason.setdefault(cause_of(run.cause, run.failure), []).append(run)
     for words, runs in by_reason.items():
         seeds = ", ".join(str(run.seed) for run in runs)
-        say(f"\nfailed: seed{'s' if len(runs) > 1 else ''} {seeds}\n  {words}\n  more with: palestra show {runs[0].id}")
+        say(
+            f"\nfailed: seed{'s' if len(runs) > 1 else ''} {seeds}\n  {words}\n  more with: palestra show {runs[0].id}"
+        )
 
 
 class Board:
@@ -80,7 +101,9 @@ class Board:
         self._progress = Progress(*columns, auto_refresh=False, console=out)
         self._live: Live | None = None
         if not as_json and out.is_terminal and sys.stdout.isatty():
-            self._live = Live(Group(self._progress), console=out, auto_refresh=False, transient=False)
+            self._live = Live(
+                Group(self._progress), console=out, auto_refresh=False, transient=False
+            )
 
     def __enter__(self) -> Self:
         if self._live is not None:
@@ -118,7 +141,11 @@ class Board:
 
     def _tell(self, run: RunView) -> None:
         held = held_up(run.not_uploaded)
-        mark = (run.state, run.latest_evaluation.id if run.latest_evaluation else None, held.partition(" (")[0])
+        mark = (
+            run.state,
+            run.latest_evaluation.id if run.latest_evaluation else None,
+            held.partition(" (")[0],
+        )
         if self._told.get(run.id) != mark:
             self._told[run.id] = mark
             place = f"seed {run.seed:<4} {run.state:<9} {run.progress.env_step:>9,} env_steps"
@@ -142,5 +169,7 @@ def score(run: RunView) -> str:
     if latest is None:
         return ""
     if latest.metrics:
-        return "  ".join(f"{name} {number(value, 4)}" for name, value in sorted(latest.metrics.items()))
+        return "  ".join(
+            f"{name} {number(value, 4)}" for name, value in sorted(latest.metrics.items())
+        )
     return f"evaluation {mean_and_spread(latest.mean, latest.stdev, latest.episodes)}"

@@ -31,4 +31,6 @@ def forget(
 def _find(client: Client, wanted: str) -> WorkerView:
     workers = list(client.workers())
     found = next((worker for worker in workers if wanted in {worker.name, worker.id}), None)
-    return found or usage(f"there is no worker {wanted!r}{nearest(wanted, [worker.name for worker in workers])}")
+    return found or usage(
+        f"there is no worker {wanted!r}{nearest(wanted, [worker.name for worker in workers])}"
+    )

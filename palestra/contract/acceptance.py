@@ -1,6 +1,7 @@
 """What is refused of a submission beyond the rules of its document.
 
-Stored definitions are read by the rules of the document alone: what was accepted once stays readable.
+Stored definitions are read by the rules of the document alone: what was accepted once stays
+readable.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,10 +29,20 @@ def check(definition: Definition, pack: object, provenance: Mapping[str, Any]) -
     Raises:
         pydantic_core.ValidationError: With every fault and its place.
     """
-    faults = [*_of_definition(definition), *_of_pack(definition, pack), *huge_numbers(provenance, ("provenance",))]
+    faults = [
+        *_of_definition(definition),
+        *_of_pack(definition, pack),
+        *huge_numbers(provenance, ("provenance",)),
+    ]
     if faults:
         details: list[InitErrorDetails] = [
-            {"type": "value_error", "loc": where, "input": None, "ctx": {"error": ValueError(message)}} for where, message in faults
+            {
+                "type": "value_error",
+                "loc": where,
+                "input": None,
+                "ctx": {"error": ValueError(message)},
+            }
+            for where, message in faults
         ]
         raise ValidationError.from_exception_data("Submission", details)
 
@@ -40,12 +51,22 @@ def _of_definition(definition: Definition) -> Iterator[Fault]:
     if not is_visible(definition.name):
         yield ("definition", "name"), "must have at least one visible character"
     for place in repeated(definition.export.formats):
-        yield ("definition", "export", "formats", place), "names a format for the second time: name each format once"
+        yield (
+            ("definition", "export", "formats", place),
+            "names a format for the second time: name each format once",
+        )
     if isinstance(definition, RlDefinition):
         yield from huge_numbers(definition.env.kwargs, ("definition", "env", "kwargs"))
-        schedules = [place for place, hook in enumerate(definition.hooks) if isinstance(hook, LearningRateSchedule)]
+        schedules = [
+            place
+            for place, hook in enumerate(definition.hooks)
+            if isinstance(hook, LearningRateSchedule)
+        ]
         for place in schedules[1:]:
-            yield ("definition", "hooks", place), "is a second learning_rate_schedule: one learning rate has one schedule"
+            yield (
+                ("definition", "hooks", place),
+                "is a second learning_rate_schedule: one learning rate has one schedule",
+            )
 
 
 def _of_pack(definition: Definition, pack: object) -> Iterator[Fault]:
@@ -53,7 +74,10 @@ def _of_pack(definition: Definition, pack: object) -> Iterator[Fault]:
     if isinstance(pack, int) and agent not in PACKABLE_AGENTS:
         what = f"the agent {agent}" if agent else "a supervised definition"
         known = ", ".join(sorted(PACKABLE_AGENTS))
-        yield ("options", "resources", "pack"), f"{what} is not trained in packs, {known} are: set pack to off"
+        yield (
+            ("options", "resources", "pack"),
+            f"{what} is not trained in packs, {known} are: set pack to off",
+        )
 
 
 def repeated(values: Sequence[object]) -> list[int]:

@@ -24,7 +24,10 @@ class TokenView(View):
 
     id: str
     parent_id: str | None = None
-    """The token that made it and ends it when it is revoked; `null` for one that a login or the server's console made."""
+    """The token that made it and ends it when it is revoked.
+
+    `null` for one that a login or the server's console made.
+    """
     name: str
     scopes: list[Scope]
     created_at: datetime
@@ -38,7 +41,10 @@ class LoginOptions(View):
     """The ways in that there are, for the login page."""
 
     password: bool
-    """Whether anybody has set a password; without one only a link of `palestra login-link` lets a browser in."""
+    """Whether anybody has set a password.
+
+    Without one only a link of `palestra login-link` lets a browser in.
+    """
 
 
 class LoginRequest(Document):
@@ -55,7 +61,10 @@ class SetupRequest(Document):
     user: Annotated[str, Field(min_length=1, max_length=64)] | None = None
     """With a password: names the first admin."""
     password: Annotated[str, Field(min_length=12, max_length=1_024)] | None = None
-    """Sets the admin's password; without one, later logins need a new link from `palestra login-link`."""
+    """Sets the admin's password.
+
+    Without one, later logins need a new link from `palestra login-link`.
+    """
 
 
 class SessionView(View):
@@ -65,6 +74,9 @@ class SessionView(View):
     project: str
     scopes: list[Scope]
     csrf_token: str | None
-    """To be sent as `X-CSRF-Token` with every request that changes something; `null` for bearer tokens."""
+    """To be sent as `X-CSRF-Token` with every request that changes something.
+
+    `null` for bearer tokens.
+    """
     via: Literal["cookie", "token"]
     setup_needed: bool = False

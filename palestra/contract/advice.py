@@ -1,4 +1,5 @@
-"""Warnings about submissions that are valid and can only disappoint: told with the answer, nothing is refused.
+"""Warnings about submissions that are valid and can only disappoint: told with the answer, nothing
+is refused.
 
 Owns the rules and their sentences. What depends on the server's state is added by the server.
 """
@@ -11,7 +12,9 @@ from palestra.contract.job_options import JobOptions
 from palestra.contract.views import SubmissionWarning
 
 SHORT_EPISODE: Final = 20
-"""env_steps that an episode of an evaluation is taken to have: fewer than those of most environments."""
+"""env_steps that an episode of an evaluation is taken to have: fewer than those of most
+environments.
+"""
 
 MANY_PROCESSES: Final = 256
 """Environments in processes of their own, beyond which their number is mentioned."""
@@ -21,14 +24,18 @@ def warnings_of(definition: Definition, options: JobOptions) -> tuple[Submission
     """Returns what a user should know of a submission before its runs have ended."""
     if not options.schedule.writes_training_state:
         return ()
-    rules = _of_rl(definition) if isinstance(definition, RlDefinition) else _of_supervised(definition)
+    rules = (
+        _of_rl(definition) if isinstance(definition, RlDefinition) else _of_supervised(definition)
+    )
     return tuple(rules)
 
 
 def _of_rl(definition: RlDefinition) -> Iterator[SubmissionWarning]:
     yield from _no_updates(definition)
     yield from _dear_evaluation(definition)
-    if (every := definition.snapshot.every_env_steps) is not None and every <= definition.env.num_envs:
+    if (
+        every := definition.snapshot.every_env_steps
+    ) is not None and every <= definition.env.num_envs:
         yield _every_step("every_env_steps", "vector step")
     if definition.env.vectorization == "async" and definition.env.num_envs > MANY_PROCESSES:
         yield SubmissionWarning(
@@ -77,7 +84,11 @@ def _dear_evaluation(definition: RlDefinition) -> Iterator[SubmissionWarning]:
 
 def _of_supervised(definition: SupervisedDefinition) -> Iterator[SubmissionWarning]:
     wanted = definition.evaluation
-    if wanted.steps is not None and wanted.every_updates is not None and wanted.steps > wanted.every_updates:
+    if (
+        wanted.steps is not None
+        and wanted.every_updates is not None
+        and wanted.steps > wanted.every_updates
+    ):
         yield SubmissionWarning(
             code="costly_evaluation",
             pointer="/definition/evaluation/every_updates",

@@ -14,12 +14,15 @@ from pydantic_core import CoreSchema
 class Described(BaseModel):
     """A model that reads its attribute docstrings when a schema is asked for.
 
-    Pydantic's `use_attribute_docstrings` reads the source of every class while the class is made: an eighth of the time that the
-    server takes to import itself (2.8 s, without it 2.4), and nearly every process imports models without ever showing a schema.
+    Pydantic's `use_attribute_docstrings` reads the source of every class while the class is made:
+    an eighth of the time that the server takes to import itself (2.8 s, without it 2.4), and nearly
+    every process imports models without ever showing a schema.
     """
 
     @classmethod
-    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
         """Returns the schema with a description for each documented member that has none."""
         schema = handler(core_schema)
         properties = handler.resolve_ref_schema(schema).get("properties", {})
@@ -42,16 +45,23 @@ def _docstrings_of(model: type[BaseModel]) -> dict[str, str]:
 
 @cache
 def _docstrings_in(module: str) -> dict[str, dict[str, str]]:
-    """Returns the attribute docstrings of a module's top-level classes, by class; nothing where there is no source."""
+    """Returns the attribute docstrings of a module's top-level classes, by class.
+
+    Nothing where there is no source.
+    """
     try:
         tree = ast.parse(inspect.getsource(sys.modules[module]))
     except (OSError, TypeError):
         return {}
-    return {node.name: dict(_documented(node)) for node in tree.body if isinstance(node, ast.ClassDef)}
+    return {
+        node.name: dict(_documented(node)) for node in tree.body if isinstance(node, ast.ClassDef)
+    }
 
 
 def _documented(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
     for member, text in zip(node.body, node.body[1:], strict=False):
         match member, text:
-            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(docstring))):
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(
+                value=ast.Constant(value=str(docstring))
+            ):
                 yield name, inspect.cleandoc(docstring)

@@ -21,7 +21,9 @@ class DistributionCode(Document):
 
 
 class ModuleCode(Document):
-    """The code of an environment of a module that belongs to no distribution, imported by a worker's option `--import`."""
+    """The code of an environment of a module that belongs to no distribution, imported by a
+    worker's option `--import`.
+    """
 
     kind: Literal["module"] = "module"
     module: Title
@@ -36,9 +38,12 @@ EnvironmentCode = Annotated[DistributionCode | ModuleCode, Field(discriminator="
 class _WithEnvironment(Document):
     """Code of the agent, and that of the environment where it is another."""
 
-    environment: Annotated[EnvironmentCode | None, Field(exclude_if=lambda value: value is None)] = None
-    """`null`, which is left out of the canonical form, for environments of Gymnasium, ale-py and Palestra, and for one of the same
-    distribution as the agent."""
+    environment: Annotated[
+        EnvironmentCode | None, Field(exclude_if=lambda value: value is None)
+    ] = None
+    """`null`, which is left out of the canonical form, for environments of Gymnasium, ale-py and
+    Palestra, and for one of the same distribution as the agent.
+    """
 
 
 class BuiltinCode(_WithEnvironment):
@@ -57,7 +62,9 @@ class EntrypointCode(_WithEnvironment):
 
 
 class GitCode(Document):
-    """The state of a work tree that was named at submission: of stored experiments only, submissions no longer take it."""
+    """The state of a work tree that was named at submission: of stored experiments only,
+    submissions no longer take it.
+    """
 
     kind: Literal["git"]
     head: Annotated[str, Field(pattern=r"^[0-9a-f]{40}([0-9a-f]{24})?$")]
@@ -74,9 +81,12 @@ AnyCode = BuiltinCode | EntrypointCode | GitCode
 
 
 def with_environment(code: AnyCode, environment: DistributionCode | ModuleCode | None) -> AnyCode:
-    """Returns the code of an experiment's parts together with that of its environment; `None` for one that needs no code of its own.
+    """Returns the code of an experiment's parts together with that of its environment.
 
-    The code of an environment that comes from the distribution of the agent is that of the agent already.
+    `None` for one that needs no code of its own.
+
+    The code of an environment that comes from the distribution of the agent is that of the agent
+    already.
     """
     if isinstance(code, GitCode):
         return code

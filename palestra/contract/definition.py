@@ -1,6 +1,9 @@
-"""The definition: the immutable validated document that says what to train and how; and its identity.
+"""The definition: the immutable validated document that says what to train and how.
 
-Owns the document, its hash and the experiment's ID. Job options (`options.py`) are apart from it and never part of its identity.
+And its identity.
+
+Owns the document, its hash and the experiment's ID. Job options (`options.py`) are apart from it
+and never part of its identity.
 """
 
 from functools import cache
@@ -26,13 +29,19 @@ from palestra.contract.names import ExportFormat, Name, SeriesName, StoredTitle,
 from palestra.contract.versions import oldest_form
 
 SCHEMA_VERSION: Final = 2
-"""Version of the definition document that this code writes. Older ones are brought up by `upgrade.py`."""
+"""Version of the definition document that this code writes.
+
+Older ones are brought up by `upgrade.py`.
+"""
 
 StepCount = Annotated[int, Field(ge=1, le=10**12)]
 
 
 class LoopSpec(Document):
-    """How long to train and how often the loop closes an epoch. The first bound that is reached ends the run."""
+    """How long to train and how often the loop closes an epoch.
+
+    The first bound that is reached ends the run.
+    """
 
     env_steps: StepCount | None = None
     """Budget in env_steps, summed over environments, counted over the whole life of the run."""
@@ -57,7 +66,10 @@ class EvaluationSpec(Document):
     """Evaluation during training: exploration off, on an environment and seeds of its own."""
 
     every_env_steps: StepCount | None = 5_000
-    """Evaluate when a multiple of this many env_steps is crossed; `null` evaluates at the end only."""
+    """Evaluate when a multiple of this many env_steps is crossed.
+
+    `null` evaluates at the end only.
+    """
 
     episodes: Annotated[int, Field(ge=1, le=100_000)] | None = 10
     """Whole episodes per evaluation; exclusive with `steps`."""
@@ -82,17 +94,25 @@ class Retention(Document):
     """Which snapshots are kept."""
 
     keep_last: Annotated[int, Field(ge=2, le=1_000)] = 2
-    """Verified snapshots kept, newest first; at least two, so that a torn one never leaves nothing."""
+    """Verified snapshots kept, newest first.
+
+    At least two, so that a torn one never leaves nothing.
+    """
 
     keep_best: bool = True
-    """Also keep the snapshot with the best score: mean evaluation return, or the metric of a supervised run."""
+    """Also keep the snapshot with the best score: mean evaluation return, or the metric of a
+    supervised run.
+    """
 
 
 class SnapshotSpec(Retention):
     """When a run is saved and what is kept. The last state is always saved."""
 
     every_env_steps: StepCount | None = 10_000
-    """Save when a multiple of this many env_steps is crossed; `null` saves at the end, at a pause and on errors only."""
+    """Save when a multiple of this many env_steps is crossed.
+
+    `null` saves at the end, at a pause and on errors only.
+    """
 
     memory: Literal["full", "none"] = "full"
     """Whether the replay memory is saved. `none` makes every resume statistical."""
@@ -119,7 +139,9 @@ class NanGuard(Document):
 
 
 class LearningRateSchedule(Document):
-    """Moves the learning rate linearly from its start to `final_value` over `env_steps`, then holds it."""
+    """Moves the learning rate linearly from its start to `final_value` over `env_steps`, then holds
+    it.
+    """
 
     name: Literal["learning_rate_schedule"] = "learning_rate_schedule"
     """Name of the hook."""
@@ -132,7 +154,10 @@ class LearningRateSchedule(Document):
 
 
 class Video(Document):
-    """Films an episode of an evaluation, played again from the seed that it was counted with; the environment must render pictures."""
+    """Films an episode of an evaluation, played again from the seed that it was counted with.
+
+    The environment must render pictures.
+    """
 
     name: Literal["video"] = "video"
     """Name of the hook."""
@@ -154,8 +179,11 @@ class ExportSpec(Document):
     """What an export job, and the end of a successful run, writes: only what is needed to act."""
 
     formats: Annotated[tuple[ExportFormat, ...], Field(max_length=3)] = ()
-    """`weights`: safetensors and a JSON description; `program`: a torch.export program; `onnx`: an ONNX file, which needs a worker with
-    the packages onnx and onnxscript."""
+    """`weights`: safetensors and a JSON description.
+
+    `program`: a torch.export program; `onnx`: an ONNX file, which needs a worker with the packages
+    onnx and onnxscript.
+    """
 
 
 class RlDefinition(Document):
@@ -185,24 +213,35 @@ class RlDefinition(Document):
     @model_validator(mode="after")
     def _schedules_end(self) -> Self:
         if isinstance(self.agent, Sb3Parameters) and self.loop.env_steps is None:
-            raise ValueError("an agent of Stable-Baselines3 needs loop.env_steps: its schedules end there")
+            raise ValueError(
+                "an agent of Stable-Baselines3 needs loop.env_steps: its schedules end there"
+            )
         return self
 
     @model_validator(mode="after")
     def _processes_fit(self) -> Self:
         if isinstance(self.agent, A3cParameters):
             if self.env.num_envs != 1:
-                raise ValueError("each process of a3c steps one environment: leave env.num_envs at 1 and raise agent.processes instead")
+                raise ValueError(
+                    "each process of a3c steps one environment: leave env.num_envs at 1 and raise agent.processes instead"
+                )
             if self.loop.updates is not None:
-                raise ValueError("the processes of a3c update while they step: set loop.env_steps or loop.episodes, not loop.updates")
+                raise ValueError(
+                    "the processes of a3c update while they step: set loop.env_steps or loop.episodes, not loop.updates"
+                )
         return self
 
     @model_validator(mode="after")
     def _rollout_fits(self) -> Self:
         if isinstance(self.agent, PpoParameters):
             rollout = self.agent.rollout_steps * self.env.num_envs
-            if self.agent.minibatch_size > rollout and "minibatch_size" not in self.agent.model_fields_set:
-                self.__dict__["agent"] = self.agent.model_copy(update={"minibatch_size": rollout})  # the default is no demand
+            if (
+                self.agent.minibatch_size > rollout
+                and "minibatch_size" not in self.agent.model_fields_set
+            ):
+                self.__dict__["agent"] = self.agent.model_copy(
+                    update={"minibatch_size": rollout}
+                )  # the default is no demand
             elif self.agent.minibatch_size > rollout:
                 raise ValueError(
                     f"agent.minibatch_size {self.agent.minibatch_size} is larger than a rollout of {rollout} env_steps "
@@ -218,11 +257,17 @@ class PartSpec(Document):
     """Name that it is registered by. The catalogue of a pool lists those that its workers offer."""
 
     params: FreeParameters = Field(default_factory=dict)
-    """Keyword parameters. Defaults are filled in at submission, where the catalogue has a schema."""
+    """Keyword parameters.
+
+    Defaults are filled in at submission, where the catalogue has a schema.
+    """
 
 
 class SupervisedLoop(Document):
-    """How long to train and how often the loop closes an epoch. The end of a finite input ends the run too."""
+    """How long to train and how often the loop closes an epoch.
+
+    The end of a finite input ends the run too.
+    """
 
     updates: StepCount
     """Budget in optimiser steps, counted over the whole life of the run."""
@@ -235,7 +280,10 @@ class SupervisedEvaluation(Document):
     """Evaluation during training: the model's metrics over the evaluation input, nothing learnt."""
 
     every_updates: StepCount | None = 1_000
-    """Evaluate when a multiple of this many updates is crossed; `null` evaluates at the end only."""
+    """Evaluate when a multiple of this many updates is crossed.
+
+    `null` evaluates at the end only.
+    """
 
     steps: StepCount | None = None
     """Batches per evaluation; `null` goes on until the input ends."""
@@ -244,7 +292,10 @@ class SupervisedEvaluation(Document):
     """Metric that is the score: it decides which snapshot is the best, and success."""
 
     goal: Literal["minimize", "maximize"] = "minimize"
-    """`minimize` takes minus the metric as the score, so that a higher score is always better. Needed with any metric but `loss`."""
+    """`minimize` takes minus the metric as the score, so that a higher score is always better.
+
+    Needed with any metric but `loss`.
+    """
 
     @model_validator(mode="after")
     def _goal_is_known(self) -> Self:
@@ -257,7 +308,10 @@ class SupervisedSnapshot(Retention):
     """When a supervised run is saved and what is kept. The last state is always saved."""
 
     every_updates: StepCount | None = 1_000
-    """Save when a multiple of this many updates is crossed; `null` saves at the end, at a pause and on errors only."""
+    """Save when a multiple of this many updates is crossed.
+
+    `null` saves at the end, at a pause and on errors only.
+    """
 
 
 class SupervisedDefinition(Document):
@@ -311,15 +365,25 @@ def _adapter() -> TypeAdapter[RlDefinition | SupervisedDefinition]:
 
 
 def definition_hash(definition: Definition) -> str:
-    """Returns the SHA-256 of the definition with all defaults filled in, without name and notes (seeds are job options).
+    """Returns the SHA-256 of the definition with all defaults filled in, without name and notes
+    (seeds are job options).
 
-    It is that of the definition's oldest form (`versions.py`), so a snapshot of long ago is still one of the same definition.
+    It is that of the definition's oldest form (`versions.py`), so a snapshot of long ago is still
+    one of the same definition.
     """
-    return sha256_of({key: value for key, value in _oldest_form(definition).items() if key not in {"name", "notes"}})
+    return sha256_of(
+        {
+            key: value
+            for key, value in _oldest_form(definition).items()
+            if key not in {"name", "notes"}
+        }
+    )
 
 
 def identity_hash(definition: Definition, code: AnyCode) -> str:
-    """Returns the SHA-256 over the definition's oldest form, its schema version and code: what makes two submissions one experiment."""
+    """Returns the SHA-256 over the definition's oldest form, its schema version and code: what
+    makes two submissions one experiment.
+    """
     return sha256_of(
         {
             "code": code.model_dump(mode="json"),
@@ -334,5 +398,7 @@ def _oldest_form(definition: Definition) -> dict[str, Any]:
 
 
 def experiment_id(definition: Definition, code: AnyCode) -> str:
-    """Returns the generated, reproducible experiment ID: a slug of the name and 16 digits of the identity hash."""
+    """Returns the generated, reproducible experiment ID: a slug of the name and 16 digits of the
+    identity hash.
+    """
     return f"{slugify(definition.name)}-{identity_hash(definition, code)[:16]}"

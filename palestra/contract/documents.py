@@ -15,7 +15,9 @@ JsonScalar = str | int | float | bool | None
 
 
 LONG_ARRAY: Final = 64
-"""Items beyond which an array tells its first fault only: pydantic keeps every fault, and a megabyte can hold a third of a million."""
+"""Items beyond which an array tells its first fault only: pydantic keeps every fault, and a
+megabyte can hold a third of a million.
+"""
 
 
 def _arrays(schema: CoreSchema, model: type[BaseModel]) -> Iterator[dict[str, Any]]:
@@ -34,7 +36,8 @@ def _arrays(schema: CoreSchema, model: type[BaseModel]) -> Iterator[dict[str, An
 class Document(Described):
     """A frozen, strict document: unknown keys, coercions and non-finite numbers are refused.
 
-    Validate documents from JSON bytes (`model_validate_json`): strict mode then reads arrays as tuples and strings as enumerations.
+    Validate documents from JSON bytes (`model_validate_json`): strict mode then reads arrays as
+    tuples and strings as enumerations.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
@@ -50,13 +53,16 @@ class Document(Described):
 
 
 def canonical_json(value: Any) -> bytes:
-    """Returns the one JSON form of a value: keys sorted, no white space, UTF-8, defaults filled in for documents.
+    """Returns the one JSON form of a value: keys sorted, no white space, UTF-8, defaults filled in
+    for documents.
 
     Raises:
         ValueError: If a number is not finite.
     """
     plain = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
-    return json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+    return json.dumps(
+        plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    ).encode()
 
 
 def sha256_of(value: Any) -> str:

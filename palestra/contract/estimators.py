@@ -1,7 +1,10 @@
-"""Parameters of the built-in model and input functions of supervised definitions, as JSON Schemas; declared here and nowhere else.
+"""Parameters of the built-in model and input functions of supervised definitions, as JSON Schemas.
 
-They are schemas and not models, since they reach the server like those of registered parts: in the workers' catalogues. A default that
-depends on the use, such as the passes of an input, has none here.
+Declared here and nowhere else.
+
+They are schemas and not models, since they reach the server like those of registered parts: in the
+workers' catalogues. A default that depends on the use, such as the passes of an input, has none
+here.
 """
 
 from collections.abc import Mapping
@@ -13,15 +16,39 @@ def _parameters(**properties: dict[str, Any]) -> dict[str, Any]:
 
 
 _BATCHED: Final[dict[str, dict[str, Any]]] = {
-    "seed": {"type": "integer", "minimum": 0, "maximum": 2**32 - 1, "default": 0, "description": "Seed of the data and of their order."},
-    "batch_size": {"type": "integer", "minimum": 1, "maximum": 1_000_000, "default": 64, "description": "Examples per batch."},
-    "epochs": {"type": "integer", "minimum": 1, "description": "Passes; without it endless in training, one in evaluation."},
-    "shuffle": {"type": "boolean", "description": "Anew in each pass; by default in training only."},
+    "seed": {
+        "type": "integer",
+        "minimum": 0,
+        "maximum": 2**32 - 1,
+        "default": 0,
+        "description": "Seed of the data and of their order.",
+    },
+    "batch_size": {
+        "type": "integer",
+        "minimum": 1,
+        "maximum": 1_000_000,
+        "default": 64,
+        "description": "Examples per batch.",
+    },
+    "epochs": {
+        "type": "integer",
+        "minimum": 1,
+        "description": "Passes; without it endless in training, one in evaluation.",
+    },
+    "shuffle": {
+        "type": "boolean",
+        "description": "Anew in each pass; by default in training only.",
+    },
 }
 
 MODEL_FUNCTIONS: Final[Mapping[str, dict[str, Any]]] = {
     "classifier": _parameters(
-        classes={"type": "integer", "minimum": 2, "maximum": 1_000_000, "description": "Number of classes."},
+        classes={
+            "type": "integer",
+            "minimum": 2,
+            "maximum": 1_000_000,
+            "description": "Number of classes.",
+        },
         hidden_sizes={
             "type": "array",
             "items": {"type": "integer", "minimum": 1, "maximum": 8_192},
@@ -29,8 +56,17 @@ MODEL_FUNCTIONS: Final[Mapping[str, dict[str, Any]]] = {
             "default": [64],
             "description": "Units of each hidden layer.",
         },
-        learning_rate={"type": "number", "exclusiveMinimum": 0, "maximum": 1, "default": 0.001, "description": "Adam step size."},
-        decay={"type": "object", "description": "How the learning rate falls with the updates: `kind`, `steps`, `rate` and others."},
+        learning_rate={
+            "type": "number",
+            "exclusiveMinimum": 0,
+            "maximum": 1,
+            "default": 0.001,
+            "description": "Adam step size.",
+        },
+        decay={
+            "type": "object",
+            "description": "How the learning rate falls with the updates: `kind`, `steps`, `rate` and others.",
+        },
     )
     | {"required": ["classes"]},
 }
@@ -38,15 +74,51 @@ MODEL_FUNCTIONS: Final[Mapping[str, dict[str, Any]]] = {
 
 INPUT_FUNCTIONS: Final[Mapping[str, dict[str, Any]]] = {
     "spirals": _parameters(
-        arms={"type": "integer", "minimum": 2, "maximum": 100, "default": 3, "description": "Spirals, each a class."},
-        points={"type": "integer", "minimum": 1, "maximum": 1_000_000, "default": 200, "description": "Points per spiral."},
-        noise={"type": "number", "minimum": 0, "maximum": 10, "default": 0.1, "description": "Standard deviation of the angle."},
+        arms={
+            "type": "integer",
+            "minimum": 2,
+            "maximum": 100,
+            "default": 3,
+            "description": "Spirals, each a class.",
+        },
+        points={
+            "type": "integer",
+            "minimum": 1,
+            "maximum": 1_000_000,
+            "default": 200,
+            "description": "Points per spiral.",
+        },
+        noise={
+            "type": "number",
+            "minimum": 0,
+            "maximum": 10,
+            "default": 0.1,
+            "description": "Standard deviation of the angle.",
+        },
         **_BATCHED,
     ),
     "digits": _parameters(
-        images={"type": "integer", "minimum": 1, "maximum": 1_000_000, "default": 2_000, "description": "Images."},
-        noise={"type": "number", "minimum": 0, "maximum": 10, "default": 0.15, "description": "Standard deviation of each pixel."},
-        missing={"type": "number", "minimum": 0, "maximum": 1, "default": 0.05, "description": "Probability that a dot is missing."},
+        images={
+            "type": "integer",
+            "minimum": 1,
+            "maximum": 1_000_000,
+            "default": 2_000,
+            "description": "Images.",
+        },
+        noise={
+            "type": "number",
+            "minimum": 0,
+            "maximum": 10,
+            "default": 0.15,
+            "description": "Standard deviation of each pixel.",
+        },
+        missing={
+            "type": "number",
+            "minimum": 0,
+            "maximum": 1,
+            "default": 0.05,
+            "description": "Probability that a dot is missing.",
+        },
         **_BATCHED,
     ),
 }

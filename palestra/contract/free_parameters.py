@@ -1,4 +1,6 @@
-"""Parameters of parts that Palestra does not know: free JSON within bounds, and the bounds of the schemas that describe it."""
+"""Parameters of parts that Palestra does not know: free JSON within bounds, and the bounds of the
+schemas that describe it.
+"""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -14,7 +16,14 @@ LARGEST: Final = 2**63
 """Whole numbers of free JSON are smaller than this, and not below its negative."""
 MAX_SCHEMA_PARTS: Final = 2_000
 _DEEPEST: Final = 64
-_NAMING: Final = ("$id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$dynamicRef", "$recursiveRef")
+_NAMING: Final = (
+    "$id",
+    "$anchor",
+    "$dynamicAnchor",
+    "$recursiveAnchor",
+    "$dynamicRef",
+    "$recursiveRef",
+)
 
 
 def _bounded(parameters: dict[str, JsonValue]) -> dict[str, JsonValue]:
@@ -29,9 +38,11 @@ def _bounded(parameters: dict[str, JsonValue]) -> dict[str, JsonValue]:
 
 
 def check_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """Refuses a JSON Schema that is too large, refers to anything outside itself, or would take long to judge by.
+    """Refuses a JSON Schema that is too large, refers to anything outside itself, or would take
+    long to judge by.
 
-    What it refers to is counted each time, and it may not refer to itself in a circle: so judging by it takes a bounded time.
+    What it refers to is counted each time, and it may not refer to itself in a circle: so judging
+    by it takes a bounded time.
 
     Raises:
         ValueError: With a sentence.
@@ -39,7 +50,9 @@ def check_schema(schema: dict[str, Any]) -> dict[str, Any]:
     if len(canonical_json(schema)) > MAX_SCHEMA_BYTES:
         raise ValueError(f"a schema of parameters has at most {MAX_SCHEMA_BYTES} bytes as JSON")
     if _Expansion(schema).size() > MAX_SCHEMA_PARTS:
-        raise ValueError(f"a schema of parameters has at most {MAX_SCHEMA_PARTS} parts, each counted as often as it is referred to")
+        raise ValueError(
+            f"a schema of parameters has at most {MAX_SCHEMA_PARTS} parts, each counted as often as it is referred to"
+        )
     return schema
 
 
@@ -61,7 +74,9 @@ class _Expansion:
 
     def _size(self, part: Any, depth: int) -> int:
         if depth > _DEEPEST:
-            raise ValueError(f"a schema of parameters is nested at most {_DEEPEST} deep, references followed")
+            raise ValueError(
+                f"a schema of parameters is nested at most {_DEEPEST} deep, references followed"
+            )
         if isinstance(part, list):
             return sum(self._size(one, depth + 1) for one in part)
         if not isinstance(part, dict):
@@ -70,7 +85,9 @@ class _Expansion:
             raise ValueError("a schema of parameters must not refer to itself in a circle")
         if id(part) not in self._sizes:
             self._open.add(id(part))
-            self._sizes[id(part)] = 1 + sum(self._size(one, depth + 1) for one in (*part.values(), self._target(part)))
+            self._sizes[id(part)] = 1 + sum(
+                self._size(one, depth + 1) for one in (*part.values(), self._target(part))
+            )
             self._open.discard(id(part))
         return self._sizes[id(part)]
 
@@ -78,15 +95,23 @@ class _Expansion:
         """Returns what a part refers to, `None` for nothing."""
         other = next((key for key in _NAMING if isinstance(part.get(key), str)), None)
         if other is not None:
-            raise ValueError(f"a schema of parameters refers to its own parts by $ref alone: leave {other} out")
+            raise ValueError(
+                f"a schema of parameters refers to its own parts by $ref alone: leave {other} out"
+            )
         reference = part.get("$ref")
         if not isinstance(reference, str):
             return None
         if not reference.startswith("#/"):
-            raise ValueError("a schema of parameters refers to its own parts only: $ref must begin with #/")
+            raise ValueError(
+                "a schema of parameters refers to its own parts only: $ref must begin with #/"
+            )
         target: Any = self._root
         for step in reference[2:].split("/"):
-            target = target.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(target, dict) else None
+            target = (
+                target.get(step.replace("~1", "/").replace("~0", "~"))
+                if isinstance(target, dict)
+                else None
+            )
         if isinstance(target, dict):
             return target
         raise ValueError("a schema of parameters has a $ref to a part that it has not")
@@ -106,7 +131,9 @@ def leaves(value: Any) -> Iterator[Any]:
 
 
 FreeParameters = Annotated[
-    dict[Annotated[str, Field(min_length=1, max_length=64)], JsonValue], Field(max_length=256), AfterValidator(_bounded)
+    dict[Annotated[str, Field(min_length=1, max_length=64)], JsonValue],
+    Field(max_length=256),
+    AfterValidator(_bounded),
 ]
 """Keyword to JSON value."""
 

@@ -1,4 +1,7 @@
-"""Job options: how and where a definition's runs are worked on. Never part of an experiment's identity."""
+"""Job options: how and where a definition's runs are worked on.
+
+Never part of an experiment's identity.
+"""
 
 from typing import Annotated, Any, Final, Literal, Self
 
@@ -25,26 +28,37 @@ class Resources(Document):
     """Memory of the trainer in MiB; `null` sets no limit."""
 
     compile: Literal["auto", "eager", "compiled", "cudagraph"] = "auto"
-    """How updates of built-in agents run: `eager` as they stand, `compiled` whole, `cudagraph` as one CUDA graph; `auto` compiles where so
-    many updates follow that it pays. The numbers differ by roundings."""
+    """How updates of built-in agents run: `eager` as they stand, `compiled` whole, `cudagraph` as
+    one CUDA graph; `auto` compiles where so many updates follow that it pays. The numbers differ by
+    roundings.
+    """
 
     pack: Literal["auto", "off"] | Annotated[int, Field(ge=2, le=64)] = "off"
-    """Seeds that one job trains as one batch, at most: `auto` packs 16 where the agent can be packed, `off` makes a job per seed."""
+    """Seeds that one job trains as one batch, at most: `auto` packs 16 where the agent can be
+    packed, `off` makes a job per seed.
+    """
 
     evaluation: Literal["inline", "process"] = "inline"
-    """Where evaluations during training run: `process` has one of their own, on the CPU, and training does not wait for them."""
+    """Where evaluations during training run: `process` has one of their own, on the CPU, and
+    training does not wait for them.
+    """
 
 
 class Limits(Document):
     """Bounds on one attempt, enforced by its supervisor on the monotonic clock."""
 
     wall_seconds: Annotated[int, Field(ge=1, le=31_536_000)] | None = None
-    """Wall time of an attempt; reaching it saves a snapshot and ends the job as failed with the cause `time_limit`. The time in which a
-    continuous evaluation waits for a snapshot does not count."""
+    """Wall time of an attempt.
+
+    Reaching it saves a snapshot and ends the job as failed with the cause `time_limit`. The time in
+    which a continuous evaluation waits for a snapshot does not count.
+    """
 
     stall_seconds: Annotated[int, Field(ge=10, le=604_800)] = 1_800
-    """Longest time without a new env_step or update before the attempt is ended as stalled; in a continuous evaluation, the longest that
-    one evaluation may take."""
+    """Longest time without a new env_step or update before the attempt is ended as stalled.
+
+    In a continuous evaluation, the longest that one evaluation may take.
+    """
 
     grace_seconds: Annotated[int, Field(ge=1, le=3_600)] = 120
     """Time between the wish to stop and SIGKILL."""
@@ -63,26 +77,36 @@ class EvaluateOptions(Document):
     """Episodes, or batches of a supervised run; `null` takes the definition's."""
 
     seed: Seed | None = None
-    """Seed of the evaluation's episodes; `null` derives a fresh one from the job, other than the run's own evaluations."""
+    """Seed of the evaluation's episodes.
+
+    `null` derives a fresh one from the job, other than the run's own evaluations.
+    """
 
     formats: Annotated[tuple[ExportFormat, ...], Field(min_length=1, max_length=3)] | None = None
     """For `export`: `null` takes the definition's formats, or `weights` where it names none."""
 
     @field_validator("formats")
     @classmethod
-    def _formats_differ(cls, formats: tuple[ExportFormat, ...] | None) -> tuple[ExportFormat, ...] | None:
+    def _formats_differ(
+        cls, formats: tuple[ExportFormat, ...] | None
+    ) -> tuple[ExportFormat, ...] | None:
         if formats is not None and acceptance.repeated(formats):
             raise ValueError("names a format twice: name each format once")
         return formats
 
     throttle_seconds: Annotated[float, Field(ge=0, le=604_800)] = 0
-    """For the continuous schedules: least time between the starts of two evaluations, while the run is trained and after that."""
+    """For the continuous schedules: least time between the starts of two evaluations, while the run
+    is trained and after that.
+    """
 
     delay_seconds: Annotated[float, Field(ge=0, le=604_800)] = 0
     """For the continuous schedules: time before the first evaluation."""
 
     only_once: bool = True
-    """For `continuous_eval`: evaluate each snapshot once; false evaluates the newest again, with other episodes, while none is newer."""
+    """For `continuous_eval`: evaluate each snapshot once.
+
+    False evaluates the newest again, with other episodes, while none is newer.
+    """
 
 
 class JobOptions(Document):
@@ -104,7 +128,9 @@ class JobOptions(Document):
     @model_validator(mode="after")
     def _starts_runs(self) -> Self:
         if not self.schedule.starts_runs:
-            raise ValueError(f"schedule {self.schedule.value} reads the snapshots of a run: queue it on the run once that exists")
+            raise ValueError(
+                f"schedule {self.schedule.value} reads the snapshots of a run: queue it on the run once that exists"
+            )
         return self
 
     @model_validator(mode="after")
@@ -114,7 +140,9 @@ class JobOptions(Document):
         return self
 
 
-VIDEO_NEEDS_INLINE: Final = "the hook video films within the training: leave it out, or set resources.evaluation to inline"
+VIDEO_NEEDS_INLINE: Final = (
+    "the hook video films within the training: leave it out, or set resources.evaluation to inline"
+)
 
 
 class JobRequest(Document):
@@ -134,14 +162,24 @@ class JobRequest(Document):
         wanted, schedule = self.evaluate, self.schedule.value
         if not self.schedule.follows_training:
             if wanted.throttle_seconds or wanted.delay_seconds or not wanted.only_once:
-                raise ValueError(f"throttle_seconds, delay_seconds and only_once are for the continuous schedules, not for {schedule}")
+                raise ValueError(
+                    f"throttle_seconds, delay_seconds and only_once are for the continuous schedules, not for {schedule}"
+                )
             return self
         if wanted.snapshot != "newest":
-            raise ValueError(f"{schedule} follows the run from snapshot to snapshot: leave evaluate.snapshot at newest")
-        if self.schedule is Schedule.CONTINUOUS_EVAL_ON_TRAIN_DATA and (wanted.seed is not None or not wanted.only_once):
-            raise ValueError(f"{schedule} has the training's own episodes: leave evaluate.seed at null and evaluate.only_once at true")
+            raise ValueError(
+                f"{schedule} follows the run from snapshot to snapshot: leave evaluate.snapshot at newest"
+            )
+        if self.schedule is Schedule.CONTINUOUS_EVAL_ON_TRAIN_DATA and (
+            wanted.seed is not None or not wanted.only_once
+        ):
+            raise ValueError(
+                f"{schedule} has the training's own episodes: leave evaluate.seed at null and evaluate.only_once at true"
+            )
         if not wanted.only_once and wanted.throttle_seconds < 1:
-            raise ValueError("evaluate.only_once false goes on without end: set evaluate.throttle_seconds to 1 or more")
+            raise ValueError(
+                "evaluate.only_once false goes on without end: set evaluate.throttle_seconds to 1 or more"
+            )
         return self
 
 
@@ -152,11 +190,15 @@ GIT_CODE_IS_NOT_TAKEN: Final = (
 
 
 class RetryRequest(Document):
-    """Another job for a run whose training failed or was cancelled, with the options of that training."""
+    """Another job for a run whose training failed or was cancelled, with the options of that
+    training.
+    """
 
     origin: Literal["newest", "start"] = "newest"
-    """`newest` goes on from the newest verified snapshot, from the start where there is none; `start`
-    begins the training anew and supersedes all that the run has recorded."""
+    """`newest` goes on from the newest verified snapshot, from the start where there is none.
+
+    `start` begins the training anew and supersedes all that the run has recorded.
+    """
 
     allow_code_change: bool = False
     """Goes on with the code that the workers have, where this is not the experiment's."""
@@ -166,13 +208,19 @@ class RetryRequest(Document):
 
 
 class Submission(Document):
-    """What a user submits: a definition, options for its jobs, and the code it runs. `examples/*.yaml` are such documents."""
+    """What a user submits: a definition, options for its jobs, and the code it runs.
+
+    `examples/*.yaml` are such documents.
+    """
 
     definition: Definition
     options: JobOptions = JobOptions()
     code: Code = BuiltinCode()
     provenance: dict[str, Any] = Field(default_factory=dict)
-    """What `palestra.provenance.capture` recorded on the submitter's machine; stored with the runs, never part of the identity."""
+    """What `palestra.provenance.capture` recorded on the submitter's machine.
+
+    Stored with the runs, never part of the identity.
+    """
 
     @field_validator("code")
     @classmethod
@@ -188,6 +236,8 @@ class Submission(Document):
 
     @model_validator(mode="after")
     def _video_sees_the_evaluated_agent(self) -> Self:
-        if self.options.resources.evaluation == "process" and any(isinstance(hook, Video) for hook in self.definition.hooks):
+        if self.options.resources.evaluation == "process" and any(
+            isinstance(hook, Video) for hook in self.definition.hooks
+        ):
             raise ValueError(VIDEO_NEEDS_INLINE)
         return self

@@ -14,7 +14,9 @@ from typing import Annotated, Final, Literal
 from pydantic import AfterValidator, Field, StringConstraints
 
 _CROCKFORD: Final = "0123456789abcdefghjkmnpqrstvwxyz"
-_BIDI_AND_ZERO_WIDTH: Final = frozenset("\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\u2066\u2067\u2068\u2069\ufeff")
+_BIDI_AND_ZERO_WIDTH: Final = frozenset(
+    "\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\u2066\u2067\u2068\u2069\ufeff"
+)
 _JOINERS: Final = frozenset("\u200c\u200d")
 """Zero-width non-joiner, which Persian and others write, and joiner, which emoji are made with."""
 _FILLERS: Final = frozenset("\u115f\u1160\u2800\u3164\uffa0")
@@ -26,12 +28,16 @@ MAX_SERIES_NAME: Final = 128
 SERIES_PATTERN: Final = r"^[A-Za-z0-9_][A-Za-z0-9_./-]{0,127}$"
 NAME_PATTERN: Final = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"
 WORKER_IMPORTS: Final = "PALESTRA_WORKER_IMPORTS"
-"""Variable with the modules, with commas, that a worker's processes import since they register environments: the option `--import`."""
+"""Variable with the modules, with commas, that a worker's processes import since they register
+environments: the option `--import`.
+"""
 
 MAX_STEP: Final = 2**53 - 1
 """Largest counter that JSON, JavaScript and a double all hold exactly."""
 
-IdPrefix = Literal["prj", "usr", "tok", "exp", "run", "job", "att", "wrk", "slt", "snp", "art", "evl", "ses", "aud"]
+IdPrefix = Literal[
+    "prj", "usr", "tok", "exp", "run", "job", "att", "wrk", "slt", "snp", "art", "evl", "ses", "aud"
+]
 
 
 def new_id(prefix: IdPrefix) -> str:
@@ -40,13 +46,22 @@ def new_id(prefix: IdPrefix) -> str:
     Identifiers of one prefix sort by creation time to the millisecond.
     """
     milliseconds = time.time_ns() // 1_000_000
-    number = (milliseconds & (2**48 - 1)) << 80 | 0x7 << 76 | secrets.randbits(12) << 64 | 0b10 << 62 | secrets.randbits(62)
+    number = (
+        (milliseconds & (2**48 - 1)) << 80
+        | 0x7 << 76
+        | secrets.randbits(12) << 64
+        | 0b10 << 62
+        | secrets.randbits(62)
+    )
     digits = "".join(_CROCKFORD[(number >> shift) & 31] for shift in range(125, -1, -5))
     return f"{prefix}_{digits}"
 
 
 def slugify(text: str, limit: int = 40) -> str:
-    """Returns a lower-case ASCII slug of at most `limit` characters; `experiment` where nothing is left."""
+    """Returns a lower-case ASCII slug of at most `limit` characters.
+
+    `experiment` where nothing is left.
+    """
     ascii_text = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
     return _SLUG_PATTERN.sub("-", ascii_text).strip("-")[:limit].strip("-") or "experiment"
 
@@ -55,9 +70,16 @@ def _readable(text: str) -> str:
     normal = unicodedata.normalize("NFC", text)
     if any(character in _BIDI_AND_ZERO_WIDTH for character in normal):
         raise ValueError("must not contain bidirectional or zero-width characters")
-    if any(not beside or unicodedata.category(beside)[0] in "ZC" for beside in _beside_joiners(normal)):
-        raise ValueError("must not contain zero-width joiners but between other characters, as in emoji")
-    if any(unicodedata.category(character) in {"Cc", "Cs"} and character not in "\n\t" for character in normal):
+    if any(
+        not beside or unicodedata.category(beside)[0] in "ZC" for beside in _beside_joiners(normal)
+    ):
+        raise ValueError(
+            "must not contain zero-width joiners but between other characters, as in emoji"
+        )
+    if any(
+        unicodedata.category(character) in {"Cc", "Cs"} and character not in "\n\t"
+        for character in normal
+    ):
         raise ValueError("must not contain control characters")
     return normal
 
@@ -71,10 +93,14 @@ def _beside_joiners(text: str) -> Iterator[str]:
 
 
 def is_visible(text: str) -> bool:
-    """Returns whether something of a text is seen: not if it holds spaces, marks, format characters and fillers only."""
+    """Returns whether something of a text is seen: not if it holds spaces, marks, format characters
+    and fillers only.
+    """
     return any(
         character not in _FILLERS and (category[0] not in "ZMC" or category in {"Co", "Cn"})
-        for character, category in ((character, unicodedata.category(character)) for character in text)
+        for character, category in (
+            (character, unicodedata.category(character)) for character in text
+        )
     )
 
 
@@ -92,9 +118,15 @@ def _safe_file_name(text: str) -> str:
         raise ValueError("must not begin or end with white space")
     normal = _title(text)
     stem = normal.split(".", 1)[0].upper()
-    reserved = stem in {"CON", "PRN", "AUX", "NUL"} or re.fullmatch(r"(COM|LPT)[0-9]", stem) is not None
+    reserved = (
+        stem in {"CON", "PRN", "AUX", "NUL"} or re.fullmatch(r"(COM|LPT)[0-9]", stem) is not None
+    )
     parts = normal.split("/")
-    if reserved or len(parts) > 8 or any(not part or set(part) <= {"."} or part[-1] in ". " for part in parts):
+    if (
+        reserved
+        or len(parts) > 8
+        or any(not part or set(part) <= {"."} or part[-1] in ". " for part in parts)
+    ):
         raise ValueError("must be a relative name without empty, dotted or reserved components")
     if any(character in normal for character in '\\:\u2215%#?*"<>|;'):
         raise ValueError(r"must not contain any of \ : % # ? * ; quotes or angle brackets")
@@ -124,8 +156,13 @@ Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
 SeriesName = Annotated[str, StringConstraints(pattern=SERIES_PATTERN)]
 """The name of a curve, for example `loss/td` or `episode/return`."""
 
-ArtifactName = Annotated[str, StringConstraints(min_length=1, max_length=1024), AfterValidator(_safe_file_name)]
-"""Display name of a stored blob. It is text in the database and never becomes a path on the server."""
+ArtifactName = Annotated[
+    str, StringConstraints(min_length=1, max_length=1024), AfterValidator(_safe_file_name)
+]
+"""Display name of a stored blob.
+
+It is text in the database and never becomes a path on the server.
+"""
 
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
@@ -151,17 +188,25 @@ class Schedule(StrEnum):
 
     @property
     def starts_runs(self) -> bool:
-        """Whether it needs nothing of an earlier job, so that a definition can be submitted with it, and its state can be the run's."""
+        """Whether it needs nothing of an earlier job, so that a definition can be submitted with
+        it, and its state can be the run's.
+        """
         return self.writes_training_state or self is Schedule.TEST
 
     @property
     def follows_training(self) -> bool:
-        """Whether it works beside a training and evaluates the snapshots that this leaves, one after another."""
+        """Whether it works beside a training and evaluates the snapshots that this leaves, one
+        after another.
+        """
         return self in _FOLLOWING_SCHEDULES
 
 
-_TRAINING_SCHEDULES: Final = frozenset({Schedule.TRAIN, Schedule.TRAIN_AND_EVALUATE, Schedule.CONTINUOUS_TRAIN_AND_EVALUATE})
-_FOLLOWING_SCHEDULES: Final = frozenset({Schedule.CONTINUOUS_EVAL, Schedule.CONTINUOUS_EVAL_ON_TRAIN_DATA})
+_TRAINING_SCHEDULES: Final = frozenset(
+    {Schedule.TRAIN, Schedule.TRAIN_AND_EVALUATE, Schedule.CONTINUOUS_TRAIN_AND_EVALUATE}
+)
+_FOLLOWING_SCHEDULES: Final = frozenset(
+    {Schedule.CONTINUOUS_EVAL, Schedule.CONTINUOUS_EVAL_ON_TRAIN_DATA}
+)
 
 
 class EvaluationSource(StrEnum):
@@ -170,14 +215,19 @@ class EvaluationSource(StrEnum):
     EVALUATION = "evaluation"
     """Fresh ones: the series `evaluation/<statistic>`, and the scores of lists and snapshots."""
     TRAIN_DATA = "train_data"
-    """The first ones of the training itself, from the same seeds: `evaluation_on_train_data/<statistic>`."""
+    """The first ones of the training itself, from the same seeds:
+    `evaluation_on_train_data/<statistic>`.
+    """
     TEST = "test"
     """That of a `test`, of an agent with one update: `evaluation_of_test/<statistic>`."""
 
 
 ExportFormat = Literal["weights", "program", "onnx"]
-"""A form in which what is needed to act is written: `weights`: safetensors and a JSON description; `program`: a `torch.export` program;
-`onnx`: an ONNX file, by workers that have the packages onnx and onnxscript."""
+"""A form in which what is needed to act is written: `weights`: safetensors and a JSON description.
+
+`program`: a `torch.export` program; `onnx`: an ONNX file, by workers that have the packages onnx
+and onnxscript.
+"""
 
 
 EXPORT_FILES: Final[Mapping[ExportFormat, tuple[str, ...]]] = {

@@ -7,7 +7,9 @@ from palestra.contract.states import Cause, Outcome
 
 _DONE: Final = frozenset({Cause.BUDGET, Cause.SUCCESS_SCORE})
 _ASKED: Final = frozenset({Cause.USER, Cause.DRAIN, Cause.PREEMPTED})
-_GONE: Final = frozenset({Cause.WORKER_LOST, Cause.LEASE_EXPIRED, Cause.STALE, Cause.TRAINER_KILLED})
+_GONE: Final = frozenset(
+    {Cause.WORKER_LOST, Cause.LEASE_EXPIRED, Cause.STALE, Cause.TRAINER_KILLED}
+)
 
 CAUSES: Final[Mapping[Outcome, frozenset[Cause]]] = {
     Outcome.SUCCEEDED: _DONE | {Cause.USER},
@@ -28,4 +30,6 @@ def check(outcome: Outcome, cause: Cause) -> None:
     """
     if cause not in CAUSES[outcome]:
         known = ", ".join(sorted(CAUSES[outcome]))
-        raise ValueError(f"cause {cause.value} does not go with outcome {outcome.value}: it is one of {known}")
+        raise ValueError(
+            f"cause {cause.value} does not go with outcome {outcome.value}: it is one of {known}"
+        )

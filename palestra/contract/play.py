@@ -20,5 +20,8 @@ class PlayOrder(Document):
     seed: Annotated[int, Field(ge=0, lt=2**32)]
     """Seed that the episodes derive from."""
     video: str | None = None
-    """File that the episodes are filmed into, one after another; `null` shows them on the screen."""
+    """File that the episodes are filmed into, one after another.
+
+    `null` shows them on the screen.
+    """
     device: str = "cpu"

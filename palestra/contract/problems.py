@@ -1,4 +1,5 @@
-"""Turns validation errors into field problems: a JSON pointer, a stable code and a sentence, never the input.
+"""Turns validation errors into field problems: a JSON pointer, a stable code and a sentence, never
+the input.
 
 Owns the wording for both the server and the command line. Must not know HTTP.
 """
@@ -50,12 +51,15 @@ _CODES: Final[Mapping[str, str]] = {
 }
 
 
-def explain(error: ValidationError, model: type[BaseModel] | TypeAdapter[Any] | None = None) -> tuple[FieldProblem, ...]:
+def explain(
+    error: ValidationError, model: type[BaseModel] | TypeAdapter[Any] | None = None
+) -> tuple[FieldProblem, ...]:
     """Returns the faults of a document, at most 50, in its order, without repeating what was sent.
 
     Args:
         error: What pydantic raised.
-        model: The model that was validated; gives the nearest name for unknown keys and takes union tags out of the pointers.
+        model: The model that was validated; gives the nearest name for unknown keys and takes union
+            tags out of the pointers.
     """
     if (count := error.error_count()) > MAX_FAULTS:
         message = f"has {count} faults: check that this is the document which is wanted here"
@@ -64,12 +68,16 @@ def explain(error: ValidationError, model: type[BaseModel] | TypeAdapter[Any] | 
     for details in error.errors(include_url=False, include_input=False)[:MAX_PROBLEMS]:
         problem = _problem(details, model)
         found.setdefault((problem.pointer, problem.code), problem)
-    return tuple(problem for problem in found.values() if not _is_consequence(problem, found.values()))
+    return tuple(
+        problem for problem in found.values() if not _is_consequence(problem, found.values())
+    )
 
 
 def _is_consequence(problem: FieldProblem, others: Iterable[FieldProblem]) -> bool:
     """Pydantic calls an array with a faulty item too short as well."""
-    return problem.code == "length" and any(other.pointer.startswith(problem.pointer + "/") for other in others)
+    return problem.code == "length" and any(
+        other.pointer.startswith(problem.pointer + "/") for other in others
+    )
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -77,8 +85,16 @@ def nearest(name: str, known: Iterable[str]) -> str:
     choices = list(known)
     folded = {choice.lower(): choice for choice in choices}
     matches = difflib.get_close_matches(name.lower(), folded, n=1, cutoff=0.55)
-    parts = [choice for choice in choices if len(choice) > 1 and choice.lower() in name.lower().split("_")]
-    initials = [choice for choice in choices if "".join(word[0] for word in choice.split("_") if word) == name.lower()]
+    parts = [
+        choice
+        for choice in choices
+        if len(choice) > 1 and choice.lower() in name.lower().split("_")
+    ]
+    initials = [
+        choice
+        for choice in choices
+        if "".join(word[0] for word in choice.split("_") if word) == name.lower()
+    ]
     best = [folded[match] for match in matches] or initials or parts
     return f"; did you mean {best[0]}?" if best else ""
 
@@ -95,11 +111,17 @@ def _escape(part: str) -> str:
     return shown.replace("~", "~0").replace("/", "~1")
 
 
-def _problem(details: ErrorDetails, model: type[BaseModel] | TypeAdapter[Any] | None) -> FieldProblem:
+def _problem(
+    details: ErrorDetails, model: type[BaseModel] | TypeAdapter[Any] | None
+) -> FieldProblem:
     location, kind = details["loc"], details["type"]
     if len(location) > 1 and location[-1] in _SCALARS and _code(kind) == "wrong_type":
         path, _ = _walk(location[:-1], model)
-        return FieldProblem(pointer=pointer(path), code="wrong_type", message="must be a string, a number, true, false or null")
+        return FieldProblem(
+            pointer=pointer(path),
+            code="wrong_type",
+            message="must be a string, a number, true, false or null",
+        )
     path, parent = _walk(location, model)
     return FieldProblem(pointer=pointer(path), code=_code(kind), message=_message(details, parent))
 
@@ -118,18 +140,26 @@ def _message(details: ErrorDetails, parent: type[BaseModel] | None) -> str:
 def _walk(
     location: tuple[int | str, ...], model: type[BaseModel] | TypeAdapter[Any] | None
 ) -> tuple[list[str | int], type[BaseModel] | None]:
-    """Follows an error's location through the model: drops union tags and validator names, and finds the model that owns its end."""
+    """Follows an error's location through the model: drops union tags and validator names, and
+    finds the model that owns its end.
+    """
     current: list[Any] = [model._type if isinstance(model, TypeAdapter) else model]  # noqa: SLF001 - pydantic has no public name for it
     path: list[str | int] = []
     parent: type[BaseModel] | None = None
     for part in location:
         models = [kind for kind in _unfold(current) if _is_model(kind)]
-        field = next((kind.model_fields[part] for kind in models if part in kind.model_fields), None) if isinstance(part, str) else None
+        field = (
+            next((kind.model_fields[part] for kind in models if part in kind.model_fields), None)
+            if isinstance(part, str)
+            else None
+        )
         tagged = [kind for kind in models if isinstance(part, str) and part in _tags(kind)]
         if field is None and len(models) > 1 and tagged:
             current = list(tagged)
             continue
-        if isinstance(part, str) and part.startswith(("tagged-union[", "function-", "constrained-", "json-or-python[", "lax-or-strict[")):
+        if isinstance(part, str) and part.startswith(
+            ("tagged-union[", "function-", "constrained-", "json-or-python[", "lax-or-strict[")
+        ):
             continue
         parent = models[0] if len(models) == 1 else None
         path.append(part)
@@ -139,7 +169,9 @@ def _walk(
 
 def _tags(kind: type[BaseModel]) -> set[str]:
     literals = (field.annotation for field in kind.model_fields.values())
-    return {kind.__name__} | {str(value) for annotation in literals for value in _literal_values(annotation)}
+    return {kind.__name__} | {
+        str(value) for annotation in literals for value in _literal_values(annotation)
+    }
 
 
 def _literal_values(annotation: Any) -> tuple[Any, ...]:
@@ -147,7 +179,12 @@ def _literal_values(annotation: Any) -> tuple[Any, ...]:
 
 
 def _members(kinds: list[Any]) -> list[Any]:
-    return [argument for kind in _unfold(kinds) for argument in get_args(kind) if argument is not Ellipsis]
+    return [
+        argument
+        for kind in _unfold(kinds)
+        for argument in get_args(kind)
+        if argument is not Ellipsis
+    ]
 
 
 def _unfold(kinds: list[Any]) -> Iterator[Any]:

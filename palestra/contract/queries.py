@@ -57,7 +57,9 @@ class SeriesGroup(Document):
     run_ids: Annotated[tuple[RunId, ...], Field(min_length=1, max_length=1_000)]
     series: SeriesName
     carry_forward: bool = False
-    """Whether a run that succeeded counts on with its last finite value as far as others of the group have points."""
+    """Whether a run that succeeded counts on with its last finite value as far as others of the
+    group have points.
+    """
 
     @field_validator("run_ids")
     @classmethod
@@ -98,7 +100,9 @@ class GridSeries(View):
 
 
 class GridGroup(View):
-    """Statistics over the runs of a group: per bucket over the mean of each run that has data there."""
+    """Statistics over the runs of a group: per bucket over the mean of each run that has data
+    there.
+    """
 
     name: str
     series: str
@@ -112,7 +116,8 @@ class GridGroup(View):
     """Lower end of the 95 % bootstrap interval of the mean; `null` with fewer than three runs."""
     high: list[float | None]
     n: list[int]
-    """Runs that the statistics are over: those with data in the bucket and those carried forward."""
+    """Runs that the statistics are over: those with data in the bucket and those carried forward.
+    """
     carried: list[int]
     """How many of them are over and count with their last value."""
 
@@ -128,7 +133,10 @@ class SeriesResult(View):
     series: list[GridSeries]
     groups: list[GridGroup]
     cursor: int
-    """Last event that the answer contains; tail `GET /events?after=` from it without gap or overlap."""
+    """Last event that the answer contains.
+
+    Tail `GET /events?after=` from it without gap or overlap.
+    """
 
 
 class EventView(View):
@@ -137,7 +145,9 @@ class EventView(View):
     id: int
     """Cursor."""
     type: str
-    """`experiment`, `run`, `job`, `attempt`, `worker`, `snapshot`, `evaluation`, `points`, `log` or `stats`."""
+    """`experiment`, `run`, `job`, `attempt`, `worker`, `snapshot`, `evaluation`, `points`, `log` or
+    `stats`.
+    """
     experiment_id: str | None
     run_id: str | None
     job_id: str | None

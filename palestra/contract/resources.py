@@ -56,7 +56,9 @@ class SnapshotProgressView(View):
     written: int | None
     """`env_step` of the newest snapshot that the training has written, stored or not."""
     verified: int | None
-    """`env_step` of the newest snapshot that is stored: what a lost worker would cost is what was trained since."""
+    """`env_step` of the newest snapshot that is stored: what a lost worker would cost is what was
+    trained since.
+    """
 
 
 class EvaluationView(View):
@@ -126,7 +128,10 @@ class ScoreView(View):
 
     runs: int
     metric: str | None
-    """Metric of a supervised model that the values are of, as it was measured; `null` where they are returns."""
+    """Metric of a supervised model that the values are of, as it was measured.
+
+    `null` where they are returns.
+    """
     mean: Number
     stdev: Number | None
     """Sample standard deviation; `null` for one run."""
@@ -175,7 +180,10 @@ class RunView(View):
     best_evaluation: EvaluationView | None
     snapshots: SnapshotProgressView
     not_uploaded: BacklogView | None
-    """Results that are not stored yet, once training is over or while the server refuses them; `null` otherwise."""
+    """Results that are not stored yet, once training is over or while the server refuses them.
+
+    `null` otherwise.
+    """
     job_id: str | None
     """Latest training job; a test where none was queued yet."""
     created_at: datetime
@@ -221,7 +229,9 @@ class JobView(View):
     waiting: str | None
     """Why a queued job has not started, in words; `null` otherwise."""
     not_uploaded: BacklogView | None
-    """Results of its attempt that are not stored yet, once the work is over or while the server refuses them; `null` otherwise."""
+    """Results of its attempt that are not stored yet, once the work is over or while the server
+    refuses them; `null` otherwise.
+    """
     position: int | None
     """Place in its pool's queue from 1; `null` unless queued."""
     pool: str

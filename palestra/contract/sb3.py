@@ -1,4 +1,7 @@
-"""Parameters of the algorithms of Stable-Baselines3, as the definition names them. Must not import the library."""
+"""Parameters of the algorithms of Stable-Baselines3, as the definition names them.
+
+Must not import the library.
+"""
 
 from collections.abc import Mapping
 from typing import Final, Literal
@@ -21,22 +24,32 @@ SB3_ACTION_SPACES: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 class Sb3Parameters(Document):
-    """An algorithm of Stable-Baselines3 (Raffin et al. 2021), trained by its own `learn()`; the workers need the extra `sb3`.
+    """An algorithm of Stable-Baselines3 (Raffin et al. 2021), trained by its own `learn()`.
 
-    A resume is statistical: where the algorithm stands within its own loop is not saved. `loop.env_steps` is needed, since the algorithm's
-    schedules end there.
+    The workers need the extra `sb3`.
+
+    A resume is statistical: where the algorithm stands within its own loop is not saved.
+    `loop.env_steps` is needed, since the algorithm's schedules end there.
     """
 
     name: Literal["sb3"] = "sb3"
     """Name of the agent."""
 
     algorithm: Literal["A2C", "DDPG", "DQN", "PPO", "SAC", "TD3"]
-    """Class in Stable-Baselines3. A2C and PPO take any actions, DQN discrete ones, DDPG, SAC and TD3 boxes."""
+    """Class in Stable-Baselines3.
+
+    A2C and PPO take any actions, DQN discrete ones, DDPG, SAC and TD3 boxes.
+    """
 
     policy: Literal["MlpPolicy", "CnnPolicy", "MultiInputPolicy"] = "MlpPolicy"
-    """Network: of layers, of convolutions for images, or of one input per part of a `Dict` observation."""
+    """Network: of layers, of convolutions for images, or of one input per part of a `Dict`
+    observation.
+    """
 
     parameters: FreeParameters = Field(default_factory=dict)
-    """Keyword arguments of the algorithm, as Stable-Baselines3 documents them; those left out take its defaults. Classes in
-    `policy_kwargs` are named by their names, as in `{"activation_fn": "ReLU"}`, pairs such as `train_freq` are arrays, and
-    `action_noise` is an object such as `{"name": "normal", "sigma": 0.1}`."""
+    """Keyword arguments of the algorithm, as Stable-Baselines3 documents them.
+
+    Those left out take its defaults. Classes in `policy_kwargs` are named by their names, as in
+    `{"activation_fn": "ReLU"}`, pairs such as `train_freq` are arrays, and `action_noise` is an
+    object such as `{"name": "normal", "sigma": 0.1}`.
+    """

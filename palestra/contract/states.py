@@ -21,7 +21,15 @@ class JobState(StrEnum):
 
 
 FINAL_JOB_STATES: Final = frozenset({JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED})
-LIVE_JOB_STATES: Final = frozenset({JobState.STARTING, JobState.RUNNING, JobState.PAUSING, JobState.CANCELLING, JobState.PREEMPTING})
+LIVE_JOB_STATES: Final = frozenset(
+    {
+        JobState.STARTING,
+        JobState.RUNNING,
+        JobState.PAUSING,
+        JobState.CANCELLING,
+        JobState.PREEMPTING,
+    }
+)
 """States in which an attempt holds a lease."""
 
 
@@ -82,7 +90,9 @@ class Cause(StrEnum):
     """The worker has other code than the experiment was made with."""
 
 
-INFRASTRUCTURE_CAUSES: Final = frozenset({Cause.TRAINER_KILLED, Cause.WORKER_LOST, Cause.LEASE_EXPIRED})
+INFRASTRUCTURE_CAUSES: Final = frozenset(
+    {Cause.TRAINER_KILLED, Cause.WORKER_LOST, Cause.LEASE_EXPIRED}
+)
 """Causes after which a job is queued again by itself."""
 
 
@@ -101,7 +111,9 @@ class SnapshotState(StrEnum):
 
     UPLOADING = "uploading"
     SKIPPED = "skipped"
-    """Never stored: newer snapshots were stored first and took its place, or its attempt ended before its turn."""
+    """Never stored: newer snapshots were stored first and took its place, or its attempt ended
+    before its turn.
+    """
     VERIFIED = "verified"
     DELETED = "deleted"
 

@@ -1,7 +1,9 @@
-"""Reads JSON that strangers wrote: exact about encoding, depth, duplicate keys, non-finite numbers and broken text.
+"""Reads JSON that strangers wrote: exact about encoding, depth, duplicate keys, non-finite numbers
+and broken text.
 
-The server and the command line share it, so that both refuse the same documents in the same words. Time and memory are linear in the
-text, whatever it holds; how many values it may hold is counted before any is made.
+The server and the command line share it, so that both refuse the same documents in the same words.
+Time and memory are linear in the text, whatever it holds; how many values it may hold is counted
+before any is made.
 """
 
 import json
@@ -46,7 +48,8 @@ _Path = tuple[str | int, ...]
 class JsonError(ValueError):
     """The bytes are not acceptable JSON.
 
-    `syntax` tells a text that cannot be read from one that can be read but holds a value that is refused.
+    `syntax` tells a text that cannot be read from one that can be read but holds a value that is
+    refused.
     """
 
     def __init__(self, code: str, message: str, *, path: _Path = (), syntax: bool = True) -> None:
@@ -63,7 +66,8 @@ def check_json(raw: bytes, max_depth: int = MAX_DEPTH, *, nul: bool = False) -> 
     Args:
         raw: The text.
         max_depth: Levels of arrays and objects that it may have.
-        nul: Whether strings may hold the NUL character, which no text column of PostgreSQL can keep.
+        nul: Whether strings may hold the NUL character, which no text column of PostgreSQL can
+            keep.
 
     Raises:
         JsonError: With the byte where reading failed, or the pointer to the refused value.
@@ -78,14 +82,22 @@ def check_json(raw: bytes, max_depth: int = MAX_DEPTH, *, nul: bool = False) -> 
         if floats:
             _refuse_non_finite(path, container)
         if surrogates:
-            _refuse(path, container, _LONE_SURROGATE, "not_unicode", "must not contain half of a surrogate pair")
+            _refuse(
+                path,
+                container,
+                _LONE_SURROGATE,
+                "not_unicode",
+                "must not contain half of a surrogate pair",
+            )
         if zeros:
             _refuse(path, container, _NUL, "nul_character", "must not contain the NUL character")
     return value
 
 
 def _refuse_too_many(raw: bytes, max_depth: int) -> None:
-    """Counts values by their commas and brackets: first with those in strings, which is quick, and then without."""
+    """Counts values by their commas and brackets: first with those in strings, which is quick, and
+    then without.
+    """
     if not _are_too_many(*_counted(raw)):
         return
     containers = values = 0
@@ -132,7 +144,9 @@ def _decode(raw: bytes) -> str:
     except UnicodeDecodeError as error:
         raise JsonError("not_utf8", f"is not UTF-8: byte {error.start} cannot be decoded") from None
     if text.startswith("\ufeff"):
-        raise JsonError("byte_order_mark", "begins with a byte order mark: save it as UTF-8 without one")
+        raise JsonError(
+            "byte_order_mark", "begins with a byte order mark: save it as UTF-8 without one"
+        )
     return text
 
 
@@ -156,7 +170,9 @@ def _bounded(digits: str) -> int:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) < len(pairs):
-        raise JsonError("duplicate_key", f"has the duplicate key {pointer((_first_twice(pairs),))[1:]}")
+        raise JsonError(
+            "duplicate_key", f"has the duplicate key {pointer((_first_twice(pairs),))[1:]}"
+        )
     if len(value) > MAX_KEYS:
         message = f"has an object with more than {MAX_KEYS} keys"
         raise JsonError("too_many_values", message, syntax=False)
@@ -174,7 +190,9 @@ def _first_twice(pairs: list[tuple[str, Any]]) -> str:
 
 def _containers(value: Any, max_depth: int) -> Iterator[tuple[_Path, list[Any] | dict[str, Any]]]:
     """Yields the value itself in a list, then every array and object in it, with its path."""
-    stack: list[tuple[_Path, Any, int]] = [((), value, 1)] if isinstance(value, (list, dict)) else []
+    stack: list[tuple[_Path, Any, int]] = (
+        [((), value, 1)] if isinstance(value, (list, dict)) else []
+    )
     if not stack:
         yield (), [value]
     while stack:
@@ -183,7 +201,11 @@ def _containers(value: Any, max_depth: int) -> Iterator[tuple[_Path, list[Any] |
             raise _too_deep(max_depth)
         yield path, container
         items = container.items() if isinstance(container, dict) else enumerate(container)
-        stack += [((*path, key), child, depth + 1) for key, child in items if child.__class__ in _CONTAINERS]
+        stack += [
+            ((*path, key), child, depth + 1)
+            for key, child in items
+            if child.__class__ in _CONTAINERS
+        ]
 
 
 def _items(container: list[Any] | dict[str, Any]) -> Iterator[tuple[str | int, Any]]:

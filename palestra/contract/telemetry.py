@@ -1,7 +1,8 @@
 """Telemetry records and batches: the one way in for numbers, logs and snapshots.
 
-Every record names its run. Records of one attempt are numbered from 1 without gaps (`seq`) in the order of its spool; a batch carries
-consecutive ones. Numbers that may be non-finite travel as JSON numbers or as the strings "NaN", "Infinity" and "-Infinity".
+Every record names its run. Records of one attempt are numbered from 1 without gaps (`seq`) in the
+order of its spool; a batch carries consecutive ones. Numbers that may be non-finite travel as JSON
+numbers or as the strings "NaN", "Infinity" and "-Infinity".
 """
 
 import math
@@ -78,7 +79,10 @@ class Points(RunRecord):
 
 
 class Episodes(RunRecord):
-    """Finished training episodes, in columns of equal length. The server shows them as `episode/return` and `episode/length`."""
+    """Finished training episodes, in columns of equal length.
+
+    The server shows them as `episode/return` and `episode/length`.
+    """
 
     type: Literal["episodes"] = "episodes"
     env_index: Annotated[tuple[Counter, ...], Field(min_length=1, max_length=MAX_COLUMN)]
@@ -94,7 +98,16 @@ class Episodes(RunRecord):
 
     @model_validator(mode="after")
     def _columns_match(self) -> Self:
-        names = ("env_index", "env_step", "update", "episode", "wall", "episode_return", "episode_length", "terminated")
+        names = (
+            "env_index",
+            "env_step",
+            "update",
+            "episode",
+            "wall",
+            "episode_return",
+            "episode_length",
+            "terminated",
+        )
         return _equal_columns(self, names)
 
 
@@ -122,7 +135,10 @@ class Evaluation(RunRecord):
     returns: Annotated[tuple[Number, ...], Field(max_length=MAX_EVALUATION_RETURNS)] = ()
     """Return of each counted episode, in start order."""
     success_rate: Annotated[float, Field(ge=0, le=1)] | None = None
-    """Share of the episodes whose last info called them a success (`is_success` or `success`); `null` where the environment is silent."""
+    """Share of the episodes whose last info called them a success (`is_success` or `success`).
+
+    `null` where the environment is silent.
+    """
     seed: Counter
     """Seed that the episodes derive from."""
     snapshot_id: SnapshotId | None = None
@@ -132,8 +148,12 @@ class Evaluation(RunRecord):
     source: EvaluationSource = EvaluationSource.EVALUATION
     """Which episodes; each source is a series of its own."""
     metrics: Annotated[dict[SeriesName, Number], Field(max_length=64)] = Field(default_factory=dict)
-    """Means over the examples of a supervised evaluation, by name; each is a curve beside the statistics. Such an evaluation counts its
-    pass over the input as one episode: the return is the score (see `SupervisedEvaluation.goal`), the length the number of batches."""
+    """Means over the examples of a supervised evaluation, by name.
+
+    Each is a curve beside the statistics. Such an evaluation counts its pass over the input as one
+    episode: the return is the score (see `SupervisedEvaluation.goal`), the length the number of
+    batches.
+    """
 
 
 class EpochStatsRecord(RunRecord):
@@ -146,7 +166,10 @@ class EpochStatsRecord(RunRecord):
     """Iterations finished."""
     total_env_steps: Counter
     last_episode: tuple[dict[str, Number], ...] | None = None
-    """Summaries (`episode_return`, `episode_length`) of the episodes finished in the last epoch; `null` when none finished."""
+    """Summaries (`episode_return`, `episode_length`) of the episodes finished in the last epoch.
+
+    `null` when none finished.
+    """
     update: Counter
     episode: Counter
     wall: WallTime
@@ -158,13 +181,19 @@ class LogLines(RunRecord):
     type: Literal["log"] = "log"
     stream: Literal["stdout", "stderr", "palestra"]
     wall: WallTime
-    lines: Annotated[tuple[Annotated[str, Field(max_length=MAX_LOG_LINE)], ...], Field(min_length=1, max_length=1_000)]
+    lines: Annotated[
+        tuple[Annotated[str, Field(max_length=MAX_LOG_LINE)], ...],
+        Field(min_length=1, max_length=1_000),
+    ]
     truncated: Annotated[int, Field(ge=0)] = 0
     """Characters cut from over-long lines."""
 
 
 class SystemMetrics(RunRecord):
-    """Resource use of the trainer, sampled by its supervisor. The server shows each value as `system/<name>`."""
+    """Resource use of the trainer, sampled by its supervisor.
+
+    The server shows each value as `system/<name>`.
+    """
 
     type: Literal["system"] = "system"
     wall: WallTime
@@ -177,14 +206,26 @@ class SystemMetrics(RunRecord):
 class SnapshotFile(Document):
     """A file of a snapshot."""
 
-    name: Annotated[str, Field(max_length=128, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*){0,3}$")]
-    """Relative to the snapshot's directory; agents that write their own files may use directories."""
+    name: Annotated[
+        str,
+        Field(
+            max_length=128,
+            pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*){0,3}$",
+        ),
+    ]
+    """Relative to the snapshot's directory.
+
+    Agents that write their own files may use directories.
+    """
     size: Counter
     sha256: Sha256
 
 
 class SnapshotWritten(RunRecord):
-    """A snapshot is complete on the worker's disk. It counts on the server once every file is uploaded and verified."""
+    """A snapshot is complete on the worker's disk.
+
+    It counts on the server once every file is uploaded and verified.
+    """
 
     type: Literal["snapshot"] = "snapshot"
     snapshot_id: SnapshotId
@@ -197,7 +238,10 @@ class SnapshotWritten(RunRecord):
     resume_exact: bool
     """Whether a resume from it can be bit-exact."""
     score: Number | None = None
-    """Mean return, or the score of a supervised run, of the latest evaluation at this state; decides `best`."""
+    """Mean return, or the score of a supervised run, of the latest evaluation at this state.
+
+    Decides `best`.
+    """
     files: Annotated[tuple[SnapshotFile, ...], Field(min_length=1, max_length=4_096)]
 
 
@@ -212,7 +256,14 @@ class Note(RunRecord):
 
 
 Record = Annotated[
-    Points | Episodes | Evaluation | EpochStatsRecord | LogLines | SystemMetrics | SnapshotWritten | Note,
+    Points
+    | Episodes
+    | Evaluation
+    | EpochStatsRecord
+    | LogLines
+    | SystemMetrics
+    | SnapshotWritten
+    | Note,
     Field(discriminator="type"),
 ]
 

@@ -1,7 +1,8 @@
 """Brings definitions written by older versions of Palestra up to the current schema.
 
-One step per version, from n to n + 1, kept for ever (`versions.py`); `tests/assets/definitions/` holds a sample of every version that was
-ever released, and a test reads each. A step works on plain JSON, since the models of an old version are gone.
+One step per version, from n to n + 1, kept for ever (`versions.py`); `tests/assets/definitions/`
+holds a sample of every version that was ever released, and a test reads each. A step works on plain
+JSON, since the models of an old version are gone.
 """
 
 import json
@@ -17,8 +18,12 @@ class UnsupportedSchemaError(ValueError):
     """The document's schema version is not one that this Palestra can read."""
 
 
-def upgrade(document: Mapping[str, Any], steps: Mapping[int, Step] = STEPS, current: int = SCHEMA_VERSION) -> dict[str, Any]:
-    """Returns `document` brought to the version `current`, one step at a time; the input is left as it is.
+def upgrade(
+    document: Mapping[str, Any], steps: Mapping[int, Step] = STEPS, current: int = SCHEMA_VERSION
+) -> dict[str, Any]:
+    """Returns `document` brought to the version `current`, one step at a time.
+
+    The input is left as it is.
 
     Raises:
         UnsupportedSchemaError: If the version is newer than `current`, or no step leads on from it.
@@ -28,17 +33,23 @@ def upgrade(document: Mapping[str, Any], steps: Mapping[int, Step] = STEPS, curr
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise UnsupportedSchemaError(f"schema_version must be a whole number from 1 to {current}")
     if version > current:
-        raise UnsupportedSchemaError(f"made for schema_version {version}, this Palestra reads up to {current}: upgrade Palestra")
+        raise UnsupportedSchemaError(
+            f"made for schema_version {version}, this Palestra reads up to {current}: upgrade Palestra"
+        )
     while version < current:
         if version not in steps:
-            raise UnsupportedSchemaError(f"schema_version {version} can no longer be read: no step leads to {version + 1}")
+            raise UnsupportedSchemaError(
+                f"schema_version {version} can no longer be read: no step leads to {version + 1}"
+            )
         upgraded = {**steps[version](upgraded), "schema_version": version + 1}
         version += 1
     return upgraded
 
 
 def upgrade_submission(value: dict[str, Any]) -> dict[str, Any]:
-    """Returns a submission as plain JSON with its definition brought up; one whose definition is no object as it is.
+    """Returns a submission as plain JSON with its definition brought up.
+
+    One whose definition is no object as it is.
 
     Raises:
         UnsupportedSchemaError: Like `upgrade`.

@@ -1,8 +1,11 @@
-"""What changed from one schema version of the definition to the next, as functions of plain JSON, and the form that identities are made of.
+"""What changed from one schema version of the definition to the next, as functions of plain JSON,
+and the form that identities are made of.
 
-A step up is kept for ever: stored definitions are read through it. A step down leads back to the version before wherever both say the same
-of a training. An identity is that of the oldest version that steps down lead to. So a document keeps its ID whichever version it is
-submitted in, and whichever version the server that reads it has: what differs in meaning differs in ID, what differs in spelling does not.
+A step up is kept for ever: stored definitions are read through it. A step down leads back to the
+version before wherever both say the same of a training. An identity is that of the oldest version
+that steps down lead to. So a document keeps its ID whichever version it is submitted in, and
+whichever version the server that reads it has: what differs in meaning differs in ID, what differs
+in spelling does not.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,7 +14,10 @@ from typing import Any, Final
 Step = Callable[[dict[str, Any]], dict[str, Any]]
 
 HALVED_UNTIL_2: Final = frozenset({"ppo", "a2c", "a3c", "reinforce", "recurrent_ppo"})
-"""Agents whose value loss was half the squared error in version 1. Since version 2 it is the squared error."""
+"""Agents whose value loss was half the squared error in version 1.
+
+Since version 2 it is the squared error.
+"""
 _COEFFICIENT: Final = "value_coefficient"
 _DEFAULT_1: Final = 0.5
 """What a document of version 1 meant that did not say it."""
@@ -41,11 +47,16 @@ STEPS: Final[Mapping[int, Step]] = {1: _with_whole_squares}
 """Step from the version that is the key to the next one. Version 1 is the first."""
 
 STEPS_BACK: Final[Mapping[int, Step]] = {2: _with_half_squares}
-"""Step from the version that is the key, of a canonical document, to the one before: the same training in the older words."""
+"""Step from the version that is the key, of a canonical document, to the one before: the same
+training in the older words.
+"""
 
 
 def oldest_form(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a canonical document in the oldest version that says the same; that is what identities are made of."""
+    """Returns a canonical document in the oldest version that says the same.
+
+    That is what identities are made of.
+    """
     form, version = dict(document), int(document["schema_version"])
     while version in STEPS_BACK:
         form = {**STEPS_BACK[version](form), "schema_version": version - 1}

@@ -10,7 +10,10 @@ Item = TypeVar("Item")
 
 
 class View(Described):
-    """An answer. Readers ignore members that they do not know, so that a newer server may add some."""
+    """An answer.
+
+    Readers ignore members that they do not know, so that a newer server may add some.
+    """
 
     model_config = ConfigDict(frozen=True, extra="ignore", ser_json_inf_nan="strings")
 

@@ -1,4 +1,6 @@
-"""The sentence for each kind of fault that pydantic finds, in our own words: its own never reach a user."""
+"""The sentence for each kind of fault that pydantic finds, in our own words: its own never reach a
+user.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -76,7 +78,10 @@ _SENTENCES: Final[Mapping[str, str]] = {
     "json_type": "must be JSON text",
     "path_type": "must be a path",
 }
-"""A kind that is missing here has the sentence of `_OTHERWISE`. `value_error` is what our own validators say."""
+"""A kind that is missing here has the sentence of `_OTHERWISE`.
+
+`value_error` is what our own validators say.
+"""
 
 
 def sentence(details: ErrorDetails | Mapping[str, Any]) -> str:

@@ -1,4 +1,7 @@
-"""What crosses between the server and a worker: registration, claim, work order, renewal, release; and the doorbell on the queue."""
+"""What crosses between the server and a worker: registration, claim, work order, renewal, release.
+
+And the doorbell on the queue.
+"""
 
 from typing import Annotated, Any, Final, Literal, Self
 
@@ -15,11 +18,16 @@ from palestra.contract.states import Cause, Order, Outcome, ResumeQuality
 from palestra.contract.telemetry import RunId, SnapshotFile, SnapshotId
 
 WORK_ORDER_VERSION: Final = 2
-"""Version of the work order that this code makes. The dispatcher rings only workers that speak the job's. Since version 2 the definition in
-it is of schema version 2."""
+"""Version of the work order that this code makes.
+
+The dispatcher rings only workers that speak the job's. Since version 2 the definition in it is of
+schema version 2.
+"""
 
 WORK_ORDER_VERSIONS: Final = (1, 2)
-"""Versions that this code executes: the orders of jobs that were queued before an upgrade hold the definition brought up too."""
+"""Versions that this code executes: the orders of jobs that were queued before an upgrade hold the
+definition brought up too.
+"""
 
 JobId = Annotated[str, Field(pattern=r"^job_[0-9a-z]{26}$")]
 AttemptId = Annotated[str, Field(pattern=r"^att_[0-9a-z]{26}$")]
@@ -72,7 +80,8 @@ class RunOrder(Document):
     seed: Seed
     replicate: Counter = 0
     fence: Counter
-    """The run's fence as raised by this claim, or as read for schedules that only read a snapshot."""
+    """The run's fence as raised by this claim, or as read for schedules that only read a snapshot.
+    """
     snapshot: SnapshotRef | None = None
     """Training: resume from it; `null` starts afresh. Evaluate, export: the snapshot to load."""
     episodes: Annotated[int, Field(ge=1)] | None = None
@@ -130,9 +139,13 @@ class Backlog(Document):
     size: Counter = 0
     """In bytes."""
     problem: Annotated[str, Field(max_length=1_000)] | None = None
-    """Why the latest upload did not succeed, in the server's words; `null` while uploads succeed."""
+    """Why the latest upload did not succeed, in the server's words.
+
+    `null` while uploads succeed.
+    """
     delivering: bool = False
-    """Whether the trainer has ended, so that the attempt only waits for its results to be stored."""
+    """Whether the trainer has ended, so that the attempt only waits for its results to be stored.
+    """
 
 
 class Renewal(Document):
@@ -142,7 +155,10 @@ class Renewal(Document):
     env_step: Counter = 0
     update: Counter = 0
     spooled_seq: Counter = 0
-    """Last record in the spool; its distance from the acknowledged one is what telemetry is behind."""
+    """Last record in the spool.
+
+    Its distance from the acknowledged one is what telemetry is behind.
+    """
     backlog: Backlog = Backlog()
     """Files that are not uploaded yet."""
 
@@ -154,7 +170,8 @@ class RenewalAnswer(Document):
     acked_seq: Counter
     lease_seconds: Annotated[float, Field(gt=0)]
     give_up: bool = False
-    """Whether a person gave up the results that are not uploaded: release the attempt without them."""
+    """Whether a person gave up the results that are not uploaded: release the attempt without them.
+    """
 
 
 class Adoption(Document):
@@ -185,9 +202,15 @@ class FollowAnswer(Document):
     """What to evaluate next. Without a snapshot, `training` says what to do."""
 
     snapshot: SnapshotRef | None = None
-    """The newest verified snapshot of the run's history that the job has not evaluated; its files stay until the next is asked for."""
+    """The newest verified snapshot of the run's history that the job has not evaluated.
+
+    Its files stay until the next is asked for.
+    """
     training: Literal["live", "waiting", "over"]
-    """`live`: ask again later. `waiting`: nobody trains now, give the slot back. `over`: nothing more will come."""
+    """`live`: ask again later.
+
+    `waiting`: nobody trains now, give the slot back. `over`: nothing more will come.
+    """
     evaluated: Counter = 0
     """Evaluations of the job that are stored."""
 
@@ -220,7 +243,10 @@ class RunEnd(End):
 
 
 class AttemptReport(End):
-    """How an attempt ended. Written by the trainer, completed by the supervisor, sent at release."""
+    """How an attempt ended.
+
+    Written by the trainer, completed by the supervisor, sent at release.
+    """
 
     provenance: dict[str, Any] = Field(default_factory=dict)
     """Packages, hardware and times that the trainer really ran with."""
@@ -233,7 +259,10 @@ class Release(Document):
 
     report: AttemptReport
     last_seq: Counter
-    """Records in the spool. The server answers 409 `telemetry_missing` while fewer are acknowledged."""
+    """Records in the spool.
+
+    The server answers 409 `telemetry_missing` while fewer are acknowledged.
+    """
 
     @model_validator(mode="after")
     def _causes_fit(self) -> Self:
@@ -257,7 +286,10 @@ class SpaceDescription(Document):
     kind: ActionKind | Literal["dict", "tuple", "other"]
     shape: tuple[int, ...] = ()
     n: int | None = None
-    """Number of actions of a discrete space; `null` where it is known only once the environment is made."""
+    """Number of actions of a discrete space.
+
+    `null` where it is known only once the environment is made.
+    """
     dtype: str = ""
 
 
@@ -277,7 +309,10 @@ class PartDescription(Document):
 
     name: Name
     parameters_schema: ParametersSchema = Field(default_factory=dict)
-    """JSON Schema of the parameters; empty where anything goes, and for built-in agents, whose schema is part of the definition's."""
+    """JSON Schema of the parameters.
+
+    Empty where anything goes, and for built-in agents, whose schema is part of the definition's.
+    """
     code: EntrypointCode | None = None
     """The distribution that registered it; `null` for built-in parts."""
 
@@ -297,8 +332,12 @@ class Catalogue(Document):
     environments: Annotated[tuple[EnvironmentDescription, ...], Field(max_length=20_000)] = ()
     schedules: tuple[Schedule, ...] = ()
     imports: Annotated[tuple[str, ...], Field(max_length=1_000)] = ()
-    """Modules that a worker's administrator has it import: those that `env.id: module:id` may name."""
-    export_formats: Annotated[tuple[ExportFormat, ...], Field(max_length=16)] = ("weights", "program")
+    """Modules that a worker's administrator has it import: those that `env.id: module:id` may name.
+    """
+    export_formats: Annotated[tuple[ExportFormat, ...], Field(max_length=16)] = (
+        "weights",
+        "program",
+    )
     """Formats that it can write; those of workers that do not say so by default."""
 
 
@@ -319,8 +358,9 @@ class Registration(Document):
     packages: dict[str, str] = Field(default_factory=dict)
     catalogue: Catalogue = Catalogue()
     enrolment: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
-    """Random number that the worker chose and keeps: the same enrolment again, whose answer was lost, gets
-    the same secret. A worker that comes back with its secret needs none."""
+    """Random number that the worker chose and keeps: the same enrolment again, whose answer was
+    lost, gets the same secret. A worker that comes back with its secret needs none.
+    """
 
 
 class RegistrationAnswer(Document):
@@ -328,7 +368,9 @@ class RegistrationAnswer(Document):
 
     worker_id: WorkerId
     secret: str | None = None
-    """The worker's own credential for heartbeats, claims and later registrations: told at enrolment alone."""
+    """The worker's own credential for heartbeats, claims and later registrations: told at enrolment
+    alone.
+    """
     broker_url: str
     queue: str
     heartbeat_seconds: Annotated[float, Field(gt=0)]
@@ -339,12 +381,18 @@ class WorkerHeartbeat(Document):
     """A worker's sign of life."""
 
     live_attempts: tuple[AttemptId, ...] = ()
-    """Attempts whose supervisor lives on this machine, adopted ones included. The server gives up an
-    attempt that it counts on this worker and that is not among them, once it is too old to be a claim
-    under way and its lease is not renewed."""
+    """Attempts whose supervisor lives on this machine, adopted ones included.
+
+    The server gives up an attempt that it counts on this worker and that is not among them, once it
+    is too old to be a claim under way and its lease is not renewed.
+    """
     dead_attempts: tuple[AttemptId, ...] = ()
-    """Attempts whose supervisor is known to be gone: sure knowledge, so the server need not wait for the lease."""
-    busy_slots: Annotated[tuple[Annotated[int, Field(ge=0, le=4_095)], ...], Field(max_length=4_096)] = ()
+    """Attempts whose supervisor is known to be gone: sure knowledge, so the server need not wait
+    for the lease.
+    """
+    busy_slots: Annotated[
+        tuple[Annotated[int, Field(ge=0, le=4_095)], ...], Field(max_length=4_096)
+    ] = ()
     """Slots whose lock is held on the worker's machine: by an attempt, or by a claim under way."""
 
 

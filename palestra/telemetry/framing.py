@@ -1,6 +1,7 @@
 """The frame of a spool: length, CRC-32 and payload.
 
-Owns the bytes of one frame and the reading of a buffer of them. Must not know files, locks or what a payload means.
+Owns the bytes of one frame and the reading of a buffer of them. Must not know files, locks or what
+a payload means.
 """
 
 import struct
@@ -33,7 +34,10 @@ class BrokenFrameError(ValueError):
         self.offset = offset
         """Offset of the frame's first byte."""
         self.torn = torn
-        """True where the buffer ends within the frame or with it: an interrupted write. False where other bytes follow: damage."""
+        """True where the buffer ends within the frame or with it: an interrupted write.
+
+        False where other bytes follow: damage.
+        """
 
 
 def encode_frames(payloads: Iterable[bytes]) -> bytes:
@@ -45,7 +49,9 @@ def encode_frames(payloads: Iterable[bytes]) -> bytes:
     parts: list[bytes] = []
     for payload in payloads:
         if not 0 < len(payload) <= MAX_PAYLOAD_BYTES:
-            raise ValueError(f"a record takes {len(payload)} bytes: 1 to {MAX_PAYLOAD_BYTES} are allowed, write smaller records")
+            raise ValueError(
+                f"a record takes {len(payload)} bytes: 1 to {MAX_PAYLOAD_BYTES} are allowed, write smaller records"
+            )
         parts.append(HEADER.pack(len(payload), zlib.crc32(payload)))
         parts.append(payload)
     return b"".join(parts)

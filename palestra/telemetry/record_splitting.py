@@ -7,13 +7,23 @@ from palestra.contract.telemetry import Episodes, Evaluation, LogLines, Note, Po
 
 _COLUMNS: Final[dict[type[RunRecord], tuple[str, ...]]] = {
     Points: ("env_step", "update", "episode", "wall", "value"),
-    Episodes: ("env_index", "env_step", "update", "episode", "wall", "episode_return", "episode_length", "terminated"),
+    Episodes: (
+        "env_index",
+        "env_step",
+        "update",
+        "episode",
+        "wall",
+        "episode_return",
+        "episode_length",
+        "terminated",
+    ),
     LogLines: ("lines",),
 }
 
 
 def split_to_fit(record: RunRecord, limit: int) -> Iterator[bytes]:
-    """Yields `record` as JSON of at most `limit` bytes: whole, in pieces, or, for an evaluation, without the list of its returns.
+    """Yields `record` as JSON of at most `limit` bytes: whole, in pieces, or, for an evaluation,
+    without the list of its returns.
 
     Raises:
         ValueError: If the record is too large and cannot be divided.
@@ -37,6 +47,10 @@ def _divide(record: RunRecord, size: int, limit: int) -> tuple[RunRecord, ...]:
         return record.model_copy(update=first), record.model_copy(update=rest)
     if isinstance(record, Evaluation) and record.returns:
         message = f"The returns of {len(record.returns)} evaluation episodes at env_step {record.env_step} do not fit one record."
-        note = Note(run=record.run, wall=record.wall, code="evaluation_returns_dropped", message=message)
+        note = Note(
+            run=record.run, wall=record.wall, code="evaluation_returns_dropped", message=message
+        )
         return record.model_copy(update={"returns": ()}), note
-    raise ValueError(f"a {getattr(record, 'type', 'telemetry')} record takes {size} bytes, at most {limit} are allowed: write less at once")
+    raise ValueError(
+        f"a {getattr(record, 'type', 'telemetry')} record takes {size} bytes, at most {limit} are allowed: write less at once"
+    )

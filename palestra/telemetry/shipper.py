@@ -1,6 +1,7 @@
 """The shipper: sends a spool to the server, every record exactly once by its number.
 
-Nothing is dropped: what cannot be sent now is sent later, and a record that the server can never accept goes in as a note that says so.
+Nothing is dropped: what cannot be sent now is sent later, and a record that the server can never
+accept goes in as a note that says so.
 
     with open_client(server, token) as client:
         shipper = Shipper(SpoolReader(directory), HttpTransport(client, attempt_id))
@@ -52,14 +53,21 @@ class Shipper:
     """Sends the records of one spool in order.
 
     Args:
-        reader: Reads the spool; its position is the last record that counts as acknowledged at the start.
+        reader: Reads the spool; its position is the last record that counts as acknowledged at the
+            start.
         transport: Sends one batch.
         report: Told each reason why a batch did not go through.
-        runs: The runs that the attempt carries, of which notes in place of refused records name one.
+        runs: The runs that the attempt carries, of which notes in place of refused records name
+            one.
     """
 
     def __init__(
-        self, reader: SpoolReader, transport: Transport, *, report: Callable[[str], None] = lambda _: None, runs: Sequence[str] = ()
+        self,
+        reader: SpoolReader,
+        transport: Transport,
+        *,
+        report: Callable[[str], None] = lambda _: None,
+        runs: Sequence[str] = (),
     ) -> None:
         self._reader = reader
         self._transport = transport
@@ -149,7 +157,9 @@ class Shipper:
 
     def _on_acknowledged(self, seq: int, batch: SpoolBatch) -> None:
         if seq < batch.first_seq - 1:
-            self._on_rewind(Reply(SendResult.REWIND, seq=seq + 1, reason=f"acknowledged only up to {seq}"))
+            self._on_rewind(
+                Reply(SendResult.REWIND, seq=seq + 1, reason=f"acknowledged only up to {seq}")
+            )
             return
         self.counts.batches += 1
         self.counts.records += min(seq, batch.last_seq) - batch.first_seq + 1
@@ -173,7 +183,9 @@ class Shipper:
         self._back_off(reply.wait)
 
     def _narrow(self, reply: Reply, batch: SpoolBatch) -> None:
-        """Halves the batch until the record at fault is alone, then sends what can be sent in its place."""
+        """Halves the batch until the record at fault is alone, then sends what can be sent in its
+        place.
+        """
         if len(batch.payloads) > 1:
             self._max_records = len(batch.payloads) // 2
             self._pause = 0.0
@@ -183,7 +195,8 @@ class Shipper:
             self._report(f"record {batch.first_seq} is stored with another content: {reply.reason}")
             self._acked, self._pause = batch.first_seq, 0.0
         elif self._substitute == batch.first_seq:
-            # The fault is then not the record's, so the record itself is tried again: nothing is lost to a server that takes nothing.
+            # The fault is then not the record's, so the record itself is tried again: nothing is
+            # lost to a server that takes nothing.
             self._report(f"record {batch.first_seq} is refused even as a note: {reply.reason}")
             self.counts.refused -= 1
             self._substitute = None
@@ -201,12 +214,20 @@ class Shipper:
 
 
 def _note_instead_of(payload: bytes, reason: str, runs: Sequence[str]) -> bytes:
-    """Returns the note that takes a refused record's number; it names the record's run, or the first of `runs` where that is none."""
+    """Returns the note that takes a refused record's number.
+
+    It names the record's run, or the first of `runs` where that is none.
+    """
     record: dict[str, Any] = json.loads(payload)
     run = record["run"] if not runs or record["run"] in runs else runs[0]
     kind = str(record.get("type"))
     what = f"{kind} {record['series']}" if "series" in record else kind
     wall = record.get("wall", 0.0)
     first = wall[0] if isinstance(wall, list) else wall
-    note = Note(run=run, wall=float(first), code="record_refused", message=f"The server refused a record ({what}): {reason}"[:2_000])
+    note = Note(
+        run=run,
+        wall=float(first),
+        code="record_refused",
+        message=f"The server refused a record ({what}): {reason}"[:2_000],
+    )
     return note.model_dump_json().encode()

@@ -1,15 +1,18 @@
 """The spool: an append-only, numbered file of telemetry records on the worker's disk.
 
-A spool is a directory of segments `<first seq, 20 digits>.seg` and a `lock`. A record's `seq` is its ordinal, from 1; it is stored nowhere
-but in the order of the frames, so several processes append under one lock and never disagree. A killed writer leaves at most one torn frame
-at the very end, which the next append cuts off. Readers take no lock: they stop before a frame that is not whole yet.
+A spool is a directory of segments `<first seq, 20 digits>.seg` and a `lock`. A record's `seq` is
+its ordinal, from 1; it is stored nowhere but in the order of the frames, so several processes
+append under one lock and never disagree. A killed writer leaves at most one torn frame at the very
+end, which the next append cuts off. Readers take no lock: they stop before a frame that is not
+whole yet.
 
-An append is one `write()` and no fsync: a killed process keeps its page cache, and after a host crash the attempt is new anyway.
+An append is one `write()` and no fsync: a killed process keeps its page cache, and after a host
+crash the attempt is new anyway.
 
-    writer = SpoolWriter(directory)
-    last_seq = writer.append([record, ...])            # contract records; append_raw takes encoded ones
-    reader = SpoolReader(directory, after_seq=acked)
-    batch = reader.read()                              # consecutive records; empty when there is nothing new
+    writer = SpoolWriter(directory) last_seq = writer.append([record, ...])            # contract
+    records; append_raw takes encoded ones reader = SpoolReader(directory, after_seq=acked) batch =
+    reader.read()                              # consecutive records; empty when there is nothing
+    new
 """
 
 import errno
@@ -24,11 +27,20 @@ from pathlib import Path
 from typing import Final, Protocol, Self
 
 from palestra.contract.telemetry import MAX_BATCH_BYTES, MAX_BATCH_RECORDS, RunRecord
-from palestra.telemetry.framing import HEADER, MAX_PAYLOAD_BYTES, BrokenFrameError, encode_frames, iterate_frames
+from palestra.telemetry.framing import (
+    HEADER,
+    MAX_PAYLOAD_BYTES,
+    BrokenFrameError,
+    encode_frames,
+    iterate_frames,
+)
 from palestra.telemetry.record_splitting import split_to_fit
 
 SEGMENT_BYTES: Final = 8 * 1024 * 1024
-"""Size from which the next append begins a new segment; it bounds what a reader walks over to find its place."""
+"""Size from which the next append begins a new segment.
+
+It bounds what a reader walks over to find its place.
+"""
 
 _LOCK_NAME: Final = "lock"
 _SUFFIX: Final = ".seg"
@@ -36,7 +48,10 @@ _READ_BYTES: Final = 256 * 1024
 
 
 class SpoolDamagedError(RuntimeError):
-    """A frame in the middle of the spool is damaged; nothing is cut off, since records follow it."""
+    """A frame in the middle of the spool is damaged.
+
+    Nothing is cut off, since records follow it.
+    """
 
 
 class TelemetryWriter(Protocol):
@@ -89,16 +104,21 @@ class SpoolWriter:
         self._tail: _Tail | None = None
 
     def append(self, records: Iterable[RunRecord]) -> int:
-        """Appends `records` in one piece; columns too long for one batch are split into several records.
+        """Appends `records` in one piece.
+
+        Columns too long for one batch are split into several records.
 
         Returns:
             The seq of the last record of the spool.
 
         Raises:
-            OSError: If the disk is full (`ENOSPC`) or fails; nothing of `records` is then in the spool.
+            OSError: If the disk is full (`ENOSPC`) or fails; nothing of `records` is then in the
+                spool.
             SpoolDamagedError: If the spool is damaged.
         """
-        return self.append_raw([payload for record in records for payload in split_to_fit(record, MAX_PAYLOAD_BYTES)])
+        return self.append_raw(
+            [payload for record in records for payload in split_to_fit(record, MAX_PAYLOAD_BYTES)]
+        )
 
     def append_raw(self, payloads: Sequence[bytes]) -> int:
         """Appends records that are JSON already, in one piece; see `append`.
@@ -147,7 +167,9 @@ class SpoolWriter:
                 fcntl.flock(self._lock, fcntl.LOCK_UN)
 
     def _advance(self) -> _Tail:
-        """Walks over what other writers appended, cuts a torn end off, and begins a new segment where this one is full."""
+        """Walks over what other writers appended, cuts a torn end off, and begins a new segment
+        where this one is full.
+        """
         tail = self._tail or self._open_last()
         self._tail = tail
         while True:
@@ -197,8 +219,11 @@ class SpoolReader:
                 self.close()
             self._wanted = after_seq
 
-    def read(self, max_records: int = MAX_BATCH_RECORDS, max_bytes: int = MAX_BATCH_BYTES - 1_024) -> SpoolBatch:
-        """Returns the next records: at least one if there is one, then no more than the bounds allow.
+    def read(
+        self, max_records: int = MAX_BATCH_RECORDS, max_bytes: int = MAX_BATCH_BYTES - 1_024
+    ) -> SpoolBatch:
+        """Returns the next records: at least one if there is one, then no more than the bounds
+        allow.
 
         `max_bytes` counts the records and one byte between two of them.
 
@@ -232,7 +257,10 @@ class SpoolReader:
         self.close()
 
     def _pending(self) -> Iterator[tuple[bytes, int]]:
-        """Yields whole frames after `_wanted`; the reader's place moves only by what the caller takes."""
+        """Yields whole frames after `_wanted`.
+
+        The reader's place moves only by what the caller takes.
+        """
         if not self._find_place():
             return
         while True:
@@ -252,10 +280,15 @@ class SpoolReader:
                 yield frame.payload, offset + frame.end
         except BrokenFrameError as broken:
             if not broken.torn:
-                raise SpoolDamagedError(f"{self._directory}: record {self._at + 1} is damaged ({broken})") from None
+                raise SpoolDamagedError(
+                    f"{self._directory}: record {self._at + 1} is damaged ({broken})"
+                ) from None
 
     def _find_place(self) -> bool:
-        """Opens the segment that holds the wanted record and walks to it; false while it is not there."""
+        """Opens the segment that holds the wanted record and walks to it.
+
+        False while it is not there.
+        """
         if self._descriptor < 0:
             firsts = _segment_firsts(self._directory)
             index = bisect_right(firsts, self._wanted + 1) - 1
@@ -308,13 +341,17 @@ def _catch_up(tail: _Tail) -> None:
             if tail.offset > start:
                 continue
             if not broken.torn or start + len(chunk) < size:
-                raise SpoolDamagedError(f"record {tail.last_seq + 1} is damaged ({broken}) and records follow it") from None
+                raise SpoolDamagedError(
+                    f"record {tail.last_seq + 1} is damaged ({broken}) and records follow it"
+                ) from None
             os.ftruncate(tail.descriptor, tail.offset)
             return
 
 
 def _read_chunk(descriptor: int, offset: int) -> bytes:
-    """Returns what follows `offset`: some `_READ_BYTES`, and always the whole of the first frame if the file has it."""
+    """Returns what follows `offset`: some `_READ_BYTES`, and always the whole of the first frame if
+    the file has it.
+    """
     chunk = os.pread(descriptor, _READ_BYTES, offset)
     if len(chunk) < _READ_BYTES:
         return chunk

@@ -47,12 +47,16 @@ class Transport(Protocol):
     """Sends one encoded batch."""
 
     def __call__(self, batch: bytes) -> Reply:
-        """Sends a `TelemetryBatch` as JSON. Does not raise for anything that the network or the server does."""
+        """Sends a `TelemetryBatch` as JSON.
+
+        Does not raise for anything that the network or the server does.
+        """
         ...
 
 
 _OTHER_RUN: Final = "other_run"
-"""A record names a run that the attempt does not carry: a fault of the record, not of the attempt."""
+"""A record names a run that the attempt does not carry: a fault of the record, not of the attempt.
+"""
 _STALE_STATUSES: Final = frozenset({401, 403, 404, 410})
 _REFUSED_STATUSES: Final = frozenset({400, 415, 422})
 _TOO_LARGE: Final = 413
@@ -62,7 +66,9 @@ _MAX_WAIT: Final = 60.0
 
 
 def open_client(server: str, token: str, *, timeout: float = 20.0) -> httpx.Client:
-    """Returns a client for a Palestra server; proxies of the environment are used, but never to reach this machine.
+    """Returns a client for a Palestra server.
+
+    Proxies of the environment are used, but never to reach this machine.
 
     Args:
         server: Base URL, for example `https://palestra.example.org`.
@@ -72,9 +78,16 @@ def open_client(server: str, token: str, *, timeout: float = 20.0) -> httpx.Clie
     url = httpx.URL(server)
     local = url.host in {"localhost", "127.0.0.1", "::1"}
     headers = {"Authorization": f"Bearer {token}", "User-Agent": "palestra"}
-    # Reading the certificates takes a tenth of a second, which plain HTTP has no use for; nothing here follows a redirect to HTTPS.
+    # Reading the certificates takes a tenth of a second, which plain HTTP has no use for; nothing
+    # here follows a redirect to HTTPS.
     verify = url.scheme != "http"
-    return httpx.Client(base_url=server.rstrip("/"), headers=headers, timeout=timeout, trust_env=not local, verify=verify)
+    return httpx.Client(
+        base_url=server.rstrip("/"),
+        headers=headers,
+        timeout=timeout,
+        trust_env=not local,
+        verify=verify,
+    )
 
 
 class HttpTransport:
@@ -92,16 +105,24 @@ class HttpTransport:
     def __call__(self, batch: bytes) -> Reply:
         """Sends one batch; see `Transport`."""
         try:
-            answer = self._client.post(self._path, content=batch, headers={"Content-Type": "application/json"})
+            answer = self._client.post(
+                self._path, content=batch, headers={"Content-Type": "application/json"}
+            )
         except httpx.HTTPError as error:
             return Reply(SendResult.LATER, reason=f"{type(error).__name__}: {error}")
         return interpret(answer)
 
 
 def interpret(answer: httpx.Response) -> Reply:
-    """Returns what an answer to a batch means. Only problem details of our server end an attempt, never a proxy's page."""
+    """Returns what an answer to a batch means.
+
+    Only problem details of our server end an attempt, never a proxy's page.
+    """
     problem = read_problem(answer)
-    code, reason = str(problem.get("code", "")), f"{answer.status_code} {problem.get('detail') or answer.reason_phrase}"
+    code, reason = (
+        str(problem.get("code", "")),
+        f"{answer.status_code} {problem.get('detail') or answer.reason_phrase}",
+    )
     if answer.status_code == _OK:
         return _acknowledged(answer)
     if answer.status_code == _TOO_LARGE:
@@ -136,9 +157,13 @@ def retry_after(answer: httpx.Response) -> float:
 
 def _acknowledged(answer: httpx.Response) -> Reply:
     try:
-        return Reply(SendResult.ACKNOWLEDGED, seq=TelemetryAck.model_validate_json(answer.content).acked_seq)
+        return Reply(
+            SendResult.ACKNOWLEDGED, seq=TelemetryAck.model_validate_json(answer.content).acked_seq
+        )
     except ValueError:
-        return Reply(SendResult.LATER, reason="the answer is no acknowledgement: is there a proxy between?")
+        return Reply(
+            SendResult.LATER, reason="the answer is no acknowledgement: is there a proxy between?"
+        )
 
 
 def _conflict(code: str, problem: dict[str, Any], reason: str) -> Reply:

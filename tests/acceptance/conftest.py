@@ -1,4 +1,7 @@
-"""Prints the acceptance table: one line per row, ticked where every test of the row passed. `make acceptance` asks for it."""
+"""Prints the acceptance table: one line per row, ticked where every test of the row passed.
+
+`make acceptance` asks for it.
+"""
 
 from collections.abc import Iterator
 
@@ -16,7 +19,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rows", action="store_true", help="print the acceptance table")
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
     if not config.getoption("--rows", default=False):
         return
     outcomes: dict[str, tuple[str, str]] = {}
@@ -25,13 +30,22 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     terminalreporter.section("acceptance")
     for row in ROWS:
         title, outcome = outcomes.get(row, ("", ""))
-        terminalreporter.write_line(f"{_TICKS[outcome]:8} {row:4} {title}", red=outcome in {"", "failed"}, green=outcome == "passed")
+        terminalreporter.write_line(
+            f"{_TICKS[outcome]:8} {row:4} {title}",
+            red=outcome in {"", "failed"},
+            green=outcome == "passed",
+        )
     passed = sum(outcome == "passed" for _, outcome in outcomes.values())
     terminalreporter.write_line(f"{passed} of {len(ROWS)} rows hold")
 
 
 def _outcomes(reporter: pytest.TerminalReporter) -> Iterator[tuple[str, str, str]]:
-    for category, outcome in (("passed", "passed"), ("skipped", "skipped"), ("failed", "failed"), ("error", "failed")):
+    for category, outcome in (
+        ("passed", "passed"),
+        ("skipped", "skipped"),
+        ("failed", "failed"),
+        ("error", "failed"),
+    ):
         for report in reporter.getreports(category):
             found = row_of(report.nodeid)
             if found is not None:

@@ -23,7 +23,11 @@ from workers.supervised.run_session import RunContext, RunSession, RunValues, Se
 from workers.supervised.spec import EstimatorSpec
 from workers.supervised.variables import explore, get_module, minimize
 
-CLUSTER = {"cluster": {"master": ["m:1"], "worker": ["a:1", "b:1", "c:1"], "ps": ["p:1"]}, "master": "p:1", "task_type": "worker"}
+CLUSTER = {
+    "cluster": {"master": ["m:1"], "worker": ["a:1", "b:1", "c:1"], "ps": ["p:1"]},
+    "master": "p:1",
+    "task_type": "worker",
+}
 FAST = {"first_update": 4, "update_frequency": 2, "eval_steps": 2}
 QUIET = {"save_summary_steps": 0, "log_step_count_steps": 0}
 
@@ -44,7 +48,12 @@ def regression(features: Any, labels: Any, mode: Modes) -> EstimatorSpec:
         return EstimatorSpec(mode, {"results": predicted})
     loss = (predicted - labels).square().mean()
     train_op = minimize(loss, sgd) if mode is Modes.TRAIN else None
-    return EstimatorSpec(mode, loss=loss, train_op=train_op, metrics={"error": (predicted - labels).detach().abs().mean()})
+    return EstimatorSpec(
+        mode,
+        loss=loss,
+        train_op=train_op,
+        metrics={"error": (predicted - labels).detach().abs().mean()},
+    )
 
 
 def policy(features: Any, labels: Any, mode: Modes) -> EstimatorSpec:
@@ -55,7 +64,9 @@ def policy(features: Any, labels: Any, mode: Modes) -> EstimatorSpec:
         return EstimatorSpec(mode, {"results": explore("half", _half, values.argmax(1), actions=2)})
     taken = values.gather(1, labels["action"].long().view(-1, 1)).squeeze(1)
     loss = (taken - labels["reward"].float()).square().mean()
-    return EstimatorSpec(mode, loss=loss, train_op=minimize(loss, slow_sgd) if mode is Modes.TRAIN else None)
+    return EstimatorSpec(
+        mode, loss=loss, train_op=minimize(loss, slow_sgd) if mode is Modes.TRAIN else None
+    )
 
 
 def _half() -> Any:
@@ -87,9 +98,14 @@ class Lines:
 
 
 class Scripted(gym.Env[Any, Any]):
-    """Episodes of the same rewards; the observation is the step and the last action. Counts what is done to it."""
+    """Episodes of the same rewards; the observation is the step and the last action.
 
-    def __init__(self, rewards: Sequence[float] = (1.0,) * 10, trace: list[Any] | None = None) -> None:
+    Counts what is done to it.
+    """
+
+    def __init__(
+        self, rewards: Sequence[float] = (1.0,) * 10, trace: list[Any] | None = None
+    ) -> None:
         self.observation_space = gym.spaces.Box(-100.0, 100.0, (2,), np.float32)
         self.action_space = gym.spaces.Discrete(2)
         self.rewards = tuple(rewards)
@@ -97,7 +113,9 @@ class Scripted(gym.Env[Any, Any]):
         self.resets = self.steps = self.closes = 0
         self.at = 0
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         super().reset(seed=seed)
         self.resets += 1
         self.trace.append("reset")
@@ -109,7 +127,13 @@ class Scripted(gym.Env[Any, Any]):
         self.trace.append("step")
         reward = self.rewards[self.at]
         self.at += 1
-        return np.array([self.at, action], np.float32), reward, self.at == len(self.rewards), False, {}
+        return (
+            np.array([self.at, action], np.float32),
+            reward,
+            self.at == len(self.rewards),
+            False,
+            {},
+        )
 
     def close(self) -> None:
         self.closes += 1
@@ -214,20 +238,38 @@ class CountingEstimator(Estimator):
         super().__init__(regression, model_dir, RunConfig(**{**QUIET, **config}))
         self.recorded = recorded
 
-    def train(self, input_fn: Any, hooks: Any = None, steps: Any = None, max_steps: Any = None) -> Any:
+    def train(
+        self, input_fn: Any, hooks: Any = None, steps: Any = None, max_steps: Any = None
+    ) -> Any:
         self.recorded.add("train", steps=steps, max_steps=max_steps, hooks=hooks)
         return super().train(input_fn, hooks, steps, max_steps)
 
-    def evaluate(self, input_fn: Any, steps: Any = None, hooks: Any = None, checkpoint_path: Any = None, name: Any = None) -> Any:
-        self.recorded.add("evaluate", steps=steps, hooks=hooks, name=name, checkpoint_path=checkpoint_path)
+    def evaluate(
+        self,
+        input_fn: Any,
+        steps: Any = None,
+        hooks: Any = None,
+        checkpoint_path: Any = None,
+        name: Any = None,
+    ) -> Any:
+        self.recorded.add(
+            "evaluate", steps=steps, hooks=hooks, name=name, checkpoint_path=checkpoint_path
+        )
         return super().evaluate(input_fn, steps, hooks, checkpoint_path, name)
 
 
 class CountingAgent(Agent):
     """Does what an agent does and writes it down."""
 
-    def __init__(self, model_dir: Path, recorded: Recorded, memory: Memory | None = None, **config: Any) -> None:
-        super().__init__(policy, Memory(100, 4) if memory is None else memory, model_dir, RunConfig(**{**QUIET, **config}))
+    def __init__(
+        self, model_dir: Path, recorded: Recorded, memory: Memory | None = None, **config: Any
+    ) -> None:
+        super().__init__(
+            policy,
+            Memory(100, 4) if memory is None else memory,
+            model_dir,
+            RunConfig(**{**QUIET, **config}),
+        )
         self.recorded = recorded
 
     def train(self, env: Any, *args: Any, **options: Any) -> Any:
@@ -242,12 +284,21 @@ class CountingAgent(Agent):
 def with_time(experiment: Any, recorded: Recorded, **parts: Any) -> Any:
     """Returns the experiment with a fake clock."""
     assert isinstance(experiment, Schedules)
-    experiment.surroundings = Surroundings(now=recorded.time.now, sleep=recorded.time.sleep, **parts)
+    experiment.surroundings = Surroundings(
+        now=recorded.time.now, sleep=recorded.time.sleep, **parts
+    )
     return experiment
 
 
-def make_agent(model_dir: Path, model: Any = policy, memory: Memory | None = None, **config: Any) -> Agent:
-    return Agent(model, Memory(100, 4) if memory is None else memory, model_dir, RunConfig(**{**QUIET, **config}))
+def make_agent(
+    model_dir: Path, model: Any = policy, memory: Memory | None = None, **config: Any
+) -> Agent:
+    return Agent(
+        model,
+        Memory(100, 4) if memory is None else memory,
+        model_dir,
+        RunConfig(**{**QUIET, **config}),
+    )
 
 
 def state_of(model: Any) -> dict[str, Any]:
@@ -263,18 +314,34 @@ def state_of(model: Any) -> dict[str, Any]:
 def same(left: Any, right: Any) -> bool:
     """Whether two states are the same to the last bit."""
     if isinstance(left, dict):
-        return isinstance(right, dict) and left.keys() == right.keys() and all(same(left[key], right[key]) for key in left)
+        return (
+            isinstance(right, dict)
+            and left.keys() == right.keys()
+            and all(same(left[key], right[key]) for key in left)
+        )
     if isinstance(left, list | tuple):
-        return len(left) == len(right) and all(same(one, other) for one, other in zip(left, right, strict=True))
+        return len(left) == len(right) and all(
+            same(one, other) for one, other in zip(left, right, strict=True)
+        )
     if isinstance(left, torch.Tensor):
-        return isinstance(right, torch.Tensor) and left.dtype == right.dtype and torch.equal(left, right)
+        return (
+            isinstance(right, torch.Tensor)
+            and left.dtype == right.dtype
+            and torch.equal(left, right)
+        )
     if isinstance(left, np.ndarray):
-        return isinstance(right, np.ndarray) and left.dtype == right.dtype and np.array_equal(left, right, equal_nan=left.dtype.kind == "f")
+        return (
+            isinstance(right, np.ndarray)
+            and left.dtype == right.dtype
+            and np.array_equal(left, right, equal_nan=left.dtype.kind == "f")
+        )
     return type(left) is type(right) and left == right
 
 
 class Trainer:
-    """A predicate that lets the training go on a little before each look, and ends after so many looks."""
+    """A predicate that lets the training go on a little before each look, and ends after so many
+    looks.
+    """
 
     def __init__(self, directory: Path, looks: int, train: bool = True) -> None:
         self.directory, self.looks, self.train = directory, looks, train
@@ -325,7 +392,9 @@ class FakeServer:
         return 0
 
 
-def experiment(directory: Path, recorded: Recorded | None = None, config: Any = None, **options: Any) -> Experiment:
+def experiment(
+    directory: Path, recorded: Recorded | None = None, config: Any = None, **options: Any
+) -> Experiment:
     recorded = recorded or Recorded()
     inputs = {"train_input_fn": Lines(), "eval_input_fn": Lines(20)}
     estimator = CountingEstimator(directory, recorded, **(config or {}))
@@ -333,8 +402,16 @@ def experiment(directory: Path, recorded: Recorded | None = None, config: Any = 
     return made
 
 
-def rl_experiment(directory: Path, recorded: Recorded | None = None, env: Any = None, config: Any = None, **options: Any) -> RLExperiment:
+def rl_experiment(
+    directory: Path,
+    recorded: Recorded | None = None,
+    env: Any = None,
+    config: Any = None,
+    **options: Any,
+) -> RLExperiment:
     recorded = recorded or Recorded()
     agent = CountingAgent(directory, recorded, **(config or {}))
-    made: RLExperiment = with_time(RLExperiment(agent, env or Scripted(), **{**FAST, **options}), recorded)
+    made: RLExperiment = with_time(
+        RLExperiment(agent, env or Scripted(), **{**FAST, **options}), recorded
+    )
     return made

@@ -1,8 +1,10 @@
-"""Breaks the code on purpose, one place at a time, and says whether the row that should notice does.
+"""Breaks the code on purpose, one place at a time, and says whether the row that should notice
+does.
 
     python -m tests.acceptance.mutate [ROW ...]
 
-Works on a copy of the tracked files. Exit status 1 if a mutation was not noticed or no longer fits the code.
+Works on a copy of the tracked files. Exit status 1 if a mutation was not noticed or no longer fits
+the code.
 """
 
 import shutil
@@ -58,7 +60,9 @@ def _try(copy: Path, mutation: Mutation) -> str:
         f"test_{mutation.row}_",
     ]
     try:
-        done = subprocess.run(command, cwd=copy, capture_output=True, text=True, timeout=300, check=False)
+        done = subprocess.run(
+            command, cwd=copy, capture_output=True, text=True, timeout=300, check=False
+        )
     except subprocess.TimeoutExpired:
         return "noticed"
     finally:

@@ -19,4 +19,6 @@ class Mutation(NamedTuple):
     new: str
 
 
-MUTATIONS: tuple[Mutation, ...] = tuple(Mutation(*one) for one in (*ASYNC, *FUNCTIONAL, *TRAINER, *ESTIMATORS))
+MUTATIONS: tuple[Mutation, ...] = tuple(
+    Mutation(*one) for one in (*ASYNC, *FUNCTIONAL, *TRAINER, *ESTIMATORS)
+)

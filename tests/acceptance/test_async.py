@@ -95,7 +95,12 @@ def train(folder: Path, processes: int = 1, **options: Any) -> Ran:
     }
     folder.mkdir(exist_ok=True)
     outdir = folder / "deep" / "out"
-    return Ran(folder, outdir, train_agent_async(str(outdir), processes, given.pop("make_env"), **given), handler.lines)
+    return Ran(
+        folder,
+        outdir,
+        train_agent_async(str(outdir), processes, given.pop("make_env"), **given),
+        handler.lines,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +123,13 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Ran:
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     """One process in an environment whose rewards depend on seeds."""
-    return train(tmp_path_factory.mktemp("alone"), make_env=NOISY, steps=40, eval_interval=20, eval_n_episodes=3)
+    return train(
+        tmp_path_factory.mktemp("alone"),
+        make_env=NOISY,
+        steps=40,
+        eval_interval=20,
+        eval_n_episodes=3,
+    )
 
 
 def test_P1_train_agent_async(both: Ran) -> None:
@@ -129,13 +140,29 @@ def test_P1_train_agent_async(both: Ran) -> None:
 
 @pytest.mark.slow
 def test_P2_outdir(both: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = {"scores.txt", "episodes.csv", "history.jsonl", "outcome.json", "best", "profile_0.prof", "profile_1.prof"}
+    expected = {
+        "scores.txt",
+        "episodes.csv",
+        "history.jsonl",
+        "outcome.json",
+        "best",
+        "profile_0.prof",
+        "profile_1.prof",
+    }
     there = {path.name for path in both.outdir.iterdir() if not path.name.startswith("events.out")}
     assert there == {*expected, both.outcome["snapshot"]}
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     monkeypatch.setenv("TMPDIR", str(tmp_path / "here"))
-    train(tmp_path, 1, steps=5, profile=True, make_env=make_env, make_agent=make_agent, global_step_hooks=[])
+    train(
+        tmp_path,
+        1,
+        steps=5,
+        profile=True,
+        make_env=make_env,
+        make_agent=make_agent,
+        global_step_hooks=[],
+    )
     assert list((tmp_path / "here").iterdir()) == []
     assert [path.name for path in tmp_path.iterdir() if path.name != "here"] == ["deep"]
 
@@ -151,17 +178,29 @@ def test_P3_processes(both: Ran, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_P4_make_env(both: Ran, tmp_path: Path) -> None:
     calls = notes(both.folder, "make_env")
-    assert Counter((one["index"], one["test"]) for one in calls) == {(0, False): 1, (0, True): 1, (1, False): 1, (1, True): 1}
-    assert {one["index"]: one["pid"] for one in calls} == {one["index"]: one["pid"] for one in notes(both.folder, "step")}
+    assert Counter((one["index"], one["test"]) for one in calls) == {
+        (0, False): 1,
+        (0, True): 1,
+        (1, False): 1,
+        (1, True): 1,
+    }
+    assert {one["index"]: one["pid"] for one in calls} == {
+        one["index"]: one["pid"] for one in notes(both.folder, "step")
+    }
     assert [one["test"] for one in notes(train(tmp_path, steps=1).folder, "make_env")] == [False]
-    with pytest.raises(TypeError, match=r"make_env cannot be sent to a new process .* function or class of a module"):
+    with pytest.raises(
+        TypeError,
+        match=r"make_env cannot be sent to a new process .* function or class of a module",
+    ):
         train(tmp_path, make_env=lambda _, test: make_env(0, test))
 
 
 @pytest.mark.slow
 def test_P5_profile(both: Ran, tmp_path: Path) -> None:
     for index in range(2):
-        functions = {name for _, _, name in pstats.Stats(str(both.outdir / f"profile_{index}.prof")).stats}  # type: ignore[attr-defined]
+        functions = {
+            name for _, _, name in pstats.Stats(str(both.outdir / f"profile_{index}.prof")).stats
+        }  # type: ignore[attr-defined]
         assert {"collect", "observe"} <= functions
     assert not list(train(tmp_path, steps=1).outdir.glob("*.prof"))
 
@@ -170,7 +209,10 @@ def test_P6_steps(both: Ran) -> None:
     assert STEPS <= len(both.steps) <= STEPS + 1
     assert both.outcome["overshoot"] == len(both.steps) - STEPS
     assert both.outcome["env_steps"] == len(both.steps)
-    assert f"training ended: budget at step {len(both.steps)}, {len(both.steps) - STEPS} beyond steps" in both.lines
+    assert (
+        f"training ended: budget at step {len(both.steps)}, {len(both.steps) - STEPS} beyond steps"
+        in both.lines
+    )
     assert read_manifest(both.outdir / f"{STEPS}_finish").env_step == len(both.steps)
 
 
@@ -189,17 +231,36 @@ def test_P7_eval_interval(tmp_path: Path, both: Ran) -> None:
 @pytest.mark.slow
 def test_P8_eval_n_steps(tmp_path: Path) -> None:
     whole = functools.partial(make_env_of, train={}, evaluate={"length": 5})
-    ran = train(tmp_path / "whole", make_env=whole, steps=1, eval_interval=10, eval_n_steps=12, eval_n_episodes=None)
+    ran = train(
+        tmp_path / "whole",
+        make_env=whole,
+        steps=1,
+        eval_interval=10,
+        eval_n_steps=12,
+        eval_n_episodes=None,
+    )
     assert [(one["episodes"], one["mean"]) for one in read_history(ran.outdir)] == [(2, 5.0)]
     partial = functools.partial(make_env_of, train={}, evaluate={"length": 50})
-    ran = train(tmp_path / "partial", make_env=partial, steps=1, eval_interval=10, eval_n_steps=12, eval_n_episodes=None)
-    assert [(one["episodes"], one["mean"], one["length_mean"]) for one in read_history(ran.outdir)] == [(1, 12.0, 12.0)]
+    ran = train(
+        tmp_path / "partial",
+        make_env=partial,
+        steps=1,
+        eval_interval=10,
+        eval_n_steps=12,
+        eval_n_episodes=None,
+    )
+    assert [
+        (one["episodes"], one["mean"], one["length_mean"]) for one in read_history(ran.outdir)
+    ] == [(1, 12.0, 12.0)]
 
 
 @pytest.mark.slow
 def test_P9_eval_n_episodes(alone: Ran, tmp_path: Path) -> None:
     assert [one["episodes"] for one in read_history(alone.outdir)] == [3, 3]
-    for both in ({"eval_n_steps": 5, "eval_n_episodes": 5}, {"eval_n_steps": None, "eval_n_episodes": None}):
+    for both in (
+        {"eval_n_steps": 5, "eval_n_episodes": 5},
+        {"eval_n_steps": None, "eval_n_episodes": None},
+    ):
         with pytest.raises(ValueError, match="exactly one of eval_n_steps and eval_n_episodes"):
             train(tmp_path, eval_interval=10, **both)
     assert not (tmp_path / "deep").exists()
@@ -208,15 +269,27 @@ def test_P9_eval_n_episodes(alone: Ran, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_P10_eval_success_threshold(tmp_path: Path) -> None:
     env = functools.partial(make_env_of, train={}, evaluate={"returns": (1.0, 2.0, 3.0, 2.5)})
-    ran = train(tmp_path, make_env=env, steps=1, eval_interval=10, eval_n_episodes=4, eval_success_threshold=2.5)
+    ran = train(
+        tmp_path,
+        make_env=env,
+        steps=1,
+        eval_interval=10,
+        eval_n_episodes=4,
+        eval_success_threshold=2.5,
+    )
     assert [float(row["success_rate"]) for row in ran.rows] == [0.5]
 
 
 @pytest.mark.slow
 def test_P11_max_episode_len(tmp_path: Path) -> None:
     agent = functools.partial(make_agent, folder=str(tmp_path), noting=True)
-    train(tmp_path, make_agent=agent, steps=8, eval_interval=10, eval_n_episodes=1, max_episode_len=4)
-    seen = [(one["training"], int(one["at"]), one["done"], one["reset"]) for one in notes(tmp_path, "observe")]
+    train(
+        tmp_path, make_agent=agent, steps=8, eval_interval=10, eval_n_episodes=1, max_episode_len=4
+    )
+    seen = [
+        (one["training"], int(one["at"]), one["done"], one["reset"])
+        for one in notes(tmp_path, "observe")
+    ]
     episode = [(1, False, False), (2, False, False), (3, False, False), (4, False, True)]
     assert seen == [(True, *one) for one in episode * 2] + [(False, *one) for one in episode]
 
@@ -232,7 +305,14 @@ def test_P12_step_offset(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_P13_successful_score(tmp_path: Path) -> None:
     slow = [NoteSteps(str(tmp_path), pause=0.02)]
-    ran = train(tmp_path, 2, successful_score=5.0, eval_interval=50, eval_n_episodes=2, global_step_hooks=slow)
+    ran = train(
+        tmp_path,
+        2,
+        successful_score=5.0,
+        eval_interval=50,
+        eval_n_episodes=2,
+        global_step_hooks=slow,
+    )
     assert [int(row["steps"]) for row in ran.rows] == [50]
     assert ran.outcome["reason"] == "success_score"
     assert ran.outcome["snapshot"] == "successful"
@@ -249,14 +329,18 @@ def test_P14_agent(tmp_path: Path) -> None:
     ran = train(tmp_path, 2, agent=agent, make_agent=None, steps=60)
     assert ran.agent is agent
     assert agent.model.weight is weight
-    assert 30 <= weight[0, 0].item() <= len(ran.steps), "two processes add to one number, so some additions may be lost"
+    assert 30 <= weight[0, 0].item() <= len(ran.steps), (
+        "two processes add to one number, so some additions may be lost"
+    )
 
 
 def test_P15_make_agent(both: Ran, tmp_path: Path) -> None:
     in_processes = {one["pid"] for one in notes(both.folder, "step")}
     calls = [one["index"] for one in notes(both.folder, "make_agent") if one["pid"] in in_processes]
     assert sorted(calls) == [0, 1]
-    assert [one["index"] for one in notes(both.folder, "make_agent") if one["pid"] not in in_processes] == [0], "the one that is returned"
+    assert [
+        one["index"] for one in notes(both.folder, "make_agent") if one["pid"] not in in_processes
+    ] == [0], "the one that is returned"
     with pytest.raises(ValueError, match="give agent or make_agent"):
         train(tmp_path, make_agent=None)
     assert not (tmp_path / "deep").exists()
@@ -289,7 +373,14 @@ def test_P18_save_best_so_far_agent(tmp_path: Path) -> None:
     assert [float(row["mean"]) for row in ran.rows] == list(means)
     best = read_manifest(ran.outdir / "best")
     assert (best.env_step, best.score) == (20, 3.0)
-    off = train(tmp_path / "off", make_env=env, steps=40, eval_interval=10, eval_n_episodes=1, save_best_so_far_agent=False)
+    off = train(
+        tmp_path / "off",
+        make_env=env,
+        steps=40,
+        eval_interval=10,
+        eval_n_episodes=1,
+        save_best_so_far_agent=False,
+    )
     assert not (off.outdir / "best").exists()
 
 
@@ -307,8 +398,13 @@ def test_P19_use_tensorboard(both: Ran) -> None:
 def test_P20_logger(both: Ran, alone: Ran) -> None:
     lines = [line for line in both.lines if line.startswith("evaluation at step")]
     assert len(lines) == len(both.rows)
-    assert any(line.startswith(f"evaluation at step {both.rows[0]['steps']} mean:{both.rows[0]['mean']}") for line in lines)
-    assert sum(line.startswith(f"outdir:{alone.outdir} step:") for line in alone.lines) == 8, "a line per episode of process 0"
+    assert any(
+        line.startswith(f"evaluation at step {both.rows[0]['steps']} mean:{both.rows[0]['mean']}")
+        for line in lines
+    )
+    assert sum(line.startswith(f"outdir:{alone.outdir} step:") for line in alone.lines) == 8, (
+        "a line per episode of process 0"
+    )
 
 
 @pytest.mark.slow
@@ -317,7 +413,9 @@ def test_P21_random_seeds(alone: Ran, tmp_path: Path) -> None:
         return [{key: value for key, value in row.items() if key != "elapsed"} for row in ran.rows]
 
     options = {"make_env": NOISY, "steps": 40, "eval_interval": 20, "eval_n_episodes": 3}
-    assert rows(train(tmp_path / "again", random_seeds=[0], **options)) == rows(alone), "and 0 is the default"
+    assert rows(train(tmp_path / "again", random_seeds=[0], **options)) == rows(alone), (
+        "and 0 is the default"
+    )
     assert rows(train(tmp_path / "other", random_seeds=[1], **options)) != rows(alone)
     for wrong in ([], [1, 2], [-1]):
         with pytest.raises(ValueError, match="random_seeds"):
@@ -327,7 +425,13 @@ def test_P21_random_seeds(alone: Ran, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_P22_stop_event(tmp_path: Path) -> None:
     event = multiprocessing.get_context("spawn").Event()
-    ran = train(tmp_path, 2, steps=10**6, stop_event=event, global_step_hooks=[NoteSteps(str(tmp_path)), SetAt(event, 50)])
+    ran = train(
+        tmp_path,
+        2,
+        steps=10**6,
+        stop_event=event,
+        global_step_hooks=[NoteSteps(str(tmp_path)), SetAt(event, 50)],
+    )
     assert ran.steps == list(range(1, len(ran.steps) + 1))
     after = Counter(one["index"] for one in notes(tmp_path, "step") if one["step"] > 50)
     assert max(after.values(), default=0) <= 1
@@ -360,17 +464,31 @@ def test_P24_use_shared_memory(tmp_path: Path) -> None:
     for share in (True, False):
         folder = tmp_path / str(share)
         pause = [NoteSteps(str(folder), pause=0.002)]
-        ran = train(folder, 2, make_agent=make_counting, steps=60, use_shared_memory=share, global_step_hooks=pause)
+        ran = train(
+            folder,
+            2,
+            make_agent=make_counting,
+            steps=60,
+            use_shared_memory=share,
+            global_step_hooks=pause,
+        )
         made = Counter(one["index"] for one in notes(folder, "step"))
         assert min(made[0], made[1]) > 0
         assert ran.agent.model.weight[0].tolist() == [made[0], made[1] if share else 0, 0, 0]
-        assert ran.agent.optimizer.state[ran.agent.model.weight]["momentum_buffer"][0, 1].item() == (made[1] if share else 0)
+        assert ran.agent.optimizer.state[ran.agent.model.weight]["momentum_buffer"][
+            0, 1
+        ].item() == (made[1] if share else 0)
         assert ran.agent.private.weight[0].tolist() == [made[0], 0, 0, 0]
 
 
 def test_P25_child_exception(tmp_path: Path) -> None:
     with pytest.raises(LookupError, match="the maze has no exit") as caught:
-        train(tmp_path, 2, make_env=functools.partial(make_failing, failing=1, at_step=20), steps=10**6)
+        train(
+            tmp_path,
+            2,
+            make_env=functools.partial(make_failing, failing=1, at_step=20),
+            steps=10**6,
+        )
     assert "Raised in process 1." in caught.value.__notes__
     assert "async_fakes.py" in str(caught.value.__cause__)
     assert "raise LookupError" in str(caught.value.__cause__)

@@ -67,7 +67,9 @@ def test_A2_model_fn(tmp_path: Path) -> None:
     def five(features: Any, labels: Any, mode: Modes, params: Any, config: Any) -> Any:
         return model(features, labels, mode=mode, params=params, config=config)
 
-    def six(features: Any, labels: Any, mode: Modes, params: Any, config: Any, model_dir: str) -> Any:
+    def six(
+        features: Any, labels: Any, mode: Modes, params: Any, config: Any, model_dir: str
+    ) -> Any:
         return model(features, labels, mode=mode, params=params, config=config, model_dir=model_dir)
 
     for number, function in enumerate((two, three, four, five, six)):
@@ -135,16 +137,25 @@ def test_A5_config(tmp_path: Path) -> None:
     every = {"keep_checkpoint_max": None, "log_step_count_steps": 0}
 
     def saved(name: str, **config: Any) -> list[tuple[int, ...]]:
-        agent = Agent(policy, Memory(100, 4), tmp_path / name, RunConfig(**{**every, "save_summary_steps": 0, **config}))
+        agent = Agent(
+            policy,
+            Memory(100, 4),
+            tmp_path / name,
+            RunConfig(**{**every, "save_summary_steps": 0, **config}),
+        )
         agent.train(Scripted(), 4, 2, max_steps=12)
         return [tuple(key_of(path)) for path in all_checkpoints(tmp_path / name).values()]
 
     assert [steps for steps, _, _ in saved("steps", save_checkpoints_steps=5)] == [5, 10, 12]
-    assert [episodes for _, _, episodes in saved("episodes")] == [1, 2, 2], "at each episode, and at the end"
+    assert [episodes for _, _, episodes in saved("episodes")] == [1, 2, 2], (
+        "at each episode, and at the end"
+    )
     assert [episodes for _, _, episodes in saved("two", save_checkpoints_episodes=2)] == [2, 2]
     assert len(saved("secs", save_checkpoints_secs=3600.0)) == 1
     assert saved("none", save_checkpoints_steps=0) == []
-    assert [steps for steps, _, _ in saved("kept", save_checkpoints_steps=1, keep_checkpoint_max=3)] == [10, 11, 12]
+    assert [
+        steps for steps, _, _ in saved("kept", save_checkpoints_steps=1, keep_checkpoint_max=3)
+    ] == [10, 11, 12]
     saved("summaries", save_summary_steps=4)
     rows = (tmp_path / "summaries" / SUMMARIES_FILE).read_text().splitlines()
     assert next(row for row in rows if '"learning_rate"' in row).count('"global_step": 4,') == 1
@@ -204,8 +215,12 @@ class Updates(SessionRunHook):
 
 def test_A9_update_frequency(tmp_path: Path) -> None:
     hook = Updates()
-    make_agent(tmp_path).train(Scripted(), first_update=15, update_frequency=4, max_episodes=4, hooks=[hook])
-    assert hook.timesteps == [16, 20, 24, 28, 30, 32, 36, 40], "multiples of 4 beyond 15, ends at 20, 30 and 40, never twice"
+    make_agent(tmp_path).train(
+        Scripted(), first_update=15, update_frequency=4, max_episodes=4, hooks=[hook]
+    )
+    assert hook.timesteps == [16, 20, 24, 28, 30, 32, 36, 40], (
+        "multiples of 4 beyond 15, ends at 20, 30 and 40, never twice"
+    )
     for frequency in (0, -1):
         with pytest.raises(ValueError, match="update_frequency"):
             make_agent(tmp_path).train(Scripted(), 4, frequency)
@@ -233,7 +248,10 @@ def test_A11_max_steps(tmp_path: Path) -> None:
 
 def test_A12_episodes(tmp_path: Path) -> None:
     for total in (3, 6):
-        assert counts(make_agent(tmp_path).train(Scripted(), 4, 2, episodes=3))[1:] == (10 * total, total)
+        assert counts(make_agent(tmp_path).train(Scripted(), 4, 2, episodes=3))[1:] == (
+            10 * total,
+            total,
+        )
 
 
 def test_A13_max_episodes(tmp_path: Path) -> None:

@@ -80,8 +80,24 @@ def test_A16_run_episode(tmp_path: Path) -> None:
         first, second = run(), run()
     step = ["act", "count", "step", "store"]
     assert trace == [
-        *("episode", "reset", *step, *step, *step, "end"),  # the third timestep is not beyond first_update, though it ends the episode
-        *("episode", "reset", *step, "update", *step, *step, "end", "update"),  # timestep 4, and the end at 6 once
+        *(
+            "episode",
+            "reset",
+            *step,
+            *step,
+            *step,
+            "end",
+        ),  # the third timestep is not beyond first_update, though it ends the episode
+        *(
+            "episode",
+            "reset",
+            *step,
+            "update",
+            *step,
+            *step,
+            "end",
+            "update",
+        ),  # timestep 4, and the end at 6 once
     ]
     assert (first.episode, first.length, first.updates, first.loss) == (1, 3, 0, None)
     assert (second.episode, second.length, second.updates) == (2, 3, 2)
@@ -127,7 +143,9 @@ def test_A17_run_episode_parameters(tmp_path: Path) -> None:
     assert (seen["features"], seen["labels"], seen["estimator_spec"]) == (13, 3, 13)
     assert seen["global_step"] > 0
     hook = run("loud", no_run_hooks=False)
-    assert (hook.learned, hook.events.count("before")) == (3, 10), "each step of the environment is a run for the hooks"
+    assert (hook.learned, hook.events.count("before")) == (3, 10), (
+        "each step of the environment is a run for the hooks"
+    )
     agent = make_agent(tmp_path / "other")
     env = Scripted()
     with agent.session(env) as session, pytest.raises(ValueError, match="env"):
@@ -163,7 +181,14 @@ def test_A19_learning_rate_and_exploration(tmp_path: Path) -> None:
         if labels is None:
             from workers.supervised.explorations import Exploration
 
-            return EstimatorSpec(mode, {"results": explore("epsilon", lambda: Exploration(epsilon), values.argmax(1), actions=2)})
+            return EstimatorSpec(
+                mode,
+                {
+                    "results": explore(
+                        "epsilon", lambda: Exploration(epsilon), values.argmax(1), actions=2
+                    )
+                },
+            )
         loss = values.square().mean()
         return EstimatorSpec(mode, loss=loss, train_op=minimize(loss, sgd, learning_rate=rate))
 
@@ -172,7 +197,9 @@ def test_A19_learning_rate_and_exploration(tmp_path: Path) -> None:
     agent.train(Scripted(), 4, 5, max_episodes=2, hooks=[hook])
     assert [step for step, _ in rates] == list(range(hook.learned))
     acting = [timestep for timestep, _ in epsilons]
-    assert [timestep for timestep, _ in itertools.groupby(acting)] == list(range(21)), "0 to 19 at the actions, 20 in the last record"
+    assert [timestep for timestep, _ in itertools.groupby(acting)] == list(range(21)), (
+        "0 to 19 at the actions, 20 in the last record"
+    )
     agent.train(Scripted(), 4, 5, max_episodes=3)
     assert rates[hook.learned][0] == hook.learned
     assert epsilons[-1][0] == 30
@@ -184,7 +211,13 @@ def test_A20_stats(tmp_path: Path) -> None:
     records = [values.episode for values in hook.values if values.episode is not None]
     assert [record.episode for record in records] == [1, 2]
     for record in records:
-        statistics = (record.total_reward, record.mean_reward, record.max_reward, record.min_reward, record.length)
+        statistics = (
+            record.total_reward,
+            record.mean_reward,
+            record.max_reward,
+            record.min_reward,
+            record.length,
+        )
         assert statistics == (3.5, 0.875, 5.0, -3.0, 4)
         assert record.epsilon == 0.5
         assert record.seconds >= 0
@@ -199,22 +232,37 @@ def test_A20_stats_are_told_to_the_model(tmp_path: Path) -> None:
         return policy(features, labels, mode)
 
     make_agent(tmp_path, model).train(Scripted((1.0, -3.0, 5.0, 0.5)), 4, 2, max_steps=1)
-    rewards = {name: told[0][name] for name in ("max_reward", "min_reward", "avg_reward", "total_reward")}
-    assert rewards == {"max_reward": 1.0, "min_reward": -3.0, "avg_reward": -1.0, "total_reward": -2.0}
+    rewards = {
+        name: told[0][name] for name in ("max_reward", "min_reward", "avg_reward", "total_reward")
+    }
+    assert rewards == {
+        "max_reward": 1.0,
+        "min_reward": -3.0,
+        "avg_reward": -1.0,
+        "total_reward": -2.0,
+    }
     assert set(told[0]) == {"action", "reward", "done", "truncated", "next_state", *rewards}
     ended = told[0]["done"]
-    assert torch.equal(told[0]["next_state"][ended][:, 0], torch.full((int(ended.sum()),), 4.0)), "the true next state"
+    assert torch.equal(told[0]["next_state"][ended][:, 0], torch.full((int(ended.sum()),), 4.0)), (
+        "the true next state"
+    )
 
 
 def test_A21_memory() -> None:
     memory = Memory(size=5, batch_size=3)
-    assert (memory.get_by_index(0), memory.can_sample(), memory.can_sample(3)) == (None, False, True)
+    assert (memory.get_by_index(0), memory.can_sample(), memory.can_sample(3)) == (
+        None,
+        False,
+        True,
+    )
     with pytest.raises(ValueError, match="batch"):
         memory.sample()
     for number in range(8):
         memory.step(a=number, b=[number, -number])
     assert len(memory) == 5
-    assert [int(memory.get_by_index(index)["a"]) for index in range(5)] == [3, 4, 5, 6, 7], "the oldest goes first"
+    assert [int(memory.get_by_index(index)["a"]) for index in range(5)] == [3, 4, 5, 6, 7], (
+        "the oldest goes first"
+    )
     seen: set[int] = set()
     for _ in range(50):
         batch = memory.sample()
@@ -240,7 +288,9 @@ def test_A21_memory() -> None:
         assert whole.can_sample() == (number >= 4)
         whole.step(a=number)
     assert whole.size == 4
-    assert whole.sample()["a"].tolist() == [0, 1, 2, 3, 4, 5], "in order, and an episode that went on stays whole"
+    assert whole.sample()["a"].tolist() == [0, 1, 2, 3, 4, 5], (
+        "in order, and an episode that went on stays whole"
+    )
     assert len(whole) == 0
     with pytest.raises(ValueError, match="batch"):
         whole.sample()
@@ -253,19 +303,27 @@ def test_A22_explorations() -> None:
         "natural_exp_decay": ({"decay_rate": 0.5}, lambda x: r * math.exp(-0.5 * x)),
         "inverse_time_decay": ({"decay_rate": 0.5}, lambda x: r / (1 + 0.5 * x)),
         "polynomial_decay": ({}, lambda x: (r - 0.0001) * (1 - min(x, 1)) + 0.0001),
-        "piecewise_constant": ({"boundaries": [0, 50], "values": [r, 0.3, 0.1]}, lambda x: r if x <= 0 else 0.3 if x <= 0.5 else 0.1),
+        "piecewise_constant": (
+            {"boundaries": [0, 50], "values": [r, 0.3, 0.1]},
+            lambda x: r if x <= 0 else 0.3 if x <= 0.5 else 0.1,
+        ),
     }
     for kind, (options, formula) in formulas.items():
         exploration = decay(r, kind, decay_steps=n, **options)
         for timestep in (0, n // 2, n, 3 * n):
-            assert exploration.rate(timestep) == pytest.approx(formula(timestep / n), abs=1e-12), (kind, timestep)
+            assert exploration.rate(timestep) == pytest.approx(formula(timestep / n), abs=1e-12), (
+                kind,
+                timestep,
+            )
     staircase = decay(r, "exponential_decay", decay_rate=0.5, decay_steps=n, staircase=True)
     assert [staircase.rate(t) for t in (0, 99, 100, 250)] == [r, r, r / 2, r / 4]
     late = decay(r, start_decay_at=10, stop_decay_at=60, decay_steps=n, min_exploration_rate=0.3)
     assert late.rate(9) == r
     assert late.rate(60) == late.rate(10_000) == pytest.approx((r - 0.0001) * 0.5 + 0.0001)
     assert decay(r, decay_steps=n, min_exploration_rate=0.3).rate(n) == 0.3
-    assert Decay(decay_steps=n, cycle=True).schedule(r)(150) == pytest.approx((r - 0.0001) * 0.25 + 0.0001)
+    assert Decay(decay_steps=n, cycle=True).schedule(r)(150) == pytest.approx(
+        (r - 0.0001) * 0.25 + 0.0001
+    )
     for kind in ("exponential_decay", "natural_exp_decay", "inverse_time_decay"):
         with pytest.raises(ValueError, match="decay_rate"):
             decay(r, kind)
@@ -276,7 +334,9 @@ def test_A22_explorations() -> None:
     away = [float(noise.noise((1,), t)[0]) for t in range(3)]
     noise.load_state_dict({**noise.state_dict(), "at": np.array([5.0])})
     away = [float(noise.noise((1,), t)[0]) for t in range(3)]
-    assert away == pytest.approx([4.0, 3.25, 2.6875]), "back to mu by a quarter of the way each step"
+    assert away == pytest.approx([4.0, 3.25, 2.6875]), (
+        "back to mu by a quarter of the way each step"
+    )
     wander = ornsteinuhlenbeck_process()
     path = np.array([wander.noise((1,), t)[0] for t in range(20_000)])
     assert abs(path.mean()) < 0.15

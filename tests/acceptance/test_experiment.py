@@ -52,11 +52,36 @@ def test_E1_constructor(tmp_path: Path) -> None:
     assert made.estimator is untouched
     parameters = inspect.signature(Experiment).parameters
     assert list(parameters) == [
-        *("estimator", "train_input_fn", "eval_input_fn", "train_steps", "eval_steps", "train_hooks", "eval_hooks", "eval_delay_secs"),
-        *("continuous_eval_throttle_secs", "eval_every_n_steps", "delay_workers_by_global_step", "export_strategies"),
+        *(
+            "estimator",
+            "train_input_fn",
+            "eval_input_fn",
+            "train_steps",
+            "eval_steps",
+            "train_hooks",
+            "eval_hooks",
+            "eval_delay_secs",
+        ),
+        *(
+            "continuous_eval_throttle_secs",
+            "eval_every_n_steps",
+            "delay_workers_by_global_step",
+            "export_strategies",
+        ),
         "train_steps_per_iteration",
     ]
-    assert [one.default for one in parameters.values()][3:] == [None, 10, None, None, 0, 60, 1, False, None, 100]
+    assert [one.default for one in parameters.values()][3:] == [
+        None,
+        10,
+        None,
+        None,
+        0,
+        60,
+        1,
+        False,
+        None,
+        100,
+    ]
     for wrong in ("estimator", make_agent(tmp_path)):
         with pytest.raises(ValueError, match="estimator"):
             Experiment(wrong, never, never)  # type: ignore[arg-type]
@@ -72,7 +97,9 @@ def test_E2_estimator(tmp_path: Path) -> None:
 
 def test_E3_input_fns(tmp_path: Path) -> None:
     train, evaluate = Lines(), Lines(7)
-    made = experiment(tmp_path, train_input_fn=train, eval_input_fn=evaluate, train_steps=5, eval_steps=None)
+    made = experiment(
+        tmp_path, train_input_fn=train, eval_input_fn=evaluate, train_steps=5, eval_steps=None
+    )
     made.train()
     assert (train.calls, train.drawn, evaluate.calls) == (1, 5, 0)
     hook = TracingHook()
@@ -81,7 +108,12 @@ def test_E3_input_fns(tmp_path: Path) -> None:
     assert (train.calls, evaluate.calls, evaluate.drawn) == (1, 1, 7), "a finite set once"
     assert hook.events.count("after") == 7
     x = np.ones((3, 1), np.float32)
-    pair = experiment(tmp_path / "pair", train_input_fn=lambda: ({"x": x}, 2 * x), eval_input_fn=lambda: ({"x": x}, 2 * x), train_steps=4)
+    pair = experiment(
+        tmp_path / "pair",
+        train_input_fn=lambda: ({"x": x}, 2 * x),
+        eval_input_fn=lambda: ({"x": x}, 2 * x),
+        train_steps=4,
+    )
     assert pair.train().global_step == 4, "one pair of features and labels comes again and again"
     assert set(pair.evaluate()) == {"loss", "error", "global_step"}
 
@@ -93,12 +125,18 @@ def test_E3_means_are_over_examples(tmp_path: Path) -> None:
             yield {"x": x}, x + value
 
     made = experiment(
-        tmp_path, train_input_fn=lambda: [({"x": np.zeros((1, 1), np.float32)}, np.zeros((1, 1), np.float32))], eval_steps=None
+        tmp_path,
+        train_input_fn=lambda: [
+            ({"x": np.zeros((1, 1), np.float32)}, np.zeros((1, 1), np.float32))
+        ],
+        eval_steps=None,
     )
     made.train()
     made = experiment(tmp_path, eval_input_fn=uneven, eval_steps=None)
     bias = float(state_of(made.estimator)["agent"]["variables"]["modules"]["line"]["bias"])
-    assert made.evaluate()["error"] == pytest.approx((3 * abs(1 - bias) + abs(5 - bias)) / 4, rel=1e-5), "not over batches"
+    assert made.evaluate()["error"] == pytest.approx(
+        (3 * abs(1 - bias) + abs(5 - bias)) / 4, rel=1e-5
+    ), "not over batches"
 
 
 def test_E4_train_steps_and_eval_steps(tmp_path: Path) -> None:
@@ -126,16 +164,35 @@ def test_E4_train_steps_after_a_kill_at_any_update(tmp_path: Path) -> None:
 
     for name, input_fn in (("replayed", Lines), ("saved", lambda: batches)):
 
-        def run(directory: str, every: int = 1000, *, input_fn: Any = input_fn, name: str = name, **options: Any) -> Any:
+        def run(
+            directory: str,
+            every: int = 1000,
+            *,
+            input_fn: Any = input_fn,
+            name: str = name,
+            **options: Any,
+        ) -> Any:
             config = {"save_checkpoints_steps": every, "seed": 9}
-            return experiment(tmp_path / name / directory, config=config, train_input_fn=input_fn(), train_steps=30, **options).train()
+            return experiment(
+                tmp_path / name / directory,
+                config=config,
+                train_input_fn=input_fn(),
+                train_steps=30,
+                **options,
+            ).train()
 
         straight = run("straight")
         for kill in (1, 2, 3, 5, 7, 11, 14, 19, 24, 29):
             with pytest.raises(Killed):
                 run(f"kill{kill}", kill, train_hooks=[KillAt(kill)])
-            assert list(all_checkpoints(tmp_path / name / f"kill{kill}"))[-1] == kill if kill > 29 // 2 else True
-            assert same(state_of(run(f"kill{kill}")), state_of(straight)), f"{name}: killed at update {kill}"
+            assert (
+                list(all_checkpoints(tmp_path / name / f"kill{kill}"))[-1] == kill
+                if kill > 29 // 2
+                else True
+            )
+            assert same(state_of(run(f"kill{kill}")), state_of(straight)), (
+                f"{name}: killed at update {kill}"
+            )
 
 
 def test_E5_options(tmp_path: Path) -> None:
@@ -151,15 +208,25 @@ def test_E5_options(tmp_path: Path) -> None:
             wrong.train() if phase == "train" else wrong.evaluate()
     made.estimator.train(Lines(), steps=1)
     recorded = Recorded()
-    delayed = experiment(tmp_path / "hooks", recorded, eval_delay_secs=4, continuous_eval_throttle_secs=9)
+    delayed = experiment(
+        tmp_path / "hooks", recorded, eval_delay_secs=4, continuous_eval_throttle_secs=9
+    )
     delayed.evaluate()
     assert recorded.times == [4]
     again = recorded.time.at
-    delayed.continuous_eval(evaluate_checkpoint_only_once=False, continuous_eval_predicate_fn=lambda _: len(recorded.times) < 3)
+    delayed.continuous_eval(
+        evaluate_checkpoint_only_once=False,
+        continuous_eval_predicate_fn=lambda _: len(recorded.times) < 3,
+    )
     assert [at - again for at in recorded.times[1:]] == [4, 13]
     for every, steps in ((10, [10, 20, 25]), (0, [25]), (None, [25])):
         directory = tmp_path / f"every{every}"
-        experiment(directory, config={"save_checkpoints_steps": 5}, train_steps=25, eval_every_n_steps=every).train_and_evaluate()
+        experiment(
+            directory,
+            config={"save_checkpoints_steps": 5},
+            train_steps=25,
+            eval_every_n_steps=every,
+        ).train_and_evaluate()
         assert [row["global_step"] for row in read_results(directory, None)] == steps
     for wrong_strategies in ("policy", [3]):
         with pytest.raises(ValueError, match="export_strategies"):
@@ -183,9 +250,19 @@ def _delays_by_global_step(directory: Path) -> None:
 
     for task, step in ((1, 5545), (2, 8788)):
         recorded = Recorded()
-        made = experiment(directory, recorded, config={**CLUSTER, "task_id": task}, train_steps=1, delay_workers_by_global_step=True)
+        made = experiment(
+            directory,
+            recorded,
+            config={**CLUSTER, "task_id": task},
+            train_steps=1,
+            delay_workers_by_global_step=True,
+        )
         with_time(made, recorded, make_counter=lambda _: Counter()).train()
-        waiter = next(hook for hook in recorded.of("train")[0]["hooks"] if isinstance(hook, GlobalStepWaiterHook))
+        waiter = next(
+            hook
+            for hook in recorded.of("train")[0]["hooks"]
+            if isinstance(hook, GlobalStepWaiterHook)
+        )
         assert waiter.wait_until_step == step
         assert len(recorded.time.slept) == step // 1000
 
@@ -239,7 +316,9 @@ def test_E7_train(tmp_path: Path) -> None:
     config = {**CLUSTER, "master": "c:1", "task_id": 2}
     made = experiment(tmp_path / "server", recorded, config=config, train_steps=1)
     with_time(made, recorded, make_server=Slow, make_counter=lambda _: FakeServer([])).train()
-    assert (begun, recorded.times) == (["start", "stop"], [10.0]), "the start of the server counts as part of the delay"
+    assert (begun, recorded.times) == (["start", "stop"], [10.0]), (
+        "the start of the server counts as part of the delay"
+    )
 
 
 def test_E8_evaluate(tmp_path: Path) -> None:

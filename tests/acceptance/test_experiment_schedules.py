@@ -43,7 +43,12 @@ def test_E9_continuous_eval(tmp_path: Path) -> None:
         given.append(result)
         return len(given) < 300
 
-    assert experiment(tmp_path, recorded, train_steps=10).continuous_eval(continuous_eval_predicate_fn=predicate) is None
+    assert (
+        experiment(tmp_path, recorded, train_steps=10).continuous_eval(
+            continuous_eval_predicate_fn=predicate
+        )
+        is None
+    )
     assert len(given) == 300
     assert len(recorded.of("evaluate")) == 1
     assert given[0] is None
@@ -51,7 +56,9 @@ def test_E9_continuous_eval(tmp_path: Path) -> None:
     assert given[2:] == [{}] * 298
     experiment(tmp_path).estimator.train(Lines(), max_steps=10)
     recorded = Recorded()
-    experiment(tmp_path, recorded, train_steps=10).continuous_eval(delay_secs=5, throttle_delay_secs=7)
+    experiment(tmp_path, recorded, train_steps=10).continuous_eval(
+        delay_secs=5, throttle_delay_secs=7
+    )
     assert (len(recorded.calls), recorded.times) == (1, [5]), "train_steps is reached"
     recorded = Recorded()
     looks = iter([True] * 4 + [False])
@@ -65,7 +72,9 @@ def test_E9_continuous_eval(tmp_path: Path) -> None:
 
 def test_E10_continuous_eval_on_train_data(tmp_path: Path) -> None:
     train, evaluate = Lines(), Lines(20)
-    made = experiment(tmp_path, train_input_fn=train, eval_input_fn=evaluate, train_steps=3, eval_steps=6)
+    made = experiment(
+        tmp_path, train_input_fn=train, eval_input_fn=evaluate, train_steps=3, eval_steps=6
+    )
     made.train()
     train.drawn = 0
     made.continuous_eval_on_train_data()
@@ -76,7 +85,12 @@ def test_E10_continuous_eval_on_train_data(tmp_path: Path) -> None:
 
 def test_E11_train_and_evaluate(tmp_path: Path) -> None:
     recorded = Recorded()
-    strategies = [ExportStrategy(name, lambda model, path, checkpoint, result: (path.name, result["global_step"])) for name in ("a", "b")]
+    strategies = [
+        ExportStrategy(
+            name, lambda model, path, checkpoint, result: (path.name, result["global_step"])
+        )
+        for name in ("a", "b")
+    ]
     made = experiment(tmp_path, recorded, train_steps=7, export_strategies=strategies)
     result, exports = made.train_and_evaluate()
     assert len(recorded.of("train")) == 1
@@ -110,9 +124,17 @@ def test_E12_continuous_train_and_evaluate(tmp_path: Path) -> None:
     assert result is not None
     assert (result["global_step"], exports) == (100, [])
     recorded = Recorded()
-    experiment(tmp_path, recorded, train_steps=250, train_steps_per_iteration=100).continuous_train_and_eval()
+    experiment(
+        tmp_path, recorded, train_steps=250, train_steps_per_iteration=100
+    ).continuous_train_and_eval()
     assert [call["steps"] for call in recorded.of("train")] == [100, 50]
-    finite = experiment(tmp_path / "finite", Recorded(), train_input_fn=Lines(30), train_steps=250, train_steps_per_iteration=20)
+    finite = experiment(
+        tmp_path / "finite",
+        Recorded(),
+        train_input_fn=Lines(30),
+        train_steps=250,
+        train_steps_per_iteration=20,
+    )
     finished, _ = finite.continuous_train_and_evaluate()
     assert finished is not None
     assert finished["global_step"] == 30, "an input that ends is no endless loop"
@@ -134,11 +156,21 @@ def test_E13_run_std_server(tmp_path: Path) -> None:
 
 def test_E14_test(tmp_path: Path) -> None:
     exported: list[str] = []
-    strategy = ExportStrategy("one", lambda model, path, checkpoint, result: exported.append(checkpoint.name))
+    strategy = ExportStrategy(
+        "one", lambda model, path, checkpoint, result: exported.append(checkpoint.name)
+    )
     recorded, hook, train_hook = Recorded(), TracingHook(), TracingHook()
-    options = {"train_steps": 50, "export_strategies": strategy, "eval_hooks": [hook], "train_hooks": [train_hook]}
+    options = {
+        "train_steps": 50,
+        "export_strategies": strategy,
+        "eval_hooks": [hook],
+        "train_hooks": [train_hook],
+    }
     result = experiment(tmp_path, recorded, **options).test()
-    assert [(name, arguments["steps"]) for name, arguments in recorded.calls] == [("train", 1), ("evaluate", 1)]
+    assert [(name, arguments["steps"]) for name, arguments in recorded.calls] == [
+        ("train", 1),
+        ("evaluate", 1),
+    ]
     assert exported == ["ckpt-1"]
     assert result["global_step"] == 1
     assert (hook.events, train_hook.events) == ([], [])
@@ -146,7 +178,10 @@ def test_E14_test(tmp_path: Path) -> None:
 
 
 CONFIG: dict[str, Any] = {
-    "model": {"name": "classifier", "params": {"classes": 3, "hidden_sizes": [16], "learning_rate": 0.01}},
+    "model": {
+        "name": "classifier",
+        "params": {"classes": 3, "hidden_sizes": [16], "learning_rate": 0.01},
+    },
     "train_input": {"name": "spirals", "params": {"points": 60, "batch_size": 30}},
     "eval_input": {"name": "spirals", "params": {"points": 20, "batch_size": 30}},
     "run": {"seed": 3, "save_checkpoints_steps": 100, "save_summary_steps": 0},
@@ -169,10 +204,24 @@ def test_E15_create_experiment(tmp_path: Path) -> None:
     for form in (document, json.dumps(document), config, config.model_dump_json()):
         made = create_experiment(experiment_config=form)
         options = made.options
-        same_names = ("train_steps", "eval_steps", "eval_delay_secs", "continuous_eval_throttle_secs", "eval_every_n_steps")
-        assert {name: getattr(options, name) for name in same_names} == {name: CONFIG[name] for name in same_names}
-        assert (options.delay_workers_by_global_step, options.train_steps_per_iteration) == (True, 10)
-        assert [type(hook).__name__ for hook in (*options.train_hooks, *options.eval_hooks)] == ["StopAtStepHook", "StopAfterNEvalsHook"]
+        same_names = (
+            "train_steps",
+            "eval_steps",
+            "eval_delay_secs",
+            "continuous_eval_throttle_secs",
+            "eval_every_n_steps",
+        )
+        assert {name: getattr(options, name) for name in same_names} == {
+            name: CONFIG[name] for name in same_names
+        }
+        assert (options.delay_workers_by_global_step, options.train_steps_per_iteration) == (
+            True,
+            10,
+        )
+        assert [type(hook).__name__ for hook in (*options.train_hooks, *options.eval_hooks)] == [
+            "StopAtStepHook",
+            "StopAfterNEvalsHook",
+        ]
         assert [strategy.name for strategy in made.export_strategies] == ["policy"]
         assert made.estimator.params == CONFIG["model"]["params"]
         assert (made.estimator.config.seed, made.estimator.model_dir) == (3, str(tmp_path))
@@ -189,7 +238,10 @@ def test_E15_create_experiment(tmp_path: Path) -> None:
     for name, change in wrong.items():
         with pytest.raises(PartNotFoundError, match=name):
             create_experiment({**document, **change})
-    for place, change in {"train_steps": {"train_steps": "3"}, "run.seeed": {"run": {"seeed": 1}}}.items():
+    for place, change in {
+        "train_steps": {"train_steps": "3"},
+        "run.seeed": {"run": {"seeed": 1}},
+    }.items():
         with pytest.raises(ValueError, match=place):
             create_experiment({**document, **change})
 
@@ -197,7 +249,14 @@ def test_E15_create_experiment(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_E15_a_supervised_model_learns_and_is_exported(tmp_path: Path) -> None:
     document = CONFIG | {
-        "model": {"name": "classifier", "params": {"classes": 10, "learning_rate": 0.005, "decay": {"decay_steps": 400, "end": 0.0}}},
+        "model": {
+            "name": "classifier",
+            "params": {
+                "classes": 10,
+                "learning_rate": 0.005,
+                "decay": {"decay_steps": 400, "end": 0.0},
+            },
+        },
         "model_dir": str(tmp_path),
         "train_input": {"name": "digits"},
         "eval_input": {"name": "digits", "params": {"images": 500}},
@@ -239,10 +298,21 @@ def test_E15_run_experiment(tmp_path: Path) -> None:
         run_experiment(3, tmp_path)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="Experiment"):
         run_experiment(lambda _: 3, tmp_path)  # type: ignore[arg-type,return-value]
-    for task, schedule in {"master": "train_and_evaluate", "worker": "train", "ps": "run_std_server"}.items():
-        assert default_schedule(RunConfig(cluster={task: ["a:1"]}, master="a:1", task_type=task, task_id=0)) == schedule
+    for task, schedule in {
+        "master": "train_and_evaluate",
+        "worker": "train",
+        "ps": "run_std_server",
+    }.items():
+        assert (
+            default_schedule(
+                RunConfig(cluster={task: ["a:1"]}, master="a:1", task_type=task, task_id=0)
+            )
+            == schedule
+        )
     with pytest.raises(ValueError, match="cook"):
-        default_schedule(RunConfig(cluster={"cook": ["a:1"]}, master="a:1", task_type="cook", task_id=0))
+        default_schedule(
+            RunConfig(cluster={"cook": ["a:1"]}, master="a:1", task_type="cook", task_id=0)
+        )
 
 
 def test_E15_export_strategies_have_names() -> None:

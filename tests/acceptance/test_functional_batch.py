@@ -16,9 +16,23 @@ from workers.entrypoints.functional import train_agent_batch, train_agent_batch_
 from workers.hooks import EvaluationHook
 
 
-def evaluated(agent: Any, env: Any, steps: int, outdir: Path, interval: int = 4, episodes: int | None = 1, **options: Any) -> list[Any]:
+def evaluated(
+    agent: Any,
+    env: Any,
+    steps: int,
+    outdir: Path,
+    interval: int = 4,
+    episodes: int | None = 1,
+    **options: Any,
+) -> list[Any]:
     """Trains a batch with evaluation and returns the history."""
-    options = {"eval_n_steps": None, "eval_n_episodes": episodes, "eval_interval": interval, "outdir": outdir, **options}
+    options = {
+        "eval_n_steps": None,
+        "eval_n_episodes": episodes,
+        "eval_interval": interval,
+        "outdir": outdir,
+        **options,
+    }
     trained, history = train_agent_batch_with_evaluation(agent, env, steps, **options)
     assert trained is agent
     return history
@@ -51,8 +65,14 @@ def test_P27_vector_environments(tmp_path: Path) -> None:
 
     agent = ScriptedBatch()
     train_agent_batch(agent, make(AutoresetMode.DISABLED), 9, tmp_path)
-    assert [call[2][0].tolist() for call in agent.named("batch_observe")] == [[1, 1], [2, 1], [1, 2]]
-    with pytest.raises(ValueError, match=r"env: autoreset_mode is NextStep.*AutoresetMode.DISABLED"):
+    assert [call[2][0].tolist() for call in agent.named("batch_observe")] == [
+        [1, 1],
+        [2, 1],
+        [1, 2],
+    ]
+    with pytest.raises(
+        ValueError, match=r"env: autoreset_mode is NextStep.*AutoresetMode.DISABLED"
+    ):
         train_agent_batch(agent, make(AutoresetMode.NEXT_STEP), 9, tmp_path)
     with pytest.raises(TypeError, match=r"env: a str is no gymnasium\.Env"):
         train_agent_batch(agent, "CartPole-v1", 9, tmp_path)  # type: ignore[arg-type]
@@ -74,16 +94,22 @@ def test_P29_outdir(tmp_path: Path) -> None:
 def test_P30_checkpoint_freq(tmp_path: Path) -> None:
     train_agent_batch(ScriptedBatch(), lines(4), 12, tmp_path, checkpoint_freq=5)
     assert directories(tmp_path) == {"5_checkpoint", "10_checkpoint", "12_finish"}
-    assert [manifest(tmp_path / name)["env_step"] for name in ("5_checkpoint", "10_checkpoint")] == [8, 12]
+    assert [
+        manifest(tmp_path / name)["env_step"] for name in ("5_checkpoint", "10_checkpoint")
+    ] == [8, 12]
     agent = ScriptedBatch()
-    train_agent_batch(agent, lines(4), 12, tmp_path, checkpoint_freq=5, resume=tmp_path / "5_checkpoint")
+    train_agent_batch(
+        agent, lines(4), 12, tmp_path, checkpoint_freq=5, resume=tmp_path / "5_checkpoint"
+    )
     assert agent.t == 12
     assert len(agent.named("batch_act")) == 1
 
 
 def test_P31_log_interval(tmp_path: Path) -> None:
     log = Lines()
-    train_agent_batch(ScriptedBatch(), lines(4, (2,)), 20, tmp_path, log_interval=6, logger=log.logger)
+    train_agent_batch(
+        ScriptedBatch(), lines(4, (2,)), 20, tmp_path, log_interval=6, logger=log.logger
+    )
     found = [line for line in log.lines if "average_R" in line]
     assert [line.split()[1] for line in found] == ["step:8", "step:12", "step:20"]
     assert "last_R:2.0 average_R:2.0" in found[0]
@@ -96,13 +122,24 @@ def test_P32_max_episode_len(tmp_path: Path) -> None:
     agent = ScriptedBatch()
     train_agent_batch(agent, [Line((0,)), Line((2,))], 16, tmp_path, max_episode_len=3)
     calls = agent.named("batch_observe")
-    assert [[bool(flag) for flag in call[5]] for call in calls] == [[index % 3 == 2, False] for index in range(8)]
-    assert [[bool(flag) for flag in call[4]] for call in calls] == [[False, index % 2 == 1] for index in range(8)]
+    assert [[bool(flag) for flag in call[5]] for call in calls] == [
+        [index % 3 == 2, False] for index in range(8)
+    ]
+    assert [[bool(flag) for flag in call[4]] for call in calls] == [
+        [False, index % 2 == 1] for index in range(8)
+    ]
 
 
 def test_P33_step_offset(tmp_path: Path) -> None:
     agent, seen = ScriptedBatch(), []
-    train_agent_batch(agent, lines(4), 108, tmp_path, step_offset=100, step_hooks=[lambda env, agent, step: seen.append((step, agent.t))])
+    train_agent_batch(
+        agent,
+        lines(4),
+        108,
+        tmp_path,
+        step_offset=100,
+        step_hooks=[lambda env, agent, step: seen.append((step, agent.t))],
+    )
     assert [step for step, _ in seen] == list(range(101, 109))
     assert [t for _, t in seen] == [104] * 4 + [108] * 4
     assert directories(tmp_path) == {"108_finish"}
@@ -119,7 +156,9 @@ def test_P34_evaluator(tmp_path: Path) -> None:
 
 def test_P35_successful_score(tmp_path: Path) -> None:
     agent = ScriptedBatch()
-    history = train_agent_batch(agent, lines(4), 100, tmp_path, evaluator=Fake(interval=4), successful_score=2.0)
+    history = train_agent_batch(
+        agent, lines(4), 100, tmp_path, evaluator=Fake(interval=4), successful_score=2.0
+    )
     assert len(history) == len(agent.named("batch_act")) == 2
     assert directories(tmp_path) == {"8_finish"}
     assert manifest(tmp_path / "8_finish")["stop"] == "success_score"
@@ -139,7 +178,15 @@ def test_P36_step_hooks(tmp_path: Path) -> None:
 
 def test_P37_return_window_size(tmp_path: Path) -> None:
     log = Lines()
-    train_agent_batch(ScriptedBatch(), lines(1, (1, 2, 3, 4)), 10, tmp_path, return_window_size=2, log_interval=10, logger=log.logger)
+    train_agent_batch(
+        ScriptedBatch(),
+        lines(1, (1, 2, 3, 4)),
+        10,
+        tmp_path,
+        return_window_size=2,
+        log_interval=10,
+        logger=log.logger,
+    )
     assert "last_R:4.0 average_R:3.5" in next(line for line in log.lines if "average_R" in line)
     with pytest.raises(ValueError, match="return_window_size"):
         train_agent_batch(ScriptedBatch(), lines(1), 10, tmp_path, return_window_size=0)
@@ -148,7 +195,15 @@ def test_P37_return_window_size(tmp_path: Path) -> None:
 def test_P38_logger(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     log = Lines()
     with caplog.at_level("INFO"):
-        train_agent_batch(ScriptedBatch(), lines(4), 12, tmp_path, log_interval=4, checkpoint_freq=4, logger=log.logger)
+        train_agent_batch(
+            ScriptedBatch(),
+            lines(4),
+            12,
+            tmp_path,
+            log_interval=4,
+            checkpoint_freq=4,
+            logger=log.logger,
+        )
     assert len([line for line in log.lines if "last_R" in line]) == 3
     assert [line for line in log.lines if "12_finish" in line]
     assert caplog.messages == []
@@ -156,7 +211,11 @@ def test_P38_logger(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
 
 def test_P39_return_value(tmp_path: Path) -> None:
     history = train_agent_batch(ScriptedBatch(), lines(4), 12, tmp_path, evaluator=Fake(interval=4))
-    assert [(entry["eval_score"], entry["step"], entry["updates"]) for entry in history] == [(1.0, 4, 1), (2.0, 8, 2), (3.0, 12, 3)]
+    assert [(entry["eval_score"], entry["step"], entry["updates"]) for entry in history] == [
+        (1.0, 4, 1),
+        (2.0, 8, 2),
+        (3.0, 12, 3),
+    ]
 
 
 def test_P40_train_agent_batch_with_evaluation(tmp_path: Path) -> None:
@@ -172,12 +231,18 @@ def test_P41_evaluation_budget(tmp_path: Path) -> None:
         train_agent_batch_with_evaluation(ScriptedBatch(), lines(4), 4, 5, 5, **given)
     with both:
         train_agent_batch_with_evaluation(ScriptedBatch(), lines(4), 4, None, None, **given)
-    _, history = train_agent_batch_with_evaluation(ScriptedBatch(), lines(4), 4, eval_n_steps=None, eval_n_runs=5, **given)  # type: ignore[call-arg]
+    _, history = train_agent_batch_with_evaluation(
+        ScriptedBatch(), lines(4), 4, eval_n_steps=None, eval_n_runs=5, **given
+    )  # type: ignore[call-arg]
     assert history[0]["episodes"] == 5
-    _, history = train_agent_batch_with_evaluation(ScriptedBatch(), lines(4), 4, None, None, 4, tmp_path, eval_n_runs=2)  # type: ignore[call-arg]
+    _, history = train_agent_batch_with_evaluation(
+        ScriptedBatch(), lines(4), 4, None, None, 4, tmp_path, eval_n_runs=2
+    )  # type: ignore[call-arg]
     assert history[0]["episodes"] == 2
     with pytest.raises(ValueError, match="eval_n_runs is another name of eval_n_episodes"):
-        train_agent_batch_with_evaluation(ScriptedBatch(), lines(4), 4, None, 5, eval_n_runs=5, **given)  # type: ignore[call-arg]
+        train_agent_batch_with_evaluation(
+            ScriptedBatch(), lines(4), 4, None, 5, eval_n_runs=5, **given
+        )  # type: ignore[call-arg]
     _, history = train_agent_batch_with_evaluation(ScriptedBatch(), lines(4), 4, 8, None, **given)
     assert history[0]["episodes"] == 2  # of 3 steps each; a third one would go beyond 8
     with pytest.raises(ValueError, match="eval_n_steps must be a whole number"):
@@ -187,7 +252,9 @@ def test_P41_evaluation_budget(tmp_path: Path) -> None:
 def test_P42_eval_interval(tmp_path: Path) -> None:
     evaluated(ScriptedBatch(), lines(4, (7,)), 120, tmp_path, interval=40)
     assert steps_of(tmp_path) == [40, 80, 120]
-    with pytest.raises(ValueError, match="eval_interval must be a whole number of at least 1, not None"):
+    with pytest.raises(
+        ValueError, match="eval_interval must be a whole number of at least 1, not None"
+    ):
         evaluated(ScriptedBatch(), lines(4), 120, tmp_path, interval=None)  # type: ignore[arg-type]
 
 
@@ -215,7 +282,9 @@ def test_P43_forwarded_parameters(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(("limit", "longest"), [(None, 5.0), (7, 7.0)])
 def test_P44_eval_max_episode_len(tmp_path: Path, limit: int | None, longest: float) -> None:
     agent = ScriptedBatch()
-    history = evaluated(agent, lines(2, (0,)), 4, tmp_path, max_episode_len=5, eval_max_episode_len=limit)
+    history = evaluated(
+        agent, lines(2, (0,)), 4, tmp_path, max_episode_len=5, eval_max_episode_len=limit
+    )
     assert history[-1]["length_max"] == longest
     last = agent.named("batch_observe", training=False)[-1]
     assert (bool(last[4][0]), bool(last[5][0])) == (False, True)
@@ -227,7 +296,13 @@ def test_P45_eval_env(tmp_path: Path) -> None:
     evaluated(agent, envs, 40, tmp_path, interval=8, episodes=3)
     assert [env.steps for env in envs] == [10] * 4
     assert [env.closed for env in envs] == [False] * 4
-    assert [call[2][0][0] for call in agent.named("batch_observe")] == [1, 2, 3, 4, 5] * 2  # no episode was disturbed
+    assert [call[2][0][0] for call in agent.named("batch_observe")] == [
+        1,
+        2,
+        3,
+        4,
+        5,
+    ] * 2  # no episode was disturbed
 
     class Uncopyable(Line):
         def __deepcopy__(self, memo: Any) -> Any:
@@ -266,7 +341,9 @@ def test_P47_evaluation_hooks(tmp_path: Path) -> None:
         def __call__(self, *, step: int, **_: Any) -> None:
             self.steps += (step,)
 
-    with pytest.raises(ValueError, match="Serial does not support train_agent_batch_with_evaluation"):
+    with pytest.raises(
+        ValueError, match="Serial does not support train_agent_batch_with_evaluation"
+    ):
         evaluated(ScriptedBatch(), lines(4), 8, tmp_path / "new", evaluation_hooks=[Serial()])
     assert not (tmp_path / "new").exists()
     hook = Batch()

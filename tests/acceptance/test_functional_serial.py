@@ -28,9 +28,17 @@ from workers.hooks import (
 )
 
 
-def evaluated(agent: Any, env: Any, steps: int, outdir: Path, interval: int = 4, **options: Any) -> list[Any]:
+def evaluated(
+    agent: Any, env: Any, steps: int, outdir: Path, interval: int = 4, **options: Any
+) -> list[Any]:
     """Trains with evaluation and returns the history."""
-    options = {"eval_n_steps": None, "eval_n_episodes": 1, "eval_interval": interval, "outdir": outdir, **options}
+    options = {
+        "eval_n_steps": None,
+        "eval_n_episodes": 1,
+        "eval_interval": interval,
+        "outdir": outdir,
+        **options,
+    }
     trained, history = train_agent_with_evaluation(agent, env, steps, **options)
     assert trained is agent
     return history
@@ -84,17 +92,37 @@ def test_P52_evaluation_budget(tmp_path: Path) -> None:
     assert not (tmp_path / "new").exists()
 
 
-@pytest.mark.parametrize(("budget", "length", "episodes", "mean"), [(7, 3, 2, 3.0), (6, 3, 2, 3.0), (5, 9, 1, 5.0)])
-def test_P52_steps_of_an_evaluation(tmp_path: Path, budget: int, length: int, episodes: int, mean: float) -> None:
+@pytest.mark.parametrize(
+    ("budget", "length", "episodes", "mean"), [(7, 3, 2, 3.0), (6, 3, 2, 3.0), (5, 9, 1, 5.0)]
+)
+def test_P52_steps_of_an_evaluation(
+    tmp_path: Path, budget: int, length: int, episodes: int, mean: float
+) -> None:
     agent = Scripted()
-    history = evaluated(agent, Line((4,)), 4, tmp_path, eval_n_steps=budget, eval_n_episodes=None, eval_env=Line((length,)))
+    history = evaluated(
+        agent,
+        Line((4,)),
+        4,
+        tmp_path,
+        eval_n_steps=budget,
+        eval_n_episodes=None,
+        eval_env=Line((length,)),
+    )
     assert (history[0]["episodes"], history[0]["mean"]) == (episodes, mean)
     assert len(agent.named("act", training=False)) == budget
     assert agent.named("observe", training=False)[-1][-1] is True  # told of the cut
 
 
 def test_P53_eval_interval(tmp_path: Path) -> None:
-    evaluated(Scripted(), Line((7,)), 40, tmp_path, interval=10, eval_env=Line((7,)), eval_during_episode=True)
+    evaluated(
+        Scripted(),
+        Line((7,)),
+        40,
+        tmp_path,
+        interval=10,
+        eval_env=Line((7,)),
+        eval_during_episode=True,
+    )
     assert steps_of(tmp_path) == [10, 20, 30, 40]
     evaluated(Scripted(), Line((7,)), 40, tmp_path / "late", interval=10)
     assert steps_of(tmp_path / "late") == [14, 21, 35, 40]
@@ -114,7 +142,10 @@ def test_P55_train_max_episode_len(tmp_path: Path) -> None:
     assert flags == [(False, False), (False, False), (False, True)] * 2 + [(False, False)] * 2
     asking = Scripted()
     train_agent(asking, Line((0,), needs_reset_at=2), 4, tmp_path / "asks")
-    assert [(call[4], call[5]) for call in asking.named("observe")] == [(False, False), (False, True)] * 2
+    assert [(call[4], call[5]) for call in asking.named("observe")] == [
+        (False, False),
+        (False, True),
+    ] * 2
     with pytest.raises(ValueError, match="maximum episode length"):
         train_agent(asking, Line(), 4, tmp_path, max_episode_len=0)
 
@@ -122,7 +153,13 @@ def test_P55_train_max_episode_len(tmp_path: Path) -> None:
 def test_P56_step_offset(tmp_path: Path) -> None:
     agent, seen = Scripted(), []
     evaluated(
-        agent, Line((7,)), 1_250, tmp_path, interval=300, step_offset=1_000, step_hooks=[lambda env, agent, step: seen.append(agent.t)]
+        agent,
+        Line((7,)),
+        1_250,
+        tmp_path,
+        interval=300,
+        step_offset=1_000,
+        step_hooks=[lambda env, agent, step: seen.append(agent.t)],
     )
     assert seen[0] == 1_001
     assert steps_of(tmp_path)[0] == 1_203
@@ -132,7 +169,15 @@ def test_P56_step_offset(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("limit", "longest"), [(None, 3.0), (5, 5.0)])
 def test_P57_eval_max_episode_len(tmp_path: Path, limit: int | None, longest: float) -> None:
     agent = Scripted()
-    history = evaluated(agent, Line((0,)), 6, tmp_path, train_max_episode_len=3, eval_max_episode_len=limit, eval_env=Line((0,)))
+    history = evaluated(
+        agent,
+        Line((0,)),
+        6,
+        tmp_path,
+        train_max_episode_len=3,
+        eval_max_episode_len=limit,
+        eval_env=Line((0,)),
+    )
     assert history[0]["length_max"] == longest
     assert agent.named("observe", training=False)[int(longest) - 1][4:] == (False, True)
 
@@ -178,7 +223,14 @@ class Watching(EvaluationHook):
 
     def __call__(self, **given: Any) -> None:
         rows = len(table(self.outdir))
-        self.calls.append({**given, "best": (self.outdir / "best").exists(), "max": given["evaluator"].max_score, "rows": rows})
+        self.calls.append(
+            {
+                **given,
+                "best": (self.outdir / "best").exists(),
+                "max": given["evaluator"].max_score,
+                "rows": rows,
+            }
+        )
         if self.error is not None:
             raise self.error
 
@@ -190,7 +242,11 @@ def test_P61_evaluation_hooks(tmp_path: Path) -> None:
     assert (first["best"], first["max"], first["rows"]) == (False, -np.inf, 1)
     assert (second["best"], second["max"], second["rows"]) == (True, 3.0, 2)
     assert (first["env"], first["agent"], first["step"]) == (env, agent, 6)
-    assert (first["eval_stats"]["mean"], first["eval_stats"]["episodes"], first["eval_stats"]["length_mean"]) == (3.0, 1, 3.0)
+    assert (
+        first["eval_stats"]["mean"],
+        first["eval_stats"]["episodes"],
+        first["eval_stats"]["length_mean"],
+    ) == (3.0, 1, 3.0)
     assert first["agent_stats"] == [("updates", 6)]
     assert first["env_stats"] == [("laps", 3.0)]
 
@@ -206,10 +262,19 @@ def test_P61_a_pruned_trial(tmp_path: Path) -> None:
 
 def test_P61_optuna(tmp_path: Path) -> None:
     optuna = pytest.importorskip("optuna")
-    study = optuna.create_study(direction="maximize", pruner=optuna.pruners.ThresholdPruner(lower=4.0, n_warmup_steps=7))
+    study = optuna.create_study(
+        direction="maximize", pruner=optuna.pruners.ThresholdPruner(lower=4.0, n_warmup_steps=7)
+    )
     trial = study.ask()
     with pytest.raises(optuna.TrialPruned, match="pruned at step 9"):
-        evaluated(Scripted(), Line((3,)), 30, tmp_path, interval=3, evaluation_hooks=[OptunaPrunerHook(trial)])
+        evaluated(
+            Scripted(),
+            Line((3,)),
+            30,
+            tmp_path,
+            interval=3,
+            evaluation_hooks=[OptunaPrunerHook(trial)],
+        )
     assert study.trials[0].intermediate_values == {3: 3.0, 6: 3.0, 9: 3.0}
     assert "9_except" in directories(tmp_path)
 
@@ -220,7 +285,9 @@ def test_P62_save_best_so_far_agent(tmp_path: Path) -> None:
     evaluated(agent, env, 12, tmp_path, interval=1)
     saved = [call[2] for call in agent.calls if call[0] == "save"]
     means = [float(row["mean"]) for row in table(tmp_path)]
-    improvements = sum(mean > max(means[:index], default=-np.inf) for index, mean in enumerate(means))
+    improvements = sum(
+        mean > max(means[:index], default=-np.inf) for index, mean in enumerate(means)
+    )
     assert len([path for path in saved if "/best." in path]) == improvements < len(means)
     evaluated(Scripted(), Line((3,)), 12, tmp_path / "never", save_best_so_far_agent=False)
     assert "best" not in directories(tmp_path / "never")
@@ -233,7 +300,10 @@ def test_P63_use_tensorboard(tmp_path: Path) -> None:
     tags = set(events.Tags()["scalars"])
     assert {"agent/updates", "env/laps", "extras/meanplusstdev", "extras/meanminusstdev"} <= tags
     assert {f"eval/{name}" for name in ("mean", "median", "max", "min", "stdev")} <= tags
-    assert [(event.step, event.value) for event in events.Scalars("eval/mean")] == [(6, 3.0), (12, 3.0)]
+    assert [(event.step, event.value) for event in events.Scalars("eval/mean")] == [
+        (6, 3.0),
+        (12, 3.0),
+    ]
 
 
 def test_P63_without_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -246,7 +316,9 @@ def test_P64_eval_during_episode(tmp_path: Path) -> None:
     env = Line((5,))
     for eval_env in (None, env):
         with pytest.raises(ValueError, match="eval_during_episode: give an eval_env"):
-            evaluated(Scripted(), env, 12, tmp_path / "new", eval_during_episode=True, eval_env=eval_env)
+            evaluated(
+                Scripted(), env, 12, tmp_path / "new", eval_during_episode=True, eval_env=eval_env
+            )
     assert not (tmp_path / "new").exists()
     evaluator = Fake(interval=3)
     train_agent(Scripted(), env, 7, tmp_path, evaluator=evaluator, eval_during_episode=True)
@@ -258,7 +330,9 @@ def test_P65_logger(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("INFO"):
         evaluated(Scripted(), Line((3,)), 12, tmp_path, interval=6, logger=log.logger)
     assert caplog.messages == []
-    assert f"outdir:{tmp_path} step:6 episode:1 R:3.0" in next(line for line in log.lines if "step:6" in line)
+    assert f"outdir:{tmp_path} step:6 episode:1 R:3.0" in next(
+        line for line in log.lines if "step:6" in line
+    )
     assert len([line for line in log.lines if "statistics" in line]) == 4
     assert len([line for line in log.lines if line.startswith("evaluation episode")]) == 2
     with caplog.at_level(logging.INFO):
@@ -272,7 +346,14 @@ def test_P66_return_value(tmp_path: Path) -> None:
     assert trained is agent
     assert [entry["step"] for entry in history] == [3, 6, 9]
     spread = {"mean": 3.0, "median": 3.0, "stdev": 0.0, "max": 3.0, "min": 3.0}
-    expected = {"updates": 3, "eval_score": 3.0, "step": 3, "training_episodes": 1, "episodes": 2, **spread}
+    expected = {
+        "updates": 3,
+        "eval_score": 3.0,
+        "step": 3,
+        "training_episodes": 1,
+        "episodes": 2,
+        **spread,
+    }
     expected |= {f"length_{name}": value for name, value in spread.items()}
     assert history[0] == expected | {name: history[0][name] for name in ("elapsed", "wall_time")}
 
@@ -280,7 +361,18 @@ def test_P66_return_value(tmp_path: Path) -> None:
 def test_P67_scores(tmp_path: Path) -> None:
     evaluated(Scripted(), Counting((3,)), 12, tmp_path, interval=6)
     header = (tmp_path / "scores.txt").read_text().splitlines()[0].split("\t")
-    assert header == ["steps", "episodes", "elapsed", "mean", "median", "stdev", "max", "min", "updates", "laps"]
+    assert header == [
+        "steps",
+        "episodes",
+        "elapsed",
+        "mean",
+        "median",
+        "stdev",
+        "max",
+        "min",
+        "updates",
+        "laps",
+    ]
 
     class More(Scripted):
         def get_statistics(self) -> list[tuple[str, Any]]:
@@ -288,12 +380,18 @@ def test_P67_scores(tmp_path: Path) -> None:
 
     evaluated(More(), Counting((3,)), 18, tmp_path, interval=6, step_offset=12)
     rows = table(tmp_path)
-    assert [(row["steps"], row["entropy"], row["updates"]) for row in rows] == [("6", "", "6"), ("12", "", "12"), ("18", "0.5", "6")]
+    assert [(row["steps"], row["entropy"], row["updates"]) for row in rows] == [
+        ("6", "", "6"),
+        ("12", "", "12"),
+        ("18", "0.5", "6"),
+    ]
 
 
 def test_P67_a_resume_appends(tmp_path: Path) -> None:
     evaluated(Scripted(), Steady((3,)), 12, tmp_path, interval=3, checkpoint_freq=7)
-    history = evaluated(Scripted(), Steady((3,)), 18, tmp_path, interval=3, resume=tmp_path / "7_checkpoint")
+    history = evaluated(
+        Scripted(), Steady((3,)), 18, tmp_path, interval=3, resume=tmp_path / "7_checkpoint"
+    )
     assert steps_of(tmp_path) == [3, 6, 9, 12, 15, 18]
     assert [entry["step"] for entry in history] == [3, 6, 9, 12, 15, 18]
     evaluated(Scripted(), Steady((3,)), 3, tmp_path, interval=3)
@@ -301,7 +399,9 @@ def test_P67_a_resume_appends(tmp_path: Path) -> None:
     assert len((tmp_path / "scores.1.txt").read_text().splitlines()) == 7  # nothing was lost
 
 
-@pytest.mark.parametrize("error", [ValueError("the robot fell over"), KeyboardInterrupt(), OSError(5, "gone")])
+@pytest.mark.parametrize(
+    "error", [ValueError("the robot fell over"), KeyboardInterrupt(), OSError(5, "gone")]
+)
 def test_P68_exception(tmp_path: Path, error: BaseException) -> None:
     agent = Scripted()
     with pytest.raises(type(error)) as caught:
@@ -356,7 +456,13 @@ def test_P69_step_hook(tmp_path: Path) -> None:
             self.steps.append(step)
 
     kept, plain = Kept(), []
-    train_agent(Scripted(), Line(), 3, tmp_path, step_hooks=(kept, lambda env, agent, step: plain.append(step)))
+    train_agent(
+        Scripted(),
+        Line(),
+        3,
+        tmp_path,
+        step_hooks=(kept, lambda env, agent, step: plain.append(step)),
+    )
     assert kept.steps == plain == [1, 2, 3]
     with pytest.raises(TypeError, match="step_hooks: a int cannot be called"):
         train_agent(Scripted(), Line(), 3, tmp_path, step_hooks=(3,))  # type: ignore[arg-type]

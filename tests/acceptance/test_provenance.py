@@ -48,7 +48,9 @@ def test_P74_arguments_and_every_change_of_the_tree_give_another_id(tree: Path) 
     assert len(seen) == 6
 
 
-def test_P74_default_arguments_are_read_at_the_call(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_P74_default_arguments_are_read_at_the_call(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("sys.argv", ["one.py"])
     first = generate_exp_id()
     monkeypatch.setattr("sys.argv", ["two.py"])
@@ -60,21 +62,46 @@ def test_P75_files(tree: Path) -> None:
     directory = prepare_output_dir({"lr": 1}, argv=["train.py"])
     assert {path.name for path in Path(directory).iterdir()} == {
         ".gitignore",
-        *(f"{name}.txt" for name in ("args", "command", "environ", "start", "git-head", "git-status", "git-log", "git-diff")),
+        *(
+            f"{name}.txt"
+            for name in (
+                "args",
+                "command",
+                "environ",
+                "start",
+                "git-head",
+                "git-status",
+                "git-log",
+                "git-diff",
+            )
+        ),
     }
     assert (
         read(directory, "git-head").strip()
-        == subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
+        == subprocess.run(
+            ["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True
+        ).stdout.strip()
     )
     assert "first" in read(directory, "git-log")
 
 
 def test_P75_no_git_files_outside(outside: Path) -> None:
     directory = prepare_output_dir({"lr": 1})
-    assert {path.name for path in Path(directory).iterdir()} == {"args.txt", "command.txt", "environ.txt", "start.txt"}
+    assert {path.name for path in Path(directory).iterdir()} == {
+        "args.txt",
+        "command.txt",
+        "environ.txt",
+        "start.txt",
+    }
 
 
-@pytest.mark.parametrize("args", [{"lr": 0.1, "layers": [64, 64], "name": "ü"}, argparse.Namespace(lr=0.1, layers=[64, 64], name="ü")])
+@pytest.mark.parametrize(
+    "args",
+    [
+        {"lr": 0.1, "layers": [64, 64], "name": "ü"},
+        argparse.Namespace(lr=0.1, layers=[64, 64], name="ü"),
+    ],
+)
 def test_P76_args_round_trip(outside: Path, args: object) -> None:
     directory = prepare_output_dir(args, exp_id="x")  # type: ignore[arg-type]
     assert json.loads(read(directory, "args")) == {"lr": 0.1, "layers": [64, 64], "name": "ü"}
@@ -88,7 +115,10 @@ def test_P76_what_has_no_json_form_is_refused_before_anything_exists(outside: Pa
 
 def test_P77_basedir(outside: Path) -> None:
     assert Path(prepare_output_dir({}, exp_id="x")).resolve() == outside / "x"
-    assert Path(prepare_output_dir({}, basedir=outside / "a" / "b", exp_id="x")) == outside / "a" / "b" / "x"
+    assert (
+        Path(prepare_output_dir({}, basedir=outside / "a" / "b", exp_id="x"))
+        == outside / "a" / "b" / "x"
+    )
 
 
 def test_P78_exp_id(tree: Path) -> None:
@@ -117,7 +147,11 @@ def test_P80_time_format(outside: Path) -> None:
     assert re.fullmatch(r"\d{4}_run", Path(prepare_output_dir({}, time_format="%Y_run")).name)
     prepare_output_dir({}, exp_id="x")
     prepare_output_dir({}, exp_id="x", time_format="%Y")
-    assert [path.name for path in outside.glob("x.*.backup") if re.fullmatch(r"x\.\d{4}\.backup", path.name)]
+    assert [
+        path.name
+        for path in outside.glob("x.*.backup")
+        if re.fullmatch(r"x\.\d{4}\.backup", path.name)
+    ]
 
 
 def test_P81_backup_has_the_old_content(outside: Path) -> None:
@@ -134,7 +168,11 @@ def test_P81_backup_has_the_old_content(outside: Path) -> None:
 def test_P81_backups_of_one_moment_do_not_collide(outside: Path) -> None:
     for _ in range(3):
         prepare_output_dir({}, exp_id="x", time_format="same")
-    assert sorted(path.name for path in outside.iterdir()) == ["x", "x.same-1.backup", "x.same.backup"]
+    assert sorted(path.name for path in outside.iterdir()) == [
+        "x",
+        "x.same-1.backup",
+        "x.same.backup",
+    ]
 
 
 def test_P81_no_backup(outside: Path) -> None:

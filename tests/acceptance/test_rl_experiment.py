@@ -53,12 +53,29 @@ def test_R1_constructor(tmp_path: Path) -> None:
         def begin(self) -> None:
             raise AssertionError
 
-    untouched = RLExperiment(Untouchable(), lambda: 1 / 0, train_hooks=[Hook()], eval_hooks=[Hook()])  # type: ignore[arg-type,return-value]
+    untouched = RLExperiment(
+        Untouchable(), lambda: 1 / 0, train_hooks=[Hook()], eval_hooks=[Hook()]
+    )  # type: ignore[arg-type,return-value]
     assert isinstance(untouched, RLExperiment)
     names = list(inspect.signature(RLExperiment).parameters)
     assert names == [
-        *("agent", "env", "train_steps", "train_episodes", "first_update", "update_frequency", "eval_steps", "train_hooks"),
-        *("eval_hooks", "eval_delay_secs", "continuous_eval_throttle_secs", "eval_every_n_steps", "delay_workers_by_global_step"),
+        *(
+            "agent",
+            "env",
+            "train_steps",
+            "train_episodes",
+            "first_update",
+            "update_frequency",
+            "eval_steps",
+            "train_hooks",
+        ),
+        *(
+            "eval_hooks",
+            "eval_delay_secs",
+            "continuous_eval_throttle_secs",
+            "eval_every_n_steps",
+            "delay_workers_by_global_step",
+        ),
         *("export_strategies", "train_steps_per_iteration"),
     ]
     defaults = [one.default for one in inspect.signature(RLExperiment).parameters.values()][2:]
@@ -106,14 +123,22 @@ def test_R3_train_steps(tmp_path: Path) -> None:
             if run_context.session.global_step >= 40:
                 run_context.request_stop()
 
-    assert rl_experiment(tmp_path, train_steps=None, train_hooks=[Stop()]).train().global_step == 40, "without a bound until it is stopped"
+    assert (
+        rl_experiment(tmp_path, train_steps=None, train_hooks=[Stop()]).train().global_step == 40
+    ), "without a bound until it is stopped"
 
 
 @pytest.mark.parametrize("environment", ["CartPole-v1", "scripted"])
 def test_R3_train_steps_after_a_kill_within_an_episode(tmp_path: Path, environment: str) -> None:
     def run(directory: str, every: int = 1000, **options: Any) -> Agent:
         env = Scripted() if environment == "scripted" else gym.make(environment)
-        made = rl_experiment(tmp_path / directory, env=env, config={"save_checkpoints_steps": every}, train_steps=25, **options)
+        made = rl_experiment(
+            tmp_path / directory,
+            env=env,
+            config={"save_checkpoints_steps": every},
+            train_steps=25,
+            **options,
+        )
         agent: Agent = made.train()
         return agent
 
@@ -122,7 +147,9 @@ def test_R3_train_steps_after_a_kill_within_an_episode(tmp_path: Path, environme
     for kill in (1, 2, 3, 4, 6, 9, 12, 16, 20, 24):
         with pytest.raises(Killed):
             run(f"kill{kill}", kill, train_hooks=[KillAt(kill)])
-        inside += not state_of(make_agent(tmp_path / f"kill{kill}"))["collector"]["episodes"][0]["over"]
+        inside += not state_of(make_agent(tmp_path / f"kill{kill}"))["collector"]["episodes"][0][
+            "over"
+        ]
         assert same(state_of(run(f"kill{kill}")), state_of(straight)), f"killed at update {kill}"
     assert inside >= 3
 
@@ -151,22 +178,30 @@ class Timesteps(TracingHook):
 
 def test_R5_first_update(tmp_path: Path) -> None:
     hook = Timesteps()
-    rl_experiment(tmp_path, train_episodes=4, first_update=20, update_frequency=7, train_hooks=[hook]).train()
+    rl_experiment(
+        tmp_path, train_episodes=4, first_update=20, update_frequency=7, train_hooks=[hook]
+    ).train()
     assert hook.at == [21, 28, 30, 35, 40], "not at the end of the episode at 20 either"
 
 
 def test_R6_update_frequency(tmp_path: Path) -> None:
     hook = Timesteps()
-    rl_experiment(tmp_path / "a", train_episodes=3, first_update=4, update_frequency=5, train_hooks=[hook]).train()
+    rl_experiment(
+        tmp_path / "a", train_episodes=3, first_update=4, update_frequency=5, train_hooks=[hook]
+    ).train()
     assert hook.at == [5, 10, 15, 20, 25, 30]
     hook = Timesteps()
-    rl_experiment(tmp_path / "b", train_episodes=3, first_update=4, update_frequency=4, train_hooks=[hook]).train()
+    rl_experiment(
+        tmp_path / "b", train_episodes=3, first_update=4, update_frequency=4, train_hooks=[hook]
+    ).train()
     assert hook.at == [8, 10, 12, 16, 20, 24, 28, 30]
     for frequency in (0, -3):
         with pytest.raises(ValueError, match="update_frequency"):
             rl_experiment(tmp_path / "c", update_frequency=frequency)
     hook = Timesteps()
-    rl_experiment(tmp_path / "b", train_episodes=4, first_update=4, update_frequency=3, train_hooks=[hook]).train()
+    rl_experiment(
+        tmp_path / "b", train_episodes=4, first_update=4, update_frequency=3, train_hooks=[hook]
+    ).train()
     assert hook.at == [33, 36, 39, 40], "another frequency holds from where the training goes on"
 
 
@@ -224,18 +259,27 @@ def test_R10_continuous_eval_throttle_secs(tmp_path: Path) -> None:
     recorded.took = 100.0
     begun = recorded.time.at
     made.continuous_eval(continuous_eval_predicate_fn=Trainer(tmp_path, 3))
-    assert [at - begun for at in recorded.times] == [0, 100, 200], "one that takes longer is not waited for again"
+    assert [at - begun for at in recorded.times] == [0, 100, 200], (
+        "one that takes longer is not waited for again"
+    )
 
 
 def test_R11_eval_every_n_steps(tmp_path: Path) -> None:
     def evaluated(name: str, every: int | None, checkpoints: int) -> list[int]:
         directory = tmp_path / name
-        made = rl_experiment(directory, config={"save_checkpoints_steps": checkpoints}, train_steps=44, eval_every_n_steps=every)
+        made = rl_experiment(
+            directory,
+            config={"save_checkpoints_steps": checkpoints},
+            train_steps=44,
+            eval_every_n_steps=every,
+        )
         made.train_and_evaluate()
         return [row["global_step"] for row in read_results(directory, None)]
 
     assert evaluated("ten", 10, 5) == [10, 20, 30, 40, 44]
-    assert evaluated("sparse", 10, 15) == [15, 30, 44], "no checkpoint is forced, and none is evaluated twice"
+    assert evaluated("sparse", 10, 15) == [15, 30, 44], (
+        "no checkpoint is forced, and none is evaluated twice"
+    )
     assert evaluated("each", 1, 11) == [11, 22, 33, 44]
     assert evaluated("zero", 0, 5) == [44]
     assert evaluated("none", None, 5) == [44]
@@ -245,11 +289,19 @@ def test_R12_delay_workers_by_global_step(tmp_path: Path) -> None:
     for task, step in ((0, 0), (1, 5545), (2, 8788)):
         recorded, counter = Recorded(), FakeCounter()
         made = rl_experiment(
-            tmp_path / str(task), recorded, config={**CLUSTER, "task_id": task}, train_steps=2, delay_workers_by_global_step=True
+            tmp_path / str(task),
+            recorded,
+            config={**CLUSTER, "task_id": task},
+            train_steps=2,
+            delay_workers_by_global_step=True,
         )
         with_time(made, recorded, make_counter=lambda _, counter=counter: counter)
         made.train()
-        waiter = next(hook for hook in recorded.of("train")[0]["hooks"] if isinstance(hook, GlobalStepWaiterHook))
+        waiter = next(
+            hook
+            for hook in recorded.of("train")[0]["hooks"]
+            if isinstance(hook, GlobalStepWaiterHook)
+        )
         assert waiter.wait_until_step == step == int(8000 * math.log(task + 1))
         assert counter.at - 500 <= step <= counter.at
         assert len(recorded.time.slept) == max(0, -(-step // 500) - 1)
@@ -257,21 +309,35 @@ def test_R12_delay_workers_by_global_step(tmp_path: Path) -> None:
         assert made.agent.latest_checkpoint() is None, "the master writes the checkpoints"
     for task, seconds in ((1, 5.0), (2, 10.0)):
         recorded = Recorded()
-        made = rl_experiment(tmp_path / f"time{task}", recorded, config={**CLUSTER, "task_id": task}, train_steps=2)
+        made = rl_experiment(
+            tmp_path / f"time{task}", recorded, config={**CLUSTER, "task_id": task}, train_steps=2
+        )
         with_time(made, recorded, make_counter=lambda _: FakeCounter()).train()
         assert recorded.times == [seconds]
     recorded = Recorded()
     big = {**CLUSTER, "cluster": {"worker": ["a:1"] * 100, "master": ["m:1"]}, "task_id": 50}
-    with_time(rl_experiment(tmp_path / "many", recorded, config=big, train_steps=2), recorded, make_counter=lambda _: FakeCounter()).train()
+    with_time(
+        rl_experiment(tmp_path / "many", recorded, config=big, train_steps=2),
+        recorded,
+        make_counter=lambda _: FakeCounter(),
+    ).train()
     assert recorded.times == [60.0]
     recorded = Recorded()
     made = rl_experiment(
-        tmp_path / "explicit", recorded, config={**CLUSTER, "task_id": 2}, train_steps=2, delay_workers_by_global_step=True
+        tmp_path / "explicit",
+        recorded,
+        config={**CLUSTER, "task_id": 2},
+        train_steps=2,
+        delay_workers_by_global_step=True,
     )
     with_time(made, recorded, make_counter=lambda _: FakeCounter()).train(delay_secs=3)
     assert recorded.times == [3.0], "an explicit delay wins"
-    assert not any(isinstance(hook, GlobalStepWaiterHook) for hook in recorded.of("train")[0]["hooks"])
-    alone = rl_experiment(tmp_path / "alone", config={"task_id": 1}, train_steps=2, delay_workers_by_global_step=True)
+    assert not any(
+        isinstance(hook, GlobalStepWaiterHook) for hook in recorded.of("train")[0]["hooks"]
+    )
+    alone = rl_experiment(
+        tmp_path / "alone", config={"task_id": 1}, train_steps=2, delay_workers_by_global_step=True
+    )
     with pytest.raises(ValueError, match="delay_workers_by_global_step"):
         alone.train()
 
@@ -309,8 +375,20 @@ def test_R12_delay_by_the_global_step_of_real_processes(tmp_path: Path) -> None:
     started: list[subprocess.Popen[str]] = []
 
     def start(kind: str, task: int) -> "subprocess.Popen[str]":
-        command = [sys.executable, "-c", _WORKER, str(port), kind, str(task), str(tmp_path / f"{kind}{task}")]
-        started.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": "."}))
+        command = [
+            sys.executable,
+            "-c",
+            _WORKER,
+            str(port),
+            kind,
+            str(task),
+            str(tmp_path / f"{kind}{task}"),
+        ]
+        started.append(
+            subprocess.Popen(
+                command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": "."}
+            )
+        )
         return started[-1]
 
     try:
@@ -332,11 +410,16 @@ def test_R12_delay_by_the_global_step_of_real_processes(tmp_path: Path) -> None:
 def _lines(process: "subprocess.Popen[str]") -> dict[str, float]:
     output, _ = process.communicate(timeout=100)
     words = [line.split() for line in output.splitlines()]
-    return {line[0]: float(line[1]) for line in words if line and line[0] in {"begin", "first", "end"}}
+    return {
+        line[0]: float(line[1]) for line in words if line and line[0] in {"begin", "first", "end"}
+    }
 
 
 def test_R13_export_strategies(tmp_path: Path) -> None:
-    one, other = (ExportStrategy(name, lambda model, path, checkpoint, result: path.name) for name in ("one", "other"))
+    one, other = (
+        ExportStrategy(name, lambda model, path, checkpoint, result: path.name)
+        for name in ("one", "other")
+    )
     assert rl_experiment(tmp_path, export_strategies=one).export_strategies == (one,)
     assert rl_experiment(tmp_path, export_strategies=[one, other]).export_strategies == (one, other)
     assert rl_experiment(tmp_path, export_strategies=None).export_strategies == ()
@@ -354,7 +437,13 @@ def test_R13_export_strategies_keep_the_newest_five(tmp_path: Path) -> None:
     for step in range(1, 8):
         made.agent.train(Scripted(), 4, 2, max_steps=2 * step)
         made.continuous_eval(continuous_eval_predicate_fn=lambda result: not result)
-    assert sorted(int(path.name) for path in (tmp_path / "export" / "weights").iterdir()) == [6, 8, 10, 12, 14]
+    assert sorted(int(path.name) for path in (tmp_path / "export" / "weights").iterdir()) == [
+        6,
+        8,
+        10,
+        12,
+        14,
+    ]
     document = json.loads((tmp_path / "export" / "weights" / "14" / "policy.json").read_text())
     assert document["global_step"] == 14
     assert set(document["tensors"]) == {"model_values.weight", "model_values.bias"}
@@ -367,7 +456,9 @@ def test_R14_train_steps_per_iteration(tmp_path: Path) -> None:
 
     def first_round(name: str, train_steps: int | None) -> int:
         recorded = Recorded()
-        made = rl_experiment(tmp_path / name, recorded, train_steps=train_steps, train_steps_per_iteration=None)
+        made = rl_experiment(
+            tmp_path / name, recorded, train_steps=train_steps, train_steps_per_iteration=None
+        )
         made.continuous_train_and_evaluate(lambda result: result is None)
         steps: int = recorded.of("train")[0]["steps"]
         return steps
@@ -375,7 +466,9 @@ def test_R14_train_steps_per_iteration(tmp_path: Path) -> None:
     assert first_round("tenth", 55) == 5
     assert first_round("one", 7) == 1
     recorded = Recorded()
-    made = rl_experiment(tmp_path / "default", recorded, train_steps_per_iteration=None, train_hooks=[KillAt(1)])
+    made = rl_experiment(
+        tmp_path / "default", recorded, train_steps_per_iteration=None, train_hooks=[KillAt(1)]
+    )
     with pytest.raises(Killed):
         made.continuous_train_and_evaluate()
     assert recorded.of("train")[0]["steps"] == 1000

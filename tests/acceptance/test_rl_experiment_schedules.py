@@ -76,7 +76,14 @@ def test_R18_evaluate(tmp_path: Path) -> None:
     before = state_of(made.agent)
     result = made.evaluate(delay_secs=0)
     timestep = key_of(made.agent.latest_checkpoint()).global_timestep
-    returns = {"mean_return": 10.0, "std_return": 0.0, "min_return": 10.0, "max_return": 10.0, "mean_length": 10.0, "episodes": 3}
+    returns = {
+        "mean_return": 10.0,
+        "std_return": 0.0,
+        "min_return": 10.0,
+        "max_return": 10.0,
+        "mean_length": 10.0,
+        "episodes": 3,
+    }
     assert result == returns | {"global_step": 3, "global_timestep": timestep, "global_episode": 1}
     assert made.evaluate() == result
     assert read_results(tmp_path, "one_pass") == [result, result]
@@ -98,7 +105,9 @@ def test_R18_evaluate_is_greedy(tmp_path: Path) -> None:
     rl_experiment(tmp_path, train_steps=3).train()
     rl_experiment(tmp_path, env=Watching, eval_steps=4).evaluate()
     assert len(actions) == 4
-    assert all(episode == actions[0] for episode in actions), "the same states give the same actions: nothing is explored"
+    assert all(episode == actions[0] for episode in actions), (
+        "the same states give the same actions: nothing is explored"
+    )
 
 
 def test_R19_continuous_eval(tmp_path: Path) -> None:
@@ -110,7 +119,9 @@ def test_R19_continuous_eval(tmp_path: Path) -> None:
     make_agent(ended).train(Scripted(), 4, 2, max_steps=5)
     unbounded = rl_experiment(ended, train_steps=1000)
     unbounded.continuous_eval()
-    assert [row["global_step"] for row in read_results(ended, "continuous")] == [5], "the training job has ended below train_steps"
+    assert [row["global_step"] for row in read_results(ended, "continuous")] == [5], (
+        "the training job has ended below train_steps"
+    )
     paused = tmp_path / "paused"
     make_agent(paused).train(Scripted(), 4, 2, steps=5)
     looks = Trainer(paused, 7, train=False)
@@ -121,7 +132,9 @@ def test_R19_continuous_eval(tmp_path: Path) -> None:
 def test_R20_delay_secs_and_throttle_delay_secs(tmp_path: Path) -> None:
     recorded = Recorded()
     made = rl_experiment(tmp_path, recorded, eval_delay_secs=5, continuous_eval_throttle_secs=60)
-    made.continuous_eval(delay_secs=2, throttle_delay_secs=10, continuous_eval_predicate_fn=Trainer(tmp_path, 3))
+    made.continuous_eval(
+        delay_secs=2, throttle_delay_secs=10, continuous_eval_predicate_fn=Trainer(tmp_path, 3)
+    )
     assert recorded.times == [2, 12, 22]
 
 
@@ -130,7 +143,9 @@ def test_R21_evaluate_checkpoint_only_once(tmp_path: Path) -> None:
     for once, evaluations in ((True, 1), (False, 5)):
         recorded = Recorded()
         looks = Trainer(tmp_path, 5, train=False)
-        rl_experiment(tmp_path, recorded).continuous_eval(evaluate_checkpoint_only_once=once, continuous_eval_predicate_fn=looks)
+        rl_experiment(tmp_path, recorded).continuous_eval(
+            evaluate_checkpoint_only_once=once, continuous_eval_predicate_fn=looks
+        )
         assert len(recorded.of("evaluate")) == evaluations
 
 
@@ -146,7 +161,11 @@ def test_R22_continuous_eval_predicate_fn(tmp_path: Path) -> None:
     rl_experiment(tmp_path, recorded).continuous_eval(continuous_eval_predicate_fn=lambda _: False)
     assert recorded.calls == []
     made = rl_experiment(tmp_path)
-    for schedule in (made.continuous_eval, made.continuous_eval_on_train_data, made.continuous_train_and_evaluate):
+    for schedule in (
+        made.continuous_eval,
+        made.continuous_eval_on_train_data,
+        made.continuous_train_and_evaluate,
+    ):
         with pytest.raises(ValueError, match="continuous_eval_predicate_fn"):
             schedule(continuous_eval_predicate_fn=3)
 
@@ -174,18 +193,31 @@ def test_R23_continuous_eval_on_train_data(tmp_path: Path) -> None:
 
     rl_experiment(tmp_path, env=env("training"), train_episodes=4).train()
     recorded = Recorded()
-    rl_experiment(tmp_path, recorded, env=env("same"), eval_steps=3).continuous_eval_on_train_data(delay_secs=1, throttle_delay_secs=2)
+    rl_experiment(tmp_path, recorded, env=env("same"), eval_steps=3).continuous_eval_on_train_data(
+        delay_secs=1, throttle_delay_secs=2
+    )
     rl_experiment(tmp_path, env=env("others"), eval_steps=3).continuous_eval()
     assert seeds["same"] == seeds["training"][:3]
     assert not set(seeds["others"]) & set(seeds["training"])
     assert recorded.times == [1]
-    assert len(read_results(tmp_path, "continuous_on_train_data")) == len(read_results(tmp_path, "continuous")) == 1
+    assert (
+        len(read_results(tmp_path, "continuous_on_train_data"))
+        == len(read_results(tmp_path, "continuous"))
+        == 1
+    )
     parameters = inspect.signature(RLExperiment.continuous_eval_on_train_data).parameters
-    assert list(parameters) == ["self", "delay_secs", "throttle_delay_secs", "continuous_eval_predicate_fn"]
+    assert list(parameters) == [
+        "self",
+        "delay_secs",
+        "throttle_delay_secs",
+        "continuous_eval_predicate_fn",
+    ]
 
 
 def test_R24_train_and_evaluate(tmp_path: Path) -> None:
-    strategy = ExportStrategy("one", lambda model, path, checkpoint, result: (checkpoint.name, result["global_step"]))
+    strategy = ExportStrategy(
+        "one", lambda model, path, checkpoint, result: (checkpoint.name, result["global_step"])
+    )
     made = rl_experiment(tmp_path, train_steps=9, export_strategies=strategy)
     result, exports = made.train_and_evaluate()
     assert result is not None
@@ -197,7 +229,12 @@ def test_R24_train_and_evaluate(tmp_path: Path) -> None:
 def test_R25_continuous_train_and_evaluate(tmp_path: Path) -> None:
     recorded = Recorded()
     strategy = ExportStrategy("one", lambda model, path, checkpoint, result: checkpoint.name)
-    options = {"train_steps": 250, "train_steps_per_iteration": 100, "export_strategies": strategy, "eval_steps": 1}
+    options = {
+        "train_steps": 250,
+        "train_steps_per_iteration": 100,
+        "export_strategies": strategy,
+        "eval_steps": 1,
+    }
     result, exports = rl_experiment(tmp_path, recorded, **options).continuous_train_and_evaluate()
     assert [call["steps"] for call in recorded.of("train")] == [100, 100, 50]
     assert [row["global_step"] for row in read_results(tmp_path, "one_pass")] == [100, 200, 250]
@@ -222,16 +259,26 @@ def test_R25_continuous_train_and_evaluate_begun_again(tmp_path: Path) -> None:
     options = {"train_steps": 25, "train_steps_per_iteration": 10, "eval_steps": 1}
     config = {"save_checkpoints_steps": 3}
     with pytest.raises(Killed):
-        rl_experiment(tmp_path, config=config, train_hooks=[KillOnce(16)], **options).continuous_train_and_evaluate()
+        rl_experiment(
+            tmp_path, config=config, train_hooks=[KillOnce(16)], **options
+        ).continuous_train_and_evaluate()
     recorded = Recorded()
     rl_experiment(tmp_path, recorded, config=config, **options).continuous_train_and_evaluate()
-    assert [call["steps"] for call in recorded.of("train")] == [5, 5], "from the checkpoint at 15 to the end of its round, and the last one"
+    assert [call["steps"] for call in recorded.of("train")] == [5, 5], (
+        "from the checkpoint at 15 to the end of its round, and the last one"
+    )
     assert [row["global_step"] for row in read_results(tmp_path, "one_pass")] == [10, 20, 25]
     other = tmp_path / "other"
     make_agent(other).train(Scripted(), 4, 2, steps=10)
     recorded = Recorded()
     rl_experiment(other, recorded, **options).continuous_train_and_evaluate()
-    assert [name for name, _ in recorded.calls] == ["evaluate", "train", "evaluate", "train", "evaluate"]
+    assert [name for name, _ in recorded.calls] == [
+        "evaluate",
+        "train",
+        "evaluate",
+        "train",
+        "evaluate",
+    ]
     straight = rl_experiment(tmp_path / "straight", **options)
     straight.continuous_train_and_evaluate()
     assert same(state_of(straight.agent), state_of(make_agent(other)))
@@ -241,7 +288,9 @@ def test_R26_continuous_eval_predicate_fn(tmp_path: Path) -> None:
     recorded = Recorded()
     strategy = ExportStrategy("one", lambda *_: "exported")
     made = rl_experiment(tmp_path, recorded, train_steps=9, export_strategies=strategy)
-    assert made.continuous_train_and_evaluate(lambda _: False) == (None, []), "there is no checkpoint to export"
+    assert made.continuous_train_and_evaluate(lambda _: False) == (None, []), (
+        "there is no checkpoint to export"
+    )
     assert recorded.calls == []
     made.train()
     recorded.calls.clear()
@@ -256,7 +305,12 @@ def test_R27_run_std_server(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match=missing):
             rl_experiment(tmp_path, config=config).run_std_server()
     address = f"127.0.0.1:{free_port()}"
-    config = {"cluster": {"ps": [address], "worker": ["a:1"]}, "master": address, "task_type": "ps", "task_id": 0}
+    config = {
+        "cluster": {"ps": [address], "worker": ["a:1"]},
+        "master": address,
+        "task_type": "ps",
+        "task_id": 0,
+    }
     made = RLExperiment(make_agent(tmp_path, **config), Scripted())
     servers: list[Any] = []
     original = made.surroundings.make_server
@@ -280,10 +334,19 @@ def test_R27_run_std_server(tmp_path: Path) -> None:
 
 def test_R28_test(tmp_path: Path) -> None:
     exported: list[Any] = []
-    strategy = ExportStrategy("one", lambda model, path, checkpoint, result: exported.append((checkpoint.name, path)))
+    strategy = ExportStrategy(
+        "one", lambda model, path, checkpoint, result: exported.append((checkpoint.name, path))
+    )
     recorded = Recorded()
     hook = TracingHook()
-    made = rl_experiment(tmp_path, recorded, train_steps=50, export_strategies=strategy, eval_hooks=[hook], first_update=5000)
+    made = rl_experiment(
+        tmp_path,
+        recorded,
+        train_steps=50,
+        export_strategies=strategy,
+        eval_hooks=[hook],
+        first_update=5000,
+    )
     result = made.test()
     assert [call["steps"] for call in recorded.of("train")] == [1]
     assert [call["steps"] for call in recorded.of("evaluate")] == [1]
@@ -312,17 +375,31 @@ CONFIG: dict[str, Any] = {
 
 def test_R29_create_rl_experiment(tmp_path: Path) -> None:
     document = {**CONFIG, "model_dir": str(tmp_path)}
-    for form in (document, json.dumps(document), RLExperimentConfig.model_validate_json(json.dumps(document))):
+    for form in (
+        document,
+        json.dumps(document),
+        RLExperimentConfig.model_validate_json(json.dumps(document)),
+    ):
         made = create_rl_experiment(experiment_config=form)
         assert isinstance(made.agent, Agent)
-        assert (made.train_steps, made.eval_steps, made.first_update, made.update_frequency) == (4, 1, 10, 3)
+        assert (made.train_steps, made.eval_steps, made.first_update, made.update_frequency) == (
+            4,
+            1,
+            10,
+            3,
+        )
         assert (made.agent.memory.size, made.agent.memory.batch_size) == (200, 8)
         assert (made.agent.config.seed, made.agent.model_dir) == (5, str(tmp_path))
     result, exports = made.train_and_evaluate()
     assert result is not None
     assert result["global_step"] == 3, "the hook of the document stops it"
     assert (Path(exports[0]) / "weights.safetensors").exists()
-    gradient = {**CONFIG, "kind": "pg_agent", "memory": {"name": "batch_memory"}, "model": {"name": "vpg", "params": {"actions": 2}}}
+    gradient = {
+        **CONFIG,
+        "kind": "pg_agent",
+        "memory": {"name": "batch_memory"},
+        "model": {"name": "vpg", "params": {"actions": 2}},
+    }
     assert isinstance(create_rl_experiment(gradient).agent, PGAgent)
     wrong: dict[str, Any] = {
         "sarsa": {"kind": "sarsa"},
@@ -349,6 +426,8 @@ def test_R29_every_hook_has_a_name() -> None:
 
 
 def test_R29_checkpoints_are_found_by_number(tmp_path: Path) -> None:
-    agent = make_agent(tmp_path, save_checkpoints_steps=1, keep_checkpoint_max=4).train(Scripted(), 4, 2, max_steps=11)
+    agent = make_agent(tmp_path, save_checkpoints_steps=1, keep_checkpoint_max=4).train(
+        Scripted(), 4, 2, max_steps=11
+    )
     assert list(all_checkpoints(tmp_path)) == [8, 9, 10, 11]
     assert agent.latest_checkpoint().name == "ckpt-11"

@@ -25,7 +25,9 @@ def test_G6_itr(kind: Kind, tmp_path: Path) -> None:
     trainer, algo = ready(kind, tmp_path)
     forwarded: list[int] = []
     obtain = algo._sampler.obtain_samples
-    algo._sampler.obtain_samples = lambda itr, *args, **kwargs: forwarded.append(itr) or obtain(itr, *args, **kwargs)
+    algo._sampler.obtain_samples = lambda itr, *args, **kwargs: (
+        forwarded.append(itr) or obtain(itr, *args, **kwargs)
+    )
     one, two = trainer.obtain_episodes(0, 10), trainer.obtain_episodes(77, 10)
     assert forwarded == [0, 77]
     np.testing.assert_array_equal(one.observations, two.observations)
@@ -51,8 +53,12 @@ def test_G8_agent_update(kind: Kind, tmp_path: Path) -> None:
     assert set(trainer.obtain_episodes(0, 5).agent_infos["value"]) == {8.0}
     batch = trainer.obtain_episodes(0, 10, agent_update=[{"value": 1.0}, {"value": 2.0}])
     assert [batch.agent_infos["value"][part][0] for part in batch.slices()] == [1.0, 2.0]
-    assert set(trainer.obtain_episodes(0, 5, agent_update=ConstantPolicy(9.0)).agent_infos["value"]) == {9.0}
-    with pytest.raises(ValueError, match="agent_update is a list of 3, but the sampler has 2 workers"):
+    assert set(
+        trainer.obtain_episodes(0, 5, agent_update=ConstantPolicy(9.0)).agent_infos["value"]
+    ) == {9.0}
+    with pytest.raises(
+        ValueError, match="agent_update is a list of 3, but the sampler has 2 workers"
+    ):
         trainer.obtain_episodes(0, 5, agent_update=[{"value": 1.0}] * 3)
 
 
@@ -61,8 +67,12 @@ def test_G9_env_update(kind: Kind, tmp_path: Path) -> None:
     assert trainer.obtain_episodes(0, 5).lengths.tolist() == [5, 5]
     assert trainer.obtain_episodes(0, 5, env_update=CountingEnv(3)).lengths.tolist() == [3, 3]
     assert trainer.obtain_episodes(0, 5).lengths.tolist() == [3, 3]
-    assert trainer.obtain_episodes(0, 5, env_update=[CountingEnv(2), CountingEnv(7)]).lengths.tolist() == [2, 7]
-    assert trainer.obtain_episodes(0, 5, env_update=lambda old: CountingEnv(old.length + 1)).lengths.tolist() == [3, 8]
+    assert trainer.obtain_episodes(
+        0, 5, env_update=[CountingEnv(2), CountingEnv(7)]
+    ).lengths.tolist() == [2, 7]
+    assert trainer.obtain_episodes(
+        0, 5, env_update=lambda old: CountingEnv(old.length + 1)
+    ).lengths.tolist() == [3, 8]
     with pytest.raises(ValueError, match="env_update is a list of 1"):
         trainer.obtain_episodes(0, 5, env_update=[CountingEnv(2)])
 

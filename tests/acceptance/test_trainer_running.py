@@ -23,19 +23,32 @@ def saved(path: Path, name: str) -> dict[str, Any]:
 
 
 def test_G1_experiment_stats(tmp_path: Path) -> None:
-    stats = ExperimentStats(total_epoch=3, total_itr=7, total_env_steps=90, last_episode=[{"rewards": np.arange(3.0)}])
+    stats = ExperimentStats(
+        total_epoch=3, total_itr=7, total_env_steps=90, last_episode=[{"rewards": np.arange(3.0)}]
+    )
     assert (stats.total_epoch, stats.total_itr, stats.total_env_steps) == (3, 7, 90)
     trainer, _ = ready(Trainer, tmp_path)
     trainer.train(2, 10, store_episodes=True)
     second, _ = ready(Trainer, tmp_path / "second")
     second.restore(tmp_path)
-    assert (second.stats.total_epoch, second.stats.total_itr, second.stats.total_env_steps) == (1, 2, 20)
+    assert (second.stats.total_epoch, second.stats.total_itr, second.stats.total_env_steps) == (
+        1,
+        2,
+        20,
+    )
     np.testing.assert_equal(second.stats.last_episode, trainer.stats.last_episode)
     assert len(second.stats.last_episode) == 2
 
 
 def test_G2_train_args(tmp_path: Path) -> None:
-    args = TrainArgs(n_epochs=4, batch_size=10, plot=False, store_episodes=True, pause_for_plot=True, start_epoch=2)
+    args = TrainArgs(
+        n_epochs=4,
+        batch_size=10,
+        plot=False,
+        store_episodes=True,
+        pause_for_plot=True,
+        start_epoch=2,
+    )
     assert args == TrainArgs(4, 10, False, True, True, 2)
     trainer, _ = ready(Trainer, tmp_path)
     trainer.train(3, 10)
@@ -140,7 +153,10 @@ def test_G28_plot(kind: Kind, tmp_path: Path) -> None:
     films = sorted((tmp_path / "plots").glob("*.mp4"))
     assert [film.name for film in films] == ["epoch_0.mp4", "epoch_1.mp4"]
     assert all(film.stat().st_size > 100 for film in films)
-    for env, message in ((None, "plot=True films"), (CountingEnv(render_mode=None), "render_mode='rgb_array'")):
+    for env, message in (
+        (None, "plot=True films"),
+        (CountingEnv(render_mode=None), "render_mode='rgb_array'"),
+    ):
         trainer.setup(CountingAlgo(None), env)
         with pytest.raises(ValueError, match=message):
             trainer.train(1, 10, plot=True)

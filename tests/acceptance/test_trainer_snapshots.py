@@ -1,4 +1,7 @@
-"""Rows of garage's Trainer about snapshots: what is written, what a kill leaves, and the way back; for both trainers."""
+"""Rows of garage's Trainer about snapshots: what is written, what a kill leaves, and the way back.
+
+For both trainers.
+"""
 
 import os
 import signal
@@ -39,7 +42,10 @@ def restored(kind: Kind, path: Path, epoch: int | str = "last") -> tuple[Any, Co
 
 
 def in_child(work: Callable[[], None]) -> int:
-    """Does some work in a forked process; returns how that ended. A kill loses nothing that was not synced, so syncing is left out."""
+    """Does some work in a forked process; returns how that ended.
+
+    A kill loses nothing that was not synced, so syncing is left out.
+    """
     pid = os.fork()
     if pid == 0:
         code = 1
@@ -65,7 +71,9 @@ def test_G12_save(kind: Kind, tmp_path: Path) -> None:
     assert state["trainer"]["args"]["batch_size"] == 10
     assert state["trainer"]["stats"]["total_env_steps"] == 10
     assert state["recipe"]["parts"]["env"]["kwargs"] == {"length": 4}
-    assert state["agent"]["algorithm"]["$attributes"]["policy"]["$attributes"]["value"] == {"$data": 1.0}
+    assert state["agent"]["algorithm"]["$attributes"]["policy"]["$attributes"]["value"] == {
+        "$data": 1.0
+    }
     assert restored(kind, tmp_path)[0].train_args.start_epoch == 5
 
 
@@ -79,7 +87,11 @@ def test_G13_mode_last(kind: Kind, tmp_path: Path) -> None:
 def test_G14_mode_all(kind: Kind, tmp_path: Path) -> None:
     trained(kind, tmp_path, 3, "all")
     assert names(tmp_path) == ["itr_0", "itr_1", "itr_2"]
-    assert [restored(kind, tmp_path, epoch)[1].policy.value for epoch in range(3)] == [1.0, 2.0, 3.0]
+    assert [restored(kind, tmp_path, epoch)[1].policy.value for epoch in range(3)] == [
+        1.0,
+        2.0,
+        3.0,
+    ]
 
 
 def test_G15_mode_gap(kind: Kind, tmp_path: Path) -> None:
@@ -98,7 +110,9 @@ def test_G16_mode_gap_overwrite(kind: Kind, tmp_path: Path) -> None:
 def test_G17_mode_gap_and_last(kind: Kind, tmp_path: Path) -> None:
     trained(kind, tmp_path, 4, "gap_and_last", 2)
     assert names(tmp_path) == ["itr_0", "itr_2", "params"]
-    assert [restored(kind, tmp_path, which)[1].policy.value for which in ("first", "last", 2, 3)] == [1.0, 4.0, 3.0, 4.0]
+    assert [
+        restored(kind, tmp_path, which)[1].policy.value for which in ("first", "last", 2, 3)
+    ] == [1.0, 4.0, 3.0, 4.0]
 
 
 def test_G18_mode_none(kind: Kind, tmp_path: Path) -> None:
@@ -172,9 +186,14 @@ def test_G21_from_epoch(kind: Kind, tmp_path: Path) -> None:
         trainer.save(epoch)
     (tmp_path / "notes.pkl").write_text("somebody else's")
     (tmp_path / "itr_999").mkdir()
-    found = {which: restored(kind, tmp_path, which)[1].policy.value for which in ("last", "first", 80, "80", "1")}
+    found = {
+        which: restored(kind, tmp_path, which)[1].policy.value
+        for which in ("last", "first", 80, "80", "1")
+    }
     assert found == {"last": 120.0, "first": 1.0, 80: 80.0, "80": 80.0, "1": 1.0}
-    with pytest.raises(FileNotFoundError, match="no snapshot of epoch 7; it has those of 1, 80, 120"):
+    with pytest.raises(
+        FileNotFoundError, match="no snapshot of epoch 7; it has those of 1, 80, 120"
+    ):
         restored(kind, tmp_path, 7)
     for wrong in ("newest", "-1", -1, "1.0", True):
         with pytest.raises(ValueError, match="from_epoch must be"):
@@ -200,7 +219,14 @@ def a_reinforce(kind: Kind, path: Path) -> Any:
 
 def a_dqn(kind: Kind, path: Path) -> Any:
     trainer = kind(SnapshotConfig(path), seed=4)
-    hyper = {"name": "dqn", "learning_starts": 20, "batch_size": 8, "buffer_size": 64, "target_update_every": 7, "train_every": 2}
+    hyper = {
+        "name": "dqn",
+        "learning_starts": 20,
+        "batch_size": 8,
+        "buffer_size": 64,
+        "target_update_every": 7,
+        "train_every": 2,
+    }
     trainer.setup(AgentAlgorithm(hyper, "CartPole-v1", seed=4), None)
     return trainer
 
@@ -208,7 +234,13 @@ def a_dqn(kind: Kind, path: Path) -> Any:
 def a_ppo(kind: Kind, path: Path) -> Any:
     trainer = kind(SnapshotConfig(path), seed=4)
     trainer.setup(
-        AgentAlgorithm({"name": "ppo", "rollout_steps": 9, "minibatch_size": 8, "passes": 2}, "CartPole-v1", num_envs=2, seed=4), None
+        AgentAlgorithm(
+            {"name": "ppo", "rollout_steps": 9, "minibatch_size": 8, "passes": 2},
+            "CartPole-v1",
+            num_envs=2,
+            seed=4,
+        ),
+        None,
     )
     return trainer
 
@@ -220,7 +252,9 @@ def killed_in_epoch(trainer: Any, epoch: int) -> None:
     def steps() -> Iterator[int]:
         for one in step():
             if one == epoch:
-                trainer.obtain_episodes(0) if hasattr(trainer._session.algo, "_sampler") else trainer.advance(5)
+                trainer.obtain_episodes(0) if hasattr(
+                    trainer._session.algo, "_sampler"
+                ) else trainer.advance(5)
                 os.kill(os.getpid(), signal.SIGKILL)
             yield one
 
@@ -228,9 +262,15 @@ def killed_in_epoch(trainer: Any, epoch: int) -> None:
 
 
 def end_of(path: Path) -> tuple[dict[str, Any], list[list[str]]]:
-    """Returns all state of the last snapshot but what names this attempt and its time, and the rows but their times."""
+    """Returns all state of the last snapshot but what names this attempt and its time, and the rows
+    but their times.
+    """
     state = read_snapshot(path / "params").state
-    for part, name in ((state["clock"], "wall_seconds"), (state["trainer"], "run_id"), (state["trainer"]["args"], "start_epoch")):
+    for part, name in (
+        (state["clock"], "wall_seconds"),
+        (state["trainer"], "run_id"),
+        (state["trainer"]["args"], "start_epoch"),
+    ):
         del part[name]
     columns, rows = read_rows(path / "progress.csv")
     kept = [index for index, column in enumerate(columns) if column not in WALL_COLUMNS]
@@ -238,7 +278,9 @@ def end_of(path: Path) -> tuple[dict[str, Any], list[list[str]]]:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("make", [a_reinforce, *(pytest.param(make, marks=pytest.mark.slow) for make in (a_dqn, a_ppo))])
+@pytest.mark.parametrize(
+    "make", [a_reinforce, *(pytest.param(make, marks=pytest.mark.slow) for make in (a_dqn, a_ppo))]
+)
 def test_G39_resume_equality(kind: Kind, make: Callable[[Kind, Path], Any], tmp_path: Path) -> None:
     """Twelve epochs straight are twelve epochs with a kill in any of ten of them, bit for bit."""
     epochs, batch = 12, 20
@@ -267,7 +309,11 @@ def test_G39_resume_equality(kind: Kind, make: Callable[[Kind, Path], Any], tmp_
         assert rows == table
         assert set(other) == set(state)
         for name, leaf in state.items():
-            np.testing.assert_array_equal(np.asarray(leaf), np.asarray(other[name]), err_msg=f"{name} after a kill in epoch {k}")
+            np.testing.assert_array_equal(
+                np.asarray(leaf),
+                np.asarray(other[name]),
+                err_msg=f"{name} after a kill in epoch {k}",
+            )
 
 
 def test_G47_resume_directory(tmp_path: Path) -> None:
@@ -281,7 +327,9 @@ def test_G47_resume_directory(tmp_path: Path) -> None:
     assert len(read_rows(tmp_path / "other/progress.csv")[1]) == 5
 
 
-def test_restore_without_set_up_builds_the_parts_of_marked_classes(kind: Kind, tmp_path: Path) -> None:
+def test_restore_without_set_up_builds_the_parts_of_marked_classes(
+    kind: Kind, tmp_path: Path
+) -> None:
     env = gym.make("CartPole-v1", max_episode_steps=30)
     trainer = kind(SnapshotConfig(tmp_path / "marked"), rebuildable=True)
     trainer.setup(Reinforce(env, learning_rate=0.5), env)
@@ -302,10 +350,14 @@ class Unmarked(CountingAlgo):
 def test_a_part_without_a_recipe(kind: Kind, tmp_path: Path) -> None:
     strict = kind(SnapshotConfig(tmp_path / "strict"), rebuildable=True)
     strict.setup(Unmarked(CountingEnv()), None)
-    with pytest.raises(RecipeError, match=r"algo: Unmarked has no recipe.*call setup before restore"):
+    with pytest.raises(
+        RecipeError, match=r"algo: Unmarked has no recipe.*call setup before restore"
+    ):
         strict.save(0)
     trainer = kind(SnapshotConfig(tmp_path / "plain"))
     trainer.setup(Unmarked(CountingEnv()), None)
     trainer.train(1, 5)
-    with pytest.raises(RecipeError, match=r"Unmarked has no recipe.*Call setup\(algo, env\) before restore"):
+    with pytest.raises(
+        RecipeError, match=r"Unmarked has no recipe.*Call setup\(algo, env\) before restore"
+    ):
         kind(SnapshotConfig(tmp_path / "other")).restore(tmp_path / "plain")

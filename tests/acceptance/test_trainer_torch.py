@@ -1,4 +1,6 @@
-"""Rows of garage's TFTrainer, which is a trainer with a device, a precision and lazy parameters here."""
+"""Rows of garage's TFTrainer, which is a trainer with a device, a precision and lazy parameters
+here.
+"""
 
 import inspect
 from collections.abc import Iterator
@@ -11,7 +13,12 @@ import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
-from tests.acceptance import test_trainer_collecting, test_trainer_running, test_trainer_snapshots, trainer_kit
+from tests.acceptance import (
+    test_trainer_collecting,
+    test_trainer_running,
+    test_trainer_snapshots,
+    trainer_kit,
+)
 from tests.support.garage_kit import CountingAlgo, CountingEnv
 from workers.entrypoints.trainer import NotSetupError, TFTrainer, TorchTrainer, Trainer
 from workers.entrypoints.trainer_parts.torch_session import TorchSession
@@ -19,7 +26,9 @@ from workers.snapshot import SnapshotConfig
 
 
 class LazyAlgo(CountingAlgo):
-    """Holds modules that wait for their first input, one that does not, and one that takes an action too."""
+    """Holds modules that wait for their first input, one that does not, and one that takes an
+    action too.
+    """
 
     def __init__(self) -> None:
         super().__init__(None)
@@ -44,7 +53,12 @@ class BoxEnv(CountingEnv):
 
 
 def lazies(algo: Any) -> int:
-    return sum(is_lazy(one) for part in vars(algo).values() if isinstance(part, nn.Module) for one in part.parameters())
+    return sum(
+        is_lazy(one)
+        for part in vars(algo).values()
+        if isinstance(part, nn.Module)
+        for one in part.parameters()
+    )
 
 
 @pytest.fixture
@@ -100,8 +114,15 @@ def test_G45_initialize_tf_vars(tmp_path: Path) -> None:
     algo = LazyAlgo()
     trainer.setup(algo, BoxEnv())
     algo.late = nn.Sequential(algo.ready, nn.LazyLinear(2))
-    parts = {name: part for name, part in vars(algo).items() if isinstance(part, nn.Module) and name != "late"}
-    before = {name: {key: one.clone() for key, one in part.state_dict().items()} for name, part in parts.items()}
+    parts = {
+        name: part
+        for name, part in vars(algo).items()
+        if isinstance(part, nn.Module) and name != "late"
+    }
+    before = {
+        name: {key: one.clone() for key, one in part.state_dict().items()}
+        for name, part in parts.items()
+    }
     trainer.initialize_tf_vars()
     first = algo.late[1].weight.detach().clone()
     trainer.initialize_tf_vars()
@@ -114,7 +135,10 @@ def test_G45_initialize_tf_vars(tmp_path: Path) -> None:
 
 
 def test_G46_both_trainers() -> None:
-    """The rows G5 to G41 take the kind of trainer as a parameter; those without it are about other things than trainers."""
+    """The rows G5 to G41 take the kind of trainer as a parameter.
+
+    Those without it are about other things than trainers.
+    """
     apart = {f"G{number}" for number in (1, 2, 3, 4, 42, 47, 48)}
     assert (Trainer, TorchTrainer) == trainer_kit.KINDS
     for module in (test_trainer_collecting, test_trainer_running, test_trainer_snapshots):

@@ -12,7 +12,9 @@ Kind = type[Trainer]
 KINDS = (Trainer, TorchTrainer)
 
 
-def ready(kind: Kind, path: Path, mode: str = "all", gap: int = 1, **options: Any) -> tuple[Any, CountingAlgo]:
+def ready(
+    kind: Kind, path: Path, mode: str = "all", gap: int = 1, **options: Any
+) -> tuple[Any, CountingAlgo]:
     """Returns a trainer that is set up with an algorithm that counts."""
     env = options.pop("env", None) or CountingEnv()
     algo = options.pop("algo", None) or CountingAlgo(env, **options)

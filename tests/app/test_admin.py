@@ -31,7 +31,9 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
     return answer
 
 
-def test_the_first_person_comes_in_by_link_and_is_made_once(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_first_person_comes_in_by_link_and_is_made_once(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     first = run(capsys, "bootstrap")
     again = run(capsys, "bootstrap")
     assert first["setup_needed"] is True
@@ -41,23 +43,34 @@ def test_the_first_person_comes_in_by_link_and_is_made_once(data: Path, capsys: 
     assert str(link["url"]).endswith(f"/login#code={link['code']}")
 
 
-def test_bootstrap_makes_the_project_and_the_admin_that_are_named(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bootstrap_makes_the_project_and_the_admin_that_are_named(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Line 15.24: `--project` and `--user` were ignored as soon as there was a project."""
     first = run(capsys, "bootstrap")
     bea = run(capsys, "bootstrap", "--project", "vision", "--user", "bea")
-    assert run(capsys, "bootstrap", "--project", "vision", "--user", "bea")["user_id"] == bea["user_id"]
-    assert run(capsys, "bootstrap", "--project", "vision")["user_id"] == bea["user_id"], "the project's first admin"
+    assert (
+        run(capsys, "bootstrap", "--project", "vision", "--user", "bea")["user_id"]
+        == bea["user_id"]
+    )
+    assert run(capsys, "bootstrap", "--project", "vision")["user_id"] == bea["user_id"], (
+        "the project's first admin"
+    )
     assert bea["user_id"] != first["user_id"]
     assert bea["project_id"] != first["project_id"]
     both = run(capsys, "bootstrap", "--project", "vision", "--user", "admin")
-    assert (both["project_id"], both["user_id"]) == (bea["project_id"], first["user_id"]), "a known person joins as an admin"
+    assert (both["project_id"], both["user_id"]) == (bea["project_id"], first["user_id"]), (
+        "a known person joins as an admin"
+    )
     again = run(capsys, "bootstrap", "--user", "cem")
     assert again["project_id"] == first["project_id"]
     assert main(["bootstrap", "--user", "two\nlines"]) == 1
     assert "--user must be one visible line" in capsys.readouterr().err
 
 
-def test_bootstrap_raises_nobody_to_an_admin(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bootstrap_raises_nobody_to_an_admin(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Line 15.24: a person with a lower role is refused by name."""
     run(capsys, "bootstrap", "--user", "bea")
     with sqlite3.connect(data / "palestra.db") as database:
@@ -66,7 +79,9 @@ def test_bootstrap_raises_nobody_to_an_admin(data: Path, capsys: pytest.CaptureF
     assert "bea is a viewer of the project default" in capsys.readouterr().err
 
 
-def test_a_login_link_leads_to_the_server_that_runs_on_the_data_directory(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_login_link_leads_to_the_server_that_runs_on_the_data_directory(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Line 15.24: the link named port 8080, wherever the server of the data directory listened."""
     with claimed(Settings(data_dir=data, port=0)) as listener:
         running = run(capsys, "--data-dir", str(data), "login-link")
@@ -78,7 +93,9 @@ def test_a_login_link_leads_to_the_server_that_runs_on_the_data_directory(data: 
 
 
 def test_the_command_finds_the_palestra_of_its_directory(tmp_path: Path) -> None:
-    """Line 15.24: `palestra login-link` below the directory of `palestra up` took an empty database and port 8080."""
+    """Line 15.24: `palestra login-link` below the directory of `palestra up` took an empty database
+    and port 8080.
+    """
     place = DataDir(tmp_path / "w" / ".palestra")
     place.prepare()
     upgrade(f"sqlite:///{place.root / 'palestra.db'}")
@@ -90,9 +107,19 @@ def test_the_command_finds_the_palestra_of_its_directory(tmp_path: Path) -> None
         for arguments in ([], ["--user", "admin"], ["--user=admin", "--json"]):
             command = [sys.executable, "-m", "palestra.cli", "login-link", *arguments]
             environment = {**bare_environment(), "PYTHONPATH": str(REPOSITORY)}
-            done = subprocess.run(command, cwd=below, env=environment, capture_output=True, text=True, timeout=60, check=False)
+            done = subprocess.run(
+                command,
+                cwd=below,
+                env=environment,
+                capture_output=True,
+                text=True,
+                timeout=60,
+                check=False,
+            )
             assert (done.returncode, done.stderr) == (0, "")
-            assert json.loads(done.stdout)["url"].startswith(f"http://127.0.0.1:{listener.port}/login#code=")
+            assert json.loads(done.stdout)["url"].startswith(
+                f"http://127.0.0.1:{listener.port}/login#code="
+            )
 
 
 def test_a_login_link_for_another_person(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -102,23 +129,42 @@ def test_a_login_link_for_another_person(data: Path, capsys: pytest.CaptureFixtu
     link = run(capsys, "login-link", "--user", "bea")
     digest = hash_secret(link["code"])
     with sqlite3.connect(data / "palestra.db") as database:
-        assert database.execute("SELECT user_id FROM login_links WHERE code_hash = ?", (digest,)).fetchall() == [(bea["user_id"],)]
+        assert database.execute(
+            "SELECT user_id FROM login_links WHERE code_hash = ?", (digest,)
+        ).fetchall() == [(bea["user_id"],)]
     assert main(["login-link", "--user", "zoe"]) == 1
     assert "Nobody of the name zoe" in capsys.readouterr().err
 
 
-def test_a_token_is_made_before_anyone_logged_in(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_token_is_made_before_anyone_logged_in(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     token = run(capsys, "token", "--name", "ci", "--scopes", "read,submit")
     assert str(token["secret"]).startswith("plr_")
     assert token["scopes"] == ["read", "submit"]
     assert token["expires_at"] is not None
-    assert run(capsys, "token", "--name", "w", "--scopes", "worker", "--days", "0")["expires_at"] is None
+    assert (
+        run(capsys, "token", "--name", "w", "--scopes", "worker", "--days", "0")["expires_at"]
+        is None
+    )
 
 
-def test_one_command_prepares_everything_and_keeps_what_is_good(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_command_prepares_everything_and_keeps_what_is_good(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     def prepare() -> dict[str, Any]:
         token = ["--token", "up", "read,submit", str(tmp_path / "user.token")]
-        return run(capsys, "--data-dir", str(tmp_path / "new"), "prepare", *token, "--token", "w", "worker", str(tmp_path / "worker.token"))
+        return run(
+            capsys,
+            "--data-dir",
+            str(tmp_path / "new"),
+            "prepare",
+            *token,
+            "--token",
+            "w",
+            "worker",
+            str(tmp_path / "worker.token"),
+        )
 
     first = prepare()
     (tmp_path / "user.token").write_text(first["tokens"]["up"])
@@ -138,7 +184,9 @@ def test_no_shipped_file_holds_a_password() -> None:
 
 def test_the_committed_document_is_the_current_one() -> None:
     committed = json.loads((REPOSITORY / "frontend/openapi.json").read_text())
-    assert committed == json.loads(json.dumps(create_app(Settings()).openapi())), "run: python -m app.openapi > frontend/openapi.json"
+    assert committed == json.loads(json.dumps(create_app(Settings()).openapi())), (
+        "run: python -m app.openapi > frontend/openapi.json"
+    )
 
 
 def test_the_data_directory_is_private(tmp_path: Path) -> None:

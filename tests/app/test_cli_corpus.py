@@ -1,4 +1,6 @@
-"""Rows C of the bad-input corpus, and what takes real processes: two servers on a file, Ctrl-C, a broken pipe."""
+"""Rows C of the bad-input corpus, and what takes real processes: two servers on a file, Ctrl-C, a
+broken pipe.
+"""
 
 import base64
 import importlib
@@ -24,7 +26,13 @@ pytestmark = pytest.mark.processes
 
 REPOSITORY = Path(__file__).parents[2]
 ROWS = yaml.safe_load((REPOSITORY / "tests/corpus/cli.yaml").read_text("utf-8"))["rows"]
-MODULES = {"server": "app.main", "daemons": "app.daemons", "admin": "app.admin", "db": "app.db", "palestra": "palestra.cli"}
+MODULES = {
+    "server": "app.main",
+    "daemons": "app.daemons",
+    "admin": "app.admin",
+    "db": "app.db",
+    "palestra": "palestra.cli",
+}
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +44,12 @@ def busy_port() -> Iterator[int]:
 
 
 def environment(directory: Path, **more: str) -> dict[str, str]:
-    own = {"PALESTRA_DATA_DIR": str(directory), "PALESTRA_PORT": "0", "PYTHONPATH": str(REPOSITORY), "XDG_CONFIG_HOME": str(directory)}
+    own = {
+        "PALESTRA_DATA_DIR": str(directory),
+        "PALESTRA_PORT": "0",
+        "PYTHONPATH": str(REPOSITORY),
+        "XDG_CONFIG_HOME": str(directory),
+    }
     return {**bare_environment(), **own, **more}
 
 
@@ -53,9 +66,15 @@ class Done:
     errors: str
 
 
-@pytest.mark.parametrize("row", [pytest.param(row, id=f"{row['id']}-{row['name']}") for row in ROWS])
+@pytest.mark.parametrize(
+    "row", [pytest.param(row, id=f"{row['id']}-{row['name']}") for row in ROWS]
+)
 def test_a_row_of_the_corpus(
-    row: dict[str, Any], tmp_path: Path, busy_port: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    row: dict[str, Any],
+    tmp_path: Path,
+    busy_port: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     names = {"dir": str(tmp_path), "busy": str(busy_port), "pid": str(os.getpid())}
     for name, content in row.get("files", {}).items():
@@ -75,16 +94,36 @@ def test_a_row_of_the_corpus(
     assert len(done.errors.splitlines()) <= 12
 
 
-def run_process(arguments: list[str], variables: dict[str, str], directory: Path, given: str) -> Done:
+def run_process(
+    arguments: list[str], variables: dict[str, str], directory: Path, given: str
+) -> Done:
     done = subprocess.run(
-        command(arguments), env=variables, cwd=directory, input=given, capture_output=True, text=True, check=False, timeout=60
+        command(arguments),
+        env=variables,
+        cwd=directory,
+        input=given,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
     )
     return Done(done.returncode, done.stdout, done.stderr)
 
 
-def run_here(arguments: list[str], variables: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Done:
-    """Runs a command of the server in this process: loading its libraries anew for each row would take minutes."""
-    module = importlib.import_module({"daemons": "app.daemons.__main__", "db": "app.db.__main__"}.get(arguments[0], MODULES[arguments[0]]))
+def run_here(
+    arguments: list[str],
+    variables: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Done:
+    """Runs a command of the server in this process: loading its libraries anew for each row would
+    take minutes.
+    """
+    module = importlib.import_module(
+        {"daemons": "app.daemons.__main__", "db": "app.db.__main__"}.get(
+            arguments[0], MODULES[arguments[0]]
+        )
+    )
     monkeypatch.setattr(module, "configure_logging", lambda *_: None, raising=False)
     for name in [name for name in os.environ if name.startswith("PALESTRA_")]:
         monkeypatch.delenv(name)
@@ -106,14 +145,20 @@ def free_port() -> int:
 
 def start(directory: Path, *arguments: str, stderr: Any = subprocess.PIPE) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        command(["server", "--no-daemons", *arguments]), env=environment(directory), stdout=subprocess.DEVNULL, stderr=stderr, text=True
+        command(["server", "--no-daemons", *arguments]),
+        env=environment(directory),
+        stdout=subprocess.DEVNULL,
+        stderr=stderr,
+        text=True,
     )
 
 
 def wait_until_ready(process: subprocess.Popen[str], url: str | None = None) -> None:
     """Waits for the server's own line, or where nobody reads its lines for its answer."""
     if process.stderr is None:
-        wait_for(lambda: process.poll() is None and _answers(f"{url}/readyz"), 60, "the server is ready")
+        wait_for(
+            lambda: process.poll() is None and _answers(f"{url}/readyz"), 60, "the server is ready"
+        )
         return
     assert any("server.ready" in line for line in process.stderr), "the server ended"
 
@@ -176,7 +221,14 @@ def test_a_newer_schema_is_refused(directory: Path) -> None:
 
     with sqlite3.connect(directory / "palestra.db") as connection:
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
-    done = subprocess.run(command(["server"]), env=environment(directory), capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(
+        command(["server"]),
+        env=environment(directory),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
     assert done.returncode == 1
     assert "newer schema 9999" in done.stderr
     assert "upgrade Palestra" in done.stderr
@@ -186,16 +238,30 @@ def test_a_newer_schema_is_refused(directory: Path) -> None:
 def test_a_read_only_file_is_refused(directory: Path) -> None:
     """Row C3."""
     (directory / "palestra.db").chmod(0o400)
-    done = subprocess.run(command(["server"]), env=environment(directory), capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(
+        command(["server"]),
+        env=environment(directory),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
     assert done.returncode == 1
     assert "read-only" in done.stderr
 
 
-def test_a_wrong_password_is_told_without_it(postgres_server: PostgresServer, tmp_path: Path) -> None:
+def test_a_wrong_password_is_told_without_it(
+    postgres_server: PostgresServer, tmp_path: Path
+) -> None:
     """Row C3, on a server that asks for passwords or not: the password appears nowhere."""
     missing = postgres_server.url("no_such_database") + "&password=secret-word"
     done = subprocess.run(
-        command(["server", "--database-url", missing]), env=environment(tmp_path), capture_output=True, text=True, check=False, timeout=60
+        command(["server", "--database-url", missing]),
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
     )
     assert done.returncode == 1
     assert "the database cannot be used" in done.stderr

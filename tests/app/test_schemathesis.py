@@ -1,4 +1,6 @@
-"""A fuzzer against a running server and the document it serves: no server error, no undocumented status, with and without a token."""
+"""A fuzzer against a running server and the document it serves: no server error, no undocumented
+status, with and without a token.
+"""
 
 import json
 import os
@@ -18,15 +20,30 @@ from hypothesis import strategies as st
 from schemathesis import APIOperation, Case, GenerationMode
 from schemathesis.checks import not_a_server_error
 from schemathesis.core.failures import FailureGroup
-from schemathesis.specs.openapi.checks import content_type_conformance, response_schema_conformance, status_code_conformance
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
 
 from tests.app.test_cli_corpus import REPOSITORY, environment, free_port, start, wait_until_ready
 
 pytestmark = pytest.mark.processes
 
-CHECKS = (not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance)
+CHECKS = (
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_schema_conformance,
+)
 EXAMPLES = int(os.environ.get("PALESTRA_TEST_FUZZ_EXAMPLES", "4"))
-FUZZ = settings(max_examples=EXAMPLES, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+FUZZ = settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
 REFUSALS = {400, 401, 404, 405, 421, 422}
 """Without a token; all but 401 because the path or the headers already cannot be meant."""
 ENDLESS = "/api/v1/events"
@@ -45,7 +62,9 @@ class Target:
         """The document that the server serves."""
         headers = {"Authorization": f"Bearer {self.token}"}
         found: dict[str, Any] = (
-            httpx.get(f"{self.url}/api/v1/openapi.json", headers=headers, verify=False, timeout=60).raise_for_status().json()
+            httpx.get(f"{self.url}/api/v1/openapi.json", headers=headers, verify=False, timeout=60)
+            .raise_for_status()
+            .json()
         )
         found["paths"].pop(ENDLESS, None)
         return found
@@ -56,7 +75,16 @@ def target(tmp_path_factory: pytest.TempPathFactory, migrated_sqlite: Path) -> I
     directory = tmp_path_factory.mktemp("fuzzed")
     shutil.copy(migrated_sqlite, directory / "palestra.db")
     made = subprocess.run(
-        [sys.executable, "-m", "app.admin", "token", "--name", "fuzzer", "--scopes", "read,submit,admin,worker"],
+        [
+            sys.executable,
+            "-m",
+            "app.admin",
+            "token",
+            "--name",
+            "fuzzer",
+            "--scopes",
+            "read,submit,admin,worker",
+        ],
         env=environment(directory),
         cwd=REPOSITORY,
         capture_output=True,
@@ -79,9 +107,15 @@ def target(tmp_path_factory: pytest.TempPathFactory, migrated_sqlite: Path) -> I
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("with_token", [True, False])
 def test_no_request_breaks_the_server(target: Target, with_token: bool) -> None:
-    operations = [found.ok() for found in schemathesis.openapi.from_dict(target.document).get_all_operations()]
+    operations = [
+        found.ok() for found in schemathesis.openapi.from_dict(target.document).get_all_operations()
+    ]
     assert len(operations) > 40
-    failures = [failure for operation in operations if (failure := _failure(operation, target, with_token=with_token))]
+    failures = [
+        failure
+        for operation in operations
+        if (failure := _failure(operation, target, with_token=with_token))
+    ]
     assert not failures, "\n\n".join(failures)
 
 
@@ -98,12 +132,16 @@ def _fuzz(operation: APIOperation, target: Target, *, with_token: bool) -> None:
     secured = operation.definition.raw.get("security") != []
 
     @FUZZ
-    @given(case=st.one_of(*(operation.as_strategy(generation_mode=mode) for mode in GenerationMode)))
+    @given(
+        case=st.one_of(*(operation.as_strategy(generation_mode=mode) for mode in GenerationMode))
+    )
     def send(case: Case) -> None:
         case.headers.pop("Authorization", None)
         case.cookies.pop("palestra_session", None)
         answer = case.call(base_url=target.url, headers=headers, timeout=20)
         case.validate_response(answer, checks=CHECKS, headers=headers)
-        assert with_token or not secured or answer.status_code in REFUSALS, f"{answer.status_code} without a token"
+        assert with_token or not secured or answer.status_code in REFUSALS, (
+            f"{answer.status_code} without a token"
+        )
 
     send()

@@ -14,12 +14,17 @@ from app.settings import Settings, SettingsError, load_settings, mask
 def test_arguments_go_before_variables_before_the_file(tmp_path: Path) -> None:
     file = tmp_path / "p.toml"
     file.write_text('port = 1\nhost = "localhost"\nlog_level = "debug"\n')
-    loaded = load_settings({"port": 3, "host": None}, {"PALESTRA_PORT": "2", "PALESTRA_HOST": "::1", "PALESTRA_CONFIG": str(file)})
+    loaded = load_settings(
+        {"port": 3, "host": None},
+        {"PALESTRA_PORT": "2", "PALESTRA_HOST": "::1", "PALESTRA_CONFIG": str(file)},
+    )
     assert (loaded.port, loaded.host, loaded.log_level) == (3, "::1", "debug")
 
 
 def test_variables_of_other_parts_are_left_alone() -> None:
-    load_settings({}, {"PALESTRA_TOKEN": "x", "PALESTRA_SERVER": "y", "PALESTRA_TEST_STACK": "z", "HOME": "/"})
+    load_settings(
+        {}, {"PALESTRA_TOKEN": "x", "PALESTRA_SERVER": "y", "PALESTRA_TEST_STACK": "z", "HOME": "/"}
+    )
     with pytest.raises(SettingsError, match="did you mean PALESTRA_PORT"):
         load_settings({}, {"PALESTRA_PROT": "1"})
 
@@ -32,7 +37,13 @@ def test_a_wrong_value_is_told_without_the_value() -> None:
 
 
 def test_valkey_addresses_and_derived_values(tmp_path: Path) -> None:
-    loaded = Settings(broker_url="valkey://u:p@h:1/0", data_dir=tmp_path, public_url="https://p.example.org/", host="::1", port=1)  # type: ignore[arg-type]
+    loaded = Settings(
+        broker_url="valkey://u:p@h:1/0",
+        data_dir=tmp_path,
+        public_url="https://p.example.org/",
+        host="::1",
+        port=1,
+    )  # type: ignore[arg-type]
     assert loaded.broker_url.get_secret_value() == "redis://u:p@h:1/0"
     assert "p@h" not in repr(loaded)
     assert loaded.sqlite_path == tmp_path / "palestra.db"
@@ -61,7 +72,11 @@ def test_loopback(host: str, loopback: bool) -> None:
 
 @pytest.mark.parametrize(
     ("url", "masked"),
-    [("redis://:pw@h:1/0", "redis://:***@h:1/0"), ("postgresql://u:p%40@h/d", "postgresql://u:***@h/d"), ("sqlite:///x", "sqlite:///x")],
+    [
+        ("redis://:pw@h:1/0", "redis://:***@h:1/0"),
+        ("postgresql://u:p%40@h/d", "postgresql://u:***@h/d"),
+        ("sqlite:///x", "sqlite:///x"),
+    ],
 )
 def test_passwords_are_masked(url: str, masked: str) -> None:
     assert mask(url) == masked
@@ -81,8 +96,17 @@ def test_secrets_are_taken_out_of_log_lines() -> None:
         assert "pw-marked" not in clean
         assert "\x1b" not in clean
         assert "\r" not in clean
-    event = scrub(None, "", {"event": "x", "password": "p", "headers": {"cookie": "c", "n": 1}, "items": [token]})
-    assert event == {"event": "x", "password": "***", "headers": {"cookie": "***", "n": 1}, "items": ["plr_***"]}
+    event = scrub(
+        None,
+        "",
+        {"event": "x", "password": "p", "headers": {"cookie": "c", "n": 1}, "items": [token]},
+    )
+    assert event == {
+        "event": "x",
+        "password": "***",
+        "headers": {"cookie": "***", "n": 1},
+        "items": ["plr_***"],
+    }
 
 
 def test_lines_of_libraries_are_scrubbed_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,7 +140,14 @@ def test_secrets_carry_a_checksum_and_are_all_different() -> None:
 
 
 def test_the_workers_broker_is_a_setting_of_the_server() -> None:
-    """Line 15.17: the variable has the prefix of the worker's own ones, and was left alone as if it were one."""
-    settings = load_settings(environ={"PALESTRA_WORKER_BROKER_URL": "valkey://worker:x@valkey/0", "PALESTRA_WORKER_COMPILE": "eager"})
+    """Line 15.17: the variable has the prefix of the worker's own ones, and was left alone as if it
+    were one.
+    """
+    settings = load_settings(
+        environ={
+            "PALESTRA_WORKER_BROKER_URL": "valkey://worker:x@valkey/0",
+            "PALESTRA_WORKER_COMPILE": "eager",
+        }
+    )
     assert settings.worker_broker_url is not None
     assert settings.worker_broker_url.get_secret_value() == "redis://worker:x@valkey/0"

@@ -8,7 +8,13 @@ from tests.support.documents import REPOSITORY
 
 PACKAGES = ("app", "palestra", "workers")
 BOTH_SIDES = frozenset(
-    {"ConflictError", "ForbiddenError", "NotFoundError", "TooManyRequestsError", "UnauthenticatedError"},
+    {
+        "ConflictError",
+        "ForbiddenError",
+        "NotFoundError",
+        "TooManyRequestsError",
+        "UnauthenticatedError",
+    },
 )
 """Client and server side of one problem code: `palestra.errors` and `app.domain.errors`."""
 SIDES = ["app/domain/errors.py", "palestra/errors.py"]

@@ -1,4 +1,6 @@
-"""Every Python example of the documentation runs as it stands, one page at a time, top to bottom, in an empty directory."""
+"""Every Python example of the documentation runs as it stands, one page at a time, top to bottom,
+in an empty directory.
+"""
 
 import re
 import subprocess
@@ -9,7 +11,9 @@ import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_PAGES = sorted(path.name for path in DOCS.glob("*.md") if _BLOCK.search(path.read_text(encoding="utf-8")))
+_PAGES = sorted(
+    path.name for path in DOCS.glob("*.md") if _BLOCK.search(path.read_text(encoding="utf-8"))
+)
 
 
 @pytest.mark.parametrize("page", _PAGES)
@@ -18,7 +22,9 @@ def test_the_examples_of_a_page_run(page: str, tmp_path: Path) -> None:
     program = tmp_path / "examples.py"
     program.write_text("\n".join(blocks), encoding="utf-8")
     command = [sys.executable, "-W", "error", "-B", str(program)]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=110, check=False)
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=110, check=False
+    )
     assert done.returncode == 0, done.stderr[-4_000:]
 
 

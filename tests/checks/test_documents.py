@@ -31,7 +31,9 @@ def test_every_block_has_a_language_and_says_what_it_needs() -> None:
     unmarked = [
         name_of(block)
         for block in BLOCKS
-        if block.needs is None and re.search(r"docker|nvidia|^make ", block.text, re.MULTILINE) and block.language == "sh"
+        if block.needs is None
+        and re.search(r"docker|nvidia|^make ", block.text, re.MULTILINE)
+        and block.language == "sh"
     ]
     assert unmarked == []
 
@@ -45,19 +47,27 @@ def test_a_block_that_is_not_run_can_be_read(block: Block) -> None:
         check_command(command)
 
 
-@pytest.mark.parametrize("block", [block for block in BLOCKS if block.language == "yaml"], ids=name_of)
+@pytest.mark.parametrize(
+    "block", [block for block in BLOCKS if block.language == "yaml"], ids=name_of
+)
 def test_documents_in_blocks_are_submissions(block: Block) -> None:
     document = yaml.safe_load(block.text)
-    Submission.model_validate_json(__import__("json").dumps(document if "definition" in document else {"definition": document}))
+    Submission.model_validate_json(
+        __import__("json").dumps(document if "definition" in document else {"definition": document})
+    )
 
 
 def commands_in(text: str) -> list[list[str]]:
     """Returns the calls of our command and of make in a block, words apart."""
-    joined = re.sub(r"<<'?(\w+)'?.*?^\1$", "", text, flags=re.MULTILINE | re.DOTALL).replace("\\\n", " ")
+    joined = re.sub(r"<<'?(\w+)'?.*?^\1$", "", text, flags=re.MULTILINE | re.DOTALL).replace(
+        "\\\n", " "
+    )
     found = []
     for line in joined.splitlines():
         words = shlex.split(line.split(" | ")[0], comments=True)
-        while words and (words[0] in {"docker", "compose", "exec", "-T", "server"} or "=" in words[0]):
+        while words and (
+            words[0] in {"docker", "compose", "exec", "-T", "server"} or "=" in words[0]
+        ):
             words = words[1:]
         if words and Path(words[0]).name in {"palestra", "make"}:
             found.append(words)
@@ -73,26 +83,39 @@ def check_command(words: list[str]) -> None:
     depth = 2 if words[1] == "db" else 1
     usage = help_of(tuple(words[1 : 1 + depth]))
     for option in (word.split("=")[0] for word in words if word.startswith("--")):
-        assert re.search(rf"(?<![\w-]){re.escape(option)}(?![\w-])", usage), f"palestra {words[1]} knows no {option}"
+        assert re.search(rf"(?<![\w-]){re.escape(option)}(?![\w-])", usage), (
+            f"palestra {words[1]} knows no {option}"
+        )
 
 
 @cache
 def help_of(command: tuple[str, ...]) -> str:
     call = [sys.executable, "-m", "palestra.cli", *command, "--help"]
-    return subprocess.run(call, capture_output=True, text=True, check=True, timeout=60, cwd=REPOSITORY).stdout
+    return subprocess.run(
+        call, capture_output=True, text=True, check=True, timeout=60, cwd=REPOSITORY
+    ).stdout
 
 
 def test_the_reference_is_what_the_schema_says() -> None:
     made = subprocess.run(
-        [sys.executable, ".ci/tools/definition_reference.py"], capture_output=True, text=True, check=True, timeout=60, cwd=REPOSITORY
+        [sys.executable, ".ci/tools/definition_reference.py"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+        cwd=REPOSITORY,
     ).stdout
-    assert made == (REPOSITORY / "docs" / "definition.md").read_text(encoding="utf-8"), "run make reference"
+    assert made == (REPOSITORY / "docs" / "definition.md").read_text(encoding="utf-8"), (
+        "run make reference"
+    )
 
 
 def test_links_between_pages_lead_somewhere() -> None:
     for page in PAGES:
         for target in re.findall(r"\]\(([^)#\s]+)\)", page.read_text(encoding="utf-8")):
-            assert target.startswith("http") or (page.parent / target).exists(), f"{page.name}: {target}"
+            assert target.startswith("http") or (page.parent / target).exists(), (
+                f"{page.name}: {target}"
+            )
 
 
 def test_bash_is_there_for_the_blocks() -> None:

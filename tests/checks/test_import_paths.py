@@ -1,4 +1,5 @@
-"""Names under which users reach Palestra's Python: what scripts, documents and snapshots name stays where it is, whatever moves behind it.
+"""Names under which users reach Palestra's Python: what scripts, documents and snapshots name stays
+where it is, whatever moves behind it.
 
 Issue 16, step 1.
 """
@@ -31,7 +32,13 @@ NAMES: dict[str, tuple[str, ...]] = {
         "StepType",
         "TrainArgs",
     ),
-    "workers.entrypoints.experiment": ("Experiment", "RLExperiment", "create_experiment", "create_rl_experiment", "run_experiment"),
+    "workers.entrypoints.experiment": (
+        "Experiment",
+        "RLExperiment",
+        "create_experiment",
+        "create_rl_experiment",
+        "run_experiment",
+    ),
     "workers.entrypoints.agent_algorithm": ("AgentAlgorithm",),
     "workers.entrypoints.resume": ("main",),
     "workers.hooks": (
@@ -90,10 +97,14 @@ NAMES: dict[str, tuple[str, ...]] = {
 """Documented modules, and all that they are documented to hold."""
 
 PROGRAMS = ("workers.supervisor", "workers.entrypoints.resume")
-"""Modules that `python -m` starts, and whose name is promised or written down by workers that still run."""
+"""Modules that `python -m` starts, and whose name is promised or written down by workers that still
+run.
+"""
 
 
-@pytest.mark.parametrize(("module", "name"), [(module, name) for module, names in NAMES.items() for name in names])
+@pytest.mark.parametrize(
+    ("module", "name"), [(module, name) for module, names in NAMES.items() for name in names]
+)
 def test_a_documented_name_is_there_and_is_what_it_is_called(module: str, name: str) -> None:
     found = getattr(importlib.import_module(module), name)
     assert callable(found)
@@ -105,7 +116,11 @@ def test_a_documented_name_is_there_and_is_what_it_is_called(module: str, name: 
 def test_what_two_documented_paths_hold_is_the_same() -> None:
     paths = ("workers.estimators.models", "workers.snapshot", "workers.entrypoints.trainer")
     models, snapshot, trainer = map(importlib.import_module, paths)
-    assert [models.model_function(name) for name in ("classifier", "dqn", "vpg")] == [models.classifier, models.dqn, models.vpg]
+    assert [models.model_function(name) for name in ("classifier", "dqn", "vpg")] == [
+        models.classifier,
+        models.dqn,
+        models.vpg,
+    ]
     assert trainer.SnapshotConfig is snapshot.SnapshotConfig
     assert trainer.TFTrainer is trainer.TorchTrainer
 
@@ -113,7 +128,9 @@ def test_what_two_documented_paths_hold_is_the_same() -> None:
 def test_what_recipes_name_is_marked_where_they_name_it() -> None:
     found = importlib.import_module("workers.entrypoints.agent_algorithm").AgentAlgorithm
     assert is_rebuildable(found)
-    assert found.__module__ == "workers.entrypoints.agent_algorithm", "a recipe written today is read by the version before, too"
+    assert found.__module__ == "workers.entrypoints.agent_algorithm", (
+        "a recipe written today is read by the version before, too"
+    )
 
 
 def test_environments_of_ours_are_registered_by_their_documented_module() -> None:
@@ -124,6 +141,8 @@ def test_environments_of_ours_are_registered_by_their_documented_module() -> Non
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_a_promised_program_starts(program: str) -> None:
-    done = subprocess.run([sys.executable, "-m", program, "--help"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", program, "--help"], capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert program in done.stdout

@@ -1,4 +1,6 @@
-"""Every import rule was seen to fail: a copy of the packages with one offending import more, judged by import-linter."""
+"""Every import rule was seen to fail: a copy of the packages with one offending import more, judged
+by import-linter.
+"""
 
 import os
 import re
@@ -12,7 +14,9 @@ import pytest
 
 REPOSITORY = Path(__file__).parents[2]
 PACKAGES = ("palestra", "app", "workers")
-CONTRACTS = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+CONTRACTS = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["tool"]["importlinter"][
+    "contracts"
+]
 
 BREACHES: dict[str, list[tuple[str, str]]] = {
     "palestra imports neither app nor workers nor their heavy libraries": [
@@ -21,8 +25,13 @@ BREACHES: dict[str, list[tuple[str, str]]] = {
         ("palestra/contract/names.py", "import torch"),
         ("palestra/client.py", "import fastapi"),
     ],
-    "telemetry is standard library, httpx and the contract only": [("palestra/telemetry/spool.py", "import palestra.client")],
-    "app and workers never import each other": [("app/settings.py", "import workers"), ("workers/host/slots.py", "import app.settings")],
+    "telemetry is standard library, httpx and the contract only": [
+        ("palestra/telemetry/spool.py", "import palestra.client")
+    ],
+    "app and workers never import each other": [
+        ("app/settings.py", "import workers"),
+        ("workers/host/slots.py", "import app.settings"),
+    ],
     "the server holds no training library": [
         ("app/services/runs/runs.py", "import torch"),
         ("app/metrics/__init__.py", "import gymnasium"),
@@ -34,7 +43,10 @@ BREACHES: dict[str, list[tuple[str, str]]] = {
         ("app/metrics/__init__.py", "import app.db.engine"),
         ("app/settings.py", "import app.domain.errors"),
     ],
-    "sqlalchemy only in app.db": [("app/services/runs/runs.py", "import sqlalchemy"), ("app/api/deps.py", "import sqlalchemy.orm")],
+    "sqlalchemy only in app.db": [
+        ("app/services/runs/runs.py", "import sqlalchemy"),
+        ("app/api/deps.py", "import sqlalchemy.orm"),
+    ],
     "celery in the server only in the dispatcher": [
         ("app/services/jobs/jobs.py", "import celery"),
         ("app/daemons/reaper.py", "import kombu"),
@@ -56,23 +68,43 @@ BREACHES: dict[str, list[tuple[str, str]]] = {
         ("workers/assembly/__init__.py", "import workers.estimators"),
         ("workers/acceleration/__init__.py", "import workers.rl.networks"),
     ],
-    "host and supervisor meet in ipc alone": [("workers/host/slots.py", "import workers.supervisor.limits")],
-    "parts of a training know nothing of attempts and machines": [("workers/rl/agents/dqn.py", "import workers.ipc.run_log")],
+    "host and supervisor meet in ipc alone": [
+        ("workers/host/slots.py", "import workers.supervisor.limits")
+    ],
+    "parts of a training know nothing of attempts and machines": [
+        ("workers/rl/agents/dqn.py", "import workers.ipc.run_log")
+    ],
     "layers of the services": [("app/services/views/pages.py", "import app.services.jobs.jobs")],
     "the engine knows the protocols of core and nothing else": [
         ("workers/engine/engine.py", "import torch"),
         ("workers/engine/clock.py", "import workers.rl.agents"),
     ],
-    "clock and triggers are reached as protocols of core": [("workers/rl/collect/__init__.py", "import workers.engine.clock")],
+    "clock and triggers are reached as protocols of core": [
+        ("workers/rl/collect/__init__.py", "import workers.engine.clock")
+    ],
 }
 
 
 def lint(directory: Path) -> subprocess.CompletedProcess[str]:
     """Runs import-linter on the packages in a directory."""
     program = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports(no_cache=True, is_debug_mode=False))"
-    environment = {**os.environ, "PYTHONPATH": str(directory), "NO_COLOR": "1", "COLUMNS": "500", "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(directory),
+        "NO_COLOR": "1",
+        "COLUMNS": "500",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
     command = [sys.executable, "-c", program]
-    return subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True, check=False, timeout=110)
+    return subprocess.run(
+        command,
+        cwd=directory,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=110,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +112,9 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the packages and of the contracts."""
     directory = tmp_path_factory.mktemp("rules")
     for package in PACKAGES:
-        shutil.copytree(REPOSITORY / package, directory / package, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(
+            REPOSITORY / package, directory / package, ignore=shutil.ignore_patterns("__pycache__")
+        )
     shutil.copy(REPOSITORY / "pyproject.toml", directory)
     return directory
 
@@ -98,7 +132,9 @@ def test_every_rule_has_a_breach() -> None:
 @pytest.mark.parametrize("round_", range(max(map(len, BREACHES.values()))))
 def test_breaches_are_seen(sources: Path, round_: int) -> None:
     """One of every rule at a time."""
-    breaches = {name: of_rule[round_] for name, of_rule in BREACHES.items() if round_ < len(of_rule)}
+    breaches = {
+        name: of_rule[round_] for name, of_rule in BREACHES.items() if round_ < len(of_rule)
+    }
     texts = {file: (sources / file).read_text() for file, _ in breaches.values()}
     try:
         for file, line in breaches.values():
@@ -115,24 +151,38 @@ def test_breaches_are_seen(sources: Path, round_: int) -> None:
         imported = line.removeprefix("import ")
         if imported.split(".")[0] not in PACKAGES:
             imported = imported.split(".")[0]
-        assert f"{module} -> {imported} (l." in told.get(name, ""), (name, done.stdout + done.stderr)
+        assert f"{module} -> {imported} (l." in told.get(name, ""), (
+            name,
+            done.stdout + done.stderr,
+        )
 
 
 def _told(output: str) -> dict[str, str]:
     """What import-linter says of each broken rule: its name underlined, then the imports."""
-    parts = re.split(r"^(.+)\n-{3,}$", output.rsplit("Broken contracts", maxsplit=1)[-1], flags=re.MULTILINE)
+    parts = re.split(
+        r"^(.+)\n-{3,}$", output.rsplit("Broken contracts", maxsplit=1)[-1], flags=re.MULTILINE
+    )
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
 def test_every_part_is_under_a_rule() -> None:
     """A part that is added later must not stay outside the lists of the contracts."""
     listed = {module for contract in CONTRACTS for module in _modules(contract)}
-    parts = {f"{package}.{path.stem}" for package in ("app", "workers") for path in (REPOSITORY / package).iterdir() if _is_part(path)}
+    parts = {
+        f"{package}.{path.stem}"
+        for package in ("app", "workers")
+        for path in (REPOSITORY / package).iterdir()
+        if _is_part(path)
+    }
     assert parts <= {".".join(name.split(".")[:2]) for name in listed}
 
 
 def _modules(contract: dict[str, list[str]]) -> list[str]:
-    names = [*contract.get("source_modules", []), *contract.get("forbidden_modules", []), *contract.get("modules", [])]
+    names = [
+        *contract.get("source_modules", []),
+        *contract.get("forbidden_modules", []),
+        *contract.get("modules", []),
+    ]
     layers = [part.strip() for layer in contract.get("layers", []) for part in layer.split("|")]
     return names + layers
 

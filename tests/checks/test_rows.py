@@ -17,22 +17,33 @@ def test_every_row_has_a_test() -> None:
     found: set[str] = set()
     for path in ACCEPTANCE.glob("test_*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (row := row_of(f"::{node.name}")) is not None:
+            if (
+                isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+                and (row := row_of(f"::{node.name}")) is not None
+            ):
                 found.add(row[0])
     assert sorted(found) == sorted(ROWS)
 
 
 def test_every_mutation_fits_the_code_once() -> None:
     root = ACCEPTANCE.parents[1]
-    counts = {(one.row, one.path, one.old): (root / one.path).read_text(encoding="utf-8").count(one.old) for one in MUTATIONS}
+    counts = {
+        (one.row, one.path, one.old): (root / one.path).read_text(encoding="utf-8").count(one.old)
+        for one in MUTATIONS
+    }
     assert {place: count for place, count in counts.items() if count != 1} == {}
 
 
 def test_every_mutation_breaks_code_that_its_row_runs() -> None:
-    """Issue 16, step 1: a mutation that breaks nothing, or no longer parses, would tell nothing of its row; nor would one made twice."""
+    """Issue 16, step 1: a mutation that breaks nothing, or no longer parses, would tell nothing of
+    its row; nor would one made twice.
+    """
     root = ACCEPTANCE.parents[1]
     assert {one.row for one in MUTATIONS} <= set(ROWS)
-    results = [(one.row, one.path, (root / one.path).read_text(encoding="utf-8").replace(one.old, one.new)) for one in MUTATIONS]
+    results = [
+        (one.row, one.path, (root / one.path).read_text(encoding="utf-8").replace(one.old, one.new))
+        for one in MUTATIONS
+    ]
     assert len(set(results)) == len(MUTATIONS)
     for one, (_, path, mutated) in zip(MUTATIONS, results, strict=True):
         original = ast.dump(ast.parse((root / path).read_text(encoding="utf-8")))

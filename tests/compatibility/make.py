@@ -2,8 +2,9 @@
 
     python -m tests.compatibility.make DIRECTORY
 
-`tests/assets/stored` holds what the code before the moves of issue 16 wrote; it is never written anew, only added to: what was written
-once must be read for ever. A new set goes to a directory of its own beside it. Every part is as small as a few KiB.
+`tests/assets/stored` holds what the code before the moves of issue 16 wrote; it is never written
+anew, only added to: what was written once must be read for ever. A new set goes to a directory of
+its own beside it. Every part is as small as a few KiB.
 """
 
 import asyncio
@@ -42,7 +43,11 @@ from workers.snapshot import SnapshotConfig
 
 BIT_FLIP = "workers.envs.own:palestra/BitFlip-v0"
 """The documented way to an environment of ours, which is stored as it was written."""
-SAMPLERS: dict[str, Callable[..., Any]] = {"local": LocalSampler, "vec": VecSampler, "process": ProcessSampler}
+SAMPLERS: dict[str, Callable[..., Any]] = {
+    "local": LocalSampler,
+    "vec": VecSampler,
+    "process": ProcessSampler,
+}
 DEFINITIONS: dict[str, dict[str, Any]] = {
     "dqn": definition(
         agent="dqn",
@@ -99,7 +104,13 @@ def job(target: Path, document: dict[str, Any], stop_at: int) -> None:
 def trainer(target: Path) -> None:
     """A garage-style training of a built-in agent, which `restore` builds again from the recipe."""
     made = Trainer(SnapshotConfig(str(target)), seed=1)
-    parameters = {"name": "dqn", "learning_starts": 20, "batch_size": 8, "hidden_sizes": (4,), "buffer_size": 100}
+    parameters = {
+        "name": "dqn",
+        "learning_starts": 20,
+        "batch_size": 8,
+        "hidden_sizes": (4,),
+        "buffer_size": 100,
+    }
     made.setup(AgentAlgorithm(parameters, BIT_FLIP, seed=1), gym.make(BIT_FLIP))
     made.train(n_epochs=2, batch_size=40)
 
@@ -128,17 +139,29 @@ def batches() -> Any:
 
 def estimator(target: Path) -> None:
     """A model directory of a shipped model function."""
-    Estimator(classifier, target, RunConfig(keep_checkpoint_max=1), {"classes": 3, "hidden_sizes": [4]}).train(batches, max_steps=8)
+    Estimator(
+        classifier, target, RunConfig(keep_checkpoint_max=1), {"classes": 3, "hidden_sizes": [4]}
+    ).train(batches, max_steps=8)
 
 
 def agent(target: Path) -> None:
     """A model directory of an agent of a shipped model function."""
-    made = Agent(dqn, Memory(size=64, batch_size=8), str(target), RunConfig(keep_checkpoint_max=1), {"actions": 2, "hidden_sizes": [4]})
-    RLExperiment(made, CountingEnv(), train_steps=8, first_update=10, update_frequency=2, eval_steps=1).train()
+    made = Agent(
+        dqn,
+        Memory(size=64, batch_size=8),
+        str(target),
+        RunConfig(keep_checkpoint_max=1),
+        {"actions": 2, "hidden_sizes": [4]},
+    )
+    RLExperiment(
+        made, CountingEnv(), train_steps=8, first_update=10, update_frequency=2, eval_steps=1
+    ).train()
 
 
 async def database(target: Path) -> None:
-    """A SQLite database, as SQL: one run that was paused with a snapshot, one that succeeded, telemetry of both."""
+    """A SQLite database, as SQL: one run that was paused with a snapshot, one that succeeded,
+    telemetry of both.
+    """
     with tempfile.TemporaryDirectory() as scratch:
         path = Path(scratch, "palestra.db")
         upgrade(f"sqlite:///{path}")
@@ -154,12 +177,27 @@ async def database(target: Path) -> None:
 async def _live(opened: Database, blobs: Path) -> dict[str, Any]:
     world = await make_world(opened)
     registered = await world.register(slots=12)
-    experiment, _ = await world.submit(small_definition(snapshot={"keep_last": 2, "keep_best": True}), seeds=(0, 1))
+    experiment, _ = await world.submit(
+        small_definition(snapshot={"keep_last": 2, "keep_best": True}), seeds=(0, 1)
+    )
     first, second = await world.jobs()
     order = (await world.start(first.id, registered.worker_id)).work_order
     run_id = order.runs[0].run_id
-    storing = Storing(world, opened, BlobStore(blobs), blobs, run_id, first.id, registered.worker_id, order.attempt_id)
-    await storing.send(records.points(run_id, "loss/td", range(1, 50)), records.episodes(run_id, [1, 2, 3]), records.log(run_id, "hello"))
+    storing = Storing(
+        world,
+        opened,
+        BlobStore(blobs),
+        blobs,
+        run_id,
+        first.id,
+        registered.worker_id,
+        order.attempt_id,
+    )
+    await storing.send(
+        records.points(run_id, "loss/td", range(1, 50)),
+        records.episodes(run_id, [1, 2, 3]),
+        records.log(run_id, "hello"),
+    )
     await storing.send(records.evaluation(run_id, 40, 12.5), records.stats(run_id, 40))
     snapshot_id = await storing.snapshot(40, score=12.5)
     await world.pause(first.id)

@@ -1,7 +1,8 @@
 """What an older version wrote is read by this one: snapshots of every face, and a database.
 
-Issue 16, step 1. `tests/assets/stored` was written by `tests.compatibility.make` before modules and classes moved, so the module paths in
-recipes, the ids of environments and the documents of the database are the old ones.
+Issue 16, step 1. `tests/assets/stored` was written by `tests.compatibility.make` before modules and
+classes moved, so the module paths in recipes, the ids of environments and the documents of the
+database are the old ones.
 """
 
 import json
@@ -52,14 +53,19 @@ def stored(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 def test_a_job_goes_on_from_its_snapshot(stored: Path, tmp_path: Path, name: str) -> None:
     order = WorkOrder.model_validate_json((stored / name / "order.json").read_text("utf-8"))
     (snapshot,) = (stored / name).glob("snp_*")
-    found = load_snapshot(snapshot, run_id=order.runs[0].run_id, definition_hash=definition_hash(order.definition))
+    found = load_snapshot(
+        snapshot, run_id=order.runs[0].run_id, definition_hash=definition_hash(order.definition)
+    )
     resumed = Trained(order, tmp_path / "resumed")
     resumed._snapshot = found
     resumed.run()
     assert resumed.exact
     loop = DEFINITIONS[name]["loop"]
     last = [record for record in resumed.dumped() if record["type"] == "snapshot"][-1]
-    assert (last["reason"], last["update"] if name == "classifier" else last["env_step"]) == ("finish", loop.get("env_steps", 20))
+    assert (last["reason"], last["update"] if name == "classifier" else last["env_step"]) == (
+        "finish",
+        loop.get("env_steps", 20),
+    )
     assert 0 < found.manifest.update < last["update"]
 
 
@@ -82,20 +88,34 @@ def test_a_trainer_builds_samplers_again(stored: Path, tmp_path: Path, name: str
 
 def test_functions_go_on_from_their_snapshots(stored: Path) -> None:
     agent = TallyAgent()
-    train_agent(agent, make_env(0, test=False), 60, str(stored / "train_agent"), seed=1, resume="latest")
+    train_agent(
+        agent, make_env(0, test=False), 60, str(stored / "train_agent"), seed=1, resume="latest"
+    )
     assert (stored / "train_agent" / "60_finish").is_dir()
     assert agent.t == 60
     target = str(stored / "train_agent_async")
-    found = train_agent_async(target, 1, make_env, steps=60, eval_interval=None, make_agent=make_agent, resume="latest")
+    found = train_agent_async(
+        target, 1, make_env, steps=60, eval_interval=None, make_agent=make_agent, resume="latest"
+    )
     assert found.t == 60
 
 
 def test_model_directories_are_those_of_the_same_model_functions(stored: Path) -> None:
-    estimator = Estimator(classifier, stored / "estimator", params={"classes": 3, "hidden_sizes": [4]})
+    estimator = Estimator(
+        classifier, stored / "estimator", params={"classes": 3, "hidden_sizes": [4]}
+    )
     assert (estimator.global_step, estimator.train(batches, max_steps=12).global_step) == (8, 12)
-    agent = Agent(dqn, Memory(size=64, batch_size=8), stored / "agent", RunConfig(), {"actions": 2, "hidden_sizes": [4]})
+    agent = Agent(
+        dqn,
+        Memory(size=64, batch_size=8),
+        stored / "agent",
+        RunConfig(),
+        {"actions": 2, "hidden_sizes": [4]},
+    )
     assert agent.global_step == 8
-    RLExperiment(agent, CountingEnv(), train_steps=12, first_update=10, update_frequency=2, eval_steps=1).train()
+    RLExperiment(
+        agent, CountingEnv(), train_steps=12, first_update=10, update_frequency=2, eval_steps=1
+    ).train()
     assert agent.global_step == 12
 
 
@@ -113,7 +133,10 @@ async def world(stored: Path, tmp_path: Path) -> AsyncIterator[World]:
     upgrade(f"sqlite:///{path}")
     database = Database(f"sqlite:///{path}")
     known = facts(stored)
-    project, user = ProjectRow(id=known["project"], name="default"), UserRow(id=known["admin"], name="admin")
+    project, user = (
+        ProjectRow(id=known["project"], name="default"),
+        UserRow(id=known["admin"], name="admin"),
+    )
     callers = [principal(project, user, scopes) for scopes in (ALL, ALL, frozenset({Scope.WORKER}))]
     yield World(database, project.id, *callers)
     await database.dispose()
@@ -128,11 +151,26 @@ async def test_a_database_is_read(stored: Path, world: World) -> None:
     known = facts(stored)
     async with world.database.read() as session:
         experiment = await experiments.get(session, world.admin, known["experiment"])
-        (snapshot,) = (await snapshots.list_of_run(session, world.admin, known["run"], PageRequest(limit=9))).items
+        (snapshot,) = (
+            await snapshots.list_of_run(session, world.admin, known["run"], PageRequest(limit=9))
+        ).items
     assert {job.state for job in await world.jobs()} == {"paused", "succeeded"}
-    assert (experiment.name, snapshot.id, snapshot.state) == ("CartPole DQN", known["snapshot"], "verified")
-    body = {"select": [{"run_id": known["run"], "series": "loss/td"}], "start": 1, "end": 49, "buckets": 7}
-    (curve,) = (await curves.query(world.database, world.admin, SeriesQuery.model_validate_json(json.dumps(body)))).series
+    assert (experiment.name, snapshot.id, snapshot.state) == (
+        "CartPole DQN",
+        known["snapshot"],
+        "verified",
+    )
+    body = {
+        "select": [{"run_id": known["run"], "series": "loss/td"}],
+        "start": 1,
+        "end": 49,
+        "buckets": 7,
+    }
+    (curve,) = (
+        await curves.query(
+            world.database, world.admin, SeriesQuery.model_validate_json(json.dumps(body))
+        )
+    ).series
     assert sum(curve.n) == 49
 
 
@@ -142,6 +180,11 @@ async def test_a_paused_run_of_an_older_database_goes_on(stored: Path, world: Wo
     worker = await world.register(name="w2")
     order = (await world.claim(known["job"], worker.worker_id, attempt=2)).work_order
     assert order.runs[0].snapshot is not None
-    assert (order.runs[0].run_id, order.runs[0].snapshot.snapshot_id) == (known["run"], known["snapshot"])
-    again, is_new = await world.submit(seeds=(0,), document=order.definition.model_dump(mode="json"))
+    assert (order.runs[0].run_id, order.runs[0].snapshot.snapshot_id) == (
+        known["run"],
+        known["snapshot"],
+    )
+    again, is_new = await world.submit(
+        seeds=(0,), document=order.definition.model_dump(mode="json")
+    )
     assert (again.id, is_new) == (known["experiment"], False), "the same definition has the same ID"

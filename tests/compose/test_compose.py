@@ -1,4 +1,6 @@
-"""The team set-up: every command, setting, secret and health check of docker-compose.yml against our own command line and settings."""
+"""The team set-up: every command, setting, secret and health check of docker-compose.yml against
+our own command line and settings.
+"""
 
 import os
 import re
@@ -21,7 +23,11 @@ from palestra.cli.embedded.broker_users import RULES
 REPOSITORY = Path(__file__).parents[2]
 COMPOSE: dict[str, Any] = yaml.safe_load((REPOSITORY / "docker-compose.yml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
-OURS = {name: service for name, service in SERVICES.items() if str(service["image"]).startswith("palestra-")}
+OURS = {
+    name: service
+    for name, service in SERVICES.items()
+    if str(service["image"]).startswith("palestra-")
+}
 GIVEN = {
     "POSTGRES_PASSWORD": "secret-of-postgres",
     "VALKEY_PASSWORD": "secret-of-valkey",
@@ -50,7 +56,15 @@ def environment(service: dict[str, Any]) -> dict[str, str]:
 
 
 def test_the_services_are_those_of_the_house() -> None:
-    assert set(SERVICES) == {"postgres", "valkey", "migrate", "server", "daemons", "worker", "worker-cpu"}
+    assert set(SERVICES) == {
+        "postgres",
+        "valkey",
+        "migrate",
+        "server",
+        "daemons",
+        "worker",
+        "worker-cpu",
+    }
     assert set(OURS) == {"migrate", "server", "daemons", "worker", "worker-cpu"}
 
 
@@ -64,10 +78,18 @@ def test_the_settings_are_ours_and_hold_together(name: str) -> None:
     for url in (settings.broker_url, settings.bus_url):
         assert url is not None
         parts = urlsplit(url.get_secret_value())
-        assert (parts.hostname, parts.username, parts.password) == ("valkey", "server", "secret-of-valkey")
+        assert (parts.hostname, parts.username, parts.password) == (
+            "valkey",
+            "server",
+            "secret-of-valkey",
+        )
     assert settings.worker_broker_url is not None
     parts = urlsplit(settings.worker_broker_url.get_secret_value())
-    assert (parts.hostname, parts.username, parts.password) == ("valkey", "worker", "secret-of-workers")
+    assert (parts.hostname, parts.username, parts.password) == (
+        "valkey",
+        "worker",
+        "secret-of-workers",
+    )
     assert str(settings.data_dir) in {volume.split(":")[1] for volume in SERVICES[name]["volumes"]}
 
 
@@ -75,16 +97,27 @@ def test_valkey_has_a_user_for_each_role() -> None:
     """Line 15.17: the users of the embedded broker, with passwords that the shell fills in."""
     shell, flag, script = SERVICES["valkey"]["command"]
     assert (shell, flag) == ("sh", "-c")
-    assert {variable: filled(value) for variable, value in SERVICES["valkey"]["environment"].items()} == {
+    assert {
+        variable: filled(value) for variable, value in SERVICES["valkey"]["environment"].items()
+    } == {
         "VALKEYCLI_AUTH": "secret-of-valkey",
         "WORKER_PASSWORD": "secret-of-workers",
     }
     written = script.replace("$$", "$").replace("exec valkey-server -", "cat", 1)
-    given = {"VALKEYCLI_AUTH": "secret-of-valkey", "WORKER_PASSWORD": "secret-of-workers", "PATH": os.defpath}
-    configuration = subprocess.run(["sh", "-c", written], env=given, capture_output=True, text=True, check=True).stdout
+    given = {
+        "VALKEYCLI_AUTH": "secret-of-valkey",
+        "WORKER_PASSWORD": "secret-of-workers",
+        "PATH": os.defpath,
+    }
+    configuration = subprocess.run(
+        ["sh", "-c", written], env=given, capture_output=True, text=True, check=True
+    ).stdout
     passwords = {"server": "secret-of-valkey", "worker": "secret-of-workers"}
     users = {line for line in configuration.splitlines() if line.startswith("user ")}
-    assert users == {"user default off resetpass", *(f"user {name} on >{passwords[name]} {RULES[name]}" for name in RULES)}
+    assert users == {
+        "user default off resetpass",
+        *(f"user {name} on >{passwords[name]} {RULES[name]}" for name in RULES),
+    }
     assert 'save ""' in configuration
     assert "--user server" in SERVICES["valkey"]["healthcheck"]["test"][1]
 
@@ -99,7 +132,9 @@ def test_the_server_may_be_reached_by_workers_and_by_its_public_name() -> None:
 
 @pytest.mark.parametrize("name", OURS)
 def test_the_commands_are_ours(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs the real command line up to the point where it would become the program, then asks that program's own parser."""
+    """Runs the real command line up to the point where it would become the program, then asks that
+    program's own parser.
+    """
     from palestra.cli.main import main
 
     program, *arguments = [filled(part) for part in SERVICES[name]["command"]]
@@ -115,34 +150,65 @@ def test_the_commands_are_ours(name: str, monkeypatch: pytest.MonkeyPatch) -> No
         main(arguments)
     ((python, flag, module, *rest),) = became
     assert (python, flag) == (sys.executable, "-m")
-    usage = subprocess.run([python, flag, module, "--help"], capture_output=True, text=True, check=True, timeout=60, cwd=REPOSITORY).stdout
+    usage = subprocess.run(
+        [python, flag, module, "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+        cwd=REPOSITORY,
+    ).stdout
     for option in (part for part in rest if part.startswith("--")):
-        assert re.search(rf"(?<![\w-]){re.escape(option)}(?![\w-])", usage), f"{module} knows no {option}"
+        assert re.search(rf"(?<![\w-]){re.escape(option)}(?![\w-])", usage), (
+            f"{module} knows no {option}"
+        )
     if name == "migrate":
         assert rest == ["upgrade"]
 
 
 @pytest.mark.parametrize("name", WORKERS)
-def test_a_worker_reads_its_token_from_a_secret_that_is_its_users_from_the_first_start_on(name: str) -> None:
-    """Line 28: a file beside the compose file belongs to whoever made it, and the worker's user could not read it."""
+def test_a_worker_reads_its_token_from_a_secret_that_is_its_users_from_the_first_start_on(
+    name: str,
+) -> None:
+    """Line 28: a file beside the compose file belongs to whoever made it, and the worker's user
+    could not read it.
+    """
     worker = SERVICES[name]
     command = worker["command"]
     (secret,) = worker["secrets"]
     assert command[command.index("--token-file") + 1] == f"/run/secrets/{secret['source']}"
     assert COMPOSE["secrets"][secret["source"]] == {"environment": "PALESTRA_WORKER_TOKEN"}
-    user = re.search(r"useradd --uid (\d+)", (REPOSITORY / worker["build"]["dockerfile"]).read_text())
+    user = re.search(
+        r"useradd --uid (\d+)", (REPOSITORY / worker["build"]["dockerfile"]).read_text()
+    )
     assert user is not None
     assert (secret["uid"], secret["mode"]) == (user[1], 0o400)
-    assert command[command.index("--state-dir") + 1] in {volume.split(":")[1] for volume in worker["volumes"]}
-    assert command[command.index("--server") + 1] == f"http://server:{load_settings(environ=environment(SERVICES['server'])).port}"
+    assert command[command.index("--state-dir") + 1] in {
+        volume.split(":")[1] for volume in worker["volumes"]
+    }
+    assert (
+        command[command.index("--server") + 1]
+        == f"http://server:{load_settings(environ=environment(SERVICES['server'])).port}"
+    )
     assert worker["profiles"] == ["cpu" if name == "worker-cpu" else "gpu"]
 
 
 def test_slots_gpus_pools_and_names_of_workers_can_be_chosen() -> None:
     """Line 28: all of them were written into the compose file."""
-    chosen = {**GIVEN, "PALESTRA_SLOTS": "4", "PALESTRA_GPUS": "0,1", "PALESTRA_POOL": "atari", "PALESTRA_WORKER_NAME": "box"}
+    chosen = {
+        **GIVEN,
+        "PALESTRA_SLOTS": "4",
+        "PALESTRA_GPUS": "0,1",
+        "PALESTRA_POOL": "atari",
+        "PALESTRA_WORKER_NAME": "box",
+    }
     command = [filled(part, chosen) for part in SERVICES["worker"]["command"]]
-    for option, value in (("--slots", "4"), ("--gpus", "0,1"), ("--pool", "atari"), ("--name", "box")):
+    for option, value in (
+        ("--slots", "4"),
+        ("--gpus", "0,1"),
+        ("--pool", "atari"),
+        ("--name", "box"),
+    ):
         assert command[command.index(option) + 1] == value
     (device,) = SERVICES["worker"]["deploy"]["resources"]["reservations"]["devices"]
     assert device["capabilities"] == ["gpu"]
@@ -151,7 +217,9 @@ def test_slots_gpus_pools_and_names_of_workers_can_be_chosen() -> None:
 
 
 def test_workers_of_other_machines_reach_the_broker_where_they_are_told_to() -> None:
-    """Line 28: the address that they are told was a name that only the compose network knows, and no port was published."""
+    """Line 28: the address that they are told was a name that only the compose network knows, and
+    no port was published.
+    """
     chosen = {**GIVEN, "PALESTRA_BROKER_HOST": "10.0.0.5", "PALESTRA_BROKER_BIND": "10.0.0.5"}
     told = urlsplit(filled(SERVICES["server"]["environment"]["PALESTRA_WORKER_BROKER_URL"], chosen))
     (published,) = SERVICES["valkey"]["ports"]
@@ -163,7 +231,9 @@ def test_the_workers_image_has_the_environments_of_the_extras() -> None:
     """Line 28: a worker of the image knew Gymnasium's own environments only."""
     extras = filled(SERVICES["worker"]["build"]["args"]["EXTRAS"]).split(",")
     assert {"atari", "box2d", "mujoco", "sb3"} <= set(extras)
-    declared = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    declared = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
     assert set(extras) <= set(declared)
     assert f"ARG EXTRAS={','.join(extras)}\n" in (REPOSITORY / "Dockerfile.worker").read_text()
 
@@ -226,7 +296,13 @@ def test_the_images_are_built_from_files_that_exist(name: str) -> None:
 
 def test_docker_compose_reads_the_file() -> None:
     docker = shutil.which("docker")
-    if docker is None or subprocess.run([docker, "compose", "version"], capture_output=True, check=False).returncode != 0:
+    if (
+        docker is None
+        or subprocess.run(
+            [docker, "compose", "version"], capture_output=True, check=False
+        ).returncode
+        != 0
+    ):
         pytest.skip("docker compose is not installed here")
     done = subprocess.run(
         [docker, "compose", "--profile", "gpu", "--profile", "cpu", "config", "--quiet"],

@@ -31,7 +31,17 @@ class Valkey:
 
     def start(self) -> None:
         self.socket.unlink(missing_ok=True)
-        command = [get_binary_path(), "--port", "0", "--unixsocket", str(self.socket), "--save", "", "--dir", str(self.directory)]
+        command = [
+            get_binary_path(),
+            "--port",
+            "0",
+            "--unixsocket",
+            str(self.socket),
+            "--save",
+            "",
+            "--dir",
+            str(self.directory),
+        ]
         self.processes.append(subprocess.Popen(command, stdout=subprocess.DEVNULL))
         for _ in range(500):
             with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as probe:
@@ -83,7 +93,11 @@ async def _quiet(bus: Bus) -> None:
 
 async def test_every_subscriber_of_a_topic_hears_it_and_no_other(make: Callable[[], Bus]) -> None:
     async with running(make()) as bus:
-        one, two, other = bus.subscribe("events"), bus.subscribe("events", "queue"), bus.subscribe("queue")
+        one, two, other = (
+            bus.subscribe("events"),
+            bus.subscribe("events", "queue"),
+            bus.subscribe("queue"),
+        )
         bus.publish("events")
         assert await one.wait(SECONDS) == {"events"}
         assert await two.wait(SECONDS) == {"events"}
@@ -128,7 +142,9 @@ async def test_cancelled_waits_leave_nothing_out_of_step(make: Callable[[], Bus]
         assert await subscription.wait(SECONDS) == {"events"}
 
 
-async def test_publishing_never_blocks_nor_fails_without_a_running_bus(make: Callable[[], Bus]) -> None:
+async def test_publishing_never_blocks_nor_fails_without_a_running_bus(
+    make: Callable[[], Bus],
+) -> None:
     bus = make()
     subscription = bus.subscribe("events")
     bus.publish("events")
@@ -146,7 +162,9 @@ async def test_other_processes_hear_it(valkey: Valkey) -> None:
         assert await mine.wait(0.2) == frozenset(), "our own bell must not come back"
 
 
-async def test_a_killed_server_loses_no_subscriber_and_the_return_rings_everything(valkey: Valkey) -> None:
+async def test_a_killed_server_loses_no_subscriber_and_the_return_rings_everything(
+    valkey: Valkey,
+) -> None:
     url = f"unix://{valkey.socket}"
     async with running(RedisBus(url)) as here, running(RedisBus(url)) as there:
         await _quiet(there)

@@ -1,7 +1,9 @@
-"""The training functions beside those of PFRL itself: the same agent and environment, over a table of settings.
+"""The training functions beside those of PFRL itself: the same agent and environment, over a table
+of settings.
 
-Compared is all that PFRL does on purpose. Left out are its faults: that the end of training is not evaluated, that a batch always makes one
-vector step, and that a batch is evaluated on the training environments where there are no others.
+Compared is all that PFRL does on purpose. Left out are its faults: that the end of training is not
+evaluated, that a batch always makes one vector step, and that a batch is evaluated on the training
+environments where there are no others.
 """
 
 import random
@@ -33,7 +35,11 @@ class OldGym:
 
     def __init__(self, env: Line) -> None:
         self.env = env
-        self.action_space, self.observation_space, self.spec = env.action_space, env.observation_space, None
+        self.action_space, self.observation_space, self.spec = (
+            env.action_space,
+            env.observation_space,
+            None,
+        )
 
     def reset(self) -> Any:
         return self.env.reset()[0]
@@ -79,9 +85,13 @@ class Case(NamedTuple):
 def cases(count: int, **more: Any) -> list[Case]:
     """Returns some of all combinations, always the same."""
     lengths = ((3,), (1, 4, 2), (7,), (9, 2))
-    every = product(lengths, (12, 20, 23), (0, 5), (3, 5, 8), (None, 2, 5), (None, 4, 5), (None, 3.0), (0, 4))
+    every = product(
+        lengths, (12, 20, 23), (0, 5), (3, 5, 8), (None, 2, 5), (None, 4, 5), (None, 3.0), (0, 4)
+    )
     return [
-        Case(*one)._replace(**{name: options[number % len(options)] for name, options in more.items()})
+        Case(*one)._replace(
+            **{name: options[number % len(options)] for name, options in more.items()}
+        )
         for number, one in enumerate(random.Random(0).sample(list(every), count))
     ]
 
@@ -94,8 +104,14 @@ def told(agent: Any, name: str) -> list[Any]:
 def serial(module: Any, case: Case, outdir: Path, wrap: Any) -> tuple[Any, list[Any]]:
     agent, calls = Scripted(), []
     eval_env = {"eval_env": wrap(case.env())} if case.during_episode else {}
-    options = {**case.options(calls, agent), "train_max_episode_len": case.longest, "eval_during_episode": case.during_episode}
-    module.train_agent_with_evaluation(agent, wrap(case.env()), case.steps, outdir=str(outdir), **options, **eval_env)
+    options = {
+        **case.options(calls, agent),
+        "train_max_episode_len": case.longest,
+        "eval_during_episode": case.during_episode,
+    }
+    module.train_agent_with_evaluation(
+        agent, wrap(case.env()), case.steps, outdir=str(outdir), **options, **eval_env
+    )
     return agent, calls
 
 
@@ -104,18 +120,25 @@ def batch(module: Any, case: Case, outdir: Path, wrap: Any) -> tuple[Any, list[A
     options = {**case.options(calls, agent), "max_episode_len": case.longest}
     envs = wrap([case.env() for _ in range(case.num_envs)])
     eval_env = wrap([Line(case.lengths[:1], 1.0) for _ in range(case.num_envs)])
-    module.train_agent_batch_with_evaluation(agent, envs, case.steps, outdir=str(outdir), eval_env=eval_env, **options)
+    module.train_agent_batch_with_evaluation(
+        agent, envs, case.steps, outdir=str(outdir), eval_env=eval_env, **options
+    )
     return agent, calls
 
 
 def compare(ours: Path, theirs: Path) -> None:
-    """Compares records, directories and the agent's files; our evaluation of the end may be one more."""
+    """Compares records, directories and the agent's files.
+
+    Our evaluation of the end may be one more.
+    """
     our_rows, their_rows = table(ours), table(theirs)
     extra = our_rows[len(their_rows) :]
     assert list(our_rows[0]) == list(their_rows[0] if their_rows else our_rows[0])
     for our, their in zip(our_rows, their_rows, strict=False):
         del our["elapsed"], their["elapsed"]
-        assert {name: float(cell) for name, cell in our.items()} == pytest.approx({name: float(cell) for name, cell in their.items()})
+        assert {name: float(cell) for name, cell in our.items()} == pytest.approx(
+            {name: float(cell) for name, cell in their.items()}
+        )
     (finish,) = (name for name in directories(theirs) if name.endswith("_finish"))
     assert [row["steps"] for row in extra] == [finish.removesuffix("_finish")][: len(extra)]
     evaluated = {"best"} if extra else set()
@@ -124,21 +147,32 @@ def compare(ours: Path, theirs: Path) -> None:
         assert (ours / name / "model.txt").read_text() == (theirs / name / "model.txt").read_text()
 
 
-@pytest.mark.parametrize("case", cases(40, during_episode=(False, True, False), eval_steps=(None, None, None, 9)), ids=str)
+@pytest.mark.parametrize(
+    "case",
+    cases(40, during_episode=(False, True, False), eval_steps=(None, None, None, 9)),
+    ids=str,
+)
 def test_serial(tmp_path: Path, case: Case) -> None:
     theirs, their_calls = serial(pfrl.experiments, case, tmp_path / "theirs", OldGym)
     ours, our_calls = serial(functional, case, tmp_path / "ours", lambda env: env)
     assert our_calls == their_calls
     assert ours.t == theirs.t
     assert told(ours, "observe") == told(theirs, "observe")
-    assert [call[2].tolist() for call in ours.named("act")] == [call[2].tolist() for call in theirs.named("act")]
+    assert [call[2].tolist() for call in ours.named("act")] == [
+        call[2].tolist() for call in theirs.named("act")
+    ]
     compare(tmp_path / "ours", tmp_path / "theirs")
 
 
-@pytest.mark.parametrize("case", cases(40, num_envs=(1, 2, 3, 4), eval_steps=(None, None, None, 9)), ids=str)
+@pytest.mark.parametrize(
+    "case", cases(40, num_envs=(1, 2, 3, 4), eval_steps=(None, None, None, 9)), ids=str
+)
 def test_batch(tmp_path: Path, case: Case) -> None:
     theirs, their_calls = batch(
-        pfrl.experiments, case, tmp_path / "theirs", lambda envs: pfrl.envs.SerialVectorEnv([OldGym(one) for one in envs])
+        pfrl.experiments,
+        case,
+        tmp_path / "theirs",
+        lambda envs: pfrl.envs.SerialVectorEnv([OldGym(one) for one in envs]),
     )
     ours, our_calls = batch(functional, case, tmp_path / "ours", lambda envs: envs)
     assert our_calls == their_calls
@@ -153,7 +187,10 @@ def test_the_evaluation_tells_the_agent_the_same(tmp_path: Path) -> None:
     ours, _ = serial(functional, case, tmp_path / "ours", lambda env: env)
 
     def calls(agent: Any) -> list[Any]:
-        return [[np.asarray(value).tolist() for value in call[2:]] for call in agent.named("observe", training=False)]
+        return [
+            [np.asarray(value).tolist() for value in call[2:]]
+            for call in agent.named("observe", training=False)
+        ]
 
     assert calls(ours) == calls(theirs)
 
@@ -161,14 +198,28 @@ def test_the_evaluation_tells_the_agent_the_same(tmp_path: Path) -> None:
 def test_names_order_and_defaults_of_parameters() -> None:
     import inspect
 
-    for name in ("train_agent", "train_agent_with_evaluation", "train_agent_batch", "train_agent_batch_with_evaluation"):
-        ours = [one for one in inspect.signature(getattr(functional, name)).parameters.values() if one.kind is not one.KEYWORD_ONLY]
+    for name in (
+        "train_agent",
+        "train_agent_with_evaluation",
+        "train_agent_batch",
+        "train_agent_batch_with_evaluation",
+    ):
+        ours = [
+            one
+            for one in inspect.signature(getattr(functional, name)).parameters.values()
+            if one.kind is not one.KEYWORD_ONLY
+        ]
         theirs = inspect.signature(getattr(pfrl.experiments, name)).parameters.values()
-        assert [(one.name, one.default) for one in ours] == [(one.name, one.default) for one in theirs]
+        assert [(one.name, one.default) for one in ours] == [
+            (one.name, one.default) for one in theirs
+        ]
 
 
 def test_an_exception_leaves_the_same_directory(tmp_path: Path) -> None:
-    for module, wrap, name in ((pfrl.experiments, OldGym, "theirs"), (functional, lambda env: env, "ours")):
+    for module, wrap, name in (
+        (pfrl.experiments, OldGym, "theirs"),
+        (functional, lambda env: env, "ours"),
+    ):
         (tmp_path / name).mkdir()
         with pytest.raises(ValueError, match="fell over"):
             module.train_agent(Scripted(), wrap(Line((4,), fail_at=7)), 20, str(tmp_path / name))
@@ -182,19 +233,51 @@ def test_a_dqn_agent_of_pfrl(tmp_path: Path) -> None:
     def agent() -> Any:
         torch.manual_seed(0)
         model = torch.nn.Sequential(
-            torch.nn.Linear(4, 16), torch.nn.ReLU(), torch.nn.Linear(16, 2), pfrl.q_functions.DiscreteActionValueHead()
+            torch.nn.Linear(4, 16),
+            torch.nn.ReLU(),
+            torch.nn.Linear(16, 2),
+            pfrl.q_functions.DiscreteActionValueHead(),
         )
         explorer = pfrl.explorers.ConstantEpsilonGreedy(0.1, lambda: random.randrange(2))
         buffer = pfrl.replay_buffers.ReplayBuffer(1_000)
         optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
-        return pfrl.agents.DoubleDQN(model, optimizer, buffer, 0.99, explorer, replay_start_size=100, minibatch_size=8, gpu=None)
+        return pfrl.agents.DoubleDQN(
+            model,
+            optimizer,
+            buffer,
+            0.99,
+            explorer,
+            replay_start_size=100,
+            minibatch_size=8,
+            gpu=None,
+        )
 
     trained, fresh, steps = agent(), agent(), 600
     functional.train_agent_with_evaluation(
-        trained, gym.make("CartPole-v1"), steps, None, 2, 300, tmp_path, checkpoint_freq=500, seed=1, save_memory=True
+        trained,
+        gym.make("CartPole-v1"),
+        steps,
+        None,
+        2,
+        300,
+        tmp_path,
+        checkpoint_freq=500,
+        seed=1,
+        save_memory=True,
     )
     assert trained.t == steps
     assert trained.optim_t > 400
     fresh.load(str(tmp_path / "best"))
-    functional.train_agent(fresh, gym.make("CartPole-v1"), steps + 100, tmp_path, resume=tmp_path / f"{steps}_finish", save_memory=True)
-    assert (fresh.t, fresh.optim_t, len(fresh.replay_buffer)) == (steps + 100, trained.optim_t + 100, 700)
+    functional.train_agent(
+        fresh,
+        gym.make("CartPole-v1"),
+        steps + 100,
+        tmp_path,
+        resume=tmp_path / f"{steps}_finish",
+        save_memory=True,
+    )
+    assert (fresh.t, fresh.optim_t, len(fresh.replay_buffer)) == (
+        steps + 100,
+        trained.optim_t + 100,
+        700,
+    )

@@ -1,4 +1,6 @@
-"""PFRL's own A3C under `train_agent_async`, with started processes: what upstream can only do with forked ones."""
+"""PFRL's own A3C under `train_agent_async`, with started processes: what upstream can only do with
+forked ones.
+"""
 
 import warnings
 from pathlib import Path

@@ -17,7 +17,10 @@ pytestmark = pytest.mark.processes
 
 @pytest.fixture
 def stack() -> Iterator[Stack]:
-    """A stack of its own, since its processes get killed. The path is short because sockets may lie in it."""
+    """A stack of its own, since its processes get killed.
+
+    The path is short because sockets may lie in it.
+    """
     directory = Path(tempfile.mkdtemp(prefix="plr-", dir="/tmp"))
     try:
         with Stack(directory) as running:

@@ -17,7 +17,14 @@ class Up:
 
     def __init__(self, directory: Path, *arguments: str) -> None:
         self.data = DataDir(directory / ".palestra")
-        command = [sys.executable, "-m", "palestra.cli", "up", "--json", *(arguments or ("--port", "0"))]
+        command = [
+            sys.executable,
+            "-m",
+            "palestra.cli",
+            "up",
+            "--json",
+            *(arguments or ("--port", "0")),
+        ]
         self.process = subprocess.Popen(
             command,
             cwd=directory,

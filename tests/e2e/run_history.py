@@ -1,4 +1,6 @@
-"""Definitions that train for a known time, and two views of a run's history: the worker's spool and the server's answers."""
+"""Definitions that train for a known time, and two views of a run's history: the worker's spool and
+the server's answers.
+"""
 
 import json
 from collections.abc import Iterator
@@ -13,12 +15,19 @@ Episode = tuple[int, int, float]
 
 
 def cartpole(env_steps: int, **changes: Any) -> dict[str, Any]:
-    """Returns a definition that trains for well over a second per 3,000 env_steps and never solves its task."""
+    """Returns a definition that trains for well over a second per 3,000 env_steps and never solves
+    its task.
+    """
     return {
         "kind": "rl",
         "name": "fault test",
         "env": {"id": "CartPole-v1"},
-        "agent": {"name": "dqn", "learning_starts": 200, "train_every": 4, "hidden_sizes": [32, 32]},
+        "agent": {
+            "name": "dqn",
+            "learning_starts": 200,
+            "train_every": 4,
+            "hidden_sizes": [32, 32],
+        },
         "loop": {"env_steps": env_steps, "epoch_env_steps": 500},
         "evaluation": {"every_env_steps": 5_000, "episodes": 2},
         "snapshot": {"every_env_steps": 2_000},
@@ -43,8 +52,12 @@ def spooled_episodes(directory: Path) -> list[Episode]:
     ]
 
 
-def episodes_per_bucket(stack: Stack, run_id: str, episodes: int, *, superseded: bool = False) -> list[int]:
-    """Returns how many points the server holds for each of the episodes 1 to `episodes` (at most 1,500)."""
+def episodes_per_bucket(
+    stack: Stack, run_id: str, episodes: int, *, superseded: bool = False
+) -> list[int]:
+    """Returns how many points the server holds for each of the episodes 1 to `episodes` (at most
+    1,500).
+    """
     counts: list[int] = _episode_series(stack, run_id, episodes, superseded=superseded)["n"]
     return counts
 
@@ -55,7 +68,9 @@ def episode_returns(stack: Stack, run_id: str, episodes: int) -> list[float]:
     return returns
 
 
-def _episode_series(stack: Stack, run_id: str, episodes: int, *, superseded: bool) -> dict[str, Any]:
+def _episode_series(
+    stack: Stack, run_id: str, episodes: int, *, superseded: bool
+) -> dict[str, Any]:
     assert 2 <= episodes <= 1_500
     answer = stack.post(
         "series:query",
@@ -76,9 +91,13 @@ def _episode_series(stack: Stack, run_id: str, episodes: int, *, superseded: boo
 def live_attempt(stack: Stack, run_id: str) -> dict[str, Any] | None:
     """Returns the attempt of a run that holds a lease now."""
     attempts: list[dict[str, Any]] = stack.get(f"runs/{run_id}")["attempts"]
-    return next((attempt for attempt in attempts if attempt["state"] in {"starting", "running"}), None)
+    return next(
+        (attempt for attempt in attempts if attempt["state"] in {"starting", "running"}), None
+    )
 
 
 def succeeds(stack: Stack, run_id: str, seconds: float = 120) -> dict[str, Any]:
     """Waits until a run has succeeded and returns it."""
-    return stack.wait_for_run(run_id, lambda run: run["state"] == "succeeded", seconds, "the run succeeds")
+    return stack.wait_for_run(
+        run_id, lambda run: run["state"] == "succeeded", seconds, "the run succeeds"
+    )

@@ -1,4 +1,6 @@
-"""A real browser sees a curve grow, survives the death of the server, and shows exactly what the worker spooled."""
+"""A real browser sees a curve grow, survives the death of the server, and shows exactly what the
+worker spooled.
+"""
 
 import time
 from collections.abc import Iterator
@@ -12,7 +14,13 @@ from tests.support.process_stack import Stack, wait_for
 pytestmark = [pytest.mark.processes, pytest.mark.browser, pytest.mark.timeout(240)]
 
 CHROMIUM = "/usr/bin/chromium"
-QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
+QUIET = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+]
 QUIET += ["--disable-component-update", "--disable-sync"]
 
 
@@ -49,19 +57,25 @@ def _points(page: Page, run_id: str) -> list[tuple[int, float]]:
 
 def test_points_arrive_without_reload_and_survive_a_killed_server(page: Page, stack: Stack) -> None:
     (run,) = stack.submit(cartpole(18_000, name="seen in a browser"))
-    stack.wait_for_run(run["id"], lambda run: run["progress"]["env_step"] > 500, 60, "the run trains")
+    stack.wait_for_run(
+        run["id"], lambda run: run["progress"]["env_step"] > 500, 60, "the run trains"
+    )
     page.goto(f"/runs/{run['id']}")
     wait_for(lambda: len(_points(page, run["id"])) > 5, 15, "the page shows points")
     page.evaluate("window.__notReloaded = true")
     seen = len(_points(page, run["id"]))
-    wait_for(lambda: len(_points(page, run["id"])) > seen + 10, 20, "points arrive without a reload")
+    wait_for(
+        lambda: len(_points(page, run["id"])) > seen + 10, 20, "points arrive without a reload"
+    )
     stack.kill("server")
     time.sleep(2)
     stack.start_server()
     attempt = live_attempt(stack, run["id"])
     assert attempt is not None
     stack.wait_for_run(run["id"], lambda run: run["state"] == "succeeded", 120, "the run succeeds")
-    spooled = [(step, value) for _, step, value in spooled_episodes(stack.attempt_directory(attempt["id"]))]
+    spooled = [
+        (step, value) for _, step, value in spooled_episodes(stack.attempt_directory(attempt["id"]))
+    ]
     wait_for(lambda: len(_points(page, run["id"])) >= len(spooled), 30, "the curve is complete")
     assert _points(page, run["id"]) == spooled
     assert page.evaluate("window.__notReloaded") is True

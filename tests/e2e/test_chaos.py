@@ -1,4 +1,7 @@
-"""A short form of `python -m benchmarks.chaos`: one strike of each kind that takes seconds. The disturbed curves equal the others."""
+"""A short form of `python -m benchmarks.chaos`: one strike of each kind that takes seconds.
+
+The disturbed curves equal the others.
+"""
 
 import shutil
 import tempfile
@@ -11,7 +14,14 @@ from benchmarks._chaos.world import running_world
 from benchmarks.chaos import strike
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(600)]
-SHORT = ("trainer killed", "worker killed", "server killed", "broker killed", "connections cut", "answer to a claim lost")
+SHORT = (
+    "trainer killed",
+    "worker killed",
+    "server killed",
+    "broker killed",
+    "connections cut",
+    "answer to a claim lost",
+)
 
 
 def test_struck_trainings_equal_undisturbed_ones() -> None:
@@ -21,8 +31,15 @@ def test_struck_trainings_equal_undisturbed_ones() -> None:
             made = strike(world, len(SHORT), SHORT)
             assert world.faults == []
             assert set(made) == set(SHORT)
-            dqn, ppo = (history_of(world.stack, next(one.run_id for one in world.trainings if one.kind == kind)) for kind in ("dqn", "ppo"))
+            dqn, ppo = (
+                history_of(
+                    world.stack, next(one.run_id for one in world.trainings if one.kind == kind)
+                )
+                for kind in ("dqn", "ppo")
+            )
             assert differences(dqn, dqn) == []
-            assert {"the series episode/return", "evaluations"} <= set(differences(dqn, ppo)), "the comparison sees nothing"
+            assert {"the series episode/return", "evaluations"} <= set(differences(dqn, ppo)), (
+                "the comparison sees nothing"
+            )
     finally:
         shutil.rmtree(directory, ignore_errors=True)

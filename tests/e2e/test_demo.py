@@ -15,16 +15,39 @@ from tests.support.process_stack import bare_environment
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(240)]
 
 
-def _demo(directory: Path, definition: dict[str, Any], seeds: str) -> subprocess.CompletedProcess[str]:
+def _demo(
+    directory: Path, definition: dict[str, Any], seeds: str
+) -> subprocess.CompletedProcess[str]:
     (directory / "demo.yaml").write_text(json.dumps({"definition": definition}))
-    command = [sys.executable, "-m", "palestra.cli", "demo", "--file", "demo.yaml", "--port", "0", "--seeds", seeds]
-    done = subprocess.run(command, cwd=directory, env=bare_environment(), capture_output=True, text=True, check=False, timeout=180)
+    command = [
+        sys.executable,
+        "-m",
+        "palestra.cli",
+        "demo",
+        "--file",
+        "demo.yaml",
+        "--port",
+        "0",
+        "--seeds",
+        seeds,
+    ]
+    done = subprocess.run(
+        command,
+        cwd=directory,
+        env=bare_environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=180,
+    )
     assert marked(directory / ".palestra") == []
     return done
 
 
 def test_the_demo_trains_evaluates_and_stops(directory: Path) -> None:
-    quick = cartpole(1_200, evaluation={"every_env_steps": 400, "episodes": 2}, stop={"success_score": 1})
+    quick = cartpole(
+        1_200, evaluation={"every_env_steps": 400, "episodes": 2}, stop={"success_score": 1}
+    )
     for known, seeds in ((False, "0-1"), (True, "1")):
         done = _demo(directory, quick, seeds)
         assert done.returncode == 0, done.stdout + done.stderr
@@ -37,6 +60,8 @@ def test_the_demo_trains_evaluates_and_stops(directory: Path) -> None:
 
 @pytest.mark.slow
 def test_a_demo_below_the_score_is_a_failure(directory: Path) -> None:
-    hard = cartpole(600, evaluation={"every_env_steps": 400, "episodes": 2}, stop={"success_score": 499})
+    hard = cartpole(
+        600, evaluation={"every_env_steps": 400, "episodes": 2}, stop={"success_score": 499}
+    )
     done = _demo(directory, hard, "0")
     assert (done.returncode, "below the score" in done.stdout) == (1, True)

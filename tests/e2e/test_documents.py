@@ -1,4 +1,6 @@
-"""Line 28: the shell blocks of README and docs run as they stand, in the order given, beside a `palestra up`."""
+"""Line 28: the shell blocks of README and docs run as they stand, in the order given, beside a
+`palestra up`.
+"""
 
 import os
 import shutil
@@ -32,11 +34,23 @@ def served(directory: Path) -> Iterator[Path]:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_the_blocks_of_a_page_run(page: str, served: Path) -> None:
-    blocks = [block for block in blocks_of(REPOSITORY / page) if block.needs is None and block.language in {"sh", "python"}]
+    blocks = [
+        block
+        for block in blocks_of(REPOSITORY / page)
+        if block.needs is None and block.language in {"sh", "python"}
+    ]
     if page == "docs/training.md":
-        blocks = [block for block in blocks if block.language == "sh"]  # its Python is one program, which test_docs runs
-    parts = [f"echo '== {block.page}:{block.line}' >&2\n{_as_shell(block.language, block.text)}" for block in blocks]
-    environment = {**bare_environment(), "PATH": f"{served / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}"}
+        blocks = [
+            block for block in blocks if block.language == "sh"
+        ]  # its Python is one program, which test_docs runs
+    parts = [
+        f"echo '== {block.page}:{block.line}' >&2\n{_as_shell(block.language, block.text)}"
+        for block in blocks
+    ]
+    environment = {
+        **bare_environment(),
+        "PATH": f"{served / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}",
+    }
     done = subprocess.run(
         ["bash", "-eu", "-o", "pipefail", "-c", "\n".join(parts)],
         cwd=served,

@@ -1,4 +1,6 @@
-"""Lines 15.1 and 15.5 in real processes: the server's blob disk is full when a training ends, then server and supervisor are killed."""
+"""Lines 15.1 and 15.5 in real processes: the server's blob disk is full when a training ends, then
+server and supervisor are killed.
+"""
 
 import shutil
 import sys
@@ -20,11 +22,16 @@ pytestmark = [pytest.mark.processes, pytest.mark.timeout(300)]
 
 @pytest.fixture
 def full_disk() -> Iterator[tuple[Stack, Path]]:
-    """A stack whose blobs lie on a disk that is full but for a few MiB of reserve, and what fills it."""
+    """A stack whose blobs lie on a disk that is full but for a few MiB of reserve, and what fills
+    it.
+    """
     directory = Path(tempfile.mkdtemp(prefix="plr-", dir="/tmp"))
     try:
         with small_disk(directory / "disk", 16 * 1_024) as disk:
-            settings = {"PALESTRA_ARTIFACTS_URL": str(disk / "blobs"), "PALESTRA_RENEW_SECONDS": "1"}
+            settings = {
+                "PALESTRA_ARTIFACTS_URL": str(disk / "blobs"),
+                "PALESTRA_RENEW_SECONDS": "1",
+            }
             with Stack(directory, settings=settings) as running:
                 yield running, fill(disk)
     finally:
@@ -39,13 +46,20 @@ def _answers(stack: Stack) -> bool:
 
 
 def _held_up(stack: Stack, run_id: str) -> dict[str, Any]:
-    held = stack.wait_for_run(run_id, lambda run: run["not_uploaded"] and run["not_uploaded"]["delivering"], 90, "it waits for room")
+    held = stack.wait_for_run(
+        run_id,
+        lambda run: run["not_uploaded"] and run["not_uploaded"]["delivering"],
+        90,
+        "it waits for room",
+    )
     assert held["state"] == "running"
     found: dict[str, Any] = held["not_uploaded"]
     return found
 
 
-def test_a_result_outlives_a_full_server_its_restart_and_its_supervisor(full_disk: tuple[Stack, Path]) -> None:
+def test_a_result_outlives_a_full_server_its_restart_and_its_supervisor(
+    full_disk: tuple[Stack, Path],
+) -> None:
     """Line 15.1: the run was `succeeded`, its model lost."""
     stack, ballast = full_disk
     (run,) = stack.submit({**cartpole(3_000), "export": {"formats": ["weights"]}})
@@ -64,7 +78,13 @@ def test_a_result_outlives_a_full_server_its_restart_and_its_supervisor(full_dis
     (supervisor,) = stack.module_processes("workers.supervisor", attempt["id"])
     supervisor.kill()
     wait_for(
-        lambda: [one for one in stack.module_processes("workers.supervisor", attempt["id"]) if one.pid != supervisor.pid], 40, "adopted"
+        lambda: [
+            one
+            for one in stack.module_processes("workers.supervisor", attempt["id"])
+            if one.pid != supervisor.pid
+        ],
+        40,
+        "adopted",
     )
     time.sleep(2)
     assert stack.get(f"runs/{run['id']}")["state"] == "running"
@@ -73,7 +93,9 @@ def test_a_result_outlives_a_full_server_its_restart_and_its_supervisor(full_dis
     assert len(done["attempts"]) == 1
     assert done["not_uploaded"] is None
     assert done["snapshots"]["verified"] == done["snapshots"]["written"] == 3_000
-    kinds = [(one["kind"], one["stored"]) for one in stack.get(f"runs/{run['id']}/artifacts")["items"]]
+    kinds = [
+        (one["kind"], one["stored"]) for one in stack.get(f"runs/{run['id']}/artifacts")["items"]
+    ]
     assert ("export", True) in kinds
     assert all(stored for _, stored in kinds)
     states = {one["state"] for one in stack.get(f"runs/{run['id']}/snapshots")["items"]}
@@ -87,7 +109,13 @@ def test_a_person_gives_a_result_up(full_disk: tuple[Stack, Path]) -> None:
     (run,) = stack.submit(cartpole(1_000))
     _held_up(stack, run["id"])
     stack.palestra("give-up", run["id"])
-    done = wait_for(lambda: (found := stack.get(f"runs/{run['id']}"))["state"] == "failed" and found, 60, "it ends without its result")
+    done = wait_for(
+        lambda: (found := stack.get(f"runs/{run['id']}"))["state"] == "failed" and found,
+        60,
+        "it ends without its result",
+    )
     assert done["cause"] == "no_result"
     assert "given up by a person" in done["failure"]["message"]
-    assert {one["state"] for one in stack.get(f"runs/{run['id']}/snapshots")["items"]} == {"skipped"}
+    assert {one["state"] for one in stack.get(f"runs/{run['id']}/snapshots")["items"]} == {
+        "skipped"
+    }

@@ -16,7 +16,9 @@ FINAL = {"succeeded", "failed", "cancelled"}
 
 def test_a_run_trains_and_everything_it_spooled_is_on_the_server(shared_stack: Stack) -> None:
     (run,) = shared_stack.submit(cartpole(3_000, name="whole path"))
-    done = shared_stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, 90, "the run ends")
+    done = shared_stack.wait_for_run(
+        run["id"], lambda run: run["state"] in FINAL, 90, "the run ends"
+    )
     assert (done["state"], done["cause"]) == ("succeeded", "budget")
     assert done["progress"]["env_step"] == 3_000
     (attempt,) = done["attempts"]
@@ -24,53 +26,85 @@ def test_a_run_trains_and_everything_it_spooled_is_on_the_server(shared_stack: S
     assert [number for number, _, _ in spooled] == list(range(1, len(spooled) + 1))
     assert episodes_per_bucket(shared_stack, run["id"], len(spooled)) == [1] * len(spooled)
     assert done["latest_evaluation"]["final"]
-    assert [snapshot["state"] for snapshot in shared_stack.get(f"runs/{run['id']}/snapshots")["items"]].count("verified") >= 1
+    assert [
+        snapshot["state"] for snapshot in shared_stack.get(f"runs/{run['id']}/snapshots")["items"]
+    ].count("verified") >= 1
 
 
 def test_a_fresh_evaluation_reads_the_newest_snapshot(shared_stack: Stack) -> None:
     (run,) = shared_stack.submit(cartpole(1_000, name="to evaluate"))
     shared_stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, 90, "the run ends")
     job = shared_stack.post(
-        f"runs/{run['id']}/jobs", {"schedule": "evaluate", "evaluate": {"snapshot": "newest", "episodes": 3, "seed": 99}}
+        f"runs/{run['id']}/jobs",
+        {"schedule": "evaluate", "evaluate": {"snapshot": "newest", "episodes": 3, "seed": 99}},
     )
-    wait_for(lambda: shared_stack.get(f"jobs/{job['id']}")["state"] in FINAL, 60, "the evaluation ends")
+    wait_for(
+        lambda: shared_stack.get(f"jobs/{job['id']}")["state"] in FINAL, 60, "the evaluation ends"
+    )
     assert shared_stack.get(f"jobs/{job['id']}")["state"] == "succeeded"
-    newest = next(snapshot for snapshot in shared_stack.get(f"runs/{run['id']}/snapshots")["items"] if snapshot["newest"])
-    evaluation = next(row for row in shared_stack.get(f"runs/{run['id']}/evaluations")["items"] if row["job_id"] == job["id"])
-    assert (evaluation["snapshot_id"], evaluation["episodes"], evaluation["seed"]) == (newest["id"], 3, 99)
+    newest = next(
+        snapshot
+        for snapshot in shared_stack.get(f"runs/{run['id']}/snapshots")["items"]
+        if snapshot["newest"]
+    )
+    evaluation = next(
+        row
+        for row in shared_stack.get(f"runs/{run['id']}/evaluations")["items"]
+        if row["job_id"] == job["id"]
+    )
+    assert (evaluation["snapshot_id"], evaluation["episodes"], evaluation["seed"]) == (
+        newest["id"],
+        3,
+        99,
+    )
 
 
 def test_pause_saves_and_resume_goes_on_exactly_there(shared_stack: Stack) -> None:
     (run,) = shared_stack.submit(cartpole(12_000, name="pause"))
-    running = shared_stack.wait_for_run(run["id"], lambda run: run["progress"]["env_step"] > 1_000, 60, "the run trains")
+    running = shared_stack.wait_for_run(
+        run["id"], lambda run: run["progress"]["env_step"] > 1_000, 60, "the run trains"
+    )
     job_id = running["job_id"]
     shared_stack.post(f"jobs/{job_id}:pause", {})
-    wait_for(lambda: shared_stack.get(f"jobs/{job_id}")["state"] == "paused", 30, "the job is paused")
+    wait_for(
+        lambda: shared_stack.get(f"jobs/{job_id}")["state"] == "paused", 30, "the job is paused"
+    )
     paused = shared_stack.get(f"runs/{run['id']}")
     assert paused["state"] == "paused"
     assert live_attempt(shared_stack, run["id"]) is None
     shared_stack.post(f"jobs/{job_id}:resume", {})
-    done = shared_stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, 90, "the run ends")
+    done = shared_stack.wait_for_run(
+        run["id"], lambda run: run["state"] in FINAL, 90, "the run ends"
+    )
     assert done["state"] == "succeeded"
     assert (len(done["attempts"]), done["resume_quality"]) == (2, "exact")
     assert done["progress"]["env_step"] == 12_000
     episodes = done["progress"]["episode"]
     assert episodes_per_bucket(shared_stack, run["id"], episodes) == [1] * episodes
-    assert episodes_per_bucket(shared_stack, run["id"], episodes, superseded=True) == [1] * episodes, "a clean pause supersedes nothing"
+    assert (
+        episodes_per_bucket(shared_stack, run["id"], episodes, superseded=True) == [1] * episodes
+    ), "a clean pause supersedes nothing"
 
 
 @pytest.mark.slow  # what a pack resumes from is tested without processes, too
 def test_a_killed_pack_goes_on_with_all_its_runs(shared_stack: Stack) -> None:
-    """One job trains three seeds; its trainer is killed, and the next attempt goes on from a snapshot of each run."""
+    """One job trains three seeds.
+
+    Its trainer is killed, and the next attempt goes on from a snapshot of each run.
+    """
     slow = {"name": "dqn", "learning_starts": 200, "hidden_sizes": [32, 32]}
     runs = shared_stack.submit(
-        cartpole(1_200, name="pack", agent=slow, snapshot={"every_env_steps": 300}), seeds=[0, 1, 2], resources={"pack": "auto"}
+        cartpole(1_200, name="pack", agent=slow, snapshot={"every_env_steps": 300}),
+        seeds=[0, 1, 2],
+        resources={"pack": "auto"},
     )
     first = runs[0]["id"]
 
     def saved() -> bool:
         found = [shared_stack.get(f"runs/{run['id']}/snapshots")["items"] for run in runs]
-        return all(any(snapshot["state"] == "verified" for snapshot in snapshots) for snapshots in found)
+        return all(
+            any(snapshot["state"] == "verified" for snapshot in snapshots) for snapshots in found
+        )
 
     wait_for(saved, 90, "each run has a snapshot on the server")
     assert len({shared_stack.get(f"runs/{run['id']}")["job_id"] for run in runs}) == 1
@@ -78,8 +112,14 @@ def test_a_killed_pack_goes_on_with_all_its_runs(shared_stack: Stack) -> None:
     assert attempt is not None
     shared_stack.module_processes("workers.trainer_process", attempt["id"])[0].kill()
     for run in runs:
-        done = shared_stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, 120, "the run ends")
-        assert (done["state"], done["cause"], done["progress"]["env_step"]) == ("succeeded", "budget", 1_200)
+        done = shared_stack.wait_for_run(
+            run["id"], lambda run: run["state"] in FINAL, 120, "the run ends"
+        )
+        assert (done["state"], done["cause"], done["progress"]["env_step"]) == (
+            "succeeded",
+            "budget",
+            1_200,
+        )
         assert (len(done["attempts"]), done["resume_quality"]) == (2, "exact")
         episodes = done["progress"]["episode"]
         assert episodes_per_bucket(shared_stack, run["id"], episodes) == [1] * episodes
@@ -87,13 +127,19 @@ def test_a_killed_pack_goes_on_with_all_its_runs(shared_stack: Stack) -> None:
 
 def test_cancel_ends_the_process_tree_before_it_is_shown(shared_stack: Stack) -> None:
     (run,) = shared_stack.submit(cartpole(500_000, name="cancel"))
-    running = shared_stack.wait_for_run(run["id"], lambda run: run["progress"]["env_step"] > 500, 60, "the run trains")
+    running = shared_stack.wait_for_run(
+        run["id"], lambda run: run["progress"]["env_step"] > 500, 60, "the run trains"
+    )
     attempt = live_attempt(shared_stack, run["id"])
     assert attempt is not None
     trainers = shared_stack.module_processes("workers.trainer_process", attempt["id"])
     assert len(trainers) == 1
     shared_stack.post(f"jobs/{running['job_id']}:cancel", {"reason": "enough"})
-    wait_for(lambda: shared_stack.get(f"jobs/{running['job_id']}")["state"] == "cancelled", 30, "the job is cancelled")
+    wait_for(
+        lambda: shared_stack.get(f"jobs/{running['job_id']}")["state"] == "cancelled",
+        30,
+        "the job is cancelled",
+    )
     assert not psutil.pid_exists(trainers[0].pid)
     assert shared_stack.get(f"runs/{run['id']}")["state"] == "cancelled"
 
@@ -104,12 +150,21 @@ def test_a_third_run_waits_for_one_of_two_slots(shared_stack: Stack) -> None:
     third = runs[2]["id"]
 
     def the_third_waits() -> bool:
-        jobs = {job["run_ids"][0]: job for job in shared_stack.get("jobs", experiment=runs[0]["experiment_id"])["items"]}
-        return [jobs[run["id"]]["state"] for run in runs] == ["running", "running", "queued"] and bool(jobs[third]["waiting"])
+        jobs = {
+            job["run_ids"][0]: job
+            for job in shared_stack.get("jobs", experiment=runs[0]["experiment_id"])["items"]
+        }
+        return [jobs[run["id"]]["state"] for run in runs] == [
+            "running",
+            "running",
+            "queued",
+        ] and bool(jobs[third]["waiting"])
 
     wait_for(the_third_waits, 60, "two runs train, the third waits and says why")
     for run in runs:
-        done = shared_stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, 120, "the run ends")
+        done = shared_stack.wait_for_run(
+            run["id"], lambda run: run["state"] in FINAL, 120, "the run ends"
+        )
         assert done["state"] == "succeeded"
 
 
@@ -128,12 +183,21 @@ def test_a_freed_slot_is_taken_at_once(shared_stack: Stack) -> None:
 
 def test_a_clean_stop_of_the_worker_leaves_no_process_and_a_snapshot(stack: Stack) -> None:
     (run,) = stack.submit(cartpole(500_000, name="drain"))
-    stack.wait_for_run(run["id"], lambda run: run["progress"]["env_step"] > 500, 60, "the run trains")
+    stack.wait_for_run(
+        run["id"], lambda run: run["progress"]["env_step"] > 500, 60, "the run trains"
+    )
     stack.stop("worker", 60)
     assert not stack.module_processes("workers.trainer_process")
     assert not stack.module_processes("workers.supervisor")
-    assert any(snapshot["state"] == "verified" for snapshot in stack.get(f"runs/{run['id']}/snapshots")["items"])
-    wait_for(lambda: stack.get(f"runs/{run['id']}")["state"] == "queued", 15, "the run waits for another worker")
+    assert any(
+        snapshot["state"] == "verified"
+        for snapshot in stack.get(f"runs/{run['id']}/snapshots")["items"]
+    )
+    wait_for(
+        lambda: stack.get(f"runs/{run['id']}")["state"] == "queued",
+        15,
+        "the run waits for another worker",
+    )
 
 
 def test_no_token_is_on_a_command_line_or_in_a_log(shared_stack: Stack) -> None:

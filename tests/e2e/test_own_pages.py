@@ -1,7 +1,9 @@
-"""docs/own-environment.md and docs/own-agent.md, followed word for word by a newcomer ("It shows", line 4).
+"""docs/own-environment.md and docs/own-agent.md, followed word for word by a newcomer ("It shows",
+line 4).
 
-From a fresh virtual environment in an empty directory: each file is written where the page says, each command is typed as it stands, and
-the trainings end as succeeded, all in under ten minutes. What a newcomer installs first, Palestra and what it needs, is shared by a path.
+From a fresh virtual environment in an empty directory: each file is written where the page says,
+each command is typed as it stands, and the trainings end as succeeded, all in under ten minutes.
+What a newcomer installs first, Palestra and what it needs, is shared by a path.
 """
 
 import os
@@ -61,9 +63,16 @@ class Newcomer:
         if command.startswith("palestra up"):
             self.start(command)
             return
-        terminal = {"cwd": self.directory, "env": self.environment(), "capture_output": True, "text": True}
+        terminal = {
+            "cwd": self.directory,
+            "env": self.environment(),
+            "capture_output": True,
+            "text": True,
+        }
         done = subprocess.run(command, shell=True, check=False, timeout=400, **terminal)
-        assert done.returncode == 0, f"{command}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}\n{self.log()}"
+        assert done.returncode == 0, (
+            f"{command}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}\n{self.log()}"
+        )
         self.said.append(done.stdout)
 
     def start(self, command: str) -> None:
@@ -93,14 +102,29 @@ class Newcomer:
             self.palestra_up = None
 
     def environment(self) -> dict[str, str]:
-        """Returns that of an activated virtual environment; packages come from no index, since what is needed is installed."""
-        bare = {name: value for name, value in bare_environment().items() if name not in {"PYTHONPATH", "VIRTUAL_ENV"}}
+        """Returns that of an activated virtual environment.
+
+        Packages come from no index, since what is needed is installed.
+        """
+        bare = {
+            name: value
+            for name, value in bare_environment().items()
+            if name not in {"PYTHONPATH", "VIRTUAL_ENV"}
+        }
         path = os.pathsep.join([str(self.directory / "venv" / "bin"), bare["PATH"]])
-        return {**bare, "PATH": path, "PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+        return {
+            **bare,
+            "PATH": path,
+            "PIP_NO_INDEX": "1",
+            "PIP_NO_BUILD_ISOLATION": "0",
+            "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        }
 
     def log(self) -> str:
         logs = sorted((self.directory / ".palestra" / "logs").glob("*.log"))
-        return "\n".join(f"--- {path.name}\n{path.read_text(errors='replace')[-3000:]}" for path in logs)
+        return "\n".join(
+            f"--- {path.name}\n{path.read_text(errors='replace')[-3000:]}" for path in logs
+        )
 
     def client(self) -> Client:
         from palestra.cli.embedded.datadir import DataDir
@@ -130,19 +154,28 @@ def _install(place: Path) -> None:
     shared = [str(REPOSITORY), *(path for path in sys.path if path.endswith("site-packages"))]
     (packages / "shared.pth").write_text("\n".join(shared) + "\n")
     command = place / "bin" / "palestra"
-    command.write_text(f"#!{place}/bin/python\nimport sys\n\nfrom palestra.cli.__main__ import run\n\nsys.exit(run())\n")
+    command.write_text(
+        f"#!{place}/bin/python\nimport sys\n\nfrom palestra.cli.__main__ import run\n\nsys.exit(run())\n"
+    )
     command.chmod(0o755)
 
 
 @pytest.mark.parametrize(
     ("page", "experiments", "distribution"),
-    [("own-environment.md", {"Corridor": 2, "Hallway": 1}, "corridor 1.0"), ("own-agent.md", {"Hill climbing": 2}, "climber 1.0")],
+    [
+        ("own-environment.md", {"Corridor": 2, "Hallway": 1}, "corridor 1.0"),
+        ("own-agent.md", {"Hill climbing": 2}, "climber 1.0"),
+    ],
 )
-def test_a_newcomer_trains_by_the_page(newcomer: Newcomer, page: str, experiments: dict[str, int], distribution: str) -> None:
+def test_a_newcomer_trains_by_the_page(
+    newcomer: Newcomer, page: str, experiments: dict[str, int], distribution: str
+) -> None:
     begun = time.monotonic()
     newcomer.follow(REPOSITORY / "docs" / page)
     assert time.monotonic() - begun < _TEN_MINUTES
-    assert any(distribution in said for said in newcomer.said), "the catalogue shows whose code it is"
+    assert any(distribution in said for said in newcomer.said), (
+        "the catalogue shows whose code it is"
+    )
     with newcomer.client() as client:
         found = {experiment.name: experiment for experiment in client.experiments()}
         assert {name: dict(experiment.runs) for name, experiment in found.items()} == {
@@ -152,6 +185,10 @@ def test_a_newcomer_trains_by_the_page(newcomer: Newcomer, page: str, experiment
         assert all(run.latest_evaluation is not None for run in runs)
         if page == "own-environment.md":
             assert found["Hallway"].env == "Hallway-v0"
-            learnt = [run.latest_evaluation.mean for run in client.runs(found["Corridor"].id) if run.latest_evaluation]
+            learnt = [
+                run.latest_evaluation.mean
+                for run in client.runs(found["Corridor"].id)
+                if run.latest_evaluation
+            ]
             assert max(learnt) > 0.9, "somebody who never reaches the end returns -0.4"
     newcomer.stop()

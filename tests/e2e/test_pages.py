@@ -1,4 +1,6 @@
-"""What the pages of the dashboard say and do, in a real browser before a real server whose runs report what the test wants."""
+"""What the pages of the dashboard say and do, in a real browser before a real server whose runs
+report what the test wants.
+"""
 
 import shutil
 from collections.abc import AsyncIterator
@@ -22,7 +24,11 @@ from tests.support.listening import listening
 from tests.support.server_fixture import World, definition
 from tests.support.training import evaluations, train
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(180)]
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.timeout(180),
+]
 
 expect.set_options(timeout=20_000)
 TARGET = (Outcome.SUCCEEDED, Cause.SUCCESS_SCORE)
@@ -48,17 +54,24 @@ class Site:
         """Returns a new login link."""
         async with self.served.database.write() as session:
             world = self.served.world
-            membership = MembershipRow(project_id=world.project_id, user_id=world.admin.user_id, role="admin")
+            membership = MembershipRow(
+                project_id=world.project_id, user_id=world.admin.user_id, role="admin"
+            )
             code = await credentials.make_link(session, membership, 3_600)
         return f"{self.url}/login#code={code}"
 
     async def stranger(self, state: StorageState | None = None) -> Page:
         """Returns a page that is not logged in, or one with the cookies of a login."""
-        context = await self.browser.new_context(base_url=self.url, viewport={"width": 1440, "height": 900}, storage_state=state)
+        context = await self.browser.new_context(
+            base_url=self.url, viewport={"width": 1440, "height": 900}, storage_state=state
+        )
         return await context.new_page()
 
     async def page(self, path: str) -> Page:
-        """Returns a page that is logged in; all share one login, since an address has but ten a minute."""
+        """Returns a page that is logged in.
+
+        All share one login, since an address has but ten a minute.
+        """
         if self.login is None:
             first = await self.stranger()
             await first.goto(await self.link())
@@ -70,8 +83,14 @@ class Site:
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def site(module_database: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Site]:
-    async with serve(module_database, tmp_path_factory.mktemp("data")) as served, listening(served.app) as url, async_playwright() as play:
+async def site(
+    module_database: str, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Site]:
+    async with (
+        serve(module_database, tmp_path_factory.mktemp("data")) as served,
+        listening(served.app) as url,
+        async_playwright() as play,
+    ):
         browser = await play.chromium.launch(executable_path=CHROMIUM, args=QUIET)
         several, single, run = await _fill(served.world)
         yield Site(served, browser, url, several, single, run)
@@ -94,11 +113,16 @@ async def closing(site: Site) -> AsyncIterator[None]:
 
 async def _fill(world: World) -> tuple[str, str, str]:
     worker = (await world.register(slots=8, name="pages")).worker_id
-    document = definition(name="Several seeds", loop={"env_steps": 1_000}, evaluation={"every_env_steps": 10})
+    document = definition(
+        name="Several seeds", loop={"env_steps": 1_000}, evaluation={"every_env_steps": 10}
+    )
     several, _ = await world.submit(document, seeds=(0, 1, 2))
     means = ((100.0, 450.0), (100.0, 190.0, 306.0), (100.0, 200.0, 294.0))
     for slot, job in enumerate(await world.jobs(experiment_id=several.id)):
-        content = [*evaluations(*means[slot]), records.points("", "loss/td", [1, 2, 3], [4.0, 2.0, 1.25])]
+        content = [
+            *evaluations(*means[slot]),
+            records.points("", "loss/td", [1, 2, 3], [4.0, 2.0, 1.25]),
+        ]
         run = await train(world, job, (worker, slot), content, TARGET if slot == 0 else None)
     single, _ = await world.submit(definition(name="Single seed", loop={"env_steps": 1_001}))
     (job,) = await world.jobs(experiment_id=single.id)
@@ -107,21 +131,30 @@ async def _fill(world: World) -> tuple[str, str, str]:
 
 
 async def test_one_run_has_no_spread_and_a_target_is_the_end(site: Site) -> None:
-    """Lines 15.20 and 15.21: a list showed ± of a twentieth of the mean; a run that stopped at its target was a grey bar at 28 %."""
+    """Lines 15.20 and 15.21: a list showed ± of a twentieth of the mean.
+
+    A run that stopped at its target was a grey bar at 28 %.
+    """
     page = await site.page("/experiments")
     rows = page.get_by_role("row")
     await expect(rows.filter(has_text="Single seed")).to_contain_text("401.9n = 1")
     await expect(rows.filter(has_text="Single seed")).not_to_contain_text("±")
     await expect(rows.filter(has_text="Several seeds")).to_contain_text(" sd")
     await page.goto(f"/experiments/{site.single}")
-    await expect(page.get_by_title("Over the latest evaluation of each run")).not_to_contain_text("±")
+    await expect(page.get_by_title("Over the latest evaluation of each run")).not_to_contain_text(
+        "±"
+    )
     await page.goto(f"/experiments/{site.several}")
-    await expect(page.get_by_role("progressbar", name="Progress of seed 0")).to_have_attribute("aria-valuenow", "100")
+    await expect(page.get_by_role("progressbar", name="Progress of seed 0")).to_have_attribute(
+        "aria-valuenow", "100"
+    )
     await expect(page.get_by_role("row").filter(has_text="target")).to_have_count(1)
 
 
 async def test_the_chart_says_where_n_changes_and_carries_forward_on_demand(site: Site) -> None:
-    """Line 15.21: a curve that had reached 450 fell to 306, since the seed that had stopped at its target left the mean."""
+    """Line 15.21: a curve that had reached 450 fell to 306, since the seed that had stopped at its
+    target left the mean.
+    """
     page = await site.page(f"/experiments/{site.several}")
     chart = page.get_by_test_id("evaluation-chart")
     await expect(page.get_by_text("mean over 2 to 3 seeds")).to_be_visible()
@@ -130,7 +163,9 @@ async def test_the_chart_says_where_n_changes_and_carries_forward_on_demand(site
     assert "300" in tooltip
     await page.get_by_role("switch", name="Carry forward").click()
     await page.wait_for_url("**carry=true**")
-    await expect(page.get_by_text("mean over 3 seeds, succeeded ones carried forward")).to_be_visible()
+    await expect(
+        page.get_by_text("mean over 3 seeds, succeeded ones carried forward")
+    ).to_be_visible()
     await expect(chart).to_be_visible()
     tooltip = await _tooltip_at_end(page)
     assert "n = 3 of 3 seeds, 1 carried forward" in tooltip
@@ -148,16 +183,23 @@ async def _tooltip_at_end(page: Page) -> str:
 
 
 async def test_a_failure_is_the_first_thing_on_its_pages_and_can_be_tried_again(site: Site) -> None:
-    """Lines 15.22 and 15.8: the page of an experiment never said why its runs failed, and nothing tried them again."""
+    """Lines 15.22 and 15.8: the page of an experiment never said why its runs failed, and nothing
+    tried them again.
+    """
     world = site.served.world
     worker = (await world.register(slots=1, name="broken")).worker_id
     broken, _ = await world.submit(definition(name="Broken", loop={"env_steps": 1_002}))
     (job,) = await world.jobs(experiment_id=broken.id)
     order = (await world.start(job.id, worker)).work_order
-    failure = Failure(message="The environment raised KeyError: 'pole'. Mend its step().", traceback="File env.py, line 3")
+    failure = Failure(
+        message="The environment raised KeyError: 'pole'. Mend its step().",
+        traceback="File env.py, line 3",
+    )
     await world.release(order.attempt_id, Outcome.FAILED, Cause.USER_EXCEPTION, failure=failure)
     page = await site.page("/experiments")
-    await expect(page.get_by_role("row").filter(has_text="Broken")).to_contain_text("The environment raised KeyError")
+    await expect(page.get_by_role("row").filter(has_text="Broken")).to_contain_text(
+        "The environment raised KeyError"
+    )
     await page.goto(f"/experiments/{broken.id}")
     await expect(page.get_by_role("alert")).to_contain_text("1 run failed: user exception")
     await page.get_by_role("link", name="Look at the run").click()
@@ -170,12 +212,19 @@ async def test_a_failure_is_the_first_thing_on_its_pages_and_can_be_tried_again(
 
 
 async def test_a_result_that_is_not_uploaded_yet_is_said_with_its_cause(site: Site) -> None:
-    """Lines 15.1 and 15.4: a run was called succeeded although its model was lost, and nothing of it showed on its page."""
+    """Lines 15.1 and 15.4: a run was called succeeded although its model was lost, and nothing of
+    it showed on its page.
+    """
     world = site.served.world
     (attempt,) = (await world.run(site.run)).attempts
     page = await site.page(f"/runs/{site.run}")
     await expect(page.get_by_role("heading", name="Seed 2")).to_be_visible()
-    await world.renew(attempt.id, backlog=Backlog(files=2, size=2**20, problem="The disk of the server is full.", delivering=True))
+    await world.renew(
+        attempt.id,
+        backlog=Backlog(
+            files=2, size=2**20, problem="The disk of the server is full.", delivering=True
+        ),
+    )
     banner = page.get_by_role("status").filter(has_text="result not uploaded yet")
     await expect(banner).to_contain_text("The disk of the server is full.")
     await banner.get_by_role("button", name="Give up").click()
@@ -189,7 +238,9 @@ async def test_what_a_run_left_is_downloaded(site: Site, tmp_path: Path) -> None
     served = site.served
     (attempt,) = (await served.world.run(site.run)).attempts
     place = (site.run, attempt.job_id, attempt.worker_id, attempt.id)
-    await Storing(served.world, served.database, served.app.state.store, tmp_path, *place).put("policy.onnx", b"the policy")
+    await Storing(served.world, served.database, served.app.state.store, tmp_path, *place).put(
+        "policy.onnx", b"the policy"
+    )
     page = await site.page(f"/runs/{site.run}?tab=files")
     async with page.expect_download() as download:
         await page.get_by_role("link", name="Download policy.onnx").click()
@@ -203,7 +254,9 @@ async def test_what_a_run_left_is_downloaded(site: Site, tmp_path: Path) -> None
 
 
 async def test_a_stranger_is_told_how_to_get_in(site: Site) -> None:
-    """Line 15.24: the page wanted a password that nobody had set, and a link that was pasted did nothing."""
+    """Line 15.24: the page wanted a password that nobody had set, and a link that was pasted did
+    nothing.
+    """
     page = await site.stranger()
     await page.goto(f"/experiments/{site.single}")
     await expect(page.get_by_text("palestra login-link")).to_be_visible()
@@ -272,13 +325,19 @@ async def test_escape_in_the_search_field_opens_no_row(site: Site) -> None:
 async def test_smoothing_leaves_the_headline_of_a_curve_alone(site: Site) -> None:
     """Line 15.24: the value beside a curve's name was that of the smoothed curve."""
     page = await site.page(f"/runs/{site.run}?smooth=0.9")
-    await expect(page.locator("figure", has=page.get_by_test_id("curve-loss/td")).locator("figcaption")).to_contain_text("1.25")
+    await expect(
+        page.locator("figure", has=page.get_by_test_id("curve-loss/td")).locator("figcaption")
+    ).to_contain_text("1.25")
     await page.goto(f"/runs/{site.run}?smooth=0.9&start=1&end=2")
-    await expect(page.locator("figure", has=page.get_by_test_id("curve-loss/td")).locator("figcaption")).to_contain_text("1.25")
+    await expect(
+        page.locator("figure", has=page.get_by_test_id("curve-loss/td")).locator("figcaption")
+    ).to_contain_text("1.25")
 
 
 async def test_what_failed_in_an_outage_is_repeated(site: Site) -> None:
-    """Line 15.24: a page that was opened while the server was down stayed a failure until a person tried again."""
+    """Line 15.24: a page that was opened while the server was down stayed a failure until a person
+    tried again.
+    """
     async with listening(site.served.app) as url:
         other = Site(site.served, site.browser, url, site.several, site.single, site.run)
         page = await other.page("/experiments")

@@ -9,7 +9,14 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.run_history import cartpole, episode_returns, episodes_per_bucket, live_attempt, spooled_episodes, succeeds
+from tests.e2e.run_history import (
+    cartpole,
+    episode_returns,
+    episodes_per_bucket,
+    live_attempt,
+    spooled_episodes,
+    succeeds,
+)
 from tests.support.process_stack import Stack, wait_for
 from tests.support.proxy import Proxy, running_proxy
 
@@ -48,9 +55,13 @@ def test_lost_claim_answers_cost_no_attempt_and_a_claim_given_up_is_queued_withi
     assert (proxy.lost_answers, len(done["attempts"])) == (2, 1)
     proxy.answers_to_lose = 1_000
     (other,) = stack.submit(cartpole(1_000), seeds=[7])[-1:]
-    wait_for(lambda: "doorbell.server_away" in stack.log("worker"), 60, "the worker gives the claim up")
+    wait_for(
+        lambda: "doorbell.server_away" in stack.log("worker"), 60, "the worker gives the claim up"
+    )
     proxy.answers_to_lose = 0
-    queued = stack.wait_for_run(other["id"], lambda run: run["attempts"][0]["state"] == "lost", 10, "the claim is given up")
+    queued = stack.wait_for_run(
+        other["id"], lambda run: run["attempts"][0]["state"] == "lost", 10, "the claim is given up"
+    )
     assert queued["attempts"][0]["cause"] == "worker_lost"
     assert len(succeeds(stack, other["id"])["attempts"]) == 2
 
@@ -66,11 +77,15 @@ def training(stack: Stack, env_steps: int) -> tuple[str, str]:
 
 def verified(stack: Stack, run_id: str) -> list[str]:
     """Returns the verified snapshots of a run, the newest last."""
-    found = [row for row in stack.get(f"runs/{run_id}/snapshots")["items"] if row["state"] == "verified"]
+    found = [
+        row for row in stack.get(f"runs/{run_id}/snapshots")["items"] if row["state"] == "verified"
+    ]
     return [row["id"] for row in sorted(found, key=lambda row: row["env_step"])]
 
 
-def test_a_partition_shorter_than_the_reclaim_time_keeps_the_attempt(proxied: tuple[Stack, Proxy]) -> None:
+def test_a_partition_shorter_than_the_reclaim_time_keeps_the_attempt(
+    proxied: tuple[Stack, Proxy],
+) -> None:
     """Line 15.7, row F10: nothing is lost, and it is the same attempt."""
     stack, proxy = proxied
     run_id, attempt_id = training(stack, 20_000)
@@ -85,7 +100,10 @@ def test_a_partition_shorter_than_the_reclaim_time_keeps_the_attempt(proxied: tu
 
 
 def test_a_longer_partition_ends_the_attempt_as_stale(proxied: tuple[Stack, Proxy]) -> None:
-    """Line 15.7, row F10: another worker goes on from the newest verified snapshot; the old attempt ends at first contact."""
+    """Line 15.7, row F10: another worker goes on from the newest verified snapshot.
+
+    The old attempt ends at first contact.
+    """
     stack, proxy = proxied
     run_id, first = training(stack, 30_000)
     stack.start_worker("second", stack.url)
@@ -94,19 +112,32 @@ def test_a_longer_partition_ends_the_attempt_as_stale(proxied: tuple[Stack, Prox
 
     def second_attempt() -> dict[str, Any] | None:
         attempt = live_attempt(stack, run_id)
-        return attempt if attempt and attempt["number"] == 2 and attempt["state"] == "running" else None
+        return (
+            attempt
+            if attempt and attempt["number"] == 2 and attempt["state"] == "running"
+            else None
+        )
 
     second = wait_for(second_attempt, 90, "the run goes on elsewhere")
     assert (second["worker_name"], second["resumed_from"]) == ("second", {run_id: newest})
     supervisors = stack.module_processes("workers.supervisor", first)
     assert supervisors, "cut off, the old attempt trains on"
     proxy.heal()
-    wait_for(lambda: not stack.module_processes("workers.supervisor", first), 30, "the old attempt ends at first contact")
+    wait_for(
+        lambda: not stack.module_processes("workers.supervisor", first),
+        30,
+        "the old attempt ends at first contact",
+    )
     assert not stack.module_processes("workers.trainer_process", first)
     done = succeeds(stack, run_id)
-    assert [(attempt["state"], attempt["cause"]) for attempt in done["attempts"]] == [("lost", "lease_expired"), ("ended", "budget")]
+    assert [(attempt["state"], attempt["cause"]) for attempt in done["attempts"]] == [
+        ("lost", "lease_expired"),
+        ("ended", "budget"),
+    ]
     assert (done["progress"]["env_step"], done["resume_quality"]) == (30_000, "exact")
     episodes = done["progress"]["episode"]
     assert episodes_per_bucket(stack, run_id, episodes) == [1] * episodes
     cut_off = [reward for _, _, reward in spooled_episodes(stack.attempt_directory(first))]
-    assert episode_returns(stack, run_id, episodes)[: len(cut_off)] == cut_off[:episodes], "both attempts had the same curve"
+    assert episode_returns(stack, run_id, episodes)[: len(cut_off)] == cut_off[:episodes], (
+        "both attempts had the same curve"
+    )

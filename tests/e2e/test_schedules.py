@@ -1,4 +1,6 @@
-"""Every schedule through the API, on real processes: it runs on the worker, and its statistics are read back."""
+"""Every schedule through the API, on real processes: it runs on the worker, and its statistics are
+read back.
+"""
 
 import io
 import json
@@ -19,13 +21,18 @@ FINAL = {"succeeded", "failed", "cancelled"}
 
 
 def small(env_steps: int, **changes: Any) -> dict[str, Any]:
-    sections = {"evaluation": {"every_env_steps": 200, "episodes": 2}, "snapshot": {"every_env_steps": 200}}
+    sections = {
+        "evaluation": {"every_env_steps": 200, "episodes": 2},
+        "snapshot": {"every_env_steps": 200},
+    }
     return cartpole(env_steps, **{**sections, **changes})
 
 
 def ended(stack: Stack, job_id: str, seconds: float = 120) -> dict[str, Any]:
     """Waits until a job ended well and returns it."""
-    wait_for(lambda: stack.get(f"jobs/{job_id}")["state"] in FINAL, seconds, f"the job {job_id} ends")
+    wait_for(
+        lambda: stack.get(f"jobs/{job_id}")["state"] in FINAL, seconds, f"the job {job_id} ends"
+    )
     job: dict[str, Any] = stack.get(f"jobs/{job_id}")
     assert job["state"] == "succeeded", job["failure"]
     return job
@@ -33,26 +40,36 @@ def ended(stack: Stack, job_id: str, seconds: float = 120) -> dict[str, Any]:
 
 def evaluations(stack: Stack, run_id: str, **wanted: Any) -> list[dict[str, Any]]:
     """Returns evaluations of a run by their env_step."""
-    found: list[dict[str, Any]] = stack.get(f"runs/{run_id}/evaluations", sort="env_step", limit=500, **wanted)["items"]
+    found: list[dict[str, Any]] = stack.get(
+        f"runs/{run_id}/evaluations", sort="env_step", limit=500, **wanted
+    )["items"]
     return found
 
 
 def points(stack: Stack, run_id: str, series: str) -> int:
     """Returns how many points a curve of the dashboard has."""
-    answer = stack.post("series:query", {"select": [{"run_id": run_id, "series": series}], "buckets": 50})
+    answer = stack.post(
+        "series:query", {"select": [{"run_id": run_id, "series": series}], "buckets": 50}
+    )
     return int(answer["series"][0]["points"])
 
 
 def exports(stack: Stack, run_id: str, attempt_id: str) -> set[str]:
     artifacts = stack.get(f"runs/{run_id}/artifacts", limit=500)["items"]
-    return {one["name"] for one in artifacts if one["kind"] == "export" and one["attempt_id"] == attempt_id}
+    return {
+        one["name"]
+        for one in artifacts
+        if one["kind"] == "export" and one["attempt_id"] == attempt_id
+    }
 
 
 @pytest.mark.slow
 def test_a_test_leaves_an_evaluation_and_nothing_to_resume_from(shared_stack: Stack) -> None:
     definition = small(410)
     (run,) = shared_stack.submit(definition, schedule="test")
-    done = shared_stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, 60, "the test ends")
+    done = shared_stack.wait_for_run(
+        run["id"], lambda run: run["state"] in FINAL, 60, "the test ends"
+    )
     assert (done["state"], done["fence"], done["latest_evaluation"]) == ("succeeded", 0, None)
     (only,) = evaluations(shared_stack, run["id"])
     assert (only["source"], only["update"], only["episodes"]) == ("test", 1, 1)
@@ -62,19 +79,35 @@ def test_a_test_leaves_an_evaluation_and_nothing_to_resume_from(shared_stack: St
     assert "weights.safetensors" in exports(shared_stack, run["id"], done["attempts"][0]["id"])
 
     (same,) = shared_stack.submit(definition)
-    trained = shared_stack.wait_for_run(same["id"], lambda run: run["fence"] == 1 and run["state"] in FINAL, 60, "the training ends")
-    assert (same["id"], trained["resume_quality"], trained["progress"]["env_step"]) == (run["id"], "fresh", 410)
-    assert [row["source"] for row in evaluations(shared_stack, run["id"], source="test")] == ["test"]
+    trained = shared_stack.wait_for_run(
+        same["id"], lambda run: run["fence"] == 1 and run["state"] in FINAL, 60, "the training ends"
+    )
+    assert (same["id"], trained["resume_quality"], trained["progress"]["env_step"]) == (
+        run["id"],
+        "fresh",
+        410,
+    )
+    assert [row["source"] for row in evaluations(shared_stack, run["id"], source="test")] == [
+        "test"
+    ]
 
 
 def test_training_schedules_evaluate_save_and_export(shared_stack: Stack) -> None:
     (whole,) = shared_stack.submit(small(420), schedule="train_and_evaluate")
-    rounds = small(430, snapshot={"every_env_steps": None, "keep_best": False, "keep_last": 5}, export={"formats": ["weights"]})
+    rounds = small(
+        430,
+        snapshot={"every_env_steps": None, "keep_best": False, "keep_last": 5},
+        export={"formats": ["weights"]},
+    )
     (in_rounds,) = shared_stack.submit(rounds, schedule="continuous_train_and_evaluate")
     for run, last in ((whole, 420), (in_rounds, 430)):
-        done = shared_stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, 60, "the run ends")
+        done = shared_stack.wait_for_run(
+            run["id"], lambda run: run["state"] in FINAL, 60, "the run ends"
+        )
         assert done["state"] == "succeeded", done["failure"]
-        assert [(row["env_step"], row["final"]) for row in evaluations(shared_stack, run["id"])] == [
+        assert [
+            (row["env_step"], row["final"]) for row in evaluations(shared_stack, run["id"])
+        ] == [
             (200, False),
             (400, False),
             (last, True),
@@ -82,21 +115,39 @@ def test_training_schedules_evaluate_save_and_export(shared_stack: Stack) -> Non
         assert "weights.safetensors" in exports(shared_stack, run["id"], done["attempts"][0]["id"])
         assert points(shared_stack, run["id"], "evaluation/mean") == 3
     saved = shared_stack.get(f"runs/{in_rounds['id']}/snapshots", sort="env_step")["items"]
-    assert [(one["env_step"], one["state"]) for one in saved] == [(200, "verified"), (400, "verified"), (430, "verified")]
+    assert [(one["env_step"], one["state"]) for one in saved] == [
+        (200, "verified"),
+        (400, "verified"),
+        (430, "verified"),
+    ]
 
 
 @pytest.mark.slow
 def test_a_continuous_evaluation_follows_its_training_on_a_second_slot(shared_stack: Stack) -> None:
-    document = cartpole(9_400, evaluation={"every_env_steps": None, "episodes": 1}, snapshot={"every_env_steps": 1_000})
+    document = cartpole(
+        9_400,
+        evaluation={"every_env_steps": None, "episodes": 1},
+        snapshot={"every_env_steps": 1_000},
+    )
     (run,) = shared_stack.submit(document)
-    job = shared_stack.post(f"runs/{run['id']}/jobs", {"schedule": "continuous_eval", "evaluate": {"episodes": 2}})
+    job = shared_stack.post(
+        f"runs/{run['id']}/jobs", {"schedule": "continuous_eval", "evaluate": {"episodes": 2}}
+    )
     path = f"jobs/{job['id']}"
-    wait_for(lambda: len(_followed(shared_stack, run["id"], job["id"])) >= 1, 60, "the first snapshot is evaluated")
+    wait_for(
+        lambda: len(_followed(shared_stack, run["id"], job["id"])) >= 1,
+        60,
+        "the first snapshot is evaluated",
+    )
     training = shared_stack.get(f"runs/{run['id']}")
     assert training["state"] == "running", "it evaluates beside the training"
 
     shared_stack.post(f"jobs/{training['job_id']}:pause", {})
-    wait_for(lambda: "Follows the training" in (shared_stack.get(path)["waiting"] or ""), 60, "it gives its slot back and says why")
+    wait_for(
+        lambda: "Follows the training" in (shared_stack.get(path)["waiting"] or ""),
+        60,
+        "it gives its slot back and says why",
+    )
     assert shared_stack.get(path)["state"] == "queued"
     shared_stack.post(f"jobs/{training['job_id']}:resume", {})
 
@@ -107,12 +158,17 @@ def test_a_continuous_evaluation_follows_its_training_on_a_second_slot(shared_st
     followed = _followed(shared_stack, run["id"], job["id"])
     read = [row["snapshot_id"] for row in followed]
     assert len(set(read)) == len(read), "each snapshot is evaluated once, over all attempts"
-    newest = next(one for one in shared_stack.get(f"runs/{run['id']}/snapshots")["items"] if one["newest"])
+    newest = next(
+        one for one in shared_stack.get(f"runs/{run['id']}/snapshots")["items"] if one["newest"]
+    )
     assert newest["id"] in read, "the last snapshot is evaluated"
     assert {(row["source"], row["episodes"]) for row in followed} == {("evaluation", 2)}
     assert points(shared_stack, run["id"], "evaluation/mean") == len(followed) + 1
 
-    beside = shared_stack.post(f"runs/{run['id']}/jobs", {"schedule": "continuous_eval_on_train_data", "evaluate": {"episodes": 3}})
+    beside = shared_stack.post(
+        f"runs/{run['id']}/jobs",
+        {"schedule": "continuous_eval_on_train_data", "evaluate": {"episodes": 3}},
+    )
     ended(shared_stack, beside["id"])
     on_train_data = evaluations(shared_stack, run["id"], source="train_data")
     assert newest["id"] in {row["snapshot_id"] for row in on_train_data}
@@ -121,7 +177,9 @@ def test_a_continuous_evaluation_follows_its_training_on_a_second_slot(shared_st
     assert {"evaluation/mean", "evaluation_on_train_data/mean"} <= names
     assert points(shared_stack, run["id"], "evaluation_on_train_data/mean") == len(on_train_data)
     for attempt in shared_stack.get(f"runs/{run['id']}")["attempts"]:
-        assert not (shared_stack.attempt_directory(attempt["id"]) / "inputs").exists(), "no snapshot is left on the worker's disk"
+        assert not (shared_stack.attempt_directory(attempt["id"]) / "inputs").exists(), (
+            "no snapshot is left on the worker's disk"
+        )
 
 
 def _followed(stack: Stack, run_id: str, job_id: str) -> list[dict[str, Any]]:
@@ -134,7 +192,10 @@ def test_an_export_writes_onnx_that_acts_like_the_policy(shared_stack: Stack) ->
     shared_stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, 60, "the run ends")
     asked = ("--format", "weights", "--format", "program", "--format", "onnx", "--wait", "--json")
     job = json.loads(shared_stack.palestra("export", run["id"], *asked))
-    assert (job["state"], job["evaluate"]["formats"]) == ("succeeded", ["weights", "program", "onnx"])
+    assert (job["state"], job["evaluate"]["formats"]) == (
+        "succeeded",
+        ["weights", "program", "onnx"],
+    )
     artifacts = shared_stack.get(f"runs/{run['id']}/artifacts", limit=500)["items"]
     files = {one["name"]: one["id"] for one in artifacts if one["kind"] == "export"}
     assert set(files) == {"weights.safetensors", "policy.json", "policy.pt2", "policy.onnx"}

@@ -1,10 +1,18 @@
-"""kill -9 of broker and server under load: nothing acknowledged is lost, nothing is doubled, every run ends."""
+"""kill -9 of broker and server under load: nothing acknowledged is lost, nothing is doubled, every
+run ends.
+"""
 
 import time
 
 import pytest
 
-from tests.e2e.run_history import cartpole, episodes_per_bucket, live_attempt, spooled_episodes, succeeds
+from tests.e2e.run_history import (
+    cartpole,
+    episodes_per_bucket,
+    live_attempt,
+    spooled_episodes,
+    succeeds,
+)
 from tests.support.process_stack import Stack, wait_for
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(240)]
@@ -26,7 +34,12 @@ def test_killed_server_loses_nothing_and_doubles_nothing(stack: Stack) -> None:
     (run,) = stack.submit(cartpole(24_000))
     for _ in range(3):
         before = stack.get(f"runs/{run['id']}")["progress"]["env_step"]
-        stack.wait_for_run(run["id"], lambda run, before=before: run["progress"]["env_step"] > before + 1_000, 60, "the run trains")  # type: ignore[misc]
+        stack.wait_for_run(
+            run["id"],
+            lambda run, before=before: run["progress"]["env_step"] > before + 1_000,
+            60,
+            "the run trains",
+        )  # type: ignore[misc]
         stack.kill("server")
         time.sleep(1)
         stack.start_server()

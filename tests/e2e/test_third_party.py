@@ -1,4 +1,6 @@
-"""A distribution that the worker alone has installed: its agent is submitted, trains, pauses, resumes and is evaluated."""
+"""A distribution that the worker alone has installed: its agent is submitted, trains, pauses,
+resumes and is evaluated.
+"""
 
 import shutil
 import tempfile
@@ -43,7 +45,12 @@ def climber(env_steps: int, **parameters: Any) -> dict[str, Any]:
 
 def refused(stack: Stack, definition: dict[str, Any], **more: Any) -> dict[str, Any]:
     headers = {"Authorization": f"Bearer {stack.tokens['user']}"}
-    answer = httpx.post(f"{stack.url}/api/v1/experiments", json={"definition": definition, **more}, headers=headers, trust_env=False)
+    answer = httpx.post(
+        f"{stack.url}/api/v1/experiments",
+        json={"definition": definition, **more},
+        headers=headers,
+        trust_env=False,
+    )
     assert answer.status_code == 422, answer.text
     problem: dict[str, Any] = answer.json()
     return problem
@@ -51,29 +58,48 @@ def refused(stack: Stack, definition: dict[str, Any], **more: Any) -> dict[str, 
 
 @pytest.mark.slow
 def test_it_trains_pauses_resumes_and_is_evaluated(stack: Stack) -> None:
-    offered = {agent["name"]: agent for agent in stack.get("catalogue", pool="default")["catalogue"]["agents"]}
+    offered = {
+        agent["name"]: agent
+        for agent in stack.get("catalogue", pool="default")["catalogue"]["agents"]
+    }
     assert set(offered) == {*BUILTIN_AGENTS, "hill_climber", "odd"}
     (run,) = stack.submit(climber(100_000, noise=0.7))
     experiment = stack.get(f"experiments/{run['experiment_id']}")
-    assert (experiment["agent"], experiment["code"]) == ("hill_climber", offered["hill_climber"]["code"])
+    assert (experiment["agent"], experiment["code"]) == (
+        "hill_climber",
+        offered["hill_climber"]["code"],
+    )
     assert experiment["definition"]["agent"]["parameters"] == {"noise": 0.7, "patience": 1}
 
-    running = stack.wait_for_run(run["id"], lambda run: run["progress"]["env_step"] > 3_000, 60, "the run trains")
+    running = stack.wait_for_run(
+        run["id"], lambda run: run["progress"]["env_step"] > 3_000, 60, "the run trains"
+    )
     job = running["job_id"]
     stack.post(f"jobs/{job}:pause", {})
     wait_for(lambda: stack.get(f"jobs/{job}")["state"] == "paused", 30, "the job is paused")
     paused_at = stack.get(f"runs/{run['id']}")["progress"]["env_step"]
     assert paused_at < 100_000
-    (newest,) = [snapshot for snapshot in stack.get(f"runs/{run['id']}/snapshots")["items"] if snapshot["newest"]]
+    (newest,) = [
+        snapshot
+        for snapshot in stack.get(f"runs/{run['id']}/snapshots")["items"]
+        if snapshot["newest"]
+    ]
     assert {"policy/weights.npy", "climber.json"} <= {file["name"] for file in newest["files"]}
 
     stack.post(f"jobs/{job}:resume", {})
     done = stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, 120, "the run ends")
-    assert (done["state"], done["resume_quality"], len(done["attempts"])) == ("succeeded", "statistical", 2)
+    assert (done["state"], done["resume_quality"], len(done["attempts"])) == (
+        "succeeded",
+        "statistical",
+        2,
+    )
     assert done["progress"]["env_step"] == 100_000
     assert done["latest_evaluation"]["mean"] > 100, "a pole that falls at once gives about 10"
 
-    names = {series["name"]: series for series in stack.get(f"runs/{run['id']}/series", limit=500)["items"]}
+    names = {
+        series["name"]: series
+        for series in stack.get(f"runs/{run['id']}/series", limit=500)["items"]
+    }
     assert names["agent/climbs"]["last_value"] > 2
     assert names["agent/best_return"]["last_value"] > 100
 
@@ -82,19 +108,33 @@ def test_it_trains_pauses_resumes_and_is_evaluated(stack: Stack) -> None:
 def test_a_job_evaluates_its_snapshot_from_its_own_files(stack: Stack) -> None:
     (run,) = stack.submit(climber(8_000, noise=0.6))
     stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, 90, "the run ends")
-    job = stack.post(f"runs/{run['id']}/jobs", {"schedule": "evaluate", "evaluate": {"episodes": 3, "seed": 5}})
+    job = stack.post(
+        f"runs/{run['id']}/jobs", {"schedule": "evaluate", "evaluate": {"episodes": 3, "seed": 5}}
+    )
     wait_for(lambda: stack.get(f"jobs/{job['id']}")["state"] in FINAL, 60, "the evaluation ends")
     assert stack.get(f"jobs/{job['id']}")["failure"] is None
-    (made,) = [row for row in stack.get(f"runs/{run['id']}/evaluations")["items"] if row["job_id"] == job["id"]]
+    (made,) = [
+        row
+        for row in stack.get(f"runs/{run['id']}/evaluations")["items"]
+        if row["job_id"] == job["id"]
+    ]
     assert (made["episodes"], made["seed"]) == (3, 5)
 
 
 def test_what_the_worker_cannot_do_is_refused_in_words(stack: Stack) -> None:
     problem = refused(stack, climber(1_000, noise=-1))
-    assert (problem["code"], problem["errors"][0]["pointer"]) == ("invalid_parameters", "/definition/agent/parameters/noise")
+    assert (problem["code"], problem["errors"][0]["pointer"]) == (
+        "invalid_parameters",
+        "/definition/agent/parameters/noise",
+    )
     other = {**climber(1_000), "agent": {"name": "fragile"}}
     assert refused(stack, other)["code"] == "unknown_agent", "its schema points elsewhere"
-    code = {"kind": "entrypoint", "distribution": "tiny-agents", "version": "1.2.0", "digest": "0" * 64}
+    code = {
+        "kind": "entrypoint",
+        "distribution": "tiny-agents",
+        "version": "1.2.0",
+        "digest": "0" * 64,
+    }
     assert refused(stack, climber(1_000), code=code)["code"] == "code_mismatch"
 
 
@@ -113,32 +153,48 @@ def test_a_worker_whose_code_changed_refuses_to_train_it(stack: Stack) -> None:
     assert ended["progress"]["env_step"] == 0
 
 
-def test_a_run_whose_code_changed_during_its_pause_stays_paused_until_it_is_put_back(stack: Stack) -> None:
-    """Line 15.8: refused, not failed; allowed where asked for, and shown; a failed run is tried again by command."""
+def test_a_run_whose_code_changed_during_its_pause_stays_paused_until_it_is_put_back(
+    stack: Stack,
+) -> None:
+    """Line 15.8: refused, not failed.
+
+    Allowed where asked for, and shown; a failed run is tried again by command.
+    """
     source = stack.directory / "site" / "tiny_agents" / "climber.py"
     before = source.read_text()
     (run,) = stack.submit(climber(5_000_000, noise=0.55))
-    running = stack.wait_for_run(run["id"], lambda run: run["progress"]["env_step"] > 2_000, 60, "the run trains")
+    running = stack.wait_for_run(
+        run["id"], lambda run: run["progress"]["env_step"] > 2_000, 60, "the run trains"
+    )
     stack.post(f"jobs/{running['job_id']}:pause", {})
     stack.wait_for_run(run["id"], lambda run: run["state"] == "paused", 60, "the run is paused")
     try:
         source.write_text(before + "\nCHANGED = 2\n")
         stack.palestra("resume", run["id"])
         found = stack.wait_for_run(
-            run["id"], lambda run: (run["state"], run["cause"]) == ("paused", "code_changed"), 60, "it is paused again"
+            run["id"],
+            lambda run: (run["state"], run["cause"]) == ("paused", "code_changed"),
+            60,
+            "it is paused again",
         )
         assert "--allow-code-change" in found["failure"]["message"]
         assert found["job_id"] == running["job_id"]
         stack.palestra("resume", run["id"], "--allow-code-change")
-        stack.wait_for_run(run["id"], lambda run: run["state"] == "running", 60, "it goes on with the other code")
+        stack.wait_for_run(
+            run["id"], lambda run: run["state"] == "running", 60, "it goes on with the other code"
+        )
         stack.palestra("cancel", run["id"])
-        stack.wait_for_run(run["id"], lambda run: run["state"] == "cancelled", 60, "it is cancelled")
+        stack.wait_for_run(
+            run["id"], lambda run: run["state"] == "cancelled", 60, "it is cancelled"
+        )
     finally:
         source.write_text(before)
     other = stack.get(f"runs/{run['id']}")["attempts"][-1]["other_code"]
     assert other["distribution"] == "tiny-agents"
     stack.palestra("retry", run["id"])
-    going = stack.wait_for_run(run["id"], lambda run: run["state"] in {"running", "succeeded"}, 60, "it is tried again")
+    going = stack.wait_for_run(
+        run["id"], lambda run: run["state"] in {"running", "succeeded"}, 60, "it is tried again"
+    )
     assert going["resume_quality"] == "statistical", "from its newest snapshot"
     assert going["attempts"][-1]["resumed_from"][run["id"]] is not None
     if going["state"] == "running":
@@ -153,26 +209,45 @@ def test_a_test_job_goes_through_everything_that_such_an_agent_can(stack: Stack)
 
 
 @pytest.mark.slow
-def test_an_algorithm_of_stable_baselines3_trains_pauses_resumes_and_is_evaluated(stack: Stack) -> None:
+def test_an_algorithm_of_stable_baselines3_trains_pauses_resumes_and_is_evaluated(
+    stack: Stack,
+) -> None:
     parameters = {"n_steps": 64, "batch_size": 64, "n_epochs": 2}
-    definition = {**climber(6_000), "agent": {"name": "sb3", "algorithm": "PPO", "parameters": parameters}}
+    definition = {
+        **climber(6_000),
+        "agent": {"name": "sb3", "algorithm": "PPO", "parameters": parameters},
+    }
     (run,) = stack.submit({**definition, "evaluation": {"every_env_steps": 2_000, "episodes": 2}})
-    running = stack.wait_for_run(run["id"], lambda run: run["progress"]["env_step"] > 500, 90, "the run trains")
+    running = stack.wait_for_run(
+        run["id"], lambda run: run["progress"]["env_step"] > 500, 90, "the run trains"
+    )
     stack.post(f"jobs/{running['job_id']}:pause", {})
-    wait_for(lambda: stack.get(f"jobs/{running['job_id']}")["state"] == "paused", 30, "the job is paused")
+    wait_for(
+        lambda: stack.get(f"jobs/{running['job_id']}")["state"] == "paused", 30, "the job is paused"
+    )
     assert stack.get(f"runs/{run['id']}")["progress"]["env_step"] < 6_000
     stack.post(f"jobs/{running['job_id']}:resume", {})
     done = stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, 120, "the run ends")
-    assert (done["state"], done["resume_quality"], done["progress"]["env_step"]) == ("succeeded", "statistical", 6_000), done["failure"]
+    assert (done["state"], done["resume_quality"], done["progress"]["env_step"]) == (
+        "succeeded",
+        "statistical",
+        6_000,
+    ), done["failure"]
     evaluations = stack.get(f"runs/{run['id']}/evaluations")["items"]
     assert sorted(row["env_step"] for row in evaluations) == [2_000, 4_000, 6_000]
     names = {series["name"] for series in stack.get(f"runs/{run['id']}/series", limit=500)["items"]}
     assert {"loss/policy", "loss/value", "policy/kl"} <= names
 
-    job = stack.post(f"runs/{run['id']}/jobs", {"schedule": "evaluate", "evaluate": {"episodes": 3, "seed": 5}})
+    job = stack.post(
+        f"runs/{run['id']}/jobs", {"schedule": "evaluate", "evaluate": {"episodes": 3, "seed": 5}}
+    )
     wait_for(lambda: stack.get(f"jobs/{job['id']}")["state"] in FINAL, 60, "the evaluation ends")
     assert stack.get(f"jobs/{job['id']}")["failure"] is None
-    wrong = {**definition, "env": {"id": "Pendulum-v1"}, "agent": {"name": "sb3", "algorithm": "DQN"}}
+    wrong = {
+        **definition,
+        "env": {"id": "Pendulum-v1"},
+        "agent": {"name": "sb3", "algorithm": "DQN"},
+    }
     assert refused(stack, wrong)["code"] == "action_space_mismatch"
 
 
@@ -193,27 +268,53 @@ def digits(updates: int, **sections: Any) -> dict[str, Any]:
 @pytest.mark.slow
 def test_a_supervised_run_pauses_resumes_exactly_and_shows_its_metrics(stack: Stack) -> None:
     (run,) = stack.submit(digits(4_000))
-    running = stack.wait_for_run(run["id"], lambda run: run["progress"]["update"] > 300, 60, "the run trains")
+    running = stack.wait_for_run(
+        run["id"], lambda run: run["progress"]["update"] > 300, 60, "the run trains"
+    )
     stack.post(f"jobs/{running['job_id']}:pause", {})
-    wait_for(lambda: stack.get(f"jobs/{running['job_id']}")["state"] == "paused", 30, "the job is paused")
+    wait_for(
+        lambda: stack.get(f"jobs/{running['job_id']}")["state"] == "paused", 30, "the job is paused"
+    )
     stack.post(f"jobs/{running['job_id']}:resume", {})
     done = stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, 90, "the run ends")
-    assert (done["state"], done["resume_quality"], done["progress"]["update"]) == ("succeeded", "exact", 4_000)
+    assert (done["state"], done["resume_quality"], done["progress"]["update"]) == (
+        "succeeded",
+        "exact",
+        4_000,
+    )
     latest = done["latest_evaluation"]
     assert latest["mean"] == latest["metrics"]["accuracy"] > 0.9
-    names = {series["name"]: series for series in stack.get(f"runs/{run['id']}/series", limit=500)["items"]}
+    names = {
+        series["name"]: series
+        for series in stack.get(f"runs/{run['id']}/series", limit=500)["items"]
+    }
     assert {"evaluation/accuracy", "evaluation/loss", "evaluation/mean", "loss/train"} <= set(names)
     assert "evaluation/length_mean" not in names
-    query = {"select": [{"run_id": run["id"], "series": "evaluation/accuracy"}], "x": "update", "buckets": 8}
+    query = {
+        "select": [{"run_id": run["id"], "series": "evaluation/accuracy"}],
+        "x": "update",
+        "buckets": 8,
+    }
     (curve,) = stack.post("series:query", query)["series"]
     assert sum(curve["n"]) == 8
 
-    job = stack.post(f"runs/{run['id']}/jobs", {"schedule": "evaluate", "evaluate": {"snapshot": "best"}})
+    job = stack.post(
+        f"runs/{run['id']}/jobs", {"schedule": "evaluate", "evaluate": {"snapshot": "best"}}
+    )
     wait_for(lambda: stack.get(f"jobs/{job['id']}")["state"] in FINAL, 60, "the evaluation ends")
-    (made,) = [row for row in stack.get(f"runs/{run['id']}/evaluations")["items"] if row["job_id"] == job["id"]]
+    (made,) = [
+        row
+        for row in stack.get(f"runs/{run['id']}/evaluations")["items"]
+        if row["job_id"] == job["id"]
+    ]
     assert made["metrics"] == done["best_evaluation"]["metrics"]
 
 
 def test_a_supervised_definition_that_does_not_fit_is_refused(stack: Stack) -> None:
-    problem = refused(stack, digits(100, estimator={"name": "classifier", "params": {"classes": 1}}))
-    assert (problem["code"], problem["errors"][0]["pointer"]) == ("invalid_parameters", "/definition/estimator/params/classes")
+    problem = refused(
+        stack, digits(100, estimator={"name": "classifier", "params": {"classes": 1}})
+    )
+    assert (problem["code"], problem["errors"][0]["pointer"]) == (
+        "invalid_parameters",
+        "/definition/estimator/params/classes",
+    )

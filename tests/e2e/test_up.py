@@ -1,4 +1,6 @@
-"""`palestra up` as a user meets it: real processes, killed and stopped at every moment, and nothing left behind."""
+"""`palestra up` as a user meets it: real processes, killed and stopped at every moment, and nothing
+left behind.
+"""
 
 import os
 import signal
@@ -26,10 +28,15 @@ def test_it_serves_logs_in_once_and_stops_without_a_trace(up: Up, directory: Pat
     client.close()
     secrets = [path.read_text().strip() for path in (up.data.user_token, up.data.worker_token)]
     secrets += [up.data.read_state()[f"{user}_broker_password"] for user in ("server", "worker")]
-    commands = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    commands = subprocess.run(
+        ["ps", "-eo", "args"], capture_output=True, text=True, check=True
+    ).stdout
     logs = "".join(path.read_text(errors="replace") for path in (up.data.root / "logs").iterdir())
     assert not [secret for secret in secrets if secret in commands or secret in logs]
-    assert {path.stat().st_mode & 0o077 for path in (up.data.root, up.data.user_token, up.data.worker_token, up.data.state)} == {0}
+    assert {
+        path.stat().st_mode & 0o077
+        for path in (up.data.root, up.data.user_token, up.data.worker_token, up.data.state)
+    } == {0}
     assert up.stop() == (130, "")
     assert nothing_is_left(up)
 
@@ -55,12 +62,21 @@ def test_a_port_in_use_is_named_with_its_owner(directory: Path) -> None:
     assert nothing_is_left(up)
 
 
-@pytest.mark.parametrize("name", [pytest.param("valkey", marks=pytest.mark.slow), pytest.param("server", marks=pytest.mark.slow), "worker"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("valkey", marks=pytest.mark.slow),
+        pytest.param("server", marks=pytest.mark.slow),
+        "worker",
+    ],
+)
 def test_what_dies_is_started_again(up: Up, name: str) -> None:
     told = up.ready()
     before = up.pid(name)
     os.kill(before, signal.SIGKILL)
-    wait_for(lambda: up.pid(name) != before and start_ticks(up.pid(name)), 60, f"{name} lives again")
+    wait_for(
+        lambda: up.pid(name) != before and start_ticks(up.pid(name)), 60, f"{name} lives again"
+    )
     with Client(told["url"], up.data.user_token.read_text().strip()) as client:
         wait_for(lambda: _online(client), 90, "server and worker are back")
     code, errors = up.stop()
@@ -81,7 +97,9 @@ def test_ctrl_c_during_the_imports_leaves_nothing(up: Up) -> None:
     maps = Path(f"/proc/{up.process.pid}/maps")
     wait_for(lambda: "pydantic_core" in maps.read_text(), 30, "the command imports its parts")
     code, errors = up.stop()
-    assert code in {130, -signal.SIGINT}, "a shell shows both as 130; Python may take either while it imports an extension"
+    assert code in {130, -signal.SIGINT}, (
+        "a shell shows both as 130; Python may take either while it imports an extension"
+    )
     assert "Traceback" not in errors
     assert marked(up.data.root) == []
 

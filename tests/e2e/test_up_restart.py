@@ -15,7 +15,9 @@ pytestmark = [pytest.mark.processes, pytest.mark.timeout(240)]
 
 
 @pytest.mark.slow
-def test_a_killed_instance_takes_its_processes_along_and_the_next_one_has_its_data(up: Up, directory: Path) -> None:
+def test_a_killed_instance_takes_its_processes_along_and_the_next_one_has_its_data(
+    up: Up, directory: Path
+) -> None:
     from palestra.contract.definition import read_definition
     from palestra.contract.documents import canonical_json
 
@@ -24,13 +26,21 @@ def test_a_killed_instance_takes_its_processes_along_and_the_next_one_has_its_da
         experiment = client.submit(read_definition(canonical_json(cartpole(200))))
     up.process.kill()
     up.process.communicate()
-    wait_for(lambda: not [pid for pid in marked(up.data.root) if "workers.host" in _arguments(pid)], 60, "the worker ends")
+    wait_for(
+        lambda: not [pid for pid in marked(up.data.root) if "workers.host" in _arguments(pid)],
+        60,
+        "the worker ends",
+    )
     second = Up(directory)
     again = second.ready()
     assert again["url"] == told["url"]
     with Client(again["url"], second.data.user_token.read_text().strip()) as client:
         assert client.experiment(experiment.id).id == experiment.id
-        wait_for(lambda: all(run.state == "succeeded" for run in client.runs(experiment.id)), 90, "the job that was queued ends")
+        wait_for(
+            lambda: all(run.state == "succeeded" for run in client.runs(experiment.id)),
+            90,
+            "the job that was queued ends",
+        )
     assert second.stop()[0] == 130
     assert nothing_is_left(second)
 
@@ -43,7 +53,9 @@ def _arguments(pid: int) -> list[str]:
 
 
 @pytest.mark.slow
-def test_a_running_training_is_saved_by_ctrl_c_and_goes_on_at_the_next_start(up: Up, directory: Path) -> None:
+def test_a_running_training_is_saved_by_ctrl_c_and_goes_on_at_the_next_start(
+    up: Up, directory: Path
+) -> None:
     from palestra.contract.definition import read_definition
     from palestra.contract.documents import canonical_json
 

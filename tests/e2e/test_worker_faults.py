@@ -1,4 +1,7 @@
-"""kill -9 of what runs on a worker's machine: trainer, worker, supervisor. Every run ends, and its curve has no gap and no duplicate."""
+"""kill -9 of what runs on a worker's machine: trainer, worker, supervisor.
+
+Every run ends, and its curve has no gap and no duplicate.
+"""
 
 import time
 
@@ -22,7 +25,9 @@ def _trainer_of(stack: Stack, attempt_id: str) -> psutil.Process:
 def _training(stack: Stack, env_steps: int, past: int) -> tuple[str, str, psutil.Process]:
     """Returns a run that trains, its live attempt and that attempt's trainer."""
     (run,) = stack.submit(cartpole(env_steps))
-    stack.wait_for_run(run["id"], lambda run: run["progress"]["env_step"] > past, 60, "the run trains")
+    stack.wait_for_run(
+        run["id"], lambda run: run["progress"]["env_step"] > past, 60, "the run trains"
+    )
     attempt = live_attempt(stack, run["id"])
     assert attempt is not None
     return run["id"], attempt["id"], _trainer_of(stack, attempt["id"])
@@ -31,7 +36,9 @@ def _training(stack: Stack, env_steps: int, past: int) -> tuple[str, str, psutil
 def test_killed_trainer_is_followed_by_an_attempt_from_the_newest_snapshot(stack: Stack) -> None:
     (run,) = stack.submit(cartpole(12_000))
 
-    stack.wait_for_run(run["id"], lambda run: run["snapshots"]["verified"], 60, "a snapshot is verified")
+    stack.wait_for_run(
+        run["id"], lambda run: run["snapshots"]["verified"], 60, "a snapshot is verified"
+    )
     first = live_attempt(stack, run["id"])
     assert first is not None
     trainer = _trainer_of(stack, first["id"])
@@ -51,7 +58,11 @@ def test_killed_trainer_is_followed_by_an_attempt_from_the_newest_snapshot(stack
 
     def second_attempt() -> dict[str, object] | None:
         attempt = live_attempt(stack, run["id"])
-        return attempt if attempt and attempt["number"] == 2 and attempt["state"] == "running" else None
+        return (
+            attempt
+            if attempt and attempt["number"] == 2 and attempt["state"] == "running"
+            else None
+        )
 
     second = wait_for(second_attempt, 15, "attempt 2 runs")
     assert time.monotonic() - killed < 15
@@ -62,14 +73,21 @@ def test_killed_trainer_is_followed_by_an_attempt_from_the_newest_snapshot(stack
     assert done["resume_quality"] == "exact"
     episodes = done["progress"]["episode"]
     assert episodes_per_bucket(stack, run["id"], episodes) == [1] * episodes
-    assert sum(episodes_per_bucket(stack, run["id"], episodes, superseded=True)) > episodes, "the first attempt's points are kept"
+    assert sum(episodes_per_bucket(stack, run["id"], episodes, superseded=True)) > episodes, (
+        "the first attempt's points are kept"
+    )
 
 
 def test_killed_worker_leaves_the_trainer_and_the_next_worker_adopts_it(stack: Stack) -> None:
     run_id, attempt_id, trainer = _training(stack, 18_000, past=1_000)
     stack.kill("worker")
     before = stack.get(f"runs/{run_id}")["progress"]["env_step"]
-    stack.wait_for_run(run_id, lambda run: run["progress"]["env_step"] > before + 1_000, 30, "training goes on without a worker")
+    stack.wait_for_run(
+        run_id,
+        lambda run: run["progress"]["env_step"] > before + 1_000,
+        30,
+        "training goes on without a worker",
+    )
     assert trainer.is_running()
     stack.start_worker()
     (worker,) = [worker for worker in stack.get("workers")["items"] if worker["state"] == "online"]
@@ -83,6 +101,10 @@ def test_killed_supervisor_takes_the_trainer_with_it_and_the_run_goes_on(stack: 
     supervisors = stack.module_processes("workers.supervisor", attempt_id)
     assert len(supervisors) == 1
     supervisors[0].kill()
-    wait_for(lambda: not trainer.is_running() or trainer.status() == psutil.STATUS_ZOMBIE, 3, "the trainer dies with its supervisor")
+    wait_for(
+        lambda: not trainer.is_running() or trainer.status() == psutil.STATUS_ZOMBIE,
+        3,
+        "the trainer dies with its supervisor",
+    )
     done = succeeds(stack, run_id)
     assert len(done["attempts"]) == 2

@@ -7,16 +7,26 @@ from workers.core.types import StopReason
 
 @pytest.mark.slow
 def test_dqn_improves_on_cartpole_and_the_same_seed_gives_the_same_weights() -> None:
-    definition = example("cartpole-dqn.yaml", loop={"env_steps": 5_120}, evaluation={"every_env_steps": None}, stop={"success_score": None})
+    definition = example(
+        "cartpole-dqn.yaml",
+        loop={"env_steps": 5_120},
+        evaluation={"every_env_steps": None},
+        stop={"success_score": None},
+    )
     first, again = Trained(definition, 0), Trained(definition, 0)
     assert first.mean > 60, "a random policy has 22"
     assert first.mean == again.mean
-    assert all(torch.equal(tensor, again.parameters[name]) for name, tensor in first.parameters.items())
+    assert all(
+        torch.equal(tensor, again.parameters[name]) for name, tensor in first.parameters.items()
+    )
 
 
 def test_ppo_improves_on_cartpole() -> None:
     definition = example(
-        "cartpole-ppo.yaml", loop={"env_steps": 12_288}, evaluation={"every_env_steps": None}, stop={"success_score": None}
+        "cartpole-ppo.yaml",
+        loop={"env_steps": 12_288},
+        evaluation={"every_env_steps": None},
+        stop={"success_score": None},
     )
     assert Trained(definition, 0).mean > 100
 
@@ -24,8 +34,16 @@ def test_ppo_improves_on_cartpole() -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("name", ["cartpole-dqn.yaml", "cartpole-ppo.yaml"])
-def test_eighteen_of_twenty_seeds_balance_the_pole_and_go_on_doing_so_on_other_episodes(name, tmp_path) -> None:
-    outcomes = trained_together(submitted(name), range(100, 120), tmp_path)  # the examples were chosen by the seeds below 50
-    solved = [one for one in outcomes if one.reason is StopReason.SUCCESS_SCORE and one.mean >= 475 and one.fresh_mean >= 450]
+def test_eighteen_of_twenty_seeds_balance_the_pole_and_go_on_doing_so_on_other_episodes(
+    name, tmp_path
+) -> None:
+    outcomes = trained_together(
+        submitted(name), range(100, 120), tmp_path
+    )  # the examples were chosen by the seeds below 50
+    solved = [
+        one
+        for one in outcomes
+        if one.reason is StopReason.SUCCESS_SCORE and one.mean >= 475 and one.fresh_mean >= 450
+    ]
     assert len(solved) >= 18, outcomes
     assert max(one.env_steps for one in solved) <= 150_000

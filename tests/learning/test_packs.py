@@ -10,30 +10,45 @@ from palestra.contract.job_options import Submission
 from tests.learning.trainings import submitted
 from workers.trainer_process.schedules.native import train, train_pack
 
-SHORT = {"loop": {"env_steps": 15_360}, "evaluation": {"every_env_steps": None, "episodes": 20}, "stop": {"success_score": None}}
+SHORT = {
+    "loop": {"env_steps": 15_360},
+    "evaluation": {"every_env_steps": None, "episodes": 20},
+    "stop": {"success_score": None},
+}
 
 
 def submission(name: str, compile_mode: str) -> Submission:
     short = submitted(name, **SHORT)
-    options = short.options.model_copy(update={"resources": short.options.resources.model_copy(update={"compile": compile_mode})})
+    options = short.options.model_copy(
+        update={"resources": short.options.resources.model_copy(update={"compile": compile_mode})}
+    )
     return short.model_copy(update={"options": options})
 
 
 def distance(one: list[float], other: list[float]) -> float:
-    """Returns the greatest difference of the two samples' distribution functions (Kolmogorov and Smirnov)."""
+    """Returns the greatest difference of the two samples' distribution functions (Kolmogorov and
+    Smirnov).
+    """
     edges = np.sort(np.concatenate((one, other)))
-    first, second = (np.searchsorted(np.sort(sample), edges, side="right") / len(sample) for sample in (one, other))
+    first, second = (
+        np.searchsorted(np.sort(sample), edges, side="right") / len(sample)
+        for sample in (one, other)
+    )
     return float(np.abs(first - second).max())
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("name", ["cartpole-dqn.yaml", "cartpole-ppo.yaml"])
-def test_twenty_seeds_of_a_pack_have_the_returns_of_twenty_seeds_alone(tmp_path: Path, name: str) -> None:
+def test_twenty_seeds_of_a_pack_have_the_returns_of_twenty_seeds_alone(
+    tmp_path: Path, name: str
+) -> None:
     packed, alone = Evaluations(), Evaluations()
     with pack_of(submission(name, "compiled"), range(20), tmp_path / "pack", [packed] * 20) as pack:
         train_pack(pack, lambda index: None)
-    for seed in range(20, 40):  # others, so that equal numbers do not hide that the test could not fail
+    for seed in range(
+        20, 40
+    ):  # others, so that equal numbers do not hide that the test could not fail
         with training_of(submission(name, "eager"), seed, tmp_path / str(seed), alone) as training:
             train(training)
     ours, theirs = [one.mean for one in packed.kept], [one.mean for one in alone.kept]

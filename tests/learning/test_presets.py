@@ -20,12 +20,17 @@ def test_the_interval_is_that_of_students_t() -> None:
 
 def test_rows_of_presets_that_were_not_trained_now_stay(tmp_path) -> None:
     path = tmp_path / "README.md"
-    path.write_text("Before.\n<!-- table: written by `make learning` -->\n<!-- end of the table -->\nBehind.\n")
+    path.write_text(
+        "Before.\n<!-- table: written by `make learning` -->\n<!-- end of the table -->\nBehind.\n"
+    )
     write_readme(path, [("a", "1"), ("b", "2"), ("gone", "3")], ["a", "b", "gone"], "First.")
     write_readme(path, [("b", "5")], ["a", "b"], "Second.")
     text = path.read_text()
     assert text.startswith("Before.\n")
     assert text.endswith("\nBehind.\n")
-    assert [line for line in text.splitlines() if line.startswith("| ")][1:] == ["| a | 1 |", "| b | 5 |"]
+    assert [line for line in text.splitlines() if line.startswith("| ")][1:] == [
+        "| a | 1 |",
+        "| b | 5 |",
+    ]
     assert "First." not in text
     assert "Second." in text

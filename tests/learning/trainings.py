@@ -1,4 +1,6 @@
-"""Whole trainings through the real engine, environments and evaluator, without a worker around them."""
+"""Whole trainings through the real engine, environments and evaluator, without a worker around
+them.
+"""
 
 import json
 import time
@@ -62,8 +64,14 @@ class Trained:
         )
         engine = Engine(parts, cadence_of(definition), time.monotonic)
         self.reason: StopReason = engine.run().reason
-        self.env_steps, self.updates, self.mean = engine.clock.env_steps, engine.clock.updates, silent.mean
-        fresh = build_evaluator(definition, agent, training_seeds(derive_seed(seed, "other episodes", bits=31)), 20)
+        self.env_steps, self.updates, self.mean = (
+            engine.clock.env_steps,
+            engine.clock.updates,
+            silent.mean,
+        )
+        fresh = build_evaluator(
+            definition, agent, training_seeds(derive_seed(seed, "other episodes", bits=31)), 20
+        )
         self.fresh_mean = fresh.evaluate(engine.clock).mean
         self.parameters = agent.state_dict()["learning"]["parameters"]
         for part in (env, evaluator, fresh):
@@ -81,14 +89,21 @@ class Outcome(NamedTuple):
     """On episodes of other seeds."""
 
 
-def trained_together(submission: Submission, seeds: Sequence[int], directory: Path) -> list[Outcome]:
+def trained_together(
+    submission: Submission, seeds: Sequence[int], directory: Path
+) -> list[Outcome]:
     """Trains seeds as a worker trains a pack of them, and judges each as it leaves."""
     sinks, outcomes = [Evaluations() for _ in seeds], dict[int, Outcome]()
     with pack_of(submission, seeds, directory, sinks) as pack:
 
         def judge(index: int) -> None:
             training = pack.trainings[index]
-            fresh = fresh_mean(training, submission.definition, derive_seed(seeds[index], "other episodes", bits=31), 20)
+            fresh = fresh_mean(
+                training,
+                submission.definition,
+                derive_seed(seeds[index], "other episodes", bits=31),
+                20,
+            )
             reason, env_steps = training.engine.result.reason, training.engine.clock.env_steps
             outcomes[index] = Outcome(reason, env_steps, sinks[index].kept[-1].mean, fresh)
 

@@ -1,4 +1,6 @@
-"""What one request can hold: for every route that takes a body, the contents that cost a reader most, each up to the route's limit."""
+"""What one request can hold: for every route that takes a body, the contents that cost a reader
+most, each up to the route's limit.
+"""
 
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -31,7 +33,9 @@ _NAMES = {"run_id", "job_id", "attempt_id", "worker_id", "experiment_id", "artif
 
 
 def routes() -> list[tuple[str, str, str, int]]:
-    """Returns every route that takes a document: method, path, who may send one, and its largest size in bytes."""
+    """Returns every route that takes a document: method, path, who may send one, and its largest
+    size in bytes.
+    """
     found = []
     settings = Settings()
     for context in iter_route_contexts(create_app(settings).routes):
@@ -95,9 +99,17 @@ def documents(names: dict[str, str]) -> Iterator[Attack]:
     """Yields documents that are right, or nearly so, and as large as they may be."""
     run, user = names["run"], ("user", "POST")
     queries = {
-        "one ID in 100 groups of 1000": {"groups": [_group(index, [run] * 1_000) for index in range(100)]},
-        "2000 curves of one run": {"select": [{"run_id": run, "series": f"s{index}"} for index in range(999)], "buckets": 1_500},
-        "one curve 1000 times": {"select": [{"run_id": run, "series": "loss"}] * 1_000, "buckets": 1_500},
+        "one ID in 100 groups of 1000": {
+            "groups": [_group(index, [run] * 1_000) for index in range(100)]
+        },
+        "2000 curves of one run": {
+            "select": [{"run_id": run, "series": f"s{index}"} for index in range(999)],
+            "buckets": 1_500,
+        },
+        "one curve 1000 times": {
+            "select": [{"run_id": run, "series": "loss"}] * 1_000,
+            "buckets": 1_500,
+        },
     }
     for name, query in queries.items():
         yield Attack(name, user[1], "/api/v1/series:query", user[0], dumped(query))
@@ -125,8 +137,14 @@ def _submissions() -> dict[str, dict[str, Any]]:
     return {
         "wide kwargs": {"definition": definition(env={"id": "CartPole-v1", "kwargs": wide})},
         "nested provenance": {"definition": definition(), "provenance": {"a": nested}},
-        "3 MiB of provenance": {"definition": definition(), "provenance": {"diff": "x" * 3 * 2**20}},
-        "many values of provenance": {"definition": definition(), "provenance": {"a": [0] * 190_000}},
+        "3 MiB of provenance": {
+            "definition": definition(),
+            "provenance": {"diff": "x" * 3 * 2**20},
+        },
+        "many values of provenance": {
+            "definition": definition(),
+            "provenance": {"a": [0] * 190_000},
+        },
         "1000 seeds": {"definition": definition(), "options": {"seeds": list(range(1_000))}},
     }
 

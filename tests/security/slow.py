@@ -68,7 +68,10 @@ def flood(opened: socket.socket, begin: bytes, more: bytes, most: int) -> int:
 
 
 def trickle(opened: socket.socket, piece: bytes, every: float, seconds: float) -> float:
-    """Sends a piece now and then; returns the seconds until the server ended the connection, or `seconds`."""
+    """Sends a piece now and then.
+
+    Returns the seconds until the server ended the connection, or `seconds`.
+    """
     began = time.monotonic()
     opened.settimeout(every)
     while time.monotonic() - began < seconds:

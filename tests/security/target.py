@@ -1,4 +1,6 @@
-"""A real server to be attacked, with a credential of every kind, and a witness that measures how long others wait meanwhile."""
+"""A real server to be attacked, with a credential of every kind, and a witness that measures how
+long others wait meanwhile.
+"""
 
 import contextlib
 import http.client
@@ -30,7 +32,8 @@ class Target(Stack):
 
     Args:
         directory: Data directory.
-        descriptors: Files and sockets that the server may have open at once; as many as this process by default.
+        descriptors: Files and sockets that the server may have open at once; as many as this
+            process by default.
         settings: More environment of the server.
     """
 
@@ -61,7 +64,9 @@ class Target(Stack):
         self._start("server", command)
         wait_for(self.server_is_ready, 30, f"the server is ready\n{self.log('server')}")
 
-    def request(self, method: str, path: str, body: Any = None, who: str = "user") -> httpx.Response:
+    def request(
+        self, method: str, path: str, body: Any = None, who: str = "user"
+    ) -> httpx.Response:
         """Sends one small request."""
         headers = {"Authorization": f"Bearer {self.tokens[who]}"} if who != "anonymous" else {}
         return self._http.request(method, path, json=body, headers=headers)
@@ -102,9 +107,11 @@ class Target(Stack):
 
 
 def unscheduled(pid: int) -> float:
-    """Returns the seconds for which a process was ready to run and other programs had the processors (Linux).
+    """Returns the seconds for which a process was ready to run and other programs had the
+    processors (Linux).
 
-    The main thread's and the longest of another thread, which may have held the interpreter meanwhile.
+    The main thread's and the longest of another thread, which may have held the interpreter
+    meanwhile.
     """
     delays = {}
     for task in Path(f"/proc/{pid}/task").iterdir():
@@ -116,7 +123,9 @@ def unscheduled(pid: int) -> float:
 
 @dataclass
 class Witness:
-    """Asks the server for something small again and again, from another address; keeps how long each answer took.
+    """Asks the server for something small again and again, from another address.
+
+    Keeps how long each answer took.
 
     Time for which other programs had the processors is not counted: the tests run beside others.
     """
@@ -172,11 +181,15 @@ class Witness:
         return {"Authorization": f"Bearer {self.target.tokens['user']}"}
 
     def _connect(self) -> http.client.HTTPConnection:
-        return http.client.HTTPConnection("127.0.0.1", self.target.port, timeout=30, source_address=(self.host, 0))
+        return http.client.HTTPConnection(
+            "127.0.0.1", self.target.port, timeout=30, source_address=(self.host, 0)
+        )
 
 
 def shortest_hold(witness: Witness, attack: Callable[[], None], *, tries: int = 4) -> float:
-    """Returns how long others had to wait while `attack` ran: the least of some tries, since a busy machine makes them wait too."""
+    """Returns how long others had to wait while `attack` ran: the least of some tries, since a busy
+    machine makes them wait too.
+    """
     least = float("inf")
     for _ in range(tries):
         with witness.watching():
@@ -193,9 +206,14 @@ _addresses = itertools.count(1)
 
 
 def send(target: Target, method: str, path: str, body: bytes, who: str) -> int:
-    """Sends one prepared body on a connection of its own, each from another address; returns the answer's status."""
+    """Sends one prepared body on a connection of its own, each from another address.
+
+    Returns the answer's status.
+    """
     address = f"127.1.{next(_addresses) // 250 % 250}.{next(_addresses) % 250 + 1}"
-    connection = http.client.HTTPConnection("127.0.0.1", target.port, 120, source_address=(address, 0))
+    connection = http.client.HTTPConnection(
+        "127.0.0.1", target.port, 120, source_address=(address, 0)
+    )
     headers = {"Content-Type": "application/json"}
     if who != "anonymous":
         headers["Authorization"] = f"Bearer {target.tokens[who]}"

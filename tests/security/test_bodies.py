@@ -1,4 +1,6 @@
-"""Line 15.13: one request of any content up to the body limit holds no other request longer than 250 ms."""
+"""Line 15.13: one request of any content up to the body limit holds no other request longer than
+250 ms.
+"""
 
 import time
 from collections.abc import Iterator
@@ -18,7 +20,10 @@ SHORT = {
     "/api/v1/attempts/{attempt}/telemetry",
     "/api/v1/workers",
 }
-"""One route of each limit, and all that strangers may use; `python -m tests.security` takes every route."""
+"""One route of each limit, and all that strangers may use.
+
+`python -m tests.security` takes every route.
+"""
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +57,10 @@ def test_what_strangers_send_is_small_and_counted_before_it_is_read(target: Targ
     """The search for duplicate keys ran before the rate limit, on bodies of 10 MiB."""
     body = bodies.FORMS["one key twice among many"](360_000)
     assert send(target, "POST", "/api/v1/session", body, "anonymous") == 413
-    statuses = [target.request("POST", "/api/v1/session", "no object", "anonymous").status_code for _ in range(12)]
+    statuses = [
+        target.request("POST", "/api/v1/session", "no object", "anonymous").status_code
+        for _ in range(12)
+    ]
     assert statuses[0] == 422
     assert statuses[-1] == 429
 
@@ -66,7 +74,10 @@ def test_many_large_bodies_at_once_leave_others_their_turn(target: Target) -> No
 
     def attack() -> None:
         with ThreadPoolExecutor(8) as pool:
-            sent = [pool.submit(send, target, "POST", "/api/v1/experiments", body, "user") for _ in range(16)]
+            sent = [
+                pool.submit(send, target, "POST", "/api/v1/experiments", body, "user")
+                for _ in range(16)
+            ]
         assert {one.result() for one in sent} == {422}
         time.sleep(0.1)
 

@@ -61,8 +61,12 @@ async def test_a_file_goes_out_as_the_client_takes_it(
     assert answer.text.startswith(("index.html", "assets/"))
 
 
-async def test_brotli_goes_before_gzip_and_copies_are_no_addresses(client: httpx.AsyncClient) -> None:
-    request = client.build_request("GET", "/assets/app-1.js", headers={"Accept-Encoding": "gzip, br"})
+async def test_brotli_goes_before_gzip_and_copies_are_no_addresses(
+    client: httpx.AsyncClient,
+) -> None:
+    request = client.build_request(
+        "GET", "/assets/app-1.js", headers={"Accept-Encoding": "gzip, br"}
+    )
     answer = await client.send(request, stream=True)
     assert answer.headers["content-encoding"] == "br"
     assert b"".join([part async for part in answer.aiter_raw()]) == b"brotli"
@@ -74,7 +78,11 @@ async def test_brotli_goes_before_gzip_and_copies_are_no_addresses(client: httpx
 
 def test_the_build_left_copies_of_all_that_is_large() -> None:
     """1.2 to 1.5 MB went over the wire at the first load."""
-    large = [file for file in DIST.rglob("*") if file.suffix in {".js", ".css", ".html"} and file.stat().st_size > 1_024]
+    large = [
+        file
+        for file in DIST.rglob("*")
+        if file.suffix in {".js", ".css", ".html"} and file.stat().st_size > 1_024
+    ]
     assert len(large) >= 2
     for file in large:
         assert gzip.decompress(Path(f"{file}.gz").read_bytes()) == file.read_bytes()
@@ -89,7 +97,14 @@ async def test_large_answers_are_compressed(shared: Served) -> None:
     run, attempt = shared.names["live_run"], shared.names["live_attempt"]
     async with shared.database.write() as session:
         for index in range(10):
-            batch = [points(run, f"curve-{index}", range(0, 20_000, 20), [i * 0.37 % 11 for i in range(1_000)])]
+            batch = [
+                points(
+                    run,
+                    f"curve-{index}",
+                    range(0, 20_000, 20),
+                    [i * 0.37 % 11 for i in range(1_000)],
+                )
+            ]
             await batches.take(session, delivery(attempt, 4 + index, batch))
     select = [{"run_id": run, "series": f"curve-{index % 10}"} for index in range(MANY_RUNS)]
     async with shared.client("reader") as client:
@@ -112,7 +127,9 @@ async def test_no_answer_with_a_secret_is_compressed(shared: Served) -> None:
     """Beside text that an attacker chose, the length of a compressed secret tells it (BREACH)."""
     async with shared.client("user") as client:
         for index in range(30):
-            made = await client.post("/api/v1/tokens", json={"name": f"t{index}", "scopes": ["read"]})
+            made = await client.post(
+                "/api/v1/tokens", json={"name": f"t{index}", "scopes": ["read"]}
+            )
             assert "content-encoding" not in made.headers
         for path in ("/api/v1/tokens", "/api/v1/session", "/api/v1/events?after=x"):
             answer = await client.get(path, headers={"Accept-Encoding": "gzip"})

@@ -1,4 +1,6 @@
-"""Line 15.14: below HTTP, too, everything has a bound, and nobody is shut out by connections that stand still."""
+"""Line 15.14: below HTTP, too, everything has a bound, and nobody is shut out by connections that
+stand still.
+"""
 
 import hashlib
 import socket
@@ -57,13 +59,24 @@ def test_heads_have_bounds(target: Target) -> None:
     line = b"X-%d: " % 1
     cases = {
         431: [
-            b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n" + line + b"a" * (MAX_HEAD + 10) + b"\r\n\r\n",
+            b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+            + line
+            + b"a" * (MAX_HEAD + 10)
+            + b"\r\n\r\n",
             b"GET /healthz HTTP/1.1\r\n" + b"X: y\r\n" * (MAX_HEADERS + 1) + b"\r\n",
             b"GET /healthz HTTP/1.1\r\n" + b"X-Long: " + b"a" * (MAX_HEAD + 100_000),
         ],
         414: [b"GET /healthz?" + b"a" * (MAX_URL + 1) + b" HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"],
-        200: [b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nX: " + b"a" * 30_000 + b"\r\n\r\n"],
-        422: [b"GET /healthz?" + b"a" * 9_000 + b" HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"],
+        200: [
+            b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nX: "
+            + b"a" * 30_000
+            + b"\r\n\r\n"
+        ],
+        422: [
+            b"GET /healthz?"
+            + b"a" * 9_000
+            + b" HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
+        ],
     }
     for status, requests in cases.items():
         for request in requests:
@@ -77,14 +90,19 @@ def test_heads_have_bounds(target: Target) -> None:
 
 
 def test_trailers_have_bounds(target: Target) -> None:
-    head = b"PUT /api/v1/session HTTP/1.1\r\n" + _head(target) + b"Transfer-Encoding: chunked\r\n\r\n"
+    head = (
+        b"PUT /api/v1/session HTTP/1.1\r\n" + _head(target) + b"Transfer-Encoding: chunked\r\n\r\n"
+    )
     with slow.connect(target.port) as opened:
         let_in = slow.flood(opened, head + b"0\r\n", b"X-Y: zzzzzzzzzz\r\n" * 4_000, 64 * 2**20)
     assert let_in < 16 * 2**20
 
 
 def test_what_does_not_move_is_ended(hasty: Target) -> None:
-    """Heads, bodies, unread answers; new connections and used ones, also when a byte comes now and then."""
+    """Heads, bodies, unread answers.
+
+    New connections and used ones, also when a byte comes now and then.
+    """
     post = b"POST /api/v1/experiments HTTP/1.1\r\n" + _head(hasty)
     post += b"Content-Type: application/json\r\nContent-Length: 4000\r\n\r\n{"
     done = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"

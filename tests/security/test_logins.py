@@ -1,4 +1,6 @@
-"""Line 15.18: logins are slowed down by the address they come from and by the account, and nobody locks another out."""
+"""Line 15.18: logins are slowed down by the address they come from and by the account, and nobody
+locks another out.
+"""
 
 import statistics
 import time
@@ -65,7 +67,12 @@ async def test_behind_a_proxy_the_address_is_the_client_s(served: Served) -> Non
 
 
 async def test_a_header_of_strangers_is_not_believed(served: Served) -> None:
-    statuses = [(await _log_in(served, "203.0.113.7", f"user{index}", forwarded=f"198.51.100.{index}")).status_code for index in range(11)]
+    statuses = [
+        (
+            await _log_in(served, "203.0.113.7", f"user{index}", forwarded=f"198.51.100.{index}")
+        ).status_code
+        for index in range(11)
+    ]
     assert statuses == [401] * 10 + [429]
 
 
@@ -139,12 +146,16 @@ async def test_unknown_users_take_as_long_as_wrong_passwords(served: Served) -> 
         ("testclient", ["1.1.1.1"], "testclient"),
     ],
 )
-def test_the_rightmost_address_that_no_proxy_has_counts(peer: str, headers: list[str], address: str) -> None:
+def test_the_rightmost_address_that_no_proxy_has_counts(
+    peer: str, headers: list[str], address: str
+) -> None:
     assert client_address(peer, headers, [ip_network("10.0.0.0/8")]) == address
 
 
 def test_ipv6_counts_by_its_network() -> None:
-    assert subscriber("2001:db8:1:2:3:4:5:6") == subscriber("2001:db8:1:2::9") == "2001:db8:1:2::/64"
+    assert (
+        subscriber("2001:db8:1:2:3:4:5:6") == subscriber("2001:db8:1:2::9") == "2001:db8:1:2::/64"
+    )
     assert subscriber("203.0.113.7") == "203.0.113.7"
 
 

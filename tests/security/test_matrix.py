@@ -1,6 +1,8 @@
-"""Who may do what: every route of the application with every credential, against one table (lines 15.15 and 15.19).
+"""Who may do what: every route of the application with every credential, against one table (lines
+15.15 and 15.19).
 
-The routes come from `app.routes`; a route that is not in `NEEDS` fails, so that nobody adds one without saying what it needs.
+The routes come from `app.routes`; a route that is not in `NEEDS` fails, so that nobody adds one
+without saying what it needs.
 """
 
 import contextlib
@@ -96,7 +98,9 @@ NOBODY = {"anonymous", "expired", "revoked"}
 
 def _routes() -> list[tuple[str, str]]:
     found = [
-        (method, context.path or "") for context in iter_route_contexts(create_app(Settings()).routes) for method in context.methods or ()
+        (method, context.path or "")
+        for context in iter_route_contexts(create_app(Settings()).routes)
+        for method in context.methods or ()
     ]
     assert len(found) > 40
     return sorted(found)
@@ -104,7 +108,9 @@ def _routes() -> list[tuple[str, str]]:
 
 def _cells() -> list[tuple[str, str, str]]:
     """Returns the routes of the table with what they need."""
-    named = [(method, path, f"{method} {path.removeprefix('/api/v1')}") for method, path in _routes()]
+    named = [
+        (method, path, f"{method} {path.removeprefix('/api/v1')}") for method, path in _routes()
+    ]
     return [(method, path, NEEDS[name]) for method, path, name in named if name in NEEDS]
 
 
@@ -144,7 +150,11 @@ async def test_every_route_with_a_login_and_without_its_csrf_token(shared: Serve
     wrong = []
     async with contextlib.aclosing(client):
         ours = {"Origin": ORIGIN, CSRF_HEADER: csrf, "Last-Event-ID": "x"}
-        theirs = {"Origin": "http://evil.example", "Last-Event-ID": "x", "Sec-Fetch-Site": "cross-site"}
+        theirs = {
+            "Origin": "http://evil.example",
+            "Last-Event-ID": "x",
+            "Sec-Fetch-Site": "cross-site",
+        }
         for method, path, need in _cells():
             if (method, path) == ("DELETE", "/api/v1/session"):
                 continue  # a login ends with it; test_access.py has it
@@ -195,7 +205,9 @@ async def test_a_worker_has_no_say_over_another(shared: Served) -> None:
     async with shared.client("other_worker") as client:
         beat = await client.post(f"/api/v1/workers/{shared.names['worker']}:heartbeat", json={})
         claim = {"job_id": shared.names["queued_job"], "expected_attempt": 1, "slot": 9}
-        claimed = await client.post("/api/v1/leases", json={**claim, "worker_id": shared.names["worker"]})
+        claimed = await client.post(
+            "/api/v1/leases", json={**claim, "worker_id": shared.names["worker"]}
+        )
         assert {beat.status_code, claimed.status_code} <= {403, 404}
         for method, path, need in _cells():
             if need not in {OWN, ENROL, PUBLIC}:

@@ -1,4 +1,6 @@
-"""Line 15.19: what one credential or one query takes is not taken from others, and an attempt reads what it needs."""
+"""Line 15.19: what one credential or one query takes is not taken from others, and an attempt reads
+what it needs.
+"""
 
 import contextlib
 import json
@@ -62,7 +64,10 @@ async def test_a_token_s_streams_do_not_use_up_the_login_s(database: Database) -
 
 def _query(run: str, groups: int, times: int, buckets: int = 600) -> dict[str, Any]:
     group = {"series": "loss", "run_ids": [run] * times}
-    return {"groups": [{**group, "name": f"g{index}"} for index in range(groups)], "buckets": buckets}
+    return {
+        "groups": [{**group, "name": f"g{index}"} for index in range(groups)],
+        "buckets": buckets,
+    }
 
 
 async def test_a_run_counts_once_in_a_group(served: Served) -> None:
@@ -100,7 +105,9 @@ async def test_the_answer_in_pieces_is_the_answer(world: World) -> None:
     async with world.database.write() as session:
         await batches.take(session, delivery(attempt, 1, [points(run, "loss", range(50))]))
     body = {"select": [{"run_id": run, "series": "loss"}] * 2, **_query(run, 2, 1), "buckets": 7}
-    result = await curves.query(world.database, world.admin, SeriesQuery.model_validate_json(json.dumps(body)))
+    result = await curves.query(
+        world.database, world.admin, SeriesQuery.model_validate_json(json.dumps(body))
+    )
     assert b"".join(curves.encode(result)) == result.model_dump_json().encode()
     assert result.series[0].points == 50
 
@@ -118,7 +125,10 @@ async def test_an_attempt_reads_the_snapshots_of_its_runs_alone(served: Served) 
 
     async def statuses(who: str) -> dict[str, int]:
         async with served.client(who) as client:
-            return {name: (await client.get(f"/api/v1/artifacts/{artifact}/content")).status_code for name, artifact in ids.items()}
+            return {
+                name: (await client.get(f"/api/v1/artifacts/{artifact}/content")).status_code
+                for name, artifact in ids.items()
+            }
 
     assert await statuses("live_attempt") == {
         "its snapshot": 200,
@@ -183,7 +193,9 @@ async def test_a_log_s_answer_has_a_size(world: World) -> None:
 def test_cut_bodies_leave_a_quiet_line_each(target: Target) -> None:
     """750 cut bodies left 750 tracebacks in the log."""
     token = target.tokens["user"]
-    head = f"POST /api/v1/experiments HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n"
+    head = (
+        f"POST /api/v1/experiments HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n"
+    )
     head += "Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"
     for _ in range(50):
         with socket.create_connection(("127.0.0.1", target.port)) as opened:
@@ -210,7 +222,14 @@ def test_the_worker_warns_when_it_runs_as_root(uid: int, warned: int, tmp_path: 
     token = tmp_path / "token"
     token.write_text("plr_x")
     token.chmod(0o600)
-    place = ["--server", "http://127.0.0.1:9", "--token-file", str(token), "--state-dir", str(tmp_path / "state")]
+    place = [
+        "--server",
+        "http://127.0.0.1:9",
+        "--token-file",
+        str(token),
+        "--state-dir",
+        str(tmp_path / "state"),
+    ]
     program = f"""
 import os
 os.geteuid = lambda: {uid}
@@ -220,5 +239,7 @@ from workers.ipc.json_log import configure
 configure()
 worker._Worker(parse_options({place!r}))._warn()
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+    )
     assert done.stderr.count("worker.runs_as_root") == warned

@@ -27,12 +27,16 @@ def _use(shared: Served, made: dict[str, Any]) -> httpx.AsyncClient:
 
 
 @pytest.mark.parametrize("who", ["reader", "submitter", "worker", "live_attempt"])
-async def test_a_token_without_admin_neither_lists_nor_makes_nor_revokes(shared: Served, who: str) -> None:
+async def test_a_token_without_admin_neither_lists_nor_makes_nor_revokes(
+    shared: Served, who: str
+) -> None:
     """A read or worker token listed and revoked its user's admin tokens."""
     async with shared.client("user") as owner, shared.client(who) as client:
         victim = await _make(owner, "read")
         assert (await client.get(TOKENS)).status_code == 403
-        assert (await client.post(TOKENS, json={"name": "x", "scopes": ["read"]})).status_code == 403
+        assert (
+            await client.post(TOKENS, json={"name": "x", "scopes": ["read"]})
+        ).status_code == 403
         assert (await client.delete(f"{TOKENS}/{victim['id']}")).status_code == 403
         async with _use(shared, victim) as still:
             assert (await still.get("/api/v1/session")).status_code == 200
@@ -44,14 +48,18 @@ async def test_a_child_ends_no_later_than_its_parent(shared: Served) -> None:
         parent = await _make(owner, "admin", expires_in_days=1)
     async with _use(shared, parent) as client:
         for days in (2, None):
-            answer = await client.post(TOKENS, json={"name": "x", "scopes": ["read"], "expires_in_days": days})
+            answer = await client.post(
+                TOKENS, json={"name": "x", "scopes": ["read"], "expires_in_days": days}
+            )
             assert answer.status_code == 422, days
             assert answer.json()["errors"][0]["pointer"] == "/expires_in_days"
         child = await _make(client, "read")
         assert child["parent_id"] == parent["id"]
         assert child["expires_at"] == parent["expires_at"]
         again = await _make(client, "admin", expires_in_days=1)
-        assert datetime.fromisoformat(again["expires_at"]) <= datetime.fromisoformat(parent["expires_at"])
+        assert datetime.fromisoformat(again["expires_at"]) <= datetime.fromisoformat(
+            parent["expires_at"]
+        )
 
 
 async def test_a_child_has_no_scope_that_its_parent_lacks(shared: Served) -> None:
@@ -74,7 +82,12 @@ async def test_revoking_a_token_revokes_what_it_made_but_workers(shared: Served)
         unrelated = await _make(owner, "read")
         assert (await owner.delete(f"{TOKENS}/{parent['id']}")).status_code == 204
     alive = {}
-    for name, made in {"parent": parent, "child": child, "grandchild": grandchild, "unrelated": unrelated}.items():
+    for name, made in {
+        "parent": parent,
+        "child": child,
+        "grandchild": grandchild,
+        "unrelated": unrelated,
+    }.items():
         async with _use(shared, made) as client:
             alive[name] = (await client.get("/api/v1/session")).status_code == 200
     assert alive == {"parent": False, "child": False, "grandchild": False, "unrelated": True}
@@ -92,7 +105,9 @@ async def test_a_token_permits_no_more_than_its_person_by_now(shared: Served) ->
     async with shared.database.write() as session:
         from tests.app.api.serving import _token
 
-        shared.tokens["demoted"] = await _token(session, project, user, "demoted", "read submit admin")
+        shared.tokens["demoted"] = await _token(
+            session, project, user, "demoted", "read submit admin"
+        )
         whose = (MembershipRow.project_id == project, MembershipRow.user_id == user)
         await session.execute(update(MembershipRow).where(*whose).values(role="viewer"))
     async with shared.client("demoted") as client:

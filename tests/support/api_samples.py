@@ -80,7 +80,13 @@ def evaluation(mean: float = 480.0, **changes: Any) -> dict[str, Any]:
 
 def run(**changes: Any) -> dict[str, Any]:
     """Returns a run."""
-    progress = {"env_step": 500, "update": 5, "episode": 7, "fraction": 0.5, "env_steps_per_second": 100.0}
+    progress = {
+        "env_step": 500,
+        "update": 5,
+        "episode": 7,
+        "fraction": 0.5,
+        "env_steps_per_second": 100.0,
+    }
     return {
         "id": RUN,
         "experiment_id": "sample-0123456789abcdef",
@@ -139,7 +145,13 @@ def job(**changes: Any) -> dict[str, Any]:
 
 def session() -> dict[str, Any]:
     """Returns who the caller is."""
-    return {"user": "admin", "project": "default", "scopes": ["read", "submit"], "csrf_token": None, "via": "token"}
+    return {
+        "user": "admin",
+        "project": "default",
+        "scopes": ["read", "submit"],
+        "csrf_token": None,
+        "via": "token",
+    }
 
 
 def page(*items: Any, cursor: str | None = None) -> dict[str, Any]:
@@ -165,7 +177,10 @@ def sse(*events: dict[str, Any]) -> bytes:
     """Returns events as the stream sends them."""
     import json
 
-    return b"".join(f"id: {row['id']}\nevent: {row['type']}\ndata: {json.dumps(row)}\n\n".encode() for row in events)
+    return b"".join(
+        f"id: {row['id']}\nevent: {row['type']}\ndata: {json.dumps(row)}\n\n".encode()
+        for row in events
+    )
 
 
 def worker(**changes: Any) -> dict[str, Any]:

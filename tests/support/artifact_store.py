@@ -1,4 +1,6 @@
-"""A run under training and a store of artifacts: short words for what its attempt sends and uploads."""
+"""A run under training and a store of artifacts: short words for what its attempt sends and
+uploads.
+"""
 
 import hashlib
 from collections.abc import AsyncIterator
@@ -14,7 +16,12 @@ from app.services.runs import evaluations
 from app.services.snapshots import snapshots
 from app.services.telemetry import batches
 from palestra.contract.names import new_id
-from palestra.contract.resources import ArtifactDeclaration, ArtifactView, EvaluationView, SnapshotView
+from palestra.contract.resources import (
+    ArtifactDeclaration,
+    ArtifactView,
+    EvaluationView,
+    SnapshotView,
+)
 from tests.support import records
 from tests.support.records import delivery
 from tests.support.server_fixture import World
@@ -45,16 +52,30 @@ class Storing:
 
     async def send(self, *content: dict[str, Any], attempt_id: str | None = None) -> None:
         async with self.database.write() as session:
-            await batches.take(session, delivery(attempt_id or self.attempt_id, self.seq + 1, content))
+            await batches.take(
+                session, delivery(attempt_id or self.attempt_id, self.seq + 1, content)
+            )
         self.seq += len(content)
 
-    async def declare(self, name: str, content: bytes, snapshot_id: str | None = None, **changes: Any) -> ArtifactView:
+    async def declare(
+        self, name: str, content: bytes, snapshot_id: str | None = None, **changes: Any
+    ) -> ArtifactView:
         kind = "snapshot" if snapshot_id else "export"
-        body = {**file_entry(name, content), "run_id": self.run_id, "kind": kind, "snapshot_id": snapshot_id, **changes}
-        return await artifacts.declare(self.database, self.store, self.attempt_id, ArtifactDeclaration(**body))
+        body = {
+            **file_entry(name, content),
+            "run_id": self.run_id,
+            "kind": kind,
+            "snapshot_id": snapshot_id,
+            **changes,
+        }
+        return await artifacts.declare(
+            self.database, self.store, self.attempt_id, ArtifactDeclaration(**body)
+        )
 
     async def upload(self, artifact_id: str, content: bytes) -> ArtifactView:
-        return await artifacts.upload(self.database, self.store, self.attempt_id, artifact_id, chunks(content))
+        return await artifacts.upload(
+            self.database, self.store, self.attempt_id, artifact_id, chunks(content)
+        )
 
     async def put(self, name: str, content: bytes, snapshot_id: str | None = None) -> ArtifactView:
         declared = await self.declare(name, content, snapshot_id)
@@ -78,13 +99,19 @@ class Storing:
 
     async def snapshots(self) -> dict[str, SnapshotView]:
         async with self.database.read() as session:
-            page = await snapshots.list_of_run(session, self.world.admin, self.run_id, PageRequest(limit=100))
+            page = await snapshots.list_of_run(
+                session, self.world.admin, self.run_id, PageRequest(limit=100)
+            )
         return {view.id: view for view in page.items}
 
     async def evaluations(self, *, superseded: bool) -> list[EvaluationView]:
         async with self.database.read() as session:
             request = PageRequest(limit=100, sort="env_step")
-            return (await evaluations.list_of_run(session, self.world.admin, self.run_id, request, superseded=superseded)).items
+            return (
+                await evaluations.list_of_run(
+                    session, self.world.admin, self.run_id, request, superseded=superseded
+                )
+            ).items
 
     def files(self) -> list[bytes]:
         return sorted(path.read_bytes() for path in self.directory.rglob("*") if path.is_file())

@@ -16,7 +16,9 @@ class Net(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.pi = nn.Sequential(nn.Linear(4, 16), nn.Tanh(), nn.Linear(16, 2), SoftmaxCategoricalHead())
+        self.pi = nn.Sequential(
+            nn.Linear(4, 16), nn.Tanh(), nn.Linear(16, 2), SoftmaxCategoricalHead()
+        )
         self.v = nn.Sequential(nn.Linear(4, 16), nn.Tanh(), nn.Linear(16, 1))
 
     def forward(self, x: Any) -> Any:

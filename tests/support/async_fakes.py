@@ -1,6 +1,8 @@
-"""Environments, agents and hooks of tests with several processes: those of a module, without torch, so that processes start fast.
+"""Environments, agents and hooks of tests with several processes: those of a module, without torch,
+so that processes start fast.
 
-What happens in a process is appended to a file of its own in a directory, one JSON document per line.
+What happens in a process is appended to a file of its own in a directory, one JSON document per
+line.
 """
 
 import json
@@ -33,12 +35,17 @@ def notes(folder: str | Path, kind: str) -> list[dict[str, Any]]:
 
 
 class ScriptedEnv(gym.Env[Any, Any]):
-    """Episodes of a fixed length; the observation counts steps, and its second number is the episode's seed."""
+    """Episodes of a fixed length.
+
+    The observation counts steps, and its second number is the episode's seed.
+    """
 
     observation_space = gym.spaces.Box(-np.inf, np.inf, (2,), np.float64)
     action_space = gym.spaces.Discrete(2)
 
-    def __init__(self, length: int = 5, reward: float = 1.0, returns: tuple[float, ...] = ()) -> None:
+    def __init__(
+        self, length: int = 5, reward: float = 1.0, returns: tuple[float, ...] = ()
+    ) -> None:
         self.length = length
         self.reward = reward
         self.returns = returns
@@ -48,7 +55,9 @@ class ScriptedEnv(gym.Env[Any, Any]):
         self.mark = 0.0
         self.closed = False
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         super().reset(seed=seed)
         self.episode += 1
         self.at = 0
@@ -101,7 +110,10 @@ class FailingEnv(ScriptedEnv):
 
 
 class ModulesEnv(ScriptedEnv):
-    """Notes which of some modules are loaded when it is closed, which is late in a process; may load one itself."""
+    """Notes which of some modules are loaded when it is closed, which is late in a process.
+
+    May load one itself.
+    """
 
     def __init__(self, folder: str, looked_for: tuple[str, ...], brings: str | None = None) -> None:
         super().__init__()
@@ -112,7 +124,12 @@ class ModulesEnv(ScriptedEnv):
 
     def close(self) -> None:
         ours = sum(name.startswith("workers.") for name in sys.modules)
-        note(self.folder, "modules", found=[name for name in self.looked_for if name in sys.modules], ours=ours)
+        note(
+            self.folder,
+            "modules",
+            found=[name for name in self.looked_for if name in sys.modules],
+            ours=ours,
+        )
         super().close()
 
 
@@ -136,7 +153,15 @@ class TallyAgent:
 
     def observe(self, observation: Any, reward: float, done: bool, reset: bool) -> None:
         if self.folder is not None:
-            note(self.folder, "observe", index=self.index, training=self.training, at=float(observation[0]), done=done, reset=reset)
+            note(
+                self.folder,
+                "observe",
+                index=self.index,
+                training=self.training,
+                at=float(observation[0]),
+                done=done,
+                reset=reset,
+            )
         if self.training:
             self.t += 1
             self.total = 0.9 * self.total + reward + 1e-6 * float(observation[1])
@@ -153,7 +178,12 @@ class TallyAgent:
         return {"t": self.t, "total": self.total, "draws": self.draws, "index": self.index}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.t, self.total, self.draws, self.index = state["t"], state["total"], state["draws"], state["index"]
+        self.t, self.total, self.draws, self.index = (
+            state["t"],
+            state["total"],
+            state["draws"],
+            state["index"],
+        )
 
     def get_statistics(self) -> list[tuple[str, Any]]:
         return [("total", self.total), ("draws", self.draws)]
@@ -168,7 +198,12 @@ class TallyAgent:
 
 
 def make_env(
-    process_idx: int, test: bool, *, folder: str | None = None, kind: type[ScriptedEnv] = ScriptedEnv, **options: Any
+    process_idx: int,
+    test: bool,
+    *,
+    folder: str | None = None,
+    kind: type[ScriptedEnv] = ScriptedEnv,
+    **options: Any,
 ) -> ScriptedEnv:
     """Notes its call, and makes an environment."""
     if folder is not None:
@@ -181,7 +216,9 @@ def make_modules_env(process_idx: int, test: bool, **options: Any) -> ModulesEnv
     return ModulesEnv(**options)
 
 
-def make_env_of(process_idx: int, test: bool, *, train: dict[str, Any], evaluate: dict[str, Any]) -> ScriptedEnv:
+def make_env_of(
+    process_idx: int, test: bool, *, train: dict[str, Any], evaluate: dict[str, Any]
+) -> ScriptedEnv:
     """Makes another environment for evaluation than for training."""
     return ScriptedEnv(**(evaluate if test else train))
 
@@ -228,7 +265,15 @@ class NoteSteps:
 
     def __call__(self, env: Any, agent: Any, step: int) -> None:
         mark = getattr(env, "mark", 0.0)
-        note(self.folder, "step", step=step, index=agent.index, env=type(env).__name__, agent=type(agent).__name__, mark=mark)
+        note(
+            self.folder,
+            "step",
+            step=step,
+            index=agent.index,
+            env=type(env).__name__,
+            agent=type(agent).__name__,
+            mark=mark,
+        )
         if self.pause:
             time.sleep(self.pause)
 
@@ -297,7 +342,17 @@ class NoteEvaluations:
     def __init__(self, folder: str) -> None:
         self.folder = folder
 
-    def __call__(self, *, env: Any, agent: Any, evaluator: Any, step: int, eval_stats: Any, agent_stats: Any, env_stats: Any) -> None:
+    def __call__(
+        self,
+        *,
+        env: Any,
+        agent: Any,
+        evaluator: Any,
+        step: int,
+        eval_stats: Any,
+        agent_stats: Any,
+        env_stats: Any,
+    ) -> None:
         best = None if evaluator.max_score == -np.inf else float(evaluator.max_score)
         facts = {
             "step": step,

@@ -9,7 +9,9 @@ from tests.support.async_fakes import TallyAgent
 
 
 class CountingAgent(TallyAgent):
-    """Adds 1 to its process's entry of a parameter for each training step, and to the momentum of an optimiser."""
+    """Adds 1 to its process's entry of a parameter for each training step, and to the momentum of
+    an optimiser.
+    """
 
     shared_attributes: tuple[str, ...] = ("model", "optimizer")
 

@@ -12,7 +12,10 @@ import pytest
 
 @contextmanager
 def small_disk(directory: Path, kib: int) -> Iterator[Path]:
-    """Mounts a tmpfs of `kib` KiB at `directory`; skips the test where this account may not mount."""
+    """Mounts a tmpfs of `kib` KiB at `directory`.
+
+    Skips the test where this account may not mount.
+    """
     directory.mkdir(parents=True, exist_ok=True)
     command = ["mount", "-t", "tmpfs", "-o", f"size={kib}k", "tmpfs", str(directory)]
     mounted = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -25,7 +28,10 @@ def small_disk(directory: Path, kib: int) -> Iterator[Path]:
 
 
 def fill(directory: Path, *, leave: int = 0) -> Path:
-    """Fills a small disk up to `leave` bytes; returns the file that does, whose removal empties it again."""
+    """Fills a small disk up to `leave` bytes.
+
+    Returns the file that does, whose removal empties it again.
+    """
     path = directory / "ballast"
     with path.open("ab") as file:
         while (free := _free(directory) - leave) > 0:

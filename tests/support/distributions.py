@@ -1,4 +1,6 @@
-"""Installs the distributions of tests/assets/third_party into a directory, as an installer would: files and a .dist-info."""
+"""Installs the distributions of tests/assets/third_party into a directory, as an installer would:
+files and a .dist-info.
+"""
 
 import shutil
 from collections.abc import Mapping
@@ -49,18 +51,38 @@ def install(
         source: The package.
     """
     package = directory / source.name
-    shutil.copytree(source, package, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
+    shutil.copytree(
+        source, package, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True
+    )
     metadata = directory / f"{name.replace('-', '_')}-{version}.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
     (metadata / "INSTALLER").write_text("a test\n")
     lines = [f"{agent} = {target}" for agent, target in agents.items()]
-    (metadata / "entry_points.txt").write_text("\n".join([*(["[palestra.agents]", *lines] if lines else []), groups]))
-    files = [path.relative_to(directory).as_posix() for root in (package, metadata) for path in sorted(root.rglob("*")) if path.is_file()]
-    (metadata / "RECORD").write_text("".join(f"{file},,\n" for file in [*files, f"{metadata.name}/RECORD"]))
+    (metadata / "entry_points.txt").write_text(
+        "\n".join([*(["[palestra.agents]", *lines] if lines else []), groups])
+    )
+    files = [
+        path.relative_to(directory).as_posix()
+        for root in (package, metadata)
+        for path in sorted(root.rglob("*"))
+        if path.is_file()
+    ]
+    (metadata / "RECORD").write_text(
+        "".join(f"{file},,\n" for file in [*files, f"{metadata.name}/RECORD"])
+    )
     return directory
 
 
-def install_environments(directory: Path, version: str = "2.0", *, groups: str = ENVIRONMENTS) -> Path:
+def install_environments(
+    directory: Path, version: str = "2.0", *, groups: str = ENVIRONMENTS
+) -> Path:
     """Installs the distribution `tiny-envs`; like `install`."""
-    return install(directory, version, name="tiny-envs", agents={}, groups=groups, source=SOURCE.with_name("tiny_envs"))
+    return install(
+        directory,
+        version,
+        name="tiny-envs",
+        agents={},
+        groups=groups,
+        source=SOURCE.with_name("tiny_envs"),
+    )

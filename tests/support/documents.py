@@ -32,4 +32,6 @@ def blocks_of(page: Path) -> Iterator[Block]:
         indent = len(found["indent"])
         text = "\n".join(line[indent:] for line in found["text"].splitlines()) + "\n"
         line = content.count("\n", 0, found.start()) + 1
-        yield Block(page.relative_to(REPOSITORY).as_posix(), line, found["language"], text, found["needs"])
+        yield Block(
+            page.relative_to(REPOSITORY).as_posix(), line, found["language"], text, found["needs"]
+        )

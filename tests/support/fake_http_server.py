@@ -52,12 +52,16 @@ class Peer:
         self.asked.append(asked)
         rules = self.answers.get((asked.method, asked.path))
         if not rules:
-            return Answer(404, problem(404, "not_found", "There is no such resource in this project."))
+            return Answer(
+                404, problem(404, "not_found", "There is no such resource in this project.")
+            )
         rule = rules.pop(0) if len(rules) > 1 else rules[0]
         return rule if isinstance(rule, Answer) else rule(asked)
 
 
-def problem(status: int, code: str, detail: str, errors: tuple[dict[str, str], ...] = ()) -> dict[str, Any]:
+def problem(
+    status: int, code: str, detail: str, errors: tuple[dict[str, str], ...] = ()
+) -> dict[str, Any]:
     """Returns problem details."""
     return {
         "type": f"urn:palestra:problem:{code}",
@@ -82,14 +86,24 @@ def running_peer() -> Iterator[Peer]:
             parts = urlsplit(self.path)
             raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             headers = {name.lower(): value for name, value in self.headers.items()}
-            asked = Asked(self.command, parts.path, dict(parse_qsl(parts.query)), headers, json.loads(raw) if raw else None)
+            asked = Asked(
+                self.command,
+                parts.path,
+                dict(parse_qsl(parts.query)),
+                headers,
+                json.loads(raw) if raw else None,
+            )
             answer = peer.reply(asked)
             if answer.drop:
                 self.close_connection = True
                 return
             content = answer.raw if answer.raw is not None else json.dumps(answer.body).encode()
             self.send_response(answer.status)
-            for name, value in {"Content-Type": "application/json", "Content-Length": str(len(content)), **answer.headers}.items():
+            for name, value in {
+                "Content-Type": "application/json",
+                "Content-Length": str(len(content)),
+                **answer.headers,
+            }.items():
                 self.send_header(name, value)
             self.end_headers()
             self.wfile.write(content)

@@ -1,4 +1,6 @@
-"""Algorithms, policies and environments for the tests of the garage-style trainer, importable by spawned processes."""
+"""Algorithms, policies and environments for the tests of the garage-style trainer, importable by
+spawned processes.
+"""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,11 +18,16 @@ from workers.entrypoints.trainer_parts.samplers import LocalSampler
 
 @rebuildable
 class CountingEnv(gym.Env[Any, Any]):
-    """Episodes of `length` steps that terminate; the observation is the number of the step, the reward `reward`."""
+    """Episodes of `length` steps that terminate.
+
+    The observation is the number of the step, the reward `reward`.
+    """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012 - Gymnasium's own
 
-    def __init__(self, length: int = 5, reward: float = 1.0, render_mode: str | None = "rgb_array") -> None:
+    def __init__(
+        self, length: int = 5, reward: float = 1.0, render_mode: str | None = "rgb_array"
+    ) -> None:
         self.observation_space = gym.spaces.Box(-np.inf, np.inf, (2,), np.float32)
         self.action_space = gym.spaces.Discrete(2)
         self.length, self.reward, self.render_mode = length, reward, render_mode
@@ -76,7 +83,11 @@ class CountingAlgo:
         self.max_episode_length = length or 50
         self.seen: list[int] = []
         self.returned: Any = None
-        self._sampler = None if env is None else LocalSampler(self.policy, env, length, n_workers=n_workers, seed=5)
+        self._sampler = (
+            None
+            if env is None
+            else LocalSampler(self.policy, env, length, n_workers=n_workers, seed=5)
+        )
         self.body: Callable[[Any, int], Any] = lambda trainer, epoch: None
 
     def train(self, trainer: Any) -> Any:
@@ -126,7 +137,9 @@ class TorchPolicy(nn.Module):
 
 @rebuildable
 class Reinforce:
-    """REINFORCE as a user would write it: no state_dict, an optimiser, a running baseline, a generator of its own."""
+    """REINFORCE as a user would write it: no state_dict, an optimiser, a running baseline, a
+    generator of its own.
+    """
 
     def __init__(self, env: Any, learning_rate: float = 0.01, sampler: Any = None) -> None:
         self.policy = TorchPolicy(env.observation_space.shape[0], int(env.action_space.n))
@@ -141,7 +154,9 @@ class Reinforce:
         for _ in trainer.step_epochs():
             batch = trainer.obtain_episodes(trainer.step_itr)
             trainer.step_episode = batch
-            average = float(np.mean(trainer.log_performance(trainer.step_itr, batch, 0.99, prefix="Train")))
+            average = float(
+                np.mean(trainer.log_performance(trainer.step_itr, batch, 0.99, prefix="Train"))
+            )
             self._train_once(batch)
             self.history.append(average)
             trainer.log("Policy/Baseline", self.baseline)
@@ -149,9 +164,13 @@ class Reinforce:
         return average
 
     def _train_once(self, batch: EpisodeBatch) -> None:
-        returns = np.concatenate([np.cumsum(batch.rewards[part][::-1])[::-1] for part in batch.slices()])
+        returns = np.concatenate(
+            [np.cumsum(batch.rewards[part][::-1])[::-1] for part in batch.slices()]
+        )
         order = self.shuffler.permutation(len(returns))
-        noise = 1e-3 * torch.rand(len(order))  # from the global generator, which a resume must continue
+        noise = 1e-3 * torch.rand(
+            len(order)
+        )  # from the global generator, which a resume must continue
         advantage = torch.as_tensor(returns[order] - self.baseline, dtype=torch.float32) + noise
         drawn = self.policy(torch.as_tensor(batch.observations[order]))
         loss = -(drawn.log_prob(torch.as_tensor(batch.actions[order])) * advantage).mean()

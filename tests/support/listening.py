@@ -1,4 +1,6 @@
-"""A server of the test's own event loop behind a real socket, for programs that speak HTTP and know no event loop."""
+"""A server of the test's own event loop behind a real socket, for programs that speak HTTP and know
+no event loop.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -10,11 +12,16 @@ from fastapi import FastAPI
 
 @asynccontextmanager
 async def listening(app: FastAPI, port: int = 0) -> AsyncIterator[str]:
-    """Serves an application that was started already on a port of the loopback interface, a free one by default; yields its address.
+    """Serves an application that was started already on a port of the loopback interface, a free
+    one by default; yields its address.
 
     Blocking calls to it go through `asyncio.to_thread`.
     """
-    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=port, log_config=None, access_log=False, lifespan="off"))
+    server = uvicorn.Server(
+        uvicorn.Config(
+            app, host="127.0.0.1", port=port, log_config=None, access_log=False, lifespan="off"
+        )
+    )
     serving = asyncio.create_task(server.serve())
     while not server.started:
         await asyncio.sleep(0.01)

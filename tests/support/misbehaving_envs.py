@@ -15,14 +15,18 @@ class Walk(gym.Env[np.ndarray, Any]):
     observation_space = gym.spaces.Box(-1e6, 1e6, (2,), np.float32)
     action_space = gym.spaces.Discrete(3)
 
-    def __init__(self, length: int = 0, *, random_length: bool = False, nan_reward: bool = False) -> None:
+    def __init__(
+        self, length: int = 0, *, random_length: bool = False, nan_reward: bool = False
+    ) -> None:
         self.length = length
         self.nan_reward = nan_reward
         self.random_length = random_length
         self.steps = 0
         self.start = 0.0
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
         super().reset(seed=seed)
         self.steps = 0
         self.start = float(self.np_random.random())
@@ -111,15 +115,21 @@ class Nested(gym.Env[Any, Any]):
         {
             "place": gym.spaces.Box(-5.0, 5.0, (2, 2), np.float64),
             "kind": gym.spaces.Discrete(3, start=-1),
-            "parts": gym.spaces.Tuple((gym.spaces.MultiBinary(3), gym.spaces.MultiDiscrete([2, 4]))),
+            "parts": gym.spaces.Tuple(
+                (gym.spaces.MultiBinary(3), gym.spaces.MultiDiscrete([2, 4]))
+            ),
         }
     )
 
     def __init__(self, *, binary: bool = False) -> None:
-        self.action_space = gym.spaces.MultiBinary(2) if binary else gym.spaces.MultiDiscrete([3, 2])
+        self.action_space = (
+            gym.spaces.MultiBinary(2) if binary else gym.spaces.MultiDiscrete([3, 2])
+        )
         self.taken: Any = None
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         super().reset(seed=seed)
         return self._observation(0), {}
 
@@ -131,7 +141,11 @@ class Nested(gym.Env[Any, Any]):
     def _observation(self, shift: int) -> Any:
         draw = self.np_random.integers
         binary, several = draw(0, 2, 3).astype(np.int8), draw(0, [2, 4])
-        return {"place": self.np_random.normal(size=(2, 2)) + shift, "kind": np.int64(draw(-1, 2)), "parts": (binary, several)}
+        return {
+            "place": self.np_random.normal(size=(2, 2)) + shift,
+            "kind": np.int64(draw(-1, 2)),
+            "parts": (binary, several),
+        }
 
 
 class Wordy(gym.Env[Any, Any]):

@@ -9,7 +9,9 @@ from pathlib import Path
 import psutil
 
 
-def check_end_with_parent(ready: Path, parent: Callable[[Callable[[tuple[int, ...]], None]], None], count: int) -> None:
+def check_end_with_parent(
+    ready: Path, parent: Callable[[Callable[[tuple[int, ...]], None]], None], count: int
+) -> None:
     """Forks a parent, kills it in mid-work, and checks that all of its processes are gone soon.
 
     Args:

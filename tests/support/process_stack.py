@@ -1,4 +1,6 @@
-"""Palestra as real processes on one data directory: server, broker and worker, each known by its pid, killable and restartable."""
+"""Palestra as real processes on one data directory: server, broker and worker, each known by its
+pid, killable and restartable.
+"""
 
 import json
 import os
@@ -24,8 +26,13 @@ REPOSITORY = Path(__file__).parents[2]
 
 
 def bare_environment() -> dict[str, str]:
-    """Returns this process's environment without settings of Palestra, but that trainers compile nothing unless they are told to."""
-    return {**{name: value for name, value in os.environ.items() if not name.startswith("PALESTRA_")}, "PALESTRA_WORKER_COMPILE": "eager"}
+    """Returns this process's environment without settings of Palestra, but that trainers compile
+    nothing unless they are told to.
+    """
+    return {
+        **{name: value for name, value in os.environ.items() if not name.startswith("PALESTRA_")},
+        "PALESTRA_WORKER_COMPILE": "eager",
+    }
 
 
 def free_port() -> int:
@@ -44,7 +51,9 @@ def wait_for(question: Callable[[], Value | None], seconds: float, what: str) ->
     end = time.monotonic() + seconds
     while not (answer := question()):
         assert time.monotonic() < end, f"not within {seconds} s: {what}"
-        time.sleep(0.2)  # each question costs the server some of the two cores that the training needs
+        time.sleep(
+            0.2
+        )  # each question costs the server some of the two cores that the training needs
     return answer
 
 
@@ -82,7 +91,9 @@ class Stack:
         self.login_url = ""
         self._environment = self._make_environment(database_url, settings or {})
 
-    def _make_environment(self, database_url: str | None, settings: Mapping[str, str]) -> dict[str, str]:
+    def _make_environment(
+        self, database_url: str | None, settings: Mapping[str, str]
+    ) -> dict[str, str]:
         database = {"PALESTRA_DATABASE_URL": database_url} if database_url else {}
         return {
             **bare_environment(),
@@ -114,7 +125,11 @@ class Stack:
     def prepare(self) -> None:
         """Makes the database, the tokens and a login link, as `palestra up` does."""
         scopes = {"user": "read,submit,admin", "worker": "worker"}
-        options = [part for name in scopes for part in ("--token", name, scopes[name], str(self.directory / f"{name}.token"))]
+        options = [
+            part
+            for name in scopes
+            for part in ("--token", name, scopes[name], str(self.directory / f"{name}.token"))
+        ]
         made = json.loads(self.run("app.admin", "prepare", *options))
         self.tokens, self.login_url = made["tokens"], made["url"]
         write_private(self.directory / "worker.token", self.tokens["worker"])
@@ -122,13 +137,30 @@ class Stack:
     def run(self, module: str, *arguments: str) -> str:
         """Runs a module of the server to its end and returns what it printed."""
         command = [sys.executable, "-m", module, *arguments]
-        done = subprocess.run(command, env=self._environment, cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=60)
+        done = subprocess.run(
+            command,
+            env=self._environment,
+            cwd=REPOSITORY,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
         assert done.returncode == 0, done.stderr
         return done.stdout
 
     def start_broker(self) -> None:
         """Starts Valkey without persistence: losing it must lose nothing."""
-        options = ["--port", str(self.broker_port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
+        options = [
+            "--port",
+            str(self.broker_port),
+            "--bind",
+            "127.0.0.1",
+            "--save",
+            "",
+            "--appendonly",
+            "no",
+        ]
         self._start("broker", [str(get_binary_path()), *options, "--dir", str(self.directory)])
         wait_for(lambda: _connects(self.broker_port), 10, "the broker listens")
 
@@ -145,15 +177,38 @@ class Stack:
             server: Where it looks for the server; `worker_url` by default.
         """
         title = "tester" if name == "worker" else name
-        files = ["--token-file", str(self.directory / "worker.token"), "--state-dir", str(self.directory / name)]
-        place = ["--server", server or self.worker_url, "--pool", "default", "--slots", str(self.slots), "--name", title]
+        files = [
+            "--token-file",
+            str(self.directory / "worker.token"),
+            "--state-dir",
+            str(self.directory / name),
+        ]
+        place = [
+            "--server",
+            server or self.worker_url,
+            "--pool",
+            "default",
+            "--slots",
+            str(self.slots),
+            "--name",
+            title,
+        ]
         before = time.time()
-        self._start(name, [sys.executable, "-m", "workers.host", *place, *files], self._worker_environment)
-        wait_for(lambda: self._worker_is_back(title, before), 30, f"the worker registers\n{self.log(name)}")
+        self._start(
+            name, [sys.executable, "-m", "workers.host", *place, *files], self._worker_environment
+        )
+        wait_for(
+            lambda: self._worker_is_back(title, before),
+            30,
+            f"the worker registers\n{self.log(name)}",
+        )
 
     def _worker_is_back(self, title: str, since: float) -> bool:
         workers = [worker for worker in self.get("workers")["items"] if worker["name"] == title]
-        return any(worker["state"] == "online" and _epoch(worker["last_heartbeat_at"]) >= since - 0.5 for worker in workers)
+        return any(
+            worker["state"] == "online" and _epoch(worker["last_heartbeat_at"]) >= since - 0.5
+            for worker in workers
+        )
 
     def _start(self, name: str, command: list[str], more: Mapping[str, str] | None = None) -> None:
         with (self.directory / f"{name}.log").open("ab") as output:
@@ -210,7 +265,15 @@ class Stack:
         login = {"PALESTRA_SERVER": self.url, "PALESTRA_TOKEN": self.tokens["user"]}
         command = [sys.executable, "-m", "palestra.cli", *arguments]
         environment = {**bare_environment(), **login}
-        done = subprocess.run(command, env=environment, cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=120)
+        done = subprocess.run(
+            command,
+            env=environment,
+            cwd=REPOSITORY,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
         assert done.returncode == expect, done.stderr + done.stdout
         return done.stdout if expect == 0 else done.stderr
 
@@ -220,15 +283,21 @@ class Stack:
     def submit(self, definition: Mapping[str, Any], **options: Any) -> list[dict[str, Any]]:
         """Submits a definition and returns its runs in order of their seeds."""
         experiment = self.post("experiments", {"definition": definition, "options": options})
-        runs: list[dict[str, Any]] = self.get("runs", experiment=experiment["id"], limit=500)["items"]
+        runs: list[dict[str, Any]] = self.get("runs", experiment=experiment["id"], limit=500)[
+            "items"
+        ]
         return sorted(runs, key=lambda run: int(run["seed"]))
 
-    def wait_for_run(self, run_id: str, question: Callable[[dict[str, Any]], Any], seconds: float, what: str) -> dict[str, Any]:
+    def wait_for_run(
+        self, run_id: str, question: Callable[[dict[str, Any]], Any], seconds: float, what: str
+    ) -> dict[str, Any]:
         """Waits until `question` holds for a run and returns the run."""
 
         def ask() -> dict[str, Any] | None:
             run: dict[str, Any] = self.get(f"runs/{run_id}")
-            assert run["state"] != "failed" or question(run), f"the run failed: {run['cause']} {run['failure']}"
+            assert run["state"] != "failed" or question(run), (
+                f"the run failed: {run['cause']} {run['failure']}"
+            )
             return run if question(run) else None
 
         return wait_for(ask, seconds, what)
@@ -241,15 +310,22 @@ class Stack:
         """Yields every live process that this stack or its children started."""
         for process in psutil.process_iter():
             try:
-                if process.environ().get(MARK) == str(self.directory) and process.status() != psutil.STATUS_ZOMBIE:
+                if (
+                    process.environ().get(MARK) == str(self.directory)
+                    and process.status() != psutil.STATUS_ZOMBIE
+                ):
                     yield process
             except (psutil.NoSuchProcess, psutil.AccessDenied):
                 continue
 
     def module_processes(self, module: str, attempt_id: str = "") -> list[psutil.Process]:
-        """Returns this stack's live processes that run `python -m module`, for one attempt where it is named."""
+        """Returns this stack's live processes that run `python -m module`, for one attempt where it
+        is named.
+        """
         lines = ((process, _command_line(process)) for process in self.marked_processes())
-        return [process for process, line in lines if module in line and attempt_id in " ".join(line)]
+        return [
+            process for process, line in lines if module in line and attempt_id in " ".join(line)
+        ]
 
     def stop(self, name: str, seconds: float = 30) -> int:
         """Sends SIGTERM to one process, waits for its end and returns its exit code."""

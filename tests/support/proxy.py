@@ -1,4 +1,6 @@
-"""A TCP proxy between a worker and its server that loses what a network loses: single answers, or everything for a while."""
+"""A TCP proxy between a worker and its server that loses what a network loses: single answers, or
+everything for a while.
+"""
 
 import contextlib
 import socket
@@ -27,14 +29,18 @@ class Proxy:
         self._connections: set[socket.socket] = set()
         self._lock = threading.Lock()
         self.answers_to_lose = 0
-        """Answers to claims that are still to be lost: the server acts on the request, and the connection is cut before its answer."""
+        """Answers to claims that are still to be lost: the server acts on the request, and the
+        connection is cut before its answer.
+        """
         self.lost_answers = 0
         self.delay_seconds = 0.0
         """Time for which each piece of data is held back, both ways."""
         threading.Thread(target=self._accept, daemon=True).start()
 
     def partition(self) -> None:
-        """Loses every byte from now on, both ways, as a dropping packet filter does: nobody is told."""
+        """Loses every byte from now on, both ways, as a dropping packet filter does: nobody is
+        told.
+        """
         self._partitioned.set()
 
     def heal(self) -> None:
@@ -64,11 +70,17 @@ class Proxy:
             threading.Thread(target=self._serve, args=(client,), daemon=True).start()
 
     def _serve(self, client: socket.socket) -> None:
-        with client, contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self._target)) as server:
+        with (
+            client,
+            contextlib.suppress(OSError),
+            socket.create_connection(("127.0.0.1", self._target)) as server,
+        ):
             with self._lock:
                 self._connections |= {client, server}
             loses = threading.Event()
-            back = threading.Thread(target=self._relay_answers, args=(server, client, loses), daemon=True)
+            back = threading.Thread(
+                target=self._relay_answers, args=(server, client, loses), daemon=True
+            )
             back.start()
             while data := client.recv(_CHUNK):
                 time.sleep(self.delay_seconds)
@@ -84,7 +96,9 @@ class Proxy:
                 self.answers_to_lose -= 1
                 loses.set()
 
-    def _relay_answers(self, server: socket.socket, client: socket.socket, loses: threading.Event) -> None:
+    def _relay_answers(
+        self, server: socket.socket, client: socket.socket, loses: threading.Event
+    ) -> None:
         with contextlib.suppress(OSError):
             while data := server.recv(_CHUNK):
                 if loses.is_set():

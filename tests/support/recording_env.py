@@ -8,7 +8,9 @@ import numpy as np
 
 
 class Line(gym.Env[np.ndarray, Any]):
-    """Episodes of the given lengths in turn; the observation is (step, episode); each step rewards the same.
+    """Episodes of the given lengths in turn.
+
+    The observation is (step, episode); each step rewards the same.
 
     Args:
         lengths: Of its episodes in turn; 0 never ends.
@@ -38,7 +40,9 @@ class Line(gym.Env[np.ndarray, Any]):
         self.at = 0
         self.closed = False
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
         super().reset(seed=seed)
         self.resets.append(seed)
         self.at = 0
@@ -83,16 +87,26 @@ class Counting(Line):
 
 
 class FromSeed(Line):
-    """Lengths and rewards come from the generator that the seed sets, so an episode can be repeated exactly."""
+    """Lengths and rewards come from the generator that the seed sets, so an episode can be repeated
+    exactly.
+    """
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
         super().reset(seed=seed)
         self.lengths = (int(self.np_random.integers(3, 12)),)
         return self._observation(), {}
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         observation, _, terminated, truncated, info = super().step(action)
-        return observation, float(self.np_random.normal()) + 0.1 * float(action), terminated, truncated, info
+        return (
+            observation,
+            float(self.np_random.normal()) + 0.1 * float(action),
+            terminated,
+            truncated,
+            info,
+        )
 
     def _observation(self) -> np.ndarray:
         return np.array([self.at, self.np_random.random() if self.resets else 0.0], np.float64)

@@ -10,7 +10,14 @@ from palestra.contract.telemetry import TelemetryBatch
 Json = dict[str, Any]
 
 
-def points(run: str, series: str, steps: Sequence[int], values: Sequence[Any] | None = None, *, update: int = 0) -> Json:
+def points(
+    run: str,
+    series: str,
+    steps: Sequence[int],
+    values: Sequence[Any] | None = None,
+    *,
+    update: int = 0,
+) -> Json:
     """Returns a points record; the values are the steps unless given."""
     return {
         "type": "points",
@@ -40,7 +47,9 @@ def episodes(run: str, numbers: Sequence[int], *, step: int = 10) -> Json:
     }
 
 
-def evaluation(run: str, env_step: int, mean: Any, *, snapshot_id: str | None = None, update: int = 0) -> Json:
+def evaluation(
+    run: str, env_step: int, mean: Any, *, snapshot_id: str | None = None, update: int = 0
+) -> Json:
     """Returns an evaluation of one episode."""
     numbers = dict.fromkeys(("mean", "median", "min", "max"), mean)
     lengths = {f"length_{name}": 1.0 for name in ("mean", "median", "stdev", "min", "max")}
@@ -51,7 +60,13 @@ def evaluation(run: str, env_step: int, mean: Any, *, snapshot_id: str | None = 
 
 def stats(run: str, env_steps: int) -> Json:
     """Returns statistics of an epoch."""
-    counters = {"total_epoch": 1, "total_itr": 5, "total_env_steps": env_steps, "update": 3, "episode": 2}
+    counters = {
+        "total_epoch": 1,
+        "total_itr": 5,
+        "total_env_steps": env_steps,
+        "update": 3,
+        "episode": 2,
+    }
     return {"type": "experiment_stats", "run": run, "wall": 1.0, **counters}
 
 
@@ -62,7 +77,15 @@ def log(run: str, *lines: str) -> Json:
 
 def system(run: str, **values: float) -> Json:
     """Returns a sample of resource use."""
-    return {"type": "system", "run": run, "wall": 1.0, "env_step": 1, "update": 0, "episode": 0, "values": values}
+    return {
+        "type": "system",
+        "run": run,
+        "wall": 1.0,
+        "env_step": 1,
+        "update": 0,
+        "episode": 0,
+        "values": values,
+    }
 
 
 def note(run: str, message: str) -> Json:
@@ -70,16 +93,32 @@ def note(run: str, message: str) -> Json:
     return {"type": "note", "run": run, "wall": 1.0, "code": "a_note", "message": message}
 
 
-def snapshot(run: str, snapshot_id: str, env_step: int, files: Sequence[Json], *, update: int = 0, score: Any = None) -> Json:
+def snapshot(
+    run: str,
+    snapshot_id: str,
+    env_step: int,
+    files: Sequence[Json],
+    *,
+    update: int = 0,
+    score: Any = None,
+) -> Json:
     """Returns the record of a written snapshot."""
     at = {"env_step": env_step, "update": update, "episode": 0, "wall": 1.0}
-    rest = {"reason": "periodic", "format_version": 1, "resume_exact": True, "score": score, "files": list(files)}
+    rest = {
+        "reason": "periodic",
+        "format_version": 1,
+        "resume_exact": True,
+        "score": score,
+        "files": list(files),
+    }
     return {"type": "snapshot", "run": run, "snapshot_id": snapshot_id, **at, **rest}
 
 
 def batch(first_seq: int, records: Sequence[Json]) -> TelemetryBatch:
     """Returns a batch of records."""
-    return TelemetryBatch.model_validate_json(json.dumps({"first_seq": first_seq, "records": list(records)}))
+    return TelemetryBatch.model_validate_json(
+        json.dumps({"first_seq": first_seq, "records": list(records)})
+    )
 
 
 def delivery(attempt_id: str, first_seq: int, records: Sequence[Json]) -> Delivery:

@@ -19,11 +19,20 @@ class Chunk:
 
     @property
     def columns(self) -> tuple[Any, ...]:
-        return (self.observation, self.action, self.reward, self.next_observation, self.terminated, self.truncated)
+        return (
+            self.observation,
+            self.action,
+            self.reward,
+            self.next_observation,
+            self.terminated,
+            self.truncated,
+        )
 
 
 class VectorStream:
-    """Environments whose observations are (environment, episode, step of the episode), and whose rewards are random."""
+    """Environments whose observations are (environment, episode, step of the episode), and whose
+    rewards are random.
+    """
 
     def __init__(self, seed: int, num_envs: int, end: float = 0.2) -> None:
         self.generator = np.random.default_rng(seed)
@@ -47,7 +56,10 @@ class VectorStream:
 
 
 class FrameStream:
-    """Environments that show stacks of k random frames of 2 x 3 pixels; padded with the first frame, with black ones, or not at all."""
+    """Environments that show stacks of k random frames of 2 x 3 pixels.
+
+    Padded with the first frame, with black ones, or not at all.
+    """
 
     def __init__(self, seed: int, num_envs: int, k: int, end: float = 0.1) -> None:
         self.generator = np.random.default_rng(seed)
@@ -66,7 +78,10 @@ class FrameStream:
 
     def chunk(self, steps: int) -> Chunk:
         lead, shape = (steps, self.num_envs), self.stack.shape[1:]
-        observation, successor = np.zeros((*lead, *shape), np.uint8), np.zeros((*lead, *shape), np.uint8)
+        observation, successor = (
+            np.zeros((*lead, *shape), np.uint8),
+            np.zeros((*lead, *shape), np.uint8),
+        )
         ends = self.generator.random(lead) < self.end
         for t in range(steps):
             observation[t] = self.stack
@@ -91,7 +106,12 @@ class NaiveReplay:
     def extend(self, chunk: Chunk, active: Any = None) -> None:
         for t in range(len(chunk.reward)):
             flags = np.ones(self.num_envs, bool) if active is None else active[t]
-            self.rows.append([(*(column[t, b] for column in chunk.columns), bool(flags[b])) for b in range(self.num_envs)])
+            self.rows.append(
+                [
+                    (*(column[t, b] for column in chunk.columns), bool(flags[b]))
+                    for b in range(self.num_envs)
+                ]
+            )
 
     @property
     def kept(self) -> list[int]:
@@ -115,4 +135,9 @@ class NaiveReplay:
 
     def by_place(self) -> dict[int, tuple[Any, ...]]:
         """Returns what a sample of each place must be."""
-        return {self.place(step, b): self.transition(step, b) for step in self.kept for b in range(self.num_envs) if self.rows[step][b][-1]}
+        return {
+            self.place(step, b): self.transition(step, b)
+            for step in self.kept
+            for b in range(self.num_envs)
+            if self.rows[step][b][-1]
+        }

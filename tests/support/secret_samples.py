@@ -1,4 +1,6 @@
-"""A secret of every class, made up at run time: none stands in the repository, so no scanner of repositories finds one."""
+"""A secret of every class, made up at run time: none stands in the repository, so no scanner of
+repositories finds one.
+"""
 
 import base64
 import json
@@ -34,17 +36,35 @@ def private_keys() -> dict[str, tuple[str, str]]:
         **keys,
         "private key: PKCS#8": _pem("PRIVATE " + "KEY"),
         "private key: PGP": _pem("PGP PRIVATE KEY BLOCK"),
-        "private key: cut off": (_pem("RSA PRIVATE KEY")[0].rpartition("\n")[0], draw(_WORD + "+/", 64)),
-        "private key: PuTTY": (f"PuTTY-User-Key-File-3: ssh-rsa\nPrivate-Lines: 1\n{body}\nPrivate-MAC: {body[:20]}", body),
+        "private key: cut off": (
+            _pem("RSA PRIVATE KEY")[0].rpartition("\n")[0],
+            draw(_WORD + "+/", 64),
+        ),
+        "private key: PuTTY": (
+            f"PuTTY-User-Key-File-3: ssh-rsa\nPrivate-Lines: 1\n{body}\nPrivate-MAC: {body[:20]}",
+            body,
+        ),
     }
 
 
 def tokens() -> dict[str, str]:
     """Returns a secret of each class that is known by its shape, wherever it stands."""
-    github = {f"GitHub {kind}": f"{kind}_{draw(_WORD, 36)}" for kind in ("ghp", "gho", "ghu", "ghs", "ghr")}
-    gitlab = {f"GitLab {kind}": f"{kind}-{draw(_WORD, 20)}" for kind in ("glpat", "gldt", "glrt", "glsoat")}
-    slack = {f"Slack {kind}": f"{kind}-{draw(string.digits, 12)}-{draw(_WORD, 24)}" for kind in ("xoxb", "xoxp", "xapp")}
-    stripe = {f"Stripe {kind}": f"{kind}_{draw(_WORD, 24)}" for kind in ("sk_live", "rk_live", "sk_test", "whsec")}
+    github = {
+        f"GitHub {kind}": f"{kind}_{draw(_WORD, 36)}"
+        for kind in ("ghp", "gho", "ghu", "ghs", "ghr")
+    }
+    gitlab = {
+        f"GitLab {kind}": f"{kind}-{draw(_WORD, 20)}"
+        for kind in ("glpat", "gldt", "glrt", "glsoat")
+    }
+    slack = {
+        f"Slack {kind}": f"{kind}-{draw(string.digits, 12)}-{draw(_WORD, 24)}"
+        for kind in ("xoxb", "xoxp", "xapp")
+    }
+    stripe = {
+        f"Stripe {kind}": f"{kind}_{draw(_WORD, 24)}"
+        for kind in ("sk_live", "rk_live", "sk_test", "whsec")
+    }
     return {
         **github,
         **gitlab,
@@ -85,7 +105,10 @@ def assignments() -> dict[str, tuple[str, str]]:
         "line of a .env": (f"SMTP_PASSWORD={letters}", letters),
         "api_key in quotes": (f"api_key='{hexadecimal}'", hexadecimal),
         "api key of a keyword argument": (f'client(api_key="{long}")', long),
-        "AWS secret key": (f"aws_secret_access_key = {draw(_WORD + '+/', 40)}", draw(_WORD + "+/", 40)),
+        "AWS secret key": (
+            f"aws_secret_access_key = {draw(_WORD + '+/', 40)}",
+            draw(_WORD + "+/", 40),
+        ),
         "token of W&B": (f"WANDB_API_KEY={hexadecimal}", hexadecimal),
         "client secret": (f"client_secret: {long}", long),
         "bearer": (f"Authorization: Bearer {long}", long),

@@ -1,4 +1,6 @@
-"""A small world for tests of the server: a project, people, a worker, and short words for what they do."""
+"""A small world for tests of the server: a project, people, a worker, and short words for what they
+do.
+"""
 
 import json
 from collections.abc import Sequence
@@ -50,24 +52,51 @@ def definition(**changes: Any) -> dict[str, Any]:
 
 
 def walking() -> dict[str, Any]:
-    """Returns the catalogue with an environment of a distribution, of a worker that imports a module besides."""
+    """Returns the catalogue with an environment of a distribution, of a worker that imports a
+    module besides.
+    """
     walk = {"id": "tiny/Walk-v0", "action_space": {"kind": "discrete", "n": 2}, "code": WALK_CODE}
-    return {**catalogue(), "environments": [*catalogue()["environments"], walk], "imports": ["loose"]}
+    return {
+        **catalogue(),
+        "environments": [*catalogue()["environments"], walk],
+        "imports": ["loose"],
+    }
 
 
 def supervised() -> dict[str, Any]:
-    """Returns a small valid definition of supervised training as JSON, of parts that `catalogue` offers."""
-    named = {member: {"name": name} for member, name in (("estimator", "mlp"), ("train_input", "rows"), ("evaluation_input", "rows"))}
+    """Returns a small valid definition of supervised training as JSON, of parts that `catalogue`
+    offers.
+    """
+    named = {
+        member: {"name": name}
+        for member, name in (
+            ("estimator", "mlp"),
+            ("train_input", "rows"),
+            ("evaluation_input", "rows"),
+        )
+    }
     return {"kind": "supervised", "name": "s", "loop": {"updates": 50}, **named}
 
 
 def submission(document: dict[str, Any] | None = None, **options: Any) -> Submission:
     """Returns a submission of `document`, or of the small definition, with job options."""
-    return Submission.model_validate_json(json.dumps({"definition": document or definition(), "options": options}))
+    return Submission.model_validate_json(
+        json.dumps({"definition": document or definition(), "options": options})
+    )
 
 
-TINY_CODE = {"kind": "entrypoint", "distribution": "tiny-agents", "version": "1.2.0", "digest": "7" * 64}
-WALK_CODE = {"kind": "distribution", "distribution": "tiny-envs", "version": "2.0", "digest": "5" * 64}
+TINY_CODE = {
+    "kind": "entrypoint",
+    "distribution": "tiny-agents",
+    "version": "1.2.0",
+    "digest": "7" * 64,
+}
+WALK_CODE = {
+    "kind": "distribution",
+    "distribution": "tiny-envs",
+    "version": "2.0",
+    "digest": "5" * 64,
+}
 TINY_SCHEMA = {
     "type": "object",
     "properties": {
@@ -80,7 +109,9 @@ TINY_SCHEMA = {
 
 
 def catalogue() -> dict[str, Any]:
-    """Returns a catalogue with both built-in agents, one of a distribution, parts of supervised training, and two environments."""
+    """Returns a catalogue with both built-in agents, one of a distribution, parts of supervised
+    training, and two environments.
+    """
     part = {"name": "tiny", "parameters_schema": TINY_SCHEMA, "code": TINY_CODE}
     return {
         "agents": [
@@ -89,7 +120,14 @@ def catalogue() -> dict[str, Any]:
             {**part, "action_spaces": ["discrete"]},
         ],
         "model_functions": [{"name": "mlp"}, part],
-        "input_functions": [{"name": "rows", "parameters_schema": {"properties": {"batch_size": {"type": "integer", "default": 32}}}}],
+        "input_functions": [
+            {
+                "name": "rows",
+                "parameters_schema": {
+                    "properties": {"batch_size": {"type": "integer", "default": 32}}
+                },
+            }
+        ],
         "environments": [
             {"id": "CartPole-v1", "action_space": {"kind": "discrete", "n": 2}},
             {"id": "Pendulum-v1", "action_space": {"kind": "box", "shape": [1]}},
@@ -135,10 +173,14 @@ class World:
     ) -> tuple[ExperimentDetail, bool]:
         """Submits a definition."""
         async with self.database.write() as session:
-            return await experiments.submit(session, by or self.admin, submission(document, **options))
+            return await experiments.submit(
+                session, by or self.admin, submission(document, **options)
+            )
 
     async def one_job(self, **options: Any) -> JobView:
-        """Submits the small definition with one seed, of which there is no run yet, and returns the new job."""
+        """Submits the small definition with one seed, of which there is no run yet, and returns the
+        new job.
+        """
         before = {job.id for job in await self.jobs()}
         await self.submit(**options)
         (job,) = [job for job in await self.jobs() if job.id not in before]
@@ -148,7 +190,9 @@ class World:
         """Returns jobs, oldest first."""
         async with self.database.read() as session:
             request = jobs.PageRequest(limit=500, sort="created_at")
-            return (await jobs.list_jobs(session, self.admin, jobs.JobFilter(**wanted), request)).items
+            return (
+                await jobs.list_jobs(session, self.admin, jobs.JobFilter(**wanted), request)
+            ).items
 
     async def job(self, job_id: str) -> JobView:
         """Returns a job."""
@@ -174,7 +218,9 @@ class World:
     async def resume(self, job_id: str, *, allow_code_change: bool = False) -> JobView:
         """Resumes a job."""
         async with self.database.write() as session:
-            return await jobs.resume(session, self.admin, job_id, allow_code_change=allow_code_change)
+            return await jobs.resume(
+                session, self.admin, job_id, allow_code_change=allow_code_change
+            )
 
     async def retry(self, run_id: str, **request: Any) -> JobView:
         """Tries a failed run again."""
@@ -189,7 +235,9 @@ class World:
     async def register(self, *, by: Principal | None = None, **changes: Any) -> RegistrationAnswer:
         """Registers a worker: by its own secret if it has one, or by `by`."""
         body = registration(**changes)
-        known = next((own for own in self.own.values() if own.user == f"worker {body.name}"), self.machine)
+        known = next(
+            (own for own in self.own.values() if own.user == f"worker {body.name}"), self.machine
+        )
         async with self.database.write() as session:
             answer = await workers.register(session, by or known, body, self.settings)
         if answer.secret is not None:
@@ -200,34 +248,64 @@ class World:
         return answer
 
     async def heartbeat(
-        self, worker_id: str, *, dead: Sequence[str] = (), live: Sequence[str] | None = None, busy: Sequence[int] = ()
+        self,
+        worker_id: str,
+        *,
+        dead: Sequence[str] = (),
+        live: Sequence[str] | None = None,
+        busy: Sequence[int] = (),
     ) -> str:
-        """Sends a worker's sign of life; returns the order. Without `live`, the worker knows all of its attempts that are not dead."""
-        async with self.database.write() as session:
-            known = live if live is not None else [found.id for found in await attempt_rows.live_on(session, [worker_id])]
-            body = WorkerHeartbeat(live_attempts=tuple({*known} - {*dead}), dead_attempts=tuple(dead), busy_slots=tuple(busy))
-            return (await workers.heartbeat(session, self.own[worker_id], worker_id, body, self.settings)).order
+        """Sends a worker's sign of life; returns the order.
 
-    async def claim(self, job_id: str, worker_id: str, *, attempt: int = 1, slot: int = 0) -> ClaimAnswer:
+        Without `live`, the worker knows all of its attempts that are not dead.
+        """
+        async with self.database.write() as session:
+            known = (
+                live
+                if live is not None
+                else [found.id for found in await attempt_rows.live_on(session, [worker_id])]
+            )
+            body = WorkerHeartbeat(
+                live_attempts=tuple({*known} - {*dead}),
+                dead_attempts=tuple(dead),
+                busy_slots=tuple(busy),
+            )
+            return (
+                await workers.heartbeat(
+                    session, self.own[worker_id], worker_id, body, self.settings
+                )
+            ).order
+
+    async def claim(
+        self, job_id: str, worker_id: str, *, attempt: int = 1, slot: int = 0
+    ) -> ClaimAnswer:
         """Claims a job."""
         body = Claim(job_id=job_id, expected_attempt=attempt, worker_id=worker_id, slot=slot)
         async with self.database.write() as session:
-            return await leases.claim(session, self.own.get(worker_id, self.machine), body, self.settings)
+            return await leases.claim(
+                session, self.own.get(worker_id, self.machine), body, self.settings
+            )
 
     async def renew(self, attempt_id: str, **progress: Any) -> RenewalAnswer:
         """Renews a lease."""
         async with self.database.write() as session:
             return await leases.renew(session, attempt_id, Renewal(**progress), self.settings)
 
-    async def start(self, job_id: str, worker_id: str, *, attempt: int = 1, slot: int = 0) -> ClaimAnswer:
+    async def start(
+        self, job_id: str, worker_id: str, *, attempt: int = 1, slot: int = 0
+    ) -> ClaimAnswer:
         """Claims a job and renews its lease once, so that it runs."""
         claimed = await self.claim(job_id, worker_id, attempt=attempt, slot=slot)
         await self.renew(claimed.work_order.attempt_id)
         return claimed
 
-    async def release(self, attempt_id: str, outcome: Outcome, cause: Cause, *, last_seq: int = 0, **report: Any) -> None:
+    async def release(
+        self, attempt_id: str, outcome: Outcome, cause: Cause, *, last_seq: int = 0, **report: Any
+    ) -> None:
         """Releases a lease."""
-        body = Release(report=AttemptReport(outcome=outcome, cause=cause, **report), last_seq=last_seq)
+        body = Release(
+            report=AttemptReport(outcome=outcome, cause=cause, **report), last_seq=last_seq
+        )
         async with self.database.write() as session:
             await leases.release(session, attempt_id, body)
 
@@ -239,7 +317,9 @@ async def make_world(database: Database) -> World:
     async with database.write() as session:
         session.add_all([project, *people])
         await session.flush()
-        session.add_all(MembershipRow(project_id=project.id, user_id=user.id, role="admin") for user in people)
+        session.add_all(
+            MembershipRow(project_id=project.id, user_id=user.id, role="admin") for user in people
+        )
     admin, other = (principal(project, user, ALL) for user in people)
     machine = principal(project, people[0], frozenset({Scope.WORKER}))
     return World(database, project.id, admin, other, machine)

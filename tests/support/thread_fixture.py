@@ -1,4 +1,7 @@
-"""As many threads as trainers have. A conftest that imports the fixture has it for all of its tests."""
+"""As many threads as trainers have.
+
+A conftest that imports the fixture has it for all of its tests.
+"""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,7 @@
-"""Fakes of every protocol of the trainer that the engine meets; each writes what happens to it into one trace."""
+"""Fakes of every protocol of the trainer that the engine meets.
+
+Each writes what happens to it into one trace.
+"""
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -108,8 +111,13 @@ class FakeCollector:
         for step in range(steps):
             self.at += 1
             if self.episode_steps and self.at % self.episode_steps == 0:
-                ends += [EpisodeEnd(env, step, float(self.at), self.episode_steps, terminated=True) for env in range(self.num_envs)]
-        return Experience(NOTHING, NOTHING, FLAGS, FLAGS, FLAGS, NOTHING, ends, env_steps=steps * self.num_envs)
+                ends += [
+                    EpisodeEnd(env, step, float(self.at), self.episode_steps, terminated=True)
+                    for env in range(self.num_envs)
+                ]
+        return Experience(
+            NOTHING, NOTHING, FLAGS, FLAGS, FLAGS, NOTHING, ends, env_steps=steps * self.num_envs
+        )
 
     def state_dict(self) -> StateTree:
         return {"at": self.at}
@@ -129,10 +137,17 @@ class FakeRecorder:
         self.trace = trace
         self.rows: list[Any] = []
 
-    def tick(self, clock: ClockView, episodes: Sequence[tuple[int, EpisodeEnd]], reports: Sequence[LearnReport]) -> None:
+    def tick(
+        self,
+        clock: ClockView,
+        episodes: Sequence[tuple[int, EpisodeEnd]],
+        reports: Sequence[LearnReport],
+    ) -> None:
         self.trace.append("record")
         self.rows += [("episode", at, end.env_index) for at, end in episodes]
-        self.rows += [("learn", clock.env_steps, clock.updates, report.values) for report in reports]
+        self.rows += [
+            ("learn", clock.env_steps, clock.updates, report.values) for report in reports
+        ]
 
     def evaluation(self, clock: ClockView, result: EvaluationResult, *, final: bool) -> None:
         self.trace.append("record evaluation")
@@ -175,7 +190,9 @@ class FakeSnapshotter:
         self.saved: list[tuple[SnapshotReason, int, float | None]] = []
         self.states: list[StateTree] = []
 
-    def save(self, state: StateTree, clock: ClockView, reason: SnapshotReason, score: float | None) -> str:
+    def save(
+        self, state: StateTree, clock: ClockView, reason: SnapshotReason, score: float | None
+    ) -> str:
         self.trace.append(f"snapshot {reason.value}")
         self.saved.append((reason, clock.env_steps, score))
         self.states.append(state)

@@ -12,8 +12,15 @@ from tests.support.server_fixture import World
 End = tuple[Outcome, Cause]
 
 
-async def train(world: World, job: JobView, place: tuple[str, int], content: Sequence[Json], end: End | None = None) -> str:
-    """Starts a job of one run, sends records that name no run, and ends the attempt unless it is to go on.
+async def train(
+    world: World,
+    job: JobView,
+    place: tuple[str, int],
+    content: Sequence[Json],
+    end: End | None = None,
+) -> str:
+    """Starts a job of one run, sends records that name no run, and ends the attempt unless it is to
+    go on.
 
     Args:
         world: The project.

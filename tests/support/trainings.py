@@ -41,7 +41,13 @@ def definition(agent: str = "dqn", num_envs: int = 1, **sections: Any) -> dict[s
             "target_update_every": 25,
             "buffer_size": 500,
         },
-        "ppo": {"name": "ppo", "rollout_steps": 32, "minibatch_size": 16, "passes": 2, "hidden_sizes": [16]},
+        "ppo": {
+            "name": "ppo",
+            "rollout_steps": 32,
+            "minibatch_size": 16,
+            "passes": 2,
+            "hidden_sizes": [16],
+        },
         "a3c": {"name": "a3c", "processes": 1, "hidden_sizes": [16]},
     }
     base: dict[str, Any] = {
@@ -57,7 +63,9 @@ def definition(agent: str = "dqn", num_envs: int = 1, **sections: Any) -> dict[s
     return {**base, **sections}
 
 
-def work_order(document: dict[str, Any], *, seed: int = 7, schedule: str = "train", **run: Any) -> WorkOrder:
+def work_order(
+    document: dict[str, Any], *, seed: int = 7, schedule: str = "train", **run: Any
+) -> WorkOrder:
     """Returns a work order of one run."""
     order = {
         "version": 2,
@@ -93,7 +101,10 @@ class Trained:
         self.exact: bool | None = None
 
     def run(self, stop_at: int | None = None, pause_at: int | None = None) -> "Trained":
-        """Trains to the end; `stop_at` leaves the loop as a kill would, `pause_at` as an order does."""
+        """Trains to the end.
+
+        `stop_at` leaves the loop as a kill would, `pause_at` as an order does.
+        """
         device = prepare_process(self.order.resources, self.order.runs[0].seed)
         context = TrainingContext(
             order=self.order,
@@ -120,7 +131,11 @@ class Trained:
 
     def snapshot_at(self, reason: str) -> tuple[Path, int]:
         """Returns the newest snapshot with a reason, and its env_step."""
-        written = [record for record in self.dumped() if record["type"] == "snapshot" and record["reason"] == reason]
+        written = [
+            record
+            for record in self.dumped()
+            if record["type"] == "snapshot" and record["reason"] == reason
+        ]
         return self.snapshots / written[-1]["snapshot_id"], written[-1]["env_step"]
 
     def weights(self) -> str:
@@ -133,7 +148,10 @@ class Trained:
         return [record.model_dump(mode="json") for record in self.sink.records]
 
     def points(self, until: int | None = None) -> list[tuple[Any, ...]]:
-        """Returns everything that curves show, sorted, without wall times; `until` drops what came after that env_step."""
+        """Returns everything that curves show, sorted, without wall times.
+
+        `until` drops what came after that env_step.
+        """
         rows: list[tuple[Any, ...]] = []
         for record in self.dumped():
             rows += _rows(record)
@@ -143,13 +161,38 @@ class Trained:
 def _rows(record: dict[str, Any]) -> list[tuple[Any, ...]]:
     match record["type"]:
         case "points":
-            columns = zip(record["env_step"], record["update"], record["episode"], record["value"], strict=True)
+            columns = zip(
+                record["env_step"],
+                record["update"],
+                record["episode"],
+                record["value"],
+                strict=True,
+            )
             return [(record["series"], *row) for row in columns]
         case "episodes":
-            names = ("env_step", "env_index", "update", "episode", "episode_return", "episode_length", "terminated")
-            return [("episode", *row) for row in zip(*(record[name] for name in names), strict=True)]
+            names = (
+                "env_step",
+                "env_index",
+                "update",
+                "episode",
+                "episode_return",
+                "episode_length",
+                "terminated",
+            )
+            return [
+                ("episode", *row) for row in zip(*(record[name] for name in names), strict=True)
+            ]
         case "evaluation":
-            return [("evaluation", record["env_step"], record["update"], record["returns"], record["seed"], record["final"])]
+            return [
+                (
+                    "evaluation",
+                    record["env_step"],
+                    record["update"],
+                    record["returns"],
+                    record["seed"],
+                    record["final"],
+                )
+            ]
         case "experiment_stats":
             stats = {key: value for key, value in record.items() if key not in {"wall", "run"}}
             return [("stats", record["total_env_steps"], json.dumps(stats, sort_keys=True))]

@@ -1,7 +1,9 @@
-"""The compiler: a pure function of tensors as machine code, chosen by what its arguments look like and called without anything in between.
+"""The compiler: a pure function of tensors as machine code, chosen by what its arguments look like
+and called without anything in between.
 
-`torch.compile` checks with each call whether all that it saw while compiling still holds: half of the time of a small network's update.
-Here a function is traced once per *signature* of its arguments, and the key of a dictionary says which code is the right one.
+`torch.compile` checks with each call whether all that it saw while compiling still holds: half of
+the time of a small network's update. Here a function is traced once per *signature* of its
+arguments, and the key of a dictionary says which code is the right one.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +18,10 @@ from torch import Tensor
 from workers.acceleration.library_cache import machine_code, tell_of_determinism
 
 MOST_SIGNATURES: Final = 16
-"""Kinds of arguments that one function is compiled for; any more run as they stand, rather than wait for the compiler for ever."""
+"""Kinds of arguments that one function is compiled for.
+
+Any more run as they stand, rather than wait for the compiler for ever.
+"""
 
 Builder = Callable[[Iterator[Tensor]], Any]
 """Takes as many tensors as it needs and makes a nested tuple of them."""
@@ -28,7 +33,8 @@ _log = structlog.get_logger()
 
 
 class Held:
-    """The state that the compiled updates of an agent write to: a new one each time would be memory that no cache holds.
+    """The state that the compiled updates of an agent write to: a new one each time would be memory
+    that no cache holds.
 
     It is written to by nobody else, and what they read of it is true until the next update.
     """
@@ -37,28 +43,40 @@ class Held:
         self.flat = _Flat(object(), (), ())
 
     def taken(self, state: Any) -> "_Flat":
-        """Returns a state with these numbers that may be written to: what is held already stays, all else is copied."""
+        """Returns a state with these numbers that may be written to: what is held already stays,
+        all else is copied.
+        """
         if state is not self.flat.tree:
             given, mine = _flat(state), self.flat.leaves
-            kept = [index < len(mine) and leaf is mine[index] for index, leaf in enumerate(given.leaves)]
-            leaves = [leaf if stays else _copied(leaf) for leaf, stays in zip(given.leaves, kept, strict=True)]
+            kept = [
+                index < len(mine) and leaf is mine[index] for index, leaf in enumerate(given.leaves)
+            ]
+            leaves = [
+                leaf if stays else _copied(leaf)
+                for leaf, stays in zip(given.leaves, kept, strict=True)
+            ]
             self.flat = _Flat(_builder(state)(iter(leaves)), leaves, given.signature)
         return self.flat
 
 
 class Compiled:
-    """A pure function of nested tuples of tensors to a nested tuple of them, compiled at its first call with arguments of each kind.
+    """A pure function of nested tuples of tensors to a nested tuple of them, compiled at its first
+    call with arguments of each kind.
 
-    Where this machine cannot compile it, it runs as it stands. That is safe because nothing has happened before the failure: a pure
-    function has no effects.
+    Where this machine cannot compile it, it runs as it stands. That is safe because nothing has
+    happened before the failure: a pure function has no effects.
 
     Args:
-        function: What to compile. All that it reads beside its arguments is fixed: it must depend on no state of its own.
+        function: What to compile. All that it reads beside its arguments is fixed: it must depend
+            on no state of its own.
         fallback: The same mathematics for machines without a compiler.
-        like: Returns, quickly and without the compiler, a result of the structure that the function's has.
-        identity: What tells the function from every other one, see `workers.acceleration.library_cache.identity_of`.
+        like: Returns, quickly and without the compiler, a result of the structure that the
+            function's has.
+        identity: What tells the function from every other one, see
+            `workers.acceleration.library_cache.identity_of`.
         cudagraph: Replay the kernels as one CUDA graph.
-        held: Where the first argument is a state and the first part of the result the one after it: on the CPU this one is written to.
+        held: Where the first argument is a state and the first part of the result the one after it:
+            on the CPU this one is written to.
     """
 
     def __init__(
@@ -77,10 +95,15 @@ class Compiled:
         self._held = held
         self._made: dict[tuple[Any, ...], Code] = {}
         self._again: _Call | None = None
-        """The last call, where the next one is likely to be for the same objects: a state that is held, and a batch that is filled anew."""
+        """The last call, where the next one is likely to be for the same objects: a state that is
+        held, and a batch that is filled anew.
+        """
 
     def __call__(self, *arguments: Any) -> Any:
-        setting, call = (torch.are_deterministic_algorithms_enabled(), torch.get_num_threads()), self._again
+        setting, call = (
+            (torch.are_deterministic_algorithms_enabled(), torch.get_num_threads()),
+            self._again,
+        )
         if call is None or call.setting != setting or not all(map(is_, arguments, call.arguments)):
             call = self._call(setting, arguments)
         return call.code(arguments, call.leaves)
@@ -88,7 +111,10 @@ class Compiled:
     def _call(self, setting: tuple[bool, int], arguments: tuple[Any, ...]) -> "_Call":
         """Returns what a call is made with: a look at each tensor takes as long as some updates."""
         held = None if self._held is None else self._held.flat
-        flats = [held if held is not None and argument is held.tree else _flat(argument) for argument in arguments]
+        flats = [
+            held if held is not None and argument is held.tree else _flat(argument)
+            for argument in arguments
+        ]
         key = setting, *(flat.signature for flat in flats)
         leaves = [leaf for flat in flats for leaf in flat.leaves]
         known = self._made.get(key)
@@ -111,10 +137,17 @@ class Compiled:
         self._made[key] = made
         return result
 
-    def _compiled(self, key: tuple[Any, ...], arguments: tuple[Any, ...], leaves: list[Tensor]) -> Code:
+    def _compiled(
+        self, key: tuple[Any, ...], arguments: tuple[Any, ...], leaves: list[Tensor]
+    ) -> Code:
         if self._cudagraph or any(not leaf.is_cpu for leaf in leaves):
             tell_of_determinism()
-            whole = torch.compile(self._function, fullgraph=True, dynamic=False, mode="reduce-overhead" if self._cudagraph else None)
+            whole = torch.compile(
+                self._function,
+                fullgraph=True,
+                dynamic=False,
+                mode="reduce-overhead" if self._cudagraph else None,
+            )
             return lambda arguments, _: whole(*arguments)
         given, held = _builder(arguments), self._held
         written = 0 if held is None else len(_flat(arguments[0]).leaves)
@@ -167,14 +200,22 @@ def _flat(tree: Any) -> _Flat:
 
 def _copied(tensor: Tensor) -> Tensor:
     """Returns a copy with the same steps: code is made for these."""
-    return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device).copy_(tensor)
+    return torch.empty_strided(
+        tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device
+    ).copy_(tensor)
 
 
 def _write(tensors: Sequence[Tensor], values: Sequence[Tensor]) -> None:
     """Writes to each tensor what stands at its place, which may be another of the tensors."""
     own = [_memory(tensor) for tensor in tensors]
-    moved = [(tensor, value) for tensor, value, place in zip(tensors, values, own, strict=True) if _memory(value) != place]
-    for tensor, value in [(tensor, value.clone() if _memory(value) in own else value) for tensor, value in moved]:
+    moved = [
+        (tensor, value)
+        for tensor, value, place in zip(tensors, values, own, strict=True)
+        if _memory(value) != place
+    ]
+    for tensor, value in [
+        (tensor, value.clone() if _memory(value) in own else value) for tensor, value in moved
+    ]:
         tensor.copy_(value)
 
 

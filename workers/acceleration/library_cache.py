@@ -1,8 +1,10 @@
-"""Machine code of pure functions of tensors: shared libraries on disk, which a process loads without the compiler.
+"""Machine code of pure functions of tensors: shared libraries on disk, which a process loads
+without the compiler.
 
-A library is found in two ways. By what tells its function from every other one, which costs nothing; and by its traced graph, for
-functions that are told apart and are the same, such as those of two learning rates. Both ways also ask for the signature of the arguments
-and for all else that code depends on: the sources that are traced, torch, and the processor. On the CPU only.
+A library is found in two ways. By what tells its function from every other one, which costs
+nothing; and by its traced graph, for functions that are told apart and are the same, such as those
+of two learning rates. Both ways also ask for the signature of the arguments and for all else that
+code depends on: the sources that are traced, torch, and the processor. On the CPU only.
 """
 
 import contextlib
@@ -32,7 +34,10 @@ MOST_LIBRARIES: Final = 256
 """Libraries kept, of 1 to 2 MB each; those that were not loaded for longest go first."""
 _ABANDONED_SECONDS: Final = 3_600
 _TRACED_PACKAGES: Final = ("workers.acceleration", "workers.rl.agents", "workers.rl.networks")
-"""All of ours that runs while a function is traced lies in these or below them; everything else that code depends on is an argument."""
+"""All of ours that runs while a function is traced lies in these or below them.
+
+Everything else that code depends on is an argument.
+"""
 
 Code = Callable[[list[Tensor]], list[Tensor]]
 
@@ -45,8 +50,14 @@ class DescribesItself(Protocol):
         """Returns a text that is another one for every other value of the class."""
 
 
-def machine_code(identity: str | None, signature: str, function: Callable[..., list[Tensor]], examples: Sequence[Tensor]) -> Code:
-    """Returns a function, compiled for arguments like some examples: from disk, or compiled now and left there.
+def machine_code(
+    identity: str | None,
+    signature: str,
+    function: Callable[..., list[Tensor]],
+    examples: Sequence[Tensor],
+) -> Code:
+    """Returns a function, compiled for arguments like some examples: from disk, or compiled now and
+    left there.
 
     Args:
         identity: As `identity_of` returned it.
@@ -69,7 +80,9 @@ def machine_code(identity: str | None, signature: str, function: Callable[..., l
         _compile(graph, examples, library)
         _prune(directory)
     if known is not None:
-        with contextlib.suppress(OSError):  # another process was first, or this file system has no links
+        with contextlib.suppress(
+            OSError
+        ):  # another process was first, or this file system has no links
             os.link(library, known)
     return _loaded(library)
 
@@ -78,7 +91,8 @@ def identity_of(function: Callable[..., Any]) -> str | None:
     """Returns what tells a method from every other one: its name, and all values that it can read.
 
     Returns:
-        `None` if it is no method of a class of ours whose fields are all known to say what they hold.
+        `None` if it is no method of a class of ours whose fields are all known to say what they
+            hold.
     """
     owner = getattr(function, "__self__", None)
     if owner is None:
@@ -90,9 +104,12 @@ def identity_of(function: Callable[..., Any]) -> str | None:
 
 
 def tell_of_determinism() -> None:
-    """Tells the compiler too, where the process asked for determinism before the compiler was there; loads it."""
+    """Tells the compiler too, where the process asked for determinism before the compiler was
+    there; loads it.
+    """
     torch.use_deterministic_algorithms(
-        torch.are_deterministic_algorithms_enabled(), warn_only=torch.is_deterministic_algorithms_warn_only_enabled()
+        torch.are_deterministic_algorithms_enabled(),
+        warn_only=torch.is_deterministic_algorithms_warn_only_enabled(),
     )
 
 
@@ -106,7 +123,9 @@ def code_directory() -> Path:
     directory = Path(os.environ.get(CODE_VARIABLE) or own) / "updates"
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     if hasattr(os, "getuid") and directory.stat().st_uid != os.getuid():
-        raise PermissionError(f"{directory} is not ours: code is loaded from there, so set {CODE_VARIABLE} to a directory of your own")
+        raise PermissionError(
+            f"{directory} is not ours: code is loaded from there, so set {CODE_VARIABLE} to a directory of your own"
+        )
     return directory
 
 
@@ -119,7 +138,10 @@ def _described(value: Any) -> str:
     kind = type(value)
     name = f"{kind.__module__}.{kind.__qualname__}"
     if dataclasses.is_dataclass(value) and name.startswith("workers."):
-        parts = [f"{field.name}={_described(getattr(value, field.name))}" for field in dataclasses.fields(value)]
+        parts = [
+            f"{field.name}={_described(getattr(value, field.name))}"
+            for field in dataclasses.fields(value)
+        ]
     elif isinstance(value, DescribesItself):
         parts = [value.described()]
     elif isinstance(value, BaseModel) and name.startswith("palestra."):
@@ -134,7 +156,9 @@ def _described(value: Any) -> str:
         parts = [_of_array(value.nvec), _of_array(value.start)]
     elif isinstance(value, np.ndarray):
         parts = [_of_array(value)]
-    elif value is None or isinstance(value, gym.spaces.Discrete | gym.spaces.MultiBinary | np.dtype | str | int | float):
+    elif value is None or isinstance(
+        value, gym.spaces.Discrete | gym.spaces.MultiBinary | np.dtype | str | int | float
+    ):
         parts = [repr(value)]
     else:
         raise TypeError(f"{name} may hold what its representation does not say")
@@ -146,15 +170,21 @@ def _of_array(array: np.ndarray[Any, Any]) -> str:
 
 
 def _digest(*parts: str) -> str:
-    return hashlib.sha256("\n\n".join((_ground(), str(torch.get_default_dtype()), *parts)).encode()).hexdigest()
+    return hashlib.sha256(
+        "\n\n".join((_ground(), str(torch.get_default_dtype()), *parts)).encode()
+    ).hexdigest()
 
 
 @functools.cache
 def _ground() -> str:
     """Returns what all code of this process depends on."""
     sources = digest_of_sources(traced_folders())
-    described = [line for line in _processor().splitlines() if line.startswith(("flags", "Features"))][:1]
-    return "\n".join([torch.__version__, platform.platform(), platform.machine(), *described, sources])
+    described = [
+        line for line in _processor().splitlines() if line.startswith(("flags", "Features"))
+    ][:1]
+    return "\n".join(
+        [torch.__version__, platform.platform(), platform.machine(), *described, sources]
+    )
 
 
 def traced_folders() -> list[Path]:
@@ -183,18 +213,28 @@ def _processor() -> str:
 def _traced(function: Callable[..., Any], examples: Sequence[Tensor]) -> torch.fx.GraphModule:
     from torch.fx.experimental.proxy_tensor import make_fx  # noqa: PLC0415 - brings the compiler, as long to load as the rest of torch
 
-    # One tensor may stand in two places this time, and two the next: each place is traced as a tensor of its own.
+    # One tensor may stand in two places this time, and two the next: each place is traced as a
+    # tensor of its own.
     with torch.no_grad():
-        return make_fx(function, tracing_mode="fake", _allow_non_fake_inputs=True)(*(leaf.detach() for leaf in examples))
+        return make_fx(function, tracing_mode="fake", _allow_non_fake_inputs=True)(
+            *(leaf.detach() for leaf in examples)
+        )
 
 
 def _compile(graph: torch.fx.GraphModule, examples: Sequence[Tensor], library: Path) -> None:
     from torch._inductor import aot_compile  # noqa: PLC0415
 
     tell_of_determinism()
-    with tempfile.TemporaryDirectory(prefix="making-", dir=library.parent) as making, warnings.catch_warnings():
+    with (
+        tempfile.TemporaryDirectory(prefix="making-", dir=library.parent) as making,
+        warnings.catch_warnings(),
+    ):
         warnings.simplefilter("ignore", FutureWarning)  # torch's, of its own parts
-        made = aot_compile(graph, tuple(examples), options={"aot_inductor.output_path": str(Path(making, library.name))})
+        made = aot_compile(
+            graph,
+            tuple(examples),
+            options={"aot_inductor.output_path": str(Path(making, library.name))},
+        )
         if not isinstance(made, str):
             raise TypeError(f"the compiler made {type(made).__name__}, no library")
         with Path(made).open("rb") as file:
@@ -203,7 +243,9 @@ def _compile(graph: torch.fx.GraphModule, examples: Sequence[Tensor], library: P
 
 
 def _prune(directory: Path) -> None:
-    """Removes the libraries that were not loaded for longest, which a process that has one loaded keeps, and what a kill left behind."""
+    """Removes the libraries that were not loaded for longest, which a process that has one loaded
+    keeps, and what a kill left behind.
+    """
     with contextlib.suppress(OSError):
         for making in directory.glob("making-*"):
             if making.stat().st_mtime < time.time() - _ABANDONED_SECONDS:

@@ -13,7 +13,9 @@ from workers.acceleration.nested_tensors import map_tensors
 from workers.core.types import CompileMode
 
 ROWS_WORTH_STACKING: Final = 3
-"""Where nothing is compiled, fewer updates than these take less time one after the other than by `vmap`."""
+"""Where nothing is compiled, fewer updates than these take less time one after the other than by
+`vmap`.
+"""
 
 Aside = tuple[Tensor, ...]
 """What a loss computes on the way; not differentiated."""
@@ -32,7 +34,9 @@ def functional_gradient(loss: Loss, parameters: Tensor) -> tuple[Tensor, Tensor,
 
 
 def eager_gradient(loss: Loss, parameters: Tensor) -> tuple[Tensor, Tensor, Aside]:
-    """Differentiates by the tape: the same numbers in about two thirds of the time where nothing is compiled."""
+    """Differentiates by the tape: the same numbers in about two thirds of the time where nothing is
+    compiled.
+    """
     with torch.enable_grad():
         leaf = parameters.detach().requires_grad_()
         value, aside = loss(leaf)
@@ -40,8 +44,12 @@ def eager_gradient(loss: Loss, parameters: Tensor) -> tuple[Tensor, Tensor, Asid
     return gradient, value.detach(), tuple(one.detach() for one in aside)
 
 
-def runnable(update: Callable[..., Any], *, mode: CompileMode, held: Held | None = None) -> Callable[..., Any]:
-    """Returns `update(gradient, ...)` as a function of the remaining arguments, run in one of the three ways; `held` as in `Compiled`."""
+def runnable(
+    update: Callable[..., Any], *, mode: CompileMode, held: Held | None = None
+) -> Callable[..., Any]:
+    """Returns `update(gradient, ...)` as a function of the remaining arguments, run in one of the
+    three ways; `held` as in `Compiled`.
+    """
 
     def eagerly(*arguments: Any) -> Any:
         with torch.no_grad():
@@ -52,11 +60,22 @@ def runnable(update: Callable[..., Any], *, mode: CompileMode, held: Held | None
 
     if mode == "eager":
         return eagerly
-    return Compiled(whole, fallback=eagerly, like=eagerly, identity=identity_of(update), cudagraph=mode == "cudagraph", held=held)
+    return Compiled(
+        whole,
+        fallback=eagerly,
+        like=eagerly,
+        identity=identity_of(update),
+        cudagraph=mode == "cudagraph",
+        held=held,
+    )
 
 
-def stacked(update: Callable[..., Any], *, mode: CompileMode, held: Held | None = None) -> Callable[[Any, Any], Any]:
-    """Returns `update(gradient, state, batch)` as a function of n states and n batches, stacked along a new first dimension."""
+def stacked(
+    update: Callable[..., Any], *, mode: CompileMode, held: Held | None = None
+) -> Callable[[Any, Any], Any]:
+    """Returns `update(gradient, state, batch)` as a function of n states and n batches, stacked
+    along a new first dimension.
+    """
     together = torch.func.vmap(functools.partial(update, functional_gradient))
     lone = runnable(update, mode="eager")
 
@@ -66,7 +85,10 @@ def stacked(update: Callable[..., Any], *, mode: CompileMode, held: Held | None 
     def eagerly(state: Any, batch: Any) -> Any:
         rows = rows_of(state)
         if rows < ROWS_WORTH_STACKING:
-            return map_tensors(lambda *leaves: torch.stack(leaves), *(alone(row, state, batch) for row in range(rows)))
+            return map_tensors(
+                lambda *leaves: torch.stack(leaves),
+                *(alone(row, state, batch) for row in range(rows)),
+            )
         with torch.no_grad():
             return together(state, batch)
 
@@ -74,7 +96,14 @@ def stacked(update: Callable[..., Any], *, mode: CompileMode, held: Held | None 
         return eagerly
     identity, like = identity_of(update), functools.partial(alone, 0)
     named = identity and f"stacked {identity}"
-    return Compiled(together, fallback=eagerly, like=like, identity=named, cudagraph=mode == "cudagraph", held=held)
+    return Compiled(
+        together,
+        fallback=eagerly,
+        like=like,
+        identity=named,
+        cudagraph=mode == "cudagraph",
+        held=held,
+    )
 
 
 def rows_of(stack: Any) -> int:

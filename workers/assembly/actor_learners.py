@@ -19,7 +19,9 @@ from workers.rl.collect.vector_collector import VectorCollector
 from workers.rl.envs.factory import make_training_vector
 
 
-def build_actor_learners(definition: RlDefinition, agent: SharedA3c, seed: int, device: str, mode: CompileMode) -> ActorLearners:
+def build_actor_learners(
+    definition: RlDefinition, agent: SharedA3c, seed: int, device: str, mode: CompileMode
+) -> ActorLearners:
     """Returns the collector of a training by A3C, which has to be closed.
 
     Args:
@@ -33,14 +35,26 @@ def build_actor_learners(definition: RlDefinition, agent: SharedA3c, seed: int, 
         DefinitionError: If that is a GPU.
     """
     if device != "cpu":
-        raise DefinitionError("resources.gpus: the processes of a3c share memory of the CPU: set it to 0")
+        raise DefinitionError(
+            "resources.gpus: the processes of a3c share memory of the CPU: set it to 0"
+        )
     assert isinstance(definition.agent, A3cParameters)
     document, count = definition.model_dump_json(), SharedCount()
-    makers = [functools.partial(_actor_learner, document, agent.shared, count, seed, i, mode) for i in range(definition.agent.processes)]
+    makers = [
+        functools.partial(_actor_learner, document, agent.shared, count, seed, i, mode)
+        for i in range(definition.agent.processes)
+    ]
     return ActorLearners(makers, agent, count)
 
 
-def _actor_learner(document: str, shared: SharedTensors, count: SharedCount, seed: int, index: int, mode: CompileMode) -> ActorLearner:
+def _actor_learner(
+    document: str,
+    shared: SharedTensors,
+    count: SharedCount,
+    seed: int,
+    index: int,
+    mode: CompileMode,
+) -> ActorLearner:
     """Runs in the process. Its environment is the one of this index that the run trains on."""
     definition = RlDefinition.model_validate_json(document)
     hyper, spec = definition.agent, definition.env
@@ -49,7 +63,16 @@ def _actor_learner(document: str, shared: SharedTensors, count: SharedCount, see
     if spec.vectorization == "async":  # it has a process of its own already
         spec = spec.model_copy(update={"vectorization": "sync"})
     env = make_training_vector(spec)
-    learner = A3c(hyper, env.single_observation_space, env.single_action_space, seed=seed, process_idx=index, compile=mode)
+    learner = A3c(
+        hyper,
+        env.single_observation_space,
+        env.single_action_space,
+        seed=seed,
+        process_idx=index,
+        compile=mode,
+    )
     adopt(learner, shared)
     agent = ForeignAgent(learner, num_envs=1, batch=False)
-    return ActorLearner(VectorCollector(env, agent, seed, first=index), agent.observe, learner, count)
+    return ActorLearner(
+        VectorCollector(env, agent, seed, first=index), agent.observe, learner, count
+    )

@@ -25,18 +25,30 @@ def cadence_for(schedule: Schedule, cadence: Cadence) -> Cadence:
 
 
 def in_rounds(cadence: Cadence) -> Cadence:
-    """Returns a cadence of rounds, each closed by an evaluation and a snapshot at its exact end; the budget cuts the last one short.
+    """Returns a cadence of rounds, each closed by an evaluation and a snapshot at its exact end.
+
+    The budget cuts the last one short.
 
     A round is as long as the distance between two evaluations; without one a tenth of the budget.
     """
     length = _round(cadence.budget) if cadence.evaluation is None else cadence.evaluation
-    return replace(cadence, evaluation=length, evaluate_during_episode=True, snapshot=copy.copy(length))
+    return replace(
+        cadence, evaluation=length, evaluate_during_episode=True, snapshot=copy.copy(length)
+    )
 
 
 def of_test(cadence: Cadence) -> Cadence:
     """Returns a cadence that ends with the first update, one evaluation and one snapshot."""
     budget = Budget({Unit.UPDATES: 1})
-    return replace(cadence, budget=budget, epoch=None, evaluation=None, final_evaluation=True, snapshot=None, save_best=False)
+    return replace(
+        cadence,
+        budget=budget,
+        epoch=None,
+        evaluation=None,
+        final_evaluation=True,
+        snapshot=None,
+        save_best=False,
+    )
 
 
 def _round(budget: StopBudget) -> int | Trigger:

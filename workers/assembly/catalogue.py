@@ -1,6 +1,8 @@
-"""What this machine can train: run as a program of its own, since it imports gymnasium and registered parts and the worker must not.
+"""What this machine can train: run as a program of its own, since it imports gymnasium and
+registered parts and the worker must not.
 
-python -m workers.assembly.catalogue        prints a Catalogue as JSON; what was left out is told on the error stream
+python -m workers.assembly.catalogue        prints a Catalogue as JSON; what was left out is told on
+the error stream
 """
 
 import contextlib
@@ -19,7 +21,13 @@ from palestra.contract.agents import BUILTIN_AGENTS
 from palestra.contract.agents.actions import ACTION_SPACES, ActionKind
 from palestra.contract.estimators import INPUT_FUNCTIONS, MODEL_FUNCTIONS
 from palestra.contract.names import ExportFormat, Schedule
-from palestra.contract.work_order import AgentDescription, Catalogue, EnvironmentDescription, PartDescription, SpaceDescription
+from palestra.contract.work_order import (
+    AgentDescription,
+    Catalogue,
+    EnvironmentDescription,
+    PartDescription,
+    SpaceDescription,
+)
 from workers.assembly.registered_parts import Kind, RegisteredPart, discover
 from workers.export.onnx import missing_packages
 from workers.ipc.json_log import LEFT_OUT
@@ -34,12 +42,17 @@ _ARRAY_SPACES: Final[Mapping[ActionKind, type[gymnasium.Space[Any]]]] = {
     "multi_binary": gymnasium.spaces.MultiBinary,
 }
 _PACKAGES: Final = {"sb3": "stable_baselines3"}
-"""What a built-in agent needs beside the worker's own packages; without it the agent is not offered."""
+"""What a built-in agent needs beside the worker's own packages.
+
+Without it the agent is not offered.
+"""
 
 
 def make_catalogue() -> Catalogue:
     """Returns what this interpreter can import and make."""
-    environments = _environments()  # first: agents may register some when they are imported, which would then have no owner
+    environments = (
+        _environments()
+    )  # first: agents may register some when they are imported, which would then have no owner
     return Catalogue(
         agents=(*_builtin_agents(), *_registered_agents()),
         model_functions=_functions("model_functions", MODEL_FUNCTIONS),
@@ -52,11 +65,19 @@ def make_catalogue() -> Catalogue:
 
 
 def _export_formats() -> tuple[ExportFormat, ...]:
-    return tuple(name for name in get_args(ExportFormat) if name != "onnx" or not missing_packages())
+    return tuple(
+        name for name in get_args(ExportFormat) if name != "onnx" or not missing_packages()
+    )
 
 
 def _builtin_agents() -> tuple[AgentDescription, ...]:
-    described = {"agents": [{"name": name, "action_spaces": ACTION_SPACES[name]} for name in BUILTIN_AGENTS if _has_package(name)]}
+    described = {
+        "agents": [
+            {"name": name, "action_spaces": ACTION_SPACES[name]}
+            for name in BUILTIN_AGENTS
+            if _has_package(name)
+        ]
+    }
     return Catalogue.model_validate_json(json.dumps(described)).agents
 
 
@@ -75,7 +96,11 @@ def _describe_agent(part: RegisteredPart) -> AgentDescription:
         factory = part.load()
         document = {
             "name": part.name,
-            "action_spaces": [space for space in getattr(factory, "action_spaces", _ALL_SPACES) if space in _ALL_SPACES],
+            "action_spaces": [
+                space
+                for space in getattr(factory, "action_spaces", _ALL_SPACES)
+                if space in _ALL_SPACES
+            ],
             "parameters_schema": _schema_of(factory),
             "code": part.code.model_dump(mode="json"),
         }
@@ -83,10 +108,16 @@ def _describe_agent(part: RegisteredPart) -> AgentDescription:
 
 
 def _functions(kind: Kind, builtin: Mapping[str, dict[str, Any]]) -> tuple[PartDescription, ...]:
-    described = [PartDescription(name=name, parameters_schema=schema) for name, schema in builtin.items()]
+    described = [
+        PartDescription(name=name, parameters_schema=schema) for name, schema in builtin.items()
+    ]
     for part in _registered(kind, builtin):
         with _told_if_left_out(part.name), contextlib.redirect_stdout(sys.stderr):
-            described.append(PartDescription(name=part.name, parameters_schema=_schema_of(part.load()), code=part.code))
+            described.append(
+                PartDescription(
+                    name=part.name, parameters_schema=_schema_of(part.load()), code=part.code
+                )
+            )
     return tuple(described)
 
 
@@ -103,7 +134,9 @@ def _registered(kind: Kind, taken: Collection[str]) -> Iterator[RegisteredPart]:
 
 
 def _schema_of(factory: Any) -> dict[str, Any]:
-    """Returns the JSON Schema that a factory gives as `parameters_schema`, else that of its model `Parameters`, else one for anything."""
+    """Returns the JSON Schema that a factory gives as `parameters_schema`, else that of its model
+    `Parameters`, else one for anything.
+    """
     model = getattr(factory, "Parameters", None)
     if hasattr(factory, "parameters_schema") or model is None:
         return dict(getattr(factory, "parameters_schema", {}))
@@ -138,17 +171,25 @@ def _environments() -> tuple[EnvironmentDescription, ...]:
                 described[name] = _describe_registered(spec)
         else:
             described[name] = _describe_game(spec) if is_game(spec) else _describe(spec)
-    return tuple(sorted((found for found in described.values() if found is not None), key=lambda found: found.id))
+    return tuple(
+        sorted(
+            (found for found in described.values() if found is not None), key=lambda found: found.id
+        )
+    )
 
 
 def _describe_registered(spec: EnvSpec) -> EnvironmentDescription:
-    """Makes an environment of a source once. One that needs arguments is offered without its spaces.
+    """Makes an environment of a source once.
+
+    One that needs arguments is offered without its spaces.
 
     Raises:
         Exception: Whatever its import or its constructor raises.
     """
     code = environment_code(spec.id)
-    described = EnvironmentDescription(id=spec.id, max_episode_steps=spec.max_episode_steps, code=code)
+    described = EnvironmentDescription(
+        id=spec.id, max_episode_steps=spec.max_episode_steps, code=code
+    )
     try:
         made = _make_and_describe(spec)
     except TypeError as error:
@@ -159,10 +200,15 @@ def _describe_registered(spec: EnvSpec) -> EnvironmentDescription:
 
 
 def _describe_game(spec: EnvSpec) -> EnvironmentDescription | None:
-    """Describes a game without loading its ROM, which takes a sixth of a second; of a game's many ids the two in use are offered."""
+    """Describes a game without loading its ROM, which takes a sixth of a second.
+
+    Of a game's many ids the two in use are offered.
+    """
     if not spec.id.startswith("ALE/") and not spec.id.endswith("NoFrameskip-v4"):
         return None
-    return EnvironmentDescription(id=spec.id, action_space=SpaceDescription(kind="discrete", dtype="int64"))
+    return EnvironmentDescription(
+        id=spec.id, action_space=SpaceDescription(kind="discrete", dtype="int64")
+    )
 
 
 def _describe(spec: EnvSpec) -> EnvironmentDescription | None:
@@ -194,7 +240,9 @@ def _space(space: gymnasium.Space[Any]) -> SpaceDescription:
         case gymnasium.spaces.Discrete():
             return SpaceDescription(kind="discrete", n=int(space.n), dtype=str(space.dtype))
         case gymnasium.spaces.Dict() | gymnasium.spaces.Tuple():
-            return SpaceDescription(kind="dict" if isinstance(space, gymnasium.spaces.Dict) else "tuple")
+            return SpaceDescription(
+                kind="dict" if isinstance(space, gymnasium.spaces.Dict) else "tuple"
+            )
     for kind, known in _ARRAY_SPACES.items():
         if isinstance(space, known):
             shape = tuple(int(size) for size in space.shape or ())

@@ -12,10 +12,14 @@ COMPILE_VARIABLE: Final = "PALESTRA_WORKER_COMPILE"
 """Environment variable of a worker: with the value `eager`, `auto` compiles nothing there."""
 
 WORTH_UPDATES: Final = 10_000
-"""Updates from which compiling pays: fewer where a worker finds the code on disk, more at the first start of a definition."""
+"""Updates from which compiling pays: fewer where a worker finds the code on disk, more at the first
+start of a definition.
+"""
 
 
-def compile_mode(wanted: Literal["auto", "eager", "compiled", "cudagraph"], device: str, updates: float) -> CompileMode:
+def compile_mode(
+    wanted: Literal["auto", "eager", "compiled", "cudagraph"], device: str, updates: float
+) -> CompileMode:
     """Returns how updates run.
 
     Args:
@@ -27,18 +31,31 @@ def compile_mode(wanted: Literal["auto", "eager", "compiled", "cudagraph"], devi
         DefinitionError: For `cudagraph` without a GPU.
     """
     if wanted == "cudagraph" and device == "cpu":
-        raise DefinitionError("resources.compile: cudagraph needs a GPU: set resources.gpus to 1, or compile to compiled")
+        raise DefinitionError(
+            "resources.compile: cudagraph needs a GPU: set resources.gpus to 1, or compile to compiled"
+        )
     if wanted != "auto":
         return wanted
     can = device != "cpu" or _has_compiler()
-    return "compiled" if can and updates >= WORTH_UPDATES and os.environ.get(COMPILE_VARIABLE) != "eager" else "eager"
+    return (
+        "compiled"
+        if can and updates >= WORTH_UPDATES and os.environ.get(COMPILE_VARIABLE) != "eager"
+        else "eager"
+    )
 
 
 def most_updates(definition: RlDefinition, schedule: LearnSchedule) -> float:
-    """Returns how many updates a training may make by its budget; infinite where only episodes bound it."""
+    """Returns how many updates a training may make by its budget.
+
+    Infinite where only episodes bound it.
+    """
     loop, most = definition.loop, float("inf")
     if loop.env_steps is not None:
-        most = max(0, loop.env_steps - schedule.warmup_env_steps) / schedule.every_env_steps * schedule.updates
+        most = (
+            max(0, loop.env_steps - schedule.warmup_env_steps)
+            / schedule.every_env_steps
+            * schedule.updates
+        )
     return most if loop.updates is None else min(most, loop.updates)
 
 

@@ -22,7 +22,8 @@ class PackedSets:
 
 
 def pack_sets(sets: Sequence[PartSet], starts: Sequence[object]) -> PackedSets:
-    """Returns parts that act and learn as one batch with those that stand at the same place, where agent and collector can.
+    """Returns parts that act and learn as one batch with those that stand at the same place, where
+    agent and collector can.
 
     Args:
         sets: Freshly built, of one definition and different seeds.
@@ -30,10 +31,16 @@ def pack_sets(sets: Sequence[PartSet], starts: Sequence[object]) -> PackedSets:
     """
     packed, packs = list(sets), dict[int, tuple[Pack, int]]()
     for members in _groups(sets, starts):
-        pack = Pack([cast("Packable", sets[index].agent) for index in members], sets[members[0]].compile)
-        collector = PackCollector(pack, [cast("VectorCollector", sets[index].collector) for index in members])
+        pack = Pack(
+            [cast("Packable", sets[index].agent) for index in members], sets[members[0]].compile
+        )
+        collector = PackCollector(
+            pack, [cast("VectorCollector", sets[index].collector) for index in members]
+        )
         for place, index in enumerate(members):
-            packed[index] = replace(sets[index], agent=pack.members[place], collector=collector.members[place])
+            packed[index] = replace(
+                sets[index], agent=pack.members[place], collector=collector.members[place]
+            )
             packs[index] = pack, place
 
     def leave(index: int) -> None:
@@ -54,5 +61,11 @@ def _groups(sets: Sequence[PartSet], starts: Sequence[object]) -> list[list[int]
 
 def _packable(parts: PartSet) -> bool:
     agent = parts.agent
-    steps_alike = isinstance(agent, ReplayAgent | RolloutAgent) and agent.collect_plan.episodes is None
-    return steps_alike and not hasattr(agent, "observe_evaluation") and isinstance(parts.collector, VectorCollector)
+    steps_alike = (
+        isinstance(agent, ReplayAgent | RolloutAgent) and agent.collect_plan.episodes is None
+    )
+    return (
+        steps_alike
+        and not hasattr(agent, "observe_evaluation")
+        and isinstance(parts.collector, VectorCollector)
+    )

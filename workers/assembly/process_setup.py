@@ -20,13 +20,18 @@ _KEPT_BYTES: Final = 128 << 20
 
 
 def prepare_process(resources: Resources, seed: int) -> str:
-    """Sets threads, memory, arithmetic, deterministic algorithms and the global seeds; returns the torch device to train on."""
+    """Sets threads, memory, arithmetic, deterministic algorithms and the global seeds.
+
+    Returns the torch device to train on.
+    """
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     device = "cuda" if resources.gpus and torch.cuda.is_available() else "cpu"
     torch.set_num_threads(resources.cpu_threads)
-    # Adam's moments of units that have died decay to denormal numbers, with which a processor calculates a hundred times as long.
+    # Adam's moments of units that have died decay to denormal numbers, with which a processor
+    # calculates a hundred times as long.
     torch.set_flush_denormal(True)
-    # `use_deterministic_algorithms` would import the compiler, which takes as long as the rest of torch: see update_runner.py.
+    # `use_deterministic_algorithms` would import the compiler, which takes as long as the rest of
+    # torch: see update_runner.py.
     torch.set_deterministic_debug_mode("error" if device == "cpu" else "warn")
     torch.backends.cudnn.benchmark = False
     _keep_freed_memory()
@@ -35,7 +40,9 @@ def prepare_process(resources: Resources, seed: int) -> str:
 
 
 def _keep_freed_memory() -> None:
-    """Keeps what an update of a few million parameters frees for the next one: new pages to clear are a tenth of its time."""
+    """Keeps what an update of a few million parameters frees for the next one: new pages to clear
+    are a tenth of its time.
+    """
     with contextlib.suppress(AttributeError):  # no glibc
         library = ctypes.CDLL(None)
         library.mallopt(_M_MMAP_THRESHOLD, _MAPPED_BYTES)

@@ -1,7 +1,8 @@
 """Parts that installed distributions register under entry points.
 
-A distribution declares, say, `mine = "package.module:factory"` in the group `palestra.agents`. Names are looked up among the declared ones
-and never become a path or a module. Discovery reads metadata; code is imported only when a part is described or built.
+A distribution declares, say, `mine = "package.module:factory"` in the group `palestra.agents`.
+Names are looked up among the declared ones and never become a path or a module. Discovery reads
+metadata; code is imported only when a part is described or built.
 """
 
 import importlib.metadata
@@ -44,7 +45,9 @@ class RegisteredPart:
             return self.entry_point.load()
         except Exception as error:
             where = f"{self.code.distribution} {self.code.version}"
-            raise PartNotFoundError(f"{self.name!r} of {where} cannot be imported: {type(error).__name__}: {error}") from error
+            raise PartNotFoundError(
+                f"{self.name!r} of {where} cannot be imported: {type(error).__name__}: {error}"
+            ) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,10 @@ class Discovery:
 
 @cache
 def discover(kind: Kind) -> Discovery:
-    """Returns the parts of one kind that installed distributions register; a name that two of them claim is left out."""
+    """Returns the parts of one kind that installed distributions register.
+
+    A name that two of them claim is left out.
+    """
     parts: dict[str, RegisteredPart] = {}
     left_out: dict[str, str] = {}
     for entry_point in importlib.metadata.entry_points(group=GROUP_PREFIX + kind):
@@ -66,17 +72,23 @@ def discover(kind: Kind) -> Discovery:
         try:
             part = _describe(entry_point)
         except (ValueError, ValidationError, OSError) as error:
-            left_out[name] = summary(error, name) if isinstance(error, ValidationError) else str(error)
+            left_out[name] = (
+                summary(error, name) if isinstance(error, ValidationError) else str(error)
+            )
             continue
         if name in parts:
-            left_out[name] = "two distributions register the name: uninstall one, or rename its part"
+            left_out[name] = (
+                "two distributions register the name: uninstall one, or rename its part"
+            )
         parts[name] = part
     return Discovery({name: part for name, part in parts.items() if name not in left_out}, left_out)
 
 
 def _describe(entry_point: EntryPoint) -> RegisteredPart:
     if not re.fullmatch(NAME_PATTERN, entry_point.name):
-        raise ValueError("the name must consist of letters, digits, '_', '.' and '-', at most 64 of them")
+        raise ValueError(
+            "the name must consist of letters, digits, '_', '.' and '-', at most 64 of them"
+        )
     return RegisteredPart(entry_point.name, entry_point, _code_of(entry_point))
 
 
@@ -85,4 +97,6 @@ def _code_of(entry_point: EntryPoint) -> EntrypointCode:
     if distribution is None:
         raise ValueError("it belongs to no distribution")
     code = code_of_distribution(str(distribution.metadata["Name"]))
-    return EntrypointCode(kind="entrypoint", distribution=code.distribution, version=code.version, digest=code.digest)
+    return EntrypointCode(
+        kind="entrypoint", distribution=code.distribution, version=code.version, digest=code.digest
+    )

@@ -1,4 +1,6 @@
-"""Names of parts and the factories behind them: the built-in ones, and those that installed distributions register."""
+"""Names of parts and the factories behind them: the built-in ones, and those that installed
+distributions register.
+"""
 
 import importlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -47,9 +49,19 @@ AGENTS: Final[Mapping[str, str]] = {
     "cem": "workers.rl.agents.cem:build",
     "sb3": "workers.rl.agents.sb3.build:build",
 }
-"""`module:function` of each agent, imported when one is needed: its parameters are declared in `palestra.contract.agents`."""
+"""`module:function` of each agent, imported when one is needed: its parameters are declared in
+`palestra.contract.agents`.
+"""
 
-_OWN_METHODS: Final = ("act", "observe", "learn", "state_dict", "load_state_dict", "metrics", "eval_mode")
+_OWN_METHODS: Final = (
+    "act",
+    "observe",
+    "learn",
+    "state_dict",
+    "load_state_dict",
+    "metrics",
+    "eval_mode",
+)
 
 
 def make_agent(parameters: BuiltinAgent | RegisteredAgent, context: AgentContext) -> TrainableAgent:
@@ -74,7 +86,9 @@ def agent_factory(name: str) -> AgentFactory:
     """
     target = AGENTS.get(name)
     if target is None:
-        raise PartNotFoundError(f"no agent is called {name!r} here; there are {', '.join(sorted(AGENTS))}")
+        raise PartNotFoundError(
+            f"no agent is called {name!r} here; there are {', '.join(sorted(AGENTS))}"
+        )
     module, _, function = target.partition(":")
     try:
         return cast("AgentFactory", getattr(importlib.import_module(module), function))
@@ -93,12 +107,17 @@ def registered_part(kind: Kind, name: str) -> RegisteredPart:
         raise PartNotFoundError(f"{name!r} cannot be used on this worker: {found.left_out[name]}")
     if name not in found.parts:
         known = ", ".join(sorted(found.parts)) or "none"
-        raise PartNotFoundError(f"no installed distribution registers {name!r} under palestra.{kind}; there are {known}")
+        raise PartNotFoundError(
+            f"no installed distribution registers {name!r} under palestra.{kind}; there are {known}"
+        )
     return found.parts[name]
 
 
-def check_code(definition: RlDefinition | SupervisedDefinition, code: AnyCode, *, allow_change: bool = False) -> AnyCode | None:
-    """Refuses a definition whose registered parts or environment are not the very code that the experiment was made with.
+def check_code(
+    definition: RlDefinition | SupervisedDefinition, code: AnyCode, *, allow_change: bool = False
+) -> AnyCode | None:
+    """Refuses a definition whose registered parts or environment are not the very code that the
+    experiment was made with.
 
     Args:
         definition: Names the parts.
@@ -109,13 +128,16 @@ def check_code(definition: RlDefinition | SupervisedDefinition, code: AnyCode, *
         The code that is here, where it is not `code`.
 
     Raises:
-        CodeChangedError: If name, version or digest of a distribution differ, or a part or the environment is not installed here any more.
+        CodeChangedError: If name, version or digest of a distribution differ, or a part or the
+            environment is not installed here any more.
         DefinitionError: If the definition names none.
         PartNotFoundError: If a part is not installed here.
     """
     parts = _installed(definition, code)
     if not parts and isinstance(code, EntrypointCode):
-        raise DefinitionError(f"the experiment was made with parts of {code.distribution}, but its definition names none")
+        raise DefinitionError(
+            f"the experiment was made with parts of {code.distribution}, but its definition names none"
+        )
     here = _code_here(definition, parts, code)
     if here == code:
         return None
@@ -128,11 +150,17 @@ def check_code(definition: RlDefinition | SupervisedDefinition, code: AnyCode, *
     return here
 
 
-def _code_here(definition: RlDefinition | SupervisedDefinition, parts: Sequence[RegisteredPart], code: AnyCode) -> AnyCode:
-    """Returns the code that is installed: of several parts that of the first one that differs from the experiment's."""
+def _code_here(
+    definition: RlDefinition | SupervisedDefinition, parts: Sequence[RegisteredPart], code: AnyCode
+) -> AnyCode:
+    """Returns the code that is installed: of several parts that of the first one that differs from
+    the experiment's.
+    """
     made = with_environment(code, None)
     here = next((part.code for part in parts if part.code != made), made)
-    environment = environment_code(definition.env.id) if isinstance(definition, RlDefinition) else None
+    environment = (
+        environment_code(definition.env.id) if isinstance(definition, RlDefinition) else None
+    )
     if isinstance(here, GitCode) and environment is not None:
         return BuiltinCode(environment=environment)
     return with_environment(here, environment)
@@ -142,17 +170,27 @@ def _origins(code: AnyCode) -> tuple[str | None, ...]:
     """Returns the names of the distributions or modules."""
     environment = None if isinstance(code, GitCode) else code.environment
     of_environment = environment.module if isinstance(environment, ModuleCode) else None
-    of_environment = environment.distribution if isinstance(environment, DistributionCode) else of_environment
-    return code.kind, code.distribution if isinstance(code, EntrypointCode) else None, of_environment
+    of_environment = (
+        environment.distribution if isinstance(environment, DistributionCode) else of_environment
+    )
+    return (
+        code.kind,
+        code.distribution if isinstance(code, EntrypointCode) else None,
+        of_environment,
+    )
 
 
-def _installed(definition: RlDefinition | SupervisedDefinition, code: AnyCode) -> list[RegisteredPart]:
+def _installed(
+    definition: RlDefinition | SupervisedDefinition, code: AnyCode
+) -> list[RegisteredPart]:
     try:
         return list(_registered_parts(definition))
     except PartNotFoundError as error:
         if not isinstance(code, EntrypointCode):
             raise
-        raise CodeChangedError(f"the experiment was made with {shown_code(code)}, and here {error}") from error
+        raise CodeChangedError(
+            f"the experiment was made with {shown_code(code)}, and here {error}"
+        ) from error
 
 
 def _registered_parts(definition: RlDefinition | SupervisedDefinition) -> Iterator[RegisteredPart]:
@@ -168,23 +206,33 @@ def _registered_parts(definition: RlDefinition | SupervisedDefinition) -> Iterat
 
 
 def _parameters_for(factory: Any, parameters: RegisteredAgent) -> Any:
-    """Returns an instance of the factory's `Parameters`, where it has such a model, else the plain object."""
+    """Returns an instance of the factory's `Parameters`, where it has such a model, else the plain
+    object.
+    """
     model = getattr(factory, "Parameters", None)
     if not (isinstance(model, type) and issubclass(model, BaseModel)):
         return dict(parameters.parameters)
     try:
         return model.model_validate(parameters.parameters)
     except ValidationError as error:
-        raise DefinitionError(f"agent.parameters do not fit {parameters.name!r}: {summary(error, 'parameters')}") from error
+        raise DefinitionError(
+            f"agent.parameters do not fit {parameters.name!r}: {summary(error, 'parameters')}"
+        ) from error
 
 
 def _as_agent(made: Any, context: AgentContext, part: RegisteredPart) -> TrainableAgent:
-    if hasattr(made, "collect_plan") and all(callable(getattr(made, name, None)) for name in _OWN_METHODS):
+    if hasattr(made, "collect_plan") and all(
+        callable(getattr(made, name, None)) for name in _OWN_METHODS
+    ):
         return cast("TrainableAgent", made)
     serial = callable(getattr(made, "act", None)) and callable(getattr(made, "observe", None))
     try:
-        wrapped = ForeignAgent(made, num_envs=context.num_envs, batch=context.num_envs > 1 or not serial)
+        wrapped = ForeignAgent(
+            made, num_envs=context.num_envs, batch=context.num_envs > 1 or not serial
+        )
     except (TypeError, ValueError) as error:
         where = f"{part.code.distribution} {part.code.version}"
-        raise DefinitionError(f"what the factory {part.name!r} of {where} returned cannot be trained: {error}") from error
+        raise DefinitionError(
+            f"what the factory {part.name!r} of {where} returned cannot be trained: {error}"
+        ) from error
     return cast("TrainableAgent", wrapped)

@@ -35,11 +35,22 @@ EVALUATION_ENVS = 8
 """Most copies of the evaluation environment that are stepped together."""
 
 
-def build_set(definition: RlDefinition, seed: int, device: str, stack: ExitStack, resources: Resources, *, runs: int = 1) -> PartSet:
-    """Returns the parts of a training, one of `runs` in a pack; whatever has to be closed is put on the stack.
+def build_set(
+    definition: RlDefinition,
+    seed: int,
+    device: str,
+    stack: ExitStack,
+    resources: Resources,
+    *,
+    runs: int = 1,
+) -> PartSet:
+    """Returns the parts of a training, one of `runs` in a pack.
+
+    Whatever has to be closed is put on the stack.
 
     Raises:
-        DefinitionError: If the definition cannot be carried out, say for an agent that does not fit the action space.
+        DefinitionError: If the definition cannot be carried out, say for an agent that does not fit
+            the action space.
         PartNotFoundError: If a part is not to be had here.
     """
     env = _opened(stack, make_training_vector(definition.env, runs))
@@ -48,7 +59,9 @@ def build_set(definition: RlDefinition, seed: int, device: str, stack: ExitStack
     if mode != "eager":
         agent = build_agent(definition, env, seed, device, mode)
     if definition.export.formats and not getattr(agent, "exportable", True):
-        raise DefinitionError(f"export.formats: the agent {definition.agent.name!r} cannot be exported: leave export out")
+        raise DefinitionError(
+            f"export.formats: the agent {definition.agent.name!r} cannot be exported: leave export out"
+        )
     collector, own_loop = _collector(definition, env, agent, seed)
     if isinstance(agent, SharedA3c):
         collector = build_actor_learners(definition, agent, seed, device, mode)
@@ -66,7 +79,13 @@ def build_set(definition: RlDefinition, seed: int, device: str, stack: ExitStack
     )
 
 
-def build_agent(definition: RlDefinition, env: EpisodeVector, seed: int, device: str, compile_: CompileMode = "eager") -> TrainableAgent:
+def build_agent(
+    definition: RlDefinition,
+    env: EpisodeVector,
+    seed: int,
+    device: str,
+    compile_: CompileMode = "eager",
+) -> TrainableAgent:
     """Returns a fresh agent of the definition for an environment's spaces."""
     context = AgentContext(
         observation_space=env.single_observation_space,
@@ -90,7 +109,9 @@ def fresh_agent(definition: RlDefinition, seed: int, device: str) -> TrainableAg
 
 
 def describe_acting(definition: RlDefinition) -> tuple[dict[str, Any], tuple[torch.Tensor, ...]]:
-    """Returns agent, environment and layout of an observation as JSON, and two example observations."""
+    """Returns agent, environment and layout of an observation as JSON, and two example
+    observations.
+    """
     env = make_vector(definition.env, 1)
     env.close()
     shape, dtype = array_layout(env.single_observation_space)
@@ -102,7 +123,9 @@ def describe_acting(definition: RlDefinition) -> tuple[dict[str, Any], tuple[tor
     return description, (torch.from_numpy(np.zeros((2, *shape), dtype)),)
 
 
-def build_evaluator(definition: RlDefinition, agent: TrainableAgent, seeds: SeedRule, episodes: int | None = None) -> VectorEvaluator:
+def build_evaluator(
+    definition: RlDefinition, agent: TrainableAgent, seeds: SeedRule, episodes: int | None = None
+) -> VectorEvaluator:
     """Returns an evaluator with an environment of its own.
 
     Args:
@@ -111,7 +134,10 @@ def build_evaluator(definition: RlDefinition, agent: TrainableAgent, seeds: Seed
         seeds: Where the episodes' seeds come from.
         episodes: Whole episodes; `None` takes the definition's budget.
     """
-    budget, told = _evaluation_budget(definition, episodes), getattr(agent, "observe_evaluation", None)
+    budget, told = (
+        _evaluation_budget(definition, episodes),
+        getattr(agent, "observe_evaluation", None),
+    )
     count = min(budget.episodes or 1, _most_envs(definition, told))
     env = make_vector(definition.env, count, definition.evaluation.max_episode_steps)
     return VectorEvaluator(env, agent, budget, seeds, told)
@@ -120,24 +146,42 @@ def build_evaluator(definition: RlDefinition, agent: TrainableAgent, seeds: Seed
 def build_train_data_evaluator(
     definition: RlDefinition, agent: TrainableAgent, seed: int, episodes: int | None = None
 ) -> TrainDataEvaluator:
-    """Returns an evaluator on the first training episodes of the run with this seed, with the training's time limit."""
-    budget, told = _evaluation_budget(definition, episodes), getattr(agent, "observe_evaluation", None)
+    """Returns an evaluator on the first training episodes of the run with this seed, with the
+    training's time limit.
+    """
+    budget, told = (
+        _evaluation_budget(definition, episodes),
+        getattr(agent, "observe_evaluation", None),
+    )
     env = make_vector(definition.env, min(budget.episodes or 1, _most_envs(definition, told)))
-    training_envs = definition.agent.processes if isinstance(definition.agent, A3cParameters) else definition.env.num_envs
+    training_envs = (
+        definition.agent.processes
+        if isinstance(definition.agent, A3cParameters)
+        else definition.env.num_envs
+    )
     return TrainDataEvaluator(env, agent, budget, seed=seed, num_envs=training_envs, told=told)
 
 
 def build_hooks(definition: RlDefinition, agent: TrainableAgent) -> tuple[Hook, ...]:
-    """Returns the definition's hooks in its order, then the success score; without those that film, see `workers.assembly.video_hooks`."""
+    """Returns the definition's hooks in its order, then the success score.
+
+    Without those that film, see `workers.assembly.video_hooks`.
+    """
     hooks: list[Hook] = []
     for spec in definition.hooks:
         match spec:
             case NanGuard():
                 hooks.append(NanGuardHook(agent.report_names, spec.updates))
             case LearningRateSchedule():
-                hooks.append(LearningRateHook(_learning_rate(definition, agent), spec.final_value, spec.env_steps))
+                hooks.append(
+                    LearningRateHook(
+                        _learning_rate(definition, agent), spec.final_value, spec.env_steps
+                    )
+                )
     if definition.stop.success_score is not None:
-        hooks.append(SuccessHook(definition.stop.success_score, definition.stop.success_evaluations))
+        hooks.append(
+            SuccessHook(definition.stop.success_score, definition.stop.success_evaluations)
+        )
     return tuple(hooks)
 
 
@@ -145,7 +189,13 @@ def cadence_of(definition: RlDefinition) -> Cadence:
     """Returns when the engine does what."""
     loop = definition.loop
     return Cadence(
-        budget=Budget({Unit.ENV_STEPS: loop.env_steps, Unit.UPDATES: loop.updates, Unit.EPISODES: loop.episodes}),
+        budget=Budget(
+            {
+                Unit.ENV_STEPS: loop.env_steps,
+                Unit.UPDATES: loop.updates,
+                Unit.EPISODES: loop.episodes,
+            }
+        ),
         epoch=loop.epoch_env_steps,
         evaluation=definition.evaluation.every_env_steps,
         evaluate_during_episode=definition.evaluation.during_episode,
@@ -155,7 +205,9 @@ def cadence_of(definition: RlDefinition) -> Cadence:
     )
 
 
-def _collector(definition: RlDefinition, env: EpisodeVector, agent: TrainableAgent, seed: int) -> tuple[Collector, OwnLoop | None]:
+def _collector(
+    definition: RlDefinition, env: EpisodeVector, agent: TrainableAgent, seed: int
+) -> tuple[Collector, OwnLoop | None]:
     """Returns what steps the training environment, and the loop of an agent that trains by itself."""
     train = getattr(agent, "train_by_itself", None)
     if train is None:
@@ -166,18 +218,28 @@ def _collector(definition: RlDefinition, env: EpisodeVector, agent: TrainableAge
 
 def _evaluation_budget(definition: RlDefinition, episodes: int | None) -> EvaluationBudget:
     spec = definition.evaluation
-    return EvaluationBudget(episodes=episodes) if episodes else EvaluationBudget(episodes=spec.episodes, steps=spec.steps)
+    return (
+        EvaluationBudget(episodes=episodes)
+        if episodes
+        else EvaluationBudget(episodes=spec.episodes, steps=spec.steps)
+    )
 
 
 def _most_envs(definition: RlDefinition, told: Callable[..., None] | None) -> int:
-    """An agent that hears of every step of an evaluation gets as many environments as in training: it may keep a state for each."""
+    """An agent that hears of every step of an evaluation gets as many environments as in training:
+    it may keep a state for each.
+    """
     asynchronous = definition.env.vectorization == "async"
     return definition.env.num_envs if asynchronous or told is not None else EVALUATION_ENVS
 
 
 def _learning_rate(definition: RlDefinition, agent: TrainableAgent) -> float:
     spec = definition.agent
-    return agent.learning_rate if isinstance(spec, RegisteredAgent | Sb3Parameters) else spec.learning_rate
+    return (
+        agent.learning_rate
+        if isinstance(spec, RegisteredAgent | Sb3Parameters)
+        else spec.learning_rate
+    )
 
 
 def _opened(stack: ExitStack, env: EpisodeVector) -> EpisodeVector:

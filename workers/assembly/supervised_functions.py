@@ -1,4 +1,7 @@
-"""Names of model and input functions and what stands behind them; apart, so that other trainings need not load estimators."""
+"""Names of model and input functions and what stands behind them.
+
+Apart, so that other trainings need not load estimators.
+"""
 
 from typing import cast
 
@@ -10,14 +13,23 @@ from workers.supervised.models import model_function
 
 
 def named_model(name: str) -> ModelFn:
-    """Returns the model function of a name: a built-in one, else one that an installed distribution registers.
+    """Returns the model function of a name: a built-in one, else one that an installed distribution
+    registers.
 
     Raises:
         PartNotFoundError: If there is none, or it cannot be imported.
     """
-    return model_function(name) if name in MODEL_FUNCTIONS else cast("ModelFn", registered_part("model_functions", name).load())
+    return (
+        model_function(name)
+        if name in MODEL_FUNCTIONS
+        else cast("ModelFn", registered_part("model_functions", name).load())
+    )
 
 
 def named_input(name: str) -> NamedInput:
     """Returns the input function of a name, like `named_model`."""
-    return input_function(name) if name in INPUT_FUNCTIONS else cast("NamedInput", registered_part("input_functions", name).load())
+    return (
+        input_function(name)
+        if name in INPUT_FUNCTIONS
+        else cast("NamedInput", registered_part("input_functions", name).load())
+    )

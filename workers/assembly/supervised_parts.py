@@ -1,4 +1,7 @@
-"""The parts of supervised training, built from a definition. Batches are what env_steps are elsewhere: one is drawn per update."""
+"""The parts of supervised training, built from a definition.
+
+Batches are what env_steps are elsewhere: one is drawn per update.
+"""
 
 from functools import partial
 from typing import Any
@@ -35,7 +38,9 @@ class Model(SupervisedLearner):
     """
 
     def __init__(self, definition: SupervisedDefinition, seed: int, device: str) -> None:
-        self.function = ModelFunction(named_model(definition.estimator.name), definition.estimator.params, None, "")
+        self.function = ModelFunction(
+            named_model(definition.estimator.name), definition.estimator.params, None, ""
+        )
         self.variables = Variables(seed, device)
         super().__init__(self.function, self.variables, RunSession(self.variables, (), ""))
 
@@ -57,7 +62,12 @@ def build_set(definition: SupervisedDefinition, seed: int, device: str) -> PartS
     )
 
 
-def build_evaluator(definition: SupervisedDefinition, model: TrainableAgent, seeds: SeedRule, batches: int | None = None) -> ModelEvaluator:
+def build_evaluator(
+    definition: SupervisedDefinition,
+    model: TrainableAgent,
+    seeds: SeedRule,
+    batches: int | None = None,
+) -> ModelEvaluator:
     """Returns an evaluator on the evaluation input.
 
     Args:
@@ -66,22 +76,34 @@ def build_evaluator(definition: SupervisedDefinition, model: TrainableAgent, see
         seeds: For models that draw random numbers.
         batches: `None` takes the definition's.
     """
-    return _evaluator(definition, model, input_of(definition, Modes.EVAL), batches or definition.evaluation.steps, seeds)
+    return _evaluator(
+        definition,
+        model,
+        input_of(definition, Modes.EVAL),
+        batches or definition.evaluation.steps,
+        seeds,
+    )
 
 
 def build_train_data_evaluator(
     definition: SupervisedDefinition, model: TrainableAgent, seed: int, batches: int | None = None
 ) -> ModelEvaluator:
-    """Returns an evaluator on the first batches of the training input: as many as an evaluation has, else as an epoch has."""
+    """Returns an evaluator on the first batches of the training input: as many as an evaluation
+    has, else as an epoch has.
+    """
     steps = batches or definition.evaluation.steps or definition.loop.epoch_updates
     return _evaluator(definition, model, input_of(definition, Modes.TRAIN), steps, fixed_seed(seed))
 
 
 def build_hooks(definition: SupervisedDefinition, model: TrainableAgent) -> tuple[Hook, ...]:
     """Returns the definition's hooks in its order, then the success score."""
-    hooks: list[Hook] = [NanGuardHook(model.report_names, spec.updates) for spec in definition.hooks]
+    hooks: list[Hook] = [
+        NanGuardHook(model.report_names, spec.updates) for spec in definition.hooks
+    ]
     if definition.stop.success_score is not None:
-        hooks.append(SuccessHook(definition.stop.success_score, definition.stop.success_evaluations))
+        hooks.append(
+            SuccessHook(definition.stop.success_score, definition.stop.success_evaluations)
+        )
     return tuple(hooks)
 
 
@@ -102,14 +124,23 @@ def input_of(definition: SupervisedDefinition, mode: Modes) -> InputFn:
     return partial(named_input(spec.name), mode, dict(spec.params))
 
 
-def describe_acting(definition: SupervisedDefinition, model: TrainableAgent) -> tuple[dict[str, Any], tuple[torch.Tensor, ...]]:
+def describe_acting(
+    definition: SupervisedDefinition, model: TrainableAgent
+) -> tuple[dict[str, Any], tuple[torch.Tensor, ...]]:
     """Returns estimator and layout of the features as JSON, and example features of two rows."""
     features = model.state_dict()["features"] or {}
-    return {"estimator": definition.estimator.model_dump(mode="json"), "features": features}, example_of(features)
+    return {
+        "estimator": definition.estimator.model_dump(mode="json"),
+        "features": features,
+    }, example_of(features)
 
 
 def _evaluator(
-    definition: SupervisedDefinition, model: TrainableAgent, input_fn: InputFn, steps: int | None, seeds: SeedRule
+    definition: SupervisedDefinition,
+    model: TrainableAgent,
+    input_fn: InputFn,
+    steps: int | None,
+    seeds: SeedRule,
 ) -> ModelEvaluator:
     if not isinstance(model, Model):
         raise TypeError("a supervised definition is evaluated on the model that it was built for")

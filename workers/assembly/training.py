@@ -1,6 +1,7 @@
 """Builds the parts of a training or an evaluation from its definition, and closes them.
 
-The one place that knows which implementation stands behind each protocol. Holds no loop and decides nothing about training.
+The one place that knows which implementation stands behind each protocol. Holds no loop and decides
+nothing about training.
 """
 
 import functools
@@ -80,10 +81,12 @@ class Training:
 
 
 def assemble_training(context: TrainingContext) -> Training:
-    """Returns a training whose parts were built from the definition and derive all randomness from the run's seed.
+    """Returns a training whose parts were built from the definition and derive all randomness from
+    the run's seed.
 
     Raises:
-        DefinitionError: If the definition cannot be carried out, say for an agent that does not fit the action space.
+        DefinitionError: If the definition cannot be carried out, say for an agent that does not fit
+            the action space.
         PartNotFoundError: If a part is not to be had here.
     """
     with ExitStack() as stack:
@@ -99,8 +102,11 @@ class PackTraining:
     """To be told which of them has ended, before another one goes on."""
 
 
-def assemble_pack(contexts: Sequence[TrainingContext], starts: Sequence[object], open_: ExitStack) -> PackTraining:
-    """Returns trainings of one definition and several seeds, whose agents act and learn as one batch where they can.
+def assemble_pack(
+    contexts: Sequence[TrainingContext], starts: Sequence[object], open_: ExitStack
+) -> PackTraining:
+    """Returns trainings of one definition and several seeds, whose agents act and learn as one
+    batch where they can.
 
     Args:
         contexts: One per run, of one work order.
@@ -120,14 +126,23 @@ def assemble_pack(contexts: Sequence[TrainingContext], starts: Sequence[object],
     return PackTraining(trainings, together.leave)
 
 
-def _assembled(context: TrainingContext, parts: PartSet, stack: ExitStack, writer: WriterThread) -> Training:
+def _assembled(
+    context: TrainingContext, parts: PartSet, stack: ExitStack, writer: WriterThread
+) -> Training:
     definition = context.order.definition
     evaluator = _training_evaluator(context, parts.agent)
     stack.callback(evaluator.close)
-    recorded = RecordedRun(context.run.run_id, parts.agent.report_names, parts.agent.metrics, parts.window_env_steps)
+    recorded = RecordedRun(
+        context.run.run_id, parts.agent.report_names, parts.agent.metrics, parts.window_env_steps
+    )
     recorder = SpoolRecorder(recorded, context.sink, writer=writer)
     owner = _owner(context, exact=parts.resume_exact)
-    store = SnapshotStore(context.snapshots, owner, keep_last=definition.snapshot.keep_last, announce=_announcer(recorder))
+    store = SnapshotStore(
+        context.snapshots,
+        owner,
+        keep_last=definition.snapshot.keep_last,
+        announce=_announcer(recorder),
+    )
     engine_parts = Parts(
         agent=parts.agent,
         collector=parts.collector,
@@ -138,11 +153,19 @@ def _assembled(context: TrainingContext, parts: PartSet, stack: ExitStack, write
         hooks=(*parts.hooks, *_video_hooks(context, parts.agent, stack)),
     )
     cadence = cadence_for(context.order.schedule, parts.cadence)
-    return Training(Engine(engine_parts, cadence, time.monotonic), parts.agent, recorder, parts.own_loop, stack.pop_all())
+    return Training(
+        Engine(engine_parts, cadence, time.monotonic),
+        parts.agent,
+        recorder,
+        parts.own_loop,
+        stack.pop_all(),
+    )
 
 
 def fresh_agent(definition: Definition, seed: int, device: str) -> TrainableAgent:
-    """Returns an agent, or a supervised model, that has learnt nothing, for a snapshot's state to be loaded into."""
+    """Returns an agent, or a supervised model, that has learnt nothing, for a snapshot's state to
+    be loaded into.
+    """
     if isinstance(definition, RlDefinition):
         return rl_parts.fresh_agent(definition, seed, device)
     from workers.assembly import supervised_parts
@@ -150,14 +173,17 @@ def fresh_agent(definition: Definition, seed: int, device: str) -> TrainableAgen
     return supervised_parts.Model(definition, seed, device)
 
 
-def build_evaluator(definition: Definition, agent: TrainableAgent, seeds: SeedRule, episodes: int | None = None) -> ClosableEvaluator:
+def build_evaluator(
+    definition: Definition, agent: TrainableAgent, seeds: SeedRule, episodes: int | None = None
+) -> ClosableEvaluator:
     """Returns an evaluator that owns what it evaluates on.
 
     Args:
         definition: Says what an evaluation is.
         agent: Acts, or is the model.
         seeds: Where the episodes' seeds come from.
-        episodes: Whole episodes, or batches of a supervised definition; `None` takes the definition's budget.
+        episodes: Whole episodes, or batches of a supervised definition; `None` takes the
+            definition's budget.
     """
     if isinstance(definition, RlDefinition):
         return rl_parts.build_evaluator(definition, agent, seeds, episodes)
@@ -166,8 +192,13 @@ def build_evaluator(definition: Definition, agent: TrainableAgent, seeds: SeedRu
     return supervised_parts.build_evaluator(definition, agent, seeds, episodes)
 
 
-def build_train_data_evaluator(definition: Definition, agent: TrainableAgent, seed: int, episodes: int | None = None) -> ClosableEvaluator:
-    """Returns an evaluator on the first training data of the run with this seed; see `build_evaluator`."""
+def build_train_data_evaluator(
+    definition: Definition, agent: TrainableAgent, seed: int, episodes: int | None = None
+) -> ClosableEvaluator:
+    """Returns an evaluator on the first training data of the run with this seed.
+
+    See `build_evaluator`.
+    """
     if isinstance(definition, RlDefinition):
         return rl_parts.build_train_data_evaluator(definition, agent, seed, episodes)
     from workers.assembly import supervised_parts
@@ -175,8 +206,12 @@ def build_train_data_evaluator(definition: Definition, agent: TrainableAgent, se
     return supervised_parts.build_train_data_evaluator(definition, agent, seed, episodes)
 
 
-def describe_acting(definition: Definition, agent: TrainableAgent) -> tuple[dict[str, Any], tuple[torch.Tensor, ...]]:
-    """Returns what an export says about its definition, and example inputs [2, ...] to trace the acting module with."""
+def describe_acting(
+    definition: Definition, agent: TrainableAgent
+) -> tuple[dict[str, Any], tuple[torch.Tensor, ...]]:
+    """Returns what an export says about its definition, and example inputs [2, ...] to trace the
+    acting module with.
+    """
     if isinstance(definition, RlDefinition):
         return rl_parts.describe_acting(definition)
     from workers.assembly import supervised_parts
@@ -189,7 +224,9 @@ def _training_evaluator(context: TrainingContext, agent: TrainableAgent) -> Clos
     if context.order.schedule is Schedule.TEST:
         return build_evaluator(definition, agent, training_seeds(seed), 1)
     if context.order.resources.evaluation == "process":
-        return SubprocessEvaluator(functools.partial(_build_apart, definition.model_dump_json(), seed), agent)
+        return SubprocessEvaluator(
+            functools.partial(_build_apart, definition.model_dump_json(), seed), agent
+        )
     return build_evaluator(definition, agent, training_seeds(seed))
 
 
@@ -200,7 +237,9 @@ def _build_apart(document: str, seed: int) -> tuple[TrainableAgent, ClosableEval
     return agent, build_evaluator(definition, agent, training_seeds(seed))
 
 
-def _video_hooks(context: TrainingContext, agent: TrainableAgent, stack: ExitStack) -> tuple[Hook, ...]:
+def _video_hooks(
+    context: TrainingContext, agent: TrainableAgent, stack: ExitStack
+) -> tuple[Hook, ...]:
     definition = context.order.definition
     if not isinstance(definition, RlDefinition) or context.order.schedule is Schedule.TEST:
         return ()
@@ -215,7 +254,9 @@ def _video_hooks(context: TrainingContext, agent: TrainableAgent, stack: ExitSta
 def _build(context: TrainingContext, stack: ExitStack, runs: int = 1) -> PartSet:
     definition, seed, device = context.order.definition, context.run.seed, context.device
     if isinstance(definition, RlDefinition):
-        return rl_parts.build_set(definition, seed, device, stack, context.order.resources, runs=runs)
+        return rl_parts.build_set(
+            definition, seed, device, stack, context.order.resources, runs=runs
+        )
     from workers.assembly import supervised_parts
 
     return supervised_parts.build_set(definition, seed, device)

@@ -12,7 +12,9 @@ from workers.rl.evaluate.episode_film import Film
 from workers.rl.evaluate.vector_evaluator import episode_seed
 
 
-def build_video_hooks(definition: RlDefinition, agent: TrainableAgent, directory: Path, stack: ExitStack) -> tuple[Hook, ...]:
+def build_video_hooks(
+    definition: RlDefinition, agent: TrainableAgent, directory: Path, stack: ExitStack
+) -> tuple[Hook, ...]:
     """Returns a hook for each `video` of the definition.
 
     Args:
@@ -24,10 +26,16 @@ def build_video_hooks(definition: RlDefinition, agent: TrainableAgent, directory
     Raises:
         DefinitionError: If the environment renders no pictures.
     """
-    return tuple(_video_hook(definition, spec, agent, directory, stack) for spec in definition.hooks if isinstance(spec, Video))
+    return tuple(
+        _video_hook(definition, spec, agent, directory, stack)
+        for spec in definition.hooks
+        if isinstance(spec, Video)
+    )
 
 
-def _video_hook(definition: RlDefinition, spec: Video, agent: TrainableAgent, directory: Path, stack: ExitStack) -> VideoHook:
+def _video_hook(
+    definition: RlDefinition, spec: Video, agent: TrainableAgent, directory: Path, stack: ExitStack
+) -> VideoHook:
     film = Film(make_rendered(definition.env, definition.evaluation.max_episode_steps), agent)
     stack.callback(film.close)
 

@@ -1,4 +1,7 @@
-"""Errors of the trainer. `workers.trainer_process` alone turns them into a report; stop and pause are outcomes, not errors."""
+"""Errors of the trainer.
+
+`workers.trainer_process` alone turns them into a report; stop and pause are outcomes, not errors.
+"""
 
 import pickle
 from typing import ClassVar
@@ -46,7 +49,10 @@ class NotCollectedError(WorkerError):
 
 
 def own_error(error: BaseException) -> BaseException:
-    """Returns what the environment itself raised, with the notes that were added since; any other error as it is."""
+    """Returns what the environment itself raised, with the notes that were added since.
+
+    Any other error as it is.
+    """
     inner = error
     while isinstance(inner, EnvironmentFailedError) and inner.__cause__ is not None:
         inner = inner.__cause__
@@ -57,7 +63,10 @@ def own_error(error: BaseException) -> BaseException:
 
 
 def packed_error(error: BaseException) -> bytes | None:
-    """Returns an exception pickled; `None` where it would not come back as it was: many lose their arguments on the way."""
+    """Returns an exception pickled.
+
+    `None` where it would not come back as it was: many lose their arguments on the way.
+    """
     try:
         packed = pickle.dumps(error)
         same = type(pickle.loads(packed)) is type(error)  # noqa: S301 - packed the line before

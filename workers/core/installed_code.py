@@ -1,4 +1,5 @@
-"""The code of installed distributions and of modules that belong to none: name, version and a digest of the files.
+"""The code of installed distributions and of modules that belong to none: name, version and a
+digest of the files.
 
 Owns the digest. Nothing is imported for it.
 """
@@ -18,16 +19,19 @@ _METADATA: Final = (".dist-info", ".egg-info")
 
 
 def digest_of(distribution: Distribution) -> str:
-    """Returns the SHA-256 over names and contents of a distribution's files, its own entry points among them.
+    """Returns the SHA-256 over names and contents of a distribution's files, its own entry points
+    among them.
 
-    What installers write and what Python compiles is left out. Packages that a distribution keeps elsewhere, as an editable install does,
-    count as its files.
+    What installers write and what Python compiles is left out. Packages that a distribution keeps
+    elsewhere, as an editable install does, count as its files.
 
     Raises:
         ValueError: If no file of it can be found.
     """
     packages = {entry_point.module.partition(".")[0] for entry_point in distribution.entry_points}
-    files = dict(_recorded_files(distribution)) | {name: path for top in packages for name, path in _package_files(top)}
+    files = dict(_recorded_files(distribution)) | {
+        name: path for top in packages for name, path in _package_files(top)
+    }
     if not any(not _is_metadata(name) for name in files):
         raise ValueError("none of its files can be found: install it as a wheel")
     return _digest_of_files(files)
@@ -38,16 +42,20 @@ def code_of_distribution(name: str) -> DistributionCode:
     """Returns the code of an installed distribution.
 
     Raises:
-        ValueError: If no file of it can be found, or a name or version is longer than the contract allows.
+        ValueError: If no file of it can be found, or a name or version is longer than the contract
+            allows.
         importlib.metadata.PackageNotFoundError: If it is not installed.
     """
     found = importlib.metadata.distribution(name)
-    return DistributionCode(distribution=str(found.metadata["Name"]), version=found.version, digest=digest_of(found))
+    return DistributionCode(
+        distribution=str(found.metadata["Name"]), version=found.version, digest=digest_of(found)
+    )
 
 
 @cache
 def code_of_module(top: str) -> DistributionCode | ModuleCode:
-    """Returns the code of a top-level module: that of the distribution it belongs to, else of the module alone.
+    """Returns the code of a top-level module: that of the distribution it belongs to, else of the
+    module alone.
 
     Raises:
         ValueError: If no file of it can be found, or its name is longer than the contract allows.
@@ -62,15 +70,24 @@ def code_of_module(top: str) -> DistributionCode | ModuleCode:
 
 
 def entry_points(group: str) -> tuple[EntryPoint, ...]:
-    """Returns the entry points of a group in order of their names, whatever the order of Python's path."""
+    """Returns the entry points of a group in order of their names, whatever the order of Python's
+    path.
+    """
     found = importlib.metadata.entry_points(group=group)
-    return tuple(sorted(found, key=lambda one: (one.name, one.value, str(one.dist and one.dist.metadata["Name"]))))
+    return tuple(
+        sorted(
+            found,
+            key=lambda one: (one.name, one.value, str(one.dist and one.dist.metadata["Name"])),
+        )
+    )
 
 
 def _distribution_of(top: str) -> str | None:
     """Editable installs tell their packages by their entry points only, others by their files."""
     for distribution in importlib.metadata.distributions():
-        if any(entry_point.module.partition(".")[0] == top for entry_point in distribution.entry_points):
+        if any(
+            entry_point.module.partition(".")[0] == top for entry_point in distribution.entry_points
+        ):
             return str(distribution.metadata["Name"])
     return next(iter(importlib.metadata.packages_distributions().get(top, ())), None)
 
@@ -85,7 +102,9 @@ def _digest_of_files(files: Mapping[str, Path]) -> str:
 
 def _recorded_files(distribution: Distribution) -> Iterator[tuple[str, Path]]:
     for file in distribution.files or ():
-        kept = file.name == "entry_points.txt" or not any(part.endswith(_METADATA) for part in file.parts)
+        kept = file.name == "entry_points.txt" or not any(
+            part.endswith(_METADATA) for part in file.parts
+        )
         path = Path(str(file.locate()))
         if kept and not _is_made(file.as_posix()) and ".." not in file.parts and path.is_file():
             yield "entry_points.txt" if _is_metadata(file.as_posix()) else file.as_posix(), path

@@ -2,14 +2,17 @@
 
 What belongs to the state of an object, in this order:
 
-1. an object with `state_dict` and `load_state_dict` (modules, optimisers, memories): what these say, and nothing else;
+1. an object with `state_dict` and `load_state_dict` (modules, optimisers, memories): what these
+   say, and nothing else;
 2. a generator of random numbers of the standard library, numpy or torch;
 3. plain data: numbers, strings, arrays, tensors, and lists, tuples, deques and dicts of them;
 4. lists, tuples and dicts that hold any of these, member by member;
-5. any other object of a class from outside the standard library, Gymnasium, numpy and torch: its attributes, by the same rule.
+5. any other object of a class from outside the standard library, Gymnasium, numpy and torch: its
+   attributes, by the same rule.
 
-Everything else (functions, classes, environments, samplers, loggers, files) counts as set-up and is not saved. An object that is met
-twice is saved once. Loading goes into existing objects, arrays and tensors, in place, so that whoever shares them sees it.
+Everything else (functions, classes, environments, samplers, loggers, files) counts as set-up and is
+not saved. An object that is met twice is saved once. Loading goes into existing objects, arrays and
+tensors, in place, so that whoever shares them sees it.
 """
 
 import io
@@ -69,7 +72,11 @@ def pack(value: Any, path: str) -> Any:  # noqa: PLR0911 - one case per kind
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, np.ndarray):
-        return value if not value.dtype.hasobject else {"$objects": pack(value.tolist(), path), "$shape": list(value.shape)}
+        return (
+            value
+            if not value.dtype.hasobject
+            else {"$objects": pack(value.tolist(), path), "$shape": list(value.shape)}
+        )
     if _is_tensor(value):
         return value.detach()
     if isinstance(value, list | tuple | deque):
@@ -77,7 +84,11 @@ def pack(value: Any, path: str) -> Any:  # noqa: PLR0911 - one case per kind
     if isinstance(value, dict):
         if all(isinstance(key, str) and not key.startswith("$") for key in value):
             return {key: pack(item, f"{path}.{key}") for key, item in value.items()}
-        return {"$pairs": [[pack(key, path), pack(item, f"{path}[{key!r}]")] for key, item in value.items()]}
+        return {
+            "$pairs": [
+                [pack(key, path), pack(item, f"{path}[{key!r}]")] for key, item in value.items()
+            ]
+        }
     raise TypeError(
         f"{path}: a {type(value).__qualname__} cannot be saved; a state holds arrays, tensors, numbers, strings, lists and dicts"
     )
@@ -104,11 +115,16 @@ def has_state(value: Any) -> bool:
     """Returns whether an object says itself what its state is."""
     if isinstance(value, type):
         return False
-    return callable(getattr(value, "state_dict", None)) and callable(getattr(value, "load_state_dict", None))
+    return callable(getattr(value, "state_dict", None)) and callable(
+        getattr(value, "load_state_dict", None)
+    )
 
 
 class _Saver:
-    """Walks over one object. Objects are numbered as they are met, so that one met again can be named."""
+    """Walks over one object.
+
+    Objects are numbered as they are met, so that one met again can be named.
+    """
 
     def __init__(self, skip: Iterable[Any]) -> None:
         self._kept = list(skip)
@@ -122,7 +138,9 @@ class _Saver:
         if _is_plain(value):
             return {"$data": pack(value, path)}
         if isinstance(value, list | tuple):
-            return self._items(((str(index), item) for index, item in enumerate(value)), "$members", path)
+            return self._items(
+                ((str(index), item) for index, item in enumerate(value)), "$members", path
+            )
         if isinstance(value, dict):
             return self._items(((str(key), item) for key, item in value.items()), "$members", path)
         return self._object(value, path)
@@ -140,12 +158,17 @@ class _Saver:
             return {"$state": pack(value.state_dict(), f"{path}.state_dict()")}
         if (generator := _generator(value)) is not None:
             return {"$generator": generator}
-        return self._items(vars(value).items(), "$attributes", path) if _is_searched(value) else None
+        return (
+            self._items(vars(value).items(), "$attributes", path) if _is_searched(value) else None
+        )
 
     def _items(self, items: Iterable[tuple[str, Any]], mark: str, path: str) -> StateTree | None:
         nodes: StateTree = {}
         for name, item in items:
-            if not remembers_arguments(name) and (node := self.node(item, f"{path}.{name}")) is not None:
+            if (
+                not remembers_arguments(name)
+                and (node := self.node(item, f"{path}.{name}")) is not None
+            ):
                 nodes[name] = node
         return {mark: nodes} if nodes else None
 
@@ -157,7 +180,9 @@ class _Loader:
         self._objects: dict[int, Any] = {}
 
     def load(self, value: Any, state: StateTree, path: str) -> Any:
-        """Returns what now stands for `value`, which is `value` itself wherever it could be changed in place."""
+        """Returns what now stands for `value`, which is `value` itself wherever it could be changed
+        in place.
+        """
         if "$same" in state:
             return self._objects.get(int(state["$same"]), value)
         if "$number" in state:
@@ -174,7 +199,9 @@ class _Loader:
 
     def _attributes(self, value: Any, nodes: StateTree, path: str) -> Any:
         if not hasattr(value, "__dict__"):
-            raise StateMismatchError(f"{path}: the snapshot holds an object with attributes, but here is {_named(value)}; {_REMEDY}")
+            raise StateMismatchError(
+                f"{path}: the snapshot holds an object with attributes, but here is {_named(value)}; {_REMEDY}"
+            )
         for name, node in nodes.items():
             before = vars(value).get(name)
             after = self.load(before, node, f"{path}.{name}")
@@ -189,34 +216,53 @@ class _Loader:
         elif isinstance(value, list | tuple):
             keys = {str(index): index for index in range(len(value))}
         if missing := sorted(set(nodes) - set(keys)):
-            raise StateMismatchError(f"{path}: the snapshot holds {', '.join(missing)}, which {_named(value)} here lacks; {_REMEDY}")
-        loaded = {keys[name]: self.load(value[keys[name]], node, f"{path}.{name}") for name, node in nodes.items()}
+            raise StateMismatchError(
+                f"{path}: the snapshot holds {', '.join(missing)}, which {_named(value)} here lacks; {_REMEDY}"
+            )
+        loaded = {
+            keys[name]: self.load(value[keys[name]], node, f"{path}.{name}")
+            for name, node in nodes.items()
+        }
         if isinstance(value, tuple):
             changed = any(loaded[index] is not value[index] for index in loaded)
-            return tuple(loaded.get(index, item) for index, item in enumerate(value)) if changed else value
+            return (
+                tuple(loaded.get(index, item) for index, item in enumerate(value))
+                if changed
+                else value
+            )
         for key, item in loaded.items():
             value[key] = item
         return value
 
 
-_REMEDY: Final = "set the algorithm up as it was when it was saved: its parts must exist before restore"
+_REMEDY: Final = (
+    "set the algorithm up as it was when it was saved: its parts must exist before restore"
+)
 
 
 def _load_own(value: Any, state: Any, path: str) -> Any:
     if not has_state(value):
-        raise StateMismatchError(f"{path}: the snapshot holds a state_dict, but here is {_named(value)}; {_REMEDY}")
+        raise StateMismatchError(
+            f"{path}: the snapshot holds a state_dict, but here is {_named(value)}; {_REMEDY}"
+        )
     value.load_state_dict(unpack(state))
     return value
 
 
 def _load_data(value: Any, data: Any, path: str) -> Any:
-    if isinstance(value, np.ndarray) and isinstance(data, np.ndarray) and (value.shape, value.dtype) == (data.shape, data.dtype):
+    if (
+        isinstance(value, np.ndarray)
+        and isinstance(data, np.ndarray)
+        and (value.shape, value.dtype) == (data.shape, data.dtype)
+    ):
         value[...] = data
         return value
     if _is_tensor(value) and _is_tensor(data):
         if value.shape != data.shape:
             if value.requires_grad:
-                raise StateMismatchError(f"{path}: the snapshot holds a tensor {tuple(data.shape)}, here is one of {tuple(value.shape)}")
+                raise StateMismatchError(
+                    f"{path}: the snapshot holds a tensor {tuple(data.shape)}, here is one of {tuple(value.shape)}"
+                )
             return data.to(value.device)
         value.detach().copy_(data)
         return value
@@ -228,7 +274,9 @@ def _generator(value: Any) -> StateTree | None:
         return {"numpy": generator_state(value)}
     if type(value) is random.Random:
         version, words, gauss = value.getstate()
-        return {"python": {"version": version, "words": np.asarray(words, np.uint64), "gauss": gauss}}
+        return {
+            "python": {"version": version, "words": np.asarray(words, np.uint64), "gauss": gauss}
+        }
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Generator):
         return {"torch": value.get_state()}
@@ -238,7 +286,9 @@ def _generator(value: Any) -> StateTree | None:
 def _load_generator(value: Any, state: StateTree, path: str) -> Any:
     kind = next(iter(state))
     if _generator(value) is None or kind not in (_generator(value) or {}):
-        raise StateMismatchError(f"{path}: the snapshot holds a generator of {kind}, but here is {_named(value)}; {_REMEDY}")
+        raise StateMismatchError(
+            f"{path}: the snapshot holds a generator of {kind}, but here is {_named(value)}; {_REMEDY}"
+        )
     if kind == "numpy":
         load_generator_state(value, state["numpy"])
     elif kind == "python":
@@ -261,7 +311,9 @@ def _is_plain(value: Any) -> bool:
         return not value.dtype.hasobject or _is_plain(value.tolist())
     if isinstance(value, list | tuple | deque):
         return all(_is_plain(item) for item in value)
-    return isinstance(value, dict) and all(_is_plain(key) and _is_plain(item) for key, item in value.items())
+    return isinstance(value, dict) and all(
+        _is_plain(key) and _is_plain(item) for key, item in value.items()
+    )
 
 
 def _is_searched(value: Any) -> bool:
@@ -273,7 +325,9 @@ def _is_searched(value: Any) -> bool:
     if (gymnasium := sys.modules.get("gymnasium")) is not None and isinstance(value, gymnasium.Env):
         return False
     package = cls.__module__.split(".")[0]
-    return package == "__main__" or (package not in sys.stdlib_module_names and package not in _FOREIGN)
+    return package == "__main__" or (
+        package not in sys.stdlib_module_names and package not in _FOREIGN
+    )
 
 
 def _is_tensor(value: Any) -> bool:
@@ -296,7 +350,11 @@ def _object_array(items: Any, shape: Sequence[int]) -> Any:
 
 
 def _flattened(items: Any, depth: int) -> list[Any]:
-    return list(items) if depth <= 1 else [one for item in items for one in _flattened(item, depth - 1)]
+    return (
+        list(items)
+        if depth <= 1
+        else [one for item in items for one in _flattened(item, depth - 1)]
+    )
 
 
 def _named(value: Any) -> str:

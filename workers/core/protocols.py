@@ -1,7 +1,8 @@
 """What the parts of the trainer owe one another. `workers.engine` knows these and nothing else.
 
-Dimensions: T vector steps, B environments. Unless said otherwise a part is used by one thread, and state that it hands out in
-`state_dict` may share memory with the part: whoever keeps it copies it before the part is used again.
+Dimensions: T vector steps, B environments. Unless said otherwise a part is used by one thread, and
+state that it hands out in `state_dict` may share memory with the part: whoever keeps it copies it
+before the part is used again.
 """
 
 from __future__ import annotations
@@ -46,18 +47,24 @@ class Actor(Protocol):
         """Returns one action per observation.
 
         Args:
-            observation: [B, ...]; borrowed for the call. B may differ from the training environment's when `explore` is false.
-            explore: True while collecting training data. With false the choice is greedy (the mode of a policy), draws no random number and
-                changes no state of the actor: no counter, no normaliser, no recurrent state of training.
+            observation: [B, ...]; borrowed for the call. B may differ from the training
+                environment's when `explore` is false.
+            explore: True while collecting training data. With false the choice is greedy (the mode
+                of a policy), draws no random number and changes no state of the actor: no counter,
+                no normaliser, no recurrent state of training.
 
         Returns:
-            [B, ...], int64 for discrete spaces, else the dtype of the action space, within its bounds; the caller owns it.
+            [B, ...], int64 for discrete spaces, else the dtype of the action space, within its
+                bounds; the caller owns it.
         """
         ...
 
 
 class ExperienceMemory(Stateful, Protocol):
-    """Stored transitions: a replay ring or a rollout. Saved apart from the agent, and only where the definition says so."""
+    """Stored transitions: a replay ring or a rollout.
+
+    Saved apart from the agent, and only where the definition says so.
+    """
 
     @property
     def capacity(self) -> int:
@@ -74,7 +81,9 @@ class Learner(Protocol):
 
     @property
     def collect_plan(self) -> CollectPlan:
-        """How much the engine collects between two observations, unless it has to stop earlier for a budget, an evaluation or a learn."""
+        """How much the engine collects between two observations, unless it has to stop earlier for
+        a budget, an evaluation or a learn.
+        """
         ...
 
     @property
@@ -84,14 +93,17 @@ class Learner(Protocol):
 
     @property
     def report_names(self) -> tuple[str, ...]:
-        """Series name of each value of a `LearnReport`, the same during the whole life; losses begin with `loss/`."""
+        """Series name of each value of a `LearnReport`, the same during the whole life.
+
+        Losses begin with `loss/`.
+        """
         ...
 
     def observe(self, experience: Experience) -> None:
         """Copies what is needed of `experience` into the memory.
 
-        T may be anything from 1 to the plan's. An on-policy learner gathers until `learn` is called, which takes everything gathered
-        and empties it.
+        T may be anything from 1 to the plan's. An on-policy learner gathers until `learn` is
+        called, which takes everything gathered and empties it.
         """
         ...
 
@@ -103,8 +115,9 @@ class Learner(Protocol):
 class TrainableAgent(Actor, Learner, Stateful, Protocol):
     """Actor and learner of one definition. Knows nothing of files, hooks and servers.
 
-    `state_dict` holds parameters, targets, optimiser state, schedules' counters and the agent's own generators, but not the memory.
-    An agent draws from generators of its own, derived from the run's seed, never from the global ones.
+    `state_dict` holds parameters, targets, optimiser state, schedules' counters and the agent's own
+    generators, but not the memory. An agent draws from generators of its own, derived from the
+    run's seed, never from the global ones.
     """
 
     @property
@@ -128,13 +141,18 @@ class TrainableAgent(Actor, Learner, Stateful, Protocol):
         ...
 
     def eval_mode(self) -> AbstractContextManager[None]:
-        """Returns a context in which the agent does not learn; the previous mode comes back however it is left."""
+        """Returns a context in which the agent does not learn.
+
+        The previous mode comes back however it is left.
+        """
         ...
 
     def acting_module(self) -> Any:
-        """Returns a `torch.nn.Module` on the CPU, in eval mode, that maps a batch of observations [N, ...] to greedy actions [N, ...].
+        """Returns a `torch.nn.Module` on the CPU, in eval mode, that maps a batch of observations
+        [N, ...] to greedy actions [N, ...].
 
-        It holds a copy of all that is needed to act and nothing else, and can be exported by `torch.export` with a dynamic N.
+        It holds a copy of all that is needed to act and nothing else, and can be exported by
+        `torch.export` with a dynamic N.
         """
         ...
 
@@ -142,7 +160,8 @@ class TrainableAgent(Actor, Learner, Stateful, Protocol):
 class Collector(Stateful, Protocol):
     """Steps the training environment with an actor and keeps its state between calls.
 
-    Ended slots are reset lazily, before their next step, so the last observation of an episode can be seen by everyone first.
+    Ended slots are reset lazily, before their next step, so the last observation of an episode can
+    be seen by everyone first.
     """
 
     @property
@@ -155,7 +174,9 @@ class Collector(Stateful, Protocol):
         ...
 
     def restore(self, state: StateTree) -> RestoreReport:
-        """Like `load_state_dict`, and says which environments did not come back to the state that they were in."""
+        """Like `load_state_dict`, and says which environments did not come back to the state that
+        they were in.
+        """
         ...
 
 
@@ -179,7 +200,10 @@ class ClockView(Protocol):
 
 
 class EngineView(Protocol):
-    """What a hook sees of the engine, and what it may ask for. Requests are honoured within the same boundary."""
+    """What a hook sees of the engine, and what it may ask for.
+
+    Requests are honoured within the same boundary.
+    """
 
     @property
     def clock(self) -> ClockView: ...
@@ -191,7 +215,9 @@ class EngineView(Protocol):
         ...
 
     def request_evaluation(self) -> None:
-        """Makes an evaluation due at this boundary, or at the next one when asked from within an evaluation or later."""
+        """Makes an evaluation due at this boundary, or at the next one when asked from within an
+        evaluation or later.
+        """
         ...
 
     def request_snapshot(self) -> None:
@@ -205,7 +231,8 @@ class Hook(Protocol):
     A hook defines any of these methods; those that it lacks cost nothing:
 
     - `on_start(view)`: before the first iteration of an attempt, after a resume too;
-    - `on_tick(view, reports)`: after each iteration, with the learn reports since the last boundary, often none;
+    - `on_tick(view, reports)`: after each iteration, with the learn reports since the last
+      boundary, often none;
     - `on_episode(view, end)`: for each `EpisodeEnd` of the iteration;
     - `on_evaluation(view, result)`: after each evaluation, before it is recorded;
     - `on_snapshot(view, snapshot_id)`: after each snapshot;
@@ -216,10 +243,16 @@ class Hook(Protocol):
 
 
 class Evaluator(Protocol):
-    """Evaluates an actor on an environment of its own. Changes neither the actor nor any generator that training uses."""
+    """Evaluates an actor on an environment of its own.
+
+    Changes neither the actor nor any generator that training uses.
+    """
 
     def evaluate(self, clock: ClockView) -> EvaluationResult:
-        """Runs one evaluation; its episodes derive from the run's seed and the clock, so a resumed run repeats them."""
+        """Runs one evaluation.
+
+        Its episodes derive from the run's seed and the clock, so a resumed run repeats them.
+        """
         ...
 
 
@@ -232,18 +265,26 @@ class BackgroundEvaluator(Protocol):
         ...
 
     def begin(self, clock: ClockView) -> None:
-        """Begins the evaluation of the present state; what training does afterwards does not touch it. One at a time."""
+        """Begins the evaluation of the present state.
+
+        What training does afterwards does not touch it. One at a time.
+        """
         ...
 
     def finished(self, *, wait: bool) -> EvaluationResult | None:
-        """Returns the result of what was begun; `None` where it is not there yet, or nothing was begun."""
+        """Returns the result of what was begun.
+
+        `None` where it is not there yet, or nothing was begun.
+        """
         ...
 
 
 class Snapshotter(Protocol):
     """Writes and keeps snapshots."""
 
-    def save(self, state: StateTree, clock: ClockView, reason: SnapshotReason, score: float | None) -> str:
+    def save(
+        self, state: StateTree, clock: ClockView, reason: SnapshotReason, score: float | None
+    ) -> str:
         """Writes one complete snapshot before it returns.
 
         Args:
@@ -267,12 +308,18 @@ class Recorder(Stateful, Protocol):
     No call waits for the network, and none syncs the device but where a window closes.
     """
 
-    def tick(self, clock: ClockView, episodes: Sequence[tuple[int, EpisodeEnd]], reports: Sequence[LearnReport]) -> None:
+    def tick(
+        self,
+        clock: ClockView,
+        episodes: Sequence[tuple[int, EpisodeEnd]],
+        reports: Sequence[LearnReport],
+    ) -> None:
         """Records one iteration.
 
         Args:
             clock: The counters after the iteration.
-            episodes: What ended, each with the env_step at which it did; the last one is episode number `clock.episodes`.
+            episodes: What ended, each with the env_step at which it did; the last one is episode
+                number `clock.episodes`.
             reports: What was learnt.
         """
         ...
@@ -286,12 +333,17 @@ class Recorder(Stateful, Protocol):
         ...
 
     def flush(self) -> None:
-        """Puts everything recorded so far where a killed process cannot lose it. Closes no window."""
+        """Puts everything recorded so far where a killed process cannot lose it.
+
+        Closes no window.
+        """
         ...
 
 
 class Control(Protocol):
-    """The wish from outside to stop: a plain attribute set by a watcher thread and read by the loop."""
+    """The wish from outside to stop: a plain attribute set by a watcher thread and read by the
+    loop.
+    """
 
     @property
     def order(self) -> StopReason | None:
@@ -313,7 +365,9 @@ class Trigger(Stateful, Protocol):
 
     @property
     def quiet_until(self) -> int:
-        """env_steps below which it is not asked, unless an epoch closes: it becomes due at none of them; 0 to be asked always."""
+        """env_steps below which it is not asked, unless an epoch closes: it becomes due at none of
+        them; 0 to be asked always.
+        """
         ...
 
     def due(self, clock: ClockView) -> int:
@@ -322,16 +376,24 @@ class Trigger(Stateful, Protocol):
 
 
 AgentFactory = Callable[[Any, AgentContext], TrainableAgent]
-"""Builds an agent from its parameters (`DqnParameters`, `PpoParameters`) and its context; raises `DefinitionError` where spaces do not fit.
+"""Builds an agent from its parameters (`DqnParameters`, `PpoParameters`) and its context.
+
+Raises `DefinitionError` where spaces do not fit.
 
 The built-in ones are `workers.rl.agents.dqn.build` and `workers.rl.agents.ppo.build`.
 """
 
 Advance = Callable[[], bool]
-"""Lets the engine end the iteration of the step that was made last; false where the training is over, so that no more steps are made."""
+"""Lets the engine end the iteration of the step that was made last.
+
+False where the training is over, so that no more steps are made.
+"""
 
 OwnLoop = Callable[[Advance], None]
-"""The loop of an agent that steps its environment by itself. It calls `Advance` between two steps, and returns where that says false."""
+"""The loop of an agent that steps its environment by itself.
+
+It calls `Advance` between two steps, and returns where that says false.
+"""
 
 TimeSource = Callable[[], float]
 """A monotonic clock in seconds; injected."""

@@ -1,8 +1,10 @@
 """Recipes: how an object was built, so that a snapshot can build it again without pickle.
 
-A recipe is data: for each object the import path of its class and the arguments of its constructor, where an argument may be another such
-object. Reading one imports code that a file names, so everything is denied but this: a class that its author marked with `rebuildable`,
-called with recorded arguments, and the kinds of foreign objects that a module of ours registered. No other callable is looked up or called.
+A recipe is data: for each object the import path of its class and the arguments of its constructor,
+where an argument may be another such object. Reading one imports code that a file names, so
+everything is denied but this: a class that its author marked with `rebuildable`, called with
+recorded arguments, and the kinds of foreign objects that a module of ours registered. No other
+callable is looked up or called.
 """
 
 import functools
@@ -61,7 +63,8 @@ def register_kind(kind: Kind) -> None:
 
 
 def rebuildable(cls: _Class) -> _Class:
-    """Marks a class: its objects remember their constructor's arguments, and a snapshot may build them again.
+    """Marks a class: its objects remember their constructor's arguments, and a snapshot may build
+    them again.
 
     The class must be importable by its path. A subclass is marked by itself or not at all.
 
@@ -69,7 +72,9 @@ def rebuildable(cls: _Class) -> _Class:
         TypeError: If objects of the class have no `__dict__`.
     """
     if getattr(cls, "__dictoffset__", 0) == 0:
-        raise TypeError(f"{cls.__name__} cannot be rebuildable: its objects have no __dict__; leave __slots__ away")
+        raise TypeError(
+            f"{cls.__name__} cannot be rebuildable: its objects have no __dict__; leave __slots__ away"
+        )
     construct = cls.__init__  # type: ignore[misc]
 
     @functools.wraps(construct)
@@ -140,7 +145,9 @@ class _Writer:
 
     def _dict(self, value: dict[Any, Any], path: str) -> StateTree:
         if any(not isinstance(key, str) or key.startswith("$") for key in value):
-            raise RecipeError(f"{path}: the keys of a dict in a recipe must be strings that do not begin with '$'")
+            raise RecipeError(
+                f"{path}: the keys of a dict in a recipe must be strings that do not begin with '$'"
+            )
         return {key: self.write(item, f"{path}[{key!r}]") for key, item in value.items()}
 
     def _object(self, value: Any, path: str) -> StateTree:
@@ -152,7 +159,9 @@ class _Writer:
         return recipe
 
     def _construction(self, value: Any, path: str) -> StateTree:
-        if is_rebuildable(value) and isinstance(built := getattr(value, _BUILT, None), _Construction):
+        if is_rebuildable(value) and isinstance(
+            built := getattr(value, _BUILT, None), _Construction
+        ):
             args = [self.write(item, f"{path}.{index}") for index, item in enumerate(built.args)]
             kwargs = {key: self.write(item, f"{path}.{key}") for key, item in built.kwargs.items()}
             return {"$build": _path_of(type(value), path), "args": args, "kwargs": kwargs}
@@ -162,7 +171,9 @@ class _Writer:
                     return {"$kind": kind.name, "how": kind.write(value)}
                 except RecipeError as error:
                     raise RecipeError(f"{path}: {error}") from error
-        raise RecipeError(f"{path}: {type(value).__qualname__} has no recipe: mark its class with workers.core.recipes.rebuildable")
+        raise RecipeError(
+            f"{path}: {type(value).__qualname__} has no recipe: mark its class with workers.core.recipes.rebuildable"
+        )
 
 
 class _Reader:
@@ -192,7 +203,9 @@ class _Reader:
         if "$kind" in recipe:
             kind = _KINDS.get(str(recipe["$kind"]))
             if kind is None:
-                raise RecipeError(f"no kind of recipe is called {recipe['$kind']!r} here: call setup before restore")
+                raise RecipeError(
+                    f"no kind of recipe is called {recipe['$kind']!r} here: call setup before restore"
+                )
             return kind.read(recipe["how"])
         cls = marked_class(str(recipe["$build"]))
         args = [self.read(item) for item in recipe["args"]]
@@ -214,11 +227,15 @@ def marked_class(path: str) -> type:
     try:
         found: Any = sys.modules.get(module_name) or importlib.import_module(module_name)
     except ImportError as error:
-        raise RecipeError(f"{path} cannot be imported here ({error}): put its module on the path, or call setup before restore") from error
+        raise RecipeError(
+            f"{path} cannot be imported here ({error}): put its module on the path, or call setup before restore"
+        ) from error
     for word in name.split("."):
         found = vars(found).get(word) if hasattr(found, "__dict__") else None
     if not isinstance(found, type) or not is_rebuildable(found):
-        raise RecipeError(f"{path} is not a class marked with workers.core.recipes.rebuildable, so a snapshot may not build it")
+        raise RecipeError(
+            f"{path} is not a class marked with workers.core.recipes.rebuildable, so a snapshot may not build it"
+        )
     return found
 
 
@@ -244,7 +261,11 @@ def _is_array(value: Any) -> bool:
 
 def _path_of(cls: type, path: str) -> str:
     if not is_rebuildable(cls):
-        raise RecipeError(f"{path}: {cls.__qualname__} has no recipe: mark it with workers.core.recipes.rebuildable")
+        raise RecipeError(
+            f"{path}: {cls.__qualname__} has no recipe: mark it with workers.core.recipes.rebuildable"
+        )
     if "<locals>" in cls.__qualname__:
-        raise RecipeError(f"{path}: {cls.__qualname__} is defined within a function, so nobody can import it: move it to a module")
+        raise RecipeError(
+            f"{path}: {cls.__qualname__} is defined within a function, so nobody can import it: move it to a module"
+        )
     return f"{cls.__module__}:{cls.__qualname__}"

@@ -9,9 +9,12 @@ import numpy.typing as npt
 
 
 def unread(values: Sequence[Any]) -> Any:
-    """Returns the values of reports, see `LearnReport.values`, for `read_values` of another thread; tensors, as one.
+    """Returns the values of reports, see `LearnReport.values`, for `read_values` of another thread.
 
-    A tensor that another thread frees hands the interpreter's lock to the loop and back: so it frees one, and not one for each report.
+    Tensors, as one.
+
+    A tensor that another thread frees hands the interpreter's lock to the loop and back: so it
+    frees one, and not one for each report.
     """
     torch = sys.modules.get("torch")
     if torch is not None and values and all(isinstance(value, torch.Tensor) for value in values):
@@ -20,7 +23,9 @@ def unread(values: Sequence[Any]) -> Any:
 
 
 def read_values(values: Any, width: int = 0) -> npt.NDArray[np.float64]:
-    """Returns the values of reports as float64 [n, names]; tensors are read all at once, and waited for.
+    """Returns the values of reports as float64 [n, names].
+
+    Tensors are read all at once, and waited for.
 
     Args:
         values: Those of n reports, or what `unread` made of them.
@@ -32,11 +37,18 @@ def read_values(values: Any, width: int = 0) -> npt.NDArray[np.float64]:
     if torch is not None and isinstance(values, torch.Tensor):
         whole: npt.NDArray[np.float64] = values.double().cpu().numpy()
         return whole
-    tensors = [] if torch is None else [value for value in values if isinstance(value, torch.Tensor)]
+    tensors = (
+        [] if torch is None else [value for value in values if isinstance(value, torch.Tensor)]
+    )
     if torch is None or not tensors:
         return np.array(values, np.float64)
     read = read_values(torch.stack(tensors))
     if len(tensors) == len(values):
         return read
     rows = iter(read)
-    return np.stack([next(rows) if isinstance(value, torch.Tensor) else np.asarray(value, np.float64) for value in values])
+    return np.stack(
+        [
+            next(rows) if isinstance(value, torch.Tensor) else np.asarray(value, np.float64)
+            for value in values
+        ]
+    )

@@ -1,6 +1,8 @@
-"""Derived randomness: every stream comes from (run seed, role, indices), so an episode can be begun again exactly.
+"""Derived randomness: every stream comes from (run seed, role, indices), so an episode can be begun
+again exactly.
 
-Also captures and restores the global generators, for code that uses them. torch is looked at only where it is loaded already.
+Also captures and restores the global generators, for code that uses them. torch is looked at only
+where it is loaded already.
 """
 
 import hashlib
@@ -19,7 +21,8 @@ ENV_SEED_BITS: Final = 31
 
 
 def derive_seed(seed: int, role: str, *indices: int, bits: int = 63) -> int:
-    """Returns a seed in [0, 2**bits) that depends on nothing but the arguments; the same on every machine and for ever.
+    """Returns a seed in [0, 2**bits) that depends on nothing but the arguments; the same on every
+    machine and for ever.
 
     Args:
         seed: The run's seed.
@@ -28,7 +31,9 @@ def derive_seed(seed: int, role: str, *indices: int, bits: int = 63) -> int:
         bits: Size of the result, at most 64.
     """
     text = "/".join((str(seed), role, *map(str, indices)))
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") >> (64 - bits)
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") >> (
+        64 - bits
+    )
 
 
 def derive_generator(seed: int, role: str, *indices: int) -> np.random.Generator:
@@ -56,12 +61,20 @@ def seed_global(seed: int) -> None:
 
 
 def global_state() -> StateTree:
-    """Returns the states of `random`, numpy's legacy generator and, where it is loaded, torch on the CPU and on each CUDA device."""
+    """Returns the states of `random`, numpy's legacy generator and, where it is loaded, torch on
+    the CPU and on each CUDA device.
+    """
     version, words, gauss = random.getstate()
     name, keys, position, has_gauss, cached = np.random.get_state()  # noqa: NPY002
     state: StateTree = {
         "python": {"version": version, "words": np.asarray(words, dtype=np.uint64), "gauss": gauss},
-        "numpy": {"name": name, "keys": np.array(keys), "position": int(position), "has_gauss": int(has_gauss), "gauss": float(cached)},
+        "numpy": {
+            "name": name,
+            "keys": np.array(keys),
+            "position": int(position),
+            "has_gauss": int(has_gauss),
+            "gauss": float(cached),
+        },
     }
     if (torch := sys.modules.get("torch")) is not None:
         state["torch"] = {"cpu": torch.get_rng_state()}
@@ -73,9 +86,12 @@ def global_state() -> StateTree:
 def load_global_state(state: StateTree) -> None:
     """Brings the global generators to a state that `global_state` returned."""
     python, legacy = state["python"], state["numpy"]
-    random.setstate((python["version"], tuple(int(word) for word in python["words"]), python["gauss"]))
+    random.setstate(
+        (python["version"], tuple(int(word) for word in python["words"]), python["gauss"])
+    )
     keys = np.asarray(legacy["keys"], dtype=np.uint32)
-    np.random.set_state((legacy["name"], keys, legacy["position"], legacy["has_gauss"], legacy["gauss"]))  # noqa: NPY002
+    numpy_state = (legacy["name"], keys, legacy["position"], legacy["has_gauss"], legacy["gauss"])
+    np.random.set_state(numpy_state)  # noqa: NPY002
     torch = sys.modules.get("torch")
     if torch is None or "torch" not in state:
         return
@@ -106,5 +122,9 @@ def _jsonable(value: Any) -> Any:
 
 def _unjsonable(value: Any) -> Any:
     if isinstance(value, dict):
-        return int(value["int"]) if set(value) == {"int"} else {key: _unjsonable(item) for key, item in value.items()}
+        return (
+            int(value["int"])
+            if set(value) == {"int"}
+            else {key: _unjsonable(item) for key, item in value.items()}
+        )
     return value

@@ -1,4 +1,6 @@
-"""A ring seen as what was written into it, in order: what a memory can be stored as without storing it whole each time."""
+"""A ring seen as what was written into it, in order: what a memory can be stored as without storing
+it whole each time.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -10,9 +12,12 @@ from workers.core.types import Array
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowStream(Mapping[str, Array]):
-    """Rows numbered in order of writing; number i lies at place i % room. What was written is not changed until it is overwritten.
+    """Rows numbered in order of writing; number i lies at place i % room.
 
-    As a mapping it holds, by field, the rows that are there, by place: what is read from a snapshot again.
+    What was written is not changed until it is overwritten.
+
+    As a mapping it holds, by field, the rows that are there, by place: what is read from a snapshot
+    again.
     """
 
     columns: Mapping[str, Array]
@@ -31,13 +36,16 @@ class RowStream(Mapping[str, Array]):
         return max(0, self.end - self.room)
 
     def read(self, begin: int, end: int) -> dict[str, Array]:
-        """Returns the rows [begin, end) in order of writing, one array [end - begin, ...] per field.
+        """Returns the rows [begin, end) in order of writing, one array [end - begin, ...] per
+        field.
 
         Raises:
             ValueError: If not all of them are there.
         """
         if not self.first <= begin <= end <= self.end:
-            raise ValueError(f"rows {begin} to {end} are asked for, {self.first} to {self.end} are there")
+            raise ValueError(
+                f"rows {begin} to {end} are asked for, {self.first} to {self.end} are there"
+            )
         places = np.arange(begin, end) % self.room
         return {name: column.take(places, axis=0) for name, column in self.columns.items()}
 

@@ -12,9 +12,10 @@ _seek, _FROM_HERE = os.lseek, os.SEEK_CUR
 class SharedCount:
     """A number that several processes add to, at least 0.
 
-    It is the offset of a file without a name, which `lseek` moves in one indivisible step: half a microsecond, where a lock around a word
-    of memory costs four. POSIX asks that of regular files (2.9.7), and Linux keeps it for those that were opened: the descriptor that
-    `memfd_create` returns was not, and loses counts. It travels to processes that are forked or being started.
+    It is the offset of a file without a name, which `lseek` moves in one indivisible step: half a
+    microsecond, where a lock around a word of memory costs four. POSIX asks that of regular files
+    (2.9.7), and Linux keeps it for those that were opened: the descriptor that `memfd_create`
+    returns was not, and loses counts. It travels to processes that are forked or being started.
     """
 
     def __init__(self) -> None:
@@ -34,7 +35,9 @@ class SharedCount:
         os.lseek(self._descriptor, value, os.SEEK_SET)
 
     def add(self, amount: int) -> int:
-        """Adds, and returns the sum: no two calls of any processes return the same where something is added."""
+        """Adds, and returns the sum: no two calls of any processes return the same where something
+        is added.
+        """
         return _seek(self._descriptor, amount, _FROM_HERE)
 
     def __reduce__(self) -> tuple[Callable[[Any], "SharedCount"], tuple[Any]]:

@@ -6,12 +6,18 @@ import numpy as np
 
 
 def without_tensors(tree: Any) -> Any:
-    """Returns a tree whose tensors are marked arrays: nothing in it needs torch to cross to another process."""
+    """Returns a tree whose tensors are marked arrays: nothing in it needs torch to cross to another
+    process.
+    """
     if isinstance(tree, dict):
         return {key: without_tensors(item) for key, item in tree.items()}
     if isinstance(tree, list):
         return [without_tensors(item) for item in tree]
-    return {"$torch": tree.detach().cpu().numpy()} if type(tree).__module__.split(".")[0] == "torch" else tree
+    return (
+        {"$torch": tree.detach().cpu().numpy()}
+        if type(tree).__module__.split(".")[0] == "torch"
+        else tree
+    )
 
 
 def with_tensors(tree: Any) -> Any:
@@ -20,7 +26,11 @@ def with_tensors(tree: Any) -> Any:
         return [with_tensors(item) for item in tree]
     if not isinstance(tree, dict):
         return tree
-    return _tensor(tree["$torch"]) if "$torch" in tree else {key: with_tensors(item) for key, item in tree.items()}
+    return (
+        _tensor(tree["$torch"])
+        if "$torch" in tree
+        else {key: with_tensors(item) for key, item in tree.items()}
+    )
 
 
 def _tensor(array: Any) -> Any:

@@ -1,7 +1,8 @@
 """Processes that carry out the orders of the one that started them.
 
-They are spawned, so what crosses is importable, or plain data. One ends with its parent, also in the middle of an order; one that raises or
-dies is an error that says how. Must not know what the orders are.
+They are spawned, so what crosses is importable, or plain data. One ends with its parent, also in
+the middle of an order; one that raises or dies is an error that says how. Must not know what the
+orders are.
 """
 
 import multiprocessing
@@ -21,7 +22,8 @@ Command = tuple[Any, ...]
 Servant = Callable[[Command], Any]
 """Carries out orders in its process; its answers cross to the parent."""
 Maker = Callable[[], Servant]
-"""Importable, with its arguments (`functools.partial`): called in the process, at its first order."""
+"""Importable, with its arguments (`functools.partial`): called in the process, at its first order.
+"""
 
 _ENOUGH_SECONDS: Final = 5.0
 
@@ -61,7 +63,8 @@ class Servants:
         """Sends an order to each of the first processes and waits for all answers.
 
         Raises:
-            WorkerError: The error that was given, if a process raised or is dead. What it raised is the cause, where that can cross.
+            WorkerError: The error that was given, if a process raised or is dead. What it raised is
+                the cause, where that can cross.
         """
         self.waiting = True
         for index, (one, order) in enumerate(zip(self._running, orders, strict=False)):
@@ -103,8 +106,14 @@ class Servants:
         process = self._running[index].process
         process.join(_ENOUGH_SECONDS)
         code = process.exitcode or 0
-        how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit status {code}"
-        return self._error(f"{self._kind} {index} (process {process.pid}) {how}: its memory or its environment may be the cause")
+        how = (
+            f"was ended by {signal.Signals(-code).name}"
+            if code < 0
+            else f"ended with exit status {code}"
+        )
+        return self._error(
+            f"{self._kind} {index} (process {process.pid}) {how}: its memory or its environment may be the cause"
+        )
 
 
 def _start(name: str, maker: Maker) -> _Running:

@@ -1,6 +1,7 @@
 """The values that travel between the parts of the trainer.
 
-Dimensions: T vector steps, B environments, N samples. Owns no behaviour beyond small derivations; must not import torch.
+Dimensions: T vector steps, B environments, N samples. Owns no behaviour beyond small derivations;
+must not import torch.
 """
 
 from __future__ import annotations
@@ -22,23 +23,28 @@ Array = npt.NDArray[Any]
 """A numpy array of any dtype."""
 
 StateTree = dict[str, Any]
-"""Nested state: dicts with string keys and lists, whose leaves are torch tensors, numpy arrays, int, float, str, bool, None, `OwnFiles`
-or a `RowStream`.
+"""Nested state: dicts with string keys and lists, whose leaves are torch tensors, numpy arrays,
+int, float, str, bool, None, `OwnFiles` or a `RowStream`.
 
-A snapshot writes tensors as safetensors, arrays as npz and the rest as JSON; nothing else can be saved. Tensors come back on the CPU,
-`OwnFiles` as `OwnFilesAt`, and a `RowStream` as a dictionary of arrays.
+A snapshot writes tensors as safetensors, arrays as npz and the rest as JSON; nothing else can be
+saved. Tensors come back on the CPU, `OwnFiles` as `OwnFilesAt`, and a `RowStream` as a dictionary
+of arrays.
 """
 
 
 CompileMode = Literal["eager", "compiled", "cudagraph"]
-"""How the update of a built-in agent runs: as it stands, compiled whole, or compiled and replayed as one CUDA graph."""
+"""How the update of a built-in agent runs: as it stands, compiled whole, or compiled and replayed
+as one CUDA graph.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnFiles:
-    """A leaf of a state tree: files in a format of the part's own, such as those of a PFRL agent's `save`. At most one per snapshot.
+    """A leaf of a state tree: files in a format of the part's own, such as those of a PFRL agent's
+    `save`. At most one per snapshot.
 
-    They lie at the top of the snapshot's directory, so that the part's own `load` can be given that directory.
+    They lie at the top of the snapshot's directory, so that the part's own `load` can be given that
+    directory.
     """
 
     save: Callable[[str], None]
@@ -82,7 +88,9 @@ class StopReason(StrEnum):
         return self in _COMPLETING
 
 
-_COMPLETING: Final = frozenset({StopReason.BUDGET, StopReason.SUCCESS_SCORE, StopReason.REQUESTED, StopReason.INPUT_EXHAUSTED})
+_COMPLETING: Final = frozenset(
+    {StopReason.BUDGET, StopReason.SUCCESS_SCORE, StopReason.REQUESTED, StopReason.INPUT_EXHAUSTED}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +104,9 @@ class CollectPlan:
     episodes: int | None = None
     """At least this many whole episodes, counted by start order; no other episode is begun."""
     whole_episodes: bool = False
-    """With `env_steps`: whole episodes only, until their lengths sum up to at least that many (garage's sampler)."""
+    """With `env_steps`: whole episodes only, until their lengths sum up to at least that many
+    (garage's sampler).
+    """
 
     def __post_init__(self) -> None:
         if [self.vector_steps, self.env_steps, self.episodes].count(None) != 2:
@@ -110,7 +120,10 @@ class LearnSchedule:
     """When the engine calls `learn`: data, read by the engine."""
 
     every_env_steps: int
-    """`learn` is due when a multiple of this is crossed; several crossed at once make one call with as many times the updates."""
+    """`learn` is due when a multiple of this is crossed.
+
+    Several crossed at once make one call with as many times the updates.
+    """
     updates: int
     """Updates asked for per multiple."""
     warmup_env_steps: int = 0
@@ -137,8 +150,9 @@ class EpisodeEnd(NamedTuple):
 class Experience:
     """What one collect gathered, time-major.
 
-    The arrays belong to the collector and are valid until its next collect: a learner copies what it keeps. There is no `done`: bootstrap
-    where `terminated` is false; reset recurrent state where either flag is true.
+    The arrays belong to the collector and are valid until its next collect: a learner copies what
+    it keeps. There is no `done`: bootstrap where `terminated` is false; reset recurrent state where
+    either flag is true.
     """
 
     observation: Array
@@ -146,9 +160,15 @@ class Experience:
     action: Array
     """[T, B, ...], int64 for discrete spaces, else the dtype of the space."""
     reward: npt.NDArray[np.float64]
-    """float64 [T, B], as the environment gave it; of Atari games clipped, where the definition says so."""
+    """float64 [T, B], as the environment gave it.
+
+    Of Atari games clipped, where the definition says so.
+    """
     terminated: npt.NDArray[np.bool_]
-    """bool [T, B]: the episode ended in a terminal state; or a life was lost, where the definition says so, and the episode goes on."""
+    """bool [T, B]: the episode ended in a terminal state.
+
+    Or a life was lost, where the definition says so, and the episode goes on.
+    """
     truncated: npt.NDArray[np.bool_]
     """bool [T, B]: the episode was cut, by a time limit for example."""
     next_observation: Array
@@ -156,9 +176,13 @@ class Experience:
     episodes: Sequence[EpisodeEnd] = ()
     """Episodes that ended, in order of their end."""
     active: npt.NDArray[np.bool_] | None = None
-    """bool [T, B], or `None` where every slot is active: false where a slot waited, so its entries mean nothing."""
+    """bool [T, B], or `None` where every slot is active: false where a slot waited, so its entries
+    mean nothing.
+    """
     env_steps: int = 0
-    """Active slots, summed: T x B where `active` is `None`, unless who gathered kept the transitions to itself: then T is 0."""
+    """Active slots, summed: T x B where `active` is `None`, unless who gathered kept the
+    transitions to itself: then T is 0.
+    """
     learnt: Sequence[LearnReport] = ()
     """Updates that were made meanwhile by who gathered, beside those of `learn`."""
 
@@ -170,17 +194,27 @@ class Experience:
         return cls(none, none, none, flags, flags, none)
 
     def columns(self, part: slice) -> Experience:
-        """Returns views of what was gathered in some environments where all slots are active; without the episodes that ended."""
+        """Returns views of what was gathered in some environments where all slots are active.
+
+        Without the episodes that ended.
+        """
         reward = self.reward[:, part]
         flags = self.terminated[:, part], self.truncated[:, part]
         seen, successors = self.observation[:, part], self.next_observation[:, part]
-        return Experience(seen, self.action[:, part], reward, *flags, successors, env_steps=reward.size)
+        return Experience(
+            seen, self.action[:, part], reward, *flags, successors, env_steps=reward.size
+        )
 
     def ends(self, before: int) -> list[tuple[int, EpisodeEnd]]:
-        """Returns each episode that ended with the env_step at whose end it did, counted on from `before`."""
+        """Returns each episode that ended with the env_step at whose end it did, counted on from
+        `before`.
+        """
         active = self.active
         if active is None:
-            return [(before + (end.vector_step + 1) * self.reward.shape[1], end) for end in self.episodes]
+            return [
+                (before + (end.vector_step + 1) * self.reward.shape[1], end)
+                for end in self.episodes
+            ]
         return [(before + int(active[: end.vector_step + 1].sum()), end) for end in self.episodes]
 
 
@@ -188,11 +222,16 @@ class LearnReport(NamedTuple):
     """What one `learn` did."""
 
     updates: int
-    """Optimiser steps really made, at most the number asked for; 0 where the memory does not hold enough."""
-    values: Any = ()
-    """One scalar per name of the agent's `report_names`, mean over the call's updates: a 1-D tensor or array, or a sequence of scalars.
+    """Optimiser steps really made, at most the number asked for.
 
-    Empty if `updates` is 0. It may still be computing on the device; nobody may overwrite it afterwards.
+    0 where the memory does not hold enough.
+    """
+    values: Any = ()
+    """One scalar per name of the agent's `report_names`, mean over the call's updates: a 1-D tensor
+    or array, or a sequence of scalars.
+
+    Empty if `updates` is 0. It may still be computing on the device; nobody may overwrite it
+    afterwards.
     """
 
 
@@ -218,7 +257,10 @@ class EvaluationResult:
     length_min: float
     length_max: float
     success_rate: float | None = None
-    """Share of the counted episodes that the environment called a success; `None` where it does not say."""
+    """Share of the counted episodes that the environment called a success.
+
+    `None` where it does not say.
+    """
     partial: bool = False
     """True where no episode finished within the steps, so that the one return is a cut one."""
     metrics: Mapping[str, float] = field(default_factory=dict)
@@ -236,14 +278,18 @@ class RestoreReport:
 
 
 class GoalRule(NamedTuple):
-    """Where the goals stand in the vectors of a goal-conditioned environment, and what reaching one is worth."""
+    """Where the goals stand in the vectors of a goal-conditioned environment, and what reaching one
+    is worth.
+    """
 
     achieved: slice
     """Entries of the goal that the state amounts to, G of them."""
     desired: slice
     """Entries of the goal that was asked for, G of them."""
     judge: Callable[[Array, Array], tuple[Array, Array]]
-    """Of goals achieved [M, G] and desired [M, G]: reward float64 [M], and bool [M], whether the episode terminates there."""
+    """Of goals achieved [M, G] and desired [M, G]: reward float64 [M], and bool [M], whether the
+    episode terminates there.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,4 +311,7 @@ class AgentContext:
     options: dict[str, Any] = field(default_factory=dict)
     """Room for third-party factories; empty for built-in agents."""
     goals: GoalRule | None = None
-    """For environments whose observations have an achieved and a desired goal; needed by hindsight memory."""
+    """For environments whose observations have an achieved and a desired goal.
+
+    Needed by hindsight memory.
+    """

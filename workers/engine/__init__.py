@@ -1,1 +1,4 @@
-"""The one engine: nothing else loops over training. Imports the protocols of `workers.core` and nothing else."""
+"""The one engine: nothing else loops over training.
+
+Imports the protocols of `workers.core` and nothing else.
+"""

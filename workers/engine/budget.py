@@ -23,10 +23,14 @@ class Budget:
     def __init__(self, bounds: Mapping[Unit, float | None]) -> None:
         self.bounds = {unit: bound for unit, bound in bounds.items() if bound is not None}
         if not self.bounds:
-            raise ValueError("a budget needs a bound in env_steps, updates, iterations, epochs, episodes or seconds")
+            raise ValueError(
+                "a budget needs a bound in env_steps, updates, iterations, epochs, episodes or seconds"
+            )
         self._by_unit = {unit: (reader(unit), bound) for unit, bound in self.bounds.items()}
         self._bounds = tuple(self._by_unit.values())
-        self.quiet_until: Final = int(self.bounds.get(Unit.ENV_STEPS, 0)) if len(self.bounds) == 1 else 0
+        self.quiet_until: Final = (
+            int(self.bounds.get(Unit.ENV_STEPS, 0)) if len(self.bounds) == 1 else 0
+        )
         """The bound on env_steps, if there is no other."""
 
     def exhausted(self, clock: ClockView) -> bool:
@@ -44,6 +48,8 @@ class Budget:
         return max(0, int(bound - read(clock)))
 
     def extended(self, clock: ClockView, unit: Unit, amount: float) -> "Budget":
-        """Returns these bounds with that of `unit` lying `amount` ahead of the clock, but no further than before."""
+        """Returns these bounds with that of `unit` lying `amount` ahead of the clock, but no
+        further than before.
+        """
         ahead = reader(unit)(clock) + amount
         return Budget({**self.bounds, unit: min(ahead, self.bounds.get(unit, ahead))})

@@ -1,7 +1,8 @@
 """The counters of a run.
 
-Owns counting. Nothing but the engine's three verbs may advance a clock; everybody else sees it as `ClockView`. Engines in several
-processes share one count of env_steps and episodes through a clock whose `count` is atomic (`SharedClock`).
+Owns counting. Nothing but the engine's three verbs may advance a clock; everybody else sees it as
+`ClockView`. Engines in several processes share one count of env_steps and episodes through a clock
+whose `count` is atomic (`SharedClock`).
 """
 
 from collections.abc import Callable
@@ -16,13 +17,23 @@ _COUNTERS = ("env_steps", "updates", "iterations", "epochs", "episodes")
 
 
 class Clock:
-    """Counts env_steps, updates, iterations, epochs, episodes and seconds of training, over all attempts of a run.
+    """Counts env_steps, updates, iterations, epochs, episodes and seconds of training, over all
+    attempts of a run.
 
     Args:
         time: Monotonic seconds.
     """
 
-    __slots__ = ("_earlier_seconds", "_started", "_time", "env_steps", "episodes", "epochs", "iterations", "updates")
+    __slots__ = (
+        "_earlier_seconds",
+        "_started",
+        "_time",
+        "env_steps",
+        "episodes",
+        "epochs",
+        "iterations",
+        "updates",
+    )
 
     def __init__(self, time: TimeSource) -> None:
         self.env_steps = 0
@@ -46,7 +57,10 @@ class Clock:
 
     def state_dict(self) -> StateTree:
         """Returns all counters."""
-        return {**{name: getattr(self, name) for name in _COUNTERS}, "wall_seconds": self.wall_seconds}
+        return {
+            **{name: getattr(self, name) for name in _COUNTERS},
+            "wall_seconds": self.wall_seconds,
+        }
 
     def load_state_dict(self, state: StateTree) -> None:
         """Goes on counting from `state`; the time between two attempts does not count."""

@@ -1,28 +1,33 @@
 """The engine: three verbs, two drivers, one order.
 
-Glossary. An *env_step* is one transition in one environment. A *tick* or *iteration* is one collect, perhaps a learn, and one boundary. An
-*epoch* is a group of iterations: in `run` it closes when a multiple of its length is crossed, in `epochs` when the caller's body is done.
+Glossary. An *env_step* is one transition in one environment. A *tick* or *iteration* is one
+collect, perhaps a learn, and one boundary. An *epoch* is a group of iterations: in `run` it closes
+when a multiple of its length is crossed, in `epochs` when the caller's body is done.
 
-The verbs are `collect`, `learn` and `boundary`. `run` (or `ticks`, which lets the caller look on) drives them for an agent; `epochs` is for
-callers that drive themselves: their body collects and learns, and each step of the iteration closes an epoch with a boundary.
+The verbs are `collect`, `learn` and `boundary`. `run` (or `ticks`, which lets the caller look on)
+drives them for an agent; `epochs` is for callers that drive themselves: their body collects and
+learns, and each step of the iteration closes an epoch with a boundary.
 
 The order of one iteration, in both drivers:
 
-     1. collect              experience, cut short where a budget, an exact evaluation or a learn comes before the plan's end
+     1. collect              experience, cut short where a budget, an exact evaluation or a learn
+        comes before the plan's end
      2. observe              the agent stores it
      3. learn                if a multiple of the learn schedule was crossed
      4. hooks                on_tick, then on_episode for each episode that ended
      5. record               episodes and reports; the epoch, if it closed
-     6. evaluate             if due; on_evaluation, then the evaluation is recorded. One that runs beside training is begun here, once the
-                             one before is done; it is told of and recorded at the first boundary that finds it finished
+     6. evaluate             if due; on_evaluation, then the evaluation is recorded. One that runs
+        beside training is begun here, once the one before is done; it is told of and recorded at
+        the first boundary that finds it finished
      7. best snapshot        if the mean return strictly exceeds the best before; on_snapshot
      8. stop conditions      requests of hooks, then the budget
      9. periodic snapshot    if due and the run goes on; on_snapshot
     10. control flag         pause, cancel, drain from outside
     11. yield
 
-At the end of a run: the last epoch closes, one final evaluation unless this very state was evaluated, on_finish, the final snapshot. At a
-pause, cancel or drain: on_finish and a snapshot, unless this very iteration has one. On an exception: a snapshot with that reason.
+At the end of a run: the last epoch closes, one final evaluation unless this very state was
+evaluated, on_finish, the final snapshot. At a pause, cancel or drain: on_finish and a snapshot,
+unless this very iteration has one. On an exception: a snapshot with that reason.
 """
 
 from collections.abc import Generator, Iterator
@@ -31,7 +36,17 @@ from contextlib import contextmanager
 from workers.core.errors import InputExhaustedError
 from workers.core.protocols import TimeSource
 from workers.core.rng import global_state, load_global_state
-from workers.core.types import CollectPlan, EpisodeEnd, Experience, LearnReport, RestoreReport, SnapshotReason, StateTree, StopReason, Unit
+from workers.core.types import (
+    CollectPlan,
+    EpisodeEnd,
+    Experience,
+    LearnReport,
+    RestoreReport,
+    SnapshotReason,
+    StateTree,
+    StopReason,
+    Unit,
+)
 from workers.engine.budget import UNLIMITED
 from workers.engine.clock import Clock
 from workers.engine.collect_plan import Plans
@@ -60,7 +75,11 @@ class Engine:
         self._tick_hooks, self._episode_hooks = self._hooks.on_tick, self._hooks.on_episode
         self._learning = Learning(parts.agent.learn_schedule)
         self._epoch = every(cadence.epoch)
-        self._evaluations = EvaluationSchedule(parts.evaluator, every(cadence.evaluation), during_episode=cadence.evaluate_during_episode)
+        self._evaluations = EvaluationSchedule(
+            parts.evaluator,
+            every(cadence.evaluation),
+            during_episode=cadence.evaluate_during_episode,
+        )
         self._snapshot = every(cadence.snapshot)
         self._plans = Plans(parts.agent.collect_plan, parts.collector.num_envs)
         self._ended: list[tuple[int, EpisodeEnd]] = []
@@ -88,7 +107,10 @@ class Engine:
         return self.result
 
     def ticks(self) -> Generator[Clock, None, None]:
-        """Does what `run` does and yields the clock after each boundary. A caller that stops early leaves everything as it is."""
+        """Does what `run` does and yields the clock after each boundary.
+
+        A caller that stops early leaves everything as it is.
+        """
         self._begin()
         with self._saving_failures():
             while self._stop is None:
@@ -102,10 +124,12 @@ class Engine:
             self._finish()
 
     def epochs(self, until: int) -> Iterator[int]:
-        """Yields the index of each epoch up to `until`; the caller's body collects and learns, then the epoch closes with a boundary.
+        """Yields the index of each epoch up to `until`.
 
-        Python does not tell a generator whether its caller left the loop on purpose or by an exception. A caller that left it says so:
-        with `leave_epochs`, or with `save_after`.
+        The caller's body collects and learns, then the epoch closes with a boundary.
+
+        Python does not tell a generator whether its caller left the loop on purpose or by an
+        exception. A caller that left it says so: with `leave_epochs`, or with `save_after`.
         """
         self._begin()
         with self._saving_failures():
@@ -118,7 +142,10 @@ class Engine:
             self._finish()
 
     def leave_epochs(self) -> None:
-        """Closes the epoch whose body left the loop of `epochs` on purpose, and ends the run; does nothing where none is open."""
+        """Closes the epoch whose body left the loop of `epochs` on purpose, and ends the run.
+
+        Does nothing where none is open.
+        """
         if not self._in_epoch:
             return
         self._in_epoch = False
@@ -128,13 +155,18 @@ class Engine:
             self._finish()
 
     def save_after(self, error: BaseException) -> None:
-        """Saves the state that an exception left; one that cannot be saved adds a note to the exception and raises nothing."""
+        """Saves the state that an exception left.
+
+        One that cannot be saved adds a note to the exception and raises nothing.
+        """
         self._in_epoch = False
         self._evaluations.give_up()
         try:
             self._save(SnapshotReason.EXCEPTION)
         except Exception as second:  # noqa: BLE001 - the first error is the one to report
-            error.add_note(f"The state could not be saved afterwards: {type(second).__name__}: {second}")
+            error.add_note(
+                f"The state could not be saved afterwards: {type(second).__name__}: {second}"
+            )
 
     # Verbs
 
@@ -142,10 +174,12 @@ class Engine:
         """Gathers experience and counts it.
 
         Args:
-            plan: What to gather; `None` takes the agent's plan, cut short where something exact comes before its end.
+            plan: What to gather; `None` takes the agent's plan, cut short where something exact
+                comes before its end.
 
         Returns:
-            Experience whose arrays are valid until the next collect. The caller lets the agent observe it.
+            Experience whose arrays are valid until the next collect. The caller lets the agent
+                observe it.
         """
         experience = self._parts.collector.collect(plan or self._next_plan())
         self.clock.count(experience.env_steps, len(experience.episodes))
@@ -157,16 +191,22 @@ class Engine:
         return experience
 
     def learn(self, updates: int | None = None) -> LearnReport:
-        """Lets the agent make at most `updates` optimiser steps, no more than the budget has left, and counts those made."""
+        """Lets the agent make at most `updates` optimiser steps, no more than the budget has left,
+        and counts those made.
+        """
         room = self._cadence.budget.room(self.clock, Unit.UPDATES)
-        report = self._parts.agent.learn(min(self._learning.per_multiple if updates is None else updates, room))
+        report = self._parts.agent.learn(
+            min(self._learning.per_multiple if updates is None else updates, room)
+        )
         if report.updates:
             self.clock.updates += report.updates
             self._reports.append(report)
         return report
 
     def advance(self, env_steps: int) -> None:
-        """Makes steps 1 to 3 until so many env_steps more are collected: the agent's own schedule for the body of an epoch."""
+        """Makes steps 1 to 3 until so many env_steps more are collected: the agent's own schedule
+        for the body of an epoch.
+        """
         end = self.clock.env_steps + env_steps
         while self.clock.env_steps < end:
             self._gather()
@@ -189,7 +229,11 @@ class Engine:
                 for on_episode in self._episode_hooks:
                     on_episode(self, end)
         parts.recorder.tick(clock, self._ended, self._reports)
-        if clock.env_steps >= self._quiet_until or close_epoch or (self._asks_budget and self._cadence.budget.exhausted(clock)):
+        if (
+            clock.env_steps >= self._quiet_until
+            or close_epoch
+            or (self._asks_budget and self._cadence.budget.exhausted(clock))
+        ):
             self._see_to_what_is_due(close_epoch=close_epoch)
         if self._stop is None and parts.control.order is not None:
             self._stop = parts.control.order
@@ -225,11 +269,15 @@ class Engine:
     @property
     def result(self) -> RunResult:
         """How the last `run` or `epochs` ended; `REQUESTED` where the caller left it early."""
-        return RunResult(self._stop or StopReason.REQUESTED, self._snapshot_id, self._evaluations.score)
+        return RunResult(
+            self._stop or StopReason.REQUESTED, self._snapshot_id, self._evaluations.score
+        )
 
     def state_dict(self) -> StateTree:
         """Returns all state of the run; borrowed from the parts, see `Stateful`."""
-        memory = {"memory": self._parts.agent.memory.state_dict()} if self._cadence.save_memory else {}
+        memory = (
+            {"memory": self._parts.agent.memory.state_dict()} if self._cadence.save_memory else {}
+        )
         return {**self._state_without_memory(), **memory}
 
     def _state_without_memory(self) -> StateTree:
@@ -259,12 +307,19 @@ class Engine:
             parts.agent.memory.load_state_dict(state["memory"])
         else:
             self._learning.warm_up_again(self.clock)
-            notes.append(("resume_statistical", "The snapshot holds no replay memory: it fills again before learning goes on."))
+            notes.append(
+                (
+                    "resume_statistical",
+                    "The snapshot holds no replay memory: it fills again before learning goes on.",
+                )
+            )
         environments = parts.collector.restore(state["collector"])
         parts.recorder.load_state_dict(state["recorder"])
         self._hooks.load_state(state["hooks"])
         load_global_state(state["rng"])
-        return RestoreReport(exact=environments.exact and not notes, notes=(*notes, *environments.notes))
+        return RestoreReport(
+            exact=environments.exact and not notes, notes=(*notes, *environments.notes)
+        )
 
     # Private, in the order of the iteration
 
@@ -288,18 +343,26 @@ class Engine:
         experience = self.collect()
         self._parts.agent.observe(experience)
         clock, learning = self.clock, self._learning
-        if (clock.env_steps >= learning.next or experience.episodes) and (updates := learning.due(clock, experience.episodes)):
+        if (clock.env_steps >= learning.next or experience.episodes) and (
+            updates := learning.due(clock, experience.episodes)
+        ):
             self.learn(updates)
 
     def _next_plan(self) -> CollectPlan:
         if self._plans.longest <= 1:
             return self._plans.whole
         at = self.clock.env_steps
-        room = min(self._cadence.budget.room(self.clock, Unit.ENV_STEPS), self._learning.next - at, self._evaluations.next_exact - at)
+        room = min(
+            self._cadence.budget.room(self.clock, Unit.ENV_STEPS),
+            self._learning.next - at,
+            self._evaluations.next_exact - at,
+        )
         return self._plans.within(room)
 
     def _see_to_what_is_due(self, *, close_epoch: bool) -> None:
-        """Steps 5 (the epoch) to 9, then says until when none of them has to be looked at: most iterations have nothing due."""
+        """Steps 5 (the epoch) to 9, then says until when none of them has to be looked at: most
+        iterations have nothing due.
+        """
         clock, budget = self.clock, self._cadence.budget
         if self._epoch.due(clock) or close_epoch:
             self._close_epoch()
@@ -309,7 +372,12 @@ class Engine:
             self._stop = StopReason.BUDGET
         if self._snapshot.due(clock) or self._snapshot_requested:
             self._save_periodically()
-        due = self._epoch.quiet_until, self._evaluations.quiet_until, budget.quiet_until or UNLIMITED, self._snapshot.quiet_until
+        due = (
+            self._epoch.quiet_until,
+            self._evaluations.quiet_until,
+            budget.quiet_until or UNLIMITED,
+            self._snapshot.quiet_until,
+        )
         self._quiet_until = 0 if self._snapshot_requested else min(due)
 
     def _close_epoch(self) -> None:
@@ -330,31 +398,41 @@ class Engine:
             self._evaluations.begin(self._state_without_memory())
 
     def _note(self, judged: Judged | None) -> None:
-        """Tells everyone about an evaluation: of the present state, or of an earlier one where training went on meanwhile."""
+        """Tells everyone about an evaluation: of the present state, or of an earlier one where
+        training went on meanwhile.
+        """
         if judged is None:
             return
         for on_evaluation in self._hooks.on_evaluation:
             on_evaluation(self, judged.result)
-        over = (self._stop is not None and self._stop.completes_run) or self._cadence.budget.exhausted(self.clock)
+        over = (
+            self._stop is not None and self._stop.completes_run
+        ) or self._cadence.budget.exhausted(self.clock)
         last = over and self._evaluations.knows(self.clock)
         self._parts.recorder.evaluation(judged.clock, judged.result, final=last)
         if not self._best.improved(judged.result.mean) or not self._cadence.save_best:
             return
         if judged.state is not None:
-            self._parts.snapshotter.save(judged.state, judged.clock, SnapshotReason.BEST, judged.result.mean)
+            self._parts.snapshotter.save(
+                judged.state, judged.clock, SnapshotReason.BEST, judged.result.mean
+            )
         elif not self._finishing or self._cadence.best_apart:
             self._save(SnapshotReason.BEST)
 
     def _save_periodically(self) -> None:
         self._snapshot_requested = False
-        if self._stop is None and (self._cadence.best_apart or self._saved_at != self.clock.iterations):
+        if self._stop is None and (
+            self._cadence.best_apart or self._saved_at != self.clock.iterations
+        ):
             self._note(self._evaluations.finished(wait=True))
             self._save(SnapshotReason.PERIODIC)
 
     def _save(self, reason: SnapshotReason) -> None:
         clock = self.clock
         self._parts.recorder.flush()
-        self._snapshot_id = self._parts.snapshotter.save(self.state_dict(), clock, reason, self._evaluations.score_of(clock))
+        self._snapshot_id = self._parts.snapshotter.save(
+            self.state_dict(), clock, reason, self._evaluations.score_of(clock)
+        )
         self._saved_at = clock.iterations
         for on_snapshot in self._hooks.on_snapshot:
             on_snapshot(self, self._snapshot_id)

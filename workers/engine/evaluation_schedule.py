@@ -1,4 +1,6 @@
-"""When an evaluation is due, what runs beside the training, and what the last one said of which state."""
+"""When an evaluation is due, what runs beside the training, and what the last one said of which
+state.
+"""
 
 import copy
 from typing import NamedTuple
@@ -27,7 +29,9 @@ class EvaluationSchedule:
         during_episode: Whether it may take place before a training episode ends.
     """
 
-    def __init__(self, evaluator: Evaluator | None, trigger: Trigger, *, during_episode: bool) -> None:
+    def __init__(
+        self, evaluator: Evaluator | None, trigger: Trigger, *, during_episode: bool
+    ) -> None:
         self._evaluator = evaluator
         self._trigger = Never() if evaluator is None else trigger
         self._during_episode = during_episode
@@ -39,7 +43,10 @@ class EvaluationSchedule:
 
     @property
     def next_exact(self) -> int:
-        """env_steps at which the next one takes place exactly; a very large number where it does not matter."""
+        """env_steps at which the next one takes place exactly.
+
+        A very large number where it does not matter.
+        """
         return self._trigger.next if self._during_episode else Never.next
 
     @property
@@ -54,7 +61,10 @@ class EvaluationSchedule:
 
     @property
     def quiet_until(self) -> int:
-        """env_steps below which there is nothing to see to; 0 where there is something already, or may be at any time."""
+        """env_steps below which there is nothing to see to.
+
+        0 where there is something already, or may be at any time.
+        """
         return 0 if self._pending or self._running is not None else self._trigger.quiet_until
 
     def request(self) -> None:
@@ -62,7 +72,9 @@ class EvaluationSchedule:
         self._pending = self._evaluator is not None
 
     def asks(self, clock: ClockView) -> bool:
-        """Returns whether there is anything to see to: one that runs beside training, or one that is due, though it may have to wait."""
+        """Returns whether there is anything to see to: one that runs beside training, or one that
+        is due, though it may have to wait.
+        """
         if self._trigger.due(clock):
             self._pending = True
         return self._pending or self._running is not None
@@ -90,7 +102,10 @@ class EvaluationSchedule:
         self._background.begin(self._running[0])
 
     def finished(self, *, wait: bool) -> Judged | None:
-        """Returns what was begun once its result is there; `None` before, or where nothing was begun."""
+        """Returns what was begun once its result is there.
+
+        `None` before, or where nothing was begun.
+        """
         if self._running is None or self._background is None:
             return None
         result = self._background.finished(wait=wait)
@@ -128,7 +143,9 @@ class EvaluationSchedule:
         self._score = state["score"]
         self._at = None if state["at"] is None else (state["at"][0], state["at"][1])
 
-    def _judged(self, clock: ClockView, result: EvaluationResult, state: StateTree | None) -> Judged:
+    def _judged(
+        self, clock: ClockView, result: EvaluationResult, state: StateTree | None
+    ) -> Judged:
         self._score = result.mean
         self._at = (clock.env_steps, clock.updates)
         return Judged(clock, result, state)

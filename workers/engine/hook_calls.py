@@ -17,11 +17,21 @@ class HookCalls:
     def __init__(self, hooks: Sequence[Hook]) -> None:
         self._hooks = tuple(hooks)
         self.on_start: tuple[Callable[[EngineView], None], ...] = self._defined("on_start")
-        self.on_tick: tuple[Callable[[EngineView, Sequence[LearnReport]], None], ...] = self._defined("on_tick")
-        self.on_episode: tuple[Callable[[EngineView, EpisodeEnd], None], ...] = self._defined("on_episode")
-        self.on_evaluation: tuple[Callable[[EngineView, EvaluationResult], None], ...] = self._defined("on_evaluation")
-        self.on_snapshot: tuple[Callable[[EngineView, str], None], ...] = self._defined("on_snapshot")
-        self.on_finish: tuple[Callable[[EngineView, StopReason], None], ...] = self._defined("on_finish")
+        self.on_tick: tuple[Callable[[EngineView, Sequence[LearnReport]], None], ...] = (
+            self._defined("on_tick")
+        )
+        self.on_episode: tuple[Callable[[EngineView, EpisodeEnd], None], ...] = self._defined(
+            "on_episode"
+        )
+        self.on_evaluation: tuple[Callable[[EngineView, EvaluationResult], None], ...] = (
+            self._defined("on_evaluation")
+        )
+        self.on_snapshot: tuple[Callable[[EngineView, str], None], ...] = self._defined(
+            "on_snapshot"
+        )
+        self.on_finish: tuple[Callable[[EngineView, StopReason], None], ...] = self._defined(
+            "on_finish"
+        )
 
     def state(self) -> list[StateTree | None]:
         """Returns the state of each hook, `None` for those without."""
@@ -34,4 +44,6 @@ class HookCalls:
                 hook.load_state_dict(state)
 
     def _defined(self, name: str) -> tuple[Any, ...]:
-        return tuple(method for hook in self._hooks if (method := getattr(hook, name, None)) is not None)
+        return tuple(
+            method for hook in self._hooks if (method := getattr(hook, name, None)) is not None
+        )

@@ -19,13 +19,16 @@ def lockstep(engines: Sequence[Engine], left: Callable[[int], None]) -> list[Run
         How each ended.
 
     Raises:
-        Exception: Whatever a part raised. The engine it was raised in has saved its state, then all others that still ran save theirs.
+        Exception: Whatever a part raised. The engine it was raised in has saved its state, then all
+            others that still ran save theirs.
     """
     running = {index: engine.ticks() for index, engine in enumerate(engines)}
     while running:
         for index, ticks in tuple(running.items()):
             try:
-                ended = next(ticks, None) is None or (engines[index].stopping and next(ticks, None) is None)
+                ended = next(ticks, None) is None or (
+                    engines[index].stopping and next(ticks, None) is None
+                )
             except BaseException as error:
                 for other in running.keys() - {index}:
                     engines[other].save_after(error)

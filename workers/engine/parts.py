@@ -4,7 +4,17 @@ import math
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from workers.core.protocols import ClockView, Collector, Control, Evaluator, Hook, Recorder, Snapshotter, TrainableAgent, Trigger
+from workers.core.protocols import (
+    ClockView,
+    Collector,
+    Control,
+    Evaluator,
+    Hook,
+    Recorder,
+    Snapshotter,
+    TrainableAgent,
+    Trigger,
+)
 from workers.core.types import StopReason, Unit
 from workers.engine.clock import Clock
 
@@ -16,7 +26,10 @@ class Best:
         self.score: float | None = None
 
     def improved(self, score: float) -> bool:
-        """Takes a score over if it strictly exceeds the best, and returns whether it did; one that is not a number never does."""
+        """Takes a score over if it strictly exceeds the best, and returns whether it did.
+
+        One that is not a number never does.
+        """
         if not score > (-math.inf if self.score is None else self.score):
             return False
         self.score = score
@@ -28,7 +41,9 @@ class StopBudget(Protocol):
 
     @property
     def quiet_until(self) -> int:
-        """env_steps below which no bound is reached, so `exhausted` is asked only where something else is due; 0 to be asked always."""
+        """env_steps below which no bound is reached, so `exhausted` is asked only where something
+        else is due; 0 to be asked always.
+        """
         ...
 
     def exhausted(self, clock: ClockView) -> bool:
@@ -36,7 +51,10 @@ class StopBudget(Protocol):
         ...
 
     def room(self, clock: ClockView, unit: Unit) -> int:
-        """Returns how much of `unit` is left, at least 0; a very large number without a bound on it."""
+        """Returns how much of `unit` is left, at least 0.
+
+        A very large number without a bound on it.
+        """
         ...
 
 
@@ -58,19 +76,27 @@ class Parts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cadence:
-    """When the engine does what. Intervals are in env_steps, or triggers of any unit; `None` is never."""
+    """When the engine does what.
+
+    Intervals are in env_steps, or triggers of any unit; `None` is never.
+    """
 
     budget: StopBudget
     epoch: int | Trigger | None = None
     evaluation: int | Trigger | None = None
     evaluate_during_episode: bool = True
-    """Evaluate at the exact multiple; false waits for an iteration in which a training episode ended."""
+    """Evaluate at the exact multiple.
+
+    False waits for an iteration in which a training episode ended.
+    """
     final_evaluation: bool = True
     """Evaluate once at the end of the run; false where another process does."""
     snapshot: int | Trigger | None = None
     save_best: bool = True
     best_apart: bool = False
-    """Write each kind of snapshot that is due, also where another one holds the same state: each has a name of its own."""
+    """Write each kind of snapshot that is due, also where another one holds the same state: each
+    has a name of its own.
+    """
     save_memory: bool = True
 
 

@@ -1,4 +1,8 @@
-"""When something is due. A trigger fires when a multiple is crossed, never by equality: several environments step over multiples."""
+"""When something is due.
+
+A trigger fires when a multiple is crossed, never by equality: several environments step over
+multiples.
+"""
 
 from typing import Final
 

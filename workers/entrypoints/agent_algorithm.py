@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import gymnasium as gym
@@ -27,13 +28,16 @@ _PARAMETERS: Final[TypeAdapter[Any]] = TypeAdapter(AgentParameters)
 
 @rebuildable
 class AgentAlgorithm:
-    """Trains an agent of ours: each epoch is one batch of env_steps, in which the agent learns by its own schedule.
+    """Trains an agent of ours: each epoch is one batch of env_steps, in which the agent learns by
+    its own schedule.
 
     Args:
-        agent: Parameters, for example `{"name": "dqn", "learning_rate": 1e-3}`; the rest take their defaults.
+        agent: Parameters, for example `{"name": "dqn", "learning_rate": 1e-3}`; the rest take their
+            defaults.
         env: Id of an environment, or one that `gymnasium.make` made; copies of it are made.
         num_envs: Copies that are stepped together.
-        seed: All randomness derives from it; `None` draws one from the global generator, which is saved.
+        seed: All randomness derives from it; `None` draws one from the global generator, which is
+            saved.
         max_episode_length: Time limit in env_steps; `None` for the environment's own alone.
         device: A torch device.
 
@@ -55,7 +59,9 @@ class AgentAlgorithm:
         recipe = {"id": env} if isinstance(env, str) else env_recipe(env)
         self.max_episode_length = max_episode_length
         self._seed = random.getrandbits(53) if seed is None else seed
-        self._vector = SerialVector([lambda index=index: self._make_env(recipe, index) for index in range(num_envs)])  # type: ignore[misc]
+        self._vector = SerialVector(
+            [partial(self._make_env, recipe, index) for index in range(num_envs)]
+        )
         context = AgentContext(
             observation_space=self._vector.single_observation_space,
             action_space=self._vector.single_action_space,
@@ -81,7 +87,11 @@ class AgentAlgorithm:
         """Takes nothing over."""
 
     def _make_env(self, recipe: StateTree, index: int) -> EpisodeEnv:
-        made = gym.make(recipe["id"], disable_env_checker=True) if len(recipe) == 1 else env_from_recipe(recipe)
+        made = (
+            gym.make(recipe["id"], disable_env_checker=True)
+            if len(recipe) == 1
+            else env_from_recipe(recipe)
+        )
         return EpisodeEnv(made, index, self.max_episode_length)
 
 

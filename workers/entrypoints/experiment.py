@@ -1,4 +1,5 @@
-"""The polyaxon-style face: an experiment knows how to train, evaluate and export an estimator or an agent, by schedule.
+"""The polyaxon-style face: an experiment knows how to train, evaluate and export an estimator or an
+agent, by schedule.
 
 experiment = Experiment(estimator, train_input_fn, eval_input_fn, train_steps=1_000)
 result, exports = experiment.train_and_evaluate()
@@ -9,4 +10,10 @@ from workers.entrypoints.experiment_parts.rl_experiment import RLExperiment
 from workers.entrypoints.experiment_parts.run_experiment import run_experiment
 from workers.entrypoints.experiment_parts.supervised_experiment import Experiment
 
-__all__ = ["Experiment", "RLExperiment", "create_experiment", "create_rl_experiment", "run_experiment"]
+__all__ = [
+    "Experiment",
+    "RLExperiment",
+    "create_experiment",
+    "create_rl_experiment",
+    "run_experiment",
+]

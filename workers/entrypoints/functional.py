@@ -1,11 +1,13 @@
-"""Training functions with the names, parameters, defaults and order of events of `pfrl.experiments`.
+"""Training functions with the names, parameters, defaults and order of events of
+`pfrl.experiments`.
 
-Each is a thin face of the one engine. Corrected are its faults: a final evaluation always happens and best scores and records survive a
-resume; a batch trains no step beyond its budget's and never evaluates on the training environments; `<t>_...` directories are whole
-snapshots, from which `resume` goes on bit by bit where the agent hands out its state; SIGTERM is saved like Ctrl-C.
+Each is a thin face of the one engine. Corrected are its faults: a final evaluation always happens
+and best scores and records survive a resume; a batch trains no step beyond its budget's and never
+evaluates on the training environments; `<t>_...` directories are whole snapshots, from which
+`resume` goes on bit by bit where the agent hands out its state; SIGTERM is saved like Ctrl-C.
 
-Environments are those of Gymnasium. `done` of the agent's `observe` is `terminated`; `reset` is `truncated`, the maximum length or the
-info `needs_reset`.
+Environments are those of Gymnasium. `done` of the agent's `observe` is `terminated`; `reset` is
+`truncated`, the maximum length or the info `needs_reset`.
 """
 
 import logging
@@ -14,11 +16,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from workers.entrypoints.async_training.train_agent_async import read_history as read_history
-from workers.entrypoints.async_training.train_agent_async import train_agent_async as train_agent_async
+from workers.entrypoints.async_training.train_agent_async import (
+    train_agent_async as train_agent_async,
+)
 from workers.entrypoints.functional_parts.evaluation_records import History
 from workers.entrypoints.functional_parts.evaluator import EvaluationSettings
 from workers.entrypoints.functional_parts.parameter_aliases import other_name
-from workers.entrypoints.functional_parts.training_call import ALL, EvaluationCall, TrainingCall, run_call
+from workers.entrypoints.functional_parts.training_call import (
+    ALL,
+    EvaluationCall,
+    TrainingCall,
+    run_call,
+)
 from workers.hooks.step_hooks import StepCallable
 from workers.rl.envs.caller_envs import Given
 
@@ -49,26 +58,34 @@ def train_agent(  # noqa: PLR0917 - PFRL's parameters
     """Trains an agent in one environment.
 
     Args:
-        agent: Has `act`, `observe`, `save`, `load`, `get_statistics` and `eval_mode`; its attribute `t`, if any, is set to `step_offset`.
+        agent: Has `act`, `observe`, `save`, `load`, `get_statistics` and `eval_mode`; its attribute
+            `t`, if any, is set to `step_offset`.
         env: A `gymnasium.Env`. Every episode is begun with a seed of its own.
         steps: Final env_step, `step_offset` included.
         outdir: Directory of everything that is written; created.
-        checkpoint_freq: Env_steps between two snapshots `<t>_checkpoint`; `None` (or 0) writes none.
+        checkpoint_freq: Env_steps between two snapshots `<t>_checkpoint`; `None` (or 0) writes
+            none.
         max_episode_len: Longest episode in env_steps; a longer one is reset.
         step_offset: Env_step at which counting begins. Loads nothing.
-        evaluator: Has `evaluate_if_necessary(t, episodes)`, which returns a score or `None`, and `max_score`.
+        evaluator: Has `evaluate_if_necessary(t, episodes)`, which returns a score or `None`, and
+            `max_score`.
         successful_score: Training ends where `evaluator.max_score` is at least this.
-        step_hooks: Called as `hook(env, agent, step)` after each env_step; see `workers.hooks.StepHook`.
-        eval_during_episode: Ask the evaluator after each env_step instead of where an episode ended.
+        step_hooks: Called as `hook(env, agent, step)` after each env_step; see
+            `workers.hooks.StepHook`.
+        eval_during_episode: Ask the evaluator after each env_step instead of where an episode
+            ended.
         logger: Gets a line per episode.
         seed: Episodes derive from it; `None` draws one from numpy's global generator.
-        resume: `"latest"` of the snapshots in `outdir` (none there begins anew), or the path of one. Counters, records, best score, running
-            episode and generators go on from it, `step_offset` does not count.
-        resume_parts: `"all"`; `"weights"` takes the networks alone and begins anew at `step_offset`; names take those parts.
+        resume: `"latest"` of the snapshots in `outdir` (none there begins anew), or the path of
+            one. Counters, records, best score, running episode and generators go on from it,
+            `step_offset` does not count.
+        resume_parts: `"all"`; `"weights"` takes the networks alone and begins anew at
+            `step_offset`; names take those parts.
         time_limit: Seconds after which this call saves `<t>_finish` and returns.
         keep_checkpoints: Newest `<t>_checkpoint` of this call that are kept; `None` keeps all.
-        save_memory: Snapshots hold what the agent's `save_snapshot` writes, if it has one, its replay memory for example. Without it they
-            hold what its `save` writes, as those of PFRL, and an agent whose `save` leaves the memory out resumes with an empty one.
+        save_memory: Snapshots hold what the agent's `save_snapshot` writes, if it has one, its
+            replay memory for example. Without it they hold what its `save` writes, as those of
+            PFRL, and an agent whose `save` leaves the memory out resumes with an empty one.
 
     Returns:
         One dictionary per evaluation.
@@ -139,10 +156,14 @@ def train_agent_with_evaluation(  # noqa: PLR0917 - PFRL's parameters
         agent: See `train_agent`.
         env: See `train_agent`.
         steps: See `train_agent`.
-        eval_n_steps: Env_steps of an evaluation; the unfinished last episode does not count, unless it is the only one.
-        eval_n_episodes: Episodes of an evaluation, also called `eval_n_runs`. Exactly one of these two is not `None`.
-        eval_interval: Env_steps between evaluations. One is due at each multiple, and made where the next episode ends.
-        outdir: See `train_agent`; evaluations go to `scores.txt` there, training episodes to `episodes.csv`.
+        eval_n_steps: Env_steps of an evaluation; the unfinished last episode does not count, unless
+            it is the only one.
+        eval_n_episodes: Episodes of an evaluation, also called `eval_n_runs`. Exactly one of these
+            two is not `None`.
+        eval_interval: Env_steps between evaluations. One is due at each multiple, and made where
+            the next episode ends.
+        outdir: See `train_agent`; evaluations go to `scores.txt` there, training episodes to
+            `episodes.csv`.
         checkpoint_freq: See `train_agent`.
         train_max_episode_len: Longest training episode in env_steps.
         step_offset: See `train_agent`.
@@ -152,7 +173,8 @@ def train_agent_with_evaluation(  # noqa: PLR0917 - PFRL's parameters
         step_hooks: See `train_agent`.
         evaluation_hooks: Called after each evaluation; see `workers.hooks.EvaluationHook`.
         save_best_so_far_agent: Write the snapshot `best` where a mean return exceeds all before.
-        use_tensorboard: Write evaluations as TensorBoard events, too; needs the package `tensorboard`.
+        use_tensorboard: Write evaluations as TensorBoard events, too; needs the package
+            `tensorboard`.
         eval_during_episode: Evaluate at the very multiple; needs an `eval_env`.
         logger: Gets a line per episode and evaluation.
         seed: See `train_agent`.
@@ -167,14 +189,17 @@ def train_agent_with_evaluation(  # noqa: PLR0917 - PFRL's parameters
 
     Raises:
         TypeError: See `train_agent`.
-        ValueError: If a parameter is out of range, or an evaluation hook does not support this function.
+        ValueError: If a parameter is out of range, or an evaluation hook does not support this
+            function.
         SnapshotUnreadableError: See `train_agent`.
     """
     settings = EvaluationSettings(
         interval=eval_interval,
         n_steps=eval_n_steps,
         n_episodes=eval_n_episodes,
-        max_episode_len=train_max_episode_len if eval_max_episode_len is None else eval_max_episode_len,
+        max_episode_len=train_max_episode_len
+        if eval_max_episode_len is None
+        else eval_max_episode_len,
         outdir=os.fspath(outdir),
     )
     history = run_call(
@@ -189,7 +214,11 @@ def train_agent_with_evaluation(  # noqa: PLR0917 - PFRL's parameters
             max_episode_len=train_max_episode_len,
             step_offset=step_offset,
             evaluation=EvaluationCall(
-                settings=settings, env=eval_env, hooks=evaluation_hooks, save_best=save_best_so_far_agent, tensorboard=use_tensorboard
+                settings=settings,
+                env=eval_env,
+                hooks=evaluation_hooks,
+                save_best=save_best_so_far_agent,
+                tensorboard=use_tensorboard,
             ),
             successful_score=successful_score,
             step_hooks=step_hooks,
@@ -235,14 +264,16 @@ def train_agent_batch(  # noqa: PLR0917 - PFRL's parameters
         env: A list of `gymnasium.Env`, or a `gymnasium.vector.VectorEnv` with autoreset disabled.
         steps: Final env_step, summed over the environments; the last vector step may go beyond it.
         outdir: See `train_agent`.
-        checkpoint_freq: Env_steps between two snapshots; each is named by the multiple that was crossed, its manifest says the real step.
+        checkpoint_freq: Env_steps between two snapshots; each is named by the multiple that was
+            crossed, its manifest says the real step.
         log_interval: Env_steps between two lines of the log; `None` writes none.
         max_episode_len: See `train_agent`.
         step_offset: See `train_agent`.
         evaluator: See `train_agent`; asked after each vector step.
         successful_score: See `train_agent`.
         step_hooks: See `train_agent`; called for each env_step of a vector step in turn.
-        return_window_size: Training episodes, the newest, of which the log gives the average return.
+        return_window_size: Training episodes, the newest, of which the log gives the average
+            return.
         logger: Gets the lines.
         seed: See `train_agent`.
         resume: See `train_agent`.
@@ -317,7 +348,8 @@ def train_agent_batch_with_evaluation(  # noqa: PLR0917 - PFRL's parameters
     keep_checkpoints: int | None = None,
     save_memory: bool = False,
 ) -> tuple[Any, History]:
-    """Trains an agent in several environments at once and evaluates it regularly, and once at the end.
+    """Trains an agent in several environments at once and evaluates it regularly, and once at the
+    end.
 
     Args:
         agent: See `train_agent_batch`.
@@ -325,14 +357,16 @@ def train_agent_batch_with_evaluation(  # noqa: PLR0917 - PFRL's parameters
         steps: See `train_agent_batch`.
         eval_n_steps: See `train_agent_with_evaluation`.
         eval_n_episodes: See `train_agent_with_evaluation`; the first ones by start order count.
-        eval_interval: Env_steps between evaluations; one follows the vector step that crosses a multiple.
+        eval_interval: Env_steps between evaluations; one follows the vector step that crosses a
+            multiple.
         outdir: See `train_agent_with_evaluation`.
         checkpoint_freq: See `train_agent_batch`.
         max_episode_len: Longest training episode in env_steps.
         step_offset: See `train_agent`.
         eval_max_episode_len: Longest evaluation episode; `None` takes that of training.
         return_window_size: See `train_agent_batch`.
-        eval_env: Environments of evaluations; `None` makes copies of `env`, which are closed at the end.
+        eval_env: Environments of evaluations; `None` makes copies of `env`, which are closed at the
+            end.
         log_interval: See `train_agent_batch`.
         successful_score: See `train_agent_with_evaluation`.
         step_hooks: See `train_agent_batch`.
@@ -352,7 +386,8 @@ def train_agent_batch_with_evaluation(  # noqa: PLR0917 - PFRL's parameters
 
     Raises:
         TypeError: See `train_agent`.
-        ValueError: See `train_agent_batch` and `train_agent_with_evaluation`; or if `env` cannot be copied and there is no `eval_env`.
+        ValueError: See `train_agent_batch` and `train_agent_with_evaluation`; or if `env` cannot be
+            copied and there is no `eval_env`.
         SnapshotUnreadableError: See `train_agent`.
     """
     settings = EvaluationSettings(
@@ -375,7 +410,11 @@ def train_agent_batch_with_evaluation(  # noqa: PLR0917 - PFRL's parameters
             max_episode_len=max_episode_len,
             step_offset=step_offset,
             evaluation=EvaluationCall(
-                settings=settings, env=eval_env, hooks=evaluation_hooks, save_best=save_best_so_far_agent, tensorboard=use_tensorboard
+                settings=settings,
+                env=eval_env,
+                hooks=evaluation_hooks,
+                save_best=save_best_so_far_agent,
+                tensorboard=use_tensorboard,
             ),
             successful_score=successful_score,
             step_hooks=step_hooks,

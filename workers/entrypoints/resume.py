@@ -2,8 +2,9 @@
 
     python -m workers.entrypoints.resume data/local/experiment --n-epochs 200
 
-New snapshots go into the same directory, unless another one is given. Algorithm and environment are built from their recipes, so only
-classes marked with `workers.core.recipes.rebuildable` and environments made by `gymnasium.make` can be resumed like that.
+New snapshots go into the same directory, unless another one is given. Algorithm and environment are
+built from their recipes, so only classes marked with `workers.core.recipes.rebuildable` and
+environments made by `gymnasium.make` can be resumed like that.
 """
 
 import argparse
@@ -28,15 +29,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="workers.entrypoints.resume", description="Resumes a training.")
+    parser = argparse.ArgumentParser(
+        prog="workers.entrypoints.resume", description="Resumes a training."
+    )
     parser.add_argument("from_dir", type=Path, help="directory of the snapshots")
-    parser.add_argument("--from-epoch", default="last", help="last, first, exception or the number of an epoch")
-    parser.add_argument("--n-epochs", type=int, help="index at which the training ends; the saved one if left away")
-    parser.add_argument("--batch-size", type=int, help="env_steps of a batch; the saved one if left away")
+    parser.add_argument(
+        "--from-epoch", default="last", help="last, first, exception or the number of an epoch"
+    )
+    parser.add_argument(
+        "--n-epochs", type=int, help="index at which the training ends; the saved one if left away"
+    )
+    parser.add_argument(
+        "--batch-size", type=int, help="env_steps of a batch; the saved one if left away"
+    )
     parser.add_argument("--device", help="torch device")
-    parser.add_argument("--snapshot-dir", type=Path, help="where new snapshots go; the same directory if left away")
-    parser.add_argument("--snapshot-mode", choices=MODES, default="last", help="with --snapshot-dir")
-    parser.add_argument("--snapshot-gap", type=int, default=1, help="with --snapshot-dir, in epochs")
+    parser.add_argument(
+        "--snapshot-dir", type=Path, help="where new snapshots go; the same directory if left away"
+    )
+    parser.add_argument(
+        "--snapshot-mode", choices=MODES, default="last", help="with --snapshot-dir"
+    )
+    parser.add_argument(
+        "--snapshot-gap", type=int, default=1, help="with --snapshot-dir, in epochs"
+    )
     return parser.parse_args(arguments)
 
 

@@ -4,8 +4,9 @@
     trainer.setup(algo, env)
     trainer.train(n_epochs=100, batch_size=4000)
 
-The algorithm's `train(trainer)` iterates over `trainer.step_epochs()`; `workers.engine.Engine` stands behind it and closes each epoch with
-statistics, a row of `progress.csv`, telemetry and a snapshot. Holds no loop over training.
+The algorithm's `train(trainer)` iterates over `trainer.step_epochs()`; `workers.engine.Engine`
+stands behind it and closes each epoch with statistics, a row of `progress.csv`, telemetry and a
+snapshot. Holds no loop over training.
 """
 
 import logging
@@ -24,7 +25,11 @@ from workers.entrypoints.trainer_parts.engine_parts import SamplerCollector, Sam
 from workers.entrypoints.trainer_parts.episode import StepType
 from workers.entrypoints.trainer_parts.episode_batch import EnvSpec, EpisodeBatch
 from workers.entrypoints.trainer_parts.episode_plots import wait_for_enter
-from workers.entrypoints.trainer_parts.epoch_records import ExperimentStats, NotSetupError, TrainArgs
+from workers.entrypoints.trainer_parts.epoch_records import (
+    ExperimentStats,
+    NotSetupError,
+    TrainArgs,
+)
 from workers.entrypoints.trainer_parts.epoch_snapshots import EpochSnapshots
 from workers.entrypoints.trainer_parts.rollout_worker import parameters_of
 from workers.entrypoints.trainer_parts.tabular import Tabular, performance
@@ -56,21 +61,32 @@ class Trainer:
     """Trains an algorithm, saves and resumes it.
 
     Args:
-        snapshot_config: Where snapshots go and which epochs are kept; any object with `snapshot_dir`, `snapshot_mode` and `snapshot_gap`.
-            `None` takes the defaults, or, once something was restored, the directory and mode that it was restored from.
-        seed: Seeds the global generators at once and goes into the snapshots; `None` leaves them alone.
+        snapshot_config: Where snapshots go and which epochs are kept; any object with
+            `snapshot_dir`, `snapshot_mode` and `snapshot_gap`. `None` takes the defaults, or, once
+            something was restored, the directory and mode that it was restored from.
+        seed: Seeds the global generators at once and goes into the snapshots; `None` leaves them
+            alone.
         control: The wish from outside to stop.
-        rebuildable: Whether `save` refuses an algorithm or environment that `restore` could not build without `setup`.
+        rebuildable: Whether `save` refuses an algorithm or environment that `restore` could not
+            build without `setup`.
 
     Raises:
         ValueError: If mode or gap of the config are wrong.
     """
 
     def __init__(
-        self, snapshot_config: Any = None, *, seed: int | None = None, control: Control | None = None, rebuildable: bool = False
+        self,
+        snapshot_config: Any = None,
+        *,
+        seed: int | None = None,
+        control: Control | None = None,
+        rebuildable: bool = False,
     ) -> None:
         self.enable_logging = True
-        """Whether an epoch ends with a row; while it does not, what was logged waits for the first row."""
+        """Whether an epoch ends with a row.
+
+        While it does not, what was logged waits for the first row.
+        """
         self.step_itr = 0
         """Number of the next iteration; the algorithm's own loop counts it up."""
         self.step_episode: Any = None
@@ -99,8 +115,8 @@ class Trainer:
         """Takes an algorithm and its environment; statistics of an earlier set-up go on.
 
         Args:
-            algo: Has `train(trainer)`. If it wants to collect through the trainer, it has a sampler as `_sampler`. What of it is saved says
-                `workers.core.object_state`.
+            algo: Has `train(trainer)`. If it wants to collect through the trainer, it has a sampler
+                as `_sampler`. What of it is saved says `workers.core.object_state`.
             env: Its environment; `None` where the algorithm has its own.
         """
         self._session.set_up(algo, env)
@@ -108,10 +124,13 @@ class Trainer:
     # What an algorithm calls
 
     def step_epochs(self) -> Iterator[int]:
-        """Yields the index of each epoch. After the body the epoch ends: statistics, row, telemetry, snapshot.
+        """Yields the index of each epoch.
 
-        The body sets `step_episode` and counts `step_itr` up. Leaving it by `break` saves the epoch, leaving it by an exception saves
-        the directory `exception`; `train` and `resume` see to both.
+        After the body the epoch ends: statistics, row, telemetry, snapshot.
+
+        The body sets `step_episode` and counts `step_itr` up. Leaving it by `break` saves the
+        epoch, leaving it by an exception saves the directory `exception`; `train` and `resume` see
+        to both.
 
         Raises:
             NotSetupError: If neither `train` nor `resume` was called.
@@ -124,24 +143,36 @@ class Trainer:
             session.begin_epoch()
             yield from engine.epochs(args.n_epochs)
 
-    def obtain_episodes(self, itr: int, batch_size: int | None = None, agent_update: Any = None, env_update: Any = None) -> EpisodeBatch:
+    def obtain_episodes(
+        self,
+        itr: int,
+        batch_size: int | None = None,
+        agent_update: Any = None,
+        env_update: Any = None,
+    ) -> EpisodeBatch:
         """Collects one batch by the algorithm's sampler.
 
         Args:
             itr: Iteration; only forwarded.
-            batch_size: env_steps wanted, or what else the sampler counts; `None` takes that of `train`.
-            agent_update: Parameters or a policy for the workers, or a list with one per worker; `None` takes the parameters of the
-                algorithm's `exploration_policy`, or else of its `policy`.
-            env_update: An environment or a function of the old one for the workers, or a list with one per worker.
+            batch_size: env_steps wanted, or what else the sampler counts; `None` takes that of
+                `train`.
+            agent_update: Parameters or a policy for the workers, or a list with one per worker;
+                `None` takes the parameters of the algorithm's `exploration_policy`, or else of its
+                `policy`.
+            env_update: An environment or a function of the old one for the workers, or a list with
+                one per worker.
 
         Raises:
             NotSetupError: If the trainer is not set up.
-            ValueError: If there is no sampler or no batch size, or a list has another length than there are workers.
+            ValueError: If there is no sampler or no batch size, or a list has another length than
+                there are workers.
         """
         session = self._session
         engine, collector = session.engine("obtain_episodes"), session.collector
         if not isinstance(collector, SamplerCollector) or collector.sampler is None:
-            raise ValueError(f"{type(session.algo).__name__} has no sampler: set its attribute _sampler before trainer.setup")
+            raise ValueError(
+                f"{type(session.algo).__name__} has no sampler: set its attribute _sampler before trainer.setup"
+            )
         size = self._batch_size(batch_size)
         update = _policy_parameters(session.algo) if agent_update is None else agent_update
         batch = collector.obtain(SampleRequest(itr, size, update, env_update), engine.collect)
@@ -149,16 +180,22 @@ class Trainer:
         return batch
 
     def obtain_samples(
-        self, itr: int, batch_size: int | None = None, agent_update: Any = None, env_update: Any = None
+        self,
+        itr: int,
+        batch_size: int | None = None,
+        agent_update: Any = None,
+        env_update: Any = None,
     ) -> list[dict[str, Any]]:
         """Collects one batch and returns one dict per episode; see `obtain_episodes`."""
         return self.obtain_episodes(itr, batch_size, agent_update, env_update).to_list()
 
     def advance(self, env_steps: int | None = None) -> None:
-        """Lets the algorithm's `agent`, one of ours, collect exactly so many env_steps and learn by its own schedule.
+        """Lets the algorithm's `agent`, one of ours, collect exactly so many env_steps and learn by
+        its own schedule.
 
         Args:
-            env_steps: `None` takes the batch size of `train`. Several environments may overshoot by less than their number.
+            env_steps: `None` takes the batch size of `train`. Several environments may overshoot by
+                less than their number.
         """
         session, size = self._session, self._batch_size(env_steps)
         engine = session.engine("advance")
@@ -170,15 +207,23 @@ class Trainer:
         session.stats.total_env_steps = session.clock.env_steps
 
     def learn(self, updates: int | None = None) -> LearnReport:
-        """Lets the algorithm's `agent`, one of ours, make at most so many updates; `None` takes those of its schedule."""
+        """Lets the algorithm's `agent`, one of ours, make at most so many updates.
+
+        `None` takes those of its schedule.
+        """
         return self._session.engine("learn").learn(updates)
 
     def log(self, key: str, value: Any) -> None:
         """Puts a value into the row of the running epoch."""
         self.tabular.record(key, value)
 
-    def log_performance(self, itr: int, batch: EpisodeBatch, discount: float, prefix: str = "Evaluation") -> list[float]:
-        """Puts the usual numbers about a batch into the row, as `<prefix>/AverageReturn` and so on; returns the undiscounted returns."""
+    def log_performance(
+        self, itr: int, batch: EpisodeBatch, discount: float, prefix: str = "Evaluation"
+    ) -> list[float]:
+        """Puts the usual numbers about a batch into the row, as `<prefix>/AverageReturn` and so on.
+
+        Returns the undiscounted returns.
+        """
         row, returns = performance(itr, batch, discount)
         with self.tabular.prefix(f"{prefix}/"):
             for key, value in row.items():
@@ -186,7 +231,8 @@ class Trainer:
         return returns
 
     def log_diagnostics(self, pause_for_plot: bool = False) -> None:
-        """Puts env_steps and times into the row, and waits for Enter where that is asked for and somebody can press it.
+        """Puts env_steps and times into the row, and waits for Enter where that is asked for and
+        somebody can press it.
 
         Raises:
             NotSetupError: If the trainer is not set up.
@@ -198,32 +244,47 @@ class Trainer:
         self.tabular.record("TotalEnvSteps", self.total_env_steps)
         self.tabular.record("TotalTime", now)
         self.tabular.record("EpochTime", now - began)
-        self.tabular.record("StepsPerSecond", (self.total_env_steps - steps) / max(now - began, 1e-9))
-        _log.info("epoch %d: %d env_steps, %.1f s", session.stats.total_epoch, self.total_env_steps, now - began)
+        self.tabular.record(
+            "StepsPerSecond", (self.total_env_steps - steps) / max(now - began, 1e-9)
+        )
+        _log.info(
+            "epoch %d: %d env_steps, %.1f s",
+            session.stats.total_epoch,
+            self.total_env_steps,
+            now - began,
+        )
         if pause_for_plot:
             wait_for_enter()
 
     # Training
 
     def train(
-        self, n_epochs: int, batch_size: int | None = None, plot: bool = False, store_episodes: bool = False, pause_for_plot: bool = False
+        self,
+        n_epochs: int,
+        batch_size: int | None = None,
+        plot: bool = False,
+        store_episodes: bool = False,
+        pause_for_plot: bool = False,
     ) -> Any:
         """Trains from epoch 0 on.
 
         Args:
             n_epochs: Epochs.
             batch_size: env_steps of a batch.
-            plot: Film an episode of the policy after each epoch, as `plots/epoch_<e>.mp4` beside the snapshots.
+            plot: Film an episode of the policy after each epoch, as `plots/epoch_<e>.mp4` beside
+                the snapshots.
             store_episodes: Save the last `step_episode` in the snapshot.
             pause_for_plot: Wait for Enter after each epoch, where somebody can press it.
 
         Returns:
-            What `algo.train` returned, or where that is `None` the mean undiscounted return of the episodes of the last epoch: NaN where
+            What `algo.train` returned, or where that is `None` the mean undiscounted return of the
+                episodes of the last epoch: NaN where
             none ended, `None` where no epoch ran.
 
         Raises:
             NotSetupError: If the trainer is not set up.
-            ValueError: If a number is out of range, or `plot` asks for an environment that renders nothing.
+            ValueError: If a number is out of range, or `plot` asks for an environment that renders
+                nothing.
         """
         session = self._session
         session.engine("train")
@@ -239,10 +300,13 @@ class Trainer:
         store_episodes: bool | None = None,
         pause_for_plot: bool | None = None,
     ) -> Any:
-        """Goes on after the last finished epoch. An argument that is `None` keeps the value of the last `train`.
+        """Goes on after the last finished epoch.
+
+        An argument that is `None` keeps the value of the last `train`.
 
         Args:
-            n_epochs: Index at which the training ends, counted from its very beginning; no epoch runs where it is reached already.
+            n_epochs: Index at which the training ends, counted from its very beginning; no epoch
+                runs where it is reached already.
             batch_size: As in `train`.
             plot: As in `train`.
             store_episodes: As in `train`.
@@ -256,8 +320,15 @@ class Trainer:
         """
         session = self._session
         args = session.arguments("resume")
-        changes = {"n_epochs": n_epochs, "batch_size": batch_size, "plot": plot, "store_episodes": store_episodes}
-        session.args = args.changed(**changes, pause_for_plot=pause_for_plot, start_epoch=session.clock.epochs)
+        changes = {
+            "n_epochs": n_epochs,
+            "batch_size": batch_size,
+            "plot": plot,
+            "store_episodes": store_episodes,
+        }
+        session.args = args.changed(
+            **changes, pause_for_plot=pause_for_plot, start_epoch=session.clock.epochs
+        )
         return session.run()
 
     # Snapshots
@@ -274,12 +345,19 @@ class Trainer:
         """
         state = self._session.engine("save").state_dict()
         epoch = check_count(epoch, "epoch", 0)
-        self._session.write({**state, "clock": {**state["clock"], "epochs": epoch + 1}}, SnapshotReason.PERIODIC, epoch)
+        self._session.write(
+            {**state, "clock": {**state["clock"], "epochs": epoch + 1}},
+            SnapshotReason.PERIODIC,
+            epoch,
+        )
 
     def restore(self, from_dir: Any, from_epoch: int | str = "last") -> TrainArgs:
-        """Brings algorithm, environment and trainer to a snapshot; generators of random numbers go on from where they were.
+        """Brings algorithm, environment and trainer to a snapshot.
 
-        After `setup` the state is loaded into what was set up; without it, algorithm and environment are built from their recipes.
+        Generators of random numbers go on from where they were.
+
+        After `setup` the state is loaded into what was set up; without it, algorithm and
+        environment are built from their recipes.
 
         Args:
             from_dir: Directory of the snapshots.
@@ -291,7 +369,8 @@ class Trainer:
         Raises:
             FileNotFoundError: If there is no such snapshot.
             ValueError: If `from_epoch` is none of these.
-            RecipeError: If the trainer is not set up, and a part has no recipe or its class may not be built here.
+            RecipeError: If the trainer is not set up, and a part has no recipe or its class may not
+                be built here.
             SnapshotUnreadableError: If the snapshot is damaged, or none of a trainer.
         """
         self.restore_report, args = self._session.restore(Path(from_dir), from_epoch)
@@ -325,7 +404,11 @@ class Trainer:
         return self._session.args
 
     def _batch_size(self, given: int | None) -> int:
-        size = given if given is not None or self._session.args is None else self._session.args.batch_size
+        size = (
+            given
+            if given is not None or self._session.args is None
+            else self._session.args.batch_size
+        )
         if size is None:
             raise ValueError("no batch_size: give it here, or to train")
         return check_count(size, "batch_size", 1)
@@ -353,7 +436,10 @@ class TorchTrainer(Trainer):
         self._open.close()
 
     def setup(self, algo: Any, env: Any) -> None:
-        """As `Trainer.setup`; first, parameters without a shape get theirs, and loaded ones stay as they are."""
+        """As `Trainer.setup`.
+
+        First, parameters without a shape get theirs, and loaded ones stay as they are.
+        """
         materialise(algo, env, "algo")
         super().setup(algo, env)
 
@@ -362,7 +448,8 @@ class TorchTrainer(Trainer):
 
         Raises:
             NotSetupError: If the trainer is not set up.
-            ValueError: If a module cannot be called with an observation, or an observation and an action.
+            ValueError: If a module cannot be called with an observation, or an observation and an
+                action.
         """
         self._session.engine("initialize_tf_vars")
         materialise(self._session.algo, self._session.env, "algo")
@@ -375,4 +462,6 @@ def _policy_parameters(algo: Any) -> Any:
     for name in ("exploration_policy", "policy"):
         if (policy := getattr(algo, name, None)) is not None:
             return parameters_of(policy)
-    raise ValueError(f"{type(algo).__name__} has neither exploration_policy nor policy: give agent_update")
+    raise ValueError(
+        f"{type(algo).__name__} has neither exploration_policy nor policy: give agent_update"
+    )

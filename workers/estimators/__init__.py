@@ -1,7 +1,14 @@
-"""Estimators and agents that are made of a model function, with their inputs, memories, explorations, hooks and checkpoints."""
+"""Estimators and agents that are made of a model function, with their inputs, memories,
+explorations, hooks and checkpoints.
+"""
 
 from workers.estimators.agents import Agent, PGAgent
-from workers.estimators.basic_hooks import FinalOpsHook, GlobalStepWaiterHook, NanTensorHook, StopAfterNEvalsHook
+from workers.estimators.basic_hooks import (
+    FinalOpsHook,
+    GlobalStepWaiterHook,
+    NanTensorHook,
+    StopAfterNEvalsHook,
+)
 from workers.estimators.episode_hooks import (
     EpisodeCheckpointSaverHook,
     EpisodeCounterHook,
@@ -23,7 +30,14 @@ from workers.estimators.step_hooks import (
 from workers.supervised.modes import Modes
 from workers.supervised.run_session import EpisodeRecord, SessionRunHook
 from workers.supervised.spec import EstimatorSpec
-from workers.supervised.variables import copy_every, explore, get_module, global_step, minimize, sequence
+from workers.supervised.variables import (
+    copy_every,
+    explore,
+    get_module,
+    global_step,
+    minimize,
+    sequence,
+)
 
 __all__ = [
     "Agent",

@@ -13,7 +13,9 @@ from workers.supervised.variables import Variables
 
 
 class GreedyEpisodes:
-    """Runs one evaluation episode after the other. Seeds derive from the run's seed, the counters and the episode's number.
+    """Runs one evaluation episode after the other.
+
+    Seeds derive from the run's seed, the counters and the episode's number.
 
     Args:
         env: The environment; not closed.
@@ -22,7 +24,14 @@ class GreedyEpisodes:
         training_seeds: Begin as the training began its first episodes.
     """
 
-    def __init__(self, env: gym.Env[Any, Any], agent: TrainableAgent, config: RunConfig, *, training_seeds: bool) -> None:
+    def __init__(
+        self,
+        env: gym.Env[Any, Any],
+        agent: TrainableAgent,
+        config: RunConfig,
+        *,
+        training_seeds: bool,
+    ) -> None:
         self.returns: list[float] = []
         self.lengths: list[int] = []
         self._seed = config.seed

@@ -1,4 +1,6 @@
-"""An agent's learner: acts with a model function, stores transitions in a memory, and updates from samples of it."""
+"""An agent's learner: acts with a model function, stores transitions in a memory, and updates from
+samples of it.
+"""
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -27,7 +29,10 @@ STATE: Final = "state"
 
 @dataclass(frozen=True, slots=True)
 class Plumbing:
-    """How an episode is connected to its model; see `Agent.run_episode`, whose parameters these are."""
+    """How an episode is connected to its model.
+
+    See `Agent.run_episode`, whose parameters these are.
+    """
 
     features: Callable[[Tensor], Any]
     labels: Callable[[Mapping[str, Any], Mapping[str, float]], Any]
@@ -103,13 +108,17 @@ class AgentLearner:
             global_step=lambda: variables.global_step,
             update_episode_op=self.count_episode,
             update_timestep_op=self.count_timestep,
-            estimator_spec=lambda features, labels, mode, **options: model(variables, features, labels, mode, **options),
+            estimator_spec=lambda features, labels, mode, **options: model(
+                variables, features, labels, mode, **options
+            ),
         )
         self._model = model
         self._variables = variables
         self._session = session
         self._space = action_space
-        self._first_action = int(action_space.start) if isinstance(action_space, spaces.Discrete) else 0
+        self._first_action = (
+            int(action_space.start) if isinstance(action_space, spaces.Discrete) else 0
+        )
         self._stats = RewardStats()
         self._since = session.now() if session is not None else 0.0
         self._features: StateTree | None = None
@@ -123,10 +132,14 @@ class AgentLearner:
     def act(self, observation: Array, *, explore: bool) -> Array:
         """Returns actions [B, ...]; an exploring one counts one timestep for each row."""
         plumbing = self.plumbing
-        features = plumbing.features(torch.from_numpy(np.array(observation)).to(self._variables.device))
+        features = plumbing.features(
+            torch.from_numpy(np.array(observation)).to(self._variables.device)
+        )
         if not explore:
             return self._to_space(plumbing.estimator_spec(features, None, Modes.PREDICT))
-        actions = self._to_space(plumbing.estimator_spec(features, None, Modes.PREDICT, exploring=True))
+        actions = self._to_space(
+            plumbing.estimator_spec(features, None, Modes.PREDICT, exploring=True)
+        )
         plumbing.update_timestep_op()
         return actions
 
@@ -136,7 +149,9 @@ class AgentLearner:
         """Stores one transition."""
         reward = float(experience.reward[0, 0])
         self.memory.step(
-            action=experience.action[0, 0] - self._first_action if self._first_action else experience.action[0, 0],
+            action=experience.action[0, 0] - self._first_action
+            if self._first_action
+            else experience.action[0, 0],
             state=experience.observation[0, 0],
             reward=reward,
             done=experience.terminated[0, 0],
@@ -152,14 +167,18 @@ class AgentLearner:
             self.plumbing.update_episode_op()
 
     def learn(self, updates: int) -> LearnReport:
-        """Makes one update from a sample, or an empty run for the hooks while the memory holds too little."""
+        """Makes one update from a sample, or an empty run for the hooks while the memory holds too
+        little.
+        """
         if updates < 1:
             return LearnReport(0)
         op = self._update if self.memory.can_sample() else self._empty
         return learn_report(self._run(op))
 
     def close_boundary(self) -> None:
-        """Makes the run that the hooks are still owed: that of an episode's end without an update, or of any step where they want all."""
+        """Makes the run that the hooks are still owed: that of an episode's end without an update,
+        or of any step where they want all.
+        """
         if not self._ran and (self._ends or not self.plumbing.no_run_hooks):
             self._run(self._empty)
         self._ran = False
@@ -208,7 +227,9 @@ class AgentLearner:
     # State
 
     def state_dict(self) -> StateTree:
-        """Returns what the model keeps, the statistics of the running episode, and what a state looks like."""
+        """Returns what the model keeps, the statistics of the running episode, and what a state
+        looks like.
+        """
         stats = self._stats
         running = {name: getattr(stats, name) for name in RewardStats.__slots__}
         return {
@@ -233,9 +254,14 @@ class AgentLearner:
     def _update(self) -> RunValues:
         plumbing, device = self.plumbing, self._variables.device
         batch = tensors(self.memory.sample(), device)
-        features, labels = plumbing.features(batch[STATE]), plumbing.labels(batch, self._stats.labels())
+        features, labels = (
+            plumbing.features(batch[STATE]),
+            plumbing.labels(batch, self._stats.labels()),
+        )
         before = plumbing.global_step()
-        values = update(self._variables, lambda: plumbing.estimator_spec(features, labels, Modes.TRAIN))
+        values = update(
+            self._variables, lambda: plumbing.estimator_spec(features, labels, Modes.TRAIN)
+        )
         self._stats.updates += plumbing.global_step() - before
         return self._closed(values)
 
@@ -250,7 +276,10 @@ class AgentLearner:
             return values
         self._ends = False
         self._record = self._finished()
-        self._stats, self._since = RewardStats(), self._session.now() if self._session is not None else 0.0
+        self._stats, self._since = (
+            RewardStats(),
+            self._session.now() if self._session is not None else 0.0,
+        )
         return RunValues(values.results, values.scalars, values.loss, self._record, values.learned)
 
     def _finished(self) -> EpisodeRecord:
@@ -269,22 +298,30 @@ class AgentLearner:
         )
 
     def _seconds(self) -> float:
-        return self._stats.seconds + (self._session.now() - self._since if self._session is not None else 0.0)
+        return self._stats.seconds + (
+            self._session.now() - self._since if self._session is not None else 0.0
+        )
 
     def _to_space(self, spec: EstimatorSpec) -> Array:
         """Returns the actions of a spec as actions of the space, within its bounds."""
         if RESULTS not in spec.predictions:
-            raise ValueError(f"an agent acts on predictions[{RESULTS!r}], the model predicts only {', '.join(spec.predictions)}")
+            raise ValueError(
+                f"an agent acts on predictions[{RESULTS!r}], the model predicts only {', '.join(spec.predictions)}"
+            )
         actions: Array = spec.predictions[RESULTS].detach().cpu().numpy()
         space = self._space
         if isinstance(space, spaces.Box):
-            return np.clip(actions.reshape(-1, *space.shape), space.low, space.high).astype(space.dtype)
+            return np.clip(actions.reshape(-1, *space.shape), space.low, space.high).astype(
+                space.dtype
+            )
         return actions + self._first_action if self._first_action else actions
 
 
 def default_labels(batch: Mapping[str, Any], rewards: Mapping[str, float]) -> dict[str, Any]:
-    """Returns the labels of a sampled batch: what happened after its states, and the rewards of the running episode.
+    """Returns the labels of a sampled batch: what happened after its states, and the rewards of the
+    running episode.
 
-    `done` is true in terminal states only: bootstrap where it is false, also where `truncated` is true.
+    `done` is true in terminal states only: bootstrap where it is false, also where `truncated` is
+    true.
     """
     return {**{key: value for key, value in batch.items() if key != STATE}, **rewards}

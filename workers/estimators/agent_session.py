@@ -1,4 +1,6 @@
-"""The training of an agent, episode by episode: holds the engine, and drives it as far as its caller asks."""
+"""The training of an agent, episode by episode: holds the engine, and drives it as far as its
+caller asks.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -43,7 +45,9 @@ class Owner(Protocol):
 
 
 class AgentSession:
-    """A training of one agent in one environment; a context that saves the last checkpoint when it is left.
+    """A training of one agent in one environment.
+
+    A context that saves the last checkpoint when it is left.
 
     Args:
         env: The environment; not closed.
@@ -99,11 +103,20 @@ class AgentSession:
         seed_global(self._owner.config.seed)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         try:
             if error is None:
                 self._finish()
-            elif self._engine is not None and isinstance(error, Exception | KeyboardInterrupt) and not self._has_failed():
+            elif (
+                self._engine is not None
+                and isinstance(error, Exception | KeyboardInterrupt)
+                and not self._has_failed()
+            ):
                 self._engine.save_after(error)
         finally:
             self._open.close()
@@ -122,7 +135,9 @@ class AgentSession:
         return getattr(self._ticks, "gi_frame", None) is None
 
     def _begun(self, schedule: LearnSchedule) -> Iterator[Clock]:
-        """Returns the engine's loop, standing where the newest checkpoint does when it is first asked for."""
+        """Returns the engine's loop, standing where the newest checkpoint does when it is first
+        asked for.
+        """
         if self._engine is None or self._ticks is None:
             self._learner.learn_schedule = schedule
             self._engine = self._new_engine()
@@ -130,7 +145,9 @@ class AgentSession:
                 self._engine.restore(_with_schedule(newest.state, schedule))
             self._ticks = self._engine.ticks()
         elif self._learner.learn_schedule != schedule:
-            raise ValueError("first_update and update_frequency are those of the session's first episode: begin another session")
+            raise ValueError(
+                "first_update and update_frequency are those of the session's first episode: begin another session"
+            )
         return self._ticks
 
     def _new_engine(self) -> Engine:
@@ -148,8 +165,13 @@ class AgentSession:
 
 
 def _with_schedule(state: StateTree, schedule: LearnSchedule) -> StateTree:
-    """Returns a state that goes on by another schedule: when to learn is a matter of the call, not of the checkpoint."""
+    """Returns a state that goes on by another schedule: when to learn is a matter of the call, not
+    of the checkpoint.
+    """
     every = schedule.every_env_steps
     following = (state["clock"]["env_steps"] // every + 1) * every
     learning = {"next": following, "warmup_end": schedule.warmup_env_steps}
-    return {**state, "loop": {**state["loop"], "learning": {**state["loop"]["learning"], **learning}}}
+    return {
+        **state,
+        "loop": {**state["loop"], "learning": {**state["loop"]["learning"], **learning}},
+    }

@@ -1,7 +1,7 @@
 """Agents made of a model function and a memory, trained in one environment by the one engine.
 
-Three counters, all in the checkpoints: global_step counts updates and drives learning rates, global_timestep counts actions and drives
-exploration, global_episode counts finished episodes.
+Three counters, all in the checkpoints: global_step counts updates and drives learning rates,
+global_timestep counts actions and drives exploration, global_episode counts finished episodes.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -33,7 +33,13 @@ from workers.estimators.run_config import RunConfig
 from workers.estimators.step_hooks import StepCheckpointSaverHook, StopAtStepHook
 from workers.estimators.training_services import Bound
 from workers.supervised.model_function import ModelFn
-from workers.supervised.run_session import EpisodeRecord, RunSession, RunValues, SessionRunHook, check_hooks
+from workers.supervised.run_session import (
+    EpisodeRecord,
+    RunSession,
+    RunValues,
+    SessionRunHook,
+    check_hooks,
+)
 from workers.supervised.spec import EstimatorSpec
 from workers.supervised.variables import Variables
 
@@ -45,21 +51,26 @@ class Agent(ModelOwner):
     """A model that acts, stores and learns; its state lives in the checkpoints of `model_dir`.
 
     Args:
-        model_fn: `model_fn(features, labels[, mode[, params[, config[, model_dir]]]])`, see `workers.supervised.variables`. Features are
-            `state`; labels are `action`, `reward`, `done` (terminal states only), `truncated`, `next_state`, and `max_reward`,
-            `min_reward`, `avg_reward` and `total_reward` of the running episode. The agent acts on `predictions["results"]`.
+        model_fn: `model_fn(features, labels[, mode[, params[, config[, model_dir]]]])`, see
+            `workers.supervised.variables`. Features are `state`; labels are `action`, `reward`,
+            `done` (terminal states only), `truncated`, `next_state`, and `max_reward`,
+            `min_reward`, `avg_reward` and `total_reward` of the running episode. The agent acts on
+            `predictions["results"]`.
         memory: Where transitions go.
         model_dir: Where checkpoints lie; `None` for the configuration's, or a new directory.
         config: Configuration.
         params: Hyperparameters of the model function.
 
     Raises:
-        ValueError: If the model function does not accept what it will be given, or two different directories are named.
+        ValueError: If the model function does not accept what it will be given, or two different
+            directories are named.
         TypeError: If the memory is none.
     """
 
     episodes_between_logs = 1
-    """Episodes between two lines of the log, two rows of summaries and, by default, two checkpoints."""
+    """Episodes between two lines of the log, two rows of summaries and, by default, two
+    checkpoints.
+    """
 
     def __init__(
         self,
@@ -70,7 +81,9 @@ class Agent(ModelOwner):
         params: Mapping[str, Any] | None = None,
     ) -> None:
         if not isinstance(memory, Memory):
-            raise TypeError(f"memory must be a Memory of workers.estimators.memories, not {type(memory).__name__}")
+            raise TypeError(
+                f"memory must be a Memory of workers.estimators.memories, not {type(memory).__name__}"
+            )
         super().__init__(model_fn, model_dir, config, params)
         self.memory = memory
         self.memory.seed(derive_seed(self._config.seed, "agent/memory"))
@@ -91,9 +104,11 @@ class Agent(ModelOwner):
         Args:
             env: The environment; not closed.
             first_update: Timesteps without an update; at least a batch of the memory.
-            update_frequency: An update at each multiple of so many timesteps beyond `first_update`, and at each end of an episode there.
+            update_frequency: An update at each multiple of so many timesteps beyond `first_update`,
+                and at each end of an episode there.
             episodes: So many episodes more. The training counts as paused behind them.
-            steps: So many updates more; two calls of 10 make 20. The training counts as paused behind them.
+            steps: So many updates more; two calls of 10 make 20. The training counts as paused
+                behind them.
             hooks: Called around each update and at each end of an episode.
             max_steps: So many updates in the life of the model; two calls of 10 make 10.
             max_episodes: So many episodes in the life of the model.
@@ -110,7 +125,9 @@ class Agent(ModelOwner):
         self._schedule(first_update, update_frequency)
         if self._reached(max_steps, max_episodes):
             return self
-        session = self.session(env, hooks, Bound(max_steps, max_episodes), steps=steps, episodes=episodes)
+        session = self.session(
+            env, hooks, Bound(max_steps, max_episodes), steps=steps, episodes=episodes
+        )
         default = session.default_plumbing
         with session:
             while not session.ended:
@@ -127,7 +144,9 @@ class Agent(ModelOwner):
                     update_frequency,
                     default.estimator_spec,
                 )
-        log.info("agent.trained", global_step=session.session.global_step, reason=session.reason.value)
+        log.info(
+            "agent.trained", global_step=session.session.global_step, reason=session.reason.value
+        )
         return self
 
     def run_episode(  # noqa: PLR0913, PLR0917 - the documented signature
@@ -144,24 +163,29 @@ class Agent(ModelOwner):
         update_frequency: int,
         estimator_spec: Callable[..., EstimatorSpec],
     ) -> EpisodeRecord | None:
-        """Goes on to the end of the running episode, or of a new one: the engine's loop, one episode of it.
+        """Goes on to the end of the running episode, or of a new one: the engine's loop, one
+        episode of it.
 
-        The order of a step: act (with `update_timestep_op`), step of the environment, store; at the end of the episode
-        `update_episode_op`; the update, if one is due; hooks. `sess.default_plumbing` holds what `train` passes on.
+        The order of a step: act (with `update_timestep_op`), step of the environment, store; at the
+        end of the episode `update_episode_op`; the update, if one is due; hooks.
+        `sess.default_plumbing` holds what `train` passes on.
 
         Args:
             env: The environment of the session.
             sess: From `session`, entered.
             features: Makes the model's features of states [N, ...].
-            labels: Makes the model's labels of a sampled batch, by key of the memory's rows, and the rewards of the running episode.
-            no_run_hooks: Whether steps without an update are kept from the hooks; false calls them at every step.
+            labels: Makes the model's labels of a sampled batch, by key of the memory's rows, and
+                the rewards of the running episode.
+            no_run_hooks: Whether steps without an update are kept from the hooks; false calls them
+                at every step.
             global_step: Returns the updates made.
             update_episode_op: Counts an episode; called once at its end.
-            update_timestep_op: Counts an action; called once after the model chose it, so exploration sees the count before.
+            update_timestep_op: Counts an action; called once after the model chose it, so
+                exploration sees the count before.
             first_update: See `train`; the same in all episodes of a session.
             update_frequency: See `train`; the same in all episodes of a session.
-            estimator_spec: Makes the spec of one run: called with features, labels (`None` to act) and mode, and `exploring=True` where the
-                agent acts to collect training data.
+            estimator_spec: Makes the spec of one run: called with features, labels (`None` to act)
+                and mode, and `exploring=True` where the agent acts to collect training data.
 
         Returns:
             Statistics of the episode; `None` where the training ended before it did.
@@ -170,7 +194,9 @@ class Agent(ModelOwner):
             ValueError: If the session is that of another environment, or began with other numbers.
         """
         if env is not sess.env:
-            raise ValueError("run_episode: env is not the environment that the session was made for")
+            raise ValueError(
+                "run_episode: env is not the environment that the session was made for"
+            )
         ops = (global_step, update_episode_op, update_timestep_op)
         plumbing = Plumbing(features, labels, no_run_hooks, *ops, estimator_spec)
         return sess.run_episode(plumbing, self._schedule(first_update, update_frequency))
@@ -184,7 +210,9 @@ class Agent(ModelOwner):
         steps: int | None = None,
         episodes: int | None = None,
     ) -> AgentSession:
-        """Returns a training that goes on episode by episode; use it as a context, and leave it to save the last checkpoint.
+        """Returns a training that goes on episode by episode.
+
+        Use it as a context, and leave it to save the last checkpoint.
 
         Args:
             env: The environment; not closed.
@@ -197,8 +225,18 @@ class Agent(ModelOwner):
         relative: list[SessionRunHook] = [] if steps is None else [StopAtStepHook(num_steps=steps)]
         relative += [] if episodes is None else [StopAtEpisodeHook(num_episodes=episodes)]
         variables = Variables(self._config.seed, self._config.device)
-        session = RunSession(variables, [*self._default_hooks(extra), *extra, *relative], self.model_dir, self.services.time)
-        learner = lambda schedule: AgentLearner(self._model, variables, self.memory, session, env.action_space, schedule)  # noqa: E731
+        session = RunSession(
+            variables,
+            [*self._default_hooks(extra), *extra, *relative],
+            self.model_dir,
+            self.services.time,
+        )
+
+        def learner(schedule: LearnSchedule) -> AgentLearner:
+            return AgentLearner(
+                self._model, variables, self.memory, session, env.action_space, schedule
+            )
+
         return AgentSession(env, session, learner, bound or Bound(), self)
 
     def evaluate(
@@ -219,10 +257,12 @@ class Agent(ModelOwner):
             hooks: Called around each episode.
             checkpoint_path: Which one; `None` for the newest.
             name: The series: `eval_<name>` in `model_dir`.
-            training_seeds: Begin the episodes as the training began its first ones, in place of seeds of their own.
+            training_seeds: Begin the episodes as the training began its first ones, in place of
+                seeds of their own.
 
         Returns:
-            `mean_return`, `std_return` (of the sample), `min_return`, `max_return`, `mean_length`, `episodes`, `global_step`,
+            `mean_return`, `std_return` (of the sample), `min_return`, `max_return`, `mean_length`,
+                `episodes`, `global_step`,
             `global_timestep` and `global_episode`.
 
         Raises:
@@ -230,17 +270,34 @@ class Agent(ModelOwner):
             EstimatorNotTrainedError: If there is no checkpoint.
         """
         if steps is None:
-            raise ValueError("eval_steps must be a number of episodes: an environment has no end of input")
+            raise ValueError(
+                "eval_steps must be a number of episodes: an environment has no end of input"
+            )
         check_env(env)
         check_bounds(eval_steps=steps)
         loaded = self._load(checkpoint_path)
         variables = Variables(self._config.seed, self._config.device)
         variables.load_state_dict(loaded.state["agent"]["variables"])
-        learner = AgentLearner(self._model, variables, self.memory, None, env.action_space, self._schedule(NEVER, 1))
-        session = RunSession(variables, [*check_hooks(hooks), StopAfterNEvalsHook(steps)], self.model_dir, self.services.time)
+        learner = AgentLearner(
+            self._model, variables, self.memory, None, env.action_space, self._schedule(NEVER, 1)
+        )
+        session = RunSession(
+            variables,
+            [*check_hooks(hooks), StopAfterNEvalsHook(steps)],
+            self.model_dir,
+            self.services.time,
+        )
         episodes = GreedyEpisodes(env, learner, self._config, training_seeds=training_seeds)
         with preserved_global_state():
-            seed_global(derive_seed(self._config.seed, "evaluation", variables.global_step, variables.global_timestep, bits=53))
+            seed_global(
+                derive_seed(
+                    self._config.seed,
+                    "evaluation",
+                    variables.global_step,
+                    variables.global_timestep,
+                    bits=53,
+                )
+            )
             session.start()
             while not session.should_stop():
                 session.run(lambda: RunValues(scalars=episodes.run(variables)))
@@ -261,18 +318,31 @@ class Agent(ModelOwner):
     def _schedule(self, first_update: int, update_frequency: int) -> LearnSchedule:
         """Returns when the engine calls `learn`."""
         if first_update < 0 or first_update < self.memory.batch_size:
-            raise ValueError(f"first_update must be at least the memory's batch_size, {self.memory.batch_size}, is {first_update}")
+            raise ValueError(
+                f"first_update must be at least the memory's batch_size, {self.memory.batch_size}, is {first_update}"
+            )
         if update_frequency < 1:
             raise ValueError(f"update_frequency must be at least 1, is {update_frequency}")
-        return LearnSchedule(every_env_steps=update_frequency, updates=1, warmup_env_steps=first_update + 1, at_episode_end=True)
+        return LearnSchedule(
+            every_env_steps=update_frequency,
+            updates=1,
+            warmup_env_steps=first_update + 1,
+            at_episode_end=True,
+        )
 
     def _reached(self, max_steps: int | None, max_episodes: int | None) -> bool:
         newest = self.newest()
         if newest is None:
             return False
-        reached = Bound(max_steps, max_episodes).reached(newest.manifest.update, newest.manifest.episode)
+        reached = Bound(max_steps, max_episodes).reached(
+            newest.manifest.update, newest.manifest.episode
+        )
         if reached:
-            log.info("agent.already_trained", global_step=newest.manifest.update, global_episode=newest.manifest.episode)
+            log.info(
+                "agent.already_trained",
+                global_step=newest.manifest.update,
+                global_episode=newest.manifest.episode,
+            )
         return reached
 
     def _default_hooks(self, given: Sequence[SessionRunHook]) -> list[SessionRunHook]:
@@ -281,8 +351,13 @@ class Agent(ModelOwner):
             hooks.append(EpisodeLoggingTensorHook(every))
         if config.save_summary_steps:
             writer = self._summaries()
-            hooks += [EpisodeSummarySaverHook(every, writer=writer), EpisodeCounterHook(every, writer=writer)]
-        has_own = any(isinstance(hook, StepCheckpointSaverHook | EpisodeCheckpointSaverHook) for hook in given)
+            hooks += [
+                EpisodeSummarySaverHook(every, writer=writer),
+                EpisodeCounterHook(every, writer=writer),
+            ]
+        has_own = any(
+            isinstance(hook, StepCheckpointSaverHook | EpisodeCheckpointSaverHook) for hook in given
+        )
         if config.saves_checkpoints and not has_own:
             hooks.append(self._checkpoint_hook(every))
         return hooks
@@ -297,7 +372,8 @@ class Agent(ModelOwner):
 
 
 class PGAgent(Agent):
-    """An agent that learns at ends of episodes only, as soon as its memory holds a batch, from all of it: on-policy.
+    """An agent that learns at ends of episodes only, as soon as its memory holds a batch, from all
+    of it: on-policy.
 
     `first_update` and `update_frequency` have no meaning for it.
 
@@ -316,7 +392,9 @@ class PGAgent(Agent):
         params: Mapping[str, Any] | None = None,
     ) -> None:
         if not isinstance(memory, BatchMemory):
-            raise TypeError(f"memory of a PGAgent must be a BatchMemory, not {type(memory).__name__}: it learns from whole batches")
+            raise TypeError(
+                f"memory of a PGAgent must be a BatchMemory, not {type(memory).__name__}: it learns from whole batches"
+            )
         super().__init__(model_fn, memory, model_dir, config, params)
 
     def _schedule(self, first_update: int, update_frequency: int) -> LearnSchedule:

@@ -1,4 +1,6 @@
-"""Hooks that belong to no cadence: divergence, waiting for others, last values, a bound on evaluations."""
+"""Hooks that belong to no cadence: divergence, waiting for others, last values, a bound on
+evaluations.
+"""
 
 import math
 import time

@@ -1,6 +1,8 @@
-"""The checkpoints of a model directory: snapshots called `ckpt-<global_step>`, of which the newest are kept.
+"""The checkpoints of a model directory: snapshots called `ckpt-<global_step>`, of which the newest
+are kept.
 
-What an exception left, or a training that diverged, is called `failed-<global_step>`: one is kept for a look, and never resumed.
+What an exception left, or a training that diverged, is called `failed-<global_step>`: one is kept
+for a look, and never resumed.
 """
 
 import re
@@ -18,19 +20,30 @@ from workers.core.protocols import ClockView
 from workers.core.types import SnapshotReason, StateTree, StopReason
 from workers.estimators.run_config import RunConfig
 from workers.snapshot.manifest import Manifest, read_manifest
-from workers.snapshot.snapshot_directory import LoadedSnapshot, Moment, SnapshotOwner, read_snapshot, settle, write_snapshot
+from workers.snapshot.snapshot_directory import (
+    LoadedSnapshot,
+    Moment,
+    SnapshotOwner,
+    read_snapshot,
+    settle,
+    write_snapshot,
+)
 
 PREFIX: Final = "ckpt-"
 FAILED: Final = "failed-"
 READS: Final = 5
-"""Times that the newest checkpoint is looked up again when another process replaces it meanwhile."""
+"""Times that the newest checkpoint is looked up again when another process replaces it meanwhile.
+"""
 
 _log = structlog.get_logger()
 _NAME: Final = re.compile(r"^ckpt-(\d+)$")
 
 
 class CheckpointKey(NamedTuple):
-    """What tells the states of one model directory apart; two checkpoints with the same key hold the same state."""
+    """What tells the states of one model directory apart.
+
+    Two checkpoints with the same key hold the same state.
+    """
 
     global_step: int
     global_timestep: int
@@ -40,7 +53,9 @@ class CheckpointKey(NamedTuple):
 class Saver(Protocol):
     """Writes the checkpoints of a training."""
 
-    def save(self, state: StateTree, clock: ClockView, reason: SnapshotReason, score: float | None) -> str:
+    def save(
+        self, state: StateTree, clock: ClockView, reason: SnapshotReason, score: float | None
+    ) -> str:
         """Writes one; see `workers.core.protocols.Snapshotter`."""
         ...
 
@@ -59,30 +74,50 @@ class Checkpoints:
     on_saved: Callable[[Path], None] = lambda _: None
     """Told of each checkpoint that can be resumed from."""
 
-    def save(self, state: StateTree, clock: ClockView, reason: SnapshotReason, score: float | None) -> str:
-        """Writes one checkpoint, in place of one of the same global_step; see `workers.core.protocols.Snapshotter`."""
+    def save(
+        self, state: StateTree, clock: ClockView, reason: SnapshotReason, score: float | None
+    ) -> str:
+        """Writes one checkpoint, in place of one of the same global_step.
+
+        See `workers.core.protocols.Snapshotter`.
+        """
         self.model_dir.mkdir(parents=True, exist_ok=True)
         failed = reason is SnapshotReason.EXCEPTION
         if failed:
             _remove(self.model_dir.glob(f"{FAILED}*"))
         target = self.model_dir / f"{FAILED if failed else PREFIX}{clock.updates}"
-        manifest = write_snapshot(target, self.owner, state, Moment(clock=clock, reason=reason, score=score))
+        manifest = write_snapshot(
+            target, self.owner, state, Moment(clock=clock, reason=reason, score=score)
+        )
         if not failed:
-            _remove(list(all_checkpoints(self.model_dir).values())[: -self.keep_max] if self.keep_max else [])
+            _remove(
+                list(all_checkpoints(self.model_dir).values())[: -self.keep_max]
+                if self.keep_max
+                else []
+            )
             self.on_saved(target)
         return manifest.snapshot_id
 
 
 class NoCheckpoints:
-    """Writes nothing: for a configuration without checkpoints, and for the workers that are not the chief."""
+    """Writes nothing: for a configuration without checkpoints, and for the workers that are not the
+    chief.
+    """
 
-    def save(self, state: StateTree, clock: ClockView, reason: SnapshotReason, score: float | None) -> str:
+    def save(
+        self, state: StateTree, clock: ClockView, reason: SnapshotReason, score: float | None
+    ) -> str:
         """Does nothing."""
         del state, clock, reason, score
         return ""
 
 
-def make_saver(config: RunConfig, model_dir: Path, made_by: tuple[str, dict[str, str]], on_saved: Callable[[Path], None]) -> Saver:
+def make_saver(
+    config: RunConfig,
+    model_dir: Path,
+    made_by: tuple[str, dict[str, str]],
+    on_saved: Callable[[Path], None],
+) -> Saver:
     """Returns what writes the checkpoints of a training.
 
     Args:
@@ -111,7 +146,11 @@ def make_saver(config: RunConfig, model_dir: Path, made_by: tuple[str, dict[str,
 
 def all_checkpoints(model_dir: str | Path) -> dict[int, Path]:
     """Returns the checkpoints by global_step, ascending."""
-    found = {int(match[1]): path for path in Path(model_dir).glob(f"{PREFIX}*") if (match := _NAME.match(path.name))}
+    found = {
+        int(match[1]): path
+        for path in Path(model_dir).glob(f"{PREFIX}*")
+        if (match := _NAME.match(path.name))
+    }
     return dict(sorted(found.items()))
 
 
@@ -130,7 +169,9 @@ def key_of(checkpoint: Path) -> CheckpointKey:
 
 
 def load_checkpoint(model_dir: str | Path, path: str | Path | None = None) -> LoadedSnapshot | None:
-    """Returns a verified checkpoint, the newest one where none is named; `None` where there is none.
+    """Returns a verified checkpoint, the newest one where none is named.
+
+    `None` where there is none.
 
     Raises:
         SnapshotUnreadableError: If it is damaged.
@@ -150,14 +191,17 @@ def load_checkpoint(model_dir: str | Path, path: str | Path | None = None) -> Lo
 
 
 def training_ended(model_dir: str | Path) -> bool:
-    """Whether the training that wrote the newest checkpoint is over: by its budget, its input, a request, or because it diverged.
+    """Whether the training that wrote the newest checkpoint is over: by its budget, its input, a
+    request, or because it diverged.
 
     A training that was asked for so many more steps is not over, nor one that was paused or killed.
     """
     newest = latest_checkpoint(model_dir)
     candidates = [*Path(model_dir).glob(f"{FAILED}*"), *([newest] if newest else [])]
     stops = (_stop_of(path) for path in candidates)
-    return any(stop is StopReason.DIVERGED or (stop is not None and stop.completes_run) for stop in stops)
+    return any(
+        stop is StopReason.DIVERGED or (stop is not None and stop.completes_run) for stop in stops
+    )
 
 
 def _stop_of(checkpoint: Path) -> StopReason | None:

@@ -1,7 +1,9 @@
-"""Several training processes: the server that they meet at, and the count of updates that they share.
+"""Several training processes: the server that they meet at, and the count of updates that they
+share.
 
-The server is a key-value store of `torch.distributed` (`TCPStore`); torchrun's rendezvous speaks to the same kind. Each process trains a
-model of its own: what they share is the global step, by which workers can be started one after the other.
+The server is a key-value store of `torch.distributed` (`TCPStore`); torchrun's rendezvous speaks to
+the same kind. Each process trains a model of its own: what they share is the global step, by which
+workers can be started one after the other.
 """
 
 import threading
@@ -50,7 +52,9 @@ class Server:
             RuntimeError: If the address is taken.
         """
         host, port = self._address
-        self._store = TCPStore(host, port, is_master=True, wait_for_workers=False, timeout=CONNECT_TIMEOUT)
+        self._store = TCPStore(
+            host, port, is_master=True, wait_for_workers=False, timeout=CONNECT_TIMEOUT
+        )
         _log.info("cluster.server_started", host=host, port=self.port)
 
     def join(self) -> None:
@@ -77,7 +81,9 @@ class SharedStep:
 
     def __init__(self, config: RunConfig) -> None:
         host, port = address_of(config.master or "")
-        self._store: Any = TCPStore(host, port, is_master=False, wait_for_workers=False, timeout=CONNECT_TIMEOUT)
+        self._store: Any = TCPStore(
+            host, port, is_master=False, wait_for_workers=False, timeout=CONNECT_TIMEOUT
+        )
 
     def add(self, updates: int) -> int:
         """Counts updates and returns the new sum."""
@@ -89,7 +95,8 @@ class SharedStep:
 
 
 class SharedStepHook(SessionRunHook):
-    """Counts this process's updates at the server, as long as there is one: the training goes on without it.
+    """Counts this process's updates at the server, as long as there is one: the training goes on
+    without it.
 
     Args:
         add: Counts so many updates.

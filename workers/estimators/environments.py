@@ -13,21 +13,27 @@ from workers.rl.envs.vector import SerialVector
 
 
 def check_env(env: Any) -> None:
-    """Raises TypeError where something is not a Gymnasium environment, or its observations are no arrays."""
+    """Raises TypeError where something is not a Gymnasium environment, or its observations are no
+    arrays.
+    """
     if not isinstance(env, gym.Env):
         raise TypeError(f"env must be a gymnasium.Env, not {type(env).__name__}")
     check_is_array(env.observation_space, "env")
 
 
-def vector_of(env: gym.Env[Any, Any], max_episode_steps: int | None, seed: Callable[[], int] | None = None) -> SerialVector:
+def vector_of(
+    env: gym.Env[Any, Any], max_episode_steps: int | None, seed: Callable[[], int] | None = None
+) -> SerialVector:
     """Returns an environment as a vector of one, whose running episode can be saved.
 
-    Time limits that wrap the environment are taken over: a limit that is out of sight could not be brought back at a resume.
+    Time limits that wrap the environment are taken over: a limit that is out of sight could not be
+    brought back at a resume.
 
     Args:
         env: The environment.
         max_episode_steps: Time limit in env_steps beside its own; `None` for none.
-        seed: Returns the seed of each episode, whatever the caller of `begin` says; `None` leaves it to that caller.
+        seed: Returns the seed of each episode, whatever the caller of `begin` says; `None` leaves
+            it to that caller.
     """
     limits = [] if max_episode_steps is None else [max_episode_steps]
     while isinstance(env, TimeLimit):
@@ -38,7 +44,8 @@ def vector_of(env: gym.Env[Any, Any], max_episode_steps: int | None, seed: Calla
 
 
 def copy_of(env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
-    """Returns another environment of the same kind, so that an evaluation leaves the training's alone.
+    """Returns another environment of the same kind, so that an evaluation leaves the training's
+    alone.
 
     Raises:
         TypeError: If it can neither be copied nor made again.
@@ -59,6 +66,8 @@ class _Seeded(gym.Wrapper[Any, Any, Any, Any]):
         super().__init__(env)
         self._seed = seed
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         del seed
         return self.env.reset(seed=self._seed(), options=options)

@@ -26,7 +26,9 @@ class _EpisodeHook(SessionRunHook, ABC):
     def after_run(self, run_context: RunContext, run_values: RunValues) -> None:
         """Acts where an episode ended and it is due."""
         session = run_context.session
-        if run_values.episode is not None and self._repeated.due(session.global_episode, session.now):
+        if run_values.episode is not None and self._repeated.due(
+            session.global_episode, session.now
+        ):
             self._act(session, run_values)
 
     @abstractmethod
@@ -42,8 +44,13 @@ class EpisodeLoggingTensorHook(_EpisodeHook):
         every_n_secs: Seconds between two lines, in place of episodes.
     """
 
-    def __init__(self, every_n_episodes: int | None = None, every_n_secs: float | None = None) -> None:
-        super().__init__(1 if every_n_episodes is None and every_n_secs is None else every_n_episodes, every_n_secs)
+    def __init__(
+        self, every_n_episodes: int | None = None, every_n_secs: float | None = None
+    ) -> None:
+        super().__init__(
+            1 if every_n_episodes is None and every_n_secs is None else every_n_episodes,
+            every_n_secs,
+        )
 
     def _act(self, session: RunSession, values: RunValues) -> None:
         _log.info("estimator.episode", **episode_values(session, values))
@@ -80,7 +87,9 @@ class StopAtEpisodeHook(SessionRunHook):
 
     def _stop_if_reached(self, session: RunSession) -> None:
         if self._last_episode is not None and session.global_episode >= self._last_episode:
-            session.request_stop(StopReason.PAUSE if self._num_episodes is not None else StopReason.REQUESTED)
+            session.request_stop(
+                StopReason.PAUSE if self._num_episodes is not None else StopReason.REQUESTED
+            )
 
 
 class EpisodeSummarySaverHook(_EpisodeHook):
@@ -92,8 +101,15 @@ class EpisodeSummarySaverHook(_EpisodeHook):
         writer: Where they are written; `None` for the session's directory.
     """
 
-    def __init__(self, save_episodes: int | None = None, save_secs: float | None = None, writer: SummaryWriter | None = None) -> None:
-        super().__init__(1 if save_episodes is None and save_secs is None else save_episodes, save_secs)
+    def __init__(
+        self,
+        save_episodes: int | None = None,
+        save_secs: float | None = None,
+        writer: SummaryWriter | None = None,
+    ) -> None:
+        super().__init__(
+            1 if save_episodes is None and save_secs is None else save_episodes, save_secs
+        )
         self._writer = writer
 
     def _act(self, session: RunSession, values: RunValues) -> None:
@@ -126,11 +142,20 @@ class EpisodeCounterHook(_EpisodeHook):
     Args:
         every_n_episodes: Episodes between two measurements.
         every_n_secs: Seconds between two measurements, in place of episodes.
-        writer: Where they are written as `global_episode/sec` and `global_episode/steps`; `None` for the session's directory.
+        writer: Where they are written as `global_episode/sec` and `global_episode/steps`; `None`
+            for the session's directory.
     """
 
-    def __init__(self, every_n_episodes: int | None = None, every_n_secs: float | None = None, writer: SummaryWriter | None = None) -> None:
-        super().__init__(1 if every_n_episodes is None and every_n_secs is None else every_n_episodes, every_n_secs)
+    def __init__(
+        self,
+        every_n_episodes: int | None = None,
+        every_n_secs: float | None = None,
+        writer: SummaryWriter | None = None,
+    ) -> None:
+        super().__init__(
+            1 if every_n_episodes is None and every_n_secs is None else every_n_episodes,
+            every_n_secs,
+        )
         self._writer = writer
         self._since = (0, 0, 0.0)
         self.episodes_per_sec: float | None = None

@@ -1,4 +1,6 @@
-"""Supervised models: trained by the one engine, evaluated and asked for predictions from their checkpoints."""
+"""Supervised models: trained by the one engine, evaluated and asked for predictions from their
+checkpoints.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -17,7 +19,14 @@ from workers.estimators.run_config import RunConfig
 from workers.estimators.step_hooks import StepCheckpointSaverHook, StopAtStepHook
 from workers.estimators.training_services import Bound
 from workers.snapshot.snapshot_directory import LoadedSnapshot
-from workers.supervised.batches import BatchCollector, InputFn, as_batches, is_one_batch, rows_in, tensors
+from workers.supervised.batches import (
+    BatchCollector,
+    InputFn,
+    as_batches,
+    is_one_batch,
+    rows_in,
+    tensors,
+)
 from workers.supervised.learner import SessionBridge, SupervisedLearner, mean_values, values_of
 from workers.supervised.model_function import ModelFn
 from workers.supervised.modes import Modes
@@ -29,16 +38,21 @@ SAVE_SECONDS = 600.0
 
 
 class Estimator(ModelOwner):
-    """A supervised model; its state lives in the checkpoints of `model_dir`, so another estimator of the same directory goes on from there.
+    """A supervised model.
+
+    Its state lives in the checkpoints of `model_dir`, so another estimator of the same directory
+    goes on from there.
 
     Args:
-        model_fn: `model_fn(features, labels[, mode[, params[, config[, model_dir]]]])`, see `workers.supervised.variables`.
+        model_fn: `model_fn(features, labels[, mode[, params[, config[, model_dir]]]])`, see
+            `workers.supervised.variables`.
         model_dir: Where checkpoints lie; `None` for the configuration's, or a new directory.
         config: Configuration.
         params: Hyperparameters of the model function.
 
     Raises:
-        ValueError: If the model function does not accept what it will be given, or two different directories are named.
+        ValueError: If the model function does not accept what it will be given, or two different
+            directories are named.
     """
 
     def __init__(
@@ -51,14 +65,19 @@ class Estimator(ModelOwner):
         super().__init__(model_fn, model_dir, config, params)
 
     def train(
-        self, input_fn: InputFn, hooks: Sequence[SessionRunHook] | None = None, steps: int | None = None, max_steps: int | None = None
+        self,
+        input_fn: InputFn,
+        hooks: Sequence[SessionRunHook] | None = None,
+        steps: int | None = None,
+        max_steps: int | None = None,
     ) -> "Estimator":
         """Trains until a bound is reached, the input ends or a hook asks to stop.
 
         Args:
             input_fn: Returns batches; see `workers.supervised.batches`.
             hooks: Called around each update.
-            steps: So many updates more; two calls of 10 make 20. The training counts as paused behind them.
+            steps: So many updates more; two calls of 10 make 20. The training counts as paused
+                behind them.
             max_steps: So many updates in the life of the model; two calls of 10 make 10.
 
         Returns:
@@ -73,7 +92,11 @@ class Estimator(ModelOwner):
         if max_steps is not None and self.global_step >= max_steps:
             log.info("estimator.already_trained", global_step=self.global_step, max_steps=max_steps)
             return self
-        all_hooks = [*self._default_hooks(extra), *extra, *([] if steps is None else [StopAtStepHook(num_steps=steps)])]
+        all_hooks = [
+            *self._default_hooks(extra),
+            *extra,
+            *([] if steps is None else [StopAtStepHook(num_steps=steps)]),
+        ]
         with preserved_global_state():
             seed_global(self._config.seed)
             engine = self._engine(input_fn, all_hooks, Bound(updates=max_steps))
@@ -111,17 +134,27 @@ class Estimator(ModelOwner):
         given = input_fn()
         batches = [given] if steps is None and is_one_batch(given) else as_batches(given)
         variables = self._variables(loaded)
-        session = RunSession(variables, [*check_hooks(hooks), bound], self.model_dir, self.services.time)
+        session = RunSession(
+            variables, [*check_hooks(hooks), bound], self.model_dir, self.services.time
+        )
         with preserved_global_state():
-            seed_global(derive_seed(self._config.seed, "evaluation", variables.global_step, bits=53))
-            result = {**self._mean_values(session, iter(batches)), "global_step": variables.global_step}
+            seed_global(
+                derive_seed(self._config.seed, "evaluation", variables.global_step, bits=53)
+            )
+            result = {
+                **self._mean_values(session, iter(batches)),
+                "global_step": variables.global_step,
+            }
         session.end()
         write_result(self.model_dir, name, result, events=self._config.tensorboard)
         log.info("estimator.evaluated", series=name or "", **result)
         return result
 
     def predict(
-        self, input_fn: InputFn, predict_keys: Sequence[str] | None = None, checkpoint_path: str | Path | None = None
+        self,
+        input_fn: InputFn,
+        predict_keys: Sequence[str] | None = None,
+        checkpoint_path: str | Path | None = None,
     ) -> Iterator[dict[str, torch.Tensor]]:
         """Yields the predictions of each example.
 
@@ -164,10 +197,16 @@ class Estimator(ModelOwner):
 
     def _default_hooks(self, given: Sequence[SessionRunHook]) -> list[SessionRunHook]:
         config, hooks = self._config, self._step_hooks(given)
-        has_own = any(isinstance(hook, StepCheckpointSaverHook | EpisodeCheckpointSaverHook) for hook in given)
+        has_own = any(
+            isinstance(hook, StepCheckpointSaverHook | EpisodeCheckpointSaverHook) for hook in given
+        )
         if config.saves_checkpoints and not has_own:
             steps = config.save_checkpoints_steps or None
-            hooks.append(StepCheckpointSaverHook(None if steps else config.save_checkpoints_secs or SAVE_SECONDS, steps))
+            hooks.append(
+                StepCheckpointSaverHook(
+                    None if steps else config.save_checkpoints_secs or SAVE_SECONDS, steps
+                )
+            )
         return hooks
 
     def _variables(self, loaded: LoadedSnapshot) -> Variables:
@@ -175,8 +214,12 @@ class Estimator(ModelOwner):
         variables.load_state_dict(loaded.state["agent"]["variables"])
         return variables
 
-    def _mean_values(self, session: RunSession, batches: Iterator[tuple[Any, Any]]) -> dict[str, float]:
-        """Returns loss and metrics as means over examples, of batches until the input ends or a hook asks to stop."""
+    def _mean_values(
+        self, session: RunSession, batches: Iterator[tuple[Any, Any]]
+    ) -> dict[str, float]:
+        """Returns loss and metrics as means over examples, of batches until the input ends or a
+        hook asks to stop.
+        """
         session.start()
         evaluate = lambda batch: session.run(self._evaluating(session.variables, batch)).scalars  # noqa: E731
         return mean_values(_until_stop(session, batches), evaluate)[0]
@@ -186,17 +229,23 @@ class Estimator(ModelOwner):
         return lambda: values_of(self._model(variables, features, labels, Modes.EVAL))
 
 
-def _chosen(predictions: Mapping[str, torch.Tensor], keys: Sequence[str] | None) -> dict[str, torch.Tensor]:
+def _chosen(
+    predictions: Mapping[str, torch.Tensor], keys: Sequence[str] | None
+) -> dict[str, torch.Tensor]:
     if keys is None:
         return dict(predictions)
     if isinstance(keys, str):
         raise TypeError(f"predict_keys must be a list of names, not the string {keys!r}")
     if unknown := [key for key in keys if key not in predictions]:
         there = ", ".join(predictions)
-        raise ValueError(f"predict_keys: the model predicts nothing called {unknown[0]!r}; it predicts {there}")
+        raise ValueError(
+            f"predict_keys: the model predicts nothing called {unknown[0]!r}; it predicts {there}"
+        )
     return {key: value for key, value in predictions.items() if key in keys}
 
 
-def _until_stop(session: RunSession, batches: Iterator[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
+def _until_stop(
+    session: RunSession, batches: Iterator[tuple[Any, Any]]
+) -> Iterator[tuple[Any, Any]]:
     while not session.should_stop() and (batch := next(batches, None)) is not None:
         yield batch

@@ -18,18 +18,29 @@ def series_directory(model_dir: str | Path, name: str | None) -> Path:
     return Path(model_dir) / (f"eval_{name}" if name else "eval")
 
 
-def write_result(model_dir: str | Path, name: str | None, result: Mapping[str, Any], *, events: bool = False) -> None:
-    """Appends a result, with the time of day, to its series; with `events` as TensorBoard events too."""
+def write_result(
+    model_dir: str | Path, name: str | None, result: Mapping[str, Any], *, events: bool = False
+) -> None:
+    """Appends a result, with the time of day, to its series.
+
+    With `events` as TensorBoard events too.
+    """
     directory = series_directory(model_dir, name)
     append_row(directory / RESULTS_FILE, {RESERVED: time.time(), **result})
     if events:
         board = ScalarEvents(directory)
-        board.write(result["global_step"], {key: value for key, value in result.items() if not key.startswith("global_")})
+        board.write(
+            result["global_step"],
+            {key: value for key, value in result.items() if not key.startswith("global_")},
+        )
         board.close()
 
 
 def read_results(model_dir: str | Path, name: str | None) -> list[dict[str, Any]]:
-    """Returns the results of a series, the oldest first; a row that a kill cut short is left out."""
+    """Returns the results of a series, the oldest first.
+
+    A row that a kill cut short is left out.
+    """
     path = series_directory(model_dir, name) / RESULTS_FILE
     rows: list[dict[str, Any]] = []
     for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():

@@ -17,13 +17,18 @@ class Exportable(Protocol):
 
     model_dir: Any
 
-    def export(self, directory: Path, formats: Sequence[ExportFormat], checkpoint_path: Path | None = None) -> Path:
+    def export(
+        self, directory: Path, formats: Sequence[ExportFormat], checkpoint_path: Path | None = None
+    ) -> Path:
         """Writes what is needed to predict."""
         ...
 
 
 ExportFn = Callable[[Any, Path, Path | None, Mapping[str, Any] | None], Any]
-"""Exports a model into a directory, of a checkpoint with its evaluation; returns what the strategy answers."""
+"""Exports a model into a directory, of a checkpoint with its evaluation.
+
+Returns what the strategy answers.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +40,22 @@ class ExportStrategy:
     export_fn: ExportFn
 
     def export(
-        self, model: Any, export_path: Path, checkpoint_path: Path | None = None, eval_result: Mapping[str, Any] | None = None
+        self,
+        model: Any,
+        export_path: Path,
+        checkpoint_path: Path | None = None,
+        eval_result: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Exports a model into `export_path`, the strategy's own directory, and returns what its function returned."""
+        """Exports a model into `export_path`, the strategy's own directory, and returns what its
+        function returned.
+        """
         return self.export_fn(model, export_path, checkpoint_path, eval_result)
 
 
 def make_export_strategy(
-    name: str = "policy", formats: Sequence[ExportFormat] = ("weights", "program"), exports_to_keep: int | None = EXPORTS_KEPT
+    name: str = "policy",
+    formats: Sequence[ExportFormat] = ("weights", "program"),
+    exports_to_keep: int | None = EXPORTS_KEPT,
 ) -> ExportStrategy:
     """Returns a strategy that writes one directory for each checkpoint, called by its global_step.
 
@@ -55,9 +68,16 @@ def make_export_strategy(
         ValueError: If nothing would be kept.
     """
     if exports_to_keep is not None and exports_to_keep < 1:
-        raise ValueError(f"exports_to_keep must be at least 1, not {exports_to_keep}; None keeps all")
+        raise ValueError(
+            f"exports_to_keep must be at least 1, not {exports_to_keep}; None keeps all"
+        )
 
-    def export(model: Exportable, export_path: Path, checkpoint_path: Path | None, eval_result: Mapping[str, Any] | None) -> Path | None:
+    def export(
+        model: Exportable,
+        export_path: Path,
+        checkpoint_path: Path | None,
+        eval_result: Mapping[str, Any] | None,
+    ) -> Path | None:
         del eval_result
         checkpoint = checkpoint_path or latest_checkpoint(model.model_dir)
         if checkpoint is None:
@@ -82,10 +102,18 @@ def checked_strategies(given: Any) -> tuple[ExportStrategy, ...]:
     """
     if given is None:
         return ()
-    strategies = (given,) if isinstance(given, ExportStrategy) else tuple(given) if isinstance(given, Iterable) else (given,)
+    strategies = (
+        (given,)
+        if isinstance(given, ExportStrategy)
+        else tuple(given)
+        if isinstance(given, Iterable)
+        else (given,)
+    )
     for strategy in strategies:
         if not isinstance(strategy, ExportStrategy):
-            raise ValueError(f"export_strategies must be ExportStrategy objects, one or several, not {strategy!r}")  # noqa: TRY004
+            raise ValueError(  # noqa: TRY004 - as the seed does
+                f"export_strategies must be ExportStrategy objects, one or several, not {strategy!r}"
+            )
     names = [strategy.name for strategy in strategies]
     if len(set(names)) < len(names):
         raise ValueError(f"export_strategies must have different names, not {', '.join(names)}")
@@ -93,6 +121,9 @@ def checked_strategies(given: Any) -> tuple[ExportStrategy, ...]:
 
 
 def _keep_newest(directory: Path, kept: int | None) -> None:
-    exports = sorted((path for path in directory.iterdir() if path.name.isdecimal()), key=lambda path: int(path.name))
+    exports = sorted(
+        (path for path in directory.iterdir() if path.name.isdecimal()),
+        key=lambda path: int(path.name),
+    )
     for old in exports[:-kept] if kept is not None else ():
         shutil.rmtree(old, ignore_errors=True)

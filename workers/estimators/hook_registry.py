@@ -4,7 +4,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from workers.core.errors import PartNotFoundError
-from workers.estimators.basic_hooks import FinalOpsHook, GlobalStepWaiterHook, NanTensorHook, StopAfterNEvalsHook
+from workers.estimators.basic_hooks import (
+    FinalOpsHook,
+    GlobalStepWaiterHook,
+    NanTensorHook,
+    StopAfterNEvalsHook,
+)
 from workers.estimators.episode_hooks import (
     EpisodeCheckpointSaverHook,
     EpisodeCounterHook,

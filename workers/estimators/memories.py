@@ -23,7 +23,9 @@ class Memory:
 
     def __init__(self, size: int = 1000, batch_size: int = 32) -> None:
         if not 1 <= batch_size <= size:
-            raise ValueError(f"batch_size must lie between 1 and size, not {batch_size} with a size of {size}")
+            raise ValueError(
+                f"batch_size must lie between 1 and size, not {batch_size} with a size of {size}"
+            )
         self.size = size
         self.batch_size = batch_size
         self._keys: tuple[str, ...] = ()
@@ -51,7 +53,9 @@ class Memory:
         if not self._keys:
             self._keys = tuple(row)
         elif set(row) != set(self._keys):
-            raise KeyError(f"a row has the keys {sorted(row)}, those before it had {sorted(self._keys)}")
+            raise KeyError(
+                f"a row has the keys {sorted(row)}, those before it had {sorted(self._keys)}"
+            )
         values = {key: np.asarray(row[key])[np.newaxis] for key in self._keys}
         self._room_for(values).extend(list(values.values()))
 
@@ -88,7 +92,11 @@ class Memory:
     def state_dict(self) -> StateTree:
         """Returns the rows, the oldest first, and the generator."""
         rows = self._take(np.arange(len(self))) if len(self) else {}
-        return {"keys": list(self._keys), "rows": rows, "generator": generator_state(self._generator)}
+        return {
+            "keys": list(self._keys),
+            "rows": rows,
+            "generator": generator_state(self._generator),
+        }
 
     def load_state_dict(self, state: StateTree) -> None:
         """Brings rows and generator to a captured state.
@@ -107,17 +115,23 @@ class Memory:
         """Returns where rows may be appended."""
         count = len(next(iter(columns.values())))
         if count > self.size:
-            raise ValueError(f"the stored memory holds {count} rows, this one keeps {self.size}: make it at least as large")
+            raise ValueError(
+                f"the stored memory holds {count} rows, this one keeps {self.size}: make it at least as large"
+            )
         if self._rows is None:
             self._rows = self._new_ring(self.size, columns)
         return self._rows
 
     def _new_ring(self, capacity: int, columns: Mapping[str, Array]) -> RowRing:
-        return RowRing(capacity, {key: (column.shape[1:], column.dtype) for key, column in columns.items()})
+        return RowRing(
+            capacity, {key: (column.shape[1:], column.dtype) for key, column in columns.items()}
+        )
 
     def _check_enough(self) -> None:
         if not self.can_sample():
-            raise ValueError(f"{len(self)} rows are stored, a batch needs {self.batch_size}: ask can_sample() first")
+            raise ValueError(
+                f"{len(self)} rows are stored, a batch needs {self.batch_size}: ask can_sample() first"
+            )
 
     def _take(self, indices: Any) -> dict[str, Array]:
         """Returns rows by their age, 0 being the oldest."""
@@ -129,7 +143,9 @@ class Memory:
 
 
 class BatchMemory(Memory):
-    """Keeps all rows in their order until they are sampled, at least `batch_size` of them; then it is empty again.
+    """Keeps all rows in their order until they are sampled, at least `batch_size` of them.
+
+    Then it is empty again.
 
     An episode that was running when the batch was full stays whole: no row is dropped.
 

@@ -1,4 +1,6 @@
-"""What estimators and agents share: model function, directory, configuration, checkpoints and exports."""
+"""What estimators and agents share: model function, directory, configuration, checkpoints and
+exports.
+"""
 
 import platform
 import tempfile
@@ -16,10 +18,20 @@ import torch
 import palestra
 from palestra.contract.names import ExportFormat
 from workers.estimators.basic_hooks import NanTensorHook
-from workers.estimators.checkpoints import Saver, latest_checkpoint, load_checkpoint, make_saver, training_ended
+from workers.estimators.checkpoints import (
+    Saver,
+    latest_checkpoint,
+    load_checkpoint,
+    make_saver,
+    training_ended,
+)
 from workers.estimators.errors import EstimatorNotTrainedError
 from workers.estimators.run_config import RunConfig
-from workers.estimators.step_hooks import StepCounterHook, StepLoggingTensorHook, StepSummarySaverHook
+from workers.estimators.step_hooks import (
+    StepCounterHook,
+    StepLoggingTensorHook,
+    StepSummarySaverHook,
+)
 from workers.estimators.summaries import SummaryWriter
 from workers.estimators.training_services import Services
 from workers.export.module_files import write_module
@@ -36,16 +48,25 @@ class ModelOwner:
 
     Args:
         model_fn: See `workers.supervised.model_function`.
-        model_dir: Where checkpoints lie; `None` for the configuration's, or a new directory below the system's temporary one.
+        model_dir: Where checkpoints lie; `None` for the configuration's, or a new directory below
+            the system's temporary one.
         config: Configuration.
         params: Hyperparameters of the model function.
 
     Raises:
-        TypeError: If the model function cannot be called, or configuration or hyperparameters are of another type.
-        ValueError: If the model function does not accept what it will be given, or two different directories are named.
+        TypeError: If the model function cannot be called, or configuration or hyperparameters are
+            of another type.
+        ValueError: If the model function does not accept what it will be given, or two different
+            directories are named.
     """
 
-    def __init__(self, model_fn: ModelFn, model_dir: str | Path | None, config: RunConfig | None, params: Mapping[str, Any] | None) -> None:
+    def __init__(
+        self,
+        model_fn: ModelFn,
+        model_dir: str | Path | None,
+        config: RunConfig | None,
+        params: Mapping[str, Any] | None,
+    ) -> None:
         _check_types(model_fn, config, params)
         self._config = _config_with(config or RunConfig(), model_dir)
         self._model_fn = model_fn
@@ -80,7 +101,10 @@ class ModelOwner:
         return latest_checkpoint(self.model_dir)
 
     def training_ended(self) -> bool:
-        """Whether the training of this directory is over; see `workers.estimators.checkpoints.training_ended`."""
+        """Whether the training of this directory is over.
+
+        See `workers.estimators.checkpoints.training_ended`.
+        """
         return training_ended(self.model_dir)
 
     def relocated(self, model_dir: str | Path) -> Self:
@@ -94,7 +118,12 @@ class ModelOwner:
         self._config = replace(self._config, model_dir=model_dir)
         self._model = ModelFunction(self._model_fn, self._params, self._config, model_dir)
 
-    def export(self, directory: str | Path, formats: Sequence[ExportFormat], checkpoint_path: str | Path | None = None) -> Path:
+    def export(
+        self,
+        directory: str | Path,
+        formats: Sequence[ExportFormat],
+        checkpoint_path: str | Path | None = None,
+    ) -> Path:
         """Writes what is needed to predict.
 
         Args:
@@ -111,12 +140,18 @@ class ModelOwner:
         loaded = self._load(checkpoint_path)
         learner = loaded.state["agent"]
         module = predict_module(self._model, learner)
-        description = {"params": self.params, "features": learner["features"], "global_step": loaded.manifest.update}
+        description = {
+            "params": self.params,
+            "features": learner["features"],
+            "global_step": loaded.manifest.update,
+        }
         write_module(module, Path(directory), formats, description, example_of(learner["features"]))
         return Path(directory)
 
     def newest(self) -> LoadedSnapshot | None:
-        """Returns the newest checkpoint, where this process writes them: the others of a cluster begin anew."""
+        """Returns the newest checkpoint, where this process writes them: the others of a cluster
+        begin anew.
+        """
         return load_checkpoint(self.model_dir) if self._config.is_chief else None
 
     def saver(self, session: RunSession) -> Saver:
@@ -128,23 +163,32 @@ class ModelOwner:
             "torch": torch.__version__,
             "numpy": np.__version__,
         }
-        return make_saver(self._config, Path(self.model_dir), (name, versions), session.note_checkpoint)
+        return make_saver(
+            self._config, Path(self.model_dir), (name, versions), session.note_checkpoint
+        )
 
     def _load(self, checkpoint_path: str | Path | None) -> LoadedSnapshot:
         loaded = load_checkpoint(self.model_dir, checkpoint_path)
         if loaded is None:
-            raise EstimatorNotTrainedError(f"{self.model_dir} holds no checkpoint: train first, or set model_dir to where one is")
+            raise EstimatorNotTrainedError(
+                f"{self.model_dir} holds no checkpoint: train first, or set model_dir to where one is"
+            )
         return loaded
 
     def _step_hooks(self, given: Sequence[SessionRunHook]) -> list[SessionRunHook]:
         """Returns the hooks of every training; the caller's guard stands in for the default one."""
         config = self._config
-        hooks: list[SessionRunHook] = [] if any(isinstance(hook, NanTensorHook) for hook in given) else [NanTensorHook()]
+        hooks: list[SessionRunHook] = (
+            [] if any(isinstance(hook, NanTensorHook) for hook in given) else [NanTensorHook()]
+        )
         if config.log_step_count_steps:
             hooks.append(StepLoggingTensorHook(config.log_step_count_steps))
         if config.save_summary_steps:
             steps, writer = config.save_summary_steps, self._summaries()
-            hooks += [StepSummarySaverHook(steps, writer=writer), StepCounterHook(steps, writer=writer)]
+            hooks += [
+                StepSummarySaverHook(steps, writer=writer),
+                StepCounterHook(steps, writer=writer),
+            ]
         return hooks
 
     def _summaries(self) -> SummaryWriter:
@@ -152,7 +196,9 @@ class ModelOwner:
 
 
 def check_bounds(**bounds: int | None) -> None:
-    """Raises ValueError where a bound is below 1, or both bounds of a pair such as `steps` and `max_steps` are given."""
+    """Raises ValueError where a bound is below 1, or both bounds of a pair such as `steps` and
+    `max_steps` are given.
+    """
     for name, value in bounds.items():
         if value is not None and value < 1:
             raise ValueError(f"{name} must be at least 1, not {value}; None is no bound")
@@ -162,16 +208,24 @@ def check_bounds(**bounds: int | None) -> None:
 
 def _check_types(model_fn: Any, config: Any, params: Any) -> None:
     if not callable(model_fn):
-        raise TypeError(f"model_fn must be a function of features and labels, not a {type(model_fn).__name__}")
+        raise TypeError(
+            f"model_fn must be a function of features and labels, not a {type(model_fn).__name__}"
+        )
     if config is not None and not isinstance(config, RunConfig):
-        raise TypeError(f"config must be a RunConfig or None, not a {type(config).__name__}: RunConfig(seed=1), for example")
+        raise TypeError(
+            f"config must be a RunConfig or None, not a {type(config).__name__}: RunConfig(seed=1), for example"
+        )
     if params is not None and not isinstance(params, Mapping):
-        raise TypeError(f"params must be a mapping of names to values or None, not a {type(params).__name__}")
+        raise TypeError(
+            f"params must be a mapping of names to values or None, not a {type(params).__name__}"
+        )
 
 
 def _config_with(config: RunConfig, model_dir: str | Path | None) -> RunConfig:
     if model_dir is None:
         model_dir = config.model_dir or Path(tempfile.gettempdir()) / str(uuid.uuid4())
     elif config.model_dir is not None and Path(config.model_dir) != Path(model_dir):
-        raise ValueError(f"model_dir is {model_dir}, but config.model_dir is {config.model_dir}: set one of them")
+        raise ValueError(
+            f"model_dir is {model_dir}, but config.model_dir is {config.model_dir}: set one of them"
+        )
     return replace(config, model_dir=str(model_dir))

@@ -1,4 +1,7 @@
-"""How often a hook does what it does. Needs no state: the next multiple follows from the counter, and seconds begin anew with a process."""
+"""How often a hook does what it does.
+
+Needs no state: the next multiple follows from the counter, and seconds begin anew with a process.
+"""
 
 from collections.abc import Callable
 
@@ -16,9 +19,13 @@ class Repeated:
 
     def __init__(self, count: int | None = None, secs: float | None = None) -> None:
         if (count is None) == (secs is None):
-            raise ValueError("set exactly one of a number of steps or episodes and a number of seconds")
+            raise ValueError(
+                "set exactly one of a number of steps or episodes and a number of seconds"
+            )
         if (count if count is not None else secs or 0) <= 0:
-            raise ValueError(f"a cadence must be above 0, is {count if count is not None else secs}")
+            raise ValueError(
+                f"a cadence must be above 0, is {count if count is not None else secs}"
+            )
         self._count = count
         self._secs = secs
         self._next: float | None = None

@@ -27,19 +27,34 @@ class RunConfig:
     save_checkpoints_steps: int | None = None
     """A checkpoint every so many updates; 0 for none but those of other cadences."""
     save_checkpoints_secs: float | None = None
-    """A checkpoint every so many seconds. Where no cadence is set, an estimator saves every 600 seconds."""
+    """A checkpoint every so many seconds.
+
+    Where no cadence is set, an estimator saves every 600 seconds.
+    """
     save_checkpoints_episodes: int | None = None
-    """A checkpoint every so many episodes. Where no cadence is set, an agent saves after each episode."""
+    """A checkpoint every so many episodes.
+
+    Where no cadence is set, an agent saves after each episode.
+    """
     keep_checkpoint_max: int | None = 5
     """Newest checkpoints kept; `None` or 0 for all."""
     save_summary_steps: int = 100
-    """Updates between two rows of summaries; an agent writes one at each episode besides. 0 for none at all."""
+    """Updates between two rows of summaries; an agent writes one at each episode besides.
+
+    0 for none at all.
+    """
     log_step_count_steps: int = 100
-    """Updates between two lines of the log; an agent writes one at each episode besides. 0 for none at all."""
+    """Updates between two lines of the log; an agent writes one at each episode besides.
+
+    0 for none at all.
+    """
     tensorboard: bool = False
     """Whether summaries and results are written as TensorBoard events too."""
     max_episode_steps: int | None = None
-    """Time limit of an agent's episodes in env_steps, beside the environment's own; reaching it truncates."""
+    """Time limit of an agent's episodes in env_steps, beside the environment's own.
+
+    Reaching it truncates.
+    """
     cluster: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """`host:port` of each task by task type: `master`, `worker`, `ps`."""
     task_type: str | None = None
@@ -51,7 +66,13 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         cadences = ("save_checkpoints_steps", "save_checkpoints_secs", "save_checkpoints_episodes")
-        for name in (*cadences, "keep_checkpoint_max", "save_summary_steps", "log_step_count_steps", "task_id"):
+        for name in (
+            *cadences,
+            "keep_checkpoint_max",
+            "save_summary_steps",
+            "log_step_count_steps",
+            "task_id",
+        ):
             value = getattr(self, name)
             if value is not None and value < 0:
                 raise ValueError(f"RunConfig: {name} must not be negative, is {value}")
@@ -60,8 +81,14 @@ class RunConfig:
 
     @property
     def saves_checkpoints(self) -> bool:
-        """Whether checkpoints are wanted at all: false where a cadence is 0 and no other one is set."""
-        given = [self.save_checkpoints_steps, self.save_checkpoints_secs, self.save_checkpoints_episodes]
+        """Whether checkpoints are wanted at all: false where a cadence is 0 and no other one is
+        set.
+        """
+        given = [
+            self.save_checkpoints_steps,
+            self.save_checkpoints_secs,
+            self.save_checkpoints_episodes,
+        ]
         return all(value is None for value in given) or any(given)
 
     @property
@@ -71,7 +98,9 @@ class RunConfig:
 
     @property
     def is_chief(self) -> bool:
-        """Whether this process writes the checkpoints: alone, the master, or the first worker where there is no master."""
+        """Whether this process writes the checkpoints: alone, the master, or the first worker where
+        there is no master.
+        """
         if not self.cluster or self.task_type is None or self.task_type in _CHIEFS:
             return True
         return self.task_type == WORKER and not self.task_id and not _CHIEFS & set(self.cluster)
@@ -83,4 +112,6 @@ class RunConfig:
         if missing:
             raise ValueError(f"RunConfig: {', '.join(missing)} must be set to start a server")
         if not 0 <= (self.task_id or 0) < len(self.cluster.get(self.task_type or "", ())):
-            raise ValueError(f"RunConfig: the cluster lists no task {self.task_id} of type {self.task_type!r}")
+            raise ValueError(
+                f"RunConfig: the cluster lists no task {self.task_id} of type {self.task_type!r}"
+            )

@@ -69,7 +69,9 @@ class StopAtStepHook(SessionRunHook):
 
     def _stop_if_reached(self, session: RunSession) -> None:
         if self._last_step is not None and session.global_step >= self._last_step:
-            session.request_stop(StopReason.PAUSE if self._num_steps is not None else StopReason.REQUESTED)
+            session.request_stop(
+                StopReason.PAUSE if self._num_steps is not None else StopReason.REQUESTED
+            )
 
 
 class StepCheckpointSaverHook(SessionRunHook):
@@ -107,7 +109,12 @@ class StepCounterHook(SessionRunHook):
         writer: Where they are written as `global_step/sec`; `None` for the session's directory.
     """
 
-    def __init__(self, every_n_steps: int | None = None, every_n_secs: float | None = None, writer: SummaryWriter | None = None) -> None:
+    def __init__(
+        self,
+        every_n_steps: int | None = None,
+        every_n_secs: float | None = None,
+        writer: SummaryWriter | None = None,
+    ) -> None:
         count = EVERY_STEPS if every_n_steps is None and every_n_secs is None else every_n_steps
         self._repeated = Repeated(count, every_n_secs)
         self._writer = writer
@@ -143,7 +150,12 @@ class StepSummarySaverHook(SessionRunHook):
         writer: Where they are written; `None` for the session's directory.
     """
 
-    def __init__(self, save_steps: int | None = None, save_secs: float | None = None, writer: SummaryWriter | None = None) -> None:
+    def __init__(
+        self,
+        save_steps: int | None = None,
+        save_secs: float | None = None,
+        writer: SummaryWriter | None = None,
+    ) -> None:
         count = EVERY_STEPS if save_steps is None and save_secs is None else save_steps
         self._repeated = Repeated(count, save_secs)
         self._writer = writer
@@ -157,7 +169,11 @@ class StepSummarySaverHook(SessionRunHook):
     def after_run(self, run_context: RunContext, run_values: RunValues) -> None:
         """Writes a row."""
         session = run_context.session
-        if self._writer is not None and run_values.learned and self._repeated.due(session.global_step, session.now):
+        if (
+            self._writer is not None
+            and run_values.learned
+            and self._repeated.due(session.global_step, session.now)
+        ):
             self._writer.write(session, summary_values(session, run_values))
 
     def end(self, session: RunSession) -> None:

@@ -15,7 +15,8 @@ SUMMARIES_FILE: Final = "summaries.jsonl"
 
 
 class SummaryWriter:
-    """Appends rows `{"global_step", "global_timestep", "global_episode", "wall", …}` to `summaries.jsonl`.
+    """Appends rows `{"global_step", "global_timestep", "global_episode", "wall", …}` to
+    `summaries.jsonl`.
 
     Args:
         directory: Created with the first row.
@@ -30,7 +31,10 @@ class SummaryWriter:
         """Appends a row; numbers that are not finite become text."""
         append_row(self._path, {**counters(session), "wall": time.time(), **values})
         if self._events is not None:
-            self._events.write(session.global_step, {name: value for name, value in values.items() if name not in counters(session)})
+            self._events.write(
+                session.global_step,
+                {name: value for name, value in values.items() if name not in counters(session)},
+            )
 
     def close(self) -> None:
         """Closes event files."""
@@ -42,16 +46,24 @@ def append_row(path: Path, row: Mapping[str, Any]) -> None:
     """Appends one row of JSON to a file in one piece; its directory is created."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps({key: _jsonable(value) for key, value in row.items()}, allow_nan=False) + "\n")
+        file.write(
+            json.dumps({key: _jsonable(value) for key, value in row.items()}, allow_nan=False)
+            + "\n"
+        )
 
 
 def counters(session: RunSession) -> dict[str, int]:
     """Returns the three counters of a session."""
-    return {name: getattr(session, name) for name in ("global_step", "global_timestep", "global_episode")}
+    return {
+        name: getattr(session, name)
+        for name in ("global_step", "global_timestep", "global_episode")
+    }
 
 
 def summary_values(session: RunSession, values: RunValues) -> dict[str, Any]:
-    """Returns what is worth a line about a run that learnt: loss, rates, metrics, and the reward of a closed episode."""
+    """Returns what is worth a line about a run that learnt: loss, rates, metrics, and the reward of
+    a closed episode.
+    """
     variables = session.variables
     found: dict[str, Any] = {**counters(session)}
     if values.loss is not None:
@@ -70,7 +82,11 @@ def episode_values(session: RunSession, values: RunValues) -> dict[str, Any]:
 
 
 def _rewards(values: RunValues) -> dict[str, Any]:
-    return {} if values.episode is None else {key: value for key, value in asdict(values.episode).items() if value is not None}
+    return (
+        {}
+        if values.episode is None
+        else {key: value for key, value in asdict(values.episode).items() if value is not None}
+    )
 
 
 def _jsonable(value: Any) -> Any:

@@ -13,7 +13,12 @@ from workers.core.types import EpisodeEnd, EvaluationResult, LearnReport, StateT
 class SilentRecorder:
     """Records nothing: summaries of a script's training are written by hooks."""
 
-    def tick(self, clock: ClockView, episodes: Sequence[tuple[int, EpisodeEnd]], reports: Sequence[LearnReport]) -> None:
+    def tick(
+        self,
+        clock: ClockView,
+        episodes: Sequence[tuple[int, EpisodeEnd]],
+        reports: Sequence[LearnReport],
+    ) -> None:
         """Does nothing."""
 
     def evaluation(self, clock: ClockView, result: EvaluationResult, *, final: bool) -> None:
@@ -48,7 +53,9 @@ class Bound:
 
     def reached(self, updates: int, episodes: int) -> bool:
         """Returns whether a bound is reached with these counts."""
-        return (self.updates is not None and updates >= self.updates) or (self.episodes is not None and episodes >= self.episodes)
+        return (self.updates is not None and updates >= self.updates) or (
+            self.episodes is not None and episodes >= self.episodes
+        )
 
     def room(self, clock: ClockView, unit: Unit) -> int:
         """Returns how much of `unit` is left, at least 0; 2**63 without a bound on it."""

@@ -25,8 +25,9 @@ def write_module(
     Args:
         module: Maps its inputs [N, ...] to outputs [N, ...].
         directory: Created; files in it are replaced.
-        formats: `weights`: `weights.safetensors` and `policy.json`; `program`: `policy.pt2`, a `torch.export` program; `onnx`:
-            `policy.onnx`, which needs the packages onnx and onnxscript.
+        formats: `weights`: `weights.safetensors` and `policy.json`; `program`: `policy.pt2`, a
+            `torch.export` program; `onnx`: `policy.onnx`, which needs the packages onnx and
+            onnxscript.
         description: What `policy.json` says, JSON values only.
         example: One tensor [N, ...] per input, with N of at least 2, to trace the program.
 
@@ -47,16 +48,31 @@ def write_module(
     return files
 
 
-def _write_weights(module: torch.nn.Module, directory: Path, description: dict[str, Any]) -> list[Path]:
+def _write_weights(
+    module: torch.nn.Module, directory: Path, description: dict[str, Any]
+) -> list[Path]:
     weights, policy = directory / "weights.safetensors", directory / "policy.json"
-    tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in module.state_dict().items()}
+    tensors = {
+        name: tensor.detach().cpu().contiguous().clone()
+        for name, tensor in module.state_dict().items()
+    }
     save_file(tensors, weights)
-    shapes = {name: {"shape": list(tensor.shape), "dtype": str(tensor.dtype).removeprefix("torch.")} for name, tensor in tensors.items()}
-    policy.write_text(json.dumps({**description, "format": "palestra-policy", "format_version": 1, "tensors": shapes}, indent=1))
+    shapes = {
+        name: {"shape": list(tensor.shape), "dtype": str(tensor.dtype).removeprefix("torch.")}
+        for name, tensor in tensors.items()
+    }
+    policy.write_text(
+        json.dumps(
+            {**description, "format": "palestra-policy", "format_version": 1, "tensors": shapes},
+            indent=1,
+        )
+    )
     return [weights, policy]
 
 
-def _write_program(module: torch.nn.Module, directory: Path, example: tuple[torch.Tensor, ...]) -> Path:
+def _write_program(
+    module: torch.nn.Module, directory: Path, example: tuple[torch.Tensor, ...]
+) -> Path:
     path = directory / "policy.pt2"
     torch.export.save(traced(module, example), path)
     return path

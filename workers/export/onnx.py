@@ -1,4 +1,7 @@
-"""ONNX: the exchange format that other runtimes read. Needs the packages onnx and onnxscript, which a worker may lack."""
+"""ONNX: the exchange format that other runtimes read.
+
+Needs the packages onnx and onnxscript, which a worker may lack.
+"""
 
 import contextlib
 import importlib.util
@@ -31,11 +34,15 @@ def require_packages() -> None:
     missing = missing_packages()
     if missing:
         needs = " and ".join(missing)
-        raise PartNotFoundError(f"the export format onnx needs {needs}: pip install {' '.join(missing)}")
+        raise PartNotFoundError(
+            f"the export format onnx needs {needs}: pip install {' '.join(missing)}"
+        )
 
 
 def write_onnx(module: torch.nn.Module, path: Path, example: tuple[torch.Tensor, ...]) -> Path:
-    """Writes a module as one ONNX file whose first dimension is dynamic; inputs are called `input_0` …, the output `output`.
+    """Writes a module as one ONNX file whose first dimension is dynamic.
+
+    Inputs are called `input_0` …, the output `output`.
 
     Args:
         module: On the CPU, in eval mode.

@@ -6,7 +6,9 @@ from typing import Any
 import torch
 
 
-def traced(module: torch.nn.Module, example: tuple[torch.Tensor, ...]) -> torch.export.ExportedProgram:
+def traced(
+    module: torch.nn.Module, example: tuple[torch.Tensor, ...]
+) -> torch.export.ExportedProgram:
     """Returns the program of a module whose inputs are all [N, ...], with a dynamic N.
 
     Args:

@@ -3,7 +3,13 @@
 from workers.hooks.evaluation_hooks import EvaluationHook, OptunaPrunerHook, SuccessScoreHook
 from workers.hooks.guards import NanGuardHook, SuccessHook
 from workers.hooks.learning_rate import LearningRateHook
-from workers.hooks.step_hooks import FiniteStatisticsHook, LinearInterpolationHook, StepHook, learning_rate_setter, set_learning_rate
+from workers.hooks.step_hooks import (
+    FiniteStatisticsHook,
+    LinearInterpolationHook,
+    StepHook,
+    learning_rate_setter,
+    set_learning_rate,
+)
 from workers.hooks.video import VideoHook
 
 __all__ = [

@@ -11,7 +11,9 @@ from workers.core.protocols import EngineView
 from workers.core.types import EvaluationResult, StopReason
 
 Trainer = Literal["train_agent", "train_agent_batch", "train_agent_async"]
-"""Stands for `train_agent_with_evaluation`, `train_agent_batch_with_evaluation` and `train_agent_async`."""
+"""Stands for `train_agent_with_evaluation`, `train_agent_batch_with_evaluation` and
+`train_agent_async`.
+"""
 
 
 class EvaluationHook(ABC):
@@ -37,16 +39,19 @@ class EvaluationHook(ABC):
         Args:
             env: The evaluation environment.
             agent: The agent.
-            evaluator: Has `max_score`, the best mean before this evaluation, and the evaluation's settings.
+            evaluator: Has `max_score`, the best mean before this evaluation, and the evaluation's
+                settings.
             step: Env_steps so far.
-            eval_stats: `episodes`, and mean, median, stdev, max and min of returns and, as `length_...`, of lengths.
+            eval_stats: `episodes`, and mean, median, stdev, max and min of returns and, as
+                `length_...`, of lengths.
             agent_stats: Pairs of the agent's `get_statistics`.
             env_stats: Pairs of the environment's `get_statistics`.
         """
 
 
 class OptunaPrunerHook(EvaluationHook):
-    """Reports each mean return to a trial of Optuna, and raises `optuna.TrialPruned` where the trial is to be given up.
+    """Reports each mean return to a trial of Optuna, and raises `optuna.TrialPruned` where the
+    trial is to be given up.
 
     Args:
         trial: Has `report(score, step)` and `should_prune()`.
@@ -62,7 +67,9 @@ class OptunaPrunerHook(EvaluationHook):
         try:
             from optuna import TrialPruned  # noqa: PLC0415 - an optional dependency
         except ImportError as error:
-            raise RuntimeError("OptunaPrunerHook needs the package optuna: pip install optuna") from error
+            raise RuntimeError(
+                "OptunaPrunerHook needs the package optuna: pip install optuna"
+            ) from error
         self.trial = trial
         self._pruned: type[Exception] = TrialPruned
 
@@ -84,7 +91,9 @@ class OptunaPrunerHook(EvaluationHook):
 
 
 class SuccessScoreHook:
-    """Ends the run once the mean return of an evaluation is at least a score. The engine's own kind of hook.
+    """Ends the run once the mean return of an evaluation is at least a score.
+
+    The engine's own kind of hook.
 
     Args:
         score: Undiscounted return; `None` never ends it.
@@ -110,4 +119,6 @@ def check_support(hooks: Sequence[Any], trainer: Trainer, function: str) -> None
         if not callable(hook):
             raise TypeError(f"evaluation_hooks: a {type(hook).__name__} cannot be called")
         if not getattr(hook, f"support_{trainer}", False):
-            raise ValueError(f"evaluation_hooks: {type(hook).__name__} does not support {function}; it has not set support_{trainer}")
+            raise ValueError(
+                f"evaluation_hooks: {type(hook).__name__} does not support {function}; it has not set support_{trainer}"
+            )

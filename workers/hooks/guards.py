@@ -15,7 +15,8 @@ _LOOK_EVERY: int = 50
 class NanGuardHook:
     """Ends the run as diverged after so many consecutive updates whose loss is not finite.
 
-    The losses are looked at in groups, so that the device is not waited for at every update: the end comes at most 50 reports late.
+    The losses are looked at in groups, so that the device is not waited for at every update: the
+    end comes at most 50 reports late.
 
     Args:
         report_names: Names of the agent's report; those that begin with `loss/` are judged.
@@ -23,7 +24,9 @@ class NanGuardHook:
     """
 
     def __init__(self, report_names: Sequence[str], updates: int) -> None:
-        self._columns = [index for index, name in enumerate(report_names) if name.startswith("loss/")]
+        self._columns = [
+            index for index, name in enumerate(report_names) if name.startswith("loss/")
+        ]
         self._width = len(report_names)
         self._updates = updates
         self._look_every = min(updates, _LOOK_EVERY)
@@ -42,13 +45,19 @@ class NanGuardHook:
 
     def state_dict(self) -> StateTree:
         """Returns the count, and what is pending with whether it is finite."""
-        rows = [[report.updates, finite] for report, finite in zip(self._pending, self._finite(), strict=True)]
+        rows = [
+            [report.updates, finite]
+            for report, finite in zip(self._pending, self._finite(), strict=True)
+        ]
         return {"bad": self._bad, "pending": rows}
 
     def load_state_dict(self, state: StateTree) -> None:
         """Takes the count over."""
         self._bad = int(state["bad"])
-        self._pending = [LearnReport(int(updates), [0.0 if finite else float("nan")] * self._width) for updates, finite in state["pending"]]
+        self._pending = [
+            LearnReport(int(updates), [0.0 if finite else float("nan")] * self._width)
+            for updates, finite in state["pending"]
+        ]
 
     def _judge(self) -> None:
         for report, finite in zip(self._pending, self._finite(), strict=True):

@@ -7,7 +7,8 @@ from workers.core.types import LearnReport
 
 
 class LearningRateHook:
-    """Moves the learning rate linearly from `start` to `final` over so many env_steps, then holds it.
+    """Moves the learning rate linearly from `start` to `final` over so many env_steps, then holds
+    it.
 
     Needs no state: the value follows from the clock alone.
 

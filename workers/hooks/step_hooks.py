@@ -1,6 +1,7 @@
 """Step hooks: callables `(env, agent, step)` that a training function calls once per env_step.
 
-The names are those of `pfrl.experiments`; the learning-rate setter is corrected: it writes what a torch optimiser reads.
+The names are those of `pfrl.experiments`; the learning-rate setter is corrected: it writes what a
+torch optimiser reads.
 """
 
 import math
@@ -18,7 +19,9 @@ StepCallable = Callable[[Any, Any, int], object]
 
 
 class StepHook(ABC):
-    """Says what a step hook is. Any callable with these parameters is one; to inherit from here is optional.
+    """Says what a step hook is.
+
+    Any callable with these parameters is one; to inherit from here is optional.
 
     A hook with `state_dict` and `load_state_dict` has its state saved with each snapshot.
     """
@@ -35,7 +38,8 @@ class StepHook(ABC):
 
 
 class LinearInterpolationHook(StepHook):
-    """Sets a value that moves linearly from `start_value` at step 1 to `stop_value` at step `total_steps`, and stays there.
+    """Sets a value that moves linearly from `start_value` at step 1 to `stop_value` at step
+    `total_steps`, and stays there.
 
     Args:
         total_steps: Env_steps, at least 1.
@@ -44,7 +48,13 @@ class LinearInterpolationHook(StepHook):
         setter: Called as `(env, agent, value)` at every step, for example `set_learning_rate`.
     """
 
-    def __init__(self, total_steps: int, start_value: float, stop_value: float, setter: Callable[[Any, Any, float], object]) -> None:
+    def __init__(
+        self,
+        total_steps: int,
+        start_value: float,
+        stop_value: float,
+        setter: Callable[[Any, Any, float], object],
+    ) -> None:
         if total_steps < 1:
             raise ValueError(f"total_steps must be at least 1, not {total_steps}")
         self.total_steps = total_steps
@@ -108,11 +118,14 @@ class FiniteStatisticsHook(StepHook):
             self._numbers.add(name)
             return
         if math.isinf(value) or name in self._numbers:
-            raise NumericalFailureError(f"the statistic {name} is {value} at step {step}: training diverged, lower the learning rate")
+            raise NumericalFailureError(
+                f"the statistic {name} is {value} at step {step}: training diverged, lower the learning rate"
+            )
 
 
 def set_learning_rate(env: Any, agent: Any, value: float) -> None:
-    """Sets the learning rate of every torch optimiser among the agent's attributes, in all its parameter groups.
+    """Sets the learning rate of every torch optimiser among the agent's attributes, in all its
+    parameter groups.
 
     Raises:
         TypeError: If the agent has none.
@@ -122,13 +135,19 @@ def set_learning_rate(env: Any, agent: Any, value: float) -> None:
 
 
 def learning_rate_setter(*attributes: str) -> Callable[[Any, Any, float], None]:
-    """Returns a setter like `set_learning_rate` for the optimisers of the named attributes alone, say `actor_optimizer`."""
+    """Returns a setter like `set_learning_rate` for the optimisers of the named attributes alone,
+    say `actor_optimizer`.
+    """
 
     def setter(env: Any, agent: Any, value: float) -> None:
         del env
         for name in attributes:
             own = getattr(agent, name)
-            _set([own if hasattr(own, "param_groups") else own.optimizer], f"{type(agent).__name__}.{name}", value)
+            _set(
+                [own if hasattr(own, "param_groups") else own.optimizer],
+                f"{type(agent).__name__}.{name}",
+                value,
+            )
 
     return setter
 
@@ -149,7 +168,9 @@ class StepHooks:
     def __init__(self, env: Any, agent: Any, hooks: Sequence[StepCallable], num_envs: int) -> None:
         for hook in hooks:
             if not callable(hook):
-                raise TypeError(f"step_hooks: a {type(hook).__name__} cannot be called as hook(env, agent, step)")
+                raise TypeError(
+                    f"step_hooks: a {type(hook).__name__} cannot be called as hook(env, agent, step)"
+                )
         self._env = env
         self._agent = agent
         self._hooks: tuple[Any, ...] = tuple(hooks)
@@ -171,7 +192,11 @@ class StepHooks:
 
     def state_dict(self) -> StateTree:
         """Returns the state of each hook that has one."""
-        return {"hooks": [hook.state_dict() if isinstance(hook, Stateful) else None for hook in self._hooks]}
+        return {
+            "hooks": [
+                hook.state_dict() if isinstance(hook, Stateful) else None for hook in self._hooks
+            ]
+        }
 
     def load_state_dict(self, state: StateTree) -> None:
         """Gives them their state back; where there are other hooks now, they begin afresh."""
@@ -183,7 +208,9 @@ class StepHooks:
 
 def _set(optimizers: Sequence[Any], owner: str, value: float) -> None:
     if not optimizers:
-        raise TypeError(f"{owner} has no torch optimiser among its attributes: write a setter of your own")
+        raise TypeError(
+            f"{owner} has no torch optimiser among its attributes: write a setter of your own"
+        )
     for optimizer in optimizers:
         for group in optimizer.param_groups:
             group["lr"] = value

@@ -11,7 +11,9 @@ from workers.core.types import EvaluationResult, StateTree
 
 Choice = Literal["first", "best", "worst", "median"]
 Film = Callable[[int, int, Path], object]
-"""Plays the episode of an evaluation's seed and an episode's number again, and writes it as a video."""
+"""Plays the episode of an evaluation's seed and an episode's number again, and writes it as a
+video.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,8 @@ class VideoHook:
 
     Args:
         film: Writes a video.
-        directory: Where videos go, named by env_step and episode; a resumed run writes the same names again.
+        directory: Where videos go, named by env_step and episode; a resumed run writes the same
+            names again.
         every: Evaluations from one video to the next.
         choice: Which episode, by return.
         announce: Told of each video.
@@ -75,7 +78,9 @@ class VideoHook:
 
 
 def chosen_episode(returns: tuple[float, ...], choice: Choice) -> int:
-    """Returns the number of an episode: the first one of the best, the worst or the lower median return. NaN is the worst return."""
+    """Returns the number of an episode: the first one of the best, the worst or the lower median
+    return. NaN is the worst return.
+    """
     numbers = range(len(returns))
 
     def value(number: int) -> float:

@@ -1,1 +1,3 @@
-"""The worker of one machine: it registers, listens to its pool's queue, owns slots and starts supervisors. Loads no torch."""
+"""The worker of one machine: it registers, listens to its pool's queue, owns slots and starts
+supervisors. Loads no torch.
+"""

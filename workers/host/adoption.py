@@ -1,4 +1,6 @@
-"""Takes up attempts whose supervisor died after the training, while results were being uploaded: they lie on this machine alone."""
+"""Takes up attempts whose supervisor died after the training, while results were being uploaded:
+they lie on this machine alone.
+"""
 
 import time
 from collections.abc import Sequence
@@ -32,7 +34,10 @@ class Adopter:
     _tried: dict[str, float] = field(default_factory=dict)
 
     def adopt(self, attempts: Sequence[AttemptDirectory], api: WorkerApi, worker_id: str) -> None:
-        """Tries to take up each attempt with the worker's own secret; one whose time has not come is left for a later call."""
+        """Tries to take up each attempt with the worker's own secret.
+
+        One whose time has not come is left for a later call.
+        """
         for attempt in attempts:
             now = time.monotonic()
             if now - self._tried.get(attempt.attempt_id, -_PAUSE_SECONDS) >= _PAUSE_SECONDS:
@@ -49,8 +54,12 @@ class Adopter:
             if slot is None:
                 return
             try:
-                credentials = Credentials(server=self.server, token=answer.token, renew_seconds=answer.renew_seconds)
-                start_supervisor(SupervisorStart(directory=attempt, credentials=credentials, slot=slot))
+                credentials = Credentials(
+                    server=self.server, token=answer.token, renew_seconds=answer.renew_seconds
+                )
+                start_supervisor(
+                    SupervisorStart(directory=attempt, credentials=credentials, slot=slot)
+                )
             finally:
                 slot.let_go()
         except RefusedError as refusal:

@@ -1,4 +1,6 @@
-"""The broker as a worker uses it: its address, Celery's settings, and a transport that survives whatever lies in the queue."""
+"""The broker as a worker uses it: its address, Celery's settings, and a transport that survives
+whatever lies in the queue.
+"""
 
 import re
 from collections.abc import Callable
@@ -10,7 +12,11 @@ from kombu.transport import redis, virtual
 
 from workers.ipc.json_log import get_logger
 
-_ALIASES: Final = {"valkey://": "redis://", "valkeys://": "rediss://", "valkey+socket://": "redis+socket://"}
+_ALIASES: Final = {
+    "valkey://": "redis://",
+    "valkeys://": "rediss://",
+    "valkey+socket://": "redis+socket://",
+}
 _TRANSPORT: Final = f"{__name__}:TolerantRedisTransport"
 _SECRET: Final = re.compile(r"(?<=://)([^@/]*):[^@/]*@")
 
@@ -58,8 +64,9 @@ SETTINGS: Final[dict[str, Any]] = {
 class MemoryQoS(virtual.QoS):
     """Keeps the messages that are not acknowledged yet in this process alone.
 
-    Kombu's keeps them in the broker, and has every consumer put those of others back after a while, for which it runs a script. A doorbell
-    need not be put back: the dispatcher rings again. So a worker needs no right to write to a queue or to run scripts.
+    Kombu's keeps them in the broker, and has every consumer put those of others back after a while,
+    for which it runs a script. A doorbell need not be put back: the dispatcher rings again. So a
+    worker needs no right to write to a queue or to run scripts.
     """
 
     def reject(self, delivery_tag: Any, requeue: bool = False) -> None:  # noqa: ARG002 - the base class's signature
@@ -68,7 +75,9 @@ class MemoryQoS(virtual.QoS):
 
 
 class Channel(redis.Channel):
-    """A channel that drops what is no message at all, where kombu's would end the consumer, and puts nothing back into the queue."""
+    """A channel that drops what is no message at all, where kombu's would end the consumer, and
+    puts nothing back into the queue.
+    """
 
     QoS = MemoryQoS  # type: ignore[assignment]  # the channel uses what every QoS has
     do_restore = False
@@ -104,7 +113,14 @@ def install_transport(on_malformed: Callable[[], None] | None = None) -> None:
 
 def real_url(url: str) -> str:
     """Returns an address that kombu understands: Valkey speaks Redis."""
-    return next((real + url.removeprefix(alias) for alias, real in _ALIASES.items() if url.startswith(alias)), url)
+    return next(
+        (
+            real + url.removeprefix(alias)
+            for alias, real in _ALIASES.items()
+            if url.startswith(alias)
+        ),
+        url,
+    )
 
 
 def masked(url: str) -> str:

@@ -1,6 +1,9 @@
-"""The one Celery task: answers a doorbell. It claims, starts a supervisor, and is done; no Celery process waits for a training.
+"""The one Celery task: answers a doorbell.
 
-A doorbell is only a hint. Whatever is wrong with one, it is dropped and counted; the dispatcher rings again for a job that still waits.
+It claims, starts a supervisor, and is done; no Celery process waits for a training.
+
+A doorbell is only a hint. Whatever is wrong with one, it is dropped and counted; the dispatcher
+rings again for a job that still waits.
 """
 
 import json
@@ -15,7 +18,14 @@ from pydantic import ValidationError
 
 from palestra.contract.names import RING_TASK
 from palestra.contract.states import Cause, Outcome
-from palestra.contract.work_order import AttemptReport, Claim, ClaimAnswer, Doorbell, Failure, Release
+from palestra.contract.work_order import (
+    AttemptReport,
+    Claim,
+    ClaimAnswer,
+    Doorbell,
+    Failure,
+    Release,
+)
 from palestra.telemetry.transport import open_client
 from workers.host.counters import Counters
 from workers.host.enrolment import Enrolment
@@ -28,9 +38,15 @@ from workers.ipc.json_log import get_logger
 from workers.ipc.server_api import AttemptApi, RefusedError, ServerUnreachableError, WorkerApi
 
 _CLAIM_SECONDS: Final = 15.0
-"""How long a claim is repeated while its answer does not arrive. The server answers the same claim with the same lease."""
+"""How long a claim is repeated while its answer does not arrive.
+
+The server answers the same claim with the same lease.
+"""
 _SLOT_SECONDS: Final = 20.0
-"""How long after its report an attempt may take to be gone. While no slot is free, this worker could answer no other doorbell either."""
+"""How long after its report an attempt may take to be gone.
+
+While no slot is free, this worker could answer no other doorbell either.
+"""
 _CLAIM_PAUSE_SECONDS: Final = 0.5
 
 
@@ -42,14 +58,20 @@ class Answered(StrEnum):
     NO_SLOT = "no_slot"
     NOT_CLAIMED = "not_claimed"
     SLOT_BUSY = "slot_busy"
-    """The server counts a live attempt on every slot that was free here; the next heartbeats settle which of the two is right."""
+    """The server counts a live attempt on every slot that was free here.
+
+    The next heartbeats settle which of the two is right.
+    """
     SERVER_AWAY = "server_away"
     NOT_STARTED = "not_started"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RingSettings:
-    """What a worker knows when it listens. Lives in memory only: the pool's processes are forked with it."""
+    """What a worker knows when it listens.
+
+    Lives in memory only: the pool's processes are forked with it.
+    """
 
     server: str
     state_directory: Path
@@ -87,7 +109,8 @@ class DoorbellTask:
         if bell is None:
             get_logger().warning("doorbell.malformed")
             return Answered.MALFORMED
-        # The server rings as soon as an attempt reports its end, a moment before the attempt's last process and with it the lock is gone.
+        # The server rings as soon as an attempt reports its end, a moment before the attempt's last
+        # process and with it the lock is gone.
         # Whoever gave up at once would leave the slot idle until the job is rung again.
         slot = self._slots.take(patience=_SLOT_SECONDS)
         answered, refused = Answered.NO_SLOT, frozenset[int]()
@@ -107,19 +130,32 @@ class DoorbellTask:
         if worker is None or not worker.secret:
             get_logger().error("doorbell.no_secret", job_id=bell.job_id)
             return Answered.NOT_CLAIMED
-        claim = Claim(job_id=bell.job_id, expected_attempt=bell.expected_attempt, worker_id=worker.worker_id, slot=slot.index)
+        claim = Claim(
+            job_id=bell.job_id,
+            expected_attempt=bell.expected_attempt,
+            worker_id=worker.worker_id,
+            slot=slot.index,
+        )
         try:
             answer = self._claim(claim, worker.secret)
         except RefusedError as refusal:
-            get_logger().info("doorbell.not_claimed", job_id=bell.job_id, slot=slot.index, code=refusal.code)
-            return Answered.SLOT_BUSY if refusal.code == Answered.SLOT_BUSY else Answered.NOT_CLAIMED
+            get_logger().info(
+                "doorbell.not_claimed", job_id=bell.job_id, slot=slot.index, code=refusal.code
+            )
+            return (
+                Answered.SLOT_BUSY if refusal.code == Answered.SLOT_BUSY else Answered.NOT_CLAIMED
+            )
         except ServerUnreachableError as error:
             get_logger().warning("doorbell.server_away", job_id=bell.job_id, reason=str(error))
             return Answered.SERVER_AWAY
         return self._start(answer, slot)
 
     def _claim(self, claim: Claim, secret: str) -> ClaimAnswer:
-        """Claims; repeats the claim for a while, since a server may just be restarting, or its answer was lost."""
+        """Claims.
+
+        Repeats the claim for a while, since a server may just be restarting, or its answer was
+        lost.
+        """
         end = time.monotonic() + _CLAIM_SECONDS
         with open_client(self._settings.server, secret) as client:
             while True:
@@ -133,30 +169,49 @@ class DoorbellTask:
     def _start(self, answer: ClaimAnswer, slot: HeldSlot) -> Answered:
         order = answer.work_order
         directory = AttemptDirectory(self._settings.state_directory / "attempts" / order.attempt_id)
-        credentials = Credentials(server=self._settings.server, token=answer.token, renew_seconds=answer.renew_seconds)
+        credentials = Credentials(
+            server=self._settings.server, token=answer.token, renew_seconds=answer.renew_seconds
+        )
         gpus = gpus_of_slot(slot.index, self._settings.slots, self._settings.gpus)
         try:
             directory.create(order.model_dump_json().encode())
-            start_supervisor(SupervisorStart(directory=directory, credentials=credentials, slot=slot, gpus=gpus))
+            start_supervisor(
+                SupervisorStart(directory=directory, credentials=credentials, slot=slot, gpus=gpus)
+            )
         except (OSError, SupervisorStartError) as error:
             get_logger(attempt_id=order.attempt_id).error("attempt.not_started", reason=str(error))
             self._give_back(answer, error)
             return Answered.NOT_STARTED
-        get_logger(attempt_id=order.attempt_id).info("attempt.started", job_id=order.job_id, slot=slot.index, gpus=gpus)
+        get_logger(attempt_id=order.attempt_id).info(
+            "attempt.started", job_id=order.job_id, slot=slot.index, gpus=gpus
+        )
         return Answered.STARTED
 
     def _give_back(self, answer: ClaimAnswer, error: Exception) -> None:
-        """Ends an attempt that never began, so that nobody waits for its lease; else the lease runs out."""
-        full = any(full_disk.is_full_error(one) for one in (error, error.__cause__) if one is not None)
+        """Ends an attempt that never began, so that nobody waits for its lease.
+
+        Else the lease runs out.
+        """
+        full = any(
+            full_disk.is_full_error(one) for one in (error, error.__cause__) if one is not None
+        )
         advice = f"{full_disk.ADVICE} " if full else ""
-        failure = Failure(message=f"{advice}The worker could not start the attempt: {error}"[:4_000])
-        outcome, cause = (Outcome.FAILED, Cause.DISK_FULL) if full else (Outcome.LOST, Cause.WORKER_LOST)
+        failure = Failure(
+            message=f"{advice}The worker could not start the attempt: {error}"[:4_000]
+        )
+        outcome, cause = (
+            (Outcome.FAILED, Cause.DISK_FULL) if full else (Outcome.LOST, Cause.WORKER_LOST)
+        )
         report = AttemptReport(outcome=outcome, cause=cause, failure=failure)
         try:
             with open_client(self._settings.server, answer.token) as client:
-                AttemptApi(client, answer.work_order.attempt_id).release(Release(report=report, last_seq=0))
+                AttemptApi(client, answer.work_order.attempt_id).release(
+                    Release(report=report, last_seq=0)
+                )
         except (RefusedError, ServerUnreachableError) as refusal:
-            get_logger(attempt_id=answer.work_order.attempt_id).warning("attempt.not_given_back", reason=str(refusal))
+            get_logger(attempt_id=answer.work_order.attempt_id).warning(
+                "attempt.not_given_back", reason=str(refusal)
+            )
 
 
 def _read(arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Doorbell | None:

@@ -1,4 +1,6 @@
-"""What a worker is known by: the secret that its enrolment gave, kept in its state directory, readable by its user alone."""
+"""What a worker is known by: the secret that its enrolment gave, kept in its state directory,
+readable by its user alone.
+"""
 
 import json
 import os
@@ -28,13 +30,16 @@ class Enrolment:
 
     @classmethod
     def of(cls, state_directory: Path, name: str) -> Self:
-        """Returns the enrolment of a state directory: the one it holds for this name, else a new one, which is kept.
+        """Returns the enrolment of a state directory: the one it holds for this name, else a new
+        one, which is kept.
 
         Raises:
             OSError: If it cannot be written.
         """
         found = cls.read(state_directory)
-        return found if found is not None and found.name == name else cls.begin(state_directory, name)
+        return (
+            found if found is not None and found.name == name else cls.begin(state_directory, name)
+        )
 
     @classmethod
     def begin(cls, state_directory: Path, name: str) -> Self:
@@ -49,7 +54,10 @@ class Enrolment:
 
     @classmethod
     def read(cls, state_directory: Path) -> Self | None:
-        """Returns the enrolment that a state directory holds; `None` without one that can be read."""
+        """Returns the enrolment that a state directory holds.
+
+        `None` without one that can be read.
+        """
         try:
             return cls(**read_json(_path(state_directory)))
         except TypeError:

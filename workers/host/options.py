@@ -20,7 +20,9 @@ USAGE: Final = 2
 """Exit status of a worker that was started wrongly: starting it again would not help."""
 
 BUSY: Final = 75
-"""Exit status of a worker that must wait for another one to end (`EX_TEMPFAIL`): starting it again later helps."""
+"""Exit status of a worker that must wait for another one to end (`EX_TEMPFAIL`): starting it again
+later helps.
+"""
 
 DRAIN_SECONDS: Final = 80.0
 
@@ -93,9 +95,13 @@ def read_token(path: Path) -> str:
         mode = path.stat().st_mode
         token = path.read_text("ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read the token file {path}: {getattr(error, 'strerror', None) or 'not ASCII'}") from None
+        raise UsageError(
+            f"cannot read the token file {path}: {getattr(error, 'strerror', None) or 'not ASCII'}"
+        ) from None
     if mode & (stat.S_IRWXG | stat.S_IRWXO):
-        raise UsageError(f"other users can read the token file {path}: run `chmod 600 {path}` and start again")
+        raise UsageError(
+            f"other users can read the token file {path}: run `chmod 600 {path}` and start again"
+        )
     if not token or any(character.isspace() for character in token):
         raise UsageError(f"the token file {path} must hold one token and nothing else")
     return token
@@ -118,19 +124,29 @@ def choose_gpus(text: str, present: tuple[Gpu, ...]) -> tuple[Gpu, ...]:
     known = {gpu.index: gpu for gpu in present}
     missing = [index for index in wanted if index not in known]
     if missing:
-        raise UsageError(f"--gpus names GPU {missing[0]}, but this machine has {', '.join(map(str, sorted(known)))}")
+        raise UsageError(
+            f"--gpus names GPU {missing[0]}, but this machine has {', '.join(map(str, sorted(known)))}"
+        )
     if len(set(wanted)) != len(wanted):
         raise UsageError("--gpus names a GPU twice")
     return tuple(known[index] for index in wanted)
 
 
 def _no_gpus() -> NoReturn:
-    raise UsageError("--gpus needs an NVIDIA driver, and nvidia-smi does not answer here: install the driver, or leave --gpus out")
+    raise UsageError(
+        "--gpus needs an NVIDIA driver, and nvidia-smi does not answer here: install the driver, or leave --gpus out"
+    )
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="palestra worker", description="Offers this machine's slots to a Palestra server.")
-    parser.add_argument("--server", required=True, help="address of the server, for example https://palestra.example.org")
+    parser = argparse.ArgumentParser(
+        prog="palestra worker", description="Offers this machine's slots to a Palestra server."
+    )
+    parser.add_argument(
+        "--server",
+        required=True,
+        help="address of the server, for example https://palestra.example.org",
+    )
     parser.add_argument(
         "--token-file",
         type=Path,
@@ -138,11 +154,26 @@ def _parser() -> argparse.ArgumentParser:
         help="file with a token of the scope worker, which enrols this worker; readable only by you",
     )
     parser.add_argument("--pool", default="default", help="pool to join (default: %(default)s)")
-    parser.add_argument("--slots", type=int, default=1, help="attempts at the same time (default: %(default)s)")
-    parser.add_argument("--gpus", default="", help="GPUs to offer, such as 0,1, or `all`; none by default")
-    parser.add_argument("--state-dir", type=Path, default=Path("~/.palestra-worker"), help="attempts, spools, locks (default: %(default)s)")
-    parser.add_argument("--name", default=platform.node()[:64] or "worker", help="name of this worker (default: the host's)")
-    parser.add_argument("--broker", default=None, help="broker address, if another than the server tells")
+    parser.add_argument(
+        "--slots", type=int, default=1, help="attempts at the same time (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--gpus", default="", help="GPUs to offer, such as 0,1, or `all`; none by default"
+    )
+    parser.add_argument(
+        "--state-dir",
+        type=Path,
+        default=Path("~/.palestra-worker"),
+        help="attempts, spools, locks (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--name",
+        default=platform.node()[:64] or "worker",
+        help="name of this worker (default: the host's)",
+    )
+    parser.add_argument(
+        "--broker", default=None, help="broker address, if another than the server tells"
+    )
     parser.add_argument(
         "--on-stop",
         choices=("drain", "keep"),
@@ -150,7 +181,10 @@ def _parser() -> argparse.ArgumentParser:
         help="what SIGTERM does with trainings: save and requeue them, or leave them",
     )
     parser.add_argument(
-        "--drain-seconds", type=float, default=DRAIN_SECONDS, help="longest wait for saving trainings (default: %(default)s)"
+        "--drain-seconds",
+        type=float,
+        default=DRAIN_SECONDS,
+        help="longest wait for saving trainings (default: %(default)s)",
     )
     parser.add_argument(
         "--import",
@@ -173,7 +207,9 @@ def _imports(names: list[str]) -> tuple[str, ...]:
 def _server(url: str) -> str:
     parts = urlsplit(url)
     if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.username:
-        raise UsageError(f"--server must be an address such as https://palestra.example.org, not {url!r}")
+        raise UsageError(
+            f"--server must be an address such as https://palestra.example.org, not {url!r}"
+        )
     return url.rstrip("/")
 
 

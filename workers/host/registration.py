@@ -1,4 +1,6 @@
-"""The worker towards the server: registers, gives signs of life, and tells which attempts live and which are gone."""
+"""The worker towards the server: registers, gives signs of life, and tells which attempts live and
+which are gone.
+"""
 
 import os
 import platform
@@ -87,7 +89,8 @@ class WorkerHost:
 
         Raises:
             BusyError: If another worker has the name.
-            UsageError: If the server refuses this worker for good, or the worker was stopped before.
+            UsageError: If the server refuses this worker for good, or the worker was stopped
+                before.
         """
         self._registration = describe(self._options)
         backoff = Backoff(self._stop)
@@ -96,18 +99,24 @@ class WorkerHost:
                 self._answer = self._enrol_or_return(self._registration)
             except ServerUnreachableError as error:
                 if backoff.failures in {0, 5} or backoff.failures % 20 == 0:
-                    self._log.warning("worker.waits_for_server", server=self._options.server, reason=str(error))
+                    self._log.warning(
+                        "worker.waits_for_server", server=self._options.server, reason=str(error)
+                    )
                 backoff.wait(error.wait)
             except RefusedError as refusal:
                 kind = BusyError if refusal.code == _NAME_TAKEN else UsageError
                 raise kind(f"the server refused this worker: {refusal}") from refusal
             else:
-                self._log.info("worker.registered", worker_id=self._answer.worker_id, queue=self._answer.queue)
+                self._log.info(
+                    "worker.registered", worker_id=self._answer.worker_id, queue=self._answer.queue
+                )
                 return self._answer
         raise UsageError("stopped before the server answered")
 
     def _enrol_or_return(self, registration: Registration) -> RegistrationAnswer:
-        """Registers with the worker's own secret if it has one that is good, else with the enrolment token."""
+        """Registers with the worker's own secret if it has one that is good, else with the
+        enrolment token.
+        """
         if self._enrolment.secret:
             try:
                 return self._api.register(registration)
@@ -117,10 +126,14 @@ class WorkerHost:
                 self._log.warning("worker.secret_refused", remedy="it enrols again with its token")
                 self._enrolment = Enrolment.begin(self._options.state_directory, self._options.name)
         enrolment = registration.model_copy(update={"enrolment": self._enrolment.number})
-        answer = WorkerApi(open_client(self._options.server, self._options.token)).register(enrolment)
+        answer = WorkerApi(open_client(self._options.server, self._options.token)).register(
+            enrolment
+        )
         if answer.secret is None:
             raise ServerUnreachableError("the server gave no secret: it has another version")
-        self._enrolment = self._enrolment.answered(self._options.state_directory, answer.worker_id, answer.secret)
+        self._enrolment = self._enrolment.answered(
+            self._options.state_directory, answer.worker_id, answer.secret
+        )
         self._api = WorkerApi(open_client(self._options.server, answer.secret))
         return answer
 
@@ -182,15 +195,20 @@ class WorkerHost:
 
 
 def take_census(state_directory: Path, now: float) -> Census:
-    """Returns which attempts of this machine live and which are newly known to be gone; forgets old ones.
+    """Returns which attempts of this machine live and which are newly known to be gone.
 
-    An attempt that keeps results which the server refused for good is not forgotten: a person removes its directory.
+    Forgets old ones.
+
+    An attempt that keeps results which the server refused for good is not forgotten: a person
+    removes its directory.
     """
     live: list[AttemptDirectory] = []
     dead: list[AttemptDirectory] = []
     orphaned: list[AttemptDirectory] = []
     for attempt in attempts_under(state_directory):
-        mark = next((mark for mark in (attempt.released, attempt.reported_dead) if mark.exists()), None)
+        mark = next(
+            (mark for mark in (attempt.released, attempt.reported_dead) if mark.exists()), None
+        )
         if mark is not None:
             if now - mark.stat().st_mtime > _KEEP_SECONDS and not attempt.kept.exists():
                 shutil.rmtree(attempt.root, ignore_errors=True)
@@ -210,15 +228,22 @@ def is_supervised(attempt: AttemptDirectory, now: float) -> bool:
 
 
 def read_catalogue(directory: Path) -> Catalogue | None:
-    """Returns what this machine can train, as a process of its own tells it (that one loads gymnasium); `None` if it fails.
+    """Returns what this machine can train, as a process of its own tells it (that one loads
+    gymnasium); `None` if it fails.
 
     Args:
-        directory: Where the process works: not where the worker was started, since trainers find no modules there either.
+        directory: Where the process works: not where the worker was started, since trainers find no
+            modules there either.
     """
     command = [sys.executable, "-m", "workers.assembly.catalogue"]
     try:
         done = subprocess.run(  # noqa: S603 - our own module
-            command, capture_output=True, timeout=_CATALOGUE_SECONDS, check=True, env=python_environment(os.environ), cwd=directory
+            command,
+            capture_output=True,
+            timeout=_CATALOGUE_SECONDS,
+            check=True,
+            env=python_environment(os.environ),
+            cwd=directory,
         )
         for line in done.stderr.decode("utf-8", "replace").splitlines():
             if line.startswith(LEFT_OUT):
@@ -232,7 +257,9 @@ def describe(options: WorkerOptions) -> Registration:
     """Returns how this worker introduces itself."""
     catalogue = read_catalogue(options.state_directory)
     if catalogue is None:
-        get_logger().warning("catalogue.failed", remedy="python -m workers.assembly.catalogue tells why")
+        get_logger().warning(
+            "catalogue.failed", remedy="python -m workers.assembly.catalogue tells why"
+        )
     return Registration(
         name=options.name,
         pool=options.pool,

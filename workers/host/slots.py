@@ -1,7 +1,7 @@
 """Slots: the right to run one attempt, held as a lock on a file.
 
-The lock belongs to an open file, which supervisor and trainer inherit: the slot is free only when the last process of the attempt is gone,
-whatever happened to the worker in between.
+The lock belongs to an open file, which supervisor and trainer inherit: the slot is free only when
+the last process of the attempt is gone, whatever happened to the worker in between.
 """
 
 import fcntl
@@ -42,8 +42,13 @@ class Slots:
         self._directory.mkdir(parents=True, exist_ok=True)
         self.count = count
 
-    def take(self, patience: float = _LOOK_SECONDS, *, besides: frozenset[int] = frozenset()) -> HeldSlot | None:
-        """Takes the first free slot that is not in `besides`; `None` if all are still taken after `patience` seconds."""
+    def take(
+        self, patience: float = _LOOK_SECONDS, *, besides: frozenset[int] = frozenset()
+    ) -> HeldSlot | None:
+        """Takes the first free slot that is not in `besides`.
+
+        `None` if all are still taken after `patience` seconds.
+        """
         end = time.monotonic() + patience
         while (slot := self._first_free(besides)) is None and time.monotonic() < end:
             time.sleep(_PAUSE_SECONDS)
@@ -54,7 +59,9 @@ class Slots:
         return next(iter(self._free_among([index])), None)
 
     def _first_free(self, besides: frozenset[int]) -> HeldSlot | None:
-        return next(self._free_among(index for index in range(self.count) if index not in besides), None)
+        return next(
+            self._free_among(index for index in range(self.count) if index not in besides), None
+        )
 
     def _free_among(self, indices: Iterable[int]) -> Iterator[HeldSlot]:
         """Yields the slots that are free, each taken; whoever needs no more of them stops."""
@@ -66,7 +73,10 @@ class Slots:
                 os.close(descriptor)
 
     def free(self) -> int:
-        """Returns how many slots are free now. The look takes a shared lock for an instant, which `take` waits out."""
+        """Returns how many slots are free now.
+
+        The look takes a shared lock for an instant, which `take` waits out.
+        """
         return self.count - len(self.busy())
 
     def busy(self) -> tuple[int, ...]:
@@ -81,7 +91,9 @@ class Slots:
             os.close(descriptor)
 
     def _open(self, index: int) -> int:
-        return os.open(self._directory / f"{index}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        return os.open(
+            self._directory / f"{index}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
+        )
 
 
 def _lock(descriptor: int, kind: int) -> bool:
@@ -93,7 +105,9 @@ def _lock(descriptor: int, kind: int) -> bool:
 
 
 def gpus_of_slot(slot: int, slots: int, gpus: tuple[int, ...]) -> tuple[int, ...]:
-    """Returns the GPUs of a slot: an equal part of them, or, with more slots than GPUs, a share of one."""
+    """Returns the GPUs of a slot: an equal part of them, or, with more slots than GPUs, a share of
+    one.
+    """
     if not gpus:
         return ()
     return gpus[slot::slots] if len(gpus) >= slots else (gpus[slot % len(gpus)],)

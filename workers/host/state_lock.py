@@ -1,8 +1,10 @@
-"""The lock that lets one worker have a state directory, whatever becomes of the processes that the worker forks.
+"""The lock that lets one worker have a state directory, whatever becomes of the processes that the
+worker forks.
 
-A lock of `flock` belongs to the open file, which every forked process inherits; it would stay as long as any of them lives. So a forked
-process closes the descriptor before it does anything else, and does not outlive the worker. What still holds the lock of a worker that is
-gone, is ended by the next worker.
+A lock of `flock` belongs to the open file, which every forked process inherits; it would stay as
+long as any of them lives. So a forked process closes the descriptor before it does anything else,
+and does not outlive the worker. What still holds the lock of a worker that is gone, is ended by the
+next worker.
 """
 
 import fcntl
@@ -52,13 +54,17 @@ class StateLock:
             if time.monotonic() > deadline:
                 pid = os.pread(self._descriptor, 32, 0).decode() or "unknown"
                 self.release()
-                raise BusyError(f"the state directory {self._path.parent} is used by the worker with pid {pid}: stop it first")
+                raise BusyError(
+                    f"the state directory {self._path.parent} is used by the worker with pid {pid}: stop it first"
+                )
             time.sleep(_PAUSE_SECONDS)
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, str(self._owner).encode(), 0)
 
     def _leave_to_parent(self) -> None:
-        """Runs in every forked process, at once: it neither keeps the lock nor lives longer than the worker."""
+        """Runs in every forked process, at once: it neither keeps the lock nor lives longer than
+        the worker.
+        """
         if self._descriptor < 0:
             return
         self.release()
@@ -71,7 +77,9 @@ def _open(path: Path) -> int:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise UsageError(f"cannot write to the state directory {path.parent}: {error.strerror}") from None
+        raise UsageError(
+            f"cannot write to the state directory {path.parent}: {error.strerror}"
+        ) from None
 
 
 def _is_locked_now(descriptor: int) -> bool:

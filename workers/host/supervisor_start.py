@@ -31,10 +31,13 @@ class SupervisorStart:
 
 
 def start_supervisor(start: SupervisorStart) -> None:
-    """Starts the supervisor in a session of its own; it inherits the slot and gets its credentials through a pipe.
+    """Starts the supervisor in a session of its own.
+
+    It inherits the slot and gets its credentials through a pipe.
 
     Raises:
-        SupervisorStartError: If it does not confirm in time. Whatever there is of it ends by itself: its token is released by the caller.
+        SupervisorStartError: If it does not confirm in time. Whatever there is of it ends by
+            itself: its token is released by the caller.
     """
     read_end, write_end = os.pipe()
     try:
@@ -56,7 +59,13 @@ def start_supervisor(start: SupervisorStart) -> None:
 
 
 def _spawn(start: SupervisorStart, ready: int) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "workers.supervisor", "--attempt-dir", str(start.directory.root)]
+    command = [
+        sys.executable,
+        "-m",
+        "workers.supervisor",
+        "--attempt-dir",
+        str(start.directory.root),
+    ]
     descriptors = ["--ready-fd", str(ready), "--slot-fd", str(start.slot.descriptor)]
     with start.directory.supervisor_log.open("ab") as log:
         return subprocess.Popen(  # noqa: S603 - our own module
@@ -76,10 +85,14 @@ def _hand_over(process: subprocess.Popen[bytes], credentials: Credentials) -> No
         process.stdin.write(json.dumps(asdict(credentials)).encode())
         process.stdin.close()
     except OSError as error:
-        raise SupervisorStartError(f"the supervisor did not take its credentials: {error}") from error
+        raise SupervisorStartError(
+            f"the supervisor did not take its credentials: {error}"
+        ) from error
 
 
 def _await_confirmation(ready: int, directory: AttemptDirectory) -> None:
     readable, _, _ = select.select([ready], [], [], CONFIRM_SECONDS)
     if not readable or not os.read(ready, 64):
-        raise SupervisorStartError(f"the supervisor did not confirm; see {directory.supervisor_log}")
+        raise SupervisorStartError(
+            f"the supervisor did not confirm; see {directory.supervisor_log}"
+        )

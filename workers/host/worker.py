@@ -1,11 +1,13 @@
 """The worker: listens to its pool's queue and offers slots. Runs as `palestra worker`.
 
-    python -m workers.host --server URL --token-file F --pool NAME --slots N --gpus LIST --state-dir D [--name] [--broker URL]
+    python -m workers.host --server URL --token-file F --pool NAME --slots N --gpus LIST --state-dir
+        D [--name] [--broker URL]
         [--import MODULE ...]
 
-SIGTERM and Ctrl-C stop it: it takes nothing new, has every training save and go back to the queue, and ends; a second signal ends it at
-once, the trainings save on their own. With `--on-stop keep`, or on SIGQUIT, it leaves the trainings alone and the next worker on the same
-state directory adopts them. So it is after SIGKILL.
+SIGTERM and Ctrl-C stop it: it takes nothing new, has every training save and go back to the queue,
+and ends; a second signal ends it at once, the trainings save on their own. With `--on-stop keep`,
+or on SIGQUIT, it leaves the trainings alone and the next worker on the same state directory adopts
+them. So it is after SIGKILL.
 """
 
 import logging
@@ -103,7 +105,9 @@ class _Worker:
         adopted = take_census(self._options.state_directory, time.time()).live
         if adopted:
             self._log.info("attempts.adopted", attempts=[attempt.attempt_id for attempt in adopted])
-        thread = threading.Thread(target=self._agent.run, args=(self._tick,), name="agent", daemon=True)
+        thread = threading.Thread(
+            target=self._agent.run, args=(self._tick,), name="agent", daemon=True
+        )
         thread.start()
         try:
             status = self._listen(answer)
@@ -136,7 +140,9 @@ class _Worker:
         signals.worker_ready.connect(self._listener.attach, weak=False)
         for unusable in (signals.task_unknown, signals.task_rejected):
             unusable.connect(ring.count_malformed, weak=False)
-        self._log.info("worker.listens", broker=masked(broker), queue=answer.queue, slots=options.slots)
+        self._log.info(
+            "worker.listens", broker=masked(broker), queue=answer.queue, slots=options.slots
+        )
         worker = app.Worker(
             hostname=f"{options.name}@{os.getpid()}",
             pool="prefork",
@@ -162,7 +168,9 @@ def _leave(_number: int, _frame: object) -> None:
 
 
 class _Listener:
-    """Listens to the queue only while there is something to offer: else a doorbell would be lost on a worker that is full."""
+    """Listens to the queue only while there is something to offer: else a doorbell would be lost on
+    a worker that is full.
+    """
 
     def __init__(self, queue: str) -> None:
         self._queue = queue
@@ -177,8 +185,13 @@ class _Listener:
         self._wanted = True
 
     def want(self, listen: bool) -> None:
-        """Says whether to listen; has effect in the consumer's own thread, and is said again now and then."""
-        if self._consumer is None or (listen == self._wanted and time.monotonic() - self._applied_at < _SECOND_LOOK_SECONDS):
+        """Says whether to listen.
+
+        Has effect in the consumer's own thread, and is said again now and then.
+        """
+        if self._consumer is None or (
+            listen == self._wanted and time.monotonic() - self._applied_at < _SECOND_LOOK_SECONDS
+        ):
             return
         self._wanted, self._applied_at = listen, time.monotonic()
         self._consumer.call_soon(self._apply)
@@ -194,7 +207,9 @@ class _Listener:
 
 
 def drain(state_directory: Path, seconds: float) -> bool:
-    """Has every supervisor of a state directory save and end; true once all are gone. A second signal ends the wait.
+    """Has every supervisor of a state directory save and end; true once all are gone.
+
+    A second signal ends the wait.
 
     Args:
         state_directory: The worker's directory.
@@ -208,11 +223,17 @@ def drain(state_directory: Path, seconds: float) -> bool:
     while live := take_census(state_directory, time.time()).live:
         for attempt in live:
             supervisor = attempt.supervisor()
-            if attempt.attempt_id not in told and supervisor is not None and supervisor.send(signal.SIGTERM):
+            if (
+                attempt.attempt_id not in told
+                and supervisor is not None
+                and supervisor.send(signal.SIGTERM)
+            ):
                 told.add(attempt.attempt_id)
                 get_logger(attempt_id=attempt.attempt_id).info("attempt.drains")
         if impatient.is_set() or time.monotonic() > deadline:
-            get_logger().warning("worker.left_attempts", attempts=[attempt.attempt_id for attempt in live])
+            get_logger().warning(
+                "worker.left_attempts", attempts=[attempt.attempt_id for attempt in live]
+            )
             return False
         time.sleep(0.1)
     return True

@@ -1,1 +1,3 @@
-"""What worker, supervisor and trainer process share: attempt directories, processes, HTTP to the server. Loads no torch."""
+"""What worker, supervisor and trainer process share: attempt directories, processes, HTTP to the
+server. Loads no torch.
+"""

@@ -1,29 +1,32 @@
-"""The attempt directory: how Celery task, supervisor and trainer speak through files. Imports next to nothing: the watchdog uses it.
+"""The attempt directory: how Celery task, supervisor and trainer speak through files.
+
+Imports next to nothing: the watchdog uses it.
 
 `<state>/attempts/<attempt id>/` holds
 
     work_order.json     the WorkOrder; written by the task, read by supervisor and trainer
-    inputs/<snapshot id>/<file>      snapshots to load, downloaded and verified before the trainer starts, or when it asks for one
-    snapshots/<snapshot id>/<file>   written by the trainer; every `SnapshotWritten` record names files in here
-    outgoing/<snapshot id>/<file>    the snapshot that is being uploaded: hard links, which outlive the trainer's own clearing up
-    kept/                            results that the server refused for good: the only copies, left for a person to see to
-    exports/<run id>/<file>          written by the trainer; uploaded at the end
-    spool/              telemetry (`palestra.telemetry.spool`), appended by trainer and supervisor
-    progress.json       trainer, atomically, about once a second: {"env_step", "update", "episode"}; in a continuous evaluation also
-                        {"evaluations", "looks", "waiting"}
-    wanted.json         trainer of a continuous evaluation, atomically: asks for the next snapshot (`workers.ipc.snapshot_requests`)
-    given.json          supervisor, atomically: the answer
-    report.json         trainer, atomically, last: an AttemptReport
-    trainer.log         stdout and stderr of the trainer
-    supervisor.log      the supervisor's own log
-    supervisor.pid      who supervises: {"pid", "start_ticks", "boot_id"}
-    trainer.pid         the trainer's first process, the leader of its session
-    ending.json         supervisor, atomically: the AttemptReport, once only results are left to be uploaded
-    released            present once the server knows the end
-    reported_dead       present once the server knows that the supervisor died
+    inputs/<snapshot id>/<file>      snapshots to load, downloaded and verified before the trainer
+    starts, or when it asks for one snapshots/<snapshot id>/<file>   written by the trainer; every
+    `SnapshotWritten` record names files in here outgoing/<snapshot id>/<file>    the snapshot that
+    is being uploaded: hard links, which outlive the trainer's own clearing up kept/
+    results that the server refused for good: the only copies, left for a person to see to
+    exports/<run id>/<file>          written by the trainer; uploaded at the end spool/
+    telemetry (`palestra.telemetry.spool`), appended by trainer and supervisor progress.json
+    trainer, atomically, about once a second: {"env_step", "update", "episode"}; in a continuous
+    evaluation also
+                        {"evaluations", "looks", "waiting"} wanted.json         trainer of a
+    continuous evaluation, atomically: asks for the next snapshot (`workers.ipc.snapshot_requests`)
+    given.json          supervisor, atomically: the answer report.json         trainer, atomically,
+    last: an AttemptReport trainer.log         stdout and stderr of the trainer supervisor.log
+    the supervisor's own log supervisor.pid      who supervises: {"pid", "start_ticks", "boot_id"}
+    trainer.pid         the trainer's first process, the leader of its session ending.json
+    supervisor, atomically: the AttemptReport, once only results are left to be uploaded released
+    present once the server knows the end reported_dead       present once the server knows that the
+    supervisor died
 
-Orders reach the trainer through a pipe whose descriptor is in the variable `PALESTRA_CONTROL_FD`: one word of `Order` per line (`pause`,
-`cancel`, `drain`), each meaning "save and end". The end of the pipe means that the supervisor is gone: the trainer ends at once.
+Orders reach the trainer through a pipe whose descriptor is in the variable `PALESTRA_CONTROL_FD`:
+one word of `Order` per line (`pause`, `cancel`, `drain`), each meaning "save and end". The end of
+the pipe means that the supervisor is gone: the trainer ends at once.
 """
 
 import contextlib
@@ -39,7 +42,8 @@ from workers.ipc.process_tree import ProcessIdentity
 
 CONTROL_FD_VARIABLE: Final = "PALESTRA_CONTROL_FD"
 ATTEMPT_VARIABLE: Final = "PALESTRA_ATTEMPT_ID"
-"""In the environment of the trainer and of all that it starts: the mark by which its tree is found."""
+"""In the environment of the trainer and of all that it starts: the mark by which its tree is found.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +179,11 @@ def attempts_under(state_directory: Path) -> Iterator[AttemptDirectory]:
     """Yields the attempts that this machine knows, oldest first."""
     root = state_directory / "attempts"
     if root.is_dir():
-        yield from (AttemptDirectory(path) for path in sorted(root.iterdir()) if path.name.startswith("att_"))
+        yield from (
+            AttemptDirectory(path)
+            for path in sorted(root.iterdir())
+            if path.name.startswith("att_")
+        )
 
 
 def write_identity(path: Path, identity: ProcessIdentity) -> None:
@@ -187,7 +195,9 @@ def read_identity(path: Path) -> ProcessIdentity | None:
     """Returns the process that a pid file names; `None` without one that can be read."""
     document = read_json(path)
     try:
-        return ProcessIdentity(int(document["pid"]), int(document["start_ticks"]), str(document["boot_id"]))
+        return ProcessIdentity(
+            int(document["pid"]), int(document["start_ticks"]), str(document["boot_id"])
+        )
     except (KeyError, TypeError, ValueError):
         return None
 

@@ -1,4 +1,7 @@
-"""Whether a failure is that of a full disk, and whether a disk is full. Imports next to nothing: parents and trainer use it."""
+"""Whether a failure is that of a full disk, and whether a disk is full.
+
+Imports next to nothing: parents and trainer use it.
+"""
 
 import errno
 import re
@@ -12,10 +15,15 @@ EXIT_STATUS: Final = 74
 """Exit status (`EX_IOERR`) of a trainer whose report does not fit on the disk."""
 
 _FULL: Final = re.compile(
-    rf"\(?os error ({errno.ENOSPC}|{errno.EDQUOT})\)?|no space left on device|disk quota exceeded|disk is full", re.IGNORECASE
+    rf"\(?os error ({errno.ENOSPC}|{errno.EDQUOT})\)?|no space left on device|disk quota exceeded|disk is full",
+    re.IGNORECASE,
 )
-"""What libraries say that wrap the error of the system in an exception of their own: safetensors, SQLite, programs that were called."""
-_CUT: Final = re.compile(r"file write failed|PytorchStreamWriter failed|requested and \d+ written|unexpected pos")
+"""What libraries say that wrap the error of the system in an exception of their own: safetensors,
+SQLite, programs that were called.
+"""
+_CUT: Final = re.compile(
+    r"file write failed|PytorchStreamWriter failed|requested and \d+ written|unexpected pos"
+)
 """What torch and NumPy say of a write that came out too short, whatever the reason."""
 _LITTLE_BYTES: Final = 2**20
 
@@ -30,7 +38,9 @@ def is_full_error(error: BaseException, directory: Path | None = None) -> bool:
     if isinstance(error, OSError) and error.errno is not None:
         return error.errno in FULL_ERRNOS
     text = str(error)
-    return bool(_FULL.search(text)) or (directory is not None and bool(_CUT.search(text)) and has_little_room(directory))
+    return bool(_FULL.search(text)) or (
+        directory is not None and bool(_CUT.search(text)) and has_little_room(directory)
+    )
 
 
 def has_little_room(directory: Path) -> bool:

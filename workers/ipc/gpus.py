@@ -18,13 +18,24 @@ def query_gpus(fields: str) -> list[list[str]]:
         return []
     if done.returncode != 0:
         return []
-    return [[cell.strip() for cell in line.split(",")] for line in done.stdout.splitlines() if line.strip()]
+    return [
+        [cell.strip() for cell in line.split(",")]
+        for line in done.stdout.splitlines()
+        if line.strip()
+    ]
 
 
 def list_gpus(query: Callable[[str], list[list[str]]] = query_gpus) -> tuple[Gpu, ...]:
     """Returns the GPUs of this machine."""
-    rows = [row for row in query("index,name,uuid,memory.total") if len(row) == 4 and row[0].isdigit()]
-    return tuple(Gpu(index=int(row[0]), name=row[1], uuid=row[2], memory_mib=int(number_or_none(row[3]) or 0)) for row in rows)
+    rows = [
+        row for row in query("index,name,uuid,memory.total") if len(row) == 4 and row[0].isdigit()
+    ]
+    return tuple(
+        Gpu(
+            index=int(row[0]), name=row[1], uuid=row[2], memory_mib=int(number_or_none(row[3]) or 0)
+        )
+        for row in rows
+    )
 
 
 def number_or_none(text: str) -> float | None:

@@ -1,4 +1,6 @@
-"""Logging of the worker's processes: one JSON object per line on standard error, constant dotted event names, never a credential."""
+"""Logging of the worker's processes: one JSON object per line on standard error, constant dotted
+event names, never a credential.
+"""
 
 import sys
 from typing import Final
@@ -8,7 +10,9 @@ import structlog
 Logger = structlog.typing.FilteringBoundLogger
 
 LEFT_OUT: Final = "left out: "
-"""Begins a line with which the program that makes the catalogue tells of a part that it cannot offer."""
+"""Begins a line with which the program that makes the catalogue tells of a part that it cannot
+offer.
+"""
 
 
 def configure() -> None:

@@ -1,4 +1,6 @@
-"""How an attempt ends that obeyed an order of the server: the supervisor and the trainer report the same."""
+"""How an attempt ends that obeyed an order of the server: the supervisor and the trainer report the
+same.
+"""
 
 from collections.abc import Mapping
 from typing import Final

@@ -1,4 +1,5 @@
-"""Processes as the kernel shows them: who one is for sure, whether it lives, and the whole tree of an attempt.
+"""Processes as the kernel shows them: who one is for sure, whether it lives, and the whole tree of
+an attempt.
 
 Owns everything that reads `/proc` about other processes. Must not know attempts, servers or queues.
 """
@@ -39,7 +40,11 @@ class ProcessIdentity:
         if self.boot_id != boot_id():
             return False
         fields = _stat(self.pid)
-        return fields is not None and int(fields[_START_FIELD]) == self.start_ticks and fields[_STATE_FIELD] not in "ZX"
+        return (
+            fields is not None
+            and int(fields[_START_FIELD]) == self.start_ticks
+            and fields[_STATE_FIELD] not in "ZX"
+        )
 
     def send(self, number: signal.Signals) -> bool:
         """Sends a signal to this very process; false where it is gone."""
@@ -77,29 +82,47 @@ def identify(pid: int) -> ProcessIdentity:
 
 
 def die_with_parent(parent_pid: int) -> bool:
-    """Has the kernel kill this process when its parent's thread ends; false if the parent is gone already."""
+    """Has the kernel kill this process when its parent's thread ends.
+
+    False if the parent is gone already.
+    """
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     return os.getppid() == parent_pid
 
 
 def end_lock_heirs(path: Path) -> list[ProcessIdentity]:
-    """Kills the processes that hold the `flock` of a process that is gone: they inherited its open file. Returns them.
+    """Kills the processes that hold the `flock` of a process that is gone: they inherited its open
+    file. Returns them.
 
-    A process that took the lock itself is left alone, and so are all that inherited the lock from a process that still has the file open.
+    A process that took the lock itself is left alone, and so are all that inherited the lock from a
+    process that still has the file open.
     """
-    holders = {pid: locker for pid in _pids() if pid != os.getpid() and (locker := _locker(pid, path)) is not None}
+    holders = {
+        pid: locker
+        for pid in _pids()
+        if pid != os.getpid() and (locker := _locker(pid, path)) is not None
+    }
     heirs = [pid for pid, locker in holders.items() if locker not in holders]
-    found = [ProcessIdentity(pid, int(fields[_START_FIELD]), boot_id()) for pid in heirs if (fields := _stat(pid)) is not None]
+    found = [
+        ProcessIdentity(pid, int(fields[_START_FIELD]), boot_id())
+        for pid in heirs
+        if (fields := _stat(pid)) is not None
+    ]
     return [identity for identity in found if identity.send(signal.SIGKILL)]
 
 
 def _locker(pid: int, path: Path) -> int | None:
-    """Returns which process took the lock that `pid` holds on the file at `path`; `None` if it holds none."""
+    """Returns which process took the lock that `pid` holds on the file at `path`.
+
+    `None` if it holds none.
+    """
     try:
         descriptors = [entry.name for entry in (_PROC / str(pid) / "fd").iterdir()]
     except OSError:  # it is gone, or another user's
         return None
-    open_here = [name for name in descriptors if _is_same_file(_PROC / str(pid) / "fd" / name, path)]
+    open_here = [
+        name for name in descriptors if _is_same_file(_PROC / str(pid) / "fd" / name, path)
+    ]
     lockers = [_flock_of(_PROC / str(pid) / "fdinfo" / name) for name in open_here]
     return next((locker for locker in lockers if locker), None)
 
@@ -112,10 +135,18 @@ def _is_same_file(link: Path, path: Path) -> bool:
 
 
 def _flock_of(information: Path) -> int:
-    """Returns who took the lock of an open file, as the kernel tells it; 0 for a file without one."""
+    """Returns who took the lock of an open file, as the kernel tells it.
+
+    0 for a file without one.
+    """
     for line in _read_lines(information):
         fields = line.split()  # lock: 1: FLOCK ADVISORY WRITE <pid> <device>:<inode> 0 EOF
-        if len(fields) > 5 and fields[0] == "lock:" and fields[2] == "FLOCK" and fields[5].isdigit():
+        if (
+            len(fields) > 5
+            and fields[0] == "lock:"
+            and fields[2] == "FLOCK"
+            and fields[5].isdigit()
+        ):
             return int(fields[5])
     return 0
 
@@ -125,8 +156,11 @@ def adopt_orphans() -> None:
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
-def tree(mark: str, session: int | None, *, besides: frozenset[int] = frozenset()) -> dict[int, ProcessIdentity]:
-    """Returns the living processes of an attempt: with `mark` in their environment, of the session, or descended from one of these.
+def tree(
+    mark: str, session: int | None, *, besides: frozenset[int] = frozenset()
+) -> dict[int, ProcessIdentity]:
+    """Returns the living processes of an attempt: with `mark` in their environment, of the session,
+    or descended from one of these.
 
     Args:
         mark: `NAME=value`, as the attempt's trainer got it into its environment.
@@ -134,19 +168,34 @@ def tree(mark: str, session: int | None, *, besides: frozenset[int] = frozenset(
         besides: Processes that do not count, nor their descendants by other ways.
     """
     table = {
-        pid: fields for pid in _pids() if pid not in besides and (fields := _stat(pid)) is not None and fields[_STATE_FIELD] not in "ZX"
+        pid: fields
+        for pid in _pids()
+        if pid not in besides
+        and (fields := _stat(pid)) is not None
+        and fields[_STATE_FIELD] not in "ZX"
     }
-    members = {pid for pid, fields in table.items() if int(fields[_SESSION_FIELD]) == session or _carries(pid, mark)}
+    members = {
+        pid
+        for pid, fields in table.items()
+        if int(fields[_SESSION_FIELD]) == session or _carries(pid, mark)
+    }
     grown = True
     while grown:
-        children = {pid for pid, fields in table.items() if int(fields[_PARENT_FIELD]) in members} - members
+        children = {
+            pid for pid, fields in table.items() if int(fields[_PARENT_FIELD]) in members
+        } - members
         members |= children
         grown = bool(children)
     return {pid: ProcessIdentity(pid, int(table[pid][_START_FIELD]), boot_id()) for pid in members}
 
 
-def kill_tree(mark: str, session: int | None, *, besides: frozenset[int] = frozenset(), within: float = 5.0) -> bool:
-    """Kills an attempt's processes until none is left; false if some survive `within` seconds (stuck in the kernel)."""
+def kill_tree(
+    mark: str, session: int | None, *, besides: frozenset[int] = frozenset(), within: float = 5.0
+) -> bool:
+    """Kills an attempt's processes until none is left.
+
+    False if some survive `within` seconds (stuck in the kernel).
+    """
     deadline = time.monotonic() + within
     while members := tree(mark, session, besides=besides):
         for identity in members.values():
@@ -174,9 +223,16 @@ def reap_orphans(kept: frozenset[int]) -> None:
 
 
 def out_of_memory_kills() -> int:
-    """Returns how often the kernel killed a process for memory: in this control group, else on this machine."""
-    own_group = next((line[3:] for line in _read_lines(_PROC / "self/cgroup") if line.startswith("0::")), "/")
-    for path in (Path("/sys/fs/cgroup") / own_group.lstrip("/") / "memory.events", _PROC / "vmstat"):
+    """Returns how often the kernel killed a process for memory: in this control group, else on this
+    machine.
+    """
+    own_group = next(
+        (line[3:] for line in _read_lines(_PROC / "self/cgroup") if line.startswith("0::")), "/"
+    )
+    for path in (
+        Path("/sys/fs/cgroup") / own_group.lstrip("/") / "memory.events",
+        _PROC / "vmstat",
+    ):
         for line in _read_lines(path):
             if line.startswith("oom_kill "):
                 return int(line.split()[1])
@@ -191,9 +247,18 @@ def _read_lines(path: Path) -> list[str]:
 
 
 def python_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Returns `environ` with the directory of our packages on Python's path, wherever a process starts."""
+    """Returns `environ` with the directory of our packages on Python's path, wherever a process
+    starts.
+    """
     here = str(Path(__file__).resolve().parents[2])
-    paths = [here, *(path for path in environ.get("PYTHONPATH", "").split(os.pathsep) if path and path != here)]
+    paths = [
+        here,
+        *(
+            path
+            for path in environ.get("PYTHONPATH", "").split(os.pathsep)
+            if path and path != here
+        ),
+    ]
     return {**environ, "PYTHONPATH": os.pathsep.join(paths)}
 
 

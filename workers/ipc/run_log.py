@@ -1,4 +1,5 @@
-"""What is written into a run's log beside the trainer's own output: how an attempt begins, what it reached, how it ends.
+"""What is written into a run's log beside the trainer's own output: how an attempt begins, what it
+reached, how it ends.
 
 Text only, and no torch: the trainer and its supervisor both write here.
 """
@@ -20,7 +21,10 @@ _MOST_LINES: Final = 1_000
 def lines(run_id: str, texts: Sequence[str]) -> Iterator[LogLines]:
     """Yields the records of lines of Palestra itself."""
     for start in range(0, len(texts), _MOST_LINES):
-        shown = tuple(text.replace("\0", "\ufffd")[:MAX_LOG_LINE] for text in texts[start : start + _MOST_LINES])
+        shown = tuple(
+            text.replace("\0", "\ufffd")[:MAX_LOG_LINE]
+            for text in texts[start : start + _MOST_LINES]
+        )
         yield LogLines(run=run_id, stream="palestra", wall=time.time(), lines=shown)
 
 
@@ -33,7 +37,11 @@ def started(order: WorkOrder, run: RunOrder, device: str) -> str:
         what = f"{definition.estimator.name} on {definition.train_input.name}"
     threads = order.resources.cpu_threads
     where = f"attempt {order.attempt_number} on {device} with {threads} thread{'' if threads == 1 else 's'}"
-    origin = "from the start" if snapshot is None else f"from snapshot {snapshot.snapshot_id} at env_step {snapshot.env_step:,}"
+    origin = (
+        "from the start"
+        if snapshot is None
+        else f"from snapshot {snapshot.snapshot_id} at env_step {snapshot.env_step:,}"
+    )
     if run.follow is not None:
         origin = "each snapshot as it comes"
     return f"{order.schedule.value}: {what}, seed {run.seed}, {where}, {origin}"
@@ -41,7 +49,11 @@ def started(order: WorkOrder, run: RunOrder, device: str) -> str:
 
 def evaluated(record: Evaluation) -> str:
     """Returns the line about an evaluation."""
-    kind = "evaluation" if record.source is EvaluationSource.EVALUATION else f"evaluation ({record.source.value})"
+    kind = (
+        "evaluation"
+        if record.source is EvaluationSource.EVALUATION
+        else f"evaluation ({record.source.value})"
+    )
     of = "" if record.snapshot_id is None else f" of snapshot {record.snapshot_id}"
     if record.metrics:
         values = ", ".join(f"{name} {value:.4g}" for name, value in sorted(record.metrics.items()))
@@ -58,7 +70,9 @@ def snapshot_written(record: SnapshotWritten) -> str:
 
 
 def ended(end: End) -> list[str]:
-    """Returns the lines about how an attempt ended for a run: the outcome, what went wrong, and the traceback."""
+    """Returns the lines about how an attempt ended for a run: the outcome, what went wrong, and the
+    traceback.
+    """
     at = f"at env_step {end.env_step:,}, update {end.update:,}, episode {end.episode:,}"
     failure = end.failure
     head = f"{end.outcome.value} ({end.cause.value}) {at}"

@@ -69,7 +69,9 @@ class RefusedError(Exception):
 
     @property
     def ends_attempt(self) -> bool:
-        """Whether it says that the attempt may not write any more: its token is dead, or a newer attempt holds the fence."""
+        """Whether it says that the attempt may not write any more: its token is dead, or a newer
+        attempt holds the fence.
+        """
         return self.status in _UNAUTHORIZED or (self.status == _CONFLICT and self.code in _ENDED)
 
 
@@ -85,10 +87,14 @@ class WorkerApi:
 
     def heartbeat(self, worker_id: str, heartbeat: WorkerHeartbeat) -> WorkerHeartbeatAnswer:
         """Gives a sign of life."""
-        return _post(self._client, f"/api/v1/workers/{worker_id}:heartbeat", heartbeat, WorkerHeartbeatAnswer)
+        return _post(
+            self._client, f"/api/v1/workers/{worker_id}:heartbeat", heartbeat, WorkerHeartbeatAnswer
+        )
 
     def adopt(self, attempt_id: str, adoption: Adoption) -> AdoptionAnswer:
-        """Takes an attempt of this worker back whose supervisor died while it was uploading results. Refused where it has ended."""
+        """Takes an attempt of this worker back whose supervisor died while it was uploading
+        results. Refused where it has ended.
+        """
         return _post(self._client, f"/api/v1/leases/{attempt_id}:adopt", adoption, AdoptionAnswer)
 
     def claim(self, claim: Claim) -> ClaimAnswer:
@@ -105,7 +111,10 @@ class AttemptApi:
         self._base = f"/api/v1/attempts/{attempt_id}"
 
     def renew(self, renewal: Renewal, *, within: float = 20.0) -> RenewalAnswer:
-        """Renews the lease and fetches orders; waits for the answer no longer than `within` seconds."""
+        """Renews the lease and fetches orders.
+
+        Waits for the answer no longer than `within` seconds.
+        """
         return _post(self._client, f"{self._lease}:renew", renewal, RenewalAnswer, timeout=within)
 
     def follow(self, request: FollowRequest) -> FollowAnswer:
@@ -114,7 +123,15 @@ class AttemptApi:
 
     def release(self, release: Release) -> None:
         """Ends the attempt."""
-        _checked(_call(self._client, "POST", f"{self._lease}:release", content=release.model_dump_json(), headers=_JSON))
+        _checked(
+            _call(
+                self._client,
+                "POST",
+                f"{self._lease}:release",
+                content=release.model_dump_json(),
+                headers=_JSON,
+            )
+        )
 
     def declare(self, declaration: ArtifactDeclaration) -> ArtifactView:
         """Announces a blob; the same again answers the same artifact."""
@@ -122,8 +139,19 @@ class AttemptApi:
 
     def upload(self, artifact_id: str, path: Path) -> None:
         """Streams the content of a declared blob."""
-        headers = {"Content-Type": "application/octet-stream", "Content-Length": str(path.stat().st_size)}
-        _checked(_call(self._client, "PUT", f"{self._base}/artifacts/{artifact_id}", content=_chunks(path), headers=headers))
+        headers = {
+            "Content-Type": "application/octet-stream",
+            "Content-Length": str(path.stat().st_size),
+        }
+        _checked(
+            _call(
+                self._client,
+                "PUT",
+                f"{self._base}/artifacts/{artifact_id}",
+                content=_chunks(path),
+                headers=headers,
+            )
+        )
 
     def download(self, file: SnapshotFileRef, target: Path) -> None:
         """Downloads a file of a snapshot; it appears at `target` only once size and SHA-256 match.
@@ -134,7 +162,9 @@ class AttemptApi:
         """
         partial = target.with_name(f"{target.name}.part")
         try:
-            with self._client.stream("GET", f"/api/v1/artifacts/{file.artifact_id}/content") as answer:
+            with self._client.stream(
+                "GET", f"/api/v1/artifacts/{file.artifact_id}/content"
+            ) as answer:
                 if answer.is_error:
                     answer.read()
                 _checked(answer)
@@ -142,7 +172,9 @@ class AttemptApi:
         except httpx.HTTPError as error:
             raise ServerUnreachableError(f"{type(error).__name__}: {error}") from error
         if (digest, size) != (file.sha256, file.size):
-            raise DamagedError(f"{file.name} arrived with {size} of {file.size} bytes or another SHA-256")
+            raise DamagedError(
+                f"{file.name} arrived with {size} of {file.size} bytes or another SHA-256"
+            )
         partial.replace(target)
 
 
@@ -164,8 +196,12 @@ def _chunks(path: Path) -> Iterator[bytes]:
             yield chunk
 
 
-def _post(client: httpx.Client, path: str, body: Document, model: type[Answer], **options: Any) -> Answer:
-    answer = _checked(_call(client, "POST", path, content=body.model_dump_json(), headers=_JSON, **options))
+def _post(
+    client: httpx.Client, path: str, body: Document, model: type[Answer], **options: Any
+) -> Answer:
+    answer = _checked(
+        _call(client, "POST", path, content=body.model_dump_json(), headers=_JSON, **options)
+    )
     try:
         return model.model_validate_json(answer.content)
     except ValidationError as error:
@@ -186,6 +222,12 @@ def _checked(answer: httpx.Response) -> httpx.Response:
     if answer.is_success:
         return answer
     problem = read_problem(answer)
-    if problem.get("code") and answer.status_code in _CLIENT_ERRORS and answer.status_code not in _PASSING:
+    if (
+        problem.get("code")
+        and answer.status_code in _CLIENT_ERRORS
+        and answer.status_code not in _PASSING
+    ):
         raise RefusedError(answer.status_code, problem)
-    raise ServerUnreachableError(f"{answer.status_code} {problem.get('detail') or answer.reason_phrase}", retry_after(answer))
+    raise ServerUnreachableError(
+        f"{answer.status_code} {problem.get('detail') or answer.reason_phrase}", retry_after(answer)
+    )

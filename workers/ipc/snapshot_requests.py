@@ -1,7 +1,9 @@
-"""How a continuous evaluation gets its snapshots: its trainer asks, its supervisor answers, both through files of the attempt's directory.
+"""How a continuous evaluation gets its snapshots: its trainer asks, its supervisor answers, both
+through files of the attempt's directory.
 
-The trainer counts its requests. Where one is answered with a snapshot, the files lie below `inputs/<snapshot id>/`, and stay until the next
-request. Imports next to nothing: parents and trainer use it.
+The trainer counts its requests. Where one is answered with a snapshot, the files lie below
+`inputs/<snapshot id>/`, and stay until the next request. Imports next to nothing: parents and
+trainer use it.
 """
 
 import json

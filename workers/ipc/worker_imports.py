@@ -1,7 +1,8 @@
-"""Modules that a worker's administrator has the worker import, since they register environments: the option `--import`.
+"""Modules that a worker's administrator has the worker import, since they register environments:
+the option `--import`.
 
-The names travel in the environment of the processes, to the catalogue, to every trainer and to what a trainer starts. A definition can name
-no other module. Nothing is imported here.
+The names travel in the environment of the processes, to the catalogue, to every trainer and to what
+a trainer starts. A definition can name no other module. Nothing is imported here.
 """
 
 import importlib.machinery
@@ -31,7 +32,9 @@ def check_imports(names: Sequence[str]) -> tuple[str, ...]:
     """
     for name in names:
         if not _MODULE.fullmatch(name):
-            raise ValueError(f"{name!r} is not the name of a module, such as my_package.environments")
+            raise ValueError(
+                f"{name!r} is not the name of a module, such as my_package.environments"
+            )
         if _spec_of(name) is None:
             raise ValueError(
                 f"Python finds no module {name.partition('.')[0]!r}: install its package for {sys.executable}, "
@@ -41,9 +44,11 @@ def check_imports(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def hand_down(names: Sequence[str], environ: MutableMapping[str, str]) -> None:
-    """Writes the names into an environment, and the working directory onto Python's path if one of the modules lies there.
+    """Writes the names into an environment, and the working directory onto Python's path if one of
+    the modules lies there.
 
-    Trainers work in directories of their own, so a module that is found here would not be found there.
+    Trainers work in directories of their own, so a module that is found here would not be found
+    there.
 
     Args:
         names: By `check_imports`.
@@ -55,7 +60,9 @@ def hand_down(names: Sequence[str], environ: MutableMapping[str, str]) -> None:
     here = Path.cwd()
     if any(_directory_of(name) == here for name in names):
         paths = [path for path in environ.get("PYTHONPATH", "").split(os.pathsep) if path]
-        environ["PYTHONPATH"] = os.pathsep.join([*paths, *([] if str(here) in paths else [str(here)])])
+        environ["PYTHONPATH"] = os.pathsep.join(
+            [*paths, *([] if str(here) in paths else [str(here)])]
+        )
 
 
 def _directory_of(name: str) -> Path | None:

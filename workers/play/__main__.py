@@ -2,8 +2,9 @@
 
     python -m workers.play FILE
 
-`FILE` is a `PlayOrder` as JSON. Writes one line of JSON per episode to the standard output it was started with, `{episode, seed, return,
-length}`; whatever else is printed goes to the error stream. Trains nothing and speaks to no server.
+`FILE` is a `PlayOrder` as JSON. Writes one line of JSON per episode to the standard output it was
+started with, `{episode, seed, return, length}`; whatever else is printed goes to the error stream.
+Trains nothing and speaks to no server.
 """
 
 import json
@@ -44,7 +45,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with _standard_output() as answers:
 
         def tell(episode: int, seed: int, player: Player) -> None:
-            line = {"episode": episode + 1, "seed": seed, "return": player.episode_return, "length": player.episode_length}
+            line = {
+                "episode": episode + 1,
+                "seed": seed,
+                "return": player.episode_return,
+                "length": player.episode_length,
+            }
             answers.write(json.dumps(line) + "\n")
             answers.flush()
 
@@ -67,9 +73,13 @@ def play(order: PlayOrder, tell: Tell) -> None:
     """
     definition: Definition = order.definition
     if not isinstance(definition, RlDefinition):
-        raise DefinitionError("a supervised run plays no episodes: `palestra evaluate` says how good it is")
+        raise DefinitionError(
+            "a supervised run plays no episodes: `palestra evaluate` says how good it is"
+        )
     _check_code(order)
-    snapshot = load_snapshot(Path(order.snapshot), run_id=None, definition_hash=definition_hash(definition))
+    snapshot = load_snapshot(
+        Path(order.snapshot), run_id=None, definition_hash=definition_hash(definition)
+    )
     agent = fresh_agent(definition, snapshot.manifest.seed, order.device)
     agent.load_state_dict(snapshot.state["agent"])
     if order.video is not None:
@@ -103,10 +113,14 @@ def _film(definition: RlDefinition, agent: TrainableAgent, order: PlayOrder, tel
 def _show(definition: RlDefinition, agent: TrainableAgent, order: PlayOrder, tell: Tell) -> None:
     if sys.platform == "linux" and not any(os.environ.get(name) for name in _DISPLAYS):
         raise DefinitionError(_NO_DISPLAY)
-    player = Player(make_rendered(definition.env, definition.evaluation.max_episode_steps, "human"), agent)
+    player = Player(
+        make_rendered(definition.env, definition.evaluation.max_episode_steps, "human"), agent
+    )
     try:
         if player.env.render_mode != "human":
-            raise DefinitionError(f"{definition.env.id} shows itself in no window: write a video with --video FILE.mp4")
+            raise DefinitionError(
+                f"{definition.env.id} shows itself in no window: write a video with --video FILE.mp4"
+            )
         for episode in range(order.episodes):
             seed = episode_seed(order.seed, episode)
             for _ in player.steps(seed):

@@ -1,4 +1,7 @@
-"""Numbers of one directory as TensorBoard events. The package `tensorboard` is needed only where this is used."""
+"""Numbers of one directory as TensorBoard events.
+
+The package `tensorboard` is needed only where this is used.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,8 @@
 """Means over a window of env_steps.
 
-A window closes where a multiple of its length is crossed, never by the wall clock, and its raw values are part of the state: so a resumed
-run emits its points at the same env_steps, with the same values, as one that was never interrupted.
+A window closes where a multiple of its length is crossed, never by the wall clock, and its raw
+values are part of the state: so a resumed run emits its points at the same env_steps, with the same
+values, as one that was never interrupted.
 """
 
 from collections.abc import Sequence
@@ -18,7 +19,8 @@ _DEFAULT_WINDOW: Final = 500
 
 
 def window_length(budget_env_steps: int | None) -> int:
-    """Returns the window in env_steps: the budget's 2,000th part rounded up to 1, 2 or 5 times a power of ten, at most 1,000.
+    """Returns the window in env_steps: the budget's 2,000th part rounded up to 1, 2 or 5 times a
+    power of ten, at most 1,000.
 
     Args:
         budget_env_steps: `None` where the budget has no bound in env_steps: 500.
@@ -26,7 +28,11 @@ def window_length(budget_env_steps: int | None) -> int:
     if budget_env_steps is None:
         return _DEFAULT_WINDOW
     wanted = min(LONGEST_WINDOW, -(-budget_env_steps // POINTS_PER_BUDGET))
-    return next(length for length in (1, 2, 5, 10, 20, 50, 100, 200, 500, LONGEST_WINDOW) if length >= wanted)
+    return next(
+        length
+        for length in (1, 2, 5, 10, 20, 50, 100, 200, 500, LONGEST_WINDOW)
+        if length >= wanted
+    )
 
 
 class LearnWindow:
@@ -46,14 +52,19 @@ class LearnWindow:
             self._values.append(report.values)
 
     def close(self) -> Any:
-        """Returns the window's values, unread, for `means` of another thread; `None` where nothing was learnt. Begins the next window."""
+        """Returns the window's values, unread, for `means` of another thread.
+
+        `None` where nothing was learnt. Begins the next window.
+        """
         if not self._values:
             return None
         values, self._values = self._values, []
         return unread(values)
 
     def state_dict(self) -> StateTree:
-        """Returns every value of the open window, so that its mean will be the same to the last bit."""
+        """Returns every value of the open window, so that its mean will be the same to the last
+        bit.
+        """
         return {"rows": read_values(self._values, len(self._names))}
 
     def load_state_dict(self, state: StateTree) -> None:
@@ -67,5 +78,7 @@ def means(windows: Sequence[Any]) -> list[list[float]]:
         return []
     counts = np.array([len(values) for values in windows])
     rows = np.concatenate([read_values(values) for values in windows])
-    averages: list[list[float]] = (np.add.reduceat(rows, np.cumsum(counts) - counts) / counts[:, np.newaxis]).tolist()
+    averages: list[list[float]] = (
+        np.add.reduceat(rows, np.cumsum(counts) - counts) / counts[:, np.newaxis]
+    ).tolist()
     return averages

@@ -12,16 +12,20 @@ PROGRESS_SECONDS: Final = 1.0
 
 
 class ProgressFile:
-    """Writes `{"env_step", "update", "episode", "iteration"}` into a file, atomically, from a thread of its own.
+    """Writes `{"env_step", "update", "episode", "iteration"}` into a file, atomically, from a
+    thread of its own.
 
     Args:
         path: The file.
-        clocks: One per run, read without a lock: the counters may be one iteration apart. The counters are those of the first run, which
-            what the supervisor measures is attributed to; the iterations are those of all, so that the file changes as long as any goes on.
+        clocks: One per run, read without a lock: the counters may be one iteration apart. The
+            counters are those of the first run, which what the supervisor measures is attributed
+            to; the iterations are those of all, so that the file changes as long as any goes on.
         seconds: Between two writes.
     """
 
-    def __init__(self, path: Path, clocks: Sequence[ClockView], seconds: float = PROGRESS_SECONDS) -> None:
+    def __init__(
+        self, path: Path, clocks: Sequence[ClockView], seconds: float = PROGRESS_SECONDS
+    ) -> None:
         self._path = path
         self._clocks = tuple(clocks)
         self._seconds = seconds
@@ -42,7 +46,12 @@ class ProgressFile:
     def write(self) -> None:
         """Writes once. A disk that is full now loses nothing: the next write says it all."""
         first, iterations = self._clocks[0], sum(clock.iterations for clock in self._clocks)
-        counters = {"env_step": first.env_steps, "update": first.updates, "episode": first.episodes, "iteration": iterations}
+        counters = {
+            "env_step": first.env_steps,
+            "update": first.updates,
+            "episode": first.episodes,
+            "iteration": iterations,
+        }
         temporary = self._path.with_name(f".{self._path.name}.tmp")
         try:
             temporary.write_text(json.dumps(counters))

@@ -1,7 +1,8 @@
 """Turns what happens in the loop into records of the contract and hands them to the spool.
 
-A call only appends to lists; a `WriterThread` empties them every 100 ms. Owns the windows, the columns not yet written and the
-summary of the running epoch. Must not wait for the network, and touches the disk only in `flush` and in the thread.
+A call only appends to lists; a `WriterThread` empties them every 100 ms. Owns the windows, the
+columns not yet written and the summary of the running epoch. Must not wait for the network, and
+touches the disk only in `flush` and in the thread.
 """
 
 import threading
@@ -82,7 +83,13 @@ class SpoolRecorder:
         writer: Writes beside the loop; one of its own where it is left out.
     """
 
-    def __init__(self, run: RecordedRun, sink: Sink, wall: Callable[[], float] = time.time, writer: WriterThread | None = None) -> None:
+    def __init__(
+        self,
+        run: RecordedRun,
+        sink: Sink,
+        wall: Callable[[], float] = time.time,
+        writer: WriterThread | None = None,
+    ) -> None:
         self._run = run
         self._sink = sink
         self._wall = wall
@@ -108,7 +115,12 @@ class SpoolRecorder:
 
     # The loop's calls
 
-    def tick(self, clock: ClockView, episodes: Sequence[tuple[int, EpisodeEnd]], reports: Sequence[LearnReport]) -> None:
+    def tick(
+        self,
+        clock: ClockView,
+        episodes: Sequence[tuple[int, EpisodeEnd]],
+        reports: Sequence[LearnReport],
+    ) -> None:
         """Records one iteration."""
         if reports:
             self._window.add(reports)
@@ -118,8 +130,13 @@ class SpoolRecorder:
             self._close_window(clock)
 
     def point(self, clock: ClockView, series: str, value: SupportsFloat) -> None:
-        """Records one value of a series by itself; a tensor is read later, by the writing thread."""
-        self._points.append((series, clock.env_steps, clock.updates, clock.episodes, self._wall(), value))
+        """Records one value of a series by itself.
+
+        A tensor is read later, by the writing thread.
+        """
+        self._points.append(
+            (series, clock.env_steps, clock.updates, clock.episodes, self._wall(), value)
+        )
 
     def evaluation(self, clock: ClockView, result: EvaluationResult, *, final: bool) -> None:
         """Records an evaluation during training."""
@@ -130,7 +147,13 @@ class SpoolRecorder:
 
     def epoch(self, clock: ClockView) -> None:
         """Records the statistics of the epoch that ended."""
-        summary = tuple({"episode_return": value, "episode_length": float(length)} for value, length in self._epoch_episodes) or None
+        summary = (
+            tuple(
+                {"episode_return": value, "episode_length": float(length)}
+                for value, length in self._epoch_episodes
+            )
+            or None
+        )
         self._epoch_episodes.clear()
         self.emit(
             EpochStatsRecord(
@@ -174,7 +197,9 @@ class SpoolRecorder:
         """Takes an open window and the running epoch over."""
         self._window.load_state_dict(state["window"])
         self._window_end = state["window_end"]
-        self._epoch_episodes = list(zip(state["epoch_returns"], state["epoch_lengths"], strict=True))
+        self._epoch_episodes = list(
+            zip(state["epoch_returns"], state["epoch_lengths"], strict=True)
+        )
 
     # Private
 
@@ -182,7 +207,16 @@ class SpoolRecorder:
         number, updates, wall = clock.episodes - len(episodes), clock.updates, self._wall()
         for env_step, end in episodes:
             number += 1
-            row = (end.env_index, env_step, updates, number, wall, end.episode_return, end.episode_length, end.terminated)
+            row = (
+                end.env_index,
+                env_step,
+                updates,
+                number,
+                wall,
+                end.episode_return,
+                end.episode_length,
+                end.terminated,
+            )
             self._episodes.append(row)
             self._epoch_episodes.append((end.episode_return, end.episode_length))
         del self._epoch_episodes[:-LAST_EPISODES]
@@ -194,7 +228,9 @@ class SpoolRecorder:
         self._window_end = (clock.env_steps // length + 1) * length
         values = self._window.close()
         if values is not None:
-            self._windows.append((values, clock.env_steps, clock.updates, clock.episodes, self._wall()))
+            self._windows.append(
+                (values, clock.env_steps, clock.updates, clock.episodes, self._wall())
+            )
         for series, gauge in self._run.metrics().items():
             self.point(clock, series, gauge)
 
@@ -208,7 +244,12 @@ class SpoolRecorder:
 
     def _write(self) -> None:
         with self._writing:
-            taken = _Taken(*(_take(rows) for rows in (self._windows, self._points, self._episodes, self._others)))
+            taken = _Taken(
+                *(
+                    _take(rows)
+                    for rows in (self._windows, self._points, self._episodes, self._others)
+                )
+            )
             records = taken.records(self._run)
             if not records:
                 return
@@ -228,11 +269,23 @@ class _Taken(NamedTuple):
     others: list[RunRecord]
 
     def records(self, run: RecordedRun) -> list[RunRecord]:
-        """Returns the records; here tensors are read, so a device is waited for outside the loop."""
+        """Returns the records.
+
+        Here tensors are read, so a device is waited for outside the loop.
+        """
         rows: list[_PointRow] = []
-        for (_, env_step, update, episode, wall), averages in zip(self.windows, means([window[0] for window in self.windows]), strict=True):
-            rows += [(name, env_step, update, episode, wall, mean) for name, mean in zip(run.report_names, averages, strict=True)]
-        return [*_points_records(run.run_id, rows + self.points), *_episodes_records(run.run_id, self.episodes), *self.others]
+        for (_, env_step, update, episode, wall), averages in zip(
+            self.windows, means([window[0] for window in self.windows]), strict=True
+        ):
+            rows += [
+                (name, env_step, update, episode, wall, mean)
+                for name, mean in zip(run.report_names, averages, strict=True)
+            ]
+        return [
+            *_points_records(run.run_id, rows + self.points),
+            *_episodes_records(run.run_id, self.episodes),
+            *self.others,
+        ]
 
 
 def _take(rows: list[_Row]) -> list[_Row]:
@@ -242,7 +295,9 @@ def _take(rows: list[_Row]) -> list[_Row]:
     return taken
 
 
-def evaluation_record(run_id: str, clock: ClockView, result: EvaluationResult, wall: float, **marks: Any) -> Evaluation:
+def evaluation_record(
+    run_id: str, clock: ClockView, result: EvaluationResult, wall: float, **marks: Any
+) -> Evaluation:
     """Returns the record of an evaluation; `marks` are `final` and `snapshot_id`.
 
     The returns are left out where they are more than a record may hold; the statistics are of all.
@@ -278,13 +333,25 @@ def _points_records(run_id: str, rows: list[_PointRow]) -> list[RunRecord]:
     by_series: dict[str, list[_PointRow]] = {}
     for row in rows:
         by_series.setdefault(row[0], []).append(row)
-    return [_points_record(run_id, series, piece) for series, points in by_series.items() for piece in _pieces(points)]
+    return [
+        _points_record(run_id, series, piece)
+        for series, points in by_series.items()
+        for piece in _pieces(points)
+    ]
 
 
 def _points_record(run_id: str, series: str, rows: list[_PointRow]) -> Points:
     _, env_step, update, episode, wall, values = zip(*rows, strict=True)
     value = tuple(float(one) for one in values)
-    return Points(run=run_id, series=series, env_step=env_step, update=update, episode=episode, wall=wall, value=value)
+    return Points(
+        run=run_id,
+        series=series,
+        env_step=env_step,
+        update=update,
+        episode=episode,
+        wall=wall,
+        value=value,
+    )
 
 
 def _episodes_records(run_id: str, rows: list[_EpisodeRow]) -> list[RunRecord]:
@@ -292,7 +359,9 @@ def _episodes_records(run_id: str, rows: list[_EpisodeRow]) -> list[RunRecord]:
 
 
 def _episodes_record(run_id: str, rows: list[_EpisodeRow]) -> Episodes:
-    env_index, env_step, update, episode, wall, episode_return, length, terminated = zip(*rows, strict=True)
+    env_index, env_step, update, episode, wall, episode_return, length, terminated = zip(
+        *rows, strict=True
+    )
     return Episodes(
         run=run_id,
         env_index=env_index,

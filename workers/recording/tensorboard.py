@@ -1,4 +1,7 @@
-"""TensorBoard event files with the tags of PFRL's evaluator. The package `tensorboard` is needed only where this is used."""
+"""TensorBoard event files with the tags of PFRL's evaluator.
+
+The package `tensorboard` is needed only where this is used.
+"""
 
 import time
 from collections.abc import Mapping
@@ -21,7 +24,8 @@ class TensorBoardFile:
 
     Args:
         directory: Where they go.
-        purge_step: After a resume, what was written from this step on is hidden; `None` hides nothing.
+        purge_step: After a resume, what was written from this step on is hidden; `None` hides
+            nothing.
 
     Raises:
         ImportError: If the package is missing; the message says what to install.
@@ -31,7 +35,13 @@ class TensorBoardFile:
         self._writer: Any = writer_class()(log_dir=str(directory), purge_step=purge_step)
         self._writer.add_custom_scalars(_LAYOUT)
 
-    def write(self, step: int, agent: Mapping[str, Any], env: Mapping[str, Any], evaluation: Mapping[str, float]) -> None:
+    def write(
+        self,
+        step: int,
+        agent: Mapping[str, Any],
+        env: Mapping[str, Any],
+        evaluation: Mapping[str, float],
+    ) -> None:
         """Writes one evaluation and flushes.
 
         Args:
@@ -60,9 +70,14 @@ class TensorBoardFile:
 
 
 def writer_class() -> Any:
-    """Returns the class that writes event files; raises ImportError, which says what to install, where the package is missing."""
+    """Returns the class that writes event files.
+
+    Raises ImportError, which says what to install, where the package is missing.
+    """
     try:
         from torch.utils.tensorboard import SummaryWriter  # noqa: PLC0415 - an optional dependency
     except ImportError as error:
-        raise ImportError("use_tensorboard=True needs the package tensorboard: pip install tensorboard") from error
+        raise ImportError(
+            "use_tensorboard=True needs the package tensorboard: pip install tensorboard"
+        ) from error
     return SummaryWriter

@@ -1,7 +1,8 @@
-"""Writes the frames of an episode as a video that every browser plays, and a picture to show before it plays.
+"""Writes the frames of an episode as a video that every browser plays, and a picture to show before
+it plays.
 
-Owns the codec and its settings: H.264 in MP4, yuv420p, index at the front so that playing begins before all is loaded. Must not know where
-frames come from.
+Owns the codec and its settings: H.264 in MP4, yuv420p, index at the front so that playing begins
+before all is loaded. Must not know where frames come from.
 """
 
 from collections.abc import Iterable, Iterator
@@ -30,7 +31,9 @@ class VideoFiles(NamedTuple):
 
 
 def write_video(path: Path, frames: Iterable[Frame], fps: float) -> VideoFiles:
-    """Writes frames as they come, so that a long episode needs no memory; a file of that name is replaced when all are written.
+    """Writes frames as they come, so that a long episode needs no memory.
+
+    A file of that name is replaced when all are written.
 
     Args:
         path: Ends in `.mp4`.
@@ -38,14 +41,17 @@ def write_video(path: Path, frames: Iterable[Frame], fps: float) -> VideoFiles:
         fps: Frames per second, more than 0.
 
     Raises:
-        ValueError: If there is no frame, `fps` is not positive, or a frame is no picture of the first one's size.
+        ValueError: If there is no frame, `fps` is not positive, or a frame is no picture of the
+            first one's size.
     """
     if not fps > 0:
         raise ValueError(f"fps must be more than 0, not {fps}: take env.metadata['render_fps']")
     pictures = _checked(frames)
     first = next(pictures, None)
     if first is None:
-        raise ValueError("a video needs at least one frame: was the environment made with render_mode='rgb_array'?")
+        raise ValueError(
+            "a video needs at least one frame: was the environment made with render_mode='rgb_array'?"
+        )
     temporary = path.with_name(f".{path.name}.tmp")
     try:
         count = _encode(temporary, first, pictures, fps)
@@ -61,9 +67,20 @@ def _checked(frames: Iterable[Frame]) -> Iterator[Frame]:
     shape: tuple[int, ...] | None = None
     for number, frame in enumerate(frames):
         picture = np.asarray(frame)
-        if picture.dtype != np.uint8 or picture.ndim != 3 or picture.shape[2] != 3 or (shape and picture.shape != shape):
-            wanted = "uint8 [height, width, 3]" if shape is None else f"uint8 {list(shape)} like the first"
-            raise ValueError(f"frame {number} is {picture.dtype} {list(picture.shape)}, not {wanted}")
+        if (
+            picture.dtype != np.uint8
+            or picture.ndim != 3
+            or picture.shape[2] != 3
+            or (shape and picture.shape != shape)
+        ):
+            wanted = (
+                "uint8 [height, width, 3]"
+                if shape is None
+                else f"uint8 {list(shape)} like the first"
+            )
+            raise ValueError(
+                f"frame {number} is {picture.dtype} {list(picture.shape)}, not {wanted}"
+            )
         shape = picture.shape
         height, width = (max(2, side - side % 2) for side in picture.shape[:2])
         yield np.ascontiguousarray(picture[:height, :width])
@@ -72,7 +89,9 @@ def _checked(frames: Iterable[Frame]) -> Iterator[Frame]:
 def _encode(path: Path, first: Frame, others: Iterator[Frame], fps: float) -> int:
     count = 0
     with av.open(str(path), "w", format="mp4", options={"movflags": "+faststart"}) as container:
-        stream = container.add_stream("libx264", rate=Fraction(fps).limit_denominator(1_000), options=_QUALITY)
+        stream = container.add_stream(
+            "libx264", rate=Fraction(fps).limit_denominator(1_000), options=_QUALITY
+        )
         stream.height, stream.width = first.shape[:2]
         stream.pix_fmt = "yuv420p"
         picture: Frame | None = first

@@ -8,7 +8,9 @@ WRITE_SECONDS: Final = 0.1
 
 
 class WriterThread:
-    """Lets recorders write every 100 ms. Those of a pack share one: each thread that wakes up takes the loop's caches, and waits for it.
+    """Lets recorders write every 100 ms.
+
+    Those of a pack share one: each thread that wakes up takes the loop's caches, and waits for it.
 
     Its thread lives as long as there is a recorder.
     """
@@ -27,7 +29,9 @@ class WriterThread:
             self._thread.start()
 
     def remove(self, write: Callable[[], None]) -> None:
-        """Calls it no more, where it was added: a call that runs may still go on while there are others."""
+        """Calls it no more, where it was added: a call that runs may still go on while there are
+        others.
+        """
         self._each = tuple(each for each in self._each if each != write)
         if not self._each and self._thread is not None:
             self._stop.set()

@@ -1,1 +1,3 @@
-"""Parts of reinforcement learning: agents, networks, memories, exploration, environments, collectors and evaluators."""
+"""Parts of reinforcement learning: agents, networks, memories, exploration, environments,
+collectors and evaluators.
+"""

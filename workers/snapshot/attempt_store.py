@@ -14,7 +14,15 @@ from workers.core.errors import SnapshotUnreadableError
 from workers.core.protocols import ClockView
 from workers.core.types import SnapshotReason, StateTree
 from workers.snapshot.manifest import FORMAT_VERSION, MANIFEST, Manifest, describe_file, verify
-from workers.snapshot.snapshot_directory import Before, LoadedSnapshot, Moment, SnapshotOwner, ask_for_room, read_snapshot, write_snapshot
+from workers.snapshot.snapshot_directory import (
+    Before,
+    LoadedSnapshot,
+    Moment,
+    SnapshotOwner,
+    ask_for_room,
+    read_snapshot,
+    write_snapshot,
+)
 
 _ROOM: Final = 1.2
 """Free space asked for before writing, relative to the last snapshot."""
@@ -30,7 +38,14 @@ class SnapshotStore:
         announce: Told of each complete snapshot.
     """
 
-    def __init__(self, directory: Path, owner: SnapshotOwner, *, keep_last: int = 2, announce: Callable[[SnapshotWritten], None]) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        owner: SnapshotOwner,
+        *,
+        keep_last: int = 2,
+        announce: Callable[[SnapshotWritten], None],
+    ) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self._directory = directory
         self._owner = owner
@@ -44,7 +59,9 @@ class SnapshotStore:
         self._checked: set[str] = set()
         """Files of the last snapshot that were read back, as its own or as those of one before."""
 
-    def save(self, state: StateTree, clock: ClockView, reason: SnapshotReason, score: float | None) -> str:
+    def save(
+        self, state: StateTree, clock: ClockView, reason: SnapshotReason, score: float | None
+    ) -> str:
         """Writes one complete snapshot; see the protocol."""
         ask_for_room(self._directory, int(self._last_size * _ROOM))
         snapshot_id = new_id("snp")
@@ -58,7 +75,11 @@ class SnapshotStore:
 
     def _remember(self, target: Path, manifest: Manifest) -> None:
         before = self._last
-        shared = {file.name for file in manifest.files if before is not None and before.shared(target / file.name, file.name)}
+        shared = {
+            file.name
+            for file in manifest.files
+            if before is not None and before.shared(target / file.name, file.name)
+        }
         self._last = Before(target, manifest)
         self._checked &= shared
         self._written.append(manifest.snapshot_id)
@@ -67,7 +88,10 @@ class SnapshotStore:
             self._best = (manifest.score, manifest.snapshot_id)
 
     def _forget_old(self) -> None:
-        """Deletes what need not be kept, once the newest was read back; the supervisor then uploads the newer ones instead."""
+        """Deletes what need not be kept, once the newest was read back.
+
+        The supervisor then uploads the newer ones instead.
+        """
         kept = set(self._written[-self._keep_last :]) | ({self._best[1]} if self._best else set())
         unneeded = [one for one in self._written if one not in kept]
         if unneeded and self._last_is_whole():
@@ -78,7 +102,9 @@ class SnapshotStore:
     def _last_is_whole(self) -> bool:
         assert self._last is not None
         try:
-            self._checked = {file.name for file in verify(self._last.directory, self._checked).files}
+            self._checked = {
+                file.name for file in verify(self._last.directory, self._checked).files
+            }
         except SnapshotUnreadableError:
             return False
         return True
@@ -93,16 +119,23 @@ def load_snapshot(directory: Path, *, run_id: str | None, definition_hash: str) 
         definition_hash: The definition that it must be of.
 
     Raises:
-        SnapshotUnreadableError: If it is torn, damaged, foreign, of a newer format, or holds links or unlisted files.
+        SnapshotUnreadableError: If it is torn, damaged, foreign, of a newer format, or holds links
+            or unlisted files.
     """
     loaded = read_snapshot(directory)
     manifest = loaded.manifest
     if manifest.snapshot_id != directory.name:
-        raise SnapshotUnreadableError(f"{directory.name}: the manifest is that of {manifest.snapshot_id}")
+        raise SnapshotUnreadableError(
+            f"{directory.name}: the manifest is that of {manifest.snapshot_id}"
+        )
     if run_id is not None and manifest.run_id != run_id:
-        raise SnapshotUnreadableError(f"{directory.name}: belongs to {manifest.run_id}, not to {run_id}")
+        raise SnapshotUnreadableError(
+            f"{directory.name}: belongs to {manifest.run_id}, not to {run_id}"
+        )
     if manifest.definition_hash != definition_hash:
-        raise SnapshotUnreadableError(f"{directory.name}: was made by another definition, so its state does not fit")
+        raise SnapshotUnreadableError(
+            f"{directory.name}: was made by another definition, so its state does not fit"
+        )
     return loaded
 
 

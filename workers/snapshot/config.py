@@ -42,18 +42,24 @@ class SnapshotConfig:
 
     def __post_init__(self) -> None:
         if self.snapshot_mode not in MODES:
-            raise ValueError(f"snapshot_mode must be one of {', '.join(MODES)}, not {self.snapshot_mode!r}")
+            raise ValueError(
+                f"snapshot_mode must be one of {', '.join(MODES)}, not {self.snapshot_mode!r}"
+            )
         object.__setattr__(self, "snapshot_gap", check_count(self.snapshot_gap, "snapshot_gap", 1))
         if self.snapshot_mode == "last" and self.snapshot_gap != 1:
             raise ValueError(
                 f"snapshot_gap must be 1 in mode 'last', not {self.snapshot_gap}: mode 'gap_overwrite' keeps the last of every gap"
             )
         if self.snapshot_mode == "gap_overwrite" and self.snapshot_gap == 1:
-            raise ValueError("snapshot_gap must be more than 1 in mode 'gap_overwrite': mode 'last' keeps the last of every epoch")
+            raise ValueError(
+                "snapshot_gap must be more than 1 in mode 'gap_overwrite': mode 'last' keeps the last of every epoch"
+            )
 
     @classmethod
     def of(cls, config: Any) -> Self:
-        """Returns a config from any object with `snapshot_dir`, `snapshot_mode` and `snapshot_gap`; `None` is the default one.
+        """Returns a config from any object with `snapshot_dir`, `snapshot_mode` and `snapshot_gap`.
+
+        `None` is the default one.
 
         Raises:
             TypeError: If an attribute is missing.
@@ -77,7 +83,8 @@ class SnapshotConfig:
 
         Args:
             epoch: Index of the epoch.
-            always: Whether it is kept even where the gap would leave it out, as the state in which a run was interrupted.
+            always: Whether it is kept even where the gap would leave it out, as the state in which
+                a run was interrupted.
         """
         on_gap = always or epoch % self.snapshot_gap == 0
         numbered = (f"{_PREFIX}{epoch}",)
@@ -95,4 +102,6 @@ class SnapshotConfig:
 def epoch_of(name: str) -> int | None:
     """Returns the epoch of a directory called `itr_<e>`, `None` for any other name."""
     number = name.removeprefix(_PREFIX)
-    return int(number) if name.startswith(_PREFIX) and number.isascii() and number.isdigit() else None
+    return (
+        int(number) if name.startswith(_PREFIX) and number.isascii() and number.isdigit() else None
+    )

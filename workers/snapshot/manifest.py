@@ -1,7 +1,7 @@
 """The manifest of a snapshot: written last, it makes the directory a snapshot.
 
-Owns the format and its verification. A directory without a manifest does not exist as a snapshot; one whose files are not those that
-the manifest lists, byte for byte, is refused.
+Owns the format and its verification. A directory without a manifest does not exist as a snapshot;
+one whose files are not those that the manifest lists, byte for byte, is refused.
 """
 
 import hashlib
@@ -68,7 +68,9 @@ def describe_file(path: Path, root: Path) -> SnapshotFile:
         while chunk := file.read(_CHUNK):
             digest.update(chunk)
             size += len(chunk)
-    return SnapshotFile(name=path.relative_to(root).as_posix(), size=size, sha256=digest.hexdigest())
+    return SnapshotFile(
+        name=path.relative_to(root).as_posix(), size=size, sha256=digest.hexdigest()
+    )
 
 
 def verify(directory: Path, checked: Container[str] = ()) -> Manifest:
@@ -76,10 +78,12 @@ def verify(directory: Path, checked: Container[str] = ()) -> Manifest:
 
     Args:
         directory: Of the snapshot.
-        checked: Names of files that were checked before, as files of another snapshot too, and are not read again.
+        checked: Names of files that were checked before, as files of another snapshot too, and are
+            not read again.
 
     Raises:
-        SnapshotUnreadableError: If it is torn, damaged, of a newer format, or holds anything that its manifest does not list.
+        SnapshotUnreadableError: If it is torn, damaged, of a newer format, or holds anything that
+            its manifest does not list.
     """
     if directory.is_symlink() or not directory.is_dir():
         raise SnapshotUnreadableError(f"{directory.name}: not a directory")
@@ -88,10 +92,14 @@ def verify(directory: Path, checked: Container[str] = ()) -> Manifest:
     listed = {file.name: file for file in manifest.files}
     if present != set(listed):
         missing, extra = sorted(set(listed) - present), sorted(present - set(listed))
-        raise SnapshotUnreadableError(f"{directory.name}: the manifest's files are not those present (missing {missing}, unknown {extra})")
+        raise SnapshotUnreadableError(
+            f"{directory.name}: the manifest's files are not those present (missing {missing}, unknown {extra})"
+        )
     for name, file in listed.items():
         if name not in checked and describe_file(directory / name, directory) != file:
-            raise SnapshotUnreadableError(f"{directory.name}: {name} is not what was written: size or SHA-256 differ")
+            raise SnapshotUnreadableError(
+                f"{directory.name}: {name} is not what was written: size or SHA-256 differ"
+            )
     return manifest
 
 
@@ -104,14 +112,20 @@ def read_manifest(directory: Path) -> Manifest:
     path = directory / MANIFEST
     try:
         if path.stat().st_size > _MAX_MANIFEST_BYTES:
-            raise SnapshotUnreadableError(f"{directory.name}: the manifest is larger than any that we write")
+            raise SnapshotUnreadableError(
+                f"{directory.name}: the manifest is larger than any that we write"
+            )
         raw = path.read_bytes()
         _check_format(directory.name, json.loads(raw))
         return Manifest.model_validate_json(raw)
     except FileNotFoundError:
-        raise SnapshotUnreadableError(f"{directory.name}: no manifest, so it was never finished") from None
+        raise SnapshotUnreadableError(
+            f"{directory.name}: no manifest, so it was never finished"
+        ) from None
     except (ValueError, ValidationError, OSError) as error:
-        raise SnapshotUnreadableError(f"{directory.name}: the manifest cannot be read: {error}") from error
+        raise SnapshotUnreadableError(
+            f"{directory.name}: the manifest cannot be read: {error}"
+        ) from error
 
 
 def files_below(directory: Path) -> list[str]:
@@ -126,7 +140,9 @@ def files_below(directory: Path) -> list[str]:
         if stat.S_ISREG(mode):
             names.append(path.relative_to(directory).as_posix())
         elif not stat.S_ISDIR(mode):
-            raise SnapshotUnreadableError(f"{directory.name}: {path.relative_to(directory)} is not a plain file")
+            raise SnapshotUnreadableError(
+                f"{directory.name}: {path.relative_to(directory)} is not a plain file"
+            )
     return names
 
 

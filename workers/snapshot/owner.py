@@ -1,4 +1,6 @@
-"""What a snapshot says of the process that writes it. torch is imported where it is asked, so that importing this costs nothing."""
+"""What a snapshot says of the process that writes it. torch is imported where it is asked, so that
+importing this costs nothing.
+"""
 
 import platform
 
@@ -25,4 +27,8 @@ def device_name(device: str) -> str:
     """Returns what a device is."""
     import torch  # noqa: PLC0415
 
-    return torch.cuda.get_device_name() if device == "cuda" else platform.processor() or platform.machine()
+    return (
+        torch.cuda.get_device_name()
+        if device == "cuda"
+        else platform.processor() or platform.machine()
+    )

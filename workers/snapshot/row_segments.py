@@ -1,7 +1,10 @@
-"""The rows of a stream as files, each with the rows of one stretch of numbers; those that a snapshot before has too are hard links to its.
+"""The rows of a stream as files, each with the rows of one stretch of numbers.
 
-So a snapshot is whole by itself, as a directory, and takes up the disk for what is new in it. Stretches begin at multiples of a number of
-rows, so each but the newest is written once. Knows nothing of manifests: who names these files in one checks their bytes.
+Those that a snapshot before has too are hard links to its.
+
+So a snapshot is whole by itself, as a directory, and takes up the disk for what is new in it.
+Stretches begin at multiples of a number of rows, so each but the newest is written once. Knows
+nothing of manifests: who names these files in one checks their bytes.
 """
 
 import contextlib
@@ -19,7 +22,9 @@ from workers.core.row_stream import RowStream
 from workers.core.types import Array
 
 SEGMENT_BYTES: Final = 32 << 20
-"""Of rows, about, in one file: the newest of them is written again with each snapshot until it is full."""
+"""Of rows, about, in one file: the newest of them is written again with each snapshot until it is
+full.
+"""
 _FIELD: Final = "row."
 
 
@@ -34,7 +39,9 @@ class Segment:
     """Number behind its last."""
 
 
-def write_stream(directory: Path, name: str, stream: RowStream, before: Path | None) -> dict[str, Any]:
+def write_stream(
+    directory: Path, name: str, stream: RowStream, before: Path | None
+) -> dict[str, Any]:
     """Writes the files of a stream, and returns as JSON what `read_stream` asks for.
 
     Args:
@@ -52,7 +59,11 @@ def write_stream(directory: Path, name: str, stream: RowStream, before: Path | N
     for begin in range(stream.first // length * length, stream.end, length):
         first, end = max(begin, stream.first), min(begin + length, stream.end)
         segment = next((one for one in there if one.first <= first and one.end == end), None)
-        if before is None or segment is None or not _linked(before / segment.name, directory / segment.name):
+        if (
+            before is None
+            or segment is None
+            or not _linked(before / segment.name, directory / segment.name)
+        ):
             segment = _write(directory, name, stream, first, end)
         segments.append(segment)
     if not segments:
@@ -78,11 +89,17 @@ def read_stream(directory: Path, document: Mapping[str, Any]) -> dict[str, Array
     ring: dict[str, Array] = {}
     for segment in segments:
         if segment.first > at or segment.end <= at:
-            raise SnapshotUnreadableError(f"the rows from {at} on are missing: the next are in {segment.name}")
+            raise SnapshotUnreadableError(
+                f"the rows from {at} on are missing: the next are in {segment.name}"
+            )
         rows = {name: row[at - segment.first :] for name, row in _read(directory, segment).items()}
-        ring = ring or {name: np.empty((end - first, *row.shape[1:]), row.dtype) for name, row in rows.items()}
+        ring = ring or {
+            name: np.empty((end - first, *row.shape[1:]), row.dtype) for name, row in rows.items()
+        }
         if _layout(rows) != _layout(ring):
-            raise SnapshotUnreadableError(f"{segment.name} holds other fields than the files before it")
+            raise SnapshotUnreadableError(
+                f"{segment.name} holds other fields than the files before it"
+            )
         places = np.arange(at, segment.end) % room
         for name, column in ring.items():
             column[places] = rows[name]
@@ -114,7 +131,9 @@ def _segment(name: str) -> Segment:
 
 
 def _linked(old: Path, new: Path) -> bool:
-    with contextlib.suppress(OSError):  # a file system without links, or an old snapshot that is gone by now
+    with contextlib.suppress(
+        OSError
+    ):  # a file system without links, or an old snapshot that is gone by now
         os.link(old, new)
         return True
     return False
@@ -123,13 +142,20 @@ def _linked(old: Path, new: Path) -> bool:
 def _write(directory: Path, name: str, stream: RowStream, first: int, end: int) -> Segment:
     segment = Segment(f"{name}.{first:012}-{end:012}.npz", first, end)
     with (directory / segment.name).open("wb") as file:
-        np.savez(file, allow_pickle=False, **{_FIELD + field: column for field, column in stream.read(first, end).items()})
+        np.savez(
+            file,
+            allow_pickle=False,
+            **{_FIELD + field: column for field, column in stream.read(first, end).items()},
+        )
     return segment
 
 
 def _read(directory: Path, segment: Segment) -> dict[str, Array]:
     try:
-        with (directory / segment.name).open("rb") as file, np.load(file, allow_pickle=False) as archive:
+        with (
+            (directory / segment.name).open("rb") as file,
+            np.load(file, allow_pickle=False) as archive,
+        ):
             rows = {name.removeprefix(_FIELD): archive[name] for name in archive.files}
     except (OSError, ValueError, zipfile.BadZipFile) as error:
         raise SnapshotUnreadableError(f"{segment.name} cannot be read: {error}") from error

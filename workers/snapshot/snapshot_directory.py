@@ -1,10 +1,12 @@
 """Writes one snapshot, whole or not at all, and reads it back.
 
-Written into a temporary directory, every file synced, the manifest last, then renamed and the parent synced: a kill at any moment leaves
-what was there before. `settle` repairs the one moment in which a directory of a fixed name is between its old and its new content.
+Written into a temporary directory, every file synced, the manifest last, then renamed and the
+parent synced: a kill at any moment leaves what was there before. `settle` repairs the one moment in
+which a directory of a fixed name is between its old and its new content.
 
-Several processes may write below one directory. A temporary directory is locked by its writer, so that `settle` leaves it alone, and its
-name is its own. A lock on the parent keeps `settle` out of the moments in which a directory is made or put in place.
+Several processes may write below one directory. A temporary directory is locked by its writer, so
+that `settle` leaves it alone, and its name is its own. A lock on the parent keeps `settle` out of
+the moments in which a directory is made or put in place.
 """
 
 import errno
@@ -25,7 +27,14 @@ from palestra.contract.names import new_id
 from palestra.contract.telemetry import SnapshotFile
 from workers.core.protocols import ClockView
 from workers.core.types import SnapshotReason, StateTree
-from workers.snapshot.manifest import MANIFEST, Manifest, describe_file, files_below, sync_file, verify
+from workers.snapshot.manifest import (
+    MANIFEST,
+    Manifest,
+    describe_file,
+    files_below,
+    sync_file,
+    verify,
+)
 from workers.snapshot.state_files import read_tree, write_tree
 from workers.snapshot.upgrade import upgraded
 
@@ -76,7 +85,9 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """An earlier snapshot of the same history, whose files of rows are shared where they hold what would be written again."""
+    """An earlier snapshot of the same history, whose files of rows are shared where they hold what
+    would be written again.
+    """
 
     directory: Path
     manifest: Manifest
@@ -89,7 +100,13 @@ class Before:
         return next((file for file in self.manifest.files if file.name == name), None)
 
 
-def write_snapshot(target: Path, owner: SnapshotOwner, state: StateTree, moment: Moment, before: Before | None = None) -> Manifest:
+def write_snapshot(
+    target: Path,
+    owner: SnapshotOwner,
+    state: StateTree,
+    moment: Moment,
+    before: Before | None = None,
+) -> Manifest:
     """Writes a complete snapshot as the directory `target`, in place of one that may be there.
 
     Raises:
@@ -108,7 +125,8 @@ def read_snapshot(directory: Path) -> LoadedSnapshot:
     """Returns a snapshot whose every byte was checked.
 
     Raises:
-        SnapshotUnreadableError: If it is torn, damaged, of a newer format, or holds links or unlisted files.
+        SnapshotUnreadableError: If it is torn, damaged, of a newer format, or holds links or
+            unlisted files.
     """
     manifest = verify(directory)
     return LoadedSnapshot(manifest, upgraded(read_tree(directory), manifest.format_version))
@@ -147,7 +165,10 @@ def ask_for_room(directory: Path, needed: int) -> None:
 
 @contextmanager
 def _temporary(target: Path) -> Iterator[Path]:
-    """Makes a directory beside `target` that is locked within the body; one that is still there afterwards is removed."""
+    """Makes a directory beside `target` that is locked within the body.
+
+    One that is still there afterwards is removed.
+    """
     directory = target.with_name(f"{target.name}.{secrets.token_hex(4)}{NEW}")
     with _locked(target.parent):
         directory.mkdir()
@@ -180,7 +201,8 @@ def _is_being_written(directory: Path) -> bool:
 
 
 def _lock(directory: Path, operation: int) -> int:
-    """Returns an open descriptor of a directory that holds its lock, where its file system has locks.
+    """Returns an open descriptor of a directory that holds its lock, where its file system has
+    locks.
 
     Raises:
         BlockingIOError: If the operation does not wait, and another process holds the lock.
@@ -205,7 +227,9 @@ def _unlock(descriptor: int) -> None:
     os.close(descriptor)
 
 
-def _write(directory: Path, owner: SnapshotOwner, state: StateTree, moment: Moment, before: Before | None) -> Manifest:
+def _write(
+    directory: Path, owner: SnapshotOwner, state: StateTree, moment: Moment, before: Before | None
+) -> Manifest:
     write_tree(directory, state, None if before is None else before.directory)
     files = tuple(_described(directory, name, before) for name in files_below(directory))
     clock, reason = moment.clock, moment.reason
@@ -219,7 +243,9 @@ def _write(directory: Path, owner: SnapshotOwner, state: StateTree, moment: Mome
         parent=owner.parent,
         reason=reason,
         score=moment.score,
-        resume_exact=owner.resume_exact and "memory" in state and reason is not SnapshotReason.EXCEPTION,
+        resume_exact=owner.resume_exact
+        and "memory" in state
+        and reason is not SnapshotReason.EXCEPTION,
         stop=state.get("loop", {}).get("stop"),
         env_step=clock.env_steps,
         update=clock.updates,

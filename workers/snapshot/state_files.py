@@ -1,9 +1,10 @@
 """A state tree as files: tensors as safetensors, arrays as npz without pickle, the rest as JSON.
 
-Owns the layout inside a snapshot's directory. Each top-level part of the tree has its own files, so that a large memory lies apart:
-`<part>.safetensors`, `<part>.npz`, those of streams (`workers.snapshot.row_segments`), and one `state.json` in which `{"$tensor": name}`,
-`{"$array": name}` and `{"$stream": ...}` stand for what lies in them, and `{"$files": true}` for the files that a part wrote itself.
-torch, which takes seconds to load, is loaded for tensors alone.
+Owns the layout inside a snapshot's directory. Each top-level part of the tree has its own files, so
+that a large memory lies apart: `<part>.safetensors`, `<part>.npz`, those of streams
+(`workers.snapshot.row_segments`), and one `state.json` in which `{"$tensor": name}`, `{"$array":
+name}` and `{"$stream": ...}` stand for what lies in them, and `{"$files": true}` for the files that
+a part wrote itself. torch, which takes seconds to load, is loaded for tensors alone.
 """
 
 from __future__ import annotations
@@ -37,10 +38,12 @@ def write_tree(directory: Path, tree: StateTree, before: Path | None = None) -> 
     Args:
         directory: Where to.
         tree: What is written.
-        before: Directory of an earlier snapshot of the same history, whose files of streams may be shared.
+        before: Directory of an earlier snapshot of the same history, whose files of streams may be
+            shared.
 
     Raises:
-        TypeError: If a leaf is none of those that `StateTree` allows, or a part's own files have names that the snapshot needs.
+        TypeError: If a leaf is none of those that `StateTree` allows, or a part's own files have
+            names that the snapshot needs.
         OSError: If the disk is full or fails.
     """
     document: dict[str, Any] = {}
@@ -67,7 +70,9 @@ def read_tree(directory: Path) -> StateTree:
         document = json.loads((directory / STATE_FILE).read_bytes())
         return {part: _Unpacker(directory, part).unpack(state) for part, state in document.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise SnapshotUnreadableError(f"the snapshot's state cannot be read: {type(error).__name__}: {error}") from error
+        raise SnapshotUnreadableError(
+            f"the snapshot's state cannot be read: {type(error).__name__}: {error}"
+        ) from error
 
 
 class _Packer:
@@ -103,13 +108,19 @@ class _Packer:
             save_file(_unshared(self._tensors), _unused(directory / f"{part}.safetensors"))
         if self._arrays:
             with _unused(directory / f"{part}.npz").open("wb") as file:
-                np.savez(file, allow_pickle=False, **{str(index): array for index, array in enumerate(self._arrays.values())})
+                np.savez(
+                    file,
+                    allow_pickle=False,
+                    **{str(index): array for index, array in enumerate(self._arrays.values())},
+                )
         for index, (stream, document) in enumerate(self._streams):
             document.update(write_stream(directory, f"{part}.{index}", stream, before))
 
     def _pack_dict(self, value: dict[Any, Any], path: str) -> dict[str, Any]:
         if any(not isinstance(key, str) for key in value) or not _MARKS.isdisjoint(value):
-            raise TypeError(f"{path}: the keys of a state must be strings that do not look like a snapshot's own marks")
+            raise TypeError(
+                f"{path}: the keys of a state must be strings that do not look like a snapshot's own marks"
+            )
         return {key: self.pack(item, f"{path}/{key}") for key, item in value.items()}
 
     def _pack_files(self, value: RowStream | OwnFiles) -> dict[str, Any]:
@@ -168,14 +179,18 @@ def _load_tensors(path: Path) -> dict[str, torch.Tensor]:
 
 def _write_own_files(directory: Path, own: list[OwnFiles]) -> None:
     if len(own) > 1:
-        raise TypeError("two parts write files of their own into one snapshot: only one can lie at its top")
+        raise TypeError(
+            "two parts write files of their own into one snapshot: only one can lie at its top"
+        )
     for one in own:
         one.save(str(directory))
 
 
 def _unused(path: Path) -> Path:
     if path.exists():
-        raise TypeError(f"the agent's own save wrote {path.name}, a name that the snapshot needs itself: use another one")
+        raise TypeError(
+            f"the agent's own save wrote {path.name}, a name that the snapshot needs itself: use another one"
+        )
     return path
 
 
@@ -186,7 +201,9 @@ def _scalar(value: Any, path: str) -> Any:
         return _scalar(value.item(), path)
     if isinstance(value, float):
         return value if math.isfinite(value) else {"$float": str(value)}
-    raise TypeError(f"{path}: a {type(value).__name__} cannot be saved; a state holds tensors, arrays, numbers, strings, lists and dicts")
+    raise TypeError(
+        f"{path}: a {type(value).__name__} cannot be saved; a state holds tensors, arrays, numbers, strings, lists and dicts"
+    )
 
 
 def _unshared(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:

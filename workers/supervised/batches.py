@@ -1,8 +1,9 @@
 """Input of a supervised model: batches of features and labels, as the engine collects them.
 
-An input function takes no argument and returns an iterable of `(features, labels)`, finite or not; each of the two is an array or tensor
-[N, ...], or a dict of them. A pair in place of an iterable is one batch that comes again for ever. One batch counts as one env_step of the
-engine's clock, so that every counter, bound and record means the same for supervised training.
+An input function takes no argument and returns an iterable of `(features, labels)`, finite or not;
+each of the two is an array or tensor [N, ...], or a dict of them. A pair in place of an iterable is
+one batch that comes again for ever. One batch counts as one env_step of the engine's clock, so that
+every counter, bound and record means the same for supervised training.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -37,7 +38,8 @@ class SupervisedBatch(Experience):
 class BatchCollector:
     """Draws batches for the engine.
 
-    Where the input has `state_dict` and `load_state_dict` they bring it back at a resume; else the batches drawn so far are drawn again.
+    Where the input has `state_dict` and `load_state_dict` they bring it back at a resume; else the
+    batches drawn so far are drawn again.
 
     Args:
         input_fn: Called with the first batch or the first state, not before.
@@ -64,11 +66,17 @@ class BatchCollector:
             raise InputExhaustedError(f"the input ended after {self._drawn} batches") from None
         self._drawn += 1
         empty = (_NO_NUMBERS, _NO_NUMBERS, _NO_NUMBERS, _NO_FLAGS, _NO_FLAGS, _NO_NUMBERS)
-        return SupervisedBatch(*empty, env_steps=1, features=tensors(features), labels=tensors(labels))
+        return SupervisedBatch(
+            *empty, env_steps=1, features=tensors(features), labels=tensors(labels)
+        )
 
     def state_dict(self) -> StateTree:
         """Returns how many batches were drawn, and the input's own state."""
-        own = self._source.state_dict() if self._iterator is not None and isinstance(self._source, Stateful) else None
+        own = (
+            self._source.state_dict()
+            if self._iterator is not None and isinstance(self._source, Stateful)
+            else None
+        )
         return {"drawn": self._drawn, "input": own}
 
     def load_state_dict(self, state: StateTree) -> None:
@@ -92,7 +100,9 @@ class BatchCollector:
         iterator = self._open()
         for drawn in range(self._drawn):
             if next(iterator, None) is None:
-                raise InputExhaustedError(f"the input ended after {drawn} batches, {self._drawn} had been drawn from it before")
+                raise InputExhaustedError(
+                    f"the input ended after {drawn} batches, {self._drawn} had been drawn from it before"
+                )
         return RestoreReport()
 
     def _open(self) -> Iterator[tuple[Any, Any]]:
@@ -108,7 +118,9 @@ def as_batches(given: Batches | tuple[Any, Any]) -> Batches:
 
 
 def is_one_batch(given: Batches | tuple[Any, Any]) -> TypeGuard[tuple[Any, Any]]:
-    """Whether an input function returned one pair of features and labels in place of an iterable of pairs."""
+    """Whether an input function returned one pair of features and labels in place of an iterable of
+    pairs.
+    """
     return isinstance(given, tuple) and len(given) == 2 and not isinstance(given[0], tuple)
 
 

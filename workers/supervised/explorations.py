@@ -1,7 +1,9 @@
-"""Explorations: how an agent leaves its greedy action, by the number of actions taken so far (global_timestep).
+"""Explorations: how an agent leaves its greedy action, by the number of actions taken so far
+(global_timestep).
 
-A discrete action is replaced by a random one with the exploration's rate; to a continuous action the exploration's noise is added. Nothing
-is drawn where an agent does not explore. Make one in a model function through `workers.supervised.variables.explore`.
+A discrete action is replaced by a random one with the exploration's rate; to a continuous action
+the exploration's noise is added. Nothing is drawn where an agent does not explore. Make one in a
+model function through `workers.supervised.variables.explore`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -36,20 +38,27 @@ class Exploration:
         return self._rate(timestep)
 
     def discrete(self, greedy: Array, actions: int, timestep: int) -> Array:
-        """Returns actions int64 [N] in [0, actions): each is a random one with the probability `rate`.
+        """Returns actions int64 [N] in [0, actions): each is a random one with the probability
+        `rate`.
 
-        Both numbers are always drawn: what the stream gives next depends on the number of calls alone.
+        Both numbers are always drawn: what the stream gives next depends on the number of calls
+        alone.
         """
         chance = self.generator.random(len(greedy))
         random = self.generator.integers(actions, size=len(greedy))
         return np.where(chance < self.rate(timestep), random, greedy)
 
     def continuous(self, action: Array, timestep: int) -> Array:
-        """Returns actions [N, ...] with `noise` added; bring them into the bounds of the space afterwards."""
+        """Returns actions [N, ...] with `noise` added.
+
+        Bring them into the bounds of the space afterwards.
+        """
         return (action + self.noise(action.shape, timestep)).astype(action.dtype)
 
     def noise(self, shape: tuple[int, ...], timestep: int) -> Array:
-        """Returns what is added to continuous actions: normal noise with the rate as its standard deviation."""
+        """Returns what is added to continuous actions: normal noise with the rate as its standard
+        deviation.
+        """
         return self.rate(timestep) * self.generator.standard_normal(shape)
 
     def state_dict(self) -> StateTree:
@@ -77,7 +86,8 @@ class RandomDecay(Exploration):
 
 
 class OrnsteinUhlenbeck(Exploration):
-    """Noise that wanders and returns to `mu`: x += theta * (mu - x) + sigma * N(0, 1) (Lillicrap et al. 2016, section 7).
+    """Noise that wanders and returns to `mu`: x += theta * (mu - x) + sigma * N(0, 1) (Lillicrap et
+    al. 2016, section 7).
 
     Args:
         sigma: Size of the steps.
@@ -93,13 +103,21 @@ class OrnsteinUhlenbeck(Exploration):
     def discrete(self, greedy: Array, actions: int, timestep: int) -> Array:
         """Raises TypeError: this noise is for continuous actions."""
         del greedy, actions, timestep
-        raise TypeError("ornsteinuhlenbeck_process is for continuous actions: take decay or random_decay for discrete ones")
+        raise TypeError(
+            "ornsteinuhlenbeck_process is for continuous actions: take decay or random_decay for discrete ones"
+        )
 
     def noise(self, shape: tuple[int, ...], timestep: int) -> Array:
         """Moves on by one step and returns where the noise is."""
         del timestep
-        at = np.full(shape, self._mu, np.float64) if self._at is None or self._at.shape != shape else self._at
-        self._at = at + self._theta * (self._mu - at) + self._sigma * self.generator.standard_normal(shape)
+        at = (
+            np.full(shape, self._mu, np.float64)
+            if self._at is None or self._at.shape != shape
+            else self._at
+        )
+        self._at = (
+            at + self._theta * (self._mu - at) + self._sigma * self.generator.standard_normal(shape)
+        )
         return self._at
 
     def state_dict(self) -> StateTree:
@@ -113,7 +131,9 @@ class OrnsteinUhlenbeck(Exploration):
 
 
 class PolicySampling(Exploration):
-    """Gumbel noise: the greatest of logits with this noise added is a sample of the policy that they stand for."""
+    """Gumbel noise: the greatest of logits with this noise added is a sample of the policy that
+    they stand for.
+    """
 
     def __init__(self) -> None:
         super().__init__(lambda _: 1.0)
@@ -125,7 +145,9 @@ class PolicySampling(Exploration):
 
 
 def policy_sampling() -> PolicySampling:
-    """Returns what turns logits [N, actions] into samples: take the argmax of `explore(name, policy_sampling, logits)`."""
+    """Returns what turns logits [N, actions] into samples: take the argmax of `explore(name,
+    policy_sampling, logits)`.
+    """
     return PolicySampling()
 
 
@@ -153,7 +175,8 @@ def decay(
     min_exploration_rate: float = 0.0,
     **options: Any,
 ) -> Exploration:
-    """Returns an exploration whose rate falls by one of the formulas of `workers.supervised.rate_decays`.
+    """Returns an exploration whose rate falls by one of the formulas of
+    `workers.supervised.rate_decays`.
 
     Args:
         exploration_rate: Until `start_decay_at`; in [0, 1].
@@ -161,14 +184,17 @@ def decay(
         start_decay_at: Timestep at which the formula begins.
         stop_decay_at: Timestep from which on the rate stays.
         min_exploration_rate: The rate falls no lower.
-        **options: Those of `Decay`: `decay_steps` (100,000), `decay_rate`, which the exponential, natural and inverse types need,
-            `staircase`, `end`, `power` and `cycle` of a polynomial, `boundaries` and `values` of a piecewise constant.
+        **options: Those of `Decay`: `decay_steps` (100,000), `decay_rate`, which the exponential,
+            natural and inverse types need, `staircase`, `end`, `power` and `cycle` of a polynomial,
+            `boundaries` and `values` of a piecewise constant.
 
     Raises:
         ValueError: If an option is out of its range.
     """
     formula = Decay(decay_type=decay_type, **options).schedule(exploration_rate)
-    return Exploration(_bounded(exploration_rate, formula, (start_decay_at, stop_decay_at), min_exploration_rate))
+    return Exploration(
+        _bounded(exploration_rate, formula, (start_decay_at, stop_decay_at), min_exploration_rate)
+    )
 
 
 def random_decay(
@@ -180,23 +206,37 @@ def random_decay(
     min_exploration_rate: float = 0.0,
     **options: Any,
 ) -> RandomDecay:
-    """Returns a decay, over 10,000 timesteps by default, whose rate is scaled by a fresh random number at each of them; see `decay`."""
-    formula = Decay(decay_type=decay_type, **{"decay_steps": 10_000, **options}).schedule(exploration_rate)
-    return RandomDecay(_bounded(exploration_rate, formula, (start_decay_at, stop_decay_at), min_exploration_rate))
+    """Returns a decay, over 10,000 timesteps by default, whose rate is scaled by a fresh random
+    number at each of them; see `decay`.
+    """
+    formula = Decay(decay_type=decay_type, **{"decay_steps": 10_000, **options}).schedule(
+        exploration_rate
+    )
+    return RandomDecay(
+        _bounded(exploration_rate, formula, (start_decay_at, stop_decay_at), min_exploration_rate)
+    )
 
 
-def ornsteinuhlenbeck_process(sigma: float = 0.3, mu: float = 0.0, theta: float = 0.15) -> OrnsteinUhlenbeck:
+def ornsteinuhlenbeck_process(
+    sigma: float = 0.3, mu: float = 0.0, theta: float = 0.15
+) -> OrnsteinUhlenbeck:
     """Returns noise for continuous actions that returns to `mu`."""
     return OrnsteinUhlenbeck(sigma, mu, theta)
 
 
-def _bounded(rate: float, formula: RateSchedule, span: tuple[int, float], least: float) -> Callable[[int], float]:
+def _bounded(
+    rate: float, formula: RateSchedule, span: tuple[int, float], least: float
+) -> Callable[[int], float]:
     start, stop = span
     if not 0 <= rate <= 1:
         raise ValueError(f"exploration_rate must lie in [0, 1], not {rate}")
     if not 0 <= start <= stop:
-        raise ValueError(f"start_decay_at must lie between 0 and stop_decay_at, not {start} and {stop}")
-    return lambda timestep: rate if timestep < start else max(least, formula(min(timestep, stop) - start))
+        raise ValueError(
+            f"start_decay_at must lie between 0 and stop_decay_at, not {start} and {stop}"
+        )
+    return lambda timestep: (
+        rate if timestep < start else max(least, formula(min(timestep, stop) - start))
+    )
 
 
 DISCRETE: Final[Mapping[str, Callable[..., Exploration]]] = {
@@ -216,7 +256,11 @@ CONTINUOUS: Final[Mapping[str, Callable[..., Exploration]]] = {
 """Explorations of continuous actions by name."""
 
 
-def exploration(name: str, known: Mapping[str, Callable[..., Exploration]], options: Mapping[str, Any] | Sequence[Any] = ()) -> Exploration:
+def exploration(
+    name: str,
+    known: Mapping[str, Callable[..., Exploration]],
+    options: Mapping[str, Any] | Sequence[Any] = (),
+) -> Exploration:
     """Returns the exploration of a name with options.
 
     Raises:

@@ -1,8 +1,9 @@
 """Input functions by name, and small data sets that need no download.
 
-A registered input function takes the mode and its parameters and returns a fresh iterable of `(features, labels)`. Training and evaluation
-data never share an example; training data come shuffled anew in each pass and without end unless `epochs` says otherwise, evaluation data
-once and in order.
+A registered input function takes the mode and its parameters and returns a fresh iterable of
+`(features, labels)`. Training and evaluation data never share an example; training data come
+shuffled anew in each pass and without end unless `epochs` says otherwise, evaluation data once and
+in order.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -29,17 +30,30 @@ class ArrayBatches:
         labels: [M, ...]
         batch_size: N; the last batch of a pass may be shorter.
         epochs: Passes; `None` for no end.
-        seed: The order of each pass derives from it and the number of the pass; `None` keeps the arrays' order.
+        seed: The order of each pass derives from it and the number of the pass; `None` keeps the
+            arrays' order.
 
     Raises:
         ValueError: If there is no example, or a number is below 1.
     """
 
-    def __init__(self, features: Array, labels: Array, *, batch_size: int, epochs: int | None = None, seed: int | None = None) -> None:
+    def __init__(
+        self,
+        features: Array,
+        labels: Array,
+        *,
+        batch_size: int,
+        epochs: int | None = None,
+        seed: int | None = None,
+    ) -> None:
         if not len(features) or len(features) != len(labels):
-            raise ValueError(f"an input needs as many labels as features, at least one: got {len(features)} and {len(labels)}")
+            raise ValueError(
+                f"an input needs as many labels as features, at least one: got {len(features)} and {len(labels)}"
+            )
         if batch_size < 1 or (epochs is not None and epochs < 1):
-            raise ValueError(f"batch_size and epochs must be at least 1, not {batch_size} and {epochs}")
+            raise ValueError(
+                f"batch_size and epochs must be at least 1, not {batch_size} and {epochs}"
+            )
         self._features, self._labels = features, labels
         self._batch_size = batch_size
         self._epochs = epochs
@@ -65,31 +79,45 @@ class ArrayBatches:
 
     def _order(self) -> Array:
         count = len(self._features)
-        return np.arange(count) if self._seed is None else derive_generator(self._seed, "input/order", self._epoch).permutation(count)
+        return (
+            np.arange(count)
+            if self._seed is None
+            else derive_generator(self._seed, "input/order", self._epoch).permutation(count)
+        )
 
 
 def spirals(mode: Modes, params: Mapping[str, Any]) -> Batches:
-    """Returns points of the plane on interleaved spirals: `x` float32 [N, 2], labels int64 [N], the number of the spiral.
+    """Returns points of the plane on interleaved spirals: `x` float32 [N, 2], labels int64 [N], the
+    number of the spiral.
 
     Args:
         mode: TRAIN for training data.
-        params: `arms` (3), `points` per arm (200), `noise` (0.1) as the standard deviation of the angle, and those of `_batched`.
+        params: `arms` (3), `points` per arm (200), `noise` (0.1) as the standard deviation of the
+            angle, and those of `_batched`.
     """
     options = {"arms": 3, "points": 200, "noise": 0.1, **params}
-    return _batched(mode, options, partial(_spiral_points, options["arms"], options["points"], options["noise"]))
+    return _batched(
+        mode, options, partial(_spiral_points, options["arms"], options["points"], options["noise"])
+    )
 
 
 def digits(mode: Modes, params: Mapping[str, Any]) -> Batches:
     """Returns images of digits: `x` float32 [N, 8, 8] in [0, 1], labels int64 [N].
 
-    Each image is a glyph of 5 by 7 dots at a random place, with random strength, noise, and some dots missing.
+    Each image is a glyph of 5 by 7 dots at a random place, with random strength, noise, and some
+    dots missing.
 
     Args:
         mode: TRAIN for training data.
-        params: `images` (2,000), `noise` (0.15) as a standard deviation, `missing` (0.05) as a probability, and those of `_batched`.
+        params: `images` (2,000), `noise` (0.15) as a standard deviation, `missing` (0.05) as a
+            probability, and those of `_batched`.
     """
     options = {"images": 2000, "noise": 0.15, "missing": 0.05, **params}
-    return _batched(mode, options, partial(_digit_images, options["images"], options["noise"], options["missing"]))
+    return _batched(
+        mode,
+        options,
+        partial(_digit_images, options["images"], options["noise"], options["missing"]),
+    )
 
 
 INPUTS: Final[dict[str, NamedInput]] = {"spirals": spirals, "digits": digits}
@@ -103,7 +131,9 @@ def input_function(name: str) -> NamedInput:
         PartNotFoundError: If there is none.
     """
     if name not in INPUTS:
-        raise PartNotFoundError(f"no input function is called {name!r}; there are {', '.join(sorted(INPUTS))}")
+        raise PartNotFoundError(
+            f"no input function is called {name!r}; there are {', '.join(sorted(INPUTS))}"
+        )
     return INPUTS[name]
 
 
@@ -117,32 +147,64 @@ def register_input(name: str, function: NamedInput) -> None:
     INPUTS[name] = function
 
 
-def _batched(mode: Modes, options: Mapping[str, Any], make: Callable[[np.random.Generator], tuple[Array, Array]]) -> Batches:
-    """Returns batches of examples; options are `seed` (0) of the data, `batch_size` (64), `epochs` and `shuffle`."""
+def _batched(
+    mode: Modes,
+    options: Mapping[str, Any],
+    make: Callable[[np.random.Generator], tuple[Array, Array]],
+) -> Batches:
+    """Returns batches of examples.
+
+    Options are `seed` (0) of the data, `batch_size` (64), `epochs` and `shuffle`.
+    """
     training = mode is Modes.TRAIN
     seed = int(options.get("seed", 0))
     features, labels = make(derive_generator(seed, f"input/{'train' if training else 'eval'}"))
     shuffled = bool(options.get("shuffle", training))
     epochs = options.get("epochs", None if training else 1)
-    return ArrayBatches(features, labels, batch_size=int(options.get("batch_size", 64)), epochs=epochs, seed=seed if shuffled else None)
+    return ArrayBatches(
+        features,
+        labels,
+        batch_size=int(options.get("batch_size", 64)),
+        epochs=epochs,
+        seed=seed if shuffled else None,
+    )
 
 
-def _spiral_points(arms: int, points: int, noise: float, generator: np.random.Generator) -> tuple[Array, Array]:
+def _spiral_points(
+    arms: int, points: int, noise: float, generator: np.random.Generator
+) -> tuple[Array, Array]:
     labels = np.repeat(np.arange(arms), points)
     radius = generator.uniform(0.05, 1.0, labels.size)
-    angle = 4.0 * radius + 2 * np.pi * labels / arms + noise * generator.standard_normal(labels.size)
-    return np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1).astype(np.float32), labels
+    angle = (
+        4.0 * radius + 2 * np.pi * labels / arms + noise * generator.standard_normal(labels.size)
+    )
+    return np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1).astype(
+        np.float32
+    ), labels
 
 
-def _digit_images(images: int, noise: float, missing: float, generator: np.random.Generator) -> tuple[Array, Array]:
+def _digit_images(
+    images: int, noise: float, missing: float, generator: np.random.Generator
+) -> tuple[Array, Array]:
     labels = generator.integers(len(_GLYPHS), size=images)
-    glyphs = np.array([[[row >> bit & 1 for bit in (4, 3, 2, 1, 0)] for row in glyph] for glyph in _GLYPHS], np.float32)
+    glyphs = np.array(
+        [[[row >> bit & 1 for bit in (4, 3, 2, 1, 0)] for row in glyph] for glyph in _GLYPHS],
+        np.float32,
+    )
     canvas = np.zeros((images, 8, 8), np.float32)
-    for image, digit, top, left in zip(canvas, labels, generator.integers(2, size=images), generator.integers(4, size=images), strict=True):
+    for image, digit, top, left in zip(
+        canvas,
+        labels,
+        generator.integers(2, size=images),
+        generator.integers(4, size=images),
+        strict=True,
+    ):
         image[top : top + 7, left : left + 5] = glyphs[digit]
     canvas *= generator.random(canvas.shape) >= missing
     canvas *= generator.uniform(0.6, 1.0, (images, 1, 1))
-    return np.clip(canvas + noise * generator.standard_normal(canvas.shape), 0, 1).astype(np.float32), labels
+    return np.clip(canvas + noise * generator.standard_normal(canvas.shape), 0, 1).astype(
+        np.float32
+    ), labels
 
 
 _GLYPHS: Final = (

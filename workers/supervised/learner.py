@@ -1,4 +1,6 @@
-"""What the learners of estimators and agents share: one update, and the bridge between the engine's boundaries and a session's hooks."""
+"""What the learners of estimators and agents share: one update, and the bridge between the engine's
+boundaries and a session's hooks.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -8,7 +10,15 @@ import torch
 
 from workers.core.null_parts import NoMemory
 from workers.core.protocols import EngineView
-from workers.core.types import Array, CollectPlan, Experience, LearnReport, LearnSchedule, StateTree, StopReason
+from workers.core.types import (
+    Array,
+    CollectPlan,
+    Experience,
+    LearnReport,
+    LearnSchedule,
+    StateTree,
+    StopReason,
+)
 from workers.supervised.batches import SupervisedBatch, rows_in, tensors
 from workers.supervised.model_function import ModelFunction
 from workers.supervised.modes import Modes
@@ -24,7 +34,9 @@ def update(variables: Variables, make_spec: Callable[[], EstimatorSpec]) -> RunV
     """Makes one update, which counts as one global_step, and returns what it computed."""
     spec = make_spec()
     if spec.train_op is None or spec.loss is None:
-        raise ValueError(f"model_fn was called with mode train and returned a spec of mode {spec.mode.value}: pass its mode on")
+        raise ValueError(
+            f"model_fn was called with mode train and returned a spec of mode {spec.mode.value}: pass its mode on"
+        )
     with torch.enable_grad():
         spec.train_op()
     variables.global_step += 1
@@ -65,11 +77,16 @@ def mean_values(
 
 def learn_report(values: RunValues) -> LearnReport:
     """Returns the engine's report of a run."""
-    return LearnReport(1, values.loss.reshape(1)) if values.learned and values.loss is not None else LearnReport(0)
+    return (
+        LearnReport(1, values.loss.reshape(1))
+        if values.learned and values.loss is not None
+        else LearnReport(0)
+    )
 
 
 class SupervisedLearner:
-    """A model function as an agent of the engine: it observes one batch and makes one update with it.
+    """A model function as an agent of the engine: it observes one batch and makes one update with
+    it.
 
     Args:
         model: The model function.
@@ -97,7 +114,9 @@ class SupervisedLearner:
     def observe(self, experience: Experience) -> None:
         """Keeps the batch for the next update."""
         if not isinstance(experience, SupervisedBatch):
-            raise TypeError("a supervised model learns from batches: collect them with a BatchCollector")
+            raise TypeError(
+                "a supervised model learns from batches: collect them with a BatchCollector"
+            )
         self._batch = experience
         if self._features is None:
             self._features = describe(experience.features)
@@ -144,14 +163,17 @@ class SupervisedLearner:
 
 
 class SessionBridge:
-    """Shows a session the boundaries of the engine, and the engine the wishes of the session's hooks.
+    """Shows a session the boundaries of the engine, and the engine the wishes of the session's
+    hooks.
 
     Args:
         session: The session.
         close_episode: Called at each boundary, for a run that is still owed to the hooks.
     """
 
-    def __init__(self, session: RunSession, close_episode: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, session: RunSession, close_episode: Callable[[], None] = lambda: None
+    ) -> None:
         self._session = session
         self._close_episode = close_episode
 
@@ -189,14 +211,22 @@ class SessionBridge:
 
 
 def describe(features: Any) -> StateTree:
-    """Returns names, shapes without N, and dtypes of features, so that an example of them can be made without data."""
+    """Returns names, shapes without N, and dtypes of features, so that an example of them can be
+    made without data.
+    """
     named = features if isinstance(features, dict) else {"": features}
-    return {name: {"shape": list(one.shape[1:]), "dtype": str(one.dtype).removeprefix("torch.")} for name, one in named.items()}
+    return {
+        name: {"shape": list(one.shape[1:]), "dtype": str(one.dtype).removeprefix("torch.")}
+        for name, one in named.items()
+    }
 
 
 def example_of(described: StateTree, rows: int = 2) -> tuple[torch.Tensor, ...]:
     """Returns features of zeros, [rows, ...] each, in the order of their names."""
-    return tuple(torch.zeros((rows, *one["shape"]), dtype=getattr(torch, one["dtype"])) for one in described.values())
+    return tuple(
+        torch.zeros((rows, *one["shape"]), dtype=getattr(torch, one["dtype"]))
+        for one in described.values()
+    )
 
 
 def predict_module(model: ModelFunction, state: StateTree) -> PredictModule:
@@ -206,6 +236,10 @@ def predict_module(model: ModelFunction, state: StateTree) -> PredictModule:
         ValueError: If the learner never saw features.
     """
     if not state["features"]:
-        raise ValueError("nothing was learnt yet, so the features are not known: train before exporting")
+        raise ValueError(
+            "nothing was learnt yet, so the features are not known: train before exporting"
+        )
     names = tuple(state["features"])
-    return PredictModule(model, state["variables"], None if names == ("",) else names, example_of(state["features"]))
+    return PredictModule(
+        model, state["variables"], None if names == ("",) else names, example_of(state["features"])
+    )

@@ -32,12 +32,16 @@ class Scoring:
             DefinitionError: If the model has no such metric.
         """
         if self.metric not in metrics:
-            raise DefinitionError(f"evaluation.metric: the model has no {self.metric!r}; it has {', '.join(sorted(metrics))}")
+            raise DefinitionError(
+                f"evaluation.metric: the model has no {self.metric!r}; it has {', '.join(sorted(metrics))}"
+            )
         return -metrics[self.metric] if self.minimize else metrics[self.metric]
 
 
 class ModelEvaluator:
-    """Takes loss and metrics as means over the examples of an input. A pass counts as one episode, its return is the score.
+    """Takes loss and metrics as means over the examples of an input.
+
+    A pass counts as one episode, its return is the score.
 
     Args:
         model: The model function, called with mode EVAL.
@@ -49,7 +53,13 @@ class ModelEvaluator:
     """
 
     def __init__(
-        self, model: ModelFunction, variables: Variables, input_fn: InputFn, steps: int | None, scoring: Scoring, seeds: SeedRule
+        self,
+        model: ModelFunction,
+        variables: Variables,
+        input_fn: InputFn,
+        steps: int | None,
+        scoring: Scoring,
+        seeds: SeedRule,
     ) -> None:
         self._model = model
         self._variables = variables

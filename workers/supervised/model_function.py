@@ -1,4 +1,6 @@
-"""A model function as the trainer calls it: what it accepts is checked once, and it gets copies of params and config."""
+"""A model function as the trainer calls it: what it accepts is checked once, and it gets copies of
+params and config.
+"""
 
 import inspect
 import warnings
@@ -13,7 +15,10 @@ from workers.supervised.spec import EstimatorSpec
 from workers.supervised.variables import Variables
 
 ModelFn = Callable[..., EstimatorSpec]
-"""`model_fn(features, labels[, mode[, params[, config[, model_dir]]]])`; see `workers.supervised.variables` for an example."""
+"""`model_fn(features, labels[, mode[, params[, config[, model_dir]]]])`.
+
+See `workers.supervised.variables` for an example.
+"""
 
 _REQUIRED: Final = ("features", "labels")
 _OPTIONAL: Final = ("mode", "params", "config", "model_dir")
@@ -29,15 +34,24 @@ class ModelFunction:
         model_dir: Where its checkpoints lie.
 
     Raises:
-        ValueError: If it lacks `features` or `labels`, accepts a name that nobody passes, or does not accept the params that are given.
+        ValueError: If it lacks `features` or `labels`, accepts a name that nobody passes, or does
+            not accept the params that are given.
     """
 
-    def __init__(self, function: ModelFn, params: Mapping[str, Any] | None, config: Any, model_dir: str) -> None:
+    def __init__(
+        self, function: ModelFn, params: Mapping[str, Any] | None, config: Any, model_dir: str
+    ) -> None:
         accepted = _names_of(function)
         if params is not None and "params" not in accepted:
-            raise ValueError("params are given, but model_fn does not accept them: add a parameter params to it")
+            raise ValueError(
+                "params are given, but model_fn does not accept them: add a parameter params to it"
+            )
         if params is None and "params" in accepted:
-            warnings.warn("model_fn accepts params, but none are given: it gets an empty dict", UserWarning, stacklevel=3)
+            warnings.warn(
+                "model_fn accepts params, but none are given: it gets an empty dict",
+                UserWarning,
+                stacklevel=3,
+            )
         self._function = function
         self._params = dict(params or {})
         self._fixed: dict[str, Any] = {}
@@ -47,7 +61,15 @@ class ModelFunction:
             self._fixed["model_dir"] = model_dir
         self._accepted = accepted
 
-    def __call__(self, variables: Variables, features: Any, labels: Any, mode: Modes, *, exploring: bool = False) -> EstimatorSpec:
+    def __call__(
+        self,
+        variables: Variables,
+        features: Any,
+        labels: Any,
+        mode: Modes,
+        *,
+        exploring: bool = False,
+    ) -> EstimatorSpec:
         """Returns the spec of one batch.
 
         Args:
@@ -65,7 +87,10 @@ class ModelFunction:
             arguments["mode"] = mode
         if "params" in self._accepted:
             arguments["params"] = deepcopy(self._params)
-        with variables.running(mode, exploring=exploring), torch.set_grad_enabled(mode is Modes.TRAIN):
+        with (
+            variables.running(mode, exploring=exploring),
+            torch.set_grad_enabled(mode is Modes.TRAIN),
+        ):
             spec = self._function(features=features, labels=labels, **arguments)
         if not isinstance(spec, EstimatorSpec):
             raise ValueError(f"model_fn must return an EstimatorSpec, not {type(spec).__name__}")  # noqa: TRY004 - the API says ValueError
@@ -73,15 +98,25 @@ class ModelFunction:
 
 
 def _names_of(function: ModelFn) -> frozenset[str]:
-    """Returns the names that the function accepts, without those that `functools.partial` has bound already."""
+    """Returns the names that the function accepts, without those that `functools.partial` has bound
+    already.
+    """
     bound = getattr(function, "keywords", {})
-    given = {name: one for name, one in inspect.signature(function).parameters.items() if name not in bound}
+    given = {
+        name: one
+        for name, one in inspect.signature(function).parameters.items()
+        if name not in bound
+    }
     if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in given.values()):
         return frozenset((*_REQUIRED, *_OPTIONAL))
     for name in _REQUIRED:
         if name not in given:
-            raise ValueError(f"model_fn must accept {name}: its signature is (features, labels[, mode[, params[, config[, model_dir]]]])")
+            raise ValueError(
+                f"model_fn must accept {name}: its signature is (features, labels[, mode[, params[, config[, model_dir]]]])"
+            )
     unknown = sorted(set(given) - {*_REQUIRED, *_OPTIONAL})
     if unknown:
-        raise ValueError(f"model_fn accepts {', '.join(unknown)}, which nobody passes; known are {', '.join((*_REQUIRED, *_OPTIONAL))}")
+        raise ValueError(
+            f"model_fn accepts {', '.join(unknown)}, which nobody passes; known are {', '.join((*_REQUIRED, *_OPTIONAL))}"
+        )
     return frozenset(given)

@@ -1,4 +1,6 @@
-"""Model functions by name: a classifier, a deep Q-network and a vanilla policy gradient. Small, to be read and copied.
+"""Model functions by name: a classifier, a deep Q-network and a vanilla policy gradient.
+
+Small, to be read and copied.
 
 N rows of a batch. Parameters are keys of `params`; each function says which it knows.
 """
@@ -19,7 +21,14 @@ from workers.supervised.model_function import ModelFn
 from workers.supervised.modes import Modes
 from workers.supervised.rate_decays import Decay
 from workers.supervised.spec import RESULTS, EstimatorSpec
-from workers.supervised.variables import OptimizerFactory, copy_every, explore, get_module, minimize, sequence
+from workers.supervised.variables import (
+    OptimizerFactory,
+    copy_every,
+    explore,
+    get_module,
+    minimize,
+    sequence,
+)
 
 DISCOUNT: Final = 0.97
 CLIP_NORM: Final = 0.5
@@ -36,19 +45,27 @@ def classifier(features: Any, labels: Any, mode: Modes, params: Mapping[str, Any
             `rate_decays.Decay` by global_step.
     """
     flat = features["x"].float().flatten(1)
-    network = get_module("classifier", lambda: mlp((flat.shape[1], *params.get("hidden_sizes", (64,)), params["classes"])))
+    network = get_module(
+        "classifier",
+        lambda: mlp((flat.shape[1], *params.get("hidden_sizes", (64,)), params["classes"])),
+    )
     logits: Tensor = network(flat)
     predictions = {RESULTS: logits.argmax(1), "probabilities": logits.softmax(1)}
     if not mode.has_labels:
         return EstimatorSpec(mode, predictions)
     loss = cross_entropy(logits, labels)
     metrics = {"accuracy": (predictions[RESULTS] == labels).float().mean()}
-    train_op = minimize(loss, adam(params, 0.001), learning_rate=_schedule(params, 0.001)) if mode is Modes.TRAIN else None
+    train_op = (
+        minimize(loss, adam(params, 0.001), learning_rate=_schedule(params, 0.001))
+        if mode is Modes.TRAIN
+        else None
+    )
     return EstimatorSpec(mode, predictions, loss, train_op, metrics)
 
 
 def dqn(features: Any, labels: Any, mode: Modes, params: Mapping[str, Any]) -> EstimatorSpec:
-    """Deep Q-network (Mnih et al. 2015), double (van Hasselt et al. 2016) and dueling (Wang et al. 2016) by choice, for discrete actions.
+    """Deep Q-network (Mnih et al. 2015), double (van Hasselt et al. 2016) and dueling (Wang et al.
+    2016) by choice, for discrete actions.
 
     The target bootstraps from the true next state, and not from terminal ones.
 
@@ -57,25 +74,36 @@ def dqn(features: Any, labels: Any, mode: Modes, params: Mapping[str, Any]) -> E
         labels: `action`, `reward`, `done` (terminal states only) and `next_state`.
         mode: What for.
         params: `actions`, `hidden_sizes` ([64]), `double` (true), `dueling` (null, `mean`, `max` or
-            `naive`), `discount` (0.97), `target_update` (5 updates), `learning_rate` (0.001), `decay`, `clip_norm` (0.5), `exploration`
-            (`decay`) and `exploration_params`.
+            `naive`), `discount` (0.97), `target_update` (5 updates), `learning_rate` (0.001),
+            `decay`, `clip_norm` (0.5), `exploration` (`decay`) and `exploration_params`.
     """
 
     def make() -> QNetwork:
         width = features["state"].flatten(1).shape[1]
-        return QNetwork((width, *params.get("hidden_sizes", (64,))), params["actions"], params.get("dueling"))
+        return QNetwork(
+            (width, *params.get("hidden_sizes", (64,))), params["actions"], params.get("dueling")
+        )
 
     online = get_module("online", make)
     values = online(features["state"])
     name, options = params.get("exploration", "decay"), params.get("exploration_params", {})
     if not mode.has_labels:
-        actions = explore("epsilon", lambda: exploration(name, DISCRETE, options), values.argmax(1), actions=params["actions"])
+        actions = explore(
+            "epsilon",
+            lambda: exploration(name, DISCRETE, options),
+            values.argmax(1),
+            actions=params["actions"],
+        )
         return EstimatorSpec(mode, {RESULTS: actions, "values": values})
     target = get_module("target", lambda: deepcopy(online), trainable=False)
     with torch.no_grad():
         following = target(labels["next_state"])
         best = online(labels["next_state"]) if params.get("double", True) else following
-        following = following.gather(1, best.argmax(1, keepdim=True)).squeeze(1).masked_fill(labels["done"], 0.0)
+        following = (
+            following.gather(1, best.argmax(1, keepdim=True))
+            .squeeze(1)
+            .masked_fill(labels["done"], 0.0)
+        )
         wanted = labels["reward"].float() + params.get("discount", DISCOUNT) * following
     taken = values.gather(1, labels["action"].long().view(-1, 1)).squeeze(1)
     loss = huber_loss(taken, wanted)
@@ -84,30 +112,51 @@ def dqn(features: Any, labels: Any, mode: Modes, params: Mapping[str, Any]) -> E
         rate, clip = _schedule(params, 0.001), params.get("clip_norm", CLIP_NORM)
         learned = minimize(loss, adam(params, 0.001), learning_rate=rate, clip_norm=clip)
         train_op = sequence(learned, copy_every(params.get("target_update", 5), online, target))
-    return EstimatorSpec(mode, loss=loss, train_op=train_op, metrics={"q/mean": taken.detach().mean()})
+    return EstimatorSpec(
+        mode, loss=loss, train_op=train_op, metrics={"q/mean": taken.detach().mean()}
+    )
 
 
 def vpg(features: Any, labels: Any, mode: Modes, params: Mapping[str, Any]) -> EstimatorSpec:
-    """Vanilla policy gradient (Williams 1992) with a mean baseline, for discrete actions; for a `PGAgent`, whose batch is whole episodes.
+    """Vanilla policy gradient (Williams 1992) with a mean baseline, for discrete actions.
+
+    For a `PGAgent`, whose batch is whole episodes.
 
     Args:
         features: `state` float [N, ...], in order.
         labels: `action`, `reward`, `done` and `truncated`.
         mode: What for.
-        params: `actions`, `hidden_sizes` ([64]), `discount` (0.97), `learning_rate` (0.004), `decay`, `clip_norm` (none).
+        params: `actions`, `hidden_sizes` ([64]), `discount` (0.97), `learning_rate` (0.004),
+            `decay`, `clip_norm` (none).
     """
     flat = features["state"].float().flatten(1)
-    policy = get_module("policy", lambda: mlp((flat.shape[1], *params.get("hidden_sizes", (64,)), params["actions"])))
+    policy = get_module(
+        "policy",
+        lambda: mlp((flat.shape[1], *params.get("hidden_sizes", (64,)), params["actions"])),
+    )
     logits: Tensor = policy(flat)
     if not mode.has_labels:
-        return EstimatorSpec(mode, {RESULTS: explore("policy", policy_sampling, logits).argmax(1), "logits": logits})
-    returns = returns_to_go(labels["reward"].float(), labels["done"] | labels["truncated"], params.get("discount", DISCOUNT))
+        return EstimatorSpec(
+            mode, {RESULTS: explore("policy", policy_sampling, logits).argmax(1), "logits": logits}
+        )
+    returns = returns_to_go(
+        labels["reward"].float(),
+        labels["done"] | labels["truncated"],
+        params.get("discount", DISCOUNT),
+    )
     advantage = (returns - returns.mean()) / (returns.std() + 1e-8) if len(returns) > 1 else returns
-    log_probability = logits.log_softmax(1).gather(1, labels["action"].long().view(-1, 1)).squeeze(1)
+    log_probability = (
+        logits.log_softmax(1).gather(1, labels["action"].long().view(-1, 1)).squeeze(1)
+    )
     loss = -(log_probability * advantage).mean()
     train_op = None
     if mode is Modes.TRAIN:
-        train_op = minimize(loss, adam(params, 0.004), learning_rate=_schedule(params, 0.004), clip_norm=params.get("clip_norm"))
+        train_op = minimize(
+            loss,
+            adam(params, 0.004),
+            learning_rate=_schedule(params, 0.004),
+            clip_norm=params.get("clip_norm"),
+        )
     return EstimatorSpec(mode, loss=loss, train_op=train_op)
 
 
@@ -122,7 +171,9 @@ def model_function(name: str) -> ModelFn:
         PartNotFoundError: If there is none.
     """
     if name not in MODELS:
-        raise PartNotFoundError(f"no model function is called {name!r}; there are {', '.join(sorted(MODELS))}")
+        raise PartNotFoundError(
+            f"no model function is called {name!r}; there are {', '.join(sorted(MODELS))}"
+        )
     return MODELS[name]
 
 
@@ -137,8 +188,8 @@ class QNetwork(nn.Module):
     Args:
         sizes: Numbers of one state, then units of each hidden layer.
         actions: Number of actions.
-        dueling: How value and advantages become values of actions: the advantages minus their mean or maximum, or as they are (naive);
-            `None` for one stream.
+        dueling: How value and advantages become values of actions: the advantages minus their mean
+            or maximum, or as they are (naive); `None` for one stream.
 
     Raises:
         ValueError: If `dueling` is something else.
@@ -197,4 +248,6 @@ def returns_to_go(reward: Tensor, last: Tensor, discount: float) -> Tensor:
 def _schedule(params: Mapping[str, Any], default: float) -> Any:
     """Returns the learning rate by global_step, `None` where it stays."""
     options = params.get("decay")
-    return None if options is None else Decay(**options).schedule(params.get("learning_rate", default))
+    return (
+        None if options is None else Decay(**options).schedule(params.get("learning_rate", default))
+    )

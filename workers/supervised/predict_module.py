@@ -12,16 +12,24 @@ from workers.supervised.variables import Variables
 
 
 class PredictModule(nn.Module):
-    """Maps features [N, ...] to predictions [N, ...]: to `results` where the model has them, else to its only prediction.
+    """Maps features [N, ...] to predictions [N, ...]: to `results` where the model has them, else
+    to its only prediction.
 
     Args:
         model: The model function; called with mode PREDICT, without exploring.
         state: State of its variables; copied.
-        names: Keys of the features, in the order of the module's arguments; `None` for features that are one tensor.
+        names: Keys of the features, in the order of the module's arguments; `None` for features
+            that are one tensor.
         example: Features, to find out which modules are needed.
     """
 
-    def __init__(self, model: ModelFunction, state: StateTree, names: tuple[str, ...] | None, example: tuple[Tensor, ...]) -> None:
+    def __init__(
+        self,
+        model: ModelFunction,
+        state: StateTree,
+        names: tuple[str, ...] | None,
+        example: tuple[Tensor, ...],
+    ) -> None:
         super().__init__()
         self._model = model
         self._variables = Variables()

@@ -1,12 +1,11 @@
 """How a rate falls with a counter: the formulas that exploration rates and learning rates share.
 
-With x = t / n, where t is the counter and n `decay_steps`, and floor(x) in its place where `staircase` is set:
+With x = t / n, where t is the counter and n `decay_steps`, and floor(x) in its place where
+`staircase` is set:
 
-    exponential_decay   r * d^x
-    natural_exp_decay   r * exp(-d * x)
-    inverse_time_decay  r / (1 + d * x)
-    polynomial_decay    (r - end) * (1 - min(t, m) / m)^power + end; m is n, or with `cycle` the first multiple of n not below t
-    piecewise_constant  the value of the interval that t lies in
+    exponential_decay   r * d^x natural_exp_decay   r * exp(-d * x) inverse_time_decay  r / (1 + d *
+    x) polynomial_decay    (r - end) * (1 - min(t, m) / m)^power + end; m is n, or with `cycle` the
+    first multiple of n not below t piecewise_constant  the value of the interval that t lies in
 """
 
 import math
@@ -33,7 +32,10 @@ class Decay:
     decay_steps: int = 100_000
     """n: counts over which the rate falls by one unit of its formula."""
     decay_rate: float = 0.0
-    """d: needed by the exponential, natural and inverse types; (0, 1] for the exponential one, else above 0."""
+    """d: needed by the exponential, natural and inverse types.
+
+    (0, 1] for the exponential one, else above 0.
+    """
     staircase: bool = False
     end: float = POLYNOMIAL_END
     """Where a polynomial decay ends."""
@@ -43,7 +45,8 @@ class Decay:
     boundaries: Sequence[float] = ()
     """Ascending; for `piecewise_constant`."""
     values: Sequence[float] = ()
-    """One more than boundaries: the rate up to and with the first boundary, …, behind the last one."""
+    """One more than boundaries: the rate up to and with the first boundary, …, behind the last one.
+    """
 
     def __post_init__(self) -> None:
         if self.decay_type not in KINDS:
@@ -55,7 +58,9 @@ class Decay:
                 f"decay_rate must lie in (0, 1] for exponential_decay, not {self.decay_rate}: with 0 the rate would vanish at once"
             )
         if self.decay_type in {"natural_exp_decay", "inverse_time_decay"} and self.decay_rate <= 0:
-            raise ValueError(f"decay_rate must be above 0 for {self.decay_type}, not {self.decay_rate}: with 0 the rate would never fall")
+            raise ValueError(
+                f"decay_rate must be above 0 for {self.decay_type}, not {self.decay_rate}: with 0 the rate would never fall"
+            )
         if self.decay_type == "piecewise_constant":
             self._check_pieces()
 
@@ -95,15 +100,24 @@ def _inverse(decay: Decay, initial: float) -> RateSchedule:
 
 def _polynomial(decay: Decay, initial: float) -> RateSchedule:
     def rate(count: float) -> float:
-        span = decay.decay_steps * max(1, math.ceil(count / decay.decay_steps)) if decay.cycle else decay.decay_steps
-        return float((initial - decay.end) * (1 - min(count, span) / span) ** decay.power + decay.end)
+        span = (
+            decay.decay_steps * max(1, math.ceil(count / decay.decay_steps))
+            if decay.cycle
+            else decay.decay_steps
+        )
+        return float(
+            (initial - decay.end) * (1 - min(count, span) / span) ** decay.power + decay.end
+        )
 
     return rate
 
 
 def _piecewise(decay: Decay, initial: float) -> RateSchedule:
     del initial
-    return lambda count: next((v for b, v in zip(decay.boundaries, decay.values, strict=False) if count <= b), decay.values[-1])
+    return lambda count: next(
+        (v for b, v in zip(decay.boundaries, decay.values, strict=False) if count <= b),
+        decay.values[-1],
+    )
 
 
 KINDS: Final[dict[str, Callable[[Decay, float], RateSchedule]]] = {

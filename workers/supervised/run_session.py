@@ -1,7 +1,8 @@
 """A training or an evaluation as its hooks see it: runs, counters, requests.
 
-A *run* is one pass of the model that hooks may look at: an update, an evaluated batch or episode, or the empty run that closes an episode
-at whose end there was nothing to learn. Steps of an agent between two updates are no runs.
+A *run* is one pass of the model that hooks may look at: an update, an evaluated batch or episode,
+or the empty run that closes an episode at whose end there was nothing to learn. Steps of an agent
+between two updates are no runs.
 """
 
 import time
@@ -78,7 +79,9 @@ class RunContext:
 
 
 class SessionRunHook:
-    """Looks at the runs of a training or an evaluation. Override what you need; see `workers.estimators.step_hooks` for those that exist.
+    """Looks at the runs of a training or an evaluation.
+
+    Override what you need; see `workers.estimators.step_hooks` for those that exist.
 
     A hook with `state_dict` and `load_state_dict` has its state saved with the checkpoints.
     """
@@ -96,7 +99,9 @@ class SessionRunHook:
         """Called after each run; the counters include it."""
 
     def end(self, session: "RunSession") -> None:
-        """Called once when training or evaluation ended without an exception, before the last checkpoint."""
+        """Called once when training or evaluation ended without an exception, before the last
+        checkpoint.
+        """
 
 
 class RunSession:
@@ -113,7 +118,11 @@ class RunSession:
     """
 
     def __init__(
-        self, variables: Variables, hooks: Sequence[SessionRunHook], model_dir: str, now: Callable[[], float] = time.monotonic
+        self,
+        variables: Variables,
+        hooks: Sequence[SessionRunHook],
+        model_dir: str,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
         self.variables: Final = variables
         self.model_dir: Final = model_dir
@@ -206,5 +215,7 @@ def check_hooks(hooks: Sequence[SessionRunHook] | None) -> tuple[SessionRunHook,
     """
     for hook in hooks or ():
         if not isinstance(hook, SessionRunHook):
-            raise TypeError(f"hooks: {hook!r} is no SessionRunHook: derive it from workers.supervised.run_session.SessionRunHook")
+            raise TypeError(
+                f"hooks: {hook!r} is no SessionRunHook: derive it from workers.supervised.run_session.SessionRunHook"
+            )
     return tuple(hooks or ())

@@ -9,7 +9,11 @@ from torch import Tensor
 from workers.supervised.modes import Modes
 
 TrainOp = Callable[[], None]
-"""Makes one update. It is run once by the trainer, after the hooks' `before_run`; see `workers.supervised.variables.minimize`."""
+"""Makes one update.
+
+It is run once by the trainer, after the hooks' `before_run`; see
+`workers.supervised.variables.minimize`.
+"""
 
 RESULTS = "results"
 """The prediction that agents act on."""
@@ -23,8 +27,8 @@ class EstimatorSpec:
     """One run of a model: what was computed on one batch, and what remains to be done with it.
 
     Raises:
-        ValueError: If something that the mode needs is missing: TRAIN needs `loss` and `train_op`, EVAL `loss`, the others `predictions`;
-            or if a metric has a name of `RESERVED_METRICS`.
+        ValueError: If something that the mode needs is missing: TRAIN needs `loss` and `train_op`,
+            EVAL `loss`, the others `predictions`; or if a metric has a name of `RESERVED_METRICS`.
     """
 
     mode: Modes
@@ -42,11 +46,17 @@ class EstimatorSpec:
     def __post_init__(self) -> None:
         for name in _NEEDED.get(self.mode, ("predictions",)):
             if (value := getattr(self, name)) is None or (name == "predictions" and not value):
-                raise ValueError(f"EstimatorSpec: {name} is missing, mode {self.mode.value} needs it")
+                raise ValueError(
+                    f"EstimatorSpec: {name} is missing, mode {self.mode.value} needs it"
+                )
         if self.loss is not None and self.loss.numel() != 1:
-            raise ValueError(f"EstimatorSpec: loss must be one number, not a tensor of shape {list(self.loss.shape)}: take its mean")
+            raise ValueError(
+                f"EstimatorSpec: loss must be one number, not a tensor of shape {list(self.loss.shape)}: take its mean"
+            )
         if taken := sorted(RESERVED_METRICS & self.metrics.keys()):
-            raise ValueError(f"EstimatorSpec: a result has an entry {taken[0]!r} of its own: give that metric another name")
+            raise ValueError(
+                f"EstimatorSpec: a result has an entry {taken[0]!r} of its own: give that metric another name"
+            )
 
 
 _NEEDED = {Modes.TRAIN: ("loss", "train_op"), Modes.EVAL: ("loss",)}

@@ -1,20 +1,20 @@
 """What a model keeps between two runs: modules, optimisers and explorations, made once by name.
 
-A model function is called anew for every batch. What must outlive the call it asks for by name; the first call makes it, a checkpoint saves
-it, and the next training gets it back:
+A model function is called anew for every batch. What must outlive the call it asks for by name; the
+first call makes it, a checkpoint saves it, and the next training gets it back:
 
     def model_fn(features, labels, mode, params):
-        network = get_module("classifier", lambda: nn.Sequential(nn.Linear(2, 32), nn.ReLU(), nn.Linear(32, 3)))
-        logits = network(features["x"])
-        if mode is Modes.PREDICT:
-            return EstimatorSpec(mode, predictions={"results": logits.argmax(1)})
-        loss = nn.functional.cross_entropy(logits, labels)
-        if mode is Modes.EVAL:
-            return EstimatorSpec(mode, loss=loss, metrics={"accuracy": (logits.argmax(1) == labels).float().mean()})
-        train_op = minimize(loss, lambda parameters: torch.optim.Adam(parameters, lr=params["learning_rate"]))
-        return EstimatorSpec(mode, loss=loss, train_op=train_op)
+        network = get_module("classifier", lambda: nn.Sequential(nn.Linear(2, 32), nn.ReLU(),
+        nn.Linear(32, 3))) logits = network(features["x"]) if mode is Modes.PREDICT:
+            return EstimatorSpec(mode, predictions={"results": logits.argmax(1)}) loss =
+        nn.functional.cross_entropy(logits, labels) if mode is Modes.EVAL: return
+        EstimatorSpec(mode, loss=loss, metrics={"accuracy": (logits.argmax(1) ==
+        labels).float().mean()}) train_op = minimize(loss, lambda parameters:
+        torch.optim.Adam(parameters, lr=params["learning_rate"])) return EstimatorSpec(mode,
+        loss=loss, train_op=train_op)
 
-Initial parameters derive from the run's seed and the module's name alone: neither the order of calls nor a global generator matters.
+Initial parameters derive from the run's seed and the module's name alone: neither the order of
+calls nor a global generator matters.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -64,7 +64,9 @@ class Variables:
 
     @contextmanager
     def running(self, mode: Modes, *, exploring: bool = False) -> Iterator[None]:
-        """Makes this the model that `get_module` and the others mean, for one call of a model function."""
+        """Makes this the model that `get_module` and the others mean, for one call of a model
+        function.
+        """
         self.mode, self.exploring = mode, exploring
         token = _CURRENT.set(self)
         try:
@@ -72,7 +74,9 @@ class Variables:
         finally:
             _CURRENT.reset(token)
 
-    def module(self, name: str, factory: Callable[[], _Module], *, trainable: bool = True) -> _Module:
+    def module(
+        self, name: str, factory: Callable[[], _Module], *, trainable: bool = True
+    ) -> _Module:
         """Returns the module of a name; see `get_module`."""
         module = self._modules.get(name)
         if module is None:
@@ -86,14 +90,20 @@ class Variables:
         """Returns the update; see the function `minimize`."""
         trained = self._optimizers.get(options.name)
         if trained is None:
-            trained = self._optimizers[options.name] = _Trained(self._trainable(options.modules), optimizer, len(self._modules))
+            trained = self._optimizers[options.name] = _Trained(
+                self._trainable(options.modules), optimizer, len(self._modules)
+            )
             if (state := self._stored["optimizers"].pop(options.name, None)) is not None:
                 trained.load_state_dict(state)
         if options.modules is None and trained.modules != len(self._modules):
-            raise ValueError(f"minimize: a module was made after optimiser {options.name!r}: ask for all modules before the first minimize")
+            raise ValueError(
+                f"minimize: a module was made after optimiser {options.name!r}: ask for all modules before the first minimize"
+            )
         return lambda: trained.step(loss, options, self.global_step)
 
-    def explore(self, name: str, factory: Callable[[], Exploration], greedy: Tensor, actions: int | None) -> Tensor:
+    def explore(
+        self, name: str, factory: Callable[[], Exploration], greedy: Tensor, actions: int | None
+    ) -> Tensor:
         """Returns actions; see the function `explore`."""
         found = self._explorations.get(name)
         if found is None:
@@ -104,11 +114,18 @@ class Variables:
         if not self.exploring:
             return greedy
         chosen: Array = greedy.detach().cpu().numpy()
-        explored = found.continuous(chosen, self.global_timestep) if actions is None else self._discrete(found, chosen, actions)
+        explored = (
+            found.continuous(chosen, self.global_timestep)
+            if actions is None
+            else self._discrete(found, chosen, actions)
+        )
         return torch.from_numpy(explored).to(greedy)
 
     def exploration_rate(self) -> float | None:
-        """Returns the rate of the first exploration at the current timestep; `None` where there is none."""
+        """Returns the rate of the first exploration at the current timestep.
+
+        `None` where there is none.
+        """
         first = next(iter(self._explorations.values()), None)
         return None if first is None else first.rate(self.global_timestep)
 
@@ -118,7 +135,10 @@ class Variables:
         return None if first is None else float(first.optimizer.param_groups[0]["lr"])
 
     def set_learning_rate(self, value: float) -> None:
-        """Sets the step size of every optimiser; one whose `minimize` has a schedule follows that."""
+        """Sets the step size of every optimiser.
+
+        One whose `minimize` has a schedule follows that.
+        """
         for trained in self._optimizers.values():
             for group in trained.optimizer.param_groups:
                 group["lr"] = value
@@ -128,34 +148,60 @@ class Variables:
         return dict(self._modules)
 
     def state_dict(self) -> StateTree:
-        """Returns counters, modules, optimisers and explorations, also those that were not asked for since they were loaded."""
+        """Returns counters, modules, optimisers and explorations, also those that were not asked
+        for since they were loaded.
+        """
         return {
             **{name: getattr(self, name) for name in _COUNTERS},
-            "modules": {**self._stored["modules"], **{name: dict(one.state_dict()) for name, one in self._modules.items()}},
-            "optimizers": {**self._stored["optimizers"], **{name: one.state_dict() for name, one in self._optimizers.items()}},
-            "explorations": {**self._stored["explorations"], **{name: one.state_dict() for name, one in self._explorations.items()}},
+            "modules": {
+                **self._stored["modules"],
+                **{name: dict(one.state_dict()) for name, one in self._modules.items()},
+            },
+            "optimizers": {
+                **self._stored["optimizers"],
+                **{name: one.state_dict() for name, one in self._optimizers.items()},
+            },
+            "explorations": {
+                **self._stored["explorations"],
+                **{name: one.state_dict() for name, one in self._explorations.items()},
+            },
         }
 
     def load_state_dict(self, state: StateTree) -> None:
         """Takes a captured state over, before any module was made."""
         for name in _COUNTERS:
             setattr(self, name, int(state[name]))
-        self._stored = {kind: dict(state[kind]) for kind in ("modules", "optimizers", "explorations")}
+        self._stored = {
+            kind: dict(state[kind]) for kind in ("modules", "optimizers", "explorations")
+        }
         self._modules, self._optimizers, self._explorations = {}, {}, {}
 
     def _made(self, name: str, factory: Callable[[], _Module], *, trainable: bool) -> _Module:
         with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(derive_seed(self._seed, f"agent/module/{name}"))  # not `manual_seed`: that of CUDA stays
+            torch.default_generator.manual_seed(
+                derive_seed(self._seed, f"agent/module/{name}")
+            )  # not `manual_seed`: that of CUDA stays
             module = factory()
         if (state := self._stored["modules"].pop(name, None)) is not None:
             _load(module, name, state)
         return module.to(self.device).requires_grad_(trainable)
 
     def _trainable(self, modules: Iterable[nn.Module] | None) -> list[nn.Parameter]:
-        chosen = [module for _, module in sorted(self._modules.items())] if modules is None else list(modules)
-        parameters = [parameter for module in chosen for parameter in module.parameters() if parameter.requires_grad]
+        chosen = (
+            [module for _, module in sorted(self._modules.items())]
+            if modules is None
+            else list(modules)
+        )
+        parameters = [
+            parameter
+            for module in chosen
+            for parameter in module.parameters()
+            if parameter.requires_grad
+        ]
         if not parameters:
-            raise ValueError("minimize: there is no trainable parameter: make modules with get_module before")
+            raise ValueError(
+                "minimize: there is no trainable parameter: make modules with get_module before"
+            )
         return parameters
 
     def _discrete(self, exploration: Exploration, greedy: Array, actions: int) -> Array:
@@ -174,13 +220,20 @@ class Minimizing:
         learning_rate: Callable[[int], float] | None,
         clip_norm: float | None,
     ) -> None:
-        self.name, self.modules, self.learning_rate, self.clip_norm = name, modules, learning_rate, clip_norm
+        self.name, self.modules, self.learning_rate, self.clip_norm = (
+            name,
+            modules,
+            learning_rate,
+            clip_norm,
+        )
 
 
 class _Trained:
     """An optimiser and its parameters."""
 
-    def __init__(self, parameters: list[nn.Parameter], optimizer: OptimizerFactory, modules: int) -> None:
+    def __init__(
+        self, parameters: list[nn.Parameter], optimizer: OptimizerFactory, modules: int
+    ) -> None:
         self._parameters = parameters
         self.optimizer = optimizer(parameters)
         self.modules = modules
@@ -197,7 +250,10 @@ class _Trained:
 
     def state_dict(self) -> StateTree:
         state = self.optimizer.state_dict()
-        return {"state": {str(key): value for key, value in state["state"].items()}, "groups": state["param_groups"]}
+        return {
+            "state": {str(key): value for key, value in state["state"].items()},
+            "groups": state["param_groups"],
+        }
 
     def load_state_dict(self, state: StateTree) -> None:
         inner = {int(key): value for key, value in state["state"].items()}
@@ -224,17 +280,23 @@ def current() -> Variables:
     """
     found = _CURRENT.get(None)
     if found is None:
-        raise RuntimeError("get_module, minimize and explore belong into a model function: an Estimator or an Agent calls it")
+        raise RuntimeError(
+            "get_module, minimize and explore belong into a model function: an Estimator or an Agent calls it"
+        )
     return found
 
 
 def get_module(name: str, factory: Callable[[], _Module], *, trainable: bool = True) -> _Module:
-    """Returns the module of a name, which the first call makes; in training mode exactly while the model trains.
+    """Returns the module of a name, which the first call makes.
+
+    In training mode exactly while the model trains.
 
     Args:
         name: Unique in the model.
-        factory: Makes it; called once, with torch's generator seeded by the run's seed and the name.
-        trainable: Whether `minimize` updates it when it is not told which modules to update; false for a target network.
+        factory: Makes it; called once, with torch's generator seeded by the run's seed and the
+            name.
+        trainable: Whether `minimize` updates it when it is not told which modules to update; false
+            for a target network.
     """
     return current().module(name, factory, trainable=trainable)
 
@@ -254,15 +316,21 @@ def minimize(
         loss: [].
         optimizer: Makes the optimiser of some parameters; called once per `name`.
         name: Tells several optimisers of one model apart.
-        modules: What it updates; `None` for every trainable module, all of which must have been asked for by then.
-        learning_rate: Step size by global_step, such as `Decay(...).schedule(0.1)`; `None` leaves the optimiser's own.
+        modules: What it updates; `None` for every trainable module, all of which must have been
+            asked for by then.
+        learning_rate: Step size by global_step, such as `Decay(...).schedule(0.1)`; `None` leaves
+            the optimiser's own.
         clip_norm: Longest gradient; a longer one is scaled down to it.
     """
     return current().minimize(loss, optimizer, Minimizing(name, modules, learning_rate, clip_norm))
 
 
-def explore(name: str, factory: Callable[[], Exploration], greedy: Tensor, *, actions: int | None = None) -> Tensor:
-    """Returns `greedy` [N, ...], explored where the agent acts in training; evaluation and learning get it unchanged and draw nothing.
+def explore(
+    name: str, factory: Callable[[], Exploration], greedy: Tensor, *, actions: int | None = None
+) -> Tensor:
+    """Returns `greedy` [N, ...], explored where the agent acts in training.
+
+    Evaluation and learning get it unchanged and draw nothing.
 
     Args:
         name: Unique in the model.
@@ -289,7 +357,9 @@ def sequence(*ops: TrainOp) -> TrainOp:
 
 
 def copy_every(updates: int, source: nn.Module, target: nn.Module) -> TrainOp:
-    """Returns an op that makes `target` equal to `source` after each multiple of so many updates, the running one counted."""
+    """Returns an op that makes `target` equal to `source` after each multiple of so many updates,
+    the running one counted.
+    """
     due = (current().global_step + 1) % updates == 0
 
     def run() -> None:

@@ -1,10 +1,12 @@
-"""The supervisor's process: detaches, takes its credentials from a pipe, confirms, and supervises one attempt.
+"""The supervisor's process: detaches, takes its credentials from a pipe, confirms, and supervises
+one attempt.
 
     python -m workers.supervisor --attempt-dir DIR [--ready-fd N] [--slot-fd N] [--gpus 0,1]
 
-The credentials come as one JSON object on standard input: {"server", "token", "renew_seconds"}. The process outlives the worker that
-started it and has no torch, no broker and no database. Killed with SIGKILL, it takes the trainer along. SIGTERM drains: the trainer saves
-and ends, and the job goes back to the queue.
+The credentials come as one JSON object on standard input: {"server", "token", "renew_seconds"}. The
+process outlives the worker that started it and has no torch, no broker and no database. Killed with
+SIGKILL, it takes the trainer along. SIGTERM drains: the trainer saves and ends, and the job goes
+back to the queue.
 """
 
 import argparse
@@ -52,9 +54,15 @@ def main() -> int:
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m workers.supervisor")
     parser.add_argument("--attempt-dir", type=Path, required=True)
-    parser.add_argument("--ready-fd", type=int, help="descriptor that gets a line once the attempt is in good hands")
-    parser.add_argument("--slot-fd", type=int, help="descriptor of the slot's lock, inherited by the trainer")
-    parser.add_argument("--gpus", type=_indices, default=(), help="GPUs of the slot, for example 0,1")
+    parser.add_argument(
+        "--ready-fd", type=int, help="descriptor that gets a line once the attempt is in good hands"
+    )
+    parser.add_argument(
+        "--slot-fd", type=int, help="descriptor of the slot's lock, inherited by the trainer"
+    )
+    parser.add_argument(
+        "--gpus", type=_indices, default=(), help="GPUs of the slot, for example 0,1"
+    )
     parser.add_argument("--trainer-module", default=TRAINER_MODULE, help=argparse.SUPPRESS)
     return parser.parse_args()
 
@@ -74,7 +82,10 @@ def _options(directory: AttemptDirectory, arguments: argparse.Namespace) -> Trai
 
 
 def _detach(directory: AttemptDirectory) -> None:
-    """Becomes a child of init, so that nobody has to wait for this process; the log takes the standard output."""
+    """Becomes a child of init, so that nobody has to wait for this process.
+
+    The log takes the standard output.
+    """
     if os.fork() != 0:
         os._exit(0)
     log = os.open(directory.supervisor_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)

@@ -39,11 +39,18 @@ class Supervision:
     Args:
         directory: The attempt's directory, with its work order.
         credentials: Where the server is, and the attempt's token.
-        options: How to start the trainer; GPUs and threads beyond the work order's resources are left alone.
+        options: How to start the trainer; GPUs and threads beyond the work order's resources are
+            left alone.
         log: The supervisor's log.
     """
 
-    def __init__(self, directory: AttemptDirectory, credentials: Credentials, options: TrainerOptions, log: Logger) -> None:
+    def __init__(
+        self,
+        directory: AttemptDirectory,
+        credentials: Credentials,
+        options: TrainerOptions,
+        log: Logger,
+    ) -> None:
         self._directory = directory
         self._work_order = WorkOrder.model_validate_json(directory.work_order.read_bytes())
         self._options = options
@@ -95,45 +102,70 @@ class Supervision:
         return True
 
     def _read_ending(self) -> AttemptReport | None:
-        """Returns how the attempt ended under an earlier supervisor, which died while results were uploaded; `None` at the first start."""
+        """Returns how the attempt ended under an earlier supervisor, which died while results were
+        uploaded; `None` at the first start.
+        """
         ending = _read_report(self._directory.ending)
         if ending is not None or not self._directory.report.exists():
             return ending
         return report_of(self._ending(kernel_killed_for_memory=False))
 
     def _write_ending(self, report: AttemptReport) -> None:
-        """Notes that only results are left to be uploaded, so that another supervisor can take over from this one."""
+        """Notes that only results are left to be uploaded, so that another supervisor can take over
+        from this one.
+        """
         try:
             write_atomically(self._directory.ending, report.model_dump_json().encode())
         except OSError as error:
             self._log.warning("ending.not_written", reason=str(error))
 
     def _work(self) -> AttemptReport:
-        self._observer.say(f"attempt {self._work_order.attempt_number} of {self._work_order.job_id} begins on {socket.gethostname()}")
+        self._observer.say(
+            f"attempt {self._work_order.attempt_number} of {self._work_order.job_id} begins on {socket.gethostname()}"
+        )
         report = self._executed()
         if run_log.is_told(report):
             ended = {end.run_id for end in report.runs}
-            self._observer.say(*run_log.ended(report), to=[run.run_id for run in self._work_order.runs if run.run_id not in ended])
+            self._observer.say(
+                *run_log.ended(report),
+                to=[run.run_id for run in self._work_order.runs if run.run_id not in ended],
+            )
         return report
 
     def _executed(self) -> AttemptReport:
-        """Executes the attempt; a full disk that hits this process and not the trainer ends it for the same cause."""
+        """Executes the attempt.
+
+        A full disk that hits this process and not the trainer ends it for the same cause.
+        """
         try:
             return self._trained()
         except OSError as error:
             if not is_full_error(error):
                 raise
-            return AttemptReport(outcome=Outcome.FAILED, cause=Cause.DISK_FULL, failure=Failure(message=f"{ADVICE} ({error})"))
+            return AttemptReport(
+                outcome=Outcome.FAILED,
+                cause=Cause.DISK_FULL,
+                failure=Failure(message=f"{ADVICE} ({error})"),
+            )
 
     def _trained(self) -> AttemptReport:
         kills_before = out_of_memory_kills()
         try:
-            fetch_inputs(self._link.api, self._directory, self._work_order, lambda: self._order() is not Order.CONTINUE)
+            fetch_inputs(
+                self._link.api,
+                self._directory,
+                self._work_order,
+                lambda: self._order() is not Order.CONTINUE,
+            )
         except InputError as error:
-            return AttemptReport(outcome=Outcome.FAILED, cause=error.cause, failure=Failure(message=str(error)))
+            return AttemptReport(
+                outcome=Outcome.FAILED, cause=error.cause, failure=Failure(message=str(error))
+            )
         if self._order() is Order.CONTINUE:
             self._supervise()
-        return report_of(self._ending(kernel_killed_for_memory=out_of_memory_kills() > kills_before))
+        return report_of(
+            self._ending(kernel_killed_for_memory=out_of_memory_kills() > kills_before)
+        )
 
     def _order(self) -> Order:
         if self._terminated:
@@ -159,7 +191,15 @@ class Supervision:
         stop, (run, *_) = threading.Event(), self._work_order.runs
         if run.follow is not None:
             first = self._work_order.attempt_number == 1
-            self._feed = SnapshotFeed(FeedParts(api=self._link.api, directory=self._directory, run=run, log=self._log, first_attempt=first))
+            self._feed = SnapshotFeed(
+                FeedParts(
+                    api=self._link.api,
+                    directory=self._directory,
+                    run=run,
+                    log=self._log,
+                    first_attempt=first,
+                )
+            )
             threading.Thread(target=self._feed.run, args=(stop,), name="feed", daemon=True).start()
         return stop
 
@@ -169,14 +209,23 @@ class Supervision:
     def _watch(self, trainer: TrainerProcess) -> None:
         """Stays until the trainer ended, or has to be killed."""
         stopping = _Stopping(trainer, self._observer, self._work_order.limits.grace_seconds)
-        limits = LimitWatch(self._work_order.schedule, self._work_order.limits, self._work_order.resources, time.monotonic())
+        limits = LimitWatch(
+            self._work_order.schedule,
+            self._work_order.limits,
+            self._work_order.resources,
+            time.monotonic(),
+        )
         memory_at = 0.0
         while trainer.poll() is None:
             now, order = time.monotonic(), self._order()
             stopping.ask(order, now)
             if order is Order.STALE or stopping.is_overdue(now):
                 return
-            breach = None if self._breach else limits.check(now, self._observer.progress().raw) or self._feed_breach()
+            breach = (
+                None
+                if self._breach
+                else limits.check(now, self._observer.progress().raw) or self._feed_breach()
+            )
             if breach is None and limits.limits_memory and now - memory_at >= MEMORY_EVERY_SECONDS:
                 memory_at, breach = now, limits.check_memory(resident_mib(trainer.pids()))
             if breach is not None and self._must_be_killed_for(breach, trainer, stopping):
@@ -185,7 +234,9 @@ class Supervision:
             reap_orphans(trainer.children)
             self._box.wait(TICK_SECONDS)
 
-    def _must_be_killed_for(self, breach: Breach, trainer: TrainerProcess, stopping: "_Stopping") -> bool:
+    def _must_be_killed_for(
+        self, breach: Breach, trainer: TrainerProcess, stopping: "_Stopping"
+    ) -> bool:
         self._breach = breach
         self._log.warning("limit.reached", cause=breach.cause)
         self._observer.say(breach.message)
@@ -199,7 +250,12 @@ class Supervision:
     def _renewal(self) -> Renewal:
         at = self._observer.progress()
         pid = self._trainer.pid if self._trainer is not None else None
-        return Renewal(trainer_pid=pid, env_step=at.env_step, update=at.update, spooled_seq=self._spool.last_seq())
+        return Renewal(
+            trainer_pid=pid,
+            env_step=at.env_step,
+            update=at.update,
+            spooled_seq=self._spool.last_seq(),
+        )
 
     def _ending(self, *, kernel_killed_for_memory: bool) -> TrainerExit:
         at = self._observer.progress()
@@ -233,7 +289,11 @@ class _Stopping:
             return
         self._asked = order
         self._trainer.tell(order)
-        self._observer.say(f"asked to {order.value}" if order is not Order.STALE else "another attempt took over: ends at once")
+        self._observer.say(
+            f"asked to {order.value}"
+            if order is not Order.STALE
+            else "another attempt took over: ends at once"
+        )
         if self._deadline is None:
             self._deadline = now + self._grace
 

@@ -1,4 +1,6 @@
-"""What a supervisor records beside the trainer: its output, its use of the machine, and what the supervisor itself has to say."""
+"""What a supervisor records beside the trainer: its output, its use of the machine, and what the
+supervisor itself has to say.
+"""
 
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -32,21 +34,26 @@ class TrainerProgress:
     def read(cls, path: Path) -> "TrainerProgress":
         """Returns what the file says; zeros where it says nothing."""
         raw = read_json(path)
-        return cls(_counter(raw, "env_step"), _counter(raw, "update"), _counter(raw, "episode"), raw)
+        return cls(
+            _counter(raw, "env_step"), _counter(raw, "update"), _counter(raw, "episode"), raw
+        )
 
 
 class Observer:
     """Appends to an attempt's spool what the supervisor sees.
 
-    On a full disk the trainer's own records are what matters: the supervisor's are left out, and its log says so once.
+    On a full disk the trainer's own records are what matters: the supervisor's are left out, and
+    its log says so once.
 
     Args:
         directory: The attempt.
-        runs: The runs of the attempt; the trainer's output and its use of the machine are told of the first.
+        runs: The runs of the attempt; the trainer's output and its use of the machine are told of
+            the first.
         spool: Takes the records.
         sampler: Measures.
         log: The supervisor's log.
-        prefix: Before the names of what is measured, so that a job beside the training does not write into the training's curves.
+        prefix: Before the names of what is measured, so that a job beside the training does not
+            write into the training's curves.
     """
 
     def __init__(
@@ -96,14 +103,23 @@ class Observer:
         self._record(self._tail.finish())
 
     def say(self, *texts: str, to: Iterable[str] | None = None) -> None:
-        """Records lines of the supervisor itself in the log of every run of the attempt, or of those that are named."""
+        """Records lines of the supervisor itself in the log of every run of the attempt, or of
+        those that are named.
+        """
         for run in self._runs if to is None else to:
             self._record(run_log.lines(run, texts))
 
     def _sample(self, pids: Iterable[int]) -> SystemMetrics:
         at = self.progress()
         values = {self._prefix + name: value for name, value in self._sampler.sample(pids).items()}
-        return SystemMetrics(run=self._run, wall=time.time(), env_step=at.env_step, update=at.update, episode=at.episode, values=values)
+        return SystemMetrics(
+            run=self._run,
+            wall=time.time(),
+            env_step=at.env_step,
+            update=at.update,
+            episode=at.episode,
+            values=values,
+        )
 
     def _record(self, records: Iterable[RunRecord]) -> None:
         try:

@@ -1,4 +1,7 @@
-"""The bounds on one attempt: wall time, stall and memory. Pure: told the time, never asks for it."""
+"""The bounds on one attempt: wall time, stall and memory.
+
+Pure: told the time, never asks for it.
+"""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -22,8 +25,9 @@ class Breach:
 class LimitWatch:
     """Decides whether an attempt went over one of its bounds.
 
-    A continuous evaluation that waits for a snapshot says so in its progress and counts its looks there. That time is no wall time, and the
-    looks are progress: it is stalled only where an evaluation does not end, or where it stopped to look.
+    A continuous evaluation that waits for a snapshot says so in its progress and counts its looks
+    there. That time is no wall time, and the looks are progress: it is stalled only where an
+    evaluation does not end, or where it stopped to look.
 
     Args:
         schedule: Schedules that read one snapshot are not watched for stalls.
@@ -32,7 +36,9 @@ class LimitWatch:
         started: Time of the monotonic clock when the trainer started.
     """
 
-    def __init__(self, schedule: Schedule, limits: Limits, resources: Resources, started: float) -> None:
+    def __init__(
+        self, schedule: Schedule, limits: Limits, resources: Resources, started: float
+    ) -> None:
         self._limits = limits
         self._memory_mib = resources.memory_mib
         self._follows = schedule.follows_training
@@ -57,7 +63,10 @@ class LimitWatch:
             self._progress, self._moved = progress, now
         wall, stall = self._limits.wall_seconds, self._limits.stall_seconds
         if wall is not None and now - self._started - self._waited >= wall:
-            return Breach(Cause.TIME_LIMIT, f"The attempt reached its wall time of {wall} s. Raise limits.wall_seconds, or resume the run.")
+            return Breach(
+                Cause.TIME_LIMIT,
+                f"The attempt reached its wall time of {wall} s. Raise limits.wall_seconds, or resume the run.",
+            )
         if self._watches_stalls and now - self._moved >= stall:
             missing = "No evaluation ended" if self._follows else "No new env_step or update"
             return Breach(

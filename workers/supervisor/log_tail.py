@@ -62,8 +62,9 @@ class LineSplitter:
 class LogTail:
     """Reads what a file got since the last look, in whole lines.
 
-    Terminal sequences stay as text, invalid UTF-8 becomes U+FFFD, NUL too. Of a line that was overwritten with carriage returns the last
-    state counts. A line longer than the contract allows is cut, and what was cut is counted.
+    Terminal sequences stay as text, invalid UTF-8 becomes U+FFFD, NUL too. Of a line that was
+    overwritten with carriage returns the last state counts. A line longer than the contract allows
+    is cut, and what was cut is counted.
 
     Args:
         path: The file; it may not exist yet.
@@ -115,8 +116,16 @@ class LogTail:
         for start in range(0, len(lines), _MAX_LINES):
             some = lines[start : start + _MAX_LINES]
             texts = tuple(line.text for line in some)
-            self.last_line = next((text for text in reversed(texts) if text.strip()), self.last_line)
-            yield LogLines(run=self._run, stream="stdout", wall=self._clock(), lines=texts, truncated=sum(line.cut for line in some))
+            self.last_line = next(
+                (text for text in reversed(texts) if text.strip()), self.last_line
+            )
+            yield LogLines(
+                run=self._run,
+                stream="stdout",
+                wall=self._clock(),
+                lines=texts,
+                truncated=sum(line.cut for line in some),
+            )
 
 
 def _readable(line: bytes) -> tuple[str, int]:

@@ -8,20 +8,30 @@ _ADVICE = "Train the run again with `palestra retry`, or fetch the kept copy fro
 
 
 class MissingResults:
-    """What the server refused for good or a person gave up: the last snapshot of a run, or an export."""
+    """What the server refused for good or a person gave up: the last snapshot of a run, or an
+    export.
+    """
 
     def __init__(self) -> None:
         self._snapshots: dict[str, tuple[tuple[int, int], str]] = {}
         self._exports: dict[str, str] = {}
 
     def snapshot(self, snapshot: SnapshotWritten, reason: str) -> None:
-        """Notes that a snapshot will not be stored; that matters while no later one of its run is."""
+        """Notes that a snapshot will not be stored.
+
+        That matters while no later one of its run is.
+        """
         place = (snapshot.env_step, snapshot.update)
-        self._snapshots[snapshot.run] = max(self._snapshots.get(snapshot.run, (place, "")), (place, f"the last snapshot: {reason}"))
+        self._snapshots[snapshot.run] = max(
+            self._snapshots.get(snapshot.run, (place, "")), (place, f"the last snapshot: {reason}")
+        )
 
     def stored(self, snapshot: SnapshotWritten) -> None:
         """Notes that a snapshot is stored."""
-        if snapshot.run in self._snapshots and self._snapshots[snapshot.run][0] <= (snapshot.env_step, snapshot.update):
+        if snapshot.run in self._snapshots and self._snapshots[snapshot.run][0] <= (
+            snapshot.env_step,
+            snapshot.update,
+        ):
             del self._snapshots[snapshot.run]
 
     def export(self, run: str, name: str, reason: str) -> None:
@@ -29,12 +39,21 @@ class MissingResults:
         self._exports[run] = f"the export {name}: {reason}"
 
     def judge(self, report: AttemptReport) -> AttemptReport:
-        """Returns the report to release with: a run that succeeded and whose result is missing has failed for want of a result."""
+        """Returns the report to release with: a run that succeeded and whose result is missing has
+        failed for want of a result.
+        """
         ends = tuple(
-            end.model_copy(update=self._verdict(end.run_id)) if self._spoils(end.outcome, end.run_id) else end for end in report.runs
+            end.model_copy(update=self._verdict(end.run_id))
+            if self._spoils(end.outcome, end.run_id)
+            else end
+            for end in report.runs
         )
         spoilt = report.model_copy(update={"runs": ends})
-        lost = [run for run in (*self._snapshots, *self._exports) if not ends or all(end.outcome is Outcome.FAILED for end in ends)]
+        lost = [
+            run
+            for run in (*self._snapshots, *self._exports)
+            if not ends or all(end.outcome is Outcome.FAILED for end in ends)
+        ]
         if report.outcome is not Outcome.SUCCEEDED or not lost:
             return spoilt
         return spoilt.model_copy(update=self._verdict(lost[0]))
@@ -45,4 +64,8 @@ class MissingResults:
     def _verdict(self, run: str) -> dict[str, object]:
         what = self._snapshots[run][1] if run in self._snapshots else self._exports[run]
         message = f"The training came to its end, but its result is not stored: {what}. {_ADVICE}"
-        return {"outcome": Outcome.FAILED, "cause": Cause.NO_RESULT, "failure": Failure(message=message[:4_000])}
+        return {
+            "outcome": Outcome.FAILED,
+            "cause": Cause.NO_RESULT,
+            "failure": Failure(message=message[:4_000]),
+        }

@@ -1,4 +1,6 @@
-"""How an attempt ended: decided from the trainer's report, its exit status and what was asked of it. Pure."""
+"""How an attempt ended: decided from the trainer's report, its exit status and what was asked of
+it. Pure.
+"""
 
 import signal
 from dataclasses import dataclass
@@ -35,8 +37,9 @@ class TrainerExit:
 def report_of(ending: TrainerExit) -> AttemptReport:
     """Returns the report to release with.
 
-    A trainer that came to its own end counts as such even if it was asked to stop at the same moment. One that saved because of a limit
-    failed by that limit. One that had to be killed after its grace ended as it was asked to. What is left is sudden death.
+    A trainer that came to its own end counts as such even if it was asked to stop at the same
+    moment. One that saved because of a limit failed by that limit. One that had to be killed after
+    its grace ended as it was asked to. What is left is sudden death.
     """
     report, breach = ending.report, ending.breach
     if report is not None and report.outcome in {Outcome.SUCCEEDED, Outcome.FAILED}:
@@ -53,17 +56,27 @@ def report_of(ending: TrainerExit) -> AttemptReport:
 
 def _sudden(ending: TrainerExit) -> AttemptReport:
     status = ending.exit_status
-    if status == EXIT_STATUS or (ending.disk_is_full and status is not None and (status > 0 or status == -signal.SIGBUS)):
+    if status == EXIT_STATUS or (
+        ending.disk_is_full and status is not None and (status > 0 or status == -signal.SIGBUS)
+    ):
         return _failed(ending, Cause.DISK_FULL, ADVICE)
     tail = f" Its last line: {ending.last_line}" if ending.last_line else ""
     if ending.kernel_killed_for_memory:
         advice = "The host ran out of memory. Lower agent.buffer_size or env.num_envs, or give the worker fewer slots."
         return _failed(ending, Cause.HOST_OUT_OF_MEMORY, advice)
     if status is not None and status < 0:
-        return _failed(ending, Cause.TRAINER_KILLED, f"The trainer was killed by {_signal_name(-status)}.{tail}")
+        return _failed(
+            ending,
+            Cause.TRAINER_KILLED,
+            f"The trainer was killed by {_signal_name(-status)}.{tail}",
+        )
     if status is None:
         return _bare(ending, Outcome.LOST, Cause.WORKER_LOST)
-    return _failed(ending, Cause.NO_RESULT, f"The trainer ended with exit status {status} and without a result.{tail}")
+    return _failed(
+        ending,
+        Cause.NO_RESULT,
+        f"The trainer ended with exit status {status} and without a result.{tail}",
+    )
 
 
 def _signal_name(number: int) -> str:
@@ -74,11 +87,17 @@ def _signal_name(number: int) -> str:
 
 
 def _failed(ending: TrainerExit, cause: Cause, message: str) -> AttemptReport:
-    return _bare(ending, Outcome.FAILED, cause).model_copy(update={"failure": Failure(message=message[:4_000])})
+    return _bare(ending, Outcome.FAILED, cause).model_copy(
+        update={"failure": Failure(message=message[:4_000])}
+    )
 
 
 def _bare(ending: TrainerExit, outcome: Outcome, cause: Cause) -> AttemptReport:
     base = ending.report or AttemptReport(
-        outcome=outcome, cause=cause, env_step=ending.env_step, update=ending.update, episode=ending.episode
+        outcome=outcome,
+        cause=cause,
+        env_step=ending.env_step,
+        update=ending.update,
+        episode=ending.episode,
     )
     return base.model_copy(update={"outcome": outcome, "cause": cause})

@@ -5,11 +5,19 @@ from typing import Final
 
 from palestra.contract.states import Order
 
-_STRENGTH: Final = {order: rank for rank, order in enumerate((Order.CONTINUE, Order.DRAIN, Order.PAUSE, Order.CANCEL, Order.STALE))}
+_STRENGTH: Final = {
+    order: rank
+    for rank, order in enumerate(
+        (Order.CONTINUE, Order.DRAIN, Order.PAUSE, Order.CANCEL, Order.STALE)
+    )
+}
 
 
 class OrderBox:
-    """Keeps the strongest order. Threads give orders; the supervisor's main thread waits for them."""
+    """Keeps the strongest order.
+
+    Threads give orders; the supervisor's main thread waits for them.
+    """
 
     def __init__(self) -> None:
         self._order = Order.CONTINUE
@@ -24,7 +32,11 @@ class OrderBox:
         return self._order
 
     def give(self, order: Order) -> None:
-        """Takes an order. Weaker ones than the one already given change nothing. Not for signal handlers: it takes a lock."""
+        """Takes an order.
+
+        Weaker ones than the one already given change nothing. Not for signal handlers: it takes a
+        lock.
+        """
         with self._lock:
             if _STRENGTH[order] <= _STRENGTH[self._order]:
                 return

@@ -1,4 +1,6 @@
-"""What the trainer's processes and its GPUs use: numbers for `system/<name>` curves and for the memory limit."""
+"""What the trainer's processes and its GPUs use: numbers for `system/<name>` curves and for the
+memory limit.
+"""
 
 import os
 import time
@@ -31,7 +33,9 @@ class ResourceSampler:
         query: Runs nvidia-smi; for tests.
     """
 
-    def __init__(self, gpus: tuple[int, ...] = (), *, query: Callable[[str], list[list[str]]] | None = None) -> None:
+    def __init__(
+        self, gpus: tuple[int, ...] = (), *, query: Callable[[str], list[list[str]]] | None = None
+    ) -> None:
         self._gpus = gpus
         self._query = query or query_gpus
         self._cpu: dict[int, float] = {}
@@ -50,7 +54,12 @@ class ResourceSampler:
         used = sum(seconds - self._cpu.get(pid, 0.0) for pid, seconds in cpu.items())
         share = 100.0 * used / max(now - self._at, 1e-3)
         self._cpu, self._at = cpu, now
-        own = {"cpu_percent": share, "memory_mib": resident / _MIB, "processes": float(len(cpu)), "threads": float(threads)}
+        own = {
+            "cpu_percent": share,
+            "memory_mib": resident / _MIB,
+            "processes": float(len(cpu)),
+            "threads": float(threads),
+        }
         return own | self._of_host() | self._of_gpus()
 
     def _of_host(self) -> dict[str, float]:
@@ -58,7 +67,10 @@ class ResourceSampler:
         busy, total = (now - then for now, then in zip(self._host, before, strict=True))
         memory = dict(line.split(":", 1) for line in (_PROC / "meminfo").read_text().splitlines())
         whole, free = (float(memory[name].split()[0]) for name in ("MemTotal", "MemAvailable"))
-        return {"host_cpu_percent": 100.0 * busy / max(total, 1), "host_memory_percent": 100.0 * (1 - free / whole)}
+        return {
+            "host_cpu_percent": 100.0 * busy / max(total, 1),
+            "host_memory_percent": 100.0 * (1 - free / whole),
+        }
 
     def _of_gpus(self) -> dict[str, float]:
         values: dict[str, float] = {}
@@ -76,7 +88,11 @@ def resident_mib(pids: Iterable[int]) -> float:
 
 def _gpu_values(index: int, cells: list[str]) -> dict[str, float]:
     named = zip(_GPU_FIELDS.values(), cells, strict=False)
-    return {f"gpu{index}_{name}": value for name, cell in named if (value := number_or_none(cell)) is not None}
+    return {
+        f"gpu{index}_{name}": value
+        for name, cell in named
+        if (value := number_or_none(cell)) is not None
+    }
 
 
 def _usage(pid: int) -> tuple[float, int, int] | None:
@@ -92,6 +108,8 @@ def _usage(pid: int) -> tuple[float, int, int] | None:
 
 
 def _host_ticks() -> tuple[int, int]:
-    numbers = [int(number) for number in (_PROC / "stat").read_text().split("\n", 1)[0].split()[1:9]]
+    numbers = [
+        int(number) for number in (_PROC / "stat").read_text().split("\n", 1)[0].split()[1:9]
+    ]
     idle = numbers[3] + numbers[4]
     return sum(numbers) - idle, sum(numbers)

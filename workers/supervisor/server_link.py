@@ -1,6 +1,8 @@
-"""A supervisor's side of the server: lease, telemetry and uploads, each in a thread, and the release at the end.
+"""A supervisor's side of the server: lease, telemetry and uploads, each in a thread, and the
+release at the end.
 
-Owns all waiting for the server. What the server wants done arrives in the `OrderBox`; nothing here touches the trainer.
+Owns all waiting for the server. What the server wants done arrives in the `OrderBox`; nothing here
+touches the trainer.
 """
 
 import threading
@@ -23,12 +25,16 @@ from workers.supervisor.pending_order import OrderBox
 from workers.supervisor.uploads import Uploader
 
 LONGEST_WAIT: Final = 10.0
-"""Longest pause before the release of an attempt is tried again, also where the server asks for a longer one: a slot waits for it."""
+"""Longest pause before the release of an attempt is tried again, also where the server asks for a
+longer one: a slot waits for it.
+"""
 _UPLOAD_POLL_SECONDS: Final = 0.5
 _FLUSH_SECONDS: Final = 30.0
 _JOIN_SECONDS: Final = 60.0
 _LONGEST_LEASE_PAUSE: Final = 2.0
-"""After a partition the lease must be renewed soon: the server counts the silence, not the partition."""
+"""After a partition the lease must be renewed soon: the server counts the silence, not the
+partition.
+"""
 _SHORTEST_RENEWAL: Final = 5.0
 
 
@@ -62,7 +68,10 @@ class ServerLink:
             runs=parts.run_ids,
         )
         self._uploader = Uploader(
-            self._api, parts.directory, parts.spool, lambda reason: parts.log.warning("upload.left_out", reason=reason)
+            self._api,
+            parts.directory,
+            parts.spool,
+            lambda reason: parts.log.warning("upload.left_out", reason=reason),
         )
         self._delivering = False
         self._given_up = threading.Event()
@@ -70,7 +79,10 @@ class ServerLink:
         self._stop_work = threading.Event()
         self._stop_lease = threading.Event()
         self._renew_now = threading.Event()
-        self._work = [threading.Thread(target=target, name=target.__name__, daemon=True) for target in (self._ship, self._upload)]
+        self._work = [
+            threading.Thread(target=target, name=target.__name__, daemon=True)
+            for target in (self._ship, self._upload)
+        ]
         self._lease = threading.Thread(target=self._keep_lease, name="lease", daemon=True)
 
     @property
@@ -95,8 +107,8 @@ class ServerLink:
     def release(self, report: AttemptReport) -> AttemptReport | None:
         """Sends what is left, then releases, however long the server is away or has no room.
 
-        Until then the lease is renewed, so the run is not final. Returns the report that the attempt ended with; `None` if the attempt
-        turned out to be stale.
+        Until then the lease is renewed, so the run is not final. Returns the report that the
+        attempt ended with; `None` if the attempt turned out to be stale.
         """
         self._delivering = True
         self._renew_now.set()
@@ -151,7 +163,9 @@ class ServerLink:
         while not self._stop_lease.is_set():
             self._renew_now.clear()
             try:
-                answer = self._api.renew(self._renewal(), within=max(renew_seconds, _SHORTEST_RENEWAL))
+                answer = self._api.renew(
+                    self._renewal(), within=max(renew_seconds, _SHORTEST_RENEWAL)
+                )
             except ServerUnreachableError as error:
                 if backoff.failures == 0:
                     self._parts.log.warning("lease.unreachable", reason=str(error))

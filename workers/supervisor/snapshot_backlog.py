@@ -1,9 +1,10 @@
 """Which snapshot of an attempt is uploaded next. Pure.
 
-The order: of the run whose turn it is, the newest snapshot, then the best one where that is another, then, while nothing newer waits, older
-ones. An upload that began is brought to its end, however many newer snapshots are written meanwhile, and the runs of a pack take turns. So
-uploads that are slower than the training never starve: a snapshot that has waited for `uploads_behind(runs)` uploads is stored by then, or
-a newer one of its run is.
+The order: of the run whose turn it is, the newest snapshot, then the best one where that is
+another, then, while nothing newer waits, older ones. An upload that began is brought to its end,
+however many newer snapshots are written meanwhile, and the runs of a pack take turns. So uploads
+that are slower than the training never starve: a snapshot that has waited for
+`uploads_behind(runs)` uploads is stored by then, or a newer one of its run is.
 """
 
 import math
@@ -14,9 +15,11 @@ from palestra.contract.telemetry import SnapshotWritten
 
 
 def uploads_behind(runs: int) -> int:
-    """Returns the bound: uploads of snapshots after which a snapshot, or a newer one of its run, is stored.
+    """Returns the bound: uploads of snapshots after which a snapshot, or a newer one of its run, is
+    stored.
 
-    One upload may be under way, then each run has its turn of a newest and a best snapshot before the run's own turn comes.
+    One upload may be under way, then each run has its turn of a newest and a best snapshot before
+    the run's own turn comes.
 
     Args:
         runs: Runs of the attempt.
@@ -48,7 +51,9 @@ class _Run:
     def settle(self, snapshot: SnapshotWritten, *, stored: bool) -> None:
         self.waiting.remove(snapshot)
         if stored:
-            self.owes_best = not self.owes_best and any(_score(one) > max(self.best, _score(snapshot)) for one in self.waiting)
+            self.owes_best = not self.owes_best and any(
+                _score(one) > max(self.best, _score(snapshot)) for one in self.waiting
+            )
             self.newest = max(self.newest, _place(snapshot))
             self.best = max(self.best, _score(snapshot))
 
@@ -70,10 +75,15 @@ class SnapshotBacklog:
 
     def next(self) -> SnapshotWritten | None:
         """Returns which snapshot to upload now; `None` if none waits."""
-        return next((chosen for run in self._runs.values() if (chosen := run.choose()) is not None), None)
+        return next(
+            (chosen for run in self._runs.values() if (chosen := run.choose()) is not None), None
+        )
 
     def settle(self, snapshot: SnapshotWritten, *, stored: bool) -> None:
-        """Takes a snapshot out: it is stored, or it never will be. The turn of its run is over once it is not owed its best one."""
+        """Takes a snapshot out: it is stored, or it never will be.
+
+        The turn of its run is over once it is not owed its best one.
+        """
         run = self._runs[snapshot.run]
         run.settle(snapshot, stored=stored)
         if stored and not run.owes_best:
@@ -90,7 +100,11 @@ def _place(snapshot: SnapshotWritten) -> tuple[int, int]:
 
 
 def _score(snapshot: SnapshotWritten) -> float:
-    return snapshot.score if snapshot.score is not None and math.isfinite(snapshot.score) else -math.inf
+    return (
+        snapshot.score
+        if snapshot.score is not None and math.isfinite(snapshot.score)
+        else -math.inf
+    )
 
 
 def _rank(snapshot: SnapshotWritten) -> tuple[float, int, int]:

@@ -24,8 +24,12 @@ class InputError(Exception):
         self.cause = cause
 
 
-def fetch_inputs(api: AttemptApi, directory: AttemptDirectory, order: WorkOrder, interrupted: Callable[[], bool]) -> None:
-    """Puts every snapshot of the work order below `inputs/<snapshot id>/`, verified; waits for an absent server.
+def fetch_inputs(
+    api: AttemptApi, directory: AttemptDirectory, order: WorkOrder, interrupted: Callable[[], bool]
+) -> None:
+    """Puts every snapshot of the work order below `inputs/<snapshot id>/`, verified.
+
+    Waits for an absent server.
 
     Args:
         api: Calls with the attempt's token.
@@ -36,28 +40,43 @@ def fetch_inputs(api: AttemptApi, directory: AttemptDirectory, order: WorkOrder,
     Raises:
         InputError: If a snapshot cannot be had.
     """
-    snapshots = {run.snapshot.snapshot_id: run.snapshot for run in order.runs if run.snapshot is not None}
+    snapshots = {
+        run.snapshot.snapshot_id: run.snapshot for run in order.runs if run.snapshot is not None
+    }
     for snapshot in snapshots.values():
         fetch_snapshot(api, directory.inputs / snapshot.snapshot_id, snapshot, interrupted)
 
 
-def fetch_snapshot(api: AttemptApi, target: Path, snapshot: SnapshotRef, interrupted: Callable[[], bool]) -> None:
+def fetch_snapshot(
+    api: AttemptApi, target: Path, snapshot: SnapshotRef, interrupted: Callable[[], bool]
+) -> None:
     """Puts one snapshot into the directory `target`; see `fetch_inputs`."""
     for file in snapshot.files:
         try:
             (target / file.name).parent.mkdir(parents=True, exist_ok=True)
             _fetch_file(api, target / file.name, file, interrupted)
         except DamagedError as error:
-            raise InputError(Cause.NO_RESULT, f"The snapshot {snapshot.snapshot_id} is damaged on the server: {error}.") from error
+            raise InputError(
+                Cause.NO_RESULT,
+                f"The snapshot {snapshot.snapshot_id} is damaged on the server: {error}.",
+            ) from error
         except RefusedError as error:
-            raise InputError(Cause.NO_RESULT, f"The snapshot {snapshot.snapshot_id} cannot be downloaded: {error}.") from error
+            raise InputError(
+                Cause.NO_RESULT,
+                f"The snapshot {snapshot.snapshot_id} cannot be downloaded: {error}.",
+            ) from error
         except OSError as error:
             if not is_full_error(error):
                 raise
-            raise InputError(Cause.DISK_FULL, f"The worker's disk has no room for the snapshot {snapshot.snapshot_id}.") from error
+            raise InputError(
+                Cause.DISK_FULL,
+                f"The worker's disk has no room for the snapshot {snapshot.snapshot_id}.",
+            ) from error
 
 
-def _fetch_file(api: AttemptApi, target: Path, file: SnapshotFileRef, interrupted: Callable[[], bool]) -> None:
+def _fetch_file(
+    api: AttemptApi, target: Path, file: SnapshotFileRef, interrupted: Callable[[], bool]
+) -> None:
     backoff, damaged = Backoff(threading.Event(), longest=_LONGEST_WAIT), 0
     while not interrupted():
         try:

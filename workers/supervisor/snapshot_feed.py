@@ -1,8 +1,10 @@
-"""A supervisor's side of a continuous evaluation: asks the server for snapshots, and hands them to the trainer one at a time.
+"""A supervisor's side of a continuous evaluation: asks the server for snapshots, and hands them to
+the trainer one at a time.
 
-All waiting happens here: for the server, for a snapshot, for `throttle_seconds` and `delay_seconds`. The trainer only waits for its answer,
-which counts as progress (`workers.supervisor.limits`). While nobody trains the run, perhaps because this attempt has the slot, what is
-left is handed over at once.
+All waiting happens here: for the server, for a snapshot, for `throttle_seconds` and
+`delay_seconds`. The trainer only waits for its answer, which counts as progress
+(`workers.supervisor.limits`). While nobody trains the run, perhaps because this attempt has the
+slot, what is left is handed over at once.
 """
 
 import shutil
@@ -27,7 +29,9 @@ _FIRST_PAUSE: Final = 0.5
 _LONGEST_PAUSE: Final = 5.0
 _PAUSE_GROWTH: Final = 1.5
 _MAX_LOST: Final = 3
-"""Snapshots in a row that could not be downloaded, say because newer ones took their place meanwhile."""
+"""Snapshots in a row that could not be downloaded, say because newer ones took their place
+meanwhile.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,17 +60,25 @@ class SnapshotFeed:
         self._follow = parts.run.follow
         self._answered = 0
         self._lost = 0
-        self._earliest = parts.monotonic() + (self._follow.delay_seconds if parts.first_attempt else 0.0)
+        self._earliest = parts.monotonic() + (
+            self._follow.delay_seconds if parts.first_attempt else 0.0
+        )
         self.breach: Breach | None = None
 
     def run(self, stop: threading.Event) -> None:
-        """Works until stopped, or until it set `breach`; a trainer never waits for a feed that failed."""
+        """Works until stopped, or until it set `breach`.
+
+        A trainer never waits for a feed that failed.
+        """
         try:
             self._serve_all(stop)
         except Exception as error:
             if not stop.is_set():
                 self._parts.log.exception("follow.failed")
-                self.breach = Breach(Cause.NO_RESULT, f"The next snapshot could not be handed over: {type(error).__name__}: {error}.")
+                self.breach = Breach(
+                    Cause.NO_RESULT,
+                    f"The next snapshot could not be handed over: {type(error).__name__}: {error}.",
+                )
 
     def serve(self, wanted: Wanted, stop: threading.Event) -> bool:
         """Tries once to answer a request; false where there is nothing to say yet.
@@ -78,7 +90,9 @@ class SnapshotFeed:
         if self._follow.only_once:
             self._clear(keep=None)
         again = not self._follow.only_once and not self._until_allowed()
-        request = FollowRequest(run_id=self._parts.run.run_id, evaluated=wanted.evaluated, again=again)
+        request = FollowRequest(
+            run_id=self._parts.run.run_id, evaluated=wanted.evaluated, again=again
+        )
         answered = self._parts.api.follow(request)
         if answered.snapshot is None:
             return self._end(wanted, answered)
@@ -87,7 +101,13 @@ class SnapshotFeed:
         if not self._fetch(answered.snapshot, stop):
             return False
         self._earliest = self._parts.monotonic() + self._follow.throttle_seconds
-        self._answer(Given(number=wanted.number, snapshot_id=answered.snapshot.snapshot_id, stored=answered.evaluated))
+        self._answer(
+            Given(
+                number=wanted.number,
+                snapshot_id=answered.snapshot.snapshot_id,
+                stored=answered.evaluated,
+            )
+        )
         return True
 
     def _serve_all(self, stop: threading.Event) -> None:
@@ -148,7 +168,9 @@ class SnapshotFeed:
     def _give_up(self, refusal: RefusedError) -> None:
         """A dead token is the lease's business; any other refusal ends the attempt."""
         if not refusal.ends_attempt:
-            self.breach = Breach(Cause.NO_RESULT, f"The server answers no question for the next snapshot: {refusal}.")
+            self.breach = Breach(
+                Cause.NO_RESULT, f"The server answers no question for the next snapshot: {refusal}."
+            )
 
     def _clear(self, *, keep: str | None) -> None:
         """Removes the snapshots that the trainer is done with."""

@@ -1,4 +1,5 @@
-"""One trainer as its supervisor sees it: started with nothing that it must not have, spoken to through a pipe, ended with all it started.
+"""One trainer as its supervisor sees it: started with nothing that it must not have, spoken to
+through a pipe, ended with all it started.
 
 Owns the trainer's environment and its end. Must not know the server.
 """
@@ -14,15 +15,25 @@ from dataclasses import dataclass
 from typing import Final
 
 from palestra.contract.states import Order
-from workers.ipc.attempt_directory import ATTEMPT_VARIABLE, CONTROL_FD_VARIABLE, AttemptDirectory, write_identity
+from workers.ipc.attempt_directory import (
+    ATTEMPT_VARIABLE,
+    CONTROL_FD_VARIABLE,
+    AttemptDirectory,
+    write_identity,
+)
 from workers.ipc.process_tree import ProcessIdentity, identify, kill_tree, python_environment, tree
 from workers.supervisor.trainer_launch import SUPERVISOR_VARIABLE
 
 TRAINER_MODULE: Final = "workers.trainer_process"
 COMPILED_VARIABLE: Final = "TORCHINDUCTOR_CACHE_DIR"
-"""torch's own: where it keeps compiled code. A worker's environment may name another place than the worker's own."""
+"""torch's own: where it keeps compiled code.
 
-_SECRET_NAME: Final = re.compile(r"TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|API_?KEY|PRIVATE_KEY|ACCESS_KEY", re.IGNORECASE)
+A worker's environment may name another place than the worker's own.
+"""
+
+_SECRET_NAME: Final = re.compile(
+    r"TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|API_?KEY|PRIVATE_KEY|ACCESS_KEY", re.IGNORECASE
+)
 _OWN_NAME: Final = re.compile(r"^(PALESTRA|CELERY)_")
 _KEPT_OWN_NAME: Final = re.compile(r"^PALESTRA_(TEST_|BENCH_|WORKER_COMPILE$|WORKER_IMPORTS$)")
 
@@ -45,7 +56,9 @@ class TrainerProcess:
         OSError: If it cannot be started.
     """
 
-    def __init__(self, directory: AttemptDirectory, options: TrainerOptions, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self, directory: AttemptDirectory, options: TrainerOptions, environ: Mapping[str, str]
+    ) -> None:
         self._directory = directory
         self._watchdog_stdin = -1
         self._watchdog = self._start_watchdog(options.inherited)
@@ -120,13 +133,26 @@ class TrainerProcess:
         command = [sys.executable, "-m", "workers.supervisor.watchdog", str(self._directory.root)]
         try:
             return subprocess.Popen(  # noqa: S603 - our own module
-                command, stdin=read_end, pass_fds=inherited, start_new_session=True, env=python_environment(os.environ)
+                command,
+                stdin=read_end,
+                pass_fds=inherited,
+                start_new_session=True,
+                env=python_environment(os.environ),
             )
         finally:
             os.close(read_end)
 
-    def _start(self, options: TrainerOptions, environ: Mapping[str, str], control: int) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "workers.supervisor.trainer_launch", options.module, "--attempt-dir", str(self._directory.root)]
+    def _start(
+        self, options: TrainerOptions, environ: Mapping[str, str], control: int
+    ) -> subprocess.Popen[bytes]:
+        command = [
+            sys.executable,
+            "-m",
+            "workers.supervisor.trainer_launch",
+            options.module,
+            "--attempt-dir",
+            str(self._directory.root),
+        ]
         with self._directory.trainer_log.open("ab") as log:
             return subprocess.Popen(  # noqa: S603 - our own module
                 command,
@@ -140,17 +166,21 @@ class TrainerProcess:
             )
 
 
-def trainer_environment(environ: Mapping[str, str], directory: AttemptDirectory, control: int, options: TrainerOptions) -> dict[str, str]:
-    """Returns the trainer's environment: no credential, its GPUs and threads, the mark of its attempt, and where compiled code is kept.
+def trainer_environment(
+    environ: Mapping[str, str], directory: AttemptDirectory, control: int, options: TrainerOptions
+) -> dict[str, str]:
+    """Returns the trainer's environment: no credential, its GPUs and threads, the mark of its
+    attempt, and where compiled code is kept.
 
-    torch would keep compiled code in a directory of /tmp whose name anybody can guess, and load what lies there; a worker's own also
-    outlives a restart of the machine.
+    torch would keep compiled code in a directory of /tmp whose name anybody can guess, and load
+    what lies there; a worker's own also outlives a restart of the machine.
     """
     threads = str(options.cpu_threads)
     kept = {
         name: value
         for name, value in environ.items()
-        if not _SECRET_NAME.search(name) and (not _OWN_NAME.match(name) or _KEPT_OWN_NAME.match(name))
+        if not _SECRET_NAME.search(name)
+        and (not _OWN_NAME.match(name) or _KEPT_OWN_NAME.match(name))
     }
     return (
         {COMPILED_VARIABLE: str(directory.compiled)}

@@ -1,9 +1,10 @@
-"""The first lines of a trainer process: it dies with its supervisor, is the first to go when memory runs out, then becomes the trainer.
+"""The first lines of a trainer process: it dies with its supervisor, is the first to go when memory
+runs out, then becomes the trainer.
 
     python -m workers.supervisor.trainer_launch MODULE [ARGUMENT ...]
 
-The kernel's request "kill me when my parent dies" is made here, in the process itself, so that the supervisor can fork without running
-Python code between fork and exec.
+The kernel's request "kill me when my parent dies" is made here, in the process itself, so that the
+supervisor can fork without running Python code between fork and exec.
 """
 
 import contextlib

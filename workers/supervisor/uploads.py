@@ -1,6 +1,8 @@
-"""Uploads what a trainer wrote: the files of its snapshots, videos as they come, and exports at the end.
+"""Uploads what a trainer wrote: the files of its snapshots, videos as they come, and exports at the
+end.
 
-Nothing is lost on the way: only a final refusal of the server ends an upload, and its file is then kept on this machine.
+Nothing is lost on the way: only a final refusal of the server ends an upload, and its file is then
+kept on this machine.
 """
 
 import errno
@@ -50,7 +52,9 @@ class Sent(Enum):
 
 
 class Uploader:
-    """Uploads the results of one attempt; `workers.supervisor.snapshot_backlog` says in which order. Safe for several threads.
+    """Uploads the results of one attempt.
+
+    `workers.supervisor.snapshot_backlog` says in which order. Safe for several threads.
 
     Args:
         api: Calls with the attempt's token.
@@ -59,7 +63,13 @@ class Uploader:
         report: Told what was left out.
     """
 
-    def __init__(self, api: AttemptApi, directory: AttemptDirectory, writer: SpoolWriter, report: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        api: AttemptApi,
+        directory: AttemptDirectory,
+        writer: SpoolWriter,
+        report: Callable[[str], None],
+    ) -> None:
         self._api = api
         self._directory = directory
         self._writer = writer
@@ -69,17 +79,21 @@ class Uploader:
         self._current: SnapshotWritten | None = None
         """A snapshot whose upload began: it is brought to its end."""
         self._done: set[Path] = set()
-        """Files that need not be sent any more: those of the current snapshot, videos and exports."""
+        """Files that need not be sent any more: those of the current snapshot, videos and exports.
+        """
         self._lock = threading.RLock()
         self.missing = MissingResults()
         self.backlog = Backlog()
         """What is left, as of the latest step; replaced as a whole, for other threads to read."""
 
     def step(self, acked_seq: int) -> bool:
-        """Uploads one snapshot whose record is acknowledged, or else one video; false if neither waits.
+        """Uploads one snapshot whose record is acknowledged, or else one video.
+
+        False if neither waits.
 
         Raises:
-            ServerUnreachableError: The same is tried again at the next step; what is stored already is not sent twice.
+            ServerUnreachableError: The same is tried again at the next step; what is stored already
+                is not sent twice.
             RefusedError: If the attempt may not write any more.
         """
         with self._lock:
@@ -131,7 +145,9 @@ class Uploader:
 
     def _collect(self, acked_seq: int) -> None:
         while self._reader.position < acked_seq:
-            payloads = self._reader.read(min(_READ_RECORDS, acked_seq - self._reader.position)).payloads
+            payloads = self._reader.read(
+                min(_READ_RECORDS, acked_seq - self._reader.position)
+            ).payloads
             if not payloads:
                 return
             for payload in payloads:
@@ -150,7 +166,9 @@ class Uploader:
 
     def _send_files(self, snapshot: SnapshotWritten, root: Path) -> Sent:
         for file in snapshot.files:
-            sent = self._send(snapshot.run, root / file.name, file, "snapshot", snapshot_id=snapshot.snapshot_id)
+            sent = self._send(
+                snapshot.run, root / file.name, file, "snapshot", snapshot_id=snapshot.snapshot_id
+            )
             if sent is not Sent.STORED:
                 return sent
         return Sent.STORED
@@ -165,11 +183,17 @@ class Uploader:
         shutil.rmtree(held, ignore_errors=True)
 
     def _hold(self, snapshot: SnapshotWritten) -> Path | None:
-        """Returns a directory with the snapshot's files that the trainer does not clear away; `None` if they are gone already.
+        """Returns a directory with the snapshot's files that the trainer does not clear away.
 
-        They are hard links: a snapshot never changes, and takes up no more of the disk while it is sent.
+        `None` if they are gone already.
+
+        They are hard links: a snapshot never changes, and takes up no more of the disk while it is
+        sent.
         """
-        held, source = self._directory.outgoing / snapshot.snapshot_id, self._directory.snapshots / snapshot.snapshot_id
+        held, source = (
+            self._directory.outgoing / snapshot.snapshot_id,
+            self._directory.snapshots / snapshot.snapshot_id,
+        )
         if held.is_dir():
             return held
         partial = held.with_name(f"{held.name}.tmp")
@@ -184,14 +208,24 @@ class Uploader:
             return None
         except OSError as error:
             shutil.rmtree(partial, ignore_errors=True)
-            if not is_full_error(error) and error.errno not in {errno.EPERM, errno.EOPNOTSUPP, errno.EXDEV, errno.EMLINK}:
+            if not is_full_error(error) and error.errno not in {
+                errno.EPERM,
+                errno.EOPNOTSUPP,
+                errno.EXDEV,
+                errno.EMLINK,
+            }:
                 raise
             return source if source.is_dir() else None
         return held
 
     def _videos(self) -> Iterator[Path]:
         for path in sorted(self._directory.videos.glob("*/*")):
-            if path not in self._done and _VIDEO.match(path.name) and path.is_file() and not path.is_symlink():
+            if (
+                path not in self._done
+                and _VIDEO.match(path.name)
+                and path.is_file()
+                and not path.is_symlink()
+            ):
                 yield path
 
     def _send_video(self, path: Path) -> None:
@@ -202,17 +236,25 @@ class Uploader:
 
     def _exports(self) -> list[Path]:
         found = sorted(self._directory.exports.glob("*/*"))
-        return [path for path in found if path not in self._done and path.is_file() and not path.is_symlink()]
+        return [
+            path
+            for path in found
+            if path not in self._done and path.is_file() and not path.is_symlink()
+        ]
 
     def _send_export(self, path: Path) -> None:
         self._send(path.parent.name, path, describe(path), "export")
         self._done.add(path)
 
-    def _send(self, run: str, path: Path, file: SnapshotFile, kind: ArtifactKind, **place: Any) -> Sent:
+    def _send(
+        self, run: str, path: Path, file: SnapshotFile, kind: ArtifactKind, **place: Any
+    ) -> Sent:
         """Uploads one file. `place` is its `snapshot_id` or `env_step`."""
         if path in self._done:
             return Sent.STORED
-        declaration = ArtifactDeclaration(run_id=run, name=file.name, kind=kind, size=file.size, sha256=file.sha256, **place)
+        declaration = ArtifactDeclaration(
+            run_id=run, name=file.name, kind=kind, size=file.size, sha256=file.sha256, **place
+        )
         try:
             artifact = self._api.declare(declaration)
             if not artifact.stored:
@@ -239,20 +281,29 @@ class Uploader:
         return Sent.REFUSED
 
     def _may_pass(self, refusal: RefusedError, declared: ArtifactDeclaration, path: Path) -> bool:
-        """Whether the next try may go another way: the artifact was dropped in between, or the content damaged on the way."""
+        """Whether the next try may go another way: the artifact was dropped in between, or the
+        content damaged on the way.
+        """
         if refusal.status == _NOT_FOUND and declared.snapshot_id is not None:
             return True
         return refusal.code in _DAMAGED and describe(path).sha256 == declared.sha256
 
     def _keep(self, refusal: RefusedError, declared: ArtifactDeclaration, path: Path) -> None:
         """Keeps the only copy of what the server never takes, and says so on the run."""
-        kept = self._directory.kept / declared.run_id / (declared.snapshot_id or declared.kind) / declared.name
+        kept = (
+            self._directory.kept
+            / declared.run_id
+            / (declared.snapshot_id or declared.kind)
+            / declared.name
+        )
         try:
             kept.parent.mkdir(parents=True, exist_ok=True)
             os.link(path, kept)
         except OSError as error:
             self._report(f"{path.name} could not be kept: {error}")
-        message = f"{path.name} could not be uploaded: {refusal} Its copy stays on the worker: {kept}"
+        message = (
+            f"{path.name} could not be uploaded: {refusal} Its copy stays on the worker: {kept}"
+        )
         self._report(message)
         self._note(declared.run_id, "upload_refused", message)
         if declared.kind == "export":
@@ -262,7 +313,9 @@ class Uploader:
 
     def _note(self, run: str, code: str, message: str) -> None:
         try:
-            self._writer.append([Note(run=run, wall=time.time(), code=code, message=message[:2_000])])
+            self._writer.append(
+                [Note(run=run, wall=time.time(), code=code, message=message[:2_000])]
+            )
         except OSError as error:
             if not is_full_error(error):
                 raise
@@ -270,9 +323,16 @@ class Uploader:
 
     def _count(self, problem: str | None) -> None:
         """Brings `backlog` up to date."""
-        sizes = [file.size for snapshot in self._waiting for file in snapshot.files if not self._is_sent(snapshot, file)]
+        sizes = [
+            file.size
+            for snapshot in self._waiting
+            for file in snapshot.files
+            if not self._is_sent(snapshot, file)
+        ]
         sizes += [_size(path) for path in (*self._videos(), *self._exports())]
-        self.backlog = Backlog(files=len(sizes), size=sum(sizes), problem=None if problem is None else problem[:1_000])
+        self.backlog = Backlog(
+            files=len(sizes), size=sum(sizes), problem=None if problem is None else problem[:1_000]
+        )
 
     def _is_sent(self, snapshot: SnapshotWritten, file: SnapshotFile) -> bool:
         return self._directory.outgoing / snapshot.snapshot_id / file.name in self._done

@@ -2,8 +2,9 @@
 
     python -m workers.trainer_process --attempt-dir DIR [--control-fd N]
 
-Has no network and no token: it reads and writes files of its attempt's directory (`ipc.attempt_directory`). It turns every end into one
-`AttemptReport`, written last; without the option, the control pipe is named by the environment.
+Has no network and no token: it reads and writes files of its attempt's directory
+(`ipc.attempt_directory`). It turns every end into one `AttemptReport`, written last; without the
+option, the control pipe is named by the environment.
 """
 
 import argparse
@@ -70,7 +71,9 @@ class RunningAttempt:
     other_code: AnyCode | None = None
     """The code that runs, where it is not the one of the work order."""
     ends: dict[int, RunEnd] = field(default_factory=dict)
-    """Of the runs of a pack that have ended, by their place in it: also where another one fails later."""
+    """Of the runs of a pack that have ended, by their place in it: also where another one fails
+    later.
+    """
 
     @property
     def run(self) -> RunOrder:
@@ -81,7 +84,9 @@ class RunningAttempt:
         """
         if len(self.order.runs) != 1:
             schedule = self.order.schedule.value
-            raise DefinitionError(f"a job of the schedule {schedule!r} is on one run, not on a pack of {len(self.order.runs)}")
+            raise DefinitionError(
+                f"a job of the schedule {schedule!r} is on one run, not on a pack of {len(self.order.runs)}"
+            )
         return self.order.runs[0]
 
 
@@ -90,7 +95,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parse(arguments)
     faulthandler.enable()
     directory = AttemptDirectory(options.attempt_dir.resolve())
-    attempt = RunningAttempt(directory, WorkOrder.model_validate_json(directory.work_order.read_bytes()), ControlFlag())
+    attempt = RunningAttempt(
+        directory, WorkOrder.model_validate_json(directory.work_order.read_bytes()), ControlFlag()
+    )
     attempt.control.obey_sigterm()
     if options.control_fd is not None:
         attempt.control.listen(options.control_fd)
@@ -108,7 +115,9 @@ def execute(attempt: RunningAttempt) -> AttemptReport:
     """Does what the attempt's schedule says; whatever is raised becomes the report of a failure."""
     try:
         order = attempt.order
-        attempt.other_code = check_code(order.definition, order.code, allow_change=order.allow_code_change)
+        attempt.other_code = check_code(
+            order.definition, order.code, allow_change=order.allow_code_change
+        )
         _check_formats(attempt)
         attempt.device = prepare_process(attempt.order.resources, attempt.order.runs[0].seed)
         _tell_start(attempt)
@@ -129,7 +138,9 @@ def _check_formats(attempt: RunningAttempt) -> None:
 def _tell_start(attempt: RunningAttempt) -> None:
     with SpoolWriter(attempt.directory.spool) as spool:
         for run in attempt.order.runs:
-            spool.append(run_log.lines(run.run_id, [run_log.started(attempt.order, run, attempt.device)]))
+            spool.append(
+                run_log.lines(run.run_id, [run_log.started(attempt.order, run, attempt.device)])
+            )
 
 
 @contextmanager
@@ -144,7 +155,10 @@ def _train(attempt: RunningAttempt) -> AttemptReport:
         return _train_pack(attempt)
     run = attempt.run
     snapshot = _load_snapshot(attempt, run) if run.snapshot is not None else None
-    with _records(attempt) as sink, _training(attempt, sink, attempt.directory.snapshots) as training:
+    with (
+        _records(attempt) as sink,
+        _training(attempt, sink, attempt.directory.snapshots) as training,
+    ):
         attempt.resume_quality = _resumed(training, snapshot)
         with _shown(attempt, training):
             reason = native.train(training).reason
@@ -155,8 +169,13 @@ def _train(attempt: RunningAttempt) -> AttemptReport:
 def _train_pack(attempt: RunningAttempt) -> AttemptReport:
     """Trains several runs, whose attempt ends with the last of them."""
     order = attempt.order
-    snapshots = [None if run.snapshot is None else _load_snapshot(attempt, run) for run in order.runs]
-    starts = [None if snapshot is None else (snapshot.manifest.env_step, snapshot.manifest.update) for snapshot in snapshots]
+    snapshots = [
+        None if run.snapshot is None else _load_snapshot(attempt, run) for run in order.runs
+    ]
+    starts = [
+        None if snapshot is None else (snapshot.manifest.env_step, snapshot.manifest.update)
+        for snapshot in snapshots
+    ]
     with ExitStack() as stack:
         sink = SharedSink(stack.enter_context(_records(attempt)))
         contexts = [_context(attempt, run, sink, attempt.directory.snapshots) for run in order.runs]
@@ -164,24 +183,33 @@ def _train_pack(attempt: RunningAttempt) -> AttemptReport:
         attempt.clock = pack.trainings[0].engine.clock
         for training in pack.trainings:
             _note_code(attempt, training)
-        qualities = [_resumed(training, snapshot) for training, snapshot in zip(pack.trainings, snapshots, strict=True)]
+        qualities = [
+            _resumed(training, snapshot)
+            for training, snapshot in zip(pack.trainings, snapshots, strict=True)
+        ]
 
         def left(index: int) -> None:
             run, training = order.runs[index], pack.trainings[index]
             reason = training.engine.result.reason
             _leave_exports(attempt, run, training, reason)
             counters = _counters(training.engine.clock)
-            end = attempt.ends[index] = RunEnd(run_id=run.run_id, resume_quality=qualities[index], **_why(reason), **counters)
+            end = attempt.ends[index] = RunEnd(
+                run_id=run.run_id, resume_quality=qualities[index], **_why(reason), **counters
+            )
             sink.append(list(run_log.lines(run.run_id, run_log.ended(end))))
 
         with _shown(attempt, *pack.trainings):
             reasons = [result.reason for result in native.train_pack(pack, left)]
-    attempt.resume_quality = ResumeQuality.STATISTICAL if ResumeQuality.STATISTICAL in qualities else qualities[0]
+    attempt.resume_quality = (
+        ResumeQuality.STATISTICAL if ResumeQuality.STATISTICAL in qualities else qualities[0]
+    )
     return _ended(attempt, _reason_of_pack(reasons))
 
 
 def _reason_of_pack(reasons: Sequence[StopReason]) -> StopReason:
-    """Returns what an attempt ends for: an order that any run met, else the end of a run that is complete, else that of a failed one."""
+    """Returns what an attempt ends for: an order that any run met, else the end of a run that is
+    complete, else that of a failed one.
+    """
     ordered = [reason for reason in reasons if reason in IMPOSED]
     complete = [reason for reason in reasons if reason.completes_run]
     return (ordered or complete or list(reasons))[0]
@@ -194,21 +222,31 @@ def _resumed(training: Training, snapshot: LoadedSnapshot | None) -> ResumeQuali
     return ResumeQuality.EXACT if exact else ResumeQuality.STATISTICAL
 
 
-def _leave_exports(attempt: RunningAttempt, run: RunOrder, training: Training, reason: StopReason) -> None:
+def _leave_exports(
+    attempt: RunningAttempt, run: RunOrder, training: Training, reason: StopReason
+) -> None:
     """Exports what a run that is complete is to leave."""
     if reason.completes_run:
         definition, implied = attempt.order.definition, attempt.order.schedule in _IMPLY_EXPORTS
         formats = native.export_formats(definition, training.agent, implied=implied)
-        native.export(definition, run, training.agent, training.engine.clock, _exports(attempt, run), formats)
+        native.export(
+            definition, run, training.agent, training.engine.clock, _exports(attempt, run), formats
+        )
 
 
 def _test(attempt: RunningAttempt) -> AttemptReport:
-    """Goes once through all that a training does. Its snapshot is written, read back and removed, and no record names it."""
+    """Goes once through all that a training does.
+
+    Its snapshot is written, read back and removed, and no record names it.
+    """
     run = attempt.run
     _end_at_orders(attempt)
     scratch = attempt.directory.root / "scratch"
     try:
-        with _records(attempt) as sink, _training(attempt, smoke_test.TrialSink(sink), scratch) as training:
+        with (
+            _records(attempt) as sink,
+            _training(attempt, smoke_test.TrialSink(sink), scratch) as training,
+        ):
             with _shown(attempt, training):
                 result = smoke_test.try_out(training)
             if result.reason.completes_run:
@@ -228,11 +266,15 @@ def _training(attempt: RunningAttempt, sink: Sink, snapshots: Path) -> Training:
 
 def _note_code(attempt: RunningAttempt, training: Training) -> None:
     if attempt.other_code is not None:
-        message = f"This attempt runs other code than the experiment's: {shown_code(attempt.other_code)}"
+        message = (
+            f"This attempt runs other code than the experiment's: {shown_code(attempt.other_code)}"
+        )
         training.recorder.note("code_changed", message)
 
 
-def _context(attempt: RunningAttempt, run: RunOrder, sink: Sink, snapshots: Path) -> TrainingContext:
+def _context(
+    attempt: RunningAttempt, run: RunOrder, sink: Sink, snapshots: Path
+) -> TrainingContext:
     return TrainingContext(
         order=attempt.order,
         run=run,
@@ -247,7 +289,9 @@ def _context(attempt: RunningAttempt, run: RunOrder, sink: Sink, snapshots: Path
 @contextmanager
 def _shown(attempt: RunningAttempt, *trainings: Training) -> Iterator[None]:
     """Tells the supervisor how far the trainings are."""
-    progress = ProgressFile(attempt.directory.progress, [training.engine.clock for training in trainings])
+    progress = ProgressFile(
+        attempt.directory.progress, [training.engine.clock for training in trainings]
+    )
     progress.start()
     try:
         yield
@@ -261,7 +305,11 @@ def _ended(attempt: RunningAttempt, reason: StopReason) -> AttemptReport:
 
 def _why(reason: StopReason) -> dict[str, Any]:
     outcome, cause = ATTEMPT_ENDS[reason]
-    return {"outcome": outcome, "cause": cause, "failure": Failure(message=_FAILURES[reason]) if reason in _FAILURES else None}
+    return {
+        "outcome": outcome,
+        "cause": cause,
+        "failure": Failure(message=_FAILURES[reason]) if reason in _FAILURES else None,
+    }
 
 
 def _counters(clock: ClockView) -> dict[str, Any]:
@@ -273,11 +321,15 @@ def _follow(attempt: RunningAttempt) -> AttemptReport:
     _end_at_orders(attempt)
     order = attempt.order
     with _records(attempt) as sink:
-        follower = Follower(attempt.directory, order.definition, attempt.run, order.schedule, sink, attempt.device)
+        follower = Follower(
+            attempt.directory, order.definition, attempt.run, order.schedule, sink, attempt.device
+        )
         followed = follower.follow()
     attempt.clock = follower.clock
     if followed.reason is StopReason.BUDGET and not followed.evaluations:
-        nothing = "The training of the run ended without a snapshot, so there was nothing to evaluate."
+        nothing = (
+            "The training of the run ended without a snapshot, so there was nothing to evaluate."
+        )
         return _report(attempt, Outcome.FAILED, Cause.NO_RESULT, Failure(message=nothing))
     return _ended(attempt, followed.reason)
 
@@ -286,7 +338,9 @@ def _evaluate(attempt: RunningAttempt) -> AttemptReport:
     snapshot = _load_snapshot(attempt, attempt.run)
     attempt.clock = StillClock.of(snapshot.state)
     _end_at_orders(attempt)
-    record = native.evaluate(attempt.order.definition, attempt.run, snapshot, time.time(), attempt.device)
+    record = native.evaluate(
+        attempt.order.definition, attempt.run, snapshot, time.time(), attempt.device
+    )
     with _records(attempt) as sink:
         sink.append([record])
     return _report(attempt, Outcome.SUCCEEDED, Cause.BUDGET)
@@ -298,7 +352,14 @@ def _export(attempt: RunningAttempt) -> AttemptReport:
     attempt.clock = StillClock.of(snapshot.state)
     _end_at_orders(attempt)
     agent = native.load_agent(definition, run.seed, snapshot, attempt.device)
-    native.export(definition, run, agent, attempt.clock, _exports(attempt, run), _formats(definition, run) or ("weights",))
+    native.export(
+        definition,
+        run,
+        agent,
+        attempt.clock,
+        _exports(attempt, run),
+        _formats(definition, run) or ("weights",),
+    )
     return _report(attempt, Outcome.SUCCEEDED, Cause.BUDGET)
 
 
@@ -322,9 +383,13 @@ _WORK: Final[dict[Schedule, Callable[[RunningAttempt], AttemptReport]]] = {
 def _load_snapshot(attempt: RunningAttempt, run: RunOrder) -> LoadedSnapshot:
     reference = run.snapshot
     if reference is None:
-        raise DefinitionError(f"a job of the schedule {attempt.order.schedule.value!r} needs a snapshot, and the work order names none")
+        raise DefinitionError(
+            f"a job of the schedule {attempt.order.schedule.value!r} needs a snapshot, and the work order names none"
+        )
     directory = attempt.directory.inputs / reference.snapshot_id
-    return load_snapshot(directory, run_id=run.run_id, definition_hash=definition_hash(attempt.order.definition))
+    return load_snapshot(
+        directory, run_id=run.run_id, definition_hash=definition_hash(attempt.order.definition)
+    )
 
 
 def _exports(attempt: RunningAttempt, run: RunOrder) -> Path:
@@ -336,13 +401,18 @@ def _end_at_orders(attempt: RunningAttempt) -> None:
 
     def end(reason: StopReason) -> None:
         outcome, cause = ATTEMPT_ENDS[reason]
-        write_atomically(attempt.directory.report, _report(attempt, outcome, cause).model_dump_json(indent=1).encode())
+        write_atomically(
+            attempt.directory.report,
+            _report(attempt, outcome, cause).model_dump_json(indent=1).encode(),
+        )
         os._exit(0)
 
     attempt.control.call_at_order(end)
 
 
-def _report(attempt: RunningAttempt, outcome: Outcome, cause: Cause, failure: Failure | None = None) -> AttemptReport:
+def _report(
+    attempt: RunningAttempt, outcome: Outcome, cause: Cause, failure: Failure | None = None
+) -> AttemptReport:
     return AttemptReport(
         outcome=outcome,
         cause=cause,
@@ -369,7 +439,9 @@ def _provenance(attempt: RunningAttempt) -> dict[str, Any]:
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="workers.trainer_process", description="Executes one attempt.")
+    parser = argparse.ArgumentParser(
+        prog="workers.trainer_process", description="Executes one attempt."
+    )
     parser.add_argument("--attempt-dir", type=Path, required=True)
     inherited = os.environ.get(CONTROL_FD_VARIABLE)
     parser.add_argument("--control-fd", type=int, default=int(inherited) if inherited else None)

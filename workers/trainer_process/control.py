@@ -1,4 +1,7 @@
-"""Orders from outside: a pipe from the supervisor, and SIGTERM. Sets a plain attribute that the loop reads."""
+"""Orders from outside: a pipe from the supervisor, and SIGTERM.
+
+Sets a plain attribute that the loop reads.
+"""
 
 import os
 import signal
@@ -11,7 +14,9 @@ from workers.core.types import StopReason
 from workers.trainer_process.stop_reasons import REASON_OF_WORD
 
 ABANDONED_EXIT: Final = 70
-"""Exit status of a trainer whose supervisor is gone, or which is told that another attempt took over."""
+"""Exit status of a trainer whose supervisor is gone, or which is told that another attempt took
+over.
+"""
 
 
 class ControlFlag:
@@ -35,13 +40,18 @@ class ControlFlag:
                 self._on_order(reason)
 
     def call_at_order(self, on_order: Callable[[StopReason], None]) -> None:
-        """Has orders answered by a call, at once and from wherever they are heard: for work without a loop that would see the flag."""
+        """Has orders answered by a call, at once and from wherever they are heard: for work without
+        a loop that would see the flag.
+        """
         self._on_order = on_order
         if self.order is not None:
             on_order(self.order)
 
     def listen(self, descriptor: int) -> None:
-        """Starts the thread that reads one order per line; the end of the pipe ends the process at once."""
+        """Starts the thread that reads one order per line.
+
+        The end of the pipe ends the process at once.
+        """
         threading.Thread(target=self._read, args=(descriptor,), name="control", daemon=True).start()
 
     def obey_sigterm(self) -> None:

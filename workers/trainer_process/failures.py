@@ -9,7 +9,13 @@ import torch
 
 from palestra.contract.states import Cause
 from palestra.contract.work_order import Failure
-from workers.core.errors import CodeChangedError, EnvironmentFailedError, NumericalFailureError, PartNotFoundError, WorkerError
+from workers.core.errors import (
+    CodeChangedError,
+    EnvironmentFailedError,
+    NumericalFailureError,
+    PartNotFoundError,
+    WorkerError,
+)
 from workers.ipc.full_disk import ADVICE, is_full_error
 
 
@@ -22,7 +28,11 @@ def describe_failure(error: BaseException, directory: Path | None = None) -> tup
     """
     cause = _cause_of(error, directory)
     text = "".join(traceback.format_exception(error))
-    failure = Failure(message=_message(cause, error)[:4_000], exception=type(error).__name__[:200], traceback=text[-65_536:])
+    failure = Failure(
+        message=_message(cause, error)[:4_000],
+        exception=type(error).__name__[:200],
+        traceback=text[-65_536:],
+    )
     return cause, failure
 
 
@@ -38,11 +48,18 @@ def _cause_of(error: BaseException, directory: Path | None) -> Cause:
             return Cause.DIVERGED
     if isinstance(error, CodeChangedError):
         return Cause.CODE_CHANGED
-    return Cause.IMPORT_ERROR if isinstance(error, ImportError | PartNotFoundError) else Cause.USER_EXCEPTION
+    return (
+        Cause.IMPORT_ERROR
+        if isinstance(error, ImportError | PartNotFoundError)
+        else Cause.USER_EXCEPTION
+    )
 
 
 def _chain(error: BaseException, *, contexts: bool = False) -> Iterator[BaseException]:
-    """Yields an exception and its causes; on request also what was being handled when each was raised."""
+    """Yields an exception and its causes.
+
+    On request also what was being handled when each was raised.
+    """
     one: BaseException | None = error
     while one is not None:
         yield one

@@ -1,7 +1,9 @@
-"""What an order means to the engine, and how the engine's stop reason appears in the attempt's report.
+"""What an order means to the engine, and how the engine's stop reason appears in the attempt's
+report.
 
-The way of a pause: `Order.PAUSE` from the server, the word `pause` on the control pipe, `StopReason.PAUSE` in the
-engine, and `Outcome.PAUSED` in the report. The outcome of an order is stated once, in `workers.ipc.order_ends`.
+The way of a pause: `Order.PAUSE` from the server, the word `pause` on the control pipe,
+`StopReason.PAUSE` in the engine, and `Outcome.PAUSED` in the report. The outcome of an order is
+stated once, in `workers.ipc.order_ends`.
 """
 
 from collections.abc import Mapping
@@ -16,7 +18,10 @@ REASON_OF_ORDER: Final[Mapping[Order, StopReason]] = {
     Order.CANCEL: StopReason.CANCEL,
     Order.DRAIN: StopReason.DRAIN,
 }
-"""The engine's stop reason by order; `stale` ends the process without a report, `continue` stops nothing."""
+"""The engine's stop reason by order.
+
+`stale` ends the process without a report, `continue` stops nothing.
+"""
 
 REASON_OF_WORD: Final[Mapping[str, StopReason]] = {
     **{order.value: reason for order, reason in REASON_OF_ORDER.items()},

@@ -24,7 +24,9 @@ from app.api.v1 import (
 )
 
 PREFIX = "/api/v1"
-PUBLIC_PATHS = frozenset({f"{PREFIX}/session", f"{PREFIX}/session:options", f"{PREFIX}/session:redeem"})
+PUBLIC_PATHS = frozenset(
+    {f"{PREFIX}/session", f"{PREFIX}/session:options", f"{PREFIX}/session:redeem"}
+)
 
 PARTS: Final[tuple[ModuleType, ...]] = (
     session,
@@ -44,7 +46,13 @@ PARTS: Final[tuple[ModuleType, ...]] = (
 
 
 def include(app: FastAPI) -> None:
-    """Adds all routes. One level deep: the framework builds every route anew for each router around it, which takes time at start."""
+    """Adds all routes.
+
+    One level deep: the framework builds every route anew for each router around it, which takes
+    time at start.
+    """
     app.include_router(session.public_router, prefix=PREFIX, dependencies=[Depends(check_query)])
     for part in PARTS:
-        app.include_router(part.router, prefix=PREFIX, dependencies=[Depends(authenticate), Depends(check_query)])
+        app.include_router(
+            part.router, prefix=PREFIX, dependencies=[Depends(authenticate), Depends(check_query)]
+        )

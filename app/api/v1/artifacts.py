@@ -21,9 +21,15 @@ router = APIRouter(tags=["artifacts"])
 
 ArtifactPage = Annotated[PageRequest, Depends(page_request("-created_at", ("created_at", "name")))]
 
-_BINARY: dict[str, Any] = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
+_BINARY: dict[str, Any] = {
+    "application/octet-stream": {"schema": {"type": "string", "format": "binary"}}
+}
 _UPLOAD: dict[str, Any] = {"requestBody": {"required": True, "content": _BINARY}}
-_CONTENT: dict[int | str, dict[str, Any]] = {200: {"content": _BINARY}, 206: {"content": _BINARY}, 416: {}}
+_CONTENT: dict[int | str, dict[str, Any]] = {
+    200: {"content": _BINARY},
+    206: {"content": _BINARY},
+    416: {},
+}
 
 
 def _store(request: Request) -> BlobStore:
@@ -34,7 +40,9 @@ def _store(request: Request) -> BlobStore:
 StoreDep = Annotated[BlobStore, Depends(_store)]
 
 
-@router.post("/attempts/{attempt_id}/artifacts", status_code=201, responses={409: {}, 413: {}, 507: {}})
+@router.post(
+    "/attempts/{attempt_id}/artifacts", status_code=201, responses={409: {}, 413: {}, 507: {}}
+)
 async def declare_artifact(
     attempt_id: str,
     _caller: AttemptCaller,
@@ -42,25 +50,46 @@ async def declare_artifact(
     database: DatabaseDep,
     store: StoreDep,
 ) -> ArtifactView:
-    """Announces a blob with its size and SHA-256; the same again answers the same. `stored` says that no upload is needed."""
+    """Announces a blob with its size and SHA-256; the same again answers the same.
+
+    `stored` says that no upload is needed.
+    """
     return await artifacts.declare(database, store, attempt_id, body)
 
 
 @router.put(
-    "/attempts/{attempt_id}/artifacts/{artifact_id}", openapi_extra=_UPLOAD, responses={409: {}, 413: {}, 415: {}, 503: {}, 507: {}}
+    "/attempts/{attempt_id}/artifacts/{artifact_id}",
+    openapi_extra=_UPLOAD,
+    responses={409: {}, 413: {}, 415: {}, 503: {}, 507: {}},
 )
 async def upload_artifact(
-    attempt_id: str, artifact_id: str, request: Request, _caller: AttemptCaller, database: DatabaseDep, store: StoreDep
+    attempt_id: str,
+    artifact_id: str,
+    request: Request,
+    _caller: AttemptCaller,
+    database: DatabaseDep,
+    store: StoreDep,
 ) -> ArtifactView:
-    """Takes the content of a declared artifact as the plain body. It is kept only if size and SHA-256 are the declared ones."""
+    """Takes the content of a declared artifact as the plain body.
+
+    It is kept only if size and SHA-256 are the declared ones.
+    """
     if request.headers.get("content-encoding", "identity").strip().lower() != "identity":
-        raise HttpProblemError(415, "compressed_body", "Send the content as it is: this server does not decompress requests.")
+        raise HttpProblemError(
+            415,
+            "compressed_body",
+            "Send the content as it is: this server does not decompress requests.",
+        )
     return await artifacts.upload(database, store, attempt_id, artifact_id, request.stream())
 
 
 @router.get("/runs/{run_id}/artifacts")
 async def list_artifacts(
-    run_id: str, principal: Reader, session: ReadSession, page: ArtifactPage, kind: ArtifactKind | None = None
+    run_id: str,
+    principal: Reader,
+    session: ReadSession,
+    page: ArtifactPage,
+    kind: ArtifactKind | None = None,
 ) -> Page[ArtifactView]:
     """Lists a run's artifacts, of one kind or of all."""
     return await artifacts.list_of_run(session, principal, run_id, page, kind)

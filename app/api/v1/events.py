@@ -19,7 +19,10 @@ MAX_FILTERS = 100
 Names = Annotated[list[Annotated[str, Query(max_length=128)]], Query(max_length=MAX_FILTERS)]
 
 _STREAM: dict[int | str, dict[str, Any]] = {
-    200: {"description": "Server-sent events.", "content": {"text/event-stream": {"schema": {"type": "string"}}}},
+    200: {
+        "description": "Server-sent events.",
+        "content": {"text/event-stream": {"schema": {"type": "string"}}},
+    },
     400: {},
     429: {},
     503: {},
@@ -32,7 +35,12 @@ def _wish(
     experiment: Names = [],  # noqa: B006
     kind: Annotated[list[EventType], Query(alias="type", max_length=MAX_FILTERS)] = [],  # noqa: B006
 ) -> Wish:
-    return Wish(project_id=principal.project_id, runs=frozenset(run), experiments=frozenset(experiment), types=frozenset(kind))
+    return Wish(
+        project_id=principal.project_id,
+        runs=frozenset(run),
+        experiments=frozenset(experiment),
+        types=frozenset(kind),
+    )
 
 
 @router.get("/events", response_class=Response, responses=_STREAM)
@@ -40,23 +48,44 @@ async def tail_events(
     request: Request,
     wish: Annotated[Wish, Depends(_wish)],
     principal: Reader,
-    after: Annotated[int | None, Query(ge=0, le=MAX_STEP, description="Cursor: begin with what comes after it. None begins now.")] = None,
-    last_event_id: Annotated[str | None, Header(alias="Last-Event-ID", description="Sent by browsers; goes before `after`.")] = None,
+    after: Annotated[
+        int | None,
+        Query(
+            ge=0,
+            le=MAX_STEP,
+            description="Cursor: begin with what comes after it. None begins now.",
+        ),
+    ] = None,
+    last_event_id: Annotated[
+        str | None,
+        Header(alias="Last-Event-ID", description="Sent by browsers; goes before `after`."),
+    ] = None,
 ) -> Response:
     """Streams events after a cursor: `id` is the cursor, `event` the type, `data` an `EventView`.
 
-    A comment comes every 15 s. The event `resync` says that the log no longer leads on from the cursor: load the history again.
+    A comment comes every 15 s. The event `resync` says that the log no longer leads on from the
+    cursor: load the history again.
     """
     hub: EventHub = request.app.state.hub
     cursor = after if last_event_id is None else _cursor(last_event_id)
-    whose = {"user_id": principal.user_id, "credential": principal.token_id or principal.session_id or ""}
+    whose = {
+        "user_id": principal.user_id,
+        "credential": principal.token_id or principal.session_id or "",
+    }
     stream = EventStream(hub, wish, **whose, after=cursor, still_good=_still_good(request))
     return stream.reserve()
 
 
 def _cursor(text: str) -> int:
-    if not text.isascii() or not text.isdecimal() or len(text) > len(str(MAX_STEP)) or int(text) > MAX_STEP:
-        raise invalid("header/Last-Event-ID", "invalid_cursor", "must be the id of an event", status=400)
+    if (
+        not text.isascii()
+        or not text.isdecimal()
+        or len(text) > len(str(MAX_STEP))
+        or int(text) > MAX_STEP
+    ):
+        raise invalid(
+            "header/Last-Event-ID", "invalid_cursor", "must be the id of an event", status=400
+        )
     return int(text)
 
 

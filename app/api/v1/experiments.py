@@ -16,7 +16,12 @@ from app.services.idempotency import Answer
 from app.services.runs import runs
 from app.services.runs.runs import RunFilter
 from palestra.contract.job_options import Submission
-from palestra.contract.resources import ExperimentDetail, ExperimentView, RunView, SubmittedExperiment
+from palestra.contract.resources import (
+    ExperimentDetail,
+    ExperimentView,
+    RunView,
+    SubmittedExperiment,
+)
 from palestra.contract.states import RunState
 from palestra.contract.upgrade import upgrade_submission
 from palestra.contract.views import Page
@@ -25,14 +30,18 @@ router = APIRouter(prefix="/experiments", tags=["experiments"])
 
 Text = Annotated[str | None, Query(max_length=128)]
 RunPage = Annotated[PageRequest, Depends(page_request("seed", ("created_at", "seed", "env_step")))]
-ExperimentPage = Annotated[PageRequest, Depends(page_request("-created_at", ("created_at", "name")))]
+ExperimentPage = Annotated[
+    PageRequest, Depends(page_request("-created_at", ("created_at", "name")))
+]
 
 
 def experiment_filter(
     state: RunState | None = None,
     agent: Text = None,
     env: Text = None,
-    text: Annotated[str | None, Query(max_length=128, description="Part of the name or of the ID.")] = None,
+    text: Annotated[
+        str | None, Query(max_length=128, description="Part of the name or of the ID.")
+    ] = None,
     archived: bool = False,
 ) -> ExperimentFilter:
     """Reads which experiments to list."""
@@ -42,16 +51,23 @@ def experiment_filter(
 Wanted = Annotated[ExperimentFilter, Depends(experiment_filter)]
 
 
-@router.post("", status_code=201, response_model=SubmittedExperiment, responses={200: {"model": SubmittedExperiment}, 409: {}})
+@router.post(
+    "",
+    status_code=201,
+    response_model=SubmittedExperiment,
+    responses={200: {"model": SubmittedExperiment}, 409: {}},
+)
 async def submit_experiment(
     principal: Submitter,
     body: Annotated[Submission, json_body(Submission, limit=LARGE, upgraded=upgrade_submission)],
     session: WriteSession,
     once: OnceDep,
 ) -> Response:
-    """Submits a definition: 201 for a new experiment, 200 for the one that is there already, with missing seeds added.
+    """Submits a definition: 201 for a new experiment, 200 for the one that is there already, with
+    missing seeds added.
 
-    A definition of an older `schema_version` is brought up to the present one; it is the same experiment as before.
+    A definition of an older `schema_version` is brought up to the present one; it is the same
+    experiment as before.
     """
 
     async def change() -> Answer:
@@ -62,32 +78,46 @@ async def submit_experiment(
 
 
 @router.get("")
-async def list_experiments(principal: Reader, session: ReadSession, page: ExperimentPage, wanted: Wanted) -> Page[ExperimentView]:
+async def list_experiments(
+    principal: Reader, session: ReadSession, page: ExperimentPage, wanted: Wanted
+) -> Page[ExperimentView]:
     """Lists experiments."""
     return await experiments.list_experiments(session, principal, wanted, page)
 
 
 @router.get("/{experiment_id}")
-async def get_experiment(experiment_id: str, principal: Reader, session: ReadSession) -> ExperimentDetail:
+async def get_experiment(
+    experiment_id: str, principal: Reader, session: ReadSession
+) -> ExperimentDetail:
     """Returns an experiment with its definition."""
     return await experiments.get(session, principal, experiment_id)
 
 
 @router.get("/{experiment_id}/runs")
 async def list_experiment_runs(
-    experiment_id: str, principal: Reader, session: ReadSession, page: RunPage, state: RunState | None = None
+    experiment_id: str,
+    principal: Reader,
+    session: ReadSession,
+    page: RunPage,
+    state: RunState | None = None,
 ) -> Page[RunView]:
     """Lists an experiment's runs."""
-    return await runs.list_runs(session, principal, RunFilter(experiment_id=experiment_id, state=state), page)
+    return await runs.list_runs(
+        session, principal, RunFilter(experiment_id=experiment_id, state=state), page
+    )
 
 
 @router.post("/{experiment_id}:archive", responses={409: {}})
-async def archive_experiment(experiment_id: str, principal: Submitter, session: WriteSession) -> ExperimentDetail:
+async def archive_experiment(
+    experiment_id: str, principal: Submitter, session: WriteSession
+) -> ExperimentDetail:
     """Hides an experiment from lists; nothing is deleted."""
     return await experiments.archive(session, principal, experiment_id)
 
 
 @router.post("/{experiment_id}:unarchive")
-async def unarchive_experiment(experiment_id: str, principal: Submitter, session: WriteSession) -> ExperimentDetail:
+async def unarchive_experiment(
+    experiment_id: str, principal: Submitter, session: WriteSession
+) -> ExperimentDetail:
     """Brings an archived experiment back into lists; doing it twice changes nothing."""
     return await experiments.archive(session, principal, experiment_id, archived=False)

@@ -32,12 +32,17 @@ def job_filter(
     schedule: Schedule | None = None,
 ) -> JobFilter:
     """Reads which jobs to list."""
-    return JobFilter(experiment_id=experiment, run_id=run, pool=pool, state=state, schedule=schedule)
+    return JobFilter(
+        experiment_id=experiment, run_id=run, pool=pool, state=state, schedule=schedule
+    )
 
 
 @router.get("")
 async def list_jobs(
-    principal: Reader, session: ReadSession, page: JobPage, wanted: Annotated[JobFilter, Depends(job_filter)]
+    principal: Reader,
+    session: ReadSession,
+    page: JobPage,
+    wanted: Annotated[JobFilter, Depends(job_filter)],
 ) -> Page[JobView]:
     """Lists jobs."""
     return await jobs.list_jobs(session, principal, wanted, page)
@@ -50,24 +55,37 @@ async def get_job(job_id: str, principal: Reader, session: ReadSession) -> JobVi
 
 
 @router.post("/{job_id}:pause", responses={409: {}})
-async def pause_job(job_id: str, principal: Submitter, body: Action, session: WriteSession) -> JobView:
+async def pause_job(
+    job_id: str, principal: Submitter, body: Action, session: WriteSession
+) -> JobView:
     """Stops a job after a snapshot, to go on later."""
     return await jobs.pause(session, principal, job_id, body.reason)
 
 
 @router.post("/{job_id}:resume", responses={409: {}})
-async def resume_job(job_id: str, principal: Submitter, body: Resume, session: WriteSession) -> JobView:
-    """Queues a paused job again; refused where the workers have other code, unless that is allowed."""
-    return await jobs.resume(session, principal, job_id, body.reason, allow_code_change=body.allow_code_change)
+async def resume_job(
+    job_id: str, principal: Submitter, body: Resume, session: WriteSession
+) -> JobView:
+    """Queues a paused job again.
+
+    Refused where the workers have other code, unless that is allowed.
+    """
+    return await jobs.resume(
+        session, principal, job_id, body.reason, allow_code_change=body.allow_code_change
+    )
 
 
 @router.post("/{job_id}:cancel", responses={409: {}})
-async def cancel_job(job_id: str, principal: Submitter, body: Action, session: WriteSession) -> JobView:
+async def cancel_job(
+    job_id: str, principal: Submitter, body: Action, session: WriteSession
+) -> JobView:
     """Stops a job for good, after a snapshot."""
     return await jobs.cancel(session, principal, job_id, body.reason)
 
 
 @router.post("/{job_id}:give-up", responses={409: {}})
-async def give_up_results(job_id: str, principal: Submitter, body: Action, session: WriteSession) -> JobView:
+async def give_up_results(
+    job_id: str, principal: Submitter, body: Action, session: WriteSession
+) -> JobView:
     """Gives up the results that a worker could not upload yet; the job then ends without them."""
     return await unstored_results.give_up(session, principal, job_id, body.reason)

@@ -26,7 +26,10 @@ router = APIRouter(prefix="/leases", tags=["leases"])
 
 @router.post("", status_code=201, responses={404: {}, 409: {}})
 async def claim_lease(
-    principal: WorkerCaller, body: Annotated[Claim, json_body(Claim)], session: WriteSession, settings: SettingsDep
+    principal: WorkerCaller,
+    body: Annotated[Claim, json_body(Claim)],
+    session: WriteSession,
+    settings: SettingsDep,
 ) -> ClaimAnswer:
     """Claims a job: makes its attempt, raises the fences it needs, and answers the work order."""
     return await leases.claim(session, principal, body, settings)
@@ -34,27 +37,45 @@ async def claim_lease(
 
 @router.post("/{attempt_id}:renew", dependencies=[OfAttempt], responses={409: {}})
 async def renew_lease(
-    attempt_id: str, body: Annotated[Renewal, json_body(Renewal)], session: WriteSession, settings: SettingsDep
+    attempt_id: str,
+    body: Annotated[Renewal, json_body(Renewal)],
+    session: WriteSession,
+    settings: SettingsDep,
 ) -> RenewalAnswer:
     """Renews a lease; the answer carries the order for the supervisor."""
     return await leases.renew(session, attempt_id, body, settings)
 
 
 @router.post("/{attempt_id}:follow", dependencies=[OfAttempt], responses={409: {}})
-async def follow_run(attempt_id: str, body: Annotated[FollowRequest, json_body(FollowRequest)], database: DatabaseDep) -> FollowAnswer:
-    """Answers a continuous evaluation which snapshot comes next; only the attempt's own runs are known to it."""
+async def follow_run(
+    attempt_id: str, body: Annotated[FollowRequest, json_body(FollowRequest)], database: DatabaseDep
+) -> FollowAnswer:
+    """Answers a continuous evaluation which snapshot comes next.
+
+    Only the attempt's own runs are known to it.
+    """
     return await continuous_evaluation.next_snapshot(database, attempt_id, body)
 
 
 @router.post("/{attempt_id}:adopt", responses={404: {}, 409: {}})
 async def adopt_attempt(
-    attempt_id: str, principal: WorkerCaller, body: Annotated[Adoption, json_body(Adoption)], session: WriteSession, settings: SettingsDep
+    attempt_id: str,
+    principal: WorkerCaller,
+    body: Annotated[Adoption, json_body(Adoption)],
+    session: WriteSession,
+    settings: SettingsDep,
 ) -> AdoptionAnswer:
-    """Hands a worker an attempt of its own again whose supervisor died while it was uploading results."""
+    """Hands a worker an attempt of its own again whose supervisor died while it was uploading
+    results.
+    """
     return await adoption.adopt(session, principal, attempt_id, body, settings)
 
 
 @router.post("/{attempt_id}:release", dependencies=[OfAttempt], responses={409: {}})
-async def release_lease(attempt_id: str, body: Annotated[Release, json_body(Release, limit=LARGE)], session: WriteSession) -> AttemptView:
+async def release_lease(
+    attempt_id: str,
+    body: Annotated[Release, json_body(Release, limit=LARGE)],
+    session: WriteSession,
+) -> AttemptView:
     """Ends an attempt; repeating it changes nothing."""
     return await leases.release(session, attempt_id, body)

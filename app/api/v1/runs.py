@@ -16,15 +16,26 @@ from app.services.runs import evaluations, runs
 from app.services.snapshots import snapshots
 from palestra.contract.job_options import JobRequest, RetryRequest
 from palestra.contract.names import EvaluationSource
-from palestra.contract.resources import EvaluationView, JobView, ProvenanceView, RunDetail, RunView, SnapshotView
+from palestra.contract.resources import (
+    EvaluationView,
+    JobView,
+    ProvenanceView,
+    RunDetail,
+    RunView,
+    SnapshotView,
+)
 from palestra.contract.states import RunState
 from palestra.contract.views import Page
 
 router = APIRouter(prefix="/runs", tags=["runs"])
 
-RunPage = Annotated[PageRequest, Depends(page_request("-created_at", ("created_at", "seed", "env_step")))]
+RunPage = Annotated[
+    PageRequest, Depends(page_request("-created_at", ("created_at", "seed", "env_step")))
+]
 Retry = Annotated[RetryRequest, json_body(RetryRequest, required=False)]
-CreatedPage = Annotated[PageRequest, Depends(page_request("-created_at", ("created_at", "env_step")))]
+CreatedPage = Annotated[
+    PageRequest, Depends(page_request("-created_at", ("created_at", "env_step")))
+]
 
 
 @router.get("", responses={404: {}})
@@ -32,11 +43,15 @@ async def list_runs(
     principal: Reader,
     session: ReadSession,
     page: RunPage,
-    experiment: Annotated[str | None, Query(max_length=128, description="ID of an experiment.")] = None,
+    experiment: Annotated[
+        str | None, Query(max_length=128, description="ID of an experiment.")
+    ] = None,
     state: RunState | None = None,
 ) -> Page[RunView]:
     """Lists runs."""
-    return await runs.list_runs(session, principal, runs.RunFilter(experiment_id=experiment, state=state), page)
+    return await runs.list_runs(
+        session, principal, runs.RunFilter(experiment_id=experiment, state=state), page
+    )
 
 
 @router.get("/{run_id}")
@@ -52,7 +67,9 @@ async def get_provenance(run_id: str, principal: Reader, session: ReadSession) -
 
 
 @router.get("/{run_id}/snapshots")
-async def list_snapshots(run_id: str, principal: Reader, session: ReadSession, page: CreatedPage) -> Page[SnapshotView]:
+async def list_snapshots(
+    run_id: str, principal: Reader, session: ReadSession, page: CreatedPage
+) -> Page[SnapshotView]:
     """Lists a run's snapshots."""
     return await snapshots.list_of_run(session, principal, run_id, page)
 
@@ -67,12 +84,18 @@ async def list_evaluations(
     source: EvaluationSource | None = None,
 ) -> Page[EvaluationView]:
     """Lists a run's evaluations, of one source or of all; superseded ones only on request."""
-    return await evaluations.list_of_run(session, principal, run_id, page, superseded=superseded, source=source)
+    return await evaluations.list_of_run(
+        session, principal, run_id, page, superseded=superseded, source=source
+    )
 
 
 @router.post("/{run_id}:retry", status_code=201, response_model=JobView, responses={409: {}})
-async def retry_run(run_id: str, principal: Submitter, body: Retry, session: WriteSession, once: OnceDep) -> Response:
-    """Queues another training of a failed or cancelled run, from its newest snapshot or from the start."""
+async def retry_run(
+    run_id: str, principal: Submitter, body: Retry, session: WriteSession, once: OnceDep
+) -> Response:
+    """Queues another training of a failed or cancelled run, from its newest snapshot or from the
+    start.
+    """
 
     async def change() -> Answer:
         view = await retries.retry(session, principal, run_id, body)
@@ -83,7 +106,11 @@ async def retry_run(run_id: str, principal: Submitter, body: Retry, session: Wri
 
 @router.post("/{run_id}/jobs", status_code=201, response_model=JobView, responses={409: {}})
 async def submit_job(
-    run_id: str, principal: Submitter, body: Annotated[JobRequest, json_body(JobRequest)], session: WriteSession, once: OnceDep
+    run_id: str,
+    principal: Submitter,
+    body: Annotated[JobRequest, json_body(JobRequest)],
+    session: WriteSession,
+    once: OnceDep,
 ) -> Response:
     """Queues a schedule on a run."""
 

@@ -23,9 +23,13 @@ MAX_QUERY = 262_144
 
 @router.post("/series:query", response_model=SeriesResult, responses={404: {}})
 async def query_series(
-    principal: Reader, body: Annotated[SeriesQuery, json_body(SeriesQuery, limit=MAX_QUERY)], database: DatabaseDep
+    principal: Reader,
+    body: Annotated[SeriesQuery, json_body(SeriesQuery, limit=MAX_QUERY)],
+    database: DatabaseDep,
 ) -> Response:
-    """Returns curves and statistics over groups of runs on one common grid, and the event cursor to tail from."""
+    """Returns curves and statistics over groups of runs on one common grid, and the event cursor to
+    tail from.
+    """
     result = await curves.query(database, principal, body)
     content = await asyncio.to_thread(lambda: b"".join(curves.encode(result)))
     return Response(content, media_type="application/json")
@@ -37,7 +41,9 @@ async def list_series(
     principal: Reader,
     session: ReadSession,
     limit: Annotated[int, Query(ge=1, le=MAX_LIMIT, description="Items per page.")] = 100,
-    cursor: Annotated[str, Query(max_length=128, description="`next_cursor` of the page before.")] = "",
+    cursor: Annotated[
+        str, Query(max_length=128, description="`next_cursor` of the page before.")
+    ] = "",
 ) -> Page[SeriesInfo]:
     """Lists the series of a run by name."""
     return await series.list_of_run(session, principal, run_id, after=cursor, limit=limit)
@@ -48,7 +54,9 @@ async def read_log(
     run_id: str,
     principal: Reader,
     session: ReadSession,
-    after: Annotated[int, Query(ge=0, le=MAX_STEP, description="Ordinal of the last line that is known.")] = 0,
+    after: Annotated[
+        int, Query(ge=0, le=MAX_STEP, description="Ordinal of the last line that is known.")
+    ] = 0,
     limit: Annotated[int, Query(ge=1, le=MAX_LINES, description="Lines per answer.")] = 1_000,
 ) -> LogView:
     """Returns lines of a run's log."""

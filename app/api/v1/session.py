@@ -16,7 +16,9 @@ router = APIRouter(tags=["access"])
 
 
 async def admit(request: Request) -> None:
-    """Refuses other sites' pages and addresses that try too often, before anything of the body is read."""
+    """Refuses other sites' pages and addresses that try too often, before anything of the body is
+    read.
+    """
     check_same_origin(request, programs=True)
     check_login_rate(request)
 
@@ -30,7 +32,9 @@ async def login_options(session: ReadSession) -> LoginOptions:
     return await credentials.login_options(session)
 
 
-@public_router.post("/session", status_code=201, dependencies=[_Admitted], responses={401: {}, 403: {}, 429: {}})
+@public_router.post(
+    "/session", status_code=201, dependencies=[_Admitted], responses={401: {}, 403: {}, 429: {}}
+)
 async def log_in(
     request: Request,
     response: Response,
@@ -67,10 +71,22 @@ async def get_session(request: Request, principal: Anyone) -> SessionView:
 
 
 @router.delete("/session", status_code=204)
-async def log_out(request: Request, response: Response, principal: Anyone, session: WriteSession, settings: SettingsDep) -> None:
+async def log_out(
+    request: Request,
+    response: Response,
+    principal: Anyone,
+    session: WriteSession,
+    settings: SettingsDep,
+) -> None:
     """Ends the browser's login."""
     await credentials.logout(session, principal)
-    response.delete_cookie(cookie_name(request), path="/", secure=settings.secure_cookies, httponly=True, samesite="lax")
+    response.delete_cookie(
+        cookie_name(request),
+        path="/",
+        secure=settings.secure_cookies,
+        httponly=True,
+        samesite="lax",
+    )
 
 
 def _open(request: Request, response: Response, login: credentials.Login) -> SessionView:

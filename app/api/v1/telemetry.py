@@ -10,7 +10,12 @@ from app.api.auth import AttemptCaller
 from app.api.errors import HttpProblemError
 from app.services.telemetry.batches import Delivery
 from app.services.telemetry.group_commit import Acknowledger
-from palestra.contract.telemetry import MAX_BATCH_BYTES, MAX_BATCH_RECORDS, TelemetryAck, TelemetryBatch
+from palestra.contract.telemetry import (
+    MAX_BATCH_BYTES,
+    MAX_BATCH_RECORDS,
+    TelemetryAck,
+    TelemetryBatch,
+)
 
 router = APIRouter(tags=["telemetry"])
 
@@ -22,8 +27,18 @@ async def _read(request: Request) -> TelemetryBatch:
     try:
         return await strict_body.read_document(raw, TelemetryBatch)
     except HttpProblemError as error:
-        if any(problem.pointer == "/records" and problem.code == "length" for problem in error.errors) and b'"type"' in raw:
-            raise HttpProblemError(413, "too_large", f"A batch holds at most {MAX_BATCH_RECORDS} records. Send less at once.") from None
+        if (
+            any(
+                problem.pointer == "/records" and problem.code == "length"
+                for problem in error.errors
+            )
+            and b'"type"' in raw
+        ):
+            raise HttpProblemError(
+                413,
+                "too_large",
+                f"A batch holds at most {MAX_BATCH_RECORDS} records. Send less at once.",
+            ) from None
         raise
 
 
@@ -36,13 +51,19 @@ _ANSWERS: dict[int | str, dict[str, Any]] = {404: {}, 409: {}, 413: {}, 503: {}}
 
 @router.post("/attempts/{attempt_id}/telemetry", responses=_ANSWERS)
 async def take_telemetry(
-    attempt_id: str, request: Request, _caller: AttemptCaller, batch: Annotated[TelemetryBatch, Depends(_read)]
+    attempt_id: str,
+    request: Request,
+    _caller: AttemptCaller,
+    batch: Annotated[TelemetryBatch, Depends(_read)],
 ) -> TelemetryAck:
     """Takes consecutive records of an attempt, each exactly once. Answers after the commit.
 
-    409 `seq_gap` tells the record to go on from in `expected_seq`; 409 `seq_conflict` says that a number was used for another content;
-    409 `stale_attempt` says that the attempt may not write any more.
+    409 `seq_gap` tells the record to go on from in `expected_seq`; 409 `seq_conflict` says that a
+    number was used for another content; 409 `stale_attempt` says that the attempt may not write any
+    more.
     """
     intake: Acknowledger = request.app.state.intake
-    delivery = await strict_body.aside(request.state.body_size, partial(Delivery.of, attempt_id, batch))
+    delivery = await strict_body.aside(
+        request.state.body_size, partial(Delivery.of, attempt_id, batch)
+    )
     return TelemetryAck(acked_seq=await intake.take(delivery))

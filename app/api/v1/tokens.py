@@ -20,14 +20,21 @@ TokenPage = Annotated[PageRequest, Depends(page_request("-created_at", ("created
 
 @router.post("", status_code=201)
 async def create_token(
-    principal: TokenManager, body: Annotated[TokenRequest, json_body(TokenRequest, limit=TINY)], session: WriteSession
+    principal: TokenManager,
+    body: Annotated[TokenRequest, json_body(TokenRequest, limit=TINY)],
+    session: WriteSession,
 ) -> TokenView:
-    """Makes a token. Its secret is in this answer and nowhere else. A token that makes one is its parent."""
+    """Makes a token.
+
+    Its secret is in this answer and nowhere else. A token that makes one is its parent.
+    """
     return await credentials.create_token(session, principal, body)
 
 
 @router.get("")
-async def list_tokens(principal: TokenManager, session: ReadSession, page: TokenPage) -> Page[TokenView]:
+async def list_tokens(
+    principal: TokenManager, session: ReadSession, page: TokenPage
+) -> Page[TokenView]:
     """Lists tokens: all of the project for an admin, else the caller's own."""
     return await credentials.list_tokens(session, principal, page)
 

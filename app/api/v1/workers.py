@@ -12,7 +12,12 @@ from app.services.workers import workers
 from palestra.contract.names import NAME_PATTERN
 from palestra.contract.resources import CatalogueView, PoolView, WorkerView
 from palestra.contract.views import Page
-from palestra.contract.work_order import Registration, RegistrationAnswer, WorkerHeartbeat, WorkerHeartbeatAnswer
+from palestra.contract.work_order import (
+    Registration,
+    RegistrationAnswer,
+    WorkerHeartbeat,
+    WorkerHeartbeatAnswer,
+)
 
 router = APIRouter(tags=["workers"])
 
@@ -27,7 +32,9 @@ async def register_worker(
     session: WriteSession,
     settings: SettingsDep,
 ) -> RegistrationAnswer:
-    """Enrols a worker, or takes the same worker back after a restart, when it comes with its own secret."""
+    """Enrols a worker, or takes the same worker back after a restart, when it comes with its own
+    secret.
+    """
     return await workers.register(session, principal, body, settings)
 
 
@@ -57,7 +64,9 @@ async def undrain_worker(worker_id: str, principal: Admin, session: WriteSession
 
 @router.post("/workers/{worker_id}:forget")
 async def forget_worker(worker_id: str, principal: Admin, session: WriteSession) -> WorkerView:
-    """Ends a worker's secret, for example one that was lost: its name can be enrolled again at once."""
+    """Ends a worker's secret, for example one that was lost: its name can be enrolled again at
+    once.
+    """
     return await workers.forget(session, principal, worker_id)
 
 
@@ -81,7 +90,9 @@ async def list_pools(principal: Reader, session: ReadSession) -> Page[PoolView]:
 
 @router.get("/catalogue")
 async def get_catalogue(
-    principal: Reader, session: ReadSession, pool: Annotated[str, Query(max_length=64, pattern=NAME_PATTERN)] = "default"
+    principal: Reader,
+    session: ReadSession,
+    pool: Annotated[str, Query(max_length=64, pattern=NAME_PATTERN)] = "default",
 ) -> CatalogueView:
     """Returns the agents and environments that a pool's workers reported."""
     return await offers.get(session, principal, pool)

@@ -3,7 +3,13 @@
 from app.db.models.access import IdempotencyKeyRow, LoginLinkRow, LoginSessionRow, TokenRow
 from app.db.models.artifacts import ArtifactRow, BlobRow
 from app.db.models.base import Base
-from app.db.models.curves import BlockRow, EpochStatsRow, EvaluationRow, SeriesRow, TelemetryBatchRow
+from app.db.models.curves import (
+    BlockRow,
+    EpochStatsRow,
+    EvaluationRow,
+    SeriesRow,
+    TelemetryBatchRow,
+)
 from app.db.models.events import EventRow
 from app.db.models.experiments import ExperimentRow, RunRow, SubmissionRow
 from app.db.models.jobs import AttemptRow, AttemptRunRow, JobRow, JobRunRow

@@ -16,7 +16,9 @@ class TokenRow(Base):
     __table_args__ = (Index(None, "project_id", "created_at", "id"),)
 
     id: Mapped[str] = mapped_column(String(64), primary_key=True)
-    project_id: Mapped[str] = mapped_column(String(64), ForeignKey("projects.id", ondelete="CASCADE"))
+    project_id: Mapped[str] = mapped_column(
+        String(64), ForeignKey("projects.id", ondelete="CASCADE")
+    )
     user_id: Mapped[str] = mapped_column(String(64), ForeignKey("users.id", ondelete="CASCADE"))
     """Whom its changes are attributed to."""
     parent_id: Mapped[str | None] = mapped_column(String(64), index=True)
@@ -36,7 +38,9 @@ class LoginSessionRow(Base):
     __tablename__ = "login_sessions"
 
     id: Mapped[str] = mapped_column(String(64), primary_key=True)
-    project_id: Mapped[str] = mapped_column(String(64), ForeignKey("projects.id", ondelete="CASCADE"))
+    project_id: Mapped[str] = mapped_column(
+        String(64), ForeignKey("projects.id", ondelete="CASCADE")
+    )
     user_id: Mapped[str] = mapped_column(String(64), ForeignKey("users.id", ondelete="CASCADE"))
     secret_hash: Mapped[str] = mapped_column(String(64), unique=True)
     created_at: Mapped[Created]
@@ -50,7 +54,9 @@ class LoginLinkRow(Base):
     __tablename__ = "login_links"
 
     code_hash: Mapped[str] = mapped_column(String(64), primary_key=True)
-    project_id: Mapped[str] = mapped_column(String(64), ForeignKey("projects.id", ondelete="CASCADE"))
+    project_id: Mapped[str] = mapped_column(
+        String(64), ForeignKey("projects.id", ondelete="CASCADE")
+    )
     user_id: Mapped[str] = mapped_column(String(64), ForeignKey("users.id", ondelete="CASCADE"))
     created_at: Mapped[Created]
     expires_at: Mapped[datetime]
@@ -58,11 +64,15 @@ class LoginLinkRow(Base):
 
 
 class IdempotencyKeyRow(Base):
-    """The answer to a request that carried an `Idempotency-Key`, written in the transaction of its change."""
+    """The answer to a request that carried an `Idempotency-Key`, written in the transaction of its
+    change.
+    """
 
     __tablename__ = "idempotency_keys"
 
-    project_id: Mapped[str] = mapped_column(String(64), ForeignKey("projects.id", ondelete="CASCADE"), primary_key=True)
+    project_id: Mapped[str] = mapped_column(
+        String(64), ForeignKey("projects.id", ondelete="CASCADE"), primary_key=True
+    )
     user_id: Mapped[str] = mapped_column(String(64), primary_key=True)
     key: Mapped[str] = mapped_column(String(255), primary_key=True)
     request_hash: Mapped[str] = mapped_column(String(64))

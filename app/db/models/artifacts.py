@@ -14,7 +14,9 @@ class BlobRow(Base):
 
     id: Mapped[str] = mapped_column(String(64), primary_key=True)
     """Random; the file's name in the store."""
-    project_id: Mapped[str] = mapped_column(String(64), ForeignKey("projects.id", ondelete="CASCADE"))
+    project_id: Mapped[str] = mapped_column(
+        String(64), ForeignKey("projects.id", ondelete="CASCADE")
+    )
     sha256: Mapped[str] = mapped_column(String(64))
     size: Mapped[int] = mapped_column(BigInteger)
     created_at: Mapped[Created]
@@ -31,9 +33,13 @@ class ArtifactRow(Base):
     )
 
     id: Mapped[str] = mapped_column(String(64), primary_key=True)
-    project_id: Mapped[str] = mapped_column(String(64), ForeignKey("projects.id", ondelete="CASCADE"))
+    project_id: Mapped[str] = mapped_column(
+        String(64), ForeignKey("projects.id", ondelete="CASCADE")
+    )
     run_id: Mapped[str] = mapped_column(String(64), ForeignKey("runs.id", ondelete="CASCADE"))
-    attempt_id: Mapped[str] = mapped_column(String(64), ForeignKey("attempts.id", ondelete="CASCADE"))
+    attempt_id: Mapped[str] = mapped_column(
+        String(64), ForeignKey("attempts.id", ondelete="CASCADE")
+    )
     """Who made it."""
     folder: Mapped[str] = mapped_column(String(64))
     """Snapshot that it belongs to; empty for none, so that names are unique there too."""

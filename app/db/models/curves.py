@@ -1,4 +1,6 @@
-"""Curves: series of runs and their blocks, the batches that brought them, and the statistics of epochs."""
+"""Curves: series of runs and their blocks, the batches that brought them, and the statistics of
+epochs.
+"""
 
 from sqlalchemy import BigInteger, ForeignKey, Index, LargeBinary, String, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
@@ -33,7 +35,9 @@ class BlockRow(Base):
 
     id: Mapped[int] = mapped_column(BigKey, primary_key=True, autoincrement=True)
     series_id: Mapped[int] = mapped_column(BigInteger, ForeignKey("series.id", ondelete="CASCADE"))
-    attempt_id: Mapped[str] = mapped_column(String(64), ForeignKey("attempts.id", ondelete="CASCADE"))
+    attempt_id: Mapped[str] = mapped_column(
+        String(64), ForeignKey("attempts.id", ondelete="CASCADE")
+    )
     fence: Mapped[int] = mapped_column(BigInteger)
     first_seq: Mapped[int] = mapped_column(BigInteger)
     """Record of the attempt that holds the block's first point."""
@@ -42,11 +46,15 @@ class BlockRow(Base):
 
 
 class TelemetryBatchRow(Base):
-    """Records of an attempt that are committed, with a digest of each, so that a repeat is told from a conflict."""
+    """Records of an attempt that are committed, with a digest of each, so that a repeat is told
+    from a conflict.
+    """
 
     __tablename__ = "telemetry_batches"
 
-    attempt_id: Mapped[str] = mapped_column(String(64), ForeignKey("attempts.id", ondelete="CASCADE"), primary_key=True)
+    attempt_id: Mapped[str] = mapped_column(
+        String(64), ForeignKey("attempts.id", ondelete="CASCADE"), primary_key=True
+    )
     first_seq: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
     last_seq: Mapped[int] = mapped_column(BigInteger)
     sha256: Mapped[str] = mapped_column(String(64))
@@ -62,7 +70,9 @@ class EpochStatsRow(Base):
     __tablename__ = "epoch_stats"
     __table_args__ = (Index(None, "run_id", "fence", "seq"),)
 
-    attempt_id: Mapped[str] = mapped_column(String(64), ForeignKey("attempts.id", ondelete="CASCADE"), primary_key=True)
+    attempt_id: Mapped[str] = mapped_column(
+        String(64), ForeignKey("attempts.id", ondelete="CASCADE"), primary_key=True
+    )
     seq: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
     run_id: Mapped[str] = mapped_column(String(64), ForeignKey("runs.id", ondelete="CASCADE"))
     fence: Mapped[int] = mapped_column(BigInteger)
@@ -86,7 +96,9 @@ class EvaluationRow(Base):
     experiment_id: Mapped[str] = mapped_column(String(64))
     run_id: Mapped[str] = mapped_column(String(64), ForeignKey("runs.id", ondelete="CASCADE"))
     job_id: Mapped[str] = mapped_column(String(64))
-    attempt_id: Mapped[str] = mapped_column(String(64), ForeignKey("attempts.id", ondelete="CASCADE"))
+    attempt_id: Mapped[str] = mapped_column(
+        String(64), ForeignKey("attempts.id", ondelete="CASCADE")
+    )
     snapshot_id: Mapped[str | None] = mapped_column(String(64))
     """Snapshot that was evaluated; NULL during training."""
     fence: Mapped[int] = mapped_column(BigInteger)
@@ -95,7 +107,9 @@ class EvaluationRow(Base):
     update: Mapped[int] = mapped_column("update_count", BigInteger)
     score: Mapped[float | None]
     """Mean return for ordering; NULL where it is not finite."""
-    source: Mapped[str] = mapped_column(String(16), default="evaluation", server_default="evaluation")
+    source: Mapped[str] = mapped_column(
+        String(16), default="evaluation", server_default="evaluation"
+    )
     """Which episodes: the value of an `EvaluationSource`."""
     superseded: Mapped[bool] = mapped_column(default=False)
     body: Mapped[str] = mapped_column(Text)

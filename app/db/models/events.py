@@ -11,7 +11,8 @@ from app.db.models.base import Base, BigKey, Created
 class EventRow(Base):
     """One change.
 
-    Ids rise in the order in which transactions become visible (`app.db.repositories.events`), so none appears behind a cursor.
+    Ids rise in the order in which transactions become visible (`app.db.repositories.events`), so
+    none appears behind a cursor.
     """
 
     __tablename__ = "events"

@@ -3,7 +3,15 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, ForeignKey, ForeignKeyConstraint, Index, String, Text, UniqueConstraint
+from sqlalchemy import (
+    BigInteger,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    String,
+    Text,
+    UniqueConstraint,
+)
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.models.base import Base, BigKey, Created
@@ -19,7 +27,9 @@ class ExperimentRow(Base):
         Index(None, "project_id", "name", "id"),
     )
 
-    project_id: Mapped[str] = mapped_column(String(64), ForeignKey("projects.id", ondelete="CASCADE"), primary_key=True)
+    project_id: Mapped[str] = mapped_column(
+        String(64), ForeignKey("projects.id", ondelete="CASCADE"), primary_key=True
+    )
     id: Mapped[str] = mapped_column(String(64), primary_key=True)
     identity_hash: Mapped[str] = mapped_column(String(64))
     """SHA-256 over definition, schema version and code."""
@@ -43,7 +53,11 @@ class SubmissionRow(Base):
 
     __tablename__ = "submissions"
     __table_args__ = (
-        ForeignKeyConstraint(["project_id", "experiment_id"], ["experiments.project_id", "experiments.id"], ondelete="CASCADE"),
+        ForeignKeyConstraint(
+            ["project_id", "experiment_id"],
+            ["experiments.project_id", "experiments.id"],
+            ondelete="CASCADE",
+        ),
         Index(None, "project_id", "experiment_id"),
     )
 
@@ -59,13 +73,17 @@ class RunRow(Base):
     """One training history of one definition with one seed.
 
     `state`, `cause`, `failure`, `job_id`, `started_at` and `finished_at` are what
-    `app.domain.derived_states.run_state` says of its training jobs; the gate alone writes them, in the
-    transaction of the job's change. The progress columns are lifted by the ingest.
+    `app.domain.derived_states.run_state` says of its training jobs; the gate alone writes them, in
+    the transaction of the job's change. The progress columns are lifted by the ingest.
     """
 
     __tablename__ = "runs"
     __table_args__ = (
-        ForeignKeyConstraint(["project_id", "experiment_id"], ["experiments.project_id", "experiments.id"], ondelete="CASCADE"),
+        ForeignKeyConstraint(
+            ["project_id", "experiment_id"],
+            ["experiments.project_id", "experiments.id"],
+            ondelete="CASCADE",
+        ),
         UniqueConstraint("project_id", "experiment_id", "seed", "replicate"),
         Index(None, "project_id", "created_at", "id"),
     )

@@ -3,18 +3,34 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, ForeignKey, ForeignKeyConstraint, Index, String, UniqueConstraint, false, text
+from sqlalchemy import (
+    BigInteger,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    String,
+    UniqueConstraint,
+    false,
+    text,
+)
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.models.base import Base, Created
 
 
 class JobRow(Base):
-    """One queued piece of work on a run or on a pack. Only the gate (`app.services.jobs.job_state`) writes `state`."""
+    """One queued piece of work on a run or on a pack.
+
+    Only the gate (`app.services.jobs.job_state`) writes `state`.
+    """
 
     __tablename__ = "jobs"
     __table_args__ = (
-        ForeignKeyConstraint(["project_id", "experiment_id"], ["experiments.project_id", "experiments.id"], ondelete="CASCADE"),
+        ForeignKeyConstraint(
+            ["project_id", "experiment_id"],
+            ["experiments.project_id", "experiments.id"],
+            ondelete="CASCADE",
+        ),
         Index(None, "project_id", "created_at", "id"),
         Index(None, "project_id", "experiment_id"),
         Index(None, "state", "pool"),
@@ -69,11 +85,18 @@ class JobRunRow(Base):
     __tablename__ = "job_runs"
     __table_args__ = (Index(None, "run_id"),)
 
-    job_id: Mapped[str] = mapped_column(String(64), ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True)
-    run_id: Mapped[str] = mapped_column(String(64), ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True)
+    job_id: Mapped[str] = mapped_column(
+        String(64), ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True
+    )
+    run_id: Mapped[str] = mapped_column(
+        String(64), ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True
+    )
     position: Mapped[int]
     outcome: Mapped[str | None] = mapped_column(String(16))
-    """Of a pack: how the run ended for good, while the job may go on with the others; such a run is carried by no later attempt."""
+    """Of a pack: how the run ended for good, while the job may go on with the others.
+
+    Such a run is carried by no later attempt.
+    """
     cause: Mapped[str | None] = mapped_column(String(32))
     failure: Mapped[dict[str, Any] | None]
     ended_at: Mapped[datetime | None]
@@ -103,7 +126,9 @@ class AttemptRow(Base):
     )
 
     id: Mapped[str] = mapped_column(String(64), primary_key=True)
-    project_id: Mapped[str] = mapped_column(String(64), ForeignKey("projects.id", ondelete="CASCADE"))
+    project_id: Mapped[str] = mapped_column(
+        String(64), ForeignKey("projects.id", ondelete="CASCADE")
+    )
     job_id: Mapped[str] = mapped_column(String(64), ForeignKey("jobs.id", ondelete="CASCADE"))
     number: Mapped[int]
     worker_id: Mapped[str] = mapped_column(String(64), ForeignKey("workers.id"))
@@ -154,8 +179,12 @@ class AttemptRunRow(Base):
         Index(None, "run_id", "fence"),
     )
 
-    attempt_id: Mapped[str] = mapped_column(String(64), ForeignKey("attempts.id", ondelete="CASCADE"), primary_key=True)
-    run_id: Mapped[str] = mapped_column(String(64), ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True)
+    attempt_id: Mapped[str] = mapped_column(
+        String(64), ForeignKey("attempts.id", ondelete="CASCADE"), primary_key=True
+    )
+    run_id: Mapped[str] = mapped_column(
+        String(64), ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True
+    )
     fence: Mapped[int] = mapped_column(BigInteger)
     training: Mapped[bool]
     """Whether the attempt writes training state; then `fence` is its own, raised by its claim."""

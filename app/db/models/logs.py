@@ -14,7 +14,9 @@ class LogBlockRow(Base):
 
     id: Mapped[int] = mapped_column(BigKey, primary_key=True, autoincrement=True)
     run_id: Mapped[str] = mapped_column(String(64), ForeignKey("runs.id", ondelete="CASCADE"))
-    attempt_id: Mapped[str] = mapped_column(String(64), ForeignKey("attempts.id", ondelete="CASCADE"))
+    attempt_id: Mapped[str] = mapped_column(
+        String(64), ForeignKey("attempts.id", ondelete="CASCADE")
+    )
     first_line: Mapped[int] = mapped_column(BigInteger)
     """Ordinal of the first line within the run, from 1."""
     last_line: Mapped[int] = mapped_column(BigInteger)

@@ -37,8 +37,12 @@ class MembershipRow(Base):
 
     __tablename__ = "memberships"
 
-    project_id: Mapped[str] = mapped_column(String(64), ForeignKey("projects.id", ondelete="CASCADE"), primary_key=True)
-    user_id: Mapped[str] = mapped_column(String(64), ForeignKey("users.id", ondelete="CASCADE"), primary_key=True)
+    project_id: Mapped[str] = mapped_column(
+        String(64), ForeignKey("projects.id", ondelete="CASCADE"), primary_key=True
+    )
+    user_id: Mapped[str] = mapped_column(
+        String(64), ForeignKey("users.id", ondelete="CASCADE"), primary_key=True
+    )
     role: Mapped[str] = mapped_column(String(16))
     created_at: Mapped[Created]
 
@@ -50,7 +54,9 @@ class AuditRow(Base):
     __table_args__ = (Index(None, "project_id", "object_type", "object_id", "id"),)
 
     id: Mapped[int] = mapped_column(BigKey, primary_key=True, autoincrement=True)
-    project_id: Mapped[str] = mapped_column(String(64), ForeignKey("projects.id", ondelete="CASCADE"))
+    project_id: Mapped[str] = mapped_column(
+        String(64), ForeignKey("projects.id", ondelete="CASCADE")
+    )
     actor: Mapped[str] = mapped_column(String(96))
     """`user:usr_...`, `token:tok_...`, `attempt:att_...`, `worker:wrk_...` or `daemon:NAME`."""
     action: Mapped[str] = mapped_column(String(64))

@@ -9,7 +9,10 @@ from app.db.models.base import Base, Created
 
 
 class SnapshotRow(Base):
-    """Everything needed to resume a run. Kept as a row when its files are deleted, since the fence chain refers to it."""
+    """Everything needed to resume a run.
+
+    Kept as a row when its files are deleted, since the fence chain refers to it.
+    """
 
     __tablename__ = "snapshots"
     __table_args__ = (Index(None, "run_id", "fence", "seq"),)
@@ -18,7 +21,9 @@ class SnapshotRow(Base):
     project_id: Mapped[str] = mapped_column(String(64))
     experiment_id: Mapped[str] = mapped_column(String(64))
     run_id: Mapped[str] = mapped_column(String(64), ForeignKey("runs.id", ondelete="CASCADE"))
-    attempt_id: Mapped[str] = mapped_column(String(64), ForeignKey("attempts.id", ondelete="CASCADE"))
+    attempt_id: Mapped[str] = mapped_column(
+        String(64), ForeignKey("attempts.id", ondelete="CASCADE")
+    )
     fence: Mapped[int] = mapped_column(BigInteger)
     seq: Mapped[int] = mapped_column(BigInteger)
     state: Mapped[str] = mapped_column(String(16))
@@ -29,7 +34,10 @@ class SnapshotRow(Base):
     format_version: Mapped[int]
     resume_exact: Mapped[bool]
     score: Mapped[float | None]
-    """Mean return of the latest evaluation at this state, for ordering; NULL where it is not finite."""
+    """Mean return of the latest evaluation at this state, for ordering.
+
+    NULL where it is not finite.
+    """
     score_text: Mapped[str | None] = mapped_column(String(32))
     """The same as JSON text."""
     superseded: Mapped[bool] = mapped_column(default=False)
@@ -44,7 +52,9 @@ class SnapshotFileRow(Base):
 
     __tablename__ = "snapshot_files"
 
-    snapshot_id: Mapped[str] = mapped_column(String(64), ForeignKey("snapshots.id", ondelete="CASCADE"), primary_key=True)
+    snapshot_id: Mapped[str] = mapped_column(
+        String(64), ForeignKey("snapshots.id", ondelete="CASCADE"), primary_key=True
+    )
     name: Mapped[str] = mapped_column(String(128), primary_key=True)
     size: Mapped[int] = mapped_column(BigInteger)
     sha256: Mapped[str] = mapped_column(String(64))

@@ -9,7 +9,10 @@ from app.db.models.base import Base, Created
 
 
 class WorkerRow(Base):
-    """One machine's agent that owns slots. It keeps its id when it registers again under its name."""
+    """One machine's agent that owns slots.
+
+    It keeps its id when it registers again under its name.
+    """
 
     __tablename__ = "workers"
     __table_args__ = (
@@ -19,7 +22,9 @@ class WorkerRow(Base):
     )
 
     id: Mapped[str] = mapped_column(String(64), primary_key=True)
-    project_id: Mapped[str] = mapped_column(String(64), ForeignKey("projects.id", ondelete="CASCADE"))
+    project_id: Mapped[str] = mapped_column(
+        String(64), ForeignKey("projects.id", ondelete="CASCADE")
+    )
     name: Mapped[str] = mapped_column(String(64))
     pool: Mapped[str] = mapped_column(String(64))
     host: Mapped[str] = mapped_column(String(64))
@@ -37,7 +42,8 @@ class WorkerRow(Base):
     secret_hash: Mapped[str | None] = mapped_column(String(64))
     """SHA-256 of the worker's own secret; `None` lets the next enrolment have the name."""
     silent_seconds: Mapped[float]
-    """Silence after which it is shown as unreachable and gets no jobs, as agreed at registration."""
+    """Silence after which it is shown as unreachable and gets no jobs, as agreed at registration.
+    """
     draining: Mapped[bool] = mapped_column(default=False)
     created_by: Mapped[str] = mapped_column(String(64), ForeignKey("users.id"))
     registered_at: Mapped[Created]

@@ -17,7 +17,10 @@ from app.db.models.workers import WorkerRow
 from app.db.repositories.keyset_pages import paged
 from app.domain.paging import Keyset
 
-TOKEN_COLUMNS: Final[Mapping[str, InstrumentedAttribute[Any]]] = {"created_at": TokenRow.created_at, "name": TokenRow.name}
+TOKEN_COLUMNS: Final[Mapping[str, InstrumentedAttribute[Any]]] = {
+    "created_at": TokenRow.created_at,
+    "name": TokenRow.name,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,18 +44,27 @@ async def user_by_name(session: Session, name: str) -> UserRow | None:
 
 async def first_project(session: Session) -> ProjectRow | None:
     """Returns the oldest project."""
-    return await session.scalar(select(ProjectRow).order_by(ProjectRow.created_at, ProjectRow.id).limit(1))
+    return await session.scalar(
+        select(ProjectRow).order_by(ProjectRow.created_at, ProjectRow.id).limit(1)
+    )
 
 
 async def first_admin(session: Session, project_id: str) -> UserRow | None:
     """Returns the project's oldest admin."""
     query = select(UserRow).join(MembershipRow, MembershipRow.user_id == UserRow.id)
-    query = query.where(MembershipRow.project_id == project_id, MembershipRow.role == "admin", UserRow.disabled_at.is_(None))
+    query = query.where(
+        MembershipRow.project_id == project_id,
+        MembershipRow.role == "admin",
+        UserRow.disabled_at.is_(None),
+    )
     return await session.scalar(query.order_by(UserRow.created_at, UserRow.id).limit(1))
 
 
 async def holder(session: Session, user_id: str, project_id: str) -> Holder | None:
-    """Returns a person as a member of a project; `None` once the login is disabled or the membership has ended."""
+    """Returns a person as a member of a project.
+
+    `None` once the login is disabled or the membership has ended.
+    """
     query = (
         select(UserRow, ProjectRow, MembershipRow.role)
         .join(MembershipRow, MembershipRow.user_id == UserRow.id)
@@ -65,28 +77,47 @@ async def holder(session: Session, user_id: str, project_id: str) -> Holder | No
 
 async def membership_of(session: Session, user_id: str) -> MembershipRow | None:
     """Returns the user's oldest membership."""
-    return await session.scalar(select(MembershipRow).where(MembershipRow.user_id == user_id).order_by(MembershipRow.created_at).limit(1))
+    return await session.scalar(
+        select(MembershipRow)
+        .where(MembershipRow.user_id == user_id)
+        .order_by(MembershipRow.created_at)
+        .limit(1)
+    )
 
 
 async def has_password(session: Session) -> bool:
     """Returns whether any user who may log in has a password."""
-    found = select(UserRow.id).where(UserRow.password_hash.is_not(None), UserRow.disabled_at.is_(None)).limit(1)
+    found = (
+        select(UserRow.id)
+        .where(UserRow.password_hash.is_not(None), UserRow.disabled_at.is_(None))
+        .limit(1)
+    )
     return await session.scalar(found) is not None
 
 
 async def role(session: Session, project_id: str, user_id: str) -> str | None:
     """Returns the user's role in a project; `None` for none."""
-    return await session.scalar(select(MembershipRow.role).where(MembershipRow.project_id == project_id, MembershipRow.user_id == user_id))
+    return await session.scalar(
+        select(MembershipRow.role).where(
+            MembershipRow.project_id == project_id, MembershipRow.user_id == user_id
+        )
+    )
 
 
 async def live_token(session: Session, secret_hash: str) -> TokenRow | None:
     """Returns a token that is neither revoked nor expired by the database's clock."""
     fresh = (TokenRow.expires_at.is_(None)) | (TokenRow.expires_at > db_now())
-    return await session.scalar(select(TokenRow).where(TokenRow.secret_hash == secret_hash, TokenRow.revoked_at.is_(None), fresh))
+    return await session.scalar(
+        select(TokenRow).where(
+            TokenRow.secret_hash == secret_hash, TokenRow.revoked_at.is_(None), fresh
+        )
+    )
 
 
 async def attempt_by_token(session: Session, secret_hash: str) -> AttemptRow | None:
-    """Returns the attempt whose token this is, live or not: what an ended attempt may still do is for the services to say."""
+    """Returns the attempt whose token this is, live or not: what an ended attempt may still do is
+    for the services to say.
+    """
     return await session.scalar(select(AttemptRow).where(AttemptRow.token_hash == secret_hash))
 
 
@@ -95,7 +126,9 @@ async def worker_by_secret(session: Session, secret_hash: str) -> WorkerRow | No
     return await session.scalar(select(WorkerRow).where(WorkerRow.secret_hash == secret_hash))
 
 
-async def live_login(session: Session, secret_hash: str, idle_seconds: float, max_seconds: float) -> LoginSessionRow | None:
+async def live_login(
+    session: Session, secret_hash: str, idle_seconds: float, max_seconds: float
+) -> LoginSessionRow | None:
     """Returns a login that has not ended, was used lately and is not too old."""
     return await session.scalar(
         select(LoginSessionRow).where(
@@ -107,7 +140,9 @@ async def live_login(session: Session, secret_hash: str, idle_seconds: float, ma
     )
 
 
-async def tokens(session: Session, project_id: str, user_id: str | None, keys: Keyset) -> Sequence[TokenRow]:
+async def tokens(
+    session: Session, project_id: str, user_id: str | None, keys: Keyset
+) -> Sequence[TokenRow]:
     """Returns a page of a project's tokens, of one user where one is named, and one row more."""
     query = select(TokenRow).where(TokenRow.project_id == project_id)
     if user_id is not None:
@@ -117,19 +152,29 @@ async def tokens(session: Session, project_id: str, user_id: str | None, keys: K
 
 async def token(session: Session, project_id: str, token_id: str) -> TokenRow | None:
     """Returns a token of the project."""
-    return await session.scalar(select(TokenRow).where(TokenRow.project_id == project_id, TokenRow.id == token_id))
+    return await session.scalar(
+        select(TokenRow).where(TokenRow.project_id == project_id, TokenRow.id == token_id)
+    )
 
 
 async def set_expiry(session: Session, token_id: str, days: int) -> None:
     """Lets a token expire after some days of the database's clock."""
-    await session.execute(update(TokenRow).where(TokenRow.id == token_id).values(expires_at=db_now(days * 86_400.0)))
+    await session.execute(
+        update(TokenRow).where(TokenRow.id == token_id).values(expires_at=db_now(days * 86_400.0))
+    )
 
 
 async def expires_within(session: Session, token_id: str, days: int | None) -> bool:
-    """Returns whether a token ends before another that would be made now for so many days; `None` never ends."""
+    """Returns whether a token ends before another that would be made now for so many days.
+
+    `None` never ends.
+    """
     ends = TokenRow.expires_at.is_not(None)
     earlier = ends if days is None else ends & (TokenRow.expires_at < db_now(days * 86_400.0))
-    return await session.scalar(select(TokenRow.id).where(TokenRow.id == token_id, earlier)) is not None
+    return (
+        await session.scalar(select(TokenRow.id).where(TokenRow.id == token_id, earlier))
+        is not None
+    )
 
 
 async def take_expiry(session: Session, token_id: str, parent_id: str) -> None:
@@ -151,27 +196,48 @@ async def revoke_tokens(session: Session, token_ids: Collection[str]) -> None:
 
 async def end_login(session: Session, session_id: str) -> None:
     """Ends a login."""
-    await session.execute(update(LoginSessionRow).where(LoginSessionRow.id == session_id).values(ended_at=db_now()))
+    await session.execute(
+        update(LoginSessionRow).where(LoginSessionRow.id == session_id).values(ended_at=db_now())
+    )
 
 
 async def end_other_logins(session: Session, user_id: str) -> None:
     """Ends every login of a user, as after a change of password."""
     await session.execute(
-        update(LoginSessionRow).where(LoginSessionRow.user_id == user_id, LoginSessionRow.ended_at.is_(None)).values(ended_at=db_now())
+        update(LoginSessionRow)
+        .where(LoginSessionRow.user_id == user_id, LoginSessionRow.ended_at.is_(None))
+        .values(ended_at=db_now())
     )
 
 
 async def insert_link(session: Session, code_hash: str, who: MembershipRow, seconds: float) -> None:
     """Adds a link that is good once, for `seconds`."""
-    link = LoginLinkRow(code_hash=code_hash, project_id=who.project_id, user_id=who.user_id, expires_at=db_now(seconds))
+    link = LoginLinkRow(
+        code_hash=code_hash,
+        project_id=who.project_id,
+        user_id=who.user_id,
+        expires_at=db_now(seconds),
+    )
     session.add(link)
     await session.flush()
 
 
 async def use_link(session: Session, code_hash: str) -> tuple[str, str] | None:
-    """Uses a link up and returns (user, project); `None` if it is unknown, used or expired. Two callers cannot both have it."""
-    good = (LoginLinkRow.code_hash == code_hash, LoginLinkRow.used_at.is_(None), LoginLinkRow.expires_at > db_now())
-    statement = update(LoginLinkRow).where(*good).values(used_at=db_now()).returning(LoginLinkRow.user_id, LoginLinkRow.project_id)
+    """Uses a link up and returns (user, project); `None` if it is unknown, used or expired.
+
+    Two callers cannot both have it.
+    """
+    good = (
+        LoginLinkRow.code_hash == code_hash,
+        LoginLinkRow.used_at.is_(None),
+        LoginLinkRow.expires_at > db_now(),
+    )
+    statement = (
+        update(LoginLinkRow)
+        .where(*good)
+        .values(used_at=db_now())
+        .returning(LoginLinkRow.user_id, LoginLinkRow.project_id)
+    )
     row = (await session.execute(statement)).one_or_none()
     return None if row is None else (row[0], row[1])
 
@@ -179,13 +245,22 @@ async def use_link(session: Session, code_hash: str) -> tuple[str, str] | None:
 async def touch(session: Session, token_ids: Collection[str], session_ids: Collection[str]) -> None:
     """Notes that credentials were used."""
     if token_ids:
-        await session.execute(update(TokenRow).where(TokenRow.id.in_(token_ids)).values(last_used_at=db_now()))
+        await session.execute(
+            update(TokenRow).where(TokenRow.id.in_(token_ids)).values(last_used_at=db_now())
+        )
     if session_ids:
-        await session.execute(update(LoginSessionRow).where(LoginSessionRow.id.in_(session_ids)).values(last_used_at=db_now()))
+        await session.execute(
+            update(LoginSessionRow)
+            .where(LoginSessionRow.id.in_(session_ids))
+            .values(last_used_at=db_now())
+        )
 
 
 async def claim_key(session: Session, row: IdempotencyKeyRow) -> bool:
-    """Inserts an idempotency key; `False` if a committed request has it. Waits for one that is under way."""
+    """Inserts an idempotency key; `False` if a committed request has it.
+
+    Waits for one that is under way.
+    """
     dialect = sqlite if session.get_bind().dialect.name == "sqlite" else postgresql
     values = {
         "project_id": row.project_id,
@@ -195,27 +270,56 @@ async def claim_key(session: Session, row: IdempotencyKeyRow) -> bool:
         "status": 0,
         "body": b"",
     }
-    statement = dialect.insert(IdempotencyKeyRow).values(**values).on_conflict_do_nothing().returning(IdempotencyKeyRow.key)
+    statement = (
+        dialect.insert(IdempotencyKeyRow)
+        .values(**values)
+        .on_conflict_do_nothing()
+        .returning(IdempotencyKeyRow.key)
+    )
     return (await session.execute(statement)).one_or_none() is not None
 
 
-async def idempotency_key(session: Session, project_id: str, user_id: str, key: str) -> IdempotencyKeyRow | None:
+async def idempotency_key(
+    session: Session, project_id: str, user_id: str, key: str
+) -> IdempotencyKeyRow | None:
     """Returns a remembered answer."""
     return await session.get(IdempotencyKeyRow, (project_id, user_id, key), populate_existing=True)
 
 
 async def fill_key(session: Session, row: IdempotencyKeyRow) -> None:
     """Writes the answer beside its key."""
-    mine = (IdempotencyKeyRow.project_id == row.project_id, IdempotencyKeyRow.user_id == row.user_id, IdempotencyKeyRow.key == row.key)
-    await session.execute(update(IdempotencyKeyRow).where(*mine).values(status=row.status, location=row.location, body=row.body))
+    mine = (
+        IdempotencyKeyRow.project_id == row.project_id,
+        IdempotencyKeyRow.user_id == row.user_id,
+        IdempotencyKeyRow.key == row.key,
+    )
+    await session.execute(
+        update(IdempotencyKeyRow)
+        .where(*mine)
+        .values(status=row.status, location=row.location, body=row.body)
+    )
 
 
 def audit(session: Session, project_id: str, actor: str, action: str, object_id: str) -> None:
     """Appends to the audit log, in the transaction of the change."""
     kind = action.partition(".")[0]
-    session.add(AuditRow(project_id=project_id, actor=actor, action=action, object_type=kind, object_id=object_id, data={}))
+    session.add(
+        AuditRow(
+            project_id=project_id,
+            actor=actor,
+            action=action,
+            object_type=kind,
+            object_id=object_id,
+            data={},
+        )
+    )
 
 
 async def has_logged_in(session: Session, user_id: str) -> bool:
     """Returns whether the user ever opened a browser login."""
-    return await session.scalar(select(LoginSessionRow.id).where(LoginSessionRow.user_id == user_id).limit(1)) is not None
+    return (
+        await session.scalar(
+            select(LoginSessionRow.id).where(LoginSessionRow.user_id == user_id).limit(1)
+        )
+        is not None
+    )

@@ -13,25 +13,37 @@ from app.db.repositories.keyset_pages import paged
 from app.db.upsert import insert_new
 from app.domain.paging import Keyset
 
-COLUMNS: Final[Mapping[str, InstrumentedAttribute[Any]]] = {"created_at": ArtifactRow.created_at, "name": ArtifactRow.name}
+COLUMNS: Final[Mapping[str, InstrumentedAttribute[Any]]] = {
+    "created_at": ArtifactRow.created_at,
+    "name": ArtifactRow.name,
+}
 
 _SWEEP: Final = 500
 
 
 async def find(session: Session, artifact_id: str, *, lock: bool = False) -> ArtifactRow | None:
     """Returns an artifact, locked against other uploads on request."""
-    query = select(ArtifactRow).where(ArtifactRow.id == artifact_id).execution_options(populate_existing=True)
+    query = (
+        select(ArtifactRow)
+        .where(ArtifactRow.id == artifact_id)
+        .execution_options(populate_existing=True)
+    )
     return (await session.scalars(query.with_for_update() if lock else query)).one_or_none()
 
 
 async def declare(session: Session, row: Mapping[str, Any]) -> ArtifactRow:
     """Adds an artifact, or returns the one that has this attempt, run, folder and name already."""
     await session.execute(insert_new(session, ArtifactRow, [dict(row)]))
-    same = [getattr(ArtifactRow, column) == row[column] for column in ("attempt_id", "run_id", "folder", "name")]
+    same = [
+        getattr(ArtifactRow, column) == row[column]
+        for column in ("attempt_id", "run_id", "folder", "name")
+    ]
     return (await session.scalars(select(ArtifactRow).where(*same))).one()
 
 
-async def page(session: Session, run_id: str, kind: str | None, keys: Keyset) -> Sequence[ArtifactRow]:
+async def page(
+    session: Session, run_id: str, kind: str | None, keys: Keyset
+) -> Sequence[ArtifactRow]:
     """Returns a page of a run's artifacts, of one kind or of all, and one row more."""
     query = select(ArtifactRow).where(ArtifactRow.run_id == run_id)
     if kind is not None:
@@ -46,17 +58,26 @@ async def in_folder(session: Session, folder: str) -> Sequence[ArtifactRow]:
 
 async def delete(session: Session, artifacts: Collection[ArtifactRow]) -> None:
     """Deletes artifacts. Their blobs are swept once nothing names them."""
-    await session.execute(sql_delete(ArtifactRow).where(ArtifactRow.id.in_([artifact.id for artifact in artifacts])))
+    await session.execute(
+        sql_delete(ArtifactRow).where(ArtifactRow.id.in_([artifact.id for artifact in artifacts]))
+    )
 
 
 async def blob(session: Session, project_id: str, sha256: str, size: int) -> str | None:
-    """Returns the blob of a project that has this content, held against the sweep until the transaction ends."""
+    """Returns the blob of a project that has this content, held against the sweep until the
+    transaction ends.
+    """
     same = (BlobRow.project_id == project_id, BlobRow.sha256 == sha256, BlobRow.size == size)
-    return await session.scalar(select(BlobRow.id).where(*same).with_for_update(read=True, key_share=True))
+    return await session.scalar(
+        select(BlobRow.id).where(*same).with_for_update(read=True, key_share=True)
+    )
 
 
 async def add_blob(session: Session, row: Mapping[str, Any]) -> str:
-    """Adds a blob; returns the one that counts, which is another if the same content is stored already."""
+    """Adds a blob.
+
+    Returns the one that counts, which is another if the same content is stored already.
+    """
     await session.execute(insert_new(session, BlobRow, [dict(row)]))
     found = await blob(session, row["project_id"], row["sha256"], row["size"])
     assert found is not None
@@ -64,10 +85,26 @@ async def add_blob(session: Session, row: Mapping[str, Any]) -> str:
 
 
 async def drop_unused_blobs(session: Session) -> list[str]:
-    """Deletes the rows of blobs that no artifact names; returns their ids. Their files may go once that is committed."""
-    unused = select(BlobRow.id).where(~exists().where(ArtifactRow.blob_id == BlobRow.id)).limit(_SWEEP).with_for_update(skip_locked=True)
+    """Deletes the rows of blobs that no artifact names; returns their ids.
+
+    Their files may go once that is committed.
+    """
+    unused = (
+        select(BlobRow.id)
+        .where(~exists().where(ArtifactRow.blob_id == BlobRow.id))
+        .limit(_SWEEP)
+        .with_for_update(skip_locked=True)
+    )
     ids = list(await session.scalars(unused))
-    return list(await session.scalars(sql_delete(BlobRow).where(BlobRow.id.in_(ids)).returning(BlobRow.id))) if ids else []
+    return (
+        list(
+            await session.scalars(
+                sql_delete(BlobRow).where(BlobRow.id.in_(ids)).returning(BlobRow.id)
+            )
+        )
+        if ids
+        else []
+    )
 
 
 async def known_blobs(session: Session, ids: Collection[str]) -> set[str]:

@@ -1,4 +1,7 @@
-"""Rows of attempts and of the runs they carry. A lease is written and judged by the database's clock, check and act in one statement."""
+"""Rows of attempts and of the runs they carry.
+
+A lease is written and judged by the database's clock, check and act in one statement.
+"""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -29,25 +32,45 @@ class Leases:
 async def insert(session: Session, row: dict[str, Any], lease_seconds: float) -> AttemptRow | None:
     """Adds an attempt; `None` if its slot or its job has a live one already."""
     values = {**row, "lease_until": db_now(lease_seconds)}
-    added = (await session.execute(insert_new(session, AttemptRow, [values]).returning(AttemptRow.id))).first()
+    added = (
+        await session.execute(insert_new(session, AttemptRow, [values]).returning(AttemptRow.id))
+    ).first()
     return None if added is None else await session.get(AttemptRow, row["id"])
 
 
 async def insert_runs(session: Session, rows: list[dict[str, Any]]) -> bool:
     """Adds the runs of an attempt; `False` if one of them has another live training attempt."""
-    added = (await session.execute(insert_new(session, AttemptRunRow, rows).returning(AttemptRunRow.run_id))).all()
+    added = (
+        await session.execute(
+            insert_new(session, AttemptRunRow, rows).returning(AttemptRunRow.run_id)
+        )
+    ).all()
     return len(added) == len(rows)
 
 
 async def raise_fences(session: Session, run_ids: Collection[str]) -> dict[str, int]:
-    """Raises the fence of runs by one; returns the new ones. The rows stay locked until the transaction ends."""
-    statement = update(RunRow).where(RunRow.id.in_(run_ids)).values(fence=RunRow.fence + 1).returning(RunRow.id, RunRow.fence)
-    return dict((await session.execute(statement.execution_options(synchronize_session=False))).all())
+    """Raises the fence of runs by one; returns the new ones.
+
+    The rows stay locked until the transaction ends.
+    """
+    statement = (
+        update(RunRow)
+        .where(RunRow.id.in_(run_ids))
+        .values(fence=RunRow.fence + 1)
+        .returning(RunRow.id, RunRow.fence)
+    )
+    return dict(
+        (await session.execute(statement.execution_options(synchronize_session=False))).all()
+    )
 
 
 async def get(session: Session, attempt_id: str, *, lock: bool = False) -> AttemptRow | None:
     """Returns an attempt; locked against other changes until the transaction ends where asked."""
-    query = select(AttemptRow).where(AttemptRow.id == attempt_id).execution_options(populate_existing=True)
+    query = (
+        select(AttemptRow)
+        .where(AttemptRow.id == attempt_id)
+        .execution_options(populate_existing=True)
+    )
     return await session.scalar(query.with_for_update() if lock else query)
 
 
@@ -55,43 +78,79 @@ async def runs_of(session: Session, attempt_ids: Iterable[str]) -> dict[str, lis
     """Returns the runs that attempts carry."""
     wanted = tuple(attempt_ids)
     found: dict[str, list[AttemptRunRow]] = {attempt_id: [] for attempt_id in wanted}
-    for row in await session.scalars(select(AttemptRunRow).where(AttemptRunRow.attempt_id.in_(wanted)).order_by(AttemptRunRow.run_id)):
+    for row in await session.scalars(
+        select(AttemptRunRow)
+        .where(AttemptRunRow.attempt_id.in_(wanted))
+        .order_by(AttemptRunRow.run_id)
+    ):
         found[row.attempt_id].append(row)
     return found
 
 
-async def renew(session: Session, attempt: AttemptRow, values: dict[str, Any], lease_seconds: float) -> bool:
+async def renew(
+    session: Session, attempt: AttemptRow, values: dict[str, Any], lease_seconds: float
+) -> bool:
     """Renews the lease of a live attempt and notes its progress; `False` if it has ended."""
     live = (AttemptRow.id == attempt.id, AttemptRow.state.in_(LIVE))
-    new = {**values, "state": AttemptState.RUNNING.value, "lease_until": db_now(lease_seconds), "renewed_at": db_now()}
+    new = {
+        **values,
+        "state": AttemptState.RUNNING.value,
+        "lease_until": db_now(lease_seconds),
+        "renewed_at": db_now(),
+    }
     statement = update(AttemptRow).where(*live).values(**new).returning(AttemptRow.id)
-    renewed = (await session.execute(statement.execution_options(synchronize_session=False))).first() is not None
+    renewed = (
+        await session.execute(statement.execution_options(synchronize_session=False))
+    ).first() is not None
     if renewed:
         await session.refresh(attempt)
     return renewed
 
 
 async def begin_lease_anew(session: Session, attempt: AttemptRow, lease_seconds: float) -> bool:
-    """Starts the lease of an attempt that no supervisor has renewed from the present moment; `False` if one has, or it has ended."""
+    """Starts the lease of an attempt that no supervisor has renewed from the present moment.
+
+    `False` if one has, or it has ended.
+    """
     fresh = (AttemptRow.id == attempt.id, AttemptRow.state == AttemptState.STARTING.value)
     new = {"lease_until": db_now(lease_seconds), "renewed_at": db_now()}
     statement = update(AttemptRow).where(*fresh).values(**new).returning(AttemptRow.id)
-    return (await session.execute(statement.execution_options(synchronize_session=False))).first() is not None
+    return (
+        await session.execute(statement.execution_options(synchronize_session=False))
+    ).first() is not None
 
 
-async def silent_on(session: Session, worker_id: str, state: AttemptState, seconds: float) -> Sequence[AttemptRow]:
-    """Returns a worker's live attempts in `state` that were claimed or renewed more than `seconds` ago."""
+async def silent_on(
+    session: Session, worker_id: str, state: AttemptState, seconds: float
+) -> Sequence[AttemptRow]:
+    """Returns a worker's live attempts in `state` that were claimed or renewed more than `seconds`
+    ago.
+    """
     query = select(AttemptRow).where(
-        AttemptRow.worker_id == worker_id, AttemptRow.state == state.value, AttemptRow.renewed_at < db_now(-seconds)
+        AttemptRow.worker_id == worker_id,
+        AttemptRow.state == state.value,
+        AttemptRow.renewed_at < db_now(-seconds),
     )
     return (await session.scalars(query.order_by(AttemptRow.slot, AttemptRow.id))).all()
 
 
-async def end(session: Session, attempt: AttemptRow, state: AttemptState, values: dict[str, Any]) -> bool:
-    """Ends a live attempt; `False` if it has ended already. Its runs are free for another training attempt from then on."""
+async def end(
+    session: Session, attempt: AttemptRow, state: AttemptState, values: dict[str, Any]
+) -> bool:
+    """Ends a live attempt; `False` if it has ended already.
+
+    Its runs are free for another training attempt from then on.
+    """
     live = (AttemptRow.id == attempt.id, AttemptRow.state.in_(LIVE))
-    statement = update(AttemptRow).where(*live).values(**values, state=state.value, ended_at=db_now()).returning(AttemptRow.id)
-    if (await session.execute(statement.execution_options(synchronize_session=False))).first() is None:
+    statement = (
+        update(AttemptRow)
+        .where(*live)
+        .values(**values, state=state.value, ended_at=db_now())
+        .returning(AttemptRow.id)
+    )
+    if (
+        await session.execute(statement.execution_options(synchronize_session=False))
+    ).first() is None:
         return False
     await _free_runs(session, attempt.id)
     await session.refresh(attempt)
@@ -99,7 +158,9 @@ async def end(session: Session, attempt: AttemptRow, state: AttemptState, values
 
 
 async def expire(session: Session, attempt_id: str, silent_seconds: float) -> AttemptRow | None:
-    """Ends a live attempt as lost if it is silent for that long by the database's clock at this very moment."""
+    """Ends a live attempt as lost if it is silent for that long by the database's clock at this
+    very moment.
+    """
     silent = (
         AttemptRow.id == attempt_id,
         AttemptRow.state.in_(LIVE),
@@ -113,7 +174,9 @@ async def expire(session: Session, attempt_id: str, silent_seconds: float) -> At
         "ended_at": db_now(),
     }
     statement = update(AttemptRow).where(*silent).values(**lost).returning(AttemptRow.id)
-    if (await session.execute(statement.execution_options(synchronize_session=False))).first() is None:
+    if (
+        await session.execute(statement.execution_options(synchronize_session=False))
+    ).first() is None:
         return None
     await _free_runs(session, attempt_id)
     return await get(session, attempt_id)
@@ -123,36 +186,66 @@ async def leases(session: Session, silent_seconds: float) -> Leases:
     """Returns how many leases there are and which lapsed."""
     live = AttemptRow.state.in_(LIVE)
     total = await session.scalar(select(func.count()).select_from(AttemptRow).where(live))
-    silent = (live, AttemptRow.renewed_at < db_now(-silent_seconds), AttemptRow.lease_until < db_now())
-    lapsed = await session.execute(
-        select(AttemptRow.id, AttemptRow.renewed_at).where(*silent).order_by(AttemptRow.renewed_at, AttemptRow.id)
+    silent = (
+        live,
+        AttemptRow.renewed_at < db_now(-silent_seconds),
+        AttemptRow.lease_until < db_now(),
     )
-    return Leases(total=total or 0, lapsed=tuple((attempt_id, heard) for attempt_id, heard in lapsed))
+    lapsed = await session.execute(
+        select(AttemptRow.id, AttemptRow.renewed_at)
+        .where(*silent)
+        .order_by(AttemptRow.renewed_at, AttemptRow.id)
+    )
+    return Leases(
+        total=total or 0, lapsed=tuple((attempt_id, heard) for attempt_id, heard in lapsed)
+    )
 
 
 async def live_on(session: Session, worker_ids: Collection[str]) -> Sequence[AttemptRow]:
     """Returns the live attempts on some workers."""
-    query = select(AttemptRow).where(AttemptRow.worker_id.in_(worker_ids), AttemptRow.state.in_(LIVE))
+    query = select(AttemptRow).where(
+        AttemptRow.worker_id.in_(worker_ids), AttemptRow.state.in_(LIVE)
+    )
     return (await session.scalars(query.order_by(AttemptRow.slot, AttemptRow.id))).all()
 
 
 async def live_of_job(session: Session, job_id: str) -> AttemptRow | None:
     """Returns the live attempt of a job."""
-    return await session.scalar(select(AttemptRow).where(AttemptRow.job_id == job_id, AttemptRow.state.in_(LIVE)))
+    return await session.scalar(
+        select(AttemptRow).where(AttemptRow.job_id == job_id, AttemptRow.state.in_(LIVE))
+    )
 
 
-async def backlogs_of_jobs(session: Session, job_ids: Collection[str]) -> dict[str, dict[str, Any] | None]:
+async def backlogs_of_jobs(
+    session: Session, job_ids: Collection[str]
+) -> dict[str, dict[str, Any] | None]:
     """Returns what the live attempts of some jobs have not uploaded."""
-    query = select(AttemptRow.job_id, AttemptRow.backlog).where(AttemptRow.job_id.in_(job_ids), AttemptRow.state.in_(LIVE))
+    query = select(AttemptRow.job_id, AttemptRow.backlog).where(
+        AttemptRow.job_id.in_(job_ids), AttemptRow.state.in_(LIVE)
+    )
     return dict((await session.execute(query)).all())
 
 
-async def backlogs_of_runs(session: Session, run_ids: Collection[str]) -> dict[str, dict[str, Any] | None]:
+async def backlogs_of_runs(
+    session: Session, run_ids: Collection[str]
+) -> dict[str, dict[str, Any] | None]:
     """Returns what the live attempts that train some runs have not uploaded."""
-    query = select(AttemptRunRow.run_id, AttemptRow.backlog).join(AttemptRow, AttemptRow.id == AttemptRunRow.attempt_id)
-    return dict((await session.execute(query.where(AttemptRunRow.run_id.in_(run_ids), AttemptRunRow.live_training))).all())
+    query = select(AttemptRunRow.run_id, AttemptRow.backlog).join(
+        AttemptRow, AttemptRow.id == AttemptRunRow.attempt_id
+    )
+    return dict(
+        (
+            await session.execute(
+                query.where(AttemptRunRow.run_id.in_(run_ids), AttemptRunRow.live_training)
+            )
+        ).all()
+    )
 
 
 async def _free_runs(session: Session, attempt_id: str) -> None:
-    statement = update(AttemptRunRow).where(AttemptRunRow.attempt_id == attempt_id, AttemptRunRow.live_training).values(live_training=False)
+    statement = (
+        update(AttemptRunRow)
+        .where(AttemptRunRow.attempt_id == attempt_id, AttemptRunRow.live_training)
+        .values(live_training=False)
+    )
     await session.execute(statement.execution_options(synchronize_session=False))

@@ -14,7 +14,13 @@ def append(session: Session, row: dict[str, Any]) -> None:
     session.add(AuditRow(**row))
 
 
-async def of_object(session: Session, project_id: str, object_type: str, object_id: str) -> Sequence[AuditRow]:
+async def of_object(
+    session: Session, project_id: str, object_type: str, object_id: str
+) -> Sequence[AuditRow]:
     """Returns what happened to one object, oldest first."""
-    query = select(AuditRow).where(AuditRow.project_id == project_id, AuditRow.object_type == object_type, AuditRow.object_id == object_id)
+    query = select(AuditRow).where(
+        AuditRow.project_id == project_id,
+        AuditRow.object_type == object_type,
+        AuditRow.object_id == object_id,
+    )
     return (await session.scalars(query.order_by(AuditRow.id))).all()

@@ -22,7 +22,9 @@ class StoredBlock:
 
 
 async def hold_snapshot(session: Session) -> None:
-    """Makes everything that the session reads from now on one state of the database. Must be its first statement.
+    """Makes everything that the session reads from now on one state of the database.
+
+    Must be its first statement.
 
     SQLite does so by itself within a transaction; PostgreSQL needs REPEATABLE READ.
     """
@@ -32,19 +34,39 @@ async def hold_snapshot(session: Session) -> None:
 
 async def by_ids(session: Session, ids: Collection[int]) -> Mapping[int, BlockRow]:
     """Returns blocks by id."""
-    return {block.id: block for block in await session.scalars(select(BlockRow).where(BlockRow.id.in_(ids)))} if ids else {}
+    return (
+        {
+            block.id: block
+            for block in await session.scalars(select(BlockRow).where(BlockRow.id.in_(ids)))
+        }
+        if ids
+        else {}
+    )
 
 
 async def logs_by_ids(session: Session, ids: Collection[int]) -> Mapping[int, LogBlockRow]:
     """Returns pieces of logs by id."""
-    return {block.id: block for block in await session.scalars(select(LogBlockRow).where(LogBlockRow.id.in_(ids)))} if ids else {}
+    return (
+        {
+            block.id: block
+            for block in await session.scalars(select(LogBlockRow).where(LogBlockRow.id.in_(ids)))
+        }
+        if ids
+        else {}
+    )
 
 
 async def projects_of(session: Session, run_ids: Collection[str]) -> dict[str, str]:
     """Returns the project of each run that exists."""
     found: dict[str, str] = {}
     for some in cut(run_ids):
-        found.update((await session.execute(select(RunRow.id, RunRow.project_id).where(RunRow.id.in_(some)))).all())
+        found.update(
+            (
+                await session.execute(
+                    select(RunRow.id, RunRow.project_id).where(RunRow.id.in_(some))
+                )
+            ).all()
+        )
     return found
 
 
@@ -52,7 +74,13 @@ async def succeeded(session: Session, run_ids: Collection[str]) -> frozenset[str
     """Returns which of the runs have succeeded."""
     found: set[str] = set()
     for some in cut(run_ids):
-        found.update(await session.scalars(select(RunRow.id).where(RunRow.id.in_(some), RunRow.state == RunState.SUCCEEDED.value)))
+        found.update(
+            await session.scalars(
+                select(RunRow.id).where(
+                    RunRow.id.in_(some), RunRow.state == RunState.SUCCEEDED.value
+                )
+            )
+        )
     return frozenset(found)
 
 
@@ -60,12 +88,16 @@ async def count_points(session: Session, keys: Collection[tuple[str, str]]) -> i
     """Returns how many points some series (run, name) hold."""
     total = 0
     for some in cut(keys):
-        query = select(func.coalesce(func.sum(SeriesRow.points), 0)).where(tuple_(SeriesRow.run_id, SeriesRow.name).in_(some))
+        query = select(func.coalesce(func.sum(SeriesRow.points), 0)).where(
+            tuple_(SeriesRow.run_id, SeriesRow.name).in_(some)
+        )
         total += int(await session.scalar(query) or 0)
     return total
 
 
-async def of_series(session: Session, keys: Collection[tuple[str, str]]) -> dict[tuple[str, str], list[StoredBlock]]:
+async def of_series(
+    session: Session, keys: Collection[tuple[str, str]]
+) -> dict[tuple[str, str], list[StoredBlock]]:
     """Returns the blocks of some series (run, name), each in the order (fence, record)."""
     found: dict[tuple[str, str], list[StoredBlock]] = {key: [] for key in keys}
     for some in cut(keys):
@@ -80,7 +112,9 @@ async def of_series(session: Session, keys: Collection[tuple[str, str]]) -> dict
     return found
 
 
-async def evaluations(session: Session, run_ids: Collection[str], *, superseded: bool) -> Sequence[EvaluationRow]:
+async def evaluations(
+    session: Session, run_ids: Collection[str], *, superseded: bool
+) -> Sequence[EvaluationRow]:
     """Returns the evaluations of runs in the order (fence, record); superseded ones on request."""
     found: list[EvaluationRow] = []
     for some in cut(run_ids):
@@ -89,13 +123,24 @@ async def evaluations(session: Session, run_ids: Collection[str], *, superseded:
             .where(EvaluationRow.run_id.in_(some))
             .order_by(EvaluationRow.run_id, EvaluationRow.fence, EvaluationRow.seq)
         )
-        found.extend(await session.scalars(query if superseded else query.where(EvaluationRow.superseded.is_(False))))
+        found.extend(
+            await session.scalars(
+                query if superseded else query.where(EvaluationRow.superseded.is_(False))
+            )
+        )
     return found
 
 
-async def series_of_run(session: Session, run_id: str, after: str, limit: int) -> Sequence[SeriesRow]:
+async def series_of_run(
+    session: Session, run_id: str, after: str, limit: int
+) -> Sequence[SeriesRow]:
     """Returns a run's series by name, those after a name."""
-    query = select(SeriesRow).where(SeriesRow.run_id == run_id, SeriesRow.name > after).order_by(SeriesRow.name).limit(limit)
+    query = (
+        select(SeriesRow)
+        .where(SeriesRow.run_id == run_id, SeriesRow.name > after)
+        .order_by(SeriesRow.name)
+        .limit(limit)
+    )
     return (await session.scalars(query)).all()
 
 

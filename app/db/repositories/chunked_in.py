@@ -6,7 +6,11 @@ from typing import Final, TypeVar
 Value = TypeVar("Value")
 
 _MANY: Final = 500
-"""Values of one IN list. PostgreSQL takes one of pairs for conditions within each other, and some thousands overflow its stack."""
+"""Values of one IN list.
+
+PostgreSQL takes one of pairs for conditions within each other, and some thousands overflow its
+stack.
+"""
 
 
 def cut(values: Collection[Value]) -> list[list[Value]]:

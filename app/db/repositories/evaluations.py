@@ -13,15 +13,26 @@ from app.db.repositories.keyset_pages import paged
 from app.domain.paging import Keyset
 from palestra.contract.names import EvaluationSource
 
-COLUMNS: Final[Mapping[str, InstrumentedAttribute[Any]]] = {"created_at": EvaluationRow.created_at, "env_step": EvaluationRow.env_step}
+COLUMNS: Final[Mapping[str, InstrumentedAttribute[Any]]] = {
+    "created_at": EvaluationRow.created_at,
+    "env_step": EvaluationRow.env_step,
+}
 
 _FARTHEST = (EvaluationRow.env_step.desc(), EvaluationRow.update.desc(), EvaluationRow.id.desc())
 
 
 async def page(
-    session: Session, run_id: str, keys: Keyset, *, superseded: bool, source: EvaluationSource | None = None
+    session: Session,
+    run_id: str,
+    keys: Keyset,
+    *,
+    superseded: bool,
+    source: EvaluationSource | None = None,
 ) -> Sequence[EvaluationRow]:
-    """Returns a page of a run's evaluations and one row more; superseded ones on request, of one source or of all."""
+    """Returns a page of a run's evaluations and one row more.
+
+    Superseded ones on request, of one source or of all.
+    """
     query = select(EvaluationRow).where(EvaluationRow.run_id == run_id)
     if source is not None:
         query = query.where(EvaluationRow.source == source.value)
@@ -31,34 +42,63 @@ async def page(
 
 
 async def latest(session: Session, run_ids: Collection[str]) -> dict[str, EvaluationRow]:
-    """Returns the evaluation at the farthest point of each run's history, by run; of several there, the newest."""
-    return {row.run_id: row for row in await session.scalars(_first_of_each(EvaluationRow.run_id.in_(run_ids), order=_FARTHEST))}
+    """Returns the evaluation at the farthest point of each run's history, by run.
+
+    Of several there, the newest.
+    """
+    return {
+        row.run_id: row
+        for row in await session.scalars(
+            _first_of_each(EvaluationRow.run_id.in_(run_ids), order=_FARTHEST)
+        )
+    }
 
 
 async def best(session: Session, run_ids: Collection[str]) -> dict[str, EvaluationRow]:
-    """Returns the evaluation with the highest finite mean return of each run, by run; of equal ones, the farthest."""
+    """Returns the evaluation with the highest finite mean return of each run, by run.
+
+    Of equal ones, the farthest.
+    """
     query = _first_of_each(
-        EvaluationRow.run_id.in_(run_ids), EvaluationRow.score.is_not(None), order=(EvaluationRow.score.desc(), *_FARTHEST)
+        EvaluationRow.run_id.in_(run_ids),
+        EvaluationRow.score.is_not(None),
+        order=(EvaluationRow.score.desc(), *_FARTHEST),
     )
     return {row.run_id: row for row in await session.scalars(query)}
 
 
 async def of_job(session: Session, job_id: str) -> tuple[int, frozenset[str]]:
     """Returns how many evaluations a job has made, and of which snapshots."""
-    query = select(EvaluationRow.snapshot_id, func.count()).where(EvaluationRow.job_id == job_id).group_by(EvaluationRow.snapshot_id)
+    query = (
+        select(EvaluationRow.snapshot_id, func.count())
+        .where(EvaluationRow.job_id == job_id)
+        .group_by(EvaluationRow.snapshot_id)
+    )
     counts: dict[str | None, int] = dict((await session.execute(query)).all())
-    return sum(counts.values()), frozenset(snapshot_id for snapshot_id in counts if snapshot_id is not None)
+    return sum(counts.values()), frozenset(
+        snapshot_id for snapshot_id in counts if snapshot_id is not None
+    )
 
 
-async def latest_scores(session: Session, project_id: str, experiment_ids: Collection[str]) -> list[tuple[str, float]]:
+async def latest_scores(
+    session: Session, project_id: str, experiment_ids: Collection[str]
+) -> list[tuple[str, float]]:
     """Returns (experiment, mean return) of the latest evaluation of each run, where it is finite."""
-    of_experiments = (EvaluationRow.project_id == project_id, EvaluationRow.experiment_id.in_(experiment_ids))
+    of_experiments = (
+        EvaluationRow.project_id == project_id,
+        EvaluationRow.experiment_id.in_(experiment_ids),
+    )
     rows = await session.scalars(_first_of_each(*of_experiments, order=_FARTHEST))
     return [(row.experiment_id, row.score) for row in rows if row.score is not None]
 
 
-def _first_of_each(*conditions: ColumnElement[bool], order: tuple[ColumnElement[Any], ...]) -> Select[EvaluationRow]:
+def _first_of_each(
+    *conditions: ColumnElement[bool], order: tuple[ColumnElement[Any], ...]
+) -> Select[EvaluationRow]:
     rank = func.row_number().over(partition_by=EvaluationRow.run_id, order_by=order).label("rank")
-    counts = (EvaluationRow.superseded.is_(False), EvaluationRow.source == EvaluationSource.EVALUATION.value)
+    counts = (
+        EvaluationRow.superseded.is_(False),
+        EvaluationRow.source == EvaluationSource.EVALUATION.value,
+    )
     ranked = select(EvaluationRow, rank).where(*counts, *conditions).subquery()
     return select(aliased(EvaluationRow, ranked)).where(ranked.c.rank == 1)

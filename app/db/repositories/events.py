@@ -1,7 +1,8 @@
 """Appends to the event log and reads it after a cursor.
 
-Rows wait in the session and are inserted as the last act of its transaction. On PostgreSQL one advisory lock is held from that insert
-until the commit is visible, so ids rise in the order of visibility: who has seen id N has seen, or will never see, every id below N
+Rows wait in the session and are inserted as the last act of its transaction. On PostgreSQL one
+advisory lock is held from that insert until the commit is visible, so ids rise in the order of
+visibility: who has seen id N has seen, or will never see, every id below N
 (`docs/decisions/0001-event-order.md`). SQLite has one writer and needs no lock.
 """
 
@@ -23,14 +24,20 @@ _APPEND_LOCK: Final = 0x70616C_6576
 
 
 def append(session: Session, row: dict[str, Any]) -> None:
-    """Keeps `row` (columns of `EventRow` but id and time) for the commit of the session's transaction."""
+    """Keeps `row` (columns of `EventRow` but id and time) for the commit of the session's
+    transaction.
+    """
     session.info.setdefault(_PENDING, []).append(row)
     announce(session, EVENTS)
 
 
 async def after(session: Session, cursor: int, *, limit: int) -> Sequence[EventRow]:
     """Returns the rows of all projects after `cursor`, oldest first."""
-    return (await session.scalars(select(EventRow).where(EventRow.id > cursor).order_by(EventRow.id).limit(limit))).all()
+    return (
+        await session.scalars(
+            select(EventRow).where(EventRow.id > cursor).order_by(EventRow.id).limit(limit)
+        )
+    ).all()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,10 +49,14 @@ class EventFilter:
     experiments: Collection[str] = ()
 
 
-async def between(session: Session, cursor: int, last: int, wanted: EventFilter, *, limit: int) -> Sequence[EventRow]:
+async def between(
+    session: Session, cursor: int, last: int, wanted: EventFilter, *, limit: int
+) -> Sequence[EventRow]:
     """Returns the rows after `cursor` up to `last` that the filter takes, oldest first."""
     query = select(EventRow).where(EventRow.id > cursor, EventRow.id <= last)
-    query = query.where(or_(EventRow.project_id == wanted.project_id, EventRow.project_id.is_(None)))
+    query = query.where(
+        or_(EventRow.project_id == wanted.project_id, EventRow.project_id.is_(None))
+    )
     if wanted.runs:
         query = query.where(EventRow.run_id.in_(wanted.runs))
     if wanted.experiments:
@@ -55,7 +66,9 @@ async def between(session: Session, cursor: int, last: int, wanted: EventFilter,
 
 async def bounds(session: Session) -> tuple[int, int]:
     """Returns the ids of the oldest and the newest row; (0, 0) for an empty log."""
-    first, last = (await session.execute(select(func.min(EventRow.id), func.max(EventRow.id)))).one()
+    first, last = (
+        await session.execute(select(func.min(EventRow.id), func.max(EventRow.id)))
+    ).one()
     return first or 0, last or 0
 
 

@@ -18,7 +18,10 @@ from app.domain.derived_states import EXPERIMENT_ORDER
 from app.domain.paging import Keyset
 from palestra.contract.states import RunState
 
-EXPERIMENT_COLUMNS: Final[Mapping[str, InstrumentedAttribute[Any]]] = {"created_at": ExperimentRow.created_at, "name": ExperimentRow.name}
+EXPERIMENT_COLUMNS: Final[Mapping[str, InstrumentedAttribute[Any]]] = {
+    "created_at": ExperimentRow.created_at,
+    "name": ExperimentRow.name,
+}
 RUN_COLUMNS: Final[Mapping[str, InstrumentedAttribute[Any]]] = {
     "created_at": RunRow.created_at,
     "seed": RunRow.seed,
@@ -59,14 +62,23 @@ class FailedRuns:
 
 
 async def insert_experiment(session: Session, row: dict[str, Any]) -> bool:
-    """Inserts an experiment; `False` if the project has one of this identity. Waits for an insert that is under way."""
+    """Inserts an experiment; `False` if the project has one of this identity.
+
+    Waits for an insert that is under way.
+    """
     statement = insert_new(session, ExperimentRow, [row]).returning(ExperimentRow.id)
     return (await session.execute(statement)).first() is not None
 
 
-async def by_identity(session: Session, project_id: str, identity_hash: str) -> ExperimentRow | None:
-    """Returns the project's experiment of that identity, locked against a concurrent submission until the transaction ends."""
-    query = select(ExperimentRow).where(ExperimentRow.project_id == project_id, ExperimentRow.identity_hash == identity_hash)
+async def by_identity(
+    session: Session, project_id: str, identity_hash: str
+) -> ExperimentRow | None:
+    """Returns the project's experiment of that identity, locked against a concurrent submission
+    until the transaction ends.
+    """
+    query = select(ExperimentRow).where(
+        ExperimentRow.project_id == project_id, ExperimentRow.identity_hash == identity_hash
+    )
     return await session.scalar(query.with_for_update().execution_options(populate_existing=True))
 
 
@@ -79,17 +91,28 @@ async def set_archived(session: Session, experiment: ExperimentRow, *, archived:
     """Archives an experiment, or brings it back."""
     mine = (ExperimentRow.project_id == experiment.project_id, ExperimentRow.id == experiment.id)
     value = func.coalesce(ExperimentRow.archived_at, db_now()) if archived else None
-    statement = update(ExperimentRow).where(*mine).values(archived_at=value).returning(ExperimentRow.archived_at)
+    statement = (
+        update(ExperimentRow)
+        .where(*mine)
+        .values(archived_at=value)
+        .returning(ExperimentRow.archived_at)
+    )
     experiment.archived_at = (await session.execute(statement)).scalar_one()
 
 
-async def page(session: Session, project_id: str, wanted: ExperimentFilter, keys: Keyset) -> Sequence[ExperimentRow]:
+async def page(
+    session: Session, project_id: str, wanted: ExperimentFilter, keys: Keyset
+) -> Sequence[ExperimentRow]:
     """Returns a page of experiments and one row more."""
     query = select(ExperimentRow).where(ExperimentRow.project_id == project_id)
     equal = {ExperimentRow.agent: wanted.agent, ExperimentRow.env: wanted.env}
     query = query.where(*(column == value for column, value in equal.items() if value is not None))
     if wanted.archived is not None:
-        query = query.where(ExperimentRow.archived_at.is_not(None) if wanted.archived else ExperimentRow.archived_at.is_(None))
+        query = query.where(
+            ExperimentRow.archived_at.is_not(None)
+            if wanted.archived
+            else ExperimentRow.archived_at.is_(None)
+        )
     if wanted.text:
         query = query.where(
             func.lower(ExperimentRow.name).contains(wanted.text.lower(), autoescape=True)
@@ -104,37 +127,69 @@ def _in_state(query: Select[ExperimentRow], state: RunState) -> Select[Experimen
     """The rule of `app.domain.derived_states.experiment_state` in SQL."""
     own = (RunRow.project_id == ExperimentRow.project_id, RunRow.experiment_id == ExperimentRow.id)
     before = [other.value for other in EXPERIMENT_ORDER[: EXPERIMENT_ORDER.index(state)]]
-    return query.where(exists().where(*own, RunRow.state == state.value), ~exists().where(*own, RunRow.state.in_(before)))
+    return query.where(
+        exists().where(*own, RunRow.state == state.value),
+        ~exists().where(*own, RunRow.state.in_(before)),
+    )
 
 
-async def run_counts(session: Session, project_id: str, experiment_ids: Collection[str]) -> dict[str, dict[RunState, int]]:
+async def run_counts(
+    session: Session, project_id: str, experiment_ids: Collection[str]
+) -> dict[str, dict[RunState, int]]:
     """Returns, per experiment, how many of its runs are in which state."""
-    query = select(RunRow.experiment_id, RunRow.state, func.count()).group_by(RunRow.experiment_id, RunRow.state)
-    rows = await session.execute(query.where(RunRow.project_id == project_id, RunRow.experiment_id.in_(experiment_ids)))
+    query = select(RunRow.experiment_id, RunRow.state, func.count()).group_by(
+        RunRow.experiment_id, RunRow.state
+    )
+    rows = await session.execute(
+        query.where(RunRow.project_id == project_id, RunRow.experiment_id.in_(experiment_ids))
+    )
     counts: dict[str, dict[RunState, int]] = {experiment_id: {} for experiment_id in experiment_ids}
     for experiment_id, state, count in rows:
         counts[experiment_id][RunState(state)] = count
     return counts
 
 
-async def failures(session: Session, project_id: str, experiment_ids: Collection[str], most: int) -> Sequence[FailedRuns]:
+async def failures(
+    session: Session, project_id: str, experiment_ids: Collection[str], most: int
+) -> Sequence[FailedRuns]:
     """Returns why runs failed, per experiment the `most` frequent reasons, the most frequent first."""
     message = func.coalesce(RunRow.failure["message"].as_string(), "")
     count, first = func.count().label("runs"), func.min(RunRow.id).label("run_id")
-    rank = func.row_number().over(partition_by=RunRow.experiment_id, order_by=(func.count().desc(), func.min(RunRow.id))).label("rank")
-    grouped = select(RunRow.experiment_id, RunRow.cause, message.label("message"), count, first, rank)
+    rank = (
+        func.row_number()
+        .over(
+            partition_by=RunRow.experiment_id, order_by=(func.count().desc(), func.min(RunRow.id))
+        )
+        .label("rank")
+    )
+    grouped = select(
+        RunRow.experiment_id, RunRow.cause, message.label("message"), count, first, rank
+    )
     grouped = grouped.where(
-        RunRow.project_id == project_id, RunRow.experiment_id.in_(experiment_ids), RunRow.state == RunState.FAILED.value
+        RunRow.project_id == project_id,
+        RunRow.experiment_id.in_(experiment_ids),
+        RunRow.state == RunState.FAILED.value,
     )
     ranked = grouped.group_by(RunRow.experiment_id, RunRow.cause, message).subquery()
     columns = (ranked.c[name] for name in ("experiment_id", "cause", "message", "runs", "run_id"))
-    rows = await session.execute(select(*columns).where(ranked.c.rank <= most).order_by(ranked.c.experiment_id, ranked.c.rank))
+    rows = await session.execute(
+        select(*columns)
+        .where(ranked.c.rank <= most)
+        .order_by(ranked.c.experiment_id, ranked.c.rank)
+    )
     return [FailedRuns(*row) for row in rows]
 
 
-async def insert_submission(session: Session, experiment: ExperimentRow, provenance: dict[str, Any], user_id: str) -> int:
+async def insert_submission(
+    session: Session, experiment: ExperimentRow, provenance: dict[str, Any], user_id: str
+) -> int:
     """Adds what a submitter recorded; returns its id."""
-    row = SubmissionRow(project_id=experiment.project_id, experiment_id=experiment.id, provenance=provenance, created_by=user_id)
+    row = SubmissionRow(
+        project_id=experiment.project_id,
+        experiment_id=experiment.id,
+        provenance=provenance,
+        created_by=user_id,
+    )
     session.add(row)
     await session.flush()
     return row.id
@@ -148,15 +203,27 @@ async def submission(session: Session, submission_id: int) -> SubmissionRow | No
 async def seeds_of(session: Session, experiment: ExperimentRow) -> frozenset[int]:
     """Returns the seeds that the experiment has a first replicate of."""
     query = select(RunRow.seed).where(
-        RunRow.project_id == experiment.project_id, RunRow.experiment_id == experiment.id, RunRow.replicate == 0
+        RunRow.project_id == experiment.project_id,
+        RunRow.experiment_id == experiment.id,
+        RunRow.replicate == 0,
     )
     return frozenset(await session.scalars(query))
 
 
-async def runs_of_seeds(session: Session, experiment: ExperimentRow, seeds: Collection[int]) -> Sequence[RunRow]:
+async def runs_of_seeds(
+    session: Session, experiment: ExperimentRow, seeds: Collection[int]
+) -> Sequence[RunRow]:
     """Returns the first replicates of some seeds, by seed."""
-    mine = (RunRow.project_id == experiment.project_id, RunRow.experiment_id == experiment.id, RunRow.replicate == 0)
-    return (await session.scalars(select(RunRow).where(*mine, RunRow.seed.in_(seeds)).order_by(RunRow.seed))).all()
+    mine = (
+        RunRow.project_id == experiment.project_id,
+        RunRow.experiment_id == experiment.id,
+        RunRow.replicate == 0,
+    )
+    return (
+        await session.scalars(
+            select(RunRow).where(*mine, RunRow.seed.in_(seeds)).order_by(RunRow.seed)
+        )
+    ).all()
 
 
 async def insert_runs(session: Session, rows: list[dict[str, Any]]) -> list[RunRow]:
@@ -175,11 +242,20 @@ async def run(session: Session, project_id: str, run_id: str) -> RunRow | None:
 
 async def runs(session: Session, run_ids: Iterable[str]) -> Sequence[RunRow]:
     """Returns runs by id, as they are in the database now."""
-    return (await session.scalars(select(RunRow).where(RunRow.id.in_(tuple(run_ids))).execution_options(populate_existing=True))).all()
+    return (
+        await session.scalars(
+            select(RunRow)
+            .where(RunRow.id.in_(tuple(run_ids)))
+            .execution_options(populate_existing=True)
+        )
+    ).all()
 
 
 async def runs_of_job(session: Session, job_id: str, *, lock: bool = False) -> Sequence[RunRow]:
-    """Returns the runs of a job in their order; locked, in the order of their ids, against concurrent claims."""
+    """Returns the runs of a job in their order.
+
+    Locked, in the order of their ids, against concurrent claims.
+    """
     query = (
         select(RunRow)
         .join(JobRunRow, JobRunRow.run_id == RunRow.id)
@@ -188,12 +264,20 @@ async def runs_of_job(session: Session, job_id: str, *, lock: bool = False) -> S
     )
     if lock:
         locked = (await session.scalars(query.order_by(RunRow.id).with_for_update(of=RunRow))).all()
-        places = dict((await session.execute(select(JobRunRow.run_id, JobRunRow.position).where(JobRunRow.job_id == job_id))).all())
+        places = dict(
+            (
+                await session.execute(
+                    select(JobRunRow.run_id, JobRunRow.position).where(JobRunRow.job_id == job_id)
+                )
+            ).all()
+        )
         return sorted(locked, key=lambda row: places[row.id])
     return (await session.scalars(query.order_by(JobRunRow.position))).all()
 
 
-async def run_page(session: Session, project_id: str, wanted: RunFilter, keys: Keyset) -> Sequence[RunRow]:
+async def run_page(
+    session: Session, project_id: str, wanted: RunFilter, keys: Keyset
+) -> Sequence[RunRow]:
     """Returns a page of runs and one row more."""
     query = select(RunRow).where(RunRow.project_id == project_id)
     if wanted.experiment_id is not None:
@@ -213,10 +297,14 @@ async def set_run(session: Session, run_id: str, values: dict[str, Any]) -> None
     await session.execute(update(RunRow).where(RunRow.id == run_id).values(**values))
 
 
-async def definitions(session: Session, project_id: str, experiment_ids: Collection[str]) -> dict[str, str]:
+async def definitions(
+    session: Session, project_id: str, experiment_ids: Collection[str]
+) -> dict[str, str]:
     """Returns the stored definitions of experiments."""
     query = select(ExperimentRow.id, ExperimentRow.definition)
-    rows = await session.execute(query.where(ExperimentRow.project_id == project_id, ExperimentRow.id.in_(experiment_ids)))
+    rows = await session.execute(
+        query.where(ExperimentRow.project_id == project_id, ExperimentRow.id.in_(experiment_ids))
+    )
     return dict(rows.all())
 
 
@@ -228,5 +316,9 @@ async def user_names(session: Session, user_ids: Collection[str]) -> dict[str, s
 
 async def attempts_of_run(session: Session, run_id: str) -> Sequence[AttemptRow]:
     """Returns the attempts that carried a run, oldest first."""
-    query = select(AttemptRow).join(AttemptRunRow, AttemptRunRow.attempt_id == AttemptRow.id).where(AttemptRunRow.run_id == run_id)
+    query = (
+        select(AttemptRow)
+        .join(AttemptRunRow, AttemptRunRow.attempt_id == AttemptRow.id)
+        .where(AttemptRunRow.run_id == run_id)
+    )
     return (await session.scalars(query.order_by(AttemptRow.started_at, AttemptRow.id))).all()

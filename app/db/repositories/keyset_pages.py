@@ -15,12 +15,16 @@ Row = TypeVar("Row")
 Columns = Mapping[str, InstrumentedAttribute[Any]]
 
 
-def paged(query: Select[Row], page: Keyset, columns: Columns, row_id: InstrumentedAttribute[str]) -> Select[Row]:
+def paged(
+    query: Select[Row], page: Keyset, columns: Columns, row_id: InstrumentedAttribute[str]
+) -> Select[Row]:
     """Returns the query of one page and one row more, in a stable order with the id as tie-break."""
     column = columns[page.column]
     if page.after is not None:
         value, last = _stored(page.after[0], column), page.after[1]
-        beyond, next_id = (column < value, row_id < last) if page.descending else (column > value, row_id > last)
+        beyond, next_id = (
+            (column < value, row_id < last) if page.descending else (column > value, row_id > last)
+        )
         query = query.where(or_(beyond, and_(column == value, next_id)))
     order = (column.desc(), row_id.desc()) if page.descending else (column, row_id)
     return query.order_by(*order).limit(page.limit + 1)
@@ -36,10 +40,18 @@ def _stored(value: Key, column: InstrumentedAttribute[Any]) -> Any:
     if isinstance(value, str) is not wants_text:
         raise _invalid()
     try:
-        return EPOCH + timedelta(microseconds=int(value)) if isinstance(column.type, Timestamp) else value
+        return (
+            EPOCH + timedelta(microseconds=int(value))
+            if isinstance(column.type, Timestamp)
+            else value
+        )
     except OverflowError:
         raise _invalid() from None
 
 
 def _invalid() -> InvalidError:
-    return InvalidError("invalid_cursor", "invalid cursor: pass next_cursor of the page before, with the same sort", pointer="query/cursor")
+    return InvalidError(
+        "invalid_cursor",
+        "invalid cursor: pass next_cursor of the page before, with the same sort",
+        pointer="query/cursor",
+    )

@@ -14,13 +14,23 @@ _BATCH: Final = 10_000
 
 
 async def forget_answers(session: Session, seconds: float) -> int:
-    """Deletes answers to repeated requests, and links, that are older than `seconds`; returns how many."""
-    answers = await _delete(session, delete(IdempotencyKeyRow).where(IdempotencyKeyRow.created_at < db_now(-seconds)))
-    return answers + await _delete(session, delete(LoginLinkRow).where(LoginLinkRow.expires_at < db_now(-seconds)))
+    """Deletes answers to repeated requests, and links, that are older than `seconds`.
+
+    Returns how many.
+    """
+    answers = await _delete(
+        session, delete(IdempotencyKeyRow).where(IdempotencyKeyRow.created_at < db_now(-seconds))
+    )
+    return answers + await _delete(
+        session, delete(LoginLinkRow).where(LoginLinkRow.expires_at < db_now(-seconds))
+    )
 
 
 async def forget_events(session: Session, seconds: float) -> int:
-    """Deletes the oldest events that are older than `seconds`, at most some thousands at once; returns how many. The newest one stays."""
+    """Deletes the oldest events that are older than `seconds`, at most some thousands at once.
+
+    Returns how many. The newest one stays.
+    """
     first = await session.scalar(select(func.min(EventRow.id)))
     last = await session.scalar(select(func.max(EventRow.id)))
     if first is None or last is None:

@@ -18,8 +18,16 @@ from app.domain.paging import Keyset
 from palestra.contract.names import EvaluationSource
 from palestra.contract.states import AttemptState, SnapshotState
 
-_NEWEST_FIRST = (SnapshotRow.fence.desc(), SnapshotRow.env_step.desc(), SnapshotRow.update.desc(), SnapshotRow.seq.desc())
-COLUMNS: Final[Mapping[str, InstrumentedAttribute[Any]]] = {"created_at": SnapshotRow.created_at, "env_step": SnapshotRow.env_step}
+_NEWEST_FIRST = (
+    SnapshotRow.fence.desc(),
+    SnapshotRow.env_step.desc(),
+    SnapshotRow.update.desc(),
+    SnapshotRow.seq.desc(),
+)
+COLUMNS: Final[Mapping[str, InstrumentedAttribute[Any]]] = {
+    "created_at": SnapshotRow.created_at,
+    "env_step": SnapshotRow.env_step,
+}
 _LIVE = (AttemptState.STARTING.value, AttemptState.RUNNING.value)
 
 
@@ -31,66 +39,118 @@ async def find(session: Session, snapshot_id: str, *, lock: bool = False) -> Sna
 
 async def of_run(session: Session, run_id: str) -> Sequence[SnapshotRow]:
     """Returns a run's snapshots, newest first."""
-    return (await session.scalars(select(SnapshotRow).where(SnapshotRow.run_id == run_id).order_by(*_NEWEST_FIRST))).all()
+    return (
+        await session.scalars(
+            select(SnapshotRow).where(SnapshotRow.run_id == run_id).order_by(*_NEWEST_FIRST)
+        )
+    ).all()
 
 
 async def page(session: Session, run_id: str, keys: Keyset) -> Sequence[SnapshotRow]:
     """Returns a page of a run's snapshots and one row more."""
-    return (await session.scalars(paged(select(SnapshotRow).where(SnapshotRow.run_id == run_id), keys, COLUMNS, SnapshotRow.id))).all()
+    return (
+        await session.scalars(
+            paged(
+                select(SnapshotRow).where(SnapshotRow.run_id == run_id),
+                keys,
+                COLUMNS,
+                SnapshotRow.id,
+            )
+        )
+    ).all()
 
 
-async def add(session: Session, row: Mapping[str, Any], files: Sequence[Mapping[str, Any]]) -> SnapshotRow:
+async def add(
+    session: Session, row: Mapping[str, Any], files: Sequence[Mapping[str, Any]]
+) -> SnapshotRow:
     """Adds a snapshot and its files."""
     snapshot = SnapshotRow(**row)
     session.add(snapshot)
     await session.flush()
-    await session.execute(insert(SnapshotFileRow), [{**file, "snapshot_id": snapshot.id} for file in files])
+    await session.execute(
+        insert(SnapshotFileRow), [{**file, "snapshot_id": snapshot.id} for file in files]
+    )
     await session.refresh(snapshot)
     return snapshot
 
 
 async def attach(session: Session, snapshot_id: str, artifact: ArtifactRow) -> None:
-    """Writes which artifact holds a file, if name, size and hash are those of the snapshot's record."""
-    same = (SnapshotFileRow.name == artifact.name, SnapshotFileRow.size == artifact.size, SnapshotFileRow.sha256 == artifact.sha256)
-    await session.execute(update(SnapshotFileRow).where(SnapshotFileRow.snapshot_id == snapshot_id, *same).values(artifact_id=artifact.id))
+    """Writes which artifact holds a file, if name, size and hash are those of the snapshot's
+    record.
+    """
+    same = (
+        SnapshotFileRow.name == artifact.name,
+        SnapshotFileRow.size == artifact.size,
+        SnapshotFileRow.sha256 == artifact.sha256,
+    )
+    await session.execute(
+        update(SnapshotFileRow)
+        .where(SnapshotFileRow.snapshot_id == snapshot_id, *same)
+        .values(artifact_id=artifact.id)
+    )
 
 
-async def verified(session: Session, run_id: str, *, superseded: bool = False) -> Sequence[SnapshotRow]:
-    """Returns the verified snapshots that count in the run's history, newest first; superseded ones among them on request."""
-    query = select(SnapshotRow).where(SnapshotRow.run_id == run_id, SnapshotRow.state == SnapshotState.VERIFIED.value)
+async def verified(
+    session: Session, run_id: str, *, superseded: bool = False
+) -> Sequence[SnapshotRow]:
+    """Returns the verified snapshots that count in the run's history, newest first.
+
+    Superseded ones among them on request.
+    """
+    query = select(SnapshotRow).where(
+        SnapshotRow.run_id == run_id, SnapshotRow.state == SnapshotState.VERIFIED.value
+    )
     query = query if superseded else query.where(SnapshotRow.superseded.is_(False))
     return (await session.scalars(query.order_by(*_NEWEST_FIRST))).all()
 
 
 async def uploading(session: Session, run_id: str) -> Sequence[SnapshotRow]:
     """Returns the snapshots of a run whose files have not all arrived."""
-    query = select(SnapshotRow).where(SnapshotRow.run_id == run_id, SnapshotRow.state == SnapshotState.UPLOADING.value)
+    query = select(SnapshotRow).where(
+        SnapshotRow.run_id == run_id, SnapshotRow.state == SnapshotState.UPLOADING.value
+    )
     return (await session.scalars(query)).all()
 
 
 async def uploading_of(session: Session, attempt_id: str) -> Sequence[SnapshotRow]:
     """Returns the snapshots of an attempt whose files have not all arrived."""
-    query = select(SnapshotRow).where(SnapshotRow.attempt_id == attempt_id, SnapshotRow.state == SnapshotState.UPLOADING.value)
+    query = select(SnapshotRow).where(
+        SnapshotRow.attempt_id == attempt_id, SnapshotRow.state == SnapshotState.UPLOADING.value
+    )
     return (await session.scalars(query)).all()
 
 
 async def runs_of(session: Session, snapshots: Collection[SnapshotRow]) -> Sequence[RunRow]:
     """Returns the runs of some snapshots."""
     ids = {snapshot.run_id for snapshot in snapshots}
-    return (await session.scalars(select(RunRow).where(RunRow.id.in_(ids)).order_by(RunRow.id))).all() if ids else []
+    return (
+        (await session.scalars(select(RunRow).where(RunRow.id.in_(ids)).order_by(RunRow.id))).all()
+        if ids
+        else []
+    )
 
 
 def newest_first(snapshots: Collection[SnapshotRow]) -> list[SnapshotRow]:
     """Returns snapshots of one run in the order of `verified`."""
-    return sorted(snapshots, key=lambda one: (one.fence, one.env_step, one.update, one.seq), reverse=True)
+    return sorted(
+        snapshots, key=lambda one: (one.fence, one.env_step, one.update, one.seq), reverse=True
+    )
 
 
-async def progress(session: Session, run_ids: Collection[str]) -> dict[str, tuple[int | None, int | None]]:
-    """Returns the env_step of the newest snapshot of each run's history, stored or not, and that of the newest stored one."""
-    stored = func.max(case((SnapshotRow.state == SnapshotState.VERIFIED.value, SnapshotRow.env_step)))
+async def progress(
+    session: Session, run_ids: Collection[str]
+) -> dict[str, tuple[int | None, int | None]]:
+    """Returns the env_step of the newest snapshot of each run's history, stored or not, and that of
+    the newest stored one.
+    """
+    stored = func.max(
+        case((SnapshotRow.state == SnapshotState.VERIFIED.value, SnapshotRow.env_step))
+    )
     mine = (SnapshotRow.run_id.in_(run_ids), SnapshotRow.superseded.is_(False))
     rows = await session.execute(
-        select(SnapshotRow.run_id, func.max(SnapshotRow.env_step), stored).where(*mine).group_by(SnapshotRow.run_id)
+        select(SnapshotRow.run_id, func.max(SnapshotRow.env_step), stored)
+        .where(*mine)
+        .group_by(SnapshotRow.run_id)
     )
     return {run_id: (written, verified) for run_id, written, verified in rows}
 
@@ -107,7 +167,9 @@ async def files(session: Session, snapshot_ids: Collection[str]) -> Sequence[Sna
 
 async def missing_files(session: Session, snapshot_id: str) -> int:
     """Returns how many files of a snapshot are not stored yet."""
-    query = select(func.count()).where(SnapshotFileRow.snapshot_id == snapshot_id, SnapshotFileRow.artifact_id.is_(None))
+    query = select(func.count()).where(
+        SnapshotFileRow.snapshot_id == snapshot_id, SnapshotFileRow.artifact_id.is_(None)
+    )
     return (await session.scalar(query.select_from(SnapshotFileRow))) or 0
 
 
@@ -115,58 +177,100 @@ async def mark_verified(session: Session, snapshot: SnapshotRow) -> None:
     """Writes that all files are stored."""
     snapshot.state = SnapshotState.VERIFIED.value
     await session.flush()
-    await session.execute(update(SnapshotRow).where(SnapshotRow.id == snapshot.id).values(verified_at=db_now()))
+    await session.execute(
+        update(SnapshotRow).where(SnapshotRow.id == snapshot.id).values(verified_at=db_now())
+    )
 
 
 async def in_use(session: Session, run_id: str) -> set[str]:
     """Returns the snapshots of a run that a live attempt loads."""
-    query = select(AttemptRunRow.snapshot_id).join(AttemptRow, AttemptRow.id == AttemptRunRow.attempt_id)
+    query = select(AttemptRunRow.snapshot_id).join(
+        AttemptRow, AttemptRow.id == AttemptRunRow.attempt_id
+    )
     rows = await session.scalars(
-        query.where(AttemptRunRow.run_id == run_id, AttemptRunRow.snapshot_id.is_not(None), AttemptRow.state.in_(_LIVE))
+        query.where(
+            AttemptRunRow.run_id == run_id,
+            AttemptRunRow.snapshot_id.is_not(None),
+            AttemptRow.state.in_(_LIVE),
+        )
     )
     return {row for row in rows if row is not None}
 
 
-async def links(session: Session, run_ids: Collection[str]) -> Sequence[tuple[str, int, int | None, int | None, int | None]]:
-    """Returns (run, fence, fence resumed from, env_step, update of that snapshot) of every training attempt."""
+async def links(
+    session: Session, run_ids: Collection[str]
+) -> Sequence[tuple[str, int, int | None, int | None, int | None]]:
+    """Returns (run, fence, fence resumed from, env_step, update of that snapshot) of every training
+    attempt.
+    """
     source = aliased(SnapshotRow)
     query = (
-        select(AttemptRunRow.run_id, AttemptRunRow.fence, source.fence, source.env_step, source.update)
-        .outerjoin(source, and_(source.id == AttemptRunRow.snapshot_id, source.run_id == AttemptRunRow.run_id))
+        select(
+            AttemptRunRow.run_id, AttemptRunRow.fence, source.fence, source.env_step, source.update
+        )
+        .outerjoin(
+            source,
+            and_(source.id == AttemptRunRow.snapshot_id, source.run_id == AttemptRunRow.run_id),
+        )
         .where(AttemptRunRow.run_id.in_(run_ids), AttemptRunRow.training)
     )
-    return [(run, fence, resumed, step, count) for run, fence, resumed, step, count in await session.execute(query)]
+    return [
+        (run, fence, resumed, step, count)
+        for run, fence, resumed, step, count in await session.execute(query)
+    ]
 
 
 async def training_evaluations(session: Session, run_id: str) -> Sequence[EvaluationRow]:
-    """Returns a run's evaluations that were made during training; those of tests are no part of its history."""
-    mine = (EvaluationRow.run_id == run_id, EvaluationRow.snapshot_id.is_(None), EvaluationRow.source == EvaluationSource.EVALUATION.value)
+    """Returns a run's evaluations that were made during training.
+
+    Those of tests are no part of its history.
+    """
+    mine = (
+        EvaluationRow.run_id == run_id,
+        EvaluationRow.snapshot_id.is_(None),
+        EvaluationRow.source == EvaluationSource.EVALUATION.value,
+    )
     return (await session.scalars(select(EvaluationRow).where(*mine))).all()
 
 
 async def snapshot_evaluations(session: Session, snapshot_id: str) -> Sequence[EvaluationRow]:
     """Returns the evaluations of a snapshot."""
-    return (await session.scalars(select(EvaluationRow).where(EvaluationRow.snapshot_id == snapshot_id))).all()
+    return (
+        await session.scalars(select(EvaluationRow).where(EvaluationRow.snapshot_id == snapshot_id))
+    ).all()
 
 
 async def definition_of(session: Session, run_id: str) -> str | None:
     """Returns the definition of a run's experiment, as stored."""
     query = select(ExperimentRow.definition).join(
-        RunRow, and_(RunRow.project_id == ExperimentRow.project_id, RunRow.experiment_id == ExperimentRow.id)
+        RunRow,
+        and_(
+            RunRow.project_id == ExperimentRow.project_id, RunRow.experiment_id == ExperimentRow.id
+        ),
     )
     return (await session.scalar(query.where(RunRow.id == run_id))) or None
 
 
 async def drop_files(session: Session, snapshot_id: str) -> Sequence[ArtifactRow]:
     """Takes a snapshot's files off its rows and returns the artifacts that held them."""
-    rows = (await session.scalars(select(ArtifactRow).where(ArtifactRow.folder == snapshot_id))).all()
-    await session.execute(update(SnapshotFileRow).where(SnapshotFileRow.snapshot_id == snapshot_id).values(artifact_id=None))
+    rows = (
+        await session.scalars(select(ArtifactRow).where(ArtifactRow.folder == snapshot_id))
+    ).all()
+    await session.execute(
+        update(SnapshotFileRow)
+        .where(SnapshotFileRow.snapshot_id == snapshot_id)
+        .values(artifact_id=None)
+    )
     return rows
 
 
-async def superseded_among(session: Session, run_id: str, snapshot_ids: Collection[str]) -> set[str]:
+async def superseded_among(
+    session: Session, run_id: str, snapshot_ids: Collection[str]
+) -> set[str]:
     """Returns which of some snapshots of a run are superseded."""
-    query = select(SnapshotRow.id).where(SnapshotRow.run_id == run_id, SnapshotRow.id.in_(snapshot_ids), SnapshotRow.superseded)
+    query = select(SnapshotRow.id).where(
+        SnapshotRow.run_id == run_id, SnapshotRow.id.in_(snapshot_ids), SnapshotRow.superseded
+    )
     return set(await session.scalars(query)) if snapshot_ids else set()
 
 
@@ -174,5 +278,9 @@ async def resumed_from(session: Session, run_id: str, fence: int) -> SnapshotRow
     """Returns the snapshot that a training attempt of a run resumed from."""
     query = select(SnapshotRow).join(AttemptRunRow, AttemptRunRow.snapshot_id == SnapshotRow.id)
     return (
-        await session.scalars(query.where(AttemptRunRow.run_id == run_id, AttemptRunRow.fence == fence, AttemptRunRow.training))
+        await session.scalars(
+            query.where(
+                AttemptRunRow.run_id == run_id, AttemptRunRow.fence == fence, AttemptRunRow.training
+            )
+        )
     ).first()

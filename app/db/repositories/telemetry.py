@@ -8,7 +8,13 @@ from sqlalchemy import func, insert, select, tuple_, update
 
 from app.db.clock import db_now
 from app.db.engine import Session
-from app.db.models.curves import BlockRow, EpochStatsRow, EvaluationRow, SeriesRow, TelemetryBatchRow
+from app.db.models.curves import (
+    BlockRow,
+    EpochStatsRow,
+    EvaluationRow,
+    SeriesRow,
+    TelemetryBatchRow,
+)
 from app.db.models.experiments import RunRow
 from app.db.models.logs import LogBlockRow
 from app.db.repositories.chunked_in import cut
@@ -19,20 +25,36 @@ SeriesKey = tuple[str, str]
 
 async def lock_runs(session: Session, run_ids: Collection[str]) -> Mapping[str, RunRow]:
     """Returns runs, locked against other ingests and claims, always in the same order."""
-    query = select(RunRow).where(RunRow.id.in_(run_ids)).order_by(RunRow.id).with_for_update(key_share=True)
-    return {run.id: run for run in await session.scalars(query.execution_options(populate_existing=True))}
+    query = (
+        select(RunRow)
+        .where(RunRow.id.in_(run_ids))
+        .order_by(RunRow.id)
+        .with_for_update(key_share=True)
+    )
+    return {
+        run.id: run
+        for run in await session.scalars(query.execution_options(populate_existing=True))
+    }
 
 
-async def batches_within(session: Session, attempt_id: str, first_seq: int, last_seq: int) -> Sequence[TelemetryBatchRow]:
-    """Returns the committed batches of an attempt that hold any of the records from `first_seq` to `last_seq`."""
+async def batches_within(
+    session: Session, attempt_id: str, first_seq: int, last_seq: int
+) -> Sequence[TelemetryBatchRow]:
+    """Returns the committed batches of an attempt that hold any of the records from `first_seq` to
+    `last_seq`.
+    """
     query = select(TelemetryBatchRow).where(
-        TelemetryBatchRow.attempt_id == attempt_id, TelemetryBatchRow.first_seq <= last_seq, TelemetryBatchRow.last_seq >= first_seq
+        TelemetryBatchRow.attempt_id == attempt_id,
+        TelemetryBatchRow.first_seq <= last_seq,
+        TelemetryBatchRow.last_seq >= first_seq,
     )
     return (await session.scalars(query.order_by(TelemetryBatchRow.first_seq))).all()
 
 
 async def last_received(session: Session, attempt_id: str) -> tuple[datetime | None, datetime]:
-    """Returns when the attempt's latest batch arrived, and the time now, both by the database's clock."""
+    """Returns when the attempt's latest batch arrived, and the time now, both by the database's
+    clock.
+    """
     latest = select(TelemetryBatchRow.received_at).where(TelemetryBatchRow.attempt_id == attempt_id)
     newest = latest.order_by(TelemetryBatchRow.first_seq.desc()).limit(1).scalar_subquery()
     received, now = (await session.execute(select(newest, db_now()))).one()
@@ -51,7 +73,11 @@ async def series(session: Session, keys: Collection[SeriesKey]) -> dict[SeriesKe
 
 async def count_series(session: Session, run_ids: Collection[str]) -> dict[str, int]:
     """Returns how many series each run has."""
-    query = select(SeriesRow.run_id, func.count()).where(SeriesRow.run_id.in_(run_ids)).group_by(SeriesRow.run_id)
+    query = (
+        select(SeriesRow.run_id, func.count())
+        .where(SeriesRow.run_id.in_(run_ids))
+        .group_by(SeriesRow.run_id)
+    )
     return dict((await session.execute(query)).all())
 
 
@@ -68,10 +94,19 @@ async def update_series(session: Session, rows: Sequence[Mapping[str, Any]]) -> 
 
 
 async def add_blocks(session: Session, rows: Sequence[Mapping[str, Any]]) -> dict[int, int]:
-    """Adds blocks, one per series; returns the id of each by its series. One statement, since databases need not answer in order."""
+    """Adds blocks, one per series; returns the id of each by its series.
+
+    One statement, since databases need not answer in order.
+    """
     if not rows:
         return {}
-    return dict((await session.execute(insert(BlockRow).returning(BlockRow.series_id, BlockRow.id), list(rows))).all())
+    return dict(
+        (
+            await session.execute(
+                insert(BlockRow).returning(BlockRow.series_id, BlockRow.id), list(rows)
+            )
+        ).all()
+    )
 
 
 async def add_batch(session: Session, row: Mapping[str, Any]) -> None:
@@ -85,7 +120,9 @@ async def add_stats(session: Session, rows: Sequence[Mapping[str, Any]]) -> None
         await session.execute(insert(EpochStatsRow), list(rows))
 
 
-async def add_evaluations(session: Session, rows: Sequence[Mapping[str, Any]]) -> Sequence[EvaluationRow]:
+async def add_evaluations(
+    session: Session, rows: Sequence[Mapping[str, Any]]
+) -> Sequence[EvaluationRow]:
     """Adds evaluations; returns them in the same order."""
     found = [EvaluationRow(**row) for row in rows]
     session.add_all(found)
@@ -95,12 +132,16 @@ async def add_evaluations(session: Session, rows: Sequence[Mapping[str, Any]]) -
 
 async def log_end(session: Session, run_id: str) -> tuple[int, int]:
     """Returns the last line of a run's log and the bytes of all its lines."""
-    query = select(LogBlockRow.last_line, LogBlockRow.total_bytes).where(LogBlockRow.run_id == run_id)
+    query = select(LogBlockRow.last_line, LogBlockRow.total_bytes).where(
+        LogBlockRow.run_id == run_id
+    )
     row = (await session.execute(query.order_by(LogBlockRow.first_line.desc()).limit(1))).first()
     return (0, 0) if row is None else (row[0], row[1])
 
 
 async def add_log(session: Session, row: Mapping[str, Any]) -> int:
     """Adds lines; returns the id of their block."""
-    found: int = (await session.execute(insert(LogBlockRow).returning(LogBlockRow.id), [dict(row)])).scalar_one()
+    found: int = (
+        await session.execute(insert(LogBlockRow).returning(LogBlockRow.id), [dict(row)])
+    ).scalar_one()
     return found

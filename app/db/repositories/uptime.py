@@ -25,14 +25,24 @@ class Uptime:
 
 async def read(session: Session) -> Uptime:
     """Returns the counter now."""
-    seconds = await session.scalar(select(ServerUptimeRow.seconds).where(ServerUptimeRow.id == _ROW))
+    seconds = await session.scalar(
+        select(ServerUptimeRow.seconds).where(ServerUptimeRow.id == _ROW)
+    )
     return Uptime(await database_now(session), seconds or 0.0)
 
 
 async def count(session: Session, longest: float) -> None:
-    """Adds the time since a server last counted, at most `longest` seconds: the rest of a longer gap no server was up."""
-    await session.execute(insert_new(session, ServerUptimeRow, [{"id": _ROW, "seconds": 0.0, "counted_at": db_now()}]))
-    query = select(ServerUptimeRow).where(ServerUptimeRow.id == _ROW).execution_options(populate_existing=True)
+    """Adds the time since a server last counted, at most `longest` seconds: the rest of a longer
+    gap no server was up.
+    """
+    await session.execute(
+        insert_new(session, ServerUptimeRow, [{"id": _ROW, "seconds": 0.0, "counted_at": db_now()}])
+    )
+    query = (
+        select(ServerUptimeRow)
+        .where(ServerUptimeRow.id == _ROW)
+        .execution_options(populate_existing=True)
+    )
     row = (await session.scalars(query.with_for_update())).one()
     present = await database_now(session)
     row.seconds += min(max((present - row.counted_at).total_seconds(), 0.0), longest)

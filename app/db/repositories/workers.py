@@ -28,20 +28,35 @@ class Offer:
 
 async def add(session: Session, row: dict[str, Any]) -> bool:
     """Adds a worker; `False` if the project has one of that name."""
-    return (await session.execute(insert_new(session, WorkerRow, [row]).returning(WorkerRow.id))).first() is not None
+    return (
+        await session.execute(insert_new(session, WorkerRow, [row]).returning(WorkerRow.id))
+    ).first() is not None
 
 
 async def register_again(session: Session, worker: WorkerRow, row: dict[str, Any]) -> None:
     """Brings a worker up to date with a new registration."""
-    kept = {key: value for key, value in row.items() if key not in {"id", "project_id", "name", "created_by"}}
+    kept = {
+        key: value
+        for key, value in row.items()
+        if key not in {"id", "project_id", "name", "created_by"}
+    }
     kept |= {"draining": False, "registered_at": db_now(), "last_heartbeat_at": db_now()}
-    await session.execute(update(WorkerRow).where(WorkerRow.id == worker.id).values(**kept).execution_options(synchronize_session=False))
+    await session.execute(
+        update(WorkerRow)
+        .where(WorkerRow.id == worker.id)
+        .values(**kept)
+        .execution_options(synchronize_session=False)
+    )
     await session.refresh(worker)
 
 
 async def named(session: Session, project_id: str, name: str) -> WorkerRow:
     """Returns the project's worker of that name, locked until the transaction ends."""
-    query = select(WorkerRow).where(WorkerRow.project_id == project_id, WorkerRow.name == name).execution_options(populate_existing=True)
+    query = (
+        select(WorkerRow)
+        .where(WorkerRow.project_id == project_id, WorkerRow.name == name)
+        .execution_options(populate_existing=True)
+    )
     return (await session.scalars(query.with_for_update())).one()
 
 
@@ -53,13 +68,19 @@ async def forget_secret(session: Session, worker: WorkerRow) -> None:
 
 async def get(session: Session, project_id: str, worker_id: str) -> WorkerRow | None:
     """Returns a worker of the project."""
-    query = select(WorkerRow).where(WorkerRow.project_id == project_id, WorkerRow.id == worker_id).execution_options(populate_existing=True)
+    query = (
+        select(WorkerRow)
+        .where(WorkerRow.project_id == project_id, WorkerRow.id == worker_id)
+        .execution_options(populate_existing=True)
+    )
     return await session.scalar(query)
 
 
 async def touch(session: Session, worker_id: str) -> None:
     """Notes a sign of life."""
-    statement = update(WorkerRow).where(WorkerRow.id == worker_id).values(last_heartbeat_at=db_now())
+    statement = (
+        update(WorkerRow).where(WorkerRow.id == worker_id).values(last_heartbeat_at=db_now())
+    )
     await session.execute(statement.execution_options(synchronize_session=False))
 
 
@@ -71,13 +92,22 @@ async def set_draining(session: Session, worker: WorkerRow, *, draining: bool) -
 
 async def silence(session: Session, worker_ids: Collection[str]) -> dict[str, float]:
     """Returns for how many seconds workers were silent, by the database's clock."""
-    query = select(WorkerRow.id, WorkerRow.last_heartbeat_at, db_now()).where(WorkerRow.id.in_(worker_ids))
-    return {worker_id: (present - last).total_seconds() for worker_id, last, present in await session.execute(query)}
+    query = select(WorkerRow.id, WorkerRow.last_heartbeat_at, db_now()).where(
+        WorkerRow.id.in_(worker_ids)
+    )
+    return {
+        worker_id: (present - last).total_seconds()
+        for worker_id, last, present in await session.execute(query)
+    }
 
 
 async def all_of(session: Session, project_id: str) -> Sequence[WorkerRow]:
     """Returns a project's workers by name."""
-    return (await session.scalars(select(WorkerRow).where(WorkerRow.project_id == project_id).order_by(WorkerRow.name))).all()
+    return (
+        await session.scalars(
+            select(WorkerRow).where(WorkerRow.project_id == project_id).order_by(WorkerRow.name)
+        )
+    ).all()
 
 
 async def of_pool(session: Session, project_id: str, pool: str) -> Sequence[WorkerRow]:
@@ -94,23 +124,42 @@ async def offers(session: Session, pools: Collection[str] | None = None) -> Sequ
         .where(AttemptRow.worker_id == WorkerRow.id, AttemptRow.state.in_(LIVE))
         .scalar_subquery()
     )
-    query = select(WorkerRow.pool, WorkerRow.project_id, WorkerRow.slots, live, WorkerRow.gpu_count, WorkerRow.work_order_versions)
-    query = query.where(WorkerRow.draining.is_(False), WorkerRow.last_heartbeat_at > db_now(-WorkerRow.silent_seconds))
+    query = select(
+        WorkerRow.pool,
+        WorkerRow.project_id,
+        WorkerRow.slots,
+        live,
+        WorkerRow.gpu_count,
+        WorkerRow.work_order_versions,
+    )
+    query = query.where(
+        WorkerRow.draining.is_(False),
+        WorkerRow.last_heartbeat_at > db_now(-WorkerRow.silent_seconds),
+    )
     if pools is not None:
         query = query.where(WorkerRow.pool.in_(pools))
     rows = await session.execute(query)
-    return [Offer(pool, owner, slots, busy, gpus, frozenset(versions)) for pool, owner, slots, busy, gpus, versions in rows]
+    return [
+        Offer(pool, owner, slots, busy, gpus, frozenset(versions))
+        for pool, owner, slots, busy, gpus, versions in rows
+    ]
 
 
 async def registered(session: Session, project_id: str) -> dict[str, int]:
     """Returns how many workers each pool of a project ever had."""
-    query = select(WorkerRow.pool, func.count()).where(WorkerRow.project_id == project_id).group_by(WorkerRow.pool)
+    query = (
+        select(WorkerRow.pool, func.count())
+        .where(WorkerRow.project_id == project_id)
+        .group_by(WorkerRow.pool)
+    )
     return dict((await session.execute(query)).all())
 
 
 async def names(session: Session, worker_ids: Collection[str]) -> dict[str, str]:
     """Returns the names of workers."""
-    rows = await session.execute(select(WorkerRow.id, WorkerRow.name).where(WorkerRow.id.in_(worker_ids)))
+    rows = await session.execute(
+        select(WorkerRow.id, WorkerRow.name).where(WorkerRow.id.in_(worker_ids))
+    )
     return dict(rows.all())
 
 

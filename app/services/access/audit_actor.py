@@ -9,4 +9,8 @@ def actor(principal: Principal) -> str:
         return f"attempt:{principal.attempt_id}"
     if principal.worker_id is not None:
         return f"worker:{principal.worker_id}"
-    return f"token:{principal.token_id}" if principal.token_id is not None else f"user:{principal.user_id}"
+    return (
+        f"token:{principal.token_id}"
+        if principal.token_id is not None
+        else f"user:{principal.user_id}"
+    )

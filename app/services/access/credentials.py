@@ -16,19 +16,33 @@ from app.db.engine import Database, Session
 from app.db.models.access import LoginSessionRow, TokenRow
 from app.db.models.projects import MembershipRow, ProjectRow, UserRow
 from app.db.repositories import access as rows
-from app.domain.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError, UnauthenticatedError
+from app.domain.errors import (
+    ConflictError,
+    ForbiddenError,
+    InvalidError,
+    NotFoundError,
+    UnauthenticatedError,
+)
 from app.domain.paging import PageRequest, keyset
 from app.domain.principal import Principal, Via
 from app.domain.secrets import csrf_token, derivation_key, hash_secret, is_well_formed, new_secret
 from app.services.views import pages
 from app.settings import Settings
-from palestra.contract.access import LoginOptions, LoginRequest, SetupRequest, TokenRequest, TokenView
+from palestra.contract.access import (
+    LoginOptions,
+    LoginRequest,
+    SetupRequest,
+    TokenRequest,
+    TokenView,
+)
 from palestra.contract.names import Scope, new_id
 from palestra.contract.views import Page
 
 _PASSWORDS: Final = PasswordHasher(time_cost=2, memory_cost=19_456, parallelism=1)
 _NOBODYS: Final = "$argon2id$v=19$m=19456,t=2,p=1$JJ9bSw0/d4sI+9TwL5qHlw$M64+260Oq3szi7+0pF5zZMfgCViKiwq/0FSSXB2z6GQ"
-"""Verified for unknown users, so that the time tells nothing: as costly as those that `_PASSWORDS` makes. Its password is lost."""
+"""Verified for unknown users, so that the time tells nothing: as costly as those that `_PASSWORDS`
+makes. Its password is lost.
+"""
 _checker: Final = ThreadPoolExecutor(1, "palestra-passwords")
 """Passwords are checked one by one: each takes 19 MiB and some 30 ms."""
 _ROLES: Final = {
@@ -37,7 +51,15 @@ _ROLES: Final = {
     "admin": frozenset({Scope.READ, Scope.SUBMIT, Scope.ADMIN}),
 }
 _COMMON: Final = frozenset(
-    {"password1234", "password12345", "password123456", "123456789012", "qwertyuiop12", "letmeinletmein", "adminadminadmin"}
+    {
+        "password1234",
+        "password12345",
+        "password123456",
+        "123456789012",
+        "qwertyuiop12",
+        "letmeinletmein",
+        "adminadminadmin",
+    }
 )
 
 _NEW_LINK: Final = (
@@ -70,8 +92,12 @@ class Identity:
     csrf: str | None
 
 
-async def bootstrap(session: Session, project: str | None = None, admin: str | None = None) -> MembershipRow:
-    """Returns the membership of an admin of a project, making both where they are missing. A new admin has no password.
+async def bootstrap(
+    session: Session, project: str | None = None, admin: str | None = None
+) -> MembershipRow:
+    """Returns the membership of an admin of a project, making both where they are missing.
+
+    A new admin has no password.
 
     Args:
         session: A writing session.
@@ -79,9 +105,12 @@ async def bootstrap(session: Session, project: str | None = None, admin: str | N
         admin: Name of its admin; the project's first one by default.
 
     Raises:
-        ConflictError: If the named person is disabled, or belongs to the project without being its admin.
+        ConflictError: If the named person is disabled, or belongs to the project without being its
+            admin.
     """
-    found = await (rows.first_project(session) if project is None else rows.project_by_name(session, project))
+    found = await (
+        rows.first_project(session) if project is None else rows.project_by_name(session, project)
+    )
     if found is None:
         found = ProjectRow(id=new_id("prj"), name=project or DEFAULT_PROJECT)
         session.add(found)
@@ -107,7 +136,10 @@ async def _admin_of(session: Session, project: ProjectRow, name: str) -> UserRow
         await session.flush()
         rows.audit(session, project.id, "daemon:bootstrap", "membership.create", user.id)
     elif role != "admin":
-        raise ConflictError("not_admin", f"{name} is a {role} of the project {project.name}, not an admin. Name another user.")
+        raise ConflictError(
+            "not_admin",
+            f"{name} is a {role} of the project {project.name}, not an admin. Name another user.",
+        )
     return user
 
 
@@ -118,14 +150,24 @@ async def member(session: Session, user: str) -> MembershipRow:
         ConflictError: If nobody of that name may log in.
     """
     found = await rows.user_by_name(session, user)
-    membership = None if found is None or found.disabled_at is not None else await rows.membership_of(session, found.id)
+    membership = (
+        None
+        if found is None or found.disabled_at is not None
+        else await rows.membership_of(session, found.id)
+    )
     if membership is None:
-        raise ConflictError("no_such_user", f"Nobody of the name {user} may log in. `bootstrap --user NAME` makes an admin.")
+        raise ConflictError(
+            "no_such_user",
+            f"Nobody of the name {user} may log in. `bootstrap --user NAME` makes an admin.",
+        )
     return membership
 
 
 async def principal_of_token(session: Session, secret: str) -> Principal | None:
-    """Returns whose bearer token this is: a person's, a worker's or an attempt's; `None` for none that is good."""
+    """Returns whose bearer token this is: a person's, a worker's or an attempt's.
+
+    `None` for none that is good.
+    """
     if not is_well_formed(secret):
         return None
     digest = hash_secret(secret)
@@ -142,7 +184,10 @@ async def principal_of_token(session: Session, secret: str) -> Principal | None:
 
 
 def _granted(token: TokenRow, role: str) -> frozenset[Scope]:
-    """Returns what a token permits: no more than its person may by now; a worker's work does not depend on that."""
+    """Returns what a token permits: no more than its person may by now.
+
+    A worker's work does not depend on that.
+    """
     return frozenset(Scope(scope) for scope in token.scopes) & (_ROLES[role] | {Scope.WORKER})
 
 
@@ -151,7 +196,12 @@ async def _principal_of_attempt(session: Session, digest: str) -> Principal | No
     if attempt is None:
         return None
     return Principal(
-        project_id=attempt.project_id, project="", user_id="", user=f"attempt {attempt.id}", via="attempt", attempt_id=attempt.id
+        project_id=attempt.project_id,
+        project="",
+        user_id="",
+        user=f"attempt {attempt.id}",
+        via="attempt",
+        attempt_id=attempt.id,
     )
 
 
@@ -171,11 +221,18 @@ async def _principal_of_worker(session: Session, secret: str, digest: str) -> Pr
     )
 
 
-async def principal_of_session(session: Session, secret: str, settings: Settings) -> tuple[Principal, str] | None:
-    """Returns whose browser login this is, and the token that its pages must send; `None` for none that is good."""
+async def principal_of_session(
+    session: Session, secret: str, settings: Settings
+) -> tuple[Principal, str] | None:
+    """Returns whose browser login this is, and the token that its pages must send.
+
+    `None` for none that is good.
+    """
     if not is_well_formed(secret):
         return None
-    login = await rows.live_login(session, hash_secret(secret), settings.session_idle_seconds, settings.session_max_seconds)
+    login = await rows.live_login(
+        session, hash_secret(secret), settings.session_idle_seconds, settings.session_max_seconds
+    )
     found = None if login is None else await rows.holder(session, login.user_id, login.project_id)
     if login is None or found is None:
         return None
@@ -188,17 +245,25 @@ async def login_options(session: Session) -> LoginOptions:
 
 
 async def login(database: Database, request: LoginRequest) -> Login:
-    """Returns a new browser login for a user name and a password. No session is open while the password is checked.
+    """Returns a new browser login for a user name and a password.
+
+    No session is open while the password is checked.
 
     Raises:
-        UnauthenticatedError: In the same words and time for an unknown user and for a wrong password.
+        UnauthenticatedError: In the same words and time for an unknown user and for a wrong
+            password.
     """
     async with database.read() as session:
         user = await rows.user_by_name(session, request.user)
     stored = None if user is None else user.password_hash
-    good = await asyncio.get_running_loop().run_in_executor(_checker, _verify, stored, request.password)
+    good = await asyncio.get_running_loop().run_in_executor(
+        _checker, _verify, stored, request.password
+    )
     if user is None or not good or user.disabled_at is not None:
-        raise UnauthenticatedError("wrong_login", f"User name or password is wrong. No password was set, or it is lost? {_NEW_LINK}")
+        raise UnauthenticatedError(
+            "wrong_login",
+            f"User name or password is wrong. No password was set, or it is lost? {_NEW_LINK}",
+        )
     async with database.write() as session:
         membership = await rows.membership_of(session, user.id)
         if membership is None:
@@ -210,7 +275,13 @@ async def make_link(session: Session, membership: MembershipRow, seconds: float)
     """Returns the code of a new one-time setup or login link."""
     code = new_secret("pll")
     await rows.insert_link(session, hash_secret(code), membership, seconds)
-    rows.audit(session, membership.project_id, f"user:{membership.user_id}", "link.create", membership.user_id)
+    rows.audit(
+        session,
+        membership.project_id,
+        f"user:{membership.user_id}",
+        "link.create",
+        membership.user_id,
+    )
     return code
 
 
@@ -220,14 +291,20 @@ async def has_logged_in(session: Session, membership: MembershipRow) -> bool:
 
 
 async def redeem(session: Session, request: SetupRequest) -> Login:
-    """Returns a new browser login for a one-time code, which is then used up; sets name and password where they are given.
+    """Returns a new browser login for a one-time code, which is then used up.
+
+    Sets name and password where they are given.
 
     Raises:
         UnauthenticatedError: If the code is unknown, used or expired.
         InvalidError: If the password is too easy to guess.
         ConflictError: If another user has the name.
     """
-    used = await rows.use_link(session, hash_secret(request.code)) if is_well_formed(request.code) else None
+    used = (
+        await rows.use_link(session, hash_secret(request.code))
+        if is_well_formed(request.code)
+        else None
+    )
     found = None if used is None else await rows.holder(session, *used)
     if found is None:
         raise UnauthenticatedError("link_used", f"This link was used or has expired. {_NEW_LINK}")
@@ -247,16 +324,21 @@ async def logout(session: Session, principal: Principal) -> None:
 async def create_token(session: Session, principal: Principal, request: TokenRequest) -> TokenView:
     """Returns a new token with its secret, which is shown this once.
 
-    What a token makes is its child: it has no scope that the parent lacks, ends no later, and is revoked with it. Where no life is
-    asked for, or one that is less than a day too long, it is the parent's.
+    What a token makes is its child: it has no scope that the parent lacks, ends no later, and is
+    revoked with it. Where no life is asked for, or one that is less than a day too long, it is the
+    parent's.
 
     Raises:
         ForbiddenError: If the caller would hand out more than they have; `worker` takes an admin.
         InvalidError: If it would outlive the token that makes it.
     """
-    allowed = principal.scopes | ({Scope.READ, Scope.SUBMIT, Scope.WORKER} if Scope.ADMIN in principal.scopes else set())
+    allowed = principal.scopes | (
+        {Scope.READ, Scope.SUBMIT, Scope.WORKER} if Scope.ADMIN in principal.scopes else set()
+    )
     if missing := set(request.scopes) - allowed:
-        raise ForbiddenError("missing_scope", f"You cannot give the scope {min(missing)}: you do not have it.")
+        raise ForbiddenError(
+            "missing_scope", f"You cannot give the scope {min(missing)}: you do not have it."
+        )
     parent, days = principal.token_id, request.expires_in_days
     shorter = parent is not None and await rows.expires_within(session, parent, days)
     far = None if days is None else days - 1
@@ -313,11 +395,15 @@ async def list_tokens(session: Session, principal: Principal, page: PageRequest)
     """Returns tokens: all of the project for an admin, else the caller's own."""
     owner = None if principal.permits(Scope.ADMIN) else principal.user_id
     keys = keyset(page, rows.TOKEN_COLUMNS)
-    return await pages.cut(await rows.tokens(session, principal.project_id, owner, keys), page, keys, _views)
+    return await pages.cut(
+        await rows.tokens(session, principal.project_id, owner, keys), page, keys, _views
+    )
 
 
 async def revoke_token(session: Session, principal: Principal, token_id: str) -> None:
-    """Ends a token at once, and all that it made; workers' credentials go on, since a worker outlives who set it up.
+    """Ends a token at once, and all that it made.
+
+    Workers' credentials go on, since a worker outlives who set it up.
 
     Raises:
         NotFoundError: If the caller sees no such token.
@@ -328,7 +414,9 @@ async def revoke_token(session: Session, principal: Principal, token_id: str) ->
     ended = [token.id, *await _descendants(session, token.id)]
     await rows.revoke_tokens(session, ended)
     for ended_id in ended:
-        rows.audit(session, principal.project_id, f"user:{principal.user_id}", "token.revoke", ended_id)
+        rows.audit(
+            session, principal.project_id, f"user:{principal.user_id}", "token.revoke", ended_id
+        )
 
 
 async def _descendants(session: Session, token_id: str) -> list[str]:
@@ -347,7 +435,9 @@ async def _open_login(session: Session, user_id: str, project_id: str) -> Login:
     if found is None:
         raise UnauthenticatedError("wrong_login", "This login is disabled. Ask an admin.")
     secret = new_secret("pls")
-    opened = LoginSessionRow(id=new_id("ses"), project_id=project_id, user_id=user_id, secret_hash=hash_secret(secret))
+    opened = LoginSessionRow(
+        id=new_id("ses"), project_id=project_id, user_id=user_id, secret_hash=hash_secret(secret)
+    )
     session.add(opened)
     await session.flush()
     rows.audit(session, project_id, f"user:{user_id}", "login.open", opened.id)
@@ -356,14 +446,20 @@ async def _open_login(session: Session, user_id: str, project_id: str) -> Login:
 
 async def _rename(session: Session, user: UserRow, name: str) -> None:
     if await rows.user_by_name(session, name) is not None:
-        raise ConflictError("name_taken", "Another user has this name. Choose another.", pointer="/user")
+        raise ConflictError(
+            "name_taken", "Another user has this name. Choose another.", pointer="/user"
+        )
     user.name = name
     await session.flush()
 
 
 async def _set_password(session: Session, user: UserRow, password: str) -> None:
     if password.lower() in _COMMON or password.lower() == user.name.lower():
-        raise InvalidError("weak_password", "This password is too easy to guess. Choose another.", pointer="/password")
+        raise InvalidError(
+            "weak_password",
+            "This password is too easy to guess. Choose another.",
+            pointer="/password",
+        )
     user.password_hash = await asyncio.to_thread(_PASSWORDS.hash, password)
     await session.flush()
     await rows.end_other_logins(session, user.id)
@@ -377,7 +473,12 @@ def _verify(stored: str | None, password: str) -> bool:
 
 
 def _principal(
-    found: rows.Holder, via: Via, scopes: frozenset[Scope], *, token_id: str | None = None, session_id: str | None = None
+    found: rows.Holder,
+    via: Via,
+    scopes: frozenset[Scope],
+    *,
+    token_id: str | None = None,
+    session_id: str | None = None,
 ) -> Principal:
     return Principal(
         project_id=found.project.id,

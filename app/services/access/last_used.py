@@ -1,4 +1,6 @@
-"""Notes which credentials were used, and writes it down every few seconds instead of at every request."""
+"""Notes which credentials were used, and writes it down every few seconds instead of at every
+request.
+"""
 
 import asyncio
 from typing import Final
@@ -36,7 +38,10 @@ class Touches:
                 await rows.touch(session, tokens, sessions)
 
     async def run(self, database: Database) -> None:
-        """Flushes until cancelled. What a failed flush held is lost: it only says when a credential was last used."""
+        """Flushes until cancelled.
+
+        What a failed flush held is lost: it only says when a credential was last used.
+        """
         while True:
             await asyncio.sleep(PERIOD_SECONDS)
             try:

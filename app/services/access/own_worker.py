@@ -11,4 +11,7 @@ def check_own(principal: Principal, worker_id: str) -> None:
         ForbiddenError: `other_worker`.
     """
     if principal.worker_id != worker_id:
-        raise ForbiddenError("other_worker", "This secret belongs to another worker. Every worker speaks for itself alone.")
+        raise ForbiddenError(
+            "other_worker",
+            "This secret belongs to another worker. Every worker speaks for itself alone.",
+        )

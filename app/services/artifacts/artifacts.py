@@ -39,12 +39,18 @@ class Content:
     path: Path
 
 
-async def declare(database: Database, store: BlobStore, attempt_id: str, declaration: ArtifactDeclaration) -> ArtifactView:
-    """Announces a blob. The same again answers the same artifact; content that the project holds already counts as stored.
+async def declare(
+    database: Database, store: BlobStore, attempt_id: str, declaration: ArtifactDeclaration
+) -> ArtifactView:
+    """Announces a blob.
+
+    The same again answers the same artifact; content that the project holds already counts as
+    stored.
 
     Raises:
         InvalidError: For a name, hash or snapshot that cannot be.
-        ConflictError: `stale_attempt`; `artifact_exists` if the name was declared with other content.
+        ConflictError: `stale_attempt`; `artifact_exists` if the name was declared with other
+            content.
         StorageFullError: If the server's disk has no room for it now.
     """
     async with database.write() as session:
@@ -56,28 +62,49 @@ async def declare(database: Database, store: BlobStore, attempt_id: str, declara
     return artifact
 
 
-async def _declare(session: Session, attempt_id: str, declaration: ArtifactDeclaration) -> ArtifactView:
+async def _declare(
+    session: Session, attempt_id: str, declaration: ArtifactDeclaration
+) -> ArtifactView:
     writer = await batches.open_writer(session, attempt_id)
     run = writer.runs.get(declaration.run_id)
     if run is None:
         raise ForbiddenError("other_run", "The attempt does not carry that run.")
     name, folder = _checked(declaration)
     await _check_snapshot(session, attempt_id, declaration, name)
-    values = {"project_id": run.project_id, "run_id": run.id, "attempt_id": attempt_id, "folder": folder, "name": name}
-    content = {"kind": declaration.kind, "size": declaration.size, "sha256": declaration.sha256, "env_step": declaration.env_step}
+    values = {
+        "project_id": run.project_id,
+        "run_id": run.id,
+        "attempt_id": attempt_id,
+        "folder": folder,
+        "name": name,
+    }
+    content = {
+        "kind": declaration.kind,
+        "size": declaration.size,
+        "sha256": declaration.sha256,
+        "env_step": declaration.env_step,
+    }
     artifact = await rows.declare(session, {**values, **content, "id": new_id("art")})
     if any(getattr(artifact, column) != value for column, value in content.items()):
         message = "This attempt declared that name with other content. Choose another name."
         raise ConflictError("artifact_exists", message, pointer="/name")
     if artifact.blob_id is None:
-        artifact.blob_id = await rows.blob(session, run.project_id, declaration.sha256, declaration.size)
+        artifact.blob_id = await rows.blob(
+            session, run.project_id, declaration.sha256, declaration.size
+        )
         await session.flush()
         if artifact.blob_id is not None and folder:
             await snapshots.file_stored(session, run, artifact)
     return view(artifact)
 
 
-async def upload(database: Database, store: BlobStore, attempt_id: str, artifact_id: str, chunks: AsyncIterator[bytes]) -> ArtifactView:
+async def upload(
+    database: Database,
+    store: BlobStore,
+    attempt_id: str,
+    artifact_id: str,
+    chunks: AsyncIterator[bytes],
+) -> ArtifactView:
     """Receives the content of a declared artifact. No session is open while it streams.
 
     Raises:
@@ -102,9 +129,16 @@ async def upload(database: Database, store: BlobStore, attempt_id: str, artifact
     return view(artifact)
 
 
-async def _keep(session: Session, attempt_id: str, artifact_id: str, received: Received) -> ArtifactRow:
+async def _keep(
+    session: Session, attempt_id: str, artifact_id: str, received: Received
+) -> ArtifactRow:
     artifact = await _expecting(session, attempt_id, artifact_id)
-    row = {"id": received.blob_id, "project_id": artifact.project_id, "sha256": received.sha256, "size": received.size}
+    row = {
+        "id": received.blob_id,
+        "project_id": artifact.project_id,
+        "sha256": received.sha256,
+        "size": received.size,
+    }
     artifact.blob_id = await rows.add_blob(session, row)
     await session.flush()
     if artifact.folder:
@@ -119,12 +153,18 @@ async def _expecting(session: Session, attempt_id: str, artifact_id: str) -> Art
     if artifact is None or artifact.attempt_id != attempt_id:
         raise NotFoundError("artifact of this attempt")
     if artifact.blob_id is not None:
-        raise ConflictError("already_stored", "The content of that artifact is stored already. It never changes.")
+        raise ConflictError(
+            "already_stored", "The content of that artifact is stored already. It never changes."
+        )
     return artifact
 
 
-async def content(session: Session, principal: Principal, artifact_id: str, store: BlobStore) -> Content:
-    """Returns a stored artifact. An attempt reads what its work order names: files of snapshots of its own runs, while it lives.
+async def content(
+    session: Session, principal: Principal, artifact_id: str, store: BlobStore
+) -> Content:
+    """Returns a stored artifact.
+
+    An attempt reads what its work order names: files of snapshots of its own runs, while it lives.
 
     Raises:
         NotFoundError: If the caller sees none of that id, or its content has not arrived.
@@ -132,7 +172,9 @@ async def content(session: Session, principal: Principal, artifact_id: str, stor
     artifact = await rows.find(session, artifact_id)
     if artifact is None or artifact.project_id != principal.project_id or artifact.blob_id is None:
         raise NotFoundError("stored artifact")
-    if principal.attempt_id is not None and not await _is_input(session, principal.attempt_id, artifact):
+    if principal.attempt_id is not None and not await _is_input(
+        session, principal.attempt_id, artifact
+    ):
         raise NotFoundError("stored artifact")
     return Content(view(artifact), store.path(artifact.blob_id))
 
@@ -158,7 +200,11 @@ async def get(session: Session, principal: Principal, artifact_id: str) -> Artif
 
 
 async def list_of_run(
-    session: Session, principal: Principal, run_id: str, request: PageRequest, kind: ArtifactKind | None = None
+    session: Session,
+    principal: Principal,
+    run_id: str,
+    request: PageRequest,
+    kind: ArtifactKind | None = None,
 ) -> Page[ArtifactView]:
     """Returns a page of a run's artifacts, of one kind or of all. Sorts by `created_at` and `name`.
 
@@ -171,7 +217,10 @@ async def list_of_run(
 
 
 async def sweep(database: Database, store: BlobStore) -> int:
-    """Deletes the blobs that nothing names any more, and old files that no row knows; returns how many. For the compactor."""
+    """Deletes the blobs that nothing names any more, and old files that no row knows.
+
+    Returns how many. For the compactor.
+    """
     unused = await drop_unused(database, store)
     old = await asyncio.to_thread(store.old_files)
     async with database.read() as session:
@@ -182,7 +231,10 @@ async def sweep(database: Database, store: BlobStore) -> int:
 
 
 async def drop_unused(database: Database, store: BlobStore) -> int:
-    """Deletes the blobs that nothing names any more: their rows, and after the commit their files. Returns how many."""
+    """Deletes the blobs that nothing names any more: their rows, and after the commit their files.
+
+    Returns how many.
+    """
     async with database.write() as session:
         unused = await rows.drop_unused_blobs(session)
     await asyncio.to_thread(store.delete, unused)
@@ -191,9 +243,21 @@ async def drop_unused(database: Database, store: BlobStore) -> int:
 
 def view(artifact: ArtifactRow) -> ArtifactView:
     """Returns the public form of an artifact."""
-    columns = ("id", "run_id", "attempt_id", "name", "kind", "size", "sha256", "env_step", "created_at")
+    columns = (
+        "id",
+        "run_id",
+        "attempt_id",
+        "name",
+        "kind",
+        "size",
+        "sha256",
+        "env_step",
+        "created_at",
+    )
     values = {column: getattr(artifact, column) for column in columns}
-    return ArtifactView(**values, snapshot_id=artifact.folder or None, stored=artifact.blob_id is not None)
+    return ArtifactView(
+        **values, snapshot_id=artifact.folder or None, stored=artifact.blob_id is not None
+    )
 
 
 async def _views(found: Sequence[ArtifactRow]) -> list[ArtifactView]:
@@ -205,10 +269,20 @@ def _checked(declaration: ArtifactDeclaration) -> tuple[str, str]:
     name = _valid(_NAME, declaration.name, "/name")
     _valid(_SHA256, declaration.sha256, "/sha256")
     if (declaration.kind == "snapshot") != (declaration.snapshot_id is not None):
-        raise InvalidError("snapshot_needed", "snapshot_id goes with the kind snapshot, and with no other.", pointer="/snapshot_id")
+        raise InvalidError(
+            "snapshot_needed",
+            "snapshot_id goes with the kind snapshot, and with no other.",
+            pointer="/snapshot_id",
+        )
     if declaration.kind == "video" and declaration.env_step is None:
-        raise InvalidError("env_step_needed", "A video says at which env_step of the training it was made.", pointer="/env_step")
-    return name, "" if declaration.snapshot_id is None else _valid(_SNAPSHOT, declaration.snapshot_id, "/snapshot_id")
+        raise InvalidError(
+            "env_step_needed",
+            "A video says at which env_step of the training it was made.",
+            pointer="/env_step",
+        )
+    return name, "" if declaration.snapshot_id is None else _valid(
+        _SNAPSHOT, declaration.snapshot_id, "/snapshot_id"
+    )
 
 
 def _valid(kind: TypeAdapter[str], value: str, pointer: str) -> str:
@@ -219,7 +293,9 @@ def _valid(kind: TypeAdapter[str], value: str, pointer: str) -> str:
         raise InvalidError("invalid_value", reason, pointer=pointer) from None
 
 
-async def _check_snapshot(session: Session, attempt_id: str, declaration: ArtifactDeclaration, name: str) -> None:
+async def _check_snapshot(
+    session: Session, attempt_id: str, declaration: ArtifactDeclaration, name: str
+) -> None:
     if declaration.snapshot_id is None:
         return
     snapshot, file = await snapshots.expected_file(session, declaration.snapshot_id, name)
@@ -228,8 +304,16 @@ async def _check_snapshot(session: Session, attempt_id: str, declaration: Artifa
     if snapshot.attempt_id != attempt_id or snapshot.run_id != declaration.run_id:
         raise NotFoundError("snapshot of this attempt")
     if file is None or (file.size, file.sha256) != (declaration.size, declaration.sha256):
-        raise InvalidError("not_in_snapshot", "The snapshot's record lists no such file with that size and SHA-256.", pointer="/name")
+        raise InvalidError(
+            "not_in_snapshot",
+            "The snapshot's record lists no such file with that size and SHA-256.",
+            pointer="/name",
+        )
     if snapshot.state == SnapshotState.DELETED:
-        raise ConflictError("snapshot_deleted", "Newer snapshots took its place; its files are no longer wanted.")
+        raise ConflictError(
+            "snapshot_deleted", "Newer snapshots took its place; its files are no longer wanted."
+        )
     if snapshot.state == SnapshotState.SKIPPED:
-        raise ConflictError("snapshot_skipped", "Newer snapshots were stored first; its files are no longer wanted.")
+        raise ConflictError(
+            "snapshot_skipped", "Newer snapshots were stored first; its files are no longer wanted."
+        )

@@ -1,4 +1,7 @@
-"""The blob store: files under random names in one directory. No name of a user ever becomes a path here."""
+"""The blob store: files under random names in one directory.
+
+No name of a user ever becomes a path here.
+"""
 
 import asyncio
 import contextlib
@@ -60,10 +63,17 @@ class BlobStore:
 
     def nearest_directory(self) -> Path:
         """Returns the store's directory, or the one above that exists while nothing is stored."""
-        return next(path for path in (self._directory.absolute(), *self._directory.absolute().parents) if path.is_dir())
+        return next(
+            path
+            for path in (self._directory.absolute(), *self._directory.absolute().parents)
+            if path.is_dir()
+        )
 
     def room(self) -> int:
-        """Returns how many bytes uploads may still take up; negative where the reserve is used up."""
+        """Returns how many bytes uploads may still take up.
+
+        Negative where the reserve is used up.
+        """
         disk = shutil.disk_usage(self.nearest_directory())
         return disk.free - min(self._reserve, disk.total // _RESERVED_SHARE)
 
@@ -97,7 +107,8 @@ class BlobStore:
                 path.unlink()
 
     async def receive(self, chunks: AsyncIterator[bytes], *, size: int, sha256: str) -> Received:
-        """Writes content to a temporary file, checks it, and moves it to its place: fsync, rename, fsync of the directory.
+        """Writes content to a temporary file, checks it, and moves it to its place: fsync, rename,
+        fsync of the directory.
 
         Raises:
             InvalidError: `size_mismatch` or `hash_mismatch`; nothing is left behind.
@@ -124,7 +135,11 @@ class BlobStore:
         if error.errno in {errno.ENOSPC, errno.EDQUOT}:
             self.is_full = True
             return StorageFullError(f"{FULL} Free some space there.")
-        return UnavailableError("storage_failed", f"The server could not store the content: {error.strerror}.", retry_after=30)
+        return UnavailableError(
+            "storage_failed",
+            f"The server could not store the content: {error.strerror}.",
+            retry_after=30,
+        )
 
     def delete(self, blob_ids: Iterable[str]) -> None:
         """Deletes files; those that are gone already are fine."""
@@ -132,12 +147,19 @@ class BlobStore:
             self.path(blob_id).unlink(missing_ok=True)
 
     def old_files(self) -> list[str]:
-        """Returns the ids of all files that are older than an hour; unfinished uploads of that age are deleted."""
+        """Returns the ids of all files that are older than an hour.
+
+        Unfinished uploads of that age are deleted.
+        """
         before = time.time() - _ORPHAN_SECONDS
         for path in self._directory.glob(f"{_TEMPORARY}/*"):
             if _changed(path) < before:
                 path.unlink(missing_ok=True)
-        return [path.name for path in self._directory.glob("[0-9a-f][0-9a-f]/*") if _ID.fullmatch(path.name) and _changed(path) < before]
+        return [
+            path.name
+            for path in self._directory.glob("[0-9a-f][0-9a-f]/*")
+            if _ID.fullmatch(path.name) and _changed(path) < before
+        ]
 
     def _keep(self, temporary: Path, blob_id: str) -> None:
         target = self.path(blob_id)
@@ -184,9 +206,15 @@ def _sync(file: Any) -> None:
 def _check(size: int, sha256: str, declared: int, expected: str) -> None:
     if size != declared:
         more = "more" if size > declared else str(size)
-        raise InvalidError("size_mismatch", f"Declared were {declared} bytes, {more} arrived. Nothing was kept; send it again.")
+        raise InvalidError(
+            "size_mismatch",
+            f"Declared were {declared} bytes, {more} arrived. Nothing was kept; send it again.",
+        )
     if sha256 != expected:
-        raise InvalidError("hash_mismatch", "The content does not have the declared SHA-256. Nothing was kept; send it again.")
+        raise InvalidError(
+            "hash_mismatch",
+            "The content does not have the declared SHA-256. Nothing was kept; send it again.",
+        )
 
 
 def _changed(path: Path) -> float:

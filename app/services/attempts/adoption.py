@@ -1,6 +1,8 @@
-"""Adoption: a worker takes back an attempt of its own whose supervisor died while it was uploading results.
+"""Adoption: a worker takes back an attempt of its own whose supervisor died while it was uploading
+results.
 
-The results lie on that worker alone, so the attempt goes on where it was instead of being given up as lost.
+The results lie on that worker alone, so the attempt goes on where it was instead of being given up
+as lost.
 """
 
 from app.db.engine import Session
@@ -14,7 +16,9 @@ from app.settings import Settings
 from palestra.contract.work_order import Adoption, AdoptionAnswer
 
 
-async def adopt(session: Session, principal: Principal, attempt_id: str, body: Adoption, settings: Settings) -> AdoptionAnswer:
+async def adopt(
+    session: Session, principal: Principal, attempt_id: str, body: Adoption, settings: Settings
+) -> AdoptionAnswer:
     """Begins the lease of a live attempt anew and answers its token.
 
     Raises:
@@ -24,10 +28,16 @@ async def adopt(session: Session, principal: Principal, attempt_id: str, body: A
     """
     check_own(principal, body.worker_id)
     attempt = await rows.get(session, attempt_id, lock=True)
-    if attempt is None or (attempt.project_id, attempt.worker_id) != (principal.project_id, body.worker_id):
+    if attempt is None or (attempt.project_id, attempt.worker_id) != (
+        principal.project_id,
+        body.worker_id,
+    ):
         raise NotFoundError("attempt of this worker")
     if attempt.state not in rows.LIVE:
-        raise ConflictError("stale_attempt", "The attempt has ended or was given up. Its files on the worker are not wanted any more.")
+        raise ConflictError(
+            "stale_attempt",
+            "The attempt has ended or was given up. Its files on the worker are not wanted any more.",
+        )
     token = leases.token_of(principal, attempt.id)
     await rows.renew(session, attempt, {"token_hash": hash_secret(token)}, settings.lease_seconds)
     return AdoptionAnswer(token=token, slot=attempt.slot, renew_seconds=settings.renew_seconds)

@@ -1,6 +1,7 @@
 """Continuous evaluations: which snapshot comes next, and when one gives its slot back.
 
-Read by the attempt alone, with its own token. Nothing here changes a job: the attempt ends by its own report.
+Read by the attempt alone, with its own token. Nothing here changes a job: the attempt ends by its
+own report.
 """
 
 from typing import Literal
@@ -20,13 +21,16 @@ from palestra.contract.work_order import FollowAnswer, FollowRequest
 
 
 async def next_snapshot(database: Database, attempt_id: str, body: FollowRequest) -> FollowAnswer:
-    """Returns what a continuous evaluation is to evaluate next: the newest verified snapshot that its job has not evaluated.
+    """Returns what a continuous evaluation is to evaluate next: the newest verified snapshot that
+    its job has not evaluated.
 
-    The snapshot counts as in use by the attempt from then on, so that its files stay, until the attempt asks for another.
+    The snapshot counts as in use by the attempt from then on, so that its files stay, until the
+    attempt asks for another.
 
     Raises:
         NotFoundError: If there is no such attempt.
-        ForbiddenError: `not_following` for an attempt of another schedule, `other_run` for a run that it does not carry.
+        ForbiddenError: `not_following` for an attempt of another schedule, `other_run` for a run
+            that it does not carry.
         ConflictError: `stale_attempt` once it has ended.
     """
     async with database.read() as session:
@@ -40,13 +44,19 @@ async def next_snapshot(database: Database, attempt_id: str, body: FollowRequest
         return answer.model_copy(update={"snapshot": await snapshots.reference(session, chosen)})
 
 
-async def _look(session: Session, attempt_id: str, body: FollowRequest, *, lock: bool = False) -> tuple[FollowAnswer, SnapshotRow | None]:
+async def _look(
+    session: Session, attempt_id: str, body: FollowRequest, *, lock: bool = False
+) -> tuple[FollowAnswer, SnapshotRow | None]:
     job, carried = await _follower(session, attempt_id, body.run_id, lock=lock)
     # Asked before the snapshots: a training that is over by now has stored its last one.
     training = await training_state(session, body.run_id)
     count, evaluated = await evaluation_rows.of_job(session, job.id)
     verified = await snapshot_rows.verified(session, body.run_id)
-    new = [snapshot for snapshot in verified if snapshot.id not in evaluated and snapshot.id not in body.evaluated]
+    new = [
+        snapshot
+        for snapshot in verified
+        if snapshot.id not in evaluated and snapshot.id not in body.evaluated
+    ]
     chosen = new[0] if new else None
     if chosen is None and verified and body.again and training == "live":
         chosen = verified[0]
@@ -55,7 +65,9 @@ async def _look(session: Session, attempt_id: str, body: FollowRequest, *, lock:
     return FollowAnswer(training=training, evaluated=count), chosen
 
 
-async def _follower(session: Session, attempt_id: str, run_id: str, *, lock: bool) -> tuple[JobRow, AttemptRunRow]:
+async def _follower(
+    session: Session, attempt_id: str, run_id: str, *, lock: bool
+) -> tuple[JobRow, AttemptRunRow]:
     attempt = await rows.get(session, attempt_id, lock=lock)
     job = None if attempt is None else await job_rows.by_id(session, attempt.job_id)
     if attempt is None or job is None:
@@ -71,14 +83,18 @@ async def _follower(session: Session, attempt_id: str, run_id: str, *, lock: boo
 
 
 async def training_state(session: Session, run_id: str) -> Literal["live", "waiting", "over"]:
-    """Returns `live` while an attempt trains the run, `waiting` while its training job is queued or paused, `over` without one."""
+    """Returns `live` while an attempt trains the run, `waiting` while its training job is queued or
+    paused, `over` without one.
+    """
     job = await job_rows.unfinished_training(session, run_id)
     if job is None:
         return "over"
     return "live" if JobState(job.state) in LIVE_JOB_STATES else "waiting"
 
 
-async def _hold(session: Session, carried: AttemptRunRow, chosen: SnapshotRow) -> SnapshotRow | None:
+async def _hold(
+    session: Session, carried: AttemptRunRow, chosen: SnapshotRow
+) -> SnapshotRow | None:
     locked = await snapshot_rows.find(session, chosen.id, lock=True)
     if locked is None:
         return None

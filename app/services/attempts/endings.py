@@ -22,12 +22,16 @@ from palestra.contract.states import AttemptState, Cause, JobState, Outcome, Res
 from palestra.contract.work_order import AttemptReport, Failure
 
 
-async def by_report(session: Session, job: JobRow, attempt: AttemptRow, report: AttemptReport) -> bool:
+async def by_report(
+    session: Session, job: JobRow, attempt: AttemptRow, report: AttemptReport
+) -> bool:
     """Ends a live attempt as its report says; `False` if it had ended already."""
     values = {
         "outcome": report.outcome.value,
         "cause": report.cause.value,
-        "failure": None if report.failure is None else clean(report.failure).model_dump(mode="json"),
+        "failure": None
+        if report.failure is None
+        else clean(report.failure).model_dump(mode="json"),
         "resume_quality": report.resume_quality.value,
         "provenance": report.provenance,
         "env_step": report.env_step,
@@ -40,7 +44,9 @@ async def by_report(session: Session, job: JobRow, attempt: AttemptRow, report: 
     return True
 
 
-async def _end_runs(session: Session, job: JobRow, attempt: AttemptRow, report: AttemptReport) -> None:
+async def _end_runs(
+    session: Session, job: JobRow, attempt: AttemptRow, report: AttemptReport
+) -> None:
     """Notes which runs of a pack have ended for good; the others go on with the job."""
     carried = {run.run_id for run in (await rows.runs_of(session, [attempt.id]))[attempt.id]}
     for end in report.runs:
@@ -50,7 +56,9 @@ async def _end_runs(session: Session, job: JobRow, attempt: AttemptRow, report: 
             await job_rows.end_run(session, job.id, end.run_id, values)
 
 
-async def as_lost(session: Session, attempt_id: str, cause: Cause, actor: str, *, began: bool = True) -> bool:
+async def as_lost(
+    session: Session, attempt_id: str, cause: Cause, actor: str, *, began: bool = True
+) -> bool:
     """Ends a live attempt whose supervisor is known to be gone; `False` if it had ended already.
 
     Args:
@@ -58,21 +66,26 @@ async def as_lost(session: Session, attempt_id: str, cause: Cause, actor: str, *
         attempt_id: The attempt.
         cause: Why it is lost.
         actor: Who knows.
-        began: Whether a supervisor may have run it; else its early end says nothing about the job, and
-            does not count as a quick death.
+        began: Whether a supervisor may have run it; else its early end says nothing about the job,
+            and does not count as a quick death.
     """
     found = await _lock(session, attempt_id)
     if found is None:
         return False
     job, attempt = found
-    if not await rows.end(session, attempt, AttemptState.LOST, {"outcome": Outcome.LOST.value, "cause": cause.value}):
+    if not await rows.end(
+        session, attempt, AttemptState.LOST, {"outcome": Outcome.LOST.value, "cause": cause.value}
+    ):
         return False
     await _follow(session, job, attempt, actor, began=began)
     return True
 
 
 async def as_expired(session: Session, attempt_id: str, silent_seconds: float, actor: str) -> bool:
-    """Ends a live attempt that is silent for so long at this very moment; `False` if it has ended or was renewed meanwhile."""
+    """Ends a live attempt that is silent for so long at this very moment.
+
+    `False` if it has ended or was renewed meanwhile.
+    """
     found = await _lock(session, attempt_id)
     if found is None:
         return False
@@ -89,14 +102,21 @@ async def _lock(session: Session, attempt_id: str) -> tuple[JobRow, AttemptRow] 
     return None if attempt is None or job is None else (job, attempt)
 
 
-async def _follow(session: Session, job: JobRow, attempt: AttemptRow, actor: str, *, began: bool = True) -> None:
-    outcome, cause = Outcome(attempt.outcome or Outcome.LOST), Cause(attempt.cause or Cause.WORKER_LOST)
+async def _follow(
+    session: Session, job: JobRow, attempt: AttemptRow, actor: str, *, began: bool = True
+) -> None:
+    outcome, cause = (
+        Outcome(attempt.outcome or Outcome.LOST),
+        Cause(attempt.cause or Cause.WORKER_LOST),
+    )
     verdict = _judge(job, outcome, cause, _lived(attempt) if began else retry.QUICK_SECONDS)
     await _stand_still(session, attempt)
     await snapshots.leave_out_rest(session, attempt.id)
     await job_rows.set_history(session, job, verdict.history)
     begun = cause is Cause.CODE_CHANGED and await _has_begun(session, job, attempt)
-    states = attempt_end.path(JobState(job.state), outcome, verdict.cause, requeue=verdict.requeue, begun=begun)
+    states = attempt_end.path(
+        JobState(job.state), outcome, verdict.cause, requeue=verdict.requeue, begun=begun
+    )
     for state in states:
         why = _why(attempt, actor, verdict, outcome, last=state is states[-1])
         await job_state.move(session, job, state, why)
@@ -113,7 +133,9 @@ async def _has_begun(session: Session, job: JobRow, attempt: AttemptRow) -> bool
 
 def _judge(job: JobRow, outcome: Outcome, cause: Cause, lived: float) -> RetryDecision:
     history = History(
-        infrastructure_failures=job.infrastructure_failures, counted_failures=job.counted_failures, quick_deaths=job.quick_deaths
+        infrastructure_failures=job.infrastructure_failures,
+        counted_failures=job.counted_failures,
+        quick_deaths=job.quick_deaths,
     )
     if outcome not in {Outcome.FAILED, Outcome.LOST}:
         kept = History(infrastructure_failures=history.infrastructure_failures)
@@ -127,12 +149,24 @@ def _lived(attempt: AttemptRow) -> float:
     return 0.0 if last is None else max(0.0, (last - attempt.started_at).total_seconds())
 
 
-def _why(attempt: AttemptRow, actor: str, verdict: RetryDecision, outcome: Outcome, *, last: bool) -> Why:
-    failure = None if attempt.failure is None else Failure.model_validate_json(canonical_json(attempt.failure))
+def _why(
+    attempt: AttemptRow, actor: str, verdict: RetryDecision, outcome: Outcome, *, last: bool
+) -> Why:
+    failure = (
+        None
+        if attempt.failure is None
+        else Failure.model_validate_json(canonical_json(attempt.failure))
+    )
     if failure is None and outcome in {Outcome.FAILED, Outcome.LOST}:
         failure = Failure(message=attempt_end.sentence(verdict.cause))
     quality = None if attempt.resume_quality is None else ResumeQuality(attempt.resume_quality)
-    return Why(actor=actor, cause=verdict.cause, failure=failure, delay=verdict.delay if last else 0.0, resume_quality=quality)
+    return Why(
+        actor=actor,
+        cause=verdict.cause,
+        failure=failure,
+        delay=verdict.delay if last else 0.0,
+        resume_quality=quality,
+    )
 
 
 async def _stand_still(session: Session, attempt: AttemptRow) -> None:
@@ -145,14 +179,27 @@ async def tell_attempt(session: Session, job: JobRow, attempt: AttemptRow) -> No
     """Registers the live message of a changed attempt."""
     (view,) = await views.attempt_views(session, [attempt])
     run_id = next(iter(view.fences)) if len(view.fences) == 1 else None
-    event_log.record(session, "attempt", view, project_id=job.project_id, experiment_id=job.experiment_id, run_id=run_id, job_id=job.id)
+    event_log.record(
+        session,
+        "attempt",
+        view,
+        project_id=job.project_id,
+        experiment_id=job.experiment_id,
+        run_id=run_id,
+        job_id=job.id,
+    )
 
 
 def clean(failure: Failure) -> Failure:
     """Returns the failure without NUL characters, which a database cannot keep."""
-    return Failure(**cleaned({name: text for name, text in failure.model_dump().items() if text is not None}))
+    return Failure(
+        **cleaned({name: text for name, text in failure.model_dump().items() if text is not None})
+    )
 
 
 def cleaned(document: dict[str, Any]) -> dict[str, Any]:
     """Returns a flat document whose texts hold no NUL characters, which a database cannot keep."""
-    return {name: value.replace("\0", "\ufffd") if isinstance(value, str) else value for name, value in document.items()}
+    return {
+        name: value.replace("\0", "\ufffd") if isinstance(value, str) else value
+        for name, value in document.items()
+    }

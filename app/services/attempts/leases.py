@@ -47,17 +47,20 @@ _ORDERS: Final = {
 }
 
 
-async def claim(session: Session, principal: Principal, body: Claim, settings: Settings) -> ClaimAnswer:
+async def claim(
+    session: Session, principal: Principal, body: Claim, settings: Settings
+) -> ClaimAnswer:
     """Makes the next attempt of a queued job and raises the fence of every run that it trains.
 
-    Of many claims at once one succeeds. The attempt holds its lease, and its token is good, until it
-    ends. The same claim again, by the same credential, answers the same lease with the same token while
-    no supervisor has renewed it: the first answer may have been lost.
+    Of many claims at once one succeeds. The attempt holds its lease, and its token is good, until
+    it ends. The same claim again, by the same credential, answers the same lease with the same
+    token while no supervisor has renewed it: the first answer may have been lost.
 
     Raises:
         NotFoundError: If the project has no such worker or job.
-        ConflictError: If the doorbell is out of date (`not_claimable`), the worker drains (`worker_draining`), the job does not fit it
-            (`does_not_fit`), its slot has a live attempt (`slot_busy`) or a run does (`run_busy`). The worker drops the doorbell.
+        ConflictError: If the doorbell is out of date (`not_claimable`), the worker drains
+            (`worker_draining`), the job does not fit it (`does_not_fit`), its slot has a live
+            attempt (`slot_busy`) or a run does (`run_busy`). The worker drops the doorbell.
         ForbiddenError: `other_worker` if the secret belongs to another worker.
         InvalidError: If the worker has no such slot.
     """
@@ -69,9 +72,19 @@ async def claim(session: Session, principal: Principal, body: Claim, settings: S
         return await _answer(session, principal, job, held, orders, settings)
     await _check_claimable(session, job, body, worker)
     ended = await job_rows.ends(session, job.id)
-    runs = [run for run in await experiment_rows.runs_of_job(session, job.id, lock=True) if run.id not in ended]
+    runs = [
+        run
+        for run in await experiment_rows.runs_of_job(session, job.id, lock=True)
+        if run.id not in ended
+    ]
     orders = await _run_orders(session, job, runs)
-    await job_state.move(session, job, JobState.STARTING, _why_claim(worker, job, orders), claim=body.expected_attempt)
+    await job_state.move(
+        session,
+        job,
+        JobState.STARTING,
+        _why_claim(worker, job, orders),
+        claim=body.expected_attempt,
+    )
     attempt = await _insert(session, principal, job, worker, body, settings)
     await _carry(session, job, attempt, orders)
     await endings.tell_attempt(session, job, attempt)
@@ -79,7 +92,12 @@ async def claim(session: Session, principal: Principal, body: Claim, settings: S
 
 
 async def _answer(
-    session: Session, principal: Principal, job: JobRow, attempt: AttemptRow, orders: list[RunOrder], settings: Settings
+    session: Session,
+    principal: Principal,
+    job: JobRow,
+    attempt: AttemptRow,
+    orders: list[RunOrder],
+    settings: Settings,
 ) -> ClaimAnswer:
     return ClaimAnswer(
         work_order=await _work_order(session, job, attempt, orders),
@@ -95,7 +113,9 @@ async def _worker(session: Session, principal: Principal, body: Claim) -> Worker
     if worker is None:
         raise NotFoundError("worker")
     if body.slot >= worker.slots:
-        raise InvalidError("unknown_slot", f"This worker has the slots 0 to {worker.slots - 1}.", pointer="/slot")
+        raise InvalidError(
+            "unknown_slot", f"This worker has the slots 0 to {worker.slots - 1}.", pointer="/slot"
+        )
     return worker
 
 
@@ -106,34 +126,58 @@ async def _job(session: Session, principal: Principal, body: Claim) -> JobRow:
     return job
 
 
-async def _held(session: Session, principal: Principal, job: JobRow, body: Claim, settings: Settings) -> AttemptRow | None:
-    """Returns the attempt that this very claim made before; `None` if it made none or a supervisor has it.
+async def _held(
+    session: Session, principal: Principal, job: JobRow, body: Claim, settings: Settings
+) -> AttemptRow | None:
+    """Returns the attempt that this very claim made before.
+
+    `None` if it made none or a supervisor has it.
 
     Its lease begins anew.
     """
     attempt = await rows.live_of_job(session, job.id)
-    if attempt is None or (attempt.number, attempt.worker_id, attempt.slot) != (body.expected_attempt, body.worker_id, body.slot):
+    if attempt is None or (attempt.number, attempt.worker_id, attempt.slot) != (
+        body.expected_attempt,
+        body.worker_id,
+        body.slot,
+    ):
         return None
     if attempt.token_hash != hash_secret(token_of(principal, attempt.id)):
         return None
-    return attempt if await rows.begin_lease_anew(session, attempt, settings.lease_seconds) else None
+    return (
+        attempt if await rows.begin_lease_anew(session, attempt, settings.lease_seconds) else None
+    )
 
 
 def token_of(principal: Principal, attempt_id: str) -> str:
-    """Returns the token of an attempt that a worker's credential claimed: the same one at every call."""
+    """Returns the token of an attempt that a worker's credential claimed: the same one at every
+    call.
+    """
     return derive_secret("pla", principal.derivation_key, attempt_id)
 
 
 async def _check_claimable(session: Session, job: JobRow, body: Claim, worker: WorkerRow) -> None:
     if worker.draining:
-        raise ConflictError("worker_draining", "This worker takes no new jobs: it is being drained.")
+        raise ConflictError(
+            "worker_draining", "This worker takes no new jobs: it is being drained."
+        )
     if job.state != JobState.QUEUED or body.expected_attempt != job.attempt + 1:
-        raise ConflictError("not_claimable", "This doorbell is out of date: the job has moved on. Drop it.")
-    if job.pool != worker.pool or job.gpus > worker.gpu_count or job.work_order_version not in worker.work_order_versions:
-        raise ConflictError("does_not_fit", "This worker cannot take the job: other pool, too few GPUs, or another version. Drop it.")
+        raise ConflictError(
+            "not_claimable", "This doorbell is out of date: the job has moved on. Drop it."
+        )
+    if (
+        job.pool != worker.pool
+        or job.gpus > worker.gpu_count
+        or job.work_order_version not in worker.work_order_versions
+    ):
+        raise ConflictError(
+            "does_not_fit",
+            "This worker cannot take the job: other pool, too few GPUs, or another version. Drop it.",
+        )
     if await offers.is_for_another(session, worker, job, await _experiment(session, job)):
         raise ConflictError(
-            "does_not_fit", "Another worker of the pool has what this job needs: its code, its agent or its environment. Drop it."
+            "does_not_fit",
+            "Another worker of the pool has what this job needs: its code, its agent or its environment. Drop it.",
         )
 
 
@@ -142,29 +186,50 @@ async def _orders_again(session: Session, job: JobRow, attempt: AttemptRow) -> l
     runs = [run for run in await experiment_rows.runs_of_job(session, job.id) if run.id in carried]
     if not Schedule(job.schedule).writes_training_state:
         return await _run_orders(session, job, runs)
-    return [_training_order(run, carried[run.id].fence, await _resumed_from(session, carried[run.id])) for run in runs]
+    return [
+        _training_order(run, carried[run.id].fence, await _resumed_from(session, carried[run.id]))
+        for run in runs
+    ]
 
 
 async def _resumed_from(session: Session, carried: AttemptRunRow) -> SnapshotRef | None:
-    return None if carried.snapshot_id is None else await snapshots.resolve(session, carried.run_id, carried.snapshot_id)
+    return (
+        None
+        if carried.snapshot_id is None
+        else await snapshots.resolve(session, carried.run_id, carried.snapshot_id)
+    )
 
 
 def _training_order(run: RunRow, fence: int, snapshot: SnapshotRef | None) -> RunOrder:
-    return RunOrder(run_id=run.id, seed=run.seed, replicate=run.replicate, fence=fence, snapshot=snapshot)
+    return RunOrder(
+        run_id=run.id, seed=run.seed, replicate=run.replicate, fence=fence, snapshot=snapshot
+    )
 
 
 async def _run_orders(session: Session, job: JobRow, runs: list[RunRow]) -> list[RunOrder]:
     if Schedule(job.schedule).writes_training_state:
         fences = await rows.raise_fences(session, [run.id for run in runs])
         afresh = job.afresh and job.attempt == 0
-        return [_training_order(run, fences[run.id], None if afresh else await snapshots.newest_verified(session, run.id)) for run in runs]
+        return [
+            _training_order(
+                run,
+                fences[run.id],
+                None if afresh else await snapshots.newest_verified(session, run.id),
+            )
+            for run in runs
+        ]
     if Schedule(job.schedule).starts_runs:
-        return [RunOrder(run_id=run.id, seed=run.seed, replicate=run.replicate, fence=run.fence) for run in runs]
+        return [
+            RunOrder(run_id=run.id, seed=run.seed, replicate=run.replicate, fence=run.fence)
+            for run in runs
+        ]
     options = EvaluateOptions.model_validate_json(canonical_json(job.evaluate or {}))
     return [await _reading_order(session, job, run, options) for run in runs]
 
 
-async def _reading_order(session: Session, job: JobRow, run: RunRow, options: EvaluateOptions) -> RunOrder:
+async def _reading_order(
+    session: Session, job: JobRow, run: RunRow, options: EvaluateOptions
+) -> RunOrder:
     follows = Schedule(job.schedule).follows_training
     snapshot = None if follows else await snapshots.resolve(session, run.id, options.snapshot)
     return RunOrder(
@@ -182,11 +247,15 @@ async def _reading_order(session: Session, job: JobRow, run: RunRow, options: Ev
 
 def _follow(options: EvaluateOptions) -> Follow:
     names = ("throttle_seconds", "delay_seconds", "only_once")
-    return Follow(**{name: getattr(options, name) for name in names}, same_episodes=options.seed is not None)
+    return Follow(
+        **{name: getattr(options, name) for name in names}, same_episodes=options.seed is not None
+    )
 
 
 def fresh_seed(job_id: str, run_id: str) -> int:
-    """Returns a seed for the episodes of an evaluation that nothing else uses: 32 bits of a hash of the job and the run."""
+    """Returns a seed for the episodes of an evaluation that nothing else uses: 32 bits of a hash of
+    the job and the run.
+    """
     return int.from_bytes(hashlib.sha256(f"{job_id}/{run_id}".encode()).digest()[:4])
 
 
@@ -198,7 +267,10 @@ async def _export_formats(session: Session, job: JobRow) -> tuple[Any, ...]:
 
 def _why_claim(worker: WorkerRow, job: JobRow, orders: list[RunOrder]) -> Why:
     training = Schedule(job.schedule).writes_training_state
-    return Why(actor=f"worker:{worker.id}", resume_quality=_expected_quality(orders[0].snapshot) if training else None)
+    return Why(
+        actor=f"worker:{worker.id}",
+        resume_quality=_expected_quality(orders[0].snapshot) if training else None,
+    )
 
 
 def _expected_quality(snapshot: SnapshotRef | None) -> ResumeQuality:
@@ -207,7 +279,14 @@ def _expected_quality(snapshot: SnapshotRef | None) -> ResumeQuality:
     return ResumeQuality.EXACT if snapshot.resume_exact else ResumeQuality.STATISTICAL
 
 
-async def _insert(session: Session, principal: Principal, job: JobRow, worker: WorkerRow, body: Claim, settings: Settings) -> AttemptRow:
+async def _insert(
+    session: Session,
+    principal: Principal,
+    job: JobRow,
+    worker: WorkerRow,
+    body: Claim,
+    settings: Settings,
+) -> AttemptRow:
     experiment = await _experiment(session, job)
     attempt_id = new_id("att")
     row = {
@@ -230,11 +309,16 @@ async def _insert(session: Session, principal: Principal, job: JobRow, worker: W
     }
     attempt = await rows.insert(session, row, settings.lease_seconds)
     if attempt is None:
-        raise ConflictError("slot_busy", "This slot has an attempt that has not ended. Report it as dead if it is, then claim again.")
+        raise ConflictError(
+            "slot_busy",
+            "This slot has an attempt that has not ended. Report it as dead if it is, then claim again.",
+        )
     return attempt
 
 
-async def _carry(session: Session, job: JobRow, attempt: AttemptRow, orders: list[RunOrder]) -> None:
+async def _carry(
+    session: Session, job: JobRow, attempt: AttemptRow, orders: list[RunOrder]
+) -> None:
     training = Schedule(job.schedule).writes_training_state
     carried = [
         {
@@ -248,13 +332,17 @@ async def _carry(session: Session, job: JobRow, attempt: AttemptRow, orders: lis
         for order in orders
     ]
     if not await rows.insert_runs(session, carried):
-        raise ConflictError("run_busy", "Another attempt trains a run of this job. Drop the doorbell.")
+        raise ConflictError(
+            "run_busy", "Another attempt trains a run of this job. Drop the doorbell."
+        )
     if training:
         for order in orders:
             await series.supersede(session, order.run_id)
 
 
-async def _work_order(session: Session, job: JobRow, attempt: AttemptRow, orders: list[RunOrder]) -> WorkOrder:
+async def _work_order(
+    session: Session, job: JobRow, attempt: AttemptRow, orders: list[RunOrder]
+) -> WorkOrder:
     experiment = await _experiment(session, job)
     document = {
         "attempt_id": attempt.id,
@@ -278,10 +366,13 @@ async def _experiment(session: Session, job: JobRow) -> ExperimentRow:
     return experiment
 
 
-async def renew(session: Session, attempt_id: str, body: Renewal, settings: Settings) -> RenewalAnswer:
+async def renew(
+    session: Session, attempt_id: str, body: Renewal, settings: Settings
+) -> RenewalAnswer:
     """Renews a lease and answers what the supervisor is to do; `stale` once the attempt has ended.
 
-    The first renewal shows that the supervisor lives: the job runs from then on. A lease that lapsed but was not reclaimed is renewed.
+    The first renewal shows that the supervisor lives: the job runs from then on. A lease that
+    lapsed but was not reclaimed is renewed.
 
     Raises:
         NotFoundError: If there is no such attempt.
@@ -289,17 +380,26 @@ async def renew(session: Session, attempt_id: str, body: Renewal, settings: Sett
     attempt = await _attempt(session, attempt_id)
     job = await job_rows.by_id(session, attempt.job_id, lock=attempt.state == AttemptState.STARTING)
     assert job is not None
-    values: dict[str, Any] = body.model_dump(include={"env_step", "update", "spooled_seq", "trainer_pid"})
+    values: dict[str, Any] = body.model_dump(
+        include={"env_step", "update", "spooled_seq", "trainer_pid"}
+    )
     shown = views.backlog_view(attempt.backlog)
     values["backlog"] = endings.cleaned(body.backlog.model_dump(mode="json"))
     if not await rows.renew(session, attempt, values, settings.lease_seconds):
-        return RenewalAnswer(order=Order.STALE, acked_seq=attempt.acked_seq, lease_seconds=settings.lease_seconds)
+        return RenewalAnswer(
+            order=Order.STALE, acked_seq=attempt.acked_seq, lease_seconds=settings.lease_seconds
+        )
     if job.state == JobState.STARTING:
         await job_state.move(session, job, JobState.RUNNING, Why(actor=f"attempt:{attempt.id}"))
     if views.backlog_view(attempt.backlog) != shown:
         await job_state.tell(session, job)
     order = _ORDERS.get(JobState(job.state), Order.CONTINUE)
-    return RenewalAnswer(order=order, acked_seq=attempt.acked_seq, lease_seconds=settings.lease_seconds, give_up=attempt.gives_up)
+    return RenewalAnswer(
+        order=order,
+        acked_seq=attempt.acked_seq,
+        lease_seconds=settings.lease_seconds,
+        give_up=attempt.gives_up,
+    )
 
 
 async def release(session: Session, attempt_id: str, body: Release) -> AttemptView:
@@ -307,15 +407,17 @@ async def release(session: Session, attempt_id: str, body: Release) -> AttemptVi
 
     Raises:
         NotFoundError: If there is no such attempt.
-        ConflictError: `stale_attempt` if the attempt was given up as lost; `telemetry_missing` while records of its spool are not
-            acknowledged, with the next one as `expected_seq`.
+        ConflictError: `stale_attempt` if the attempt was given up as lost; `telemetry_missing`
+            while records of its spool are not acknowledged, with the next one as `expected_seq`.
     """
     seen = await _attempt(session, attempt_id)
     job = await job_rows.by_id(session, seen.job_id, lock=True)
     attempt = await _attempt(session, attempt_id)
     assert job is not None
     if attempt.state == AttemptState.LOST:
-        raise ConflictError("stale_attempt", "This attempt was given up as lost. Stop; a newer one has the runs.")
+        raise ConflictError(
+            "stale_attempt", "This attempt was given up as lost. Stop; a newer one has the runs."
+        )
     if attempt.state != AttemptState.ENDED:
         if attempt.acked_seq < body.last_seq:
             detail = "Records of this attempt are missing. Send them, then release again."

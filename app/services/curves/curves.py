@@ -1,4 +1,5 @@
-"""Answers a series query: many curves and groups on one common grid, all read from one state of the database.
+"""Answers a series query: many curves and groups on one common grid, all read from one state of the
+database.
 
 Blocks are read and gridded on demand. A later store with rollups keeps this interface: `query`.
 """
@@ -36,7 +37,9 @@ MAX_CURVES: Final = 2_000
 MAX_CELLS: Final = 1_500_000
 """Curves times buckets."""
 MAX_NAMED_CELLS: Final = 2 * MAX_CELLS
-"""As often as curves are named, times buckets: a curve costs again in each group, and in the answer."""
+"""As often as curves are named, times buckets: a curve costs again in each group, and in the
+answer.
+"""
 MAX_POINTS: Final = 50_000_000
 """Points behind the curves."""
 _EMPTY: Final = re.compile(rb"(?<=\"series\":)\[\]|(?<=\"groups\":)\[\]")
@@ -83,7 +86,9 @@ async def query(database: Database, principal: Principal, wanted: SeriesQuery) -
 
 
 def encode(result: SeriesResult) -> Iterator[bytes]:
-    """Yields the JSON of an answer in pieces, so that whoever writes a large one leaves others their turn in between."""
+    """Yields the JSON of an answer in pieces, so that whoever writes a large one leaves others
+    their turn in between.
+    """
     bare = result.model_copy(update={"series": [], "groups": []}).model_dump_json().encode()
     head, middle, tail = _EMPTY.split(bare)
     yield head
@@ -106,7 +111,9 @@ def _asked(wanted: SeriesQuery) -> list[Key]:
     return asked + [(run_id, group.series) for group in wanted.groups for run_id in group.run_ids]
 
 
-async def _read(session: Session, principal: Principal, wanted: SeriesQuery, keys: Sequence[Key]) -> _Read:
+async def _read(
+    session: Session, principal: Principal, wanted: SeriesQuery, keys: Sequence[Key]
+) -> _Read:
     superseded = wanted.include_superseded
     cursor = await event_rows.newest(session)
     run_ids = list(dict.fromkeys(run_id for run_id, _ in keys))
@@ -115,12 +122,17 @@ async def _read(session: Session, principal: Principal, wanted: SeriesQuery, key
         raise NotFoundError("run")
     stored = [key for key in keys if virtual(key[1]) is None]
     if await rows.count_points(session, stored) > MAX_POINTS:
-        raise TooLargeError("query_too_large", f"The curves hold more than {MAX_POINTS} points. Ask for fewer at once.")
+        raise TooLargeError(
+            "query_too_large",
+            f"The curves hold more than {MAX_POINTS} points. Ask for fewer at once.",
+        )
     carried = {run_id for group in wanted.groups if group.carry_forward for run_id in group.run_ids}
     evaluated = {run_id for run_id, name in keys if virtual(name) is not None}
     return _Read(
         blocks=await rows.of_series(session, stored),
-        evaluations=await rows.evaluations(session, evaluated, superseded=superseded) if evaluated else (),
+        evaluations=await rows.evaluations(session, evaluated, superseded=superseded)
+        if evaluated
+        else (),
         histories={} if superseded else await series.histories(session, run_ids),
         finished=await rows.succeeded(session, carried) if carried else frozenset(),
         cursor=cursor,
@@ -136,7 +148,10 @@ def _answer(wanted: SeriesQuery, keys: Sequence[Key], read: _Read) -> SeriesResu
         grid=grid.centres.tolist(),
         start=grid.start,
         end=grid.end,
-        series=[_series((one.run_id, one.series), buckets[one.run_id, one.series]) for one in wanted.select],
+        series=[
+            _series((one.run_id, one.series), buckets[one.run_id, one.series])
+            for one in wanted.select
+        ],
         groups=[_group(group, curves, buckets, grid, read.finished) for group in wanted.groups],
         cursor=read.cursor,
     )
@@ -158,7 +173,11 @@ def _curves(keys: Sequence[Key], read: _Read, axis: str) -> dict[Key, _Curve]:
 
 
 def _evaluation_curve(found: Sequence[telemetry.Evaluation], statistic: str, axis: str) -> _Curve:
-    having = [(record, value) for record in found if (value := series.statistic_of(record, statistic)) is not None]
+    having = [
+        (record, value)
+        for record in found
+        if (value := series.statistic_of(record, statistic)) is not None
+    ]
     x = np.array([getattr(record, axis) for record, _ in having], np.float64)
     return _Curve(x, np.array([value for _, value in having], np.float64))
 
@@ -177,7 +196,9 @@ def _counted(block: rows.StoredBlock, history: Chain) -> Columns:
     if bound is None:
         return columns
     before = columns.env_step < bound.env_step
-    return blocks.select(columns, before | ((columns.env_step == bound.env_step) & (columns.update <= bound.update)))
+    return blocks.select(
+        columns, before | ((columns.env_step == bound.env_step) & (columns.update <= bound.update))
+    )
 
 
 def _grid(wanted: SeriesQuery, curves: Collection[_Curve]) -> Grid:
@@ -192,17 +213,26 @@ def _grid(wanted: SeriesQuery, curves: Collection[_Curve]) -> Grid:
 
 
 def _group(
-    group: SeriesGroup, curves: Mapping[Key, _Curve], buckets: Mapping[Key, Buckets], grid: Grid, finished: frozenset[str]
+    group: SeriesGroup,
+    curves: Mapping[Key, _Curve],
+    buckets: Mapping[Key, Buckets],
+    grid: Grid,
+    finished: frozenset[str],
 ) -> GridGroup:
     keys = [(run_id, group.series) for run_id in group.run_ids]
     means = np.stack([buckets[key].mean for key in keys])
     carrying = group.carry_forward
-    means, carried = carry_forward(means, [_end(curves[key], grid) if carrying and key[0] in finished else None for key in keys])
+    means, carried = carry_forward(
+        means,
+        [_end(curves[key], grid) if carrying and key[0] in finished else None for key in keys],
+    )
     return _group_view(group, summarise(means), carried)
 
 
 def _end(curve: _Curve, grid: Grid) -> tuple[int, float] | None:
-    """Returns the bucket and the value of a curve's last finite point, which may lie before the grid; `None` without one."""
+    """Returns the bucket and the value of a curve's last finite point, which may lie before the
+    grid; `None` without one.
+    """
     finite = np.flatnonzero(np.isfinite(curve.value))
     if not len(finite):
         return None
@@ -228,7 +258,9 @@ def _series(key: Key, found: Buckets) -> GridSeries:
 def _group_view(group: SeriesGroup, found: GroupBuckets, carried: Ints) -> GridGroup:
     columns = ("mean", "median", "stdev", "min", "max", "low", "high")
     values: dict[str, Any] = {column: _plain(getattr(found, column)) for column in columns}
-    return GridGroup.model_construct(name=group.name, series=group.series, n=found.n.tolist(), carried=carried.tolist(), **values)
+    return GridGroup.model_construct(
+        name=group.name, series=group.series, n=found.n.tolist(), carried=carried.tolist(), **values
+    )
 
 
 def _plain(values: Floats) -> list[float | None]:

@@ -15,8 +15,11 @@ _MAX_BLOCKS: Final = 200
 """Stored pieces that one answer is made of."""
 
 
-async def read(session: Session, principal: Principal, run_id: str, *, after: int, limit: int) -> LogView:
-    """Returns lines of a run's log after an ordinal: at most `limit`, and no more once they have `MAX_TEXT` characters.
+async def read(
+    session: Session, principal: Principal, run_id: str, *, after: int, limit: int
+) -> LogView:
+    """Returns lines of a run's log after an ordinal: at most `limit`, and no more once they have
+    `MAX_TEXT` characters.
 
     Raises:
         NotFoundError: If the project has no such run.
@@ -24,7 +27,13 @@ async def read(session: Session, principal: Principal, run_id: str, *, after: in
     run = await runs.find(session, principal, run_id)
     blocks = await rows.log_after(session, run.id, after, min(limit + 1, _MAX_BLOCKS))
     stored = (
-        LogLine(n=block.first_line + i, attempt_id=block.attempt_id, stream=line.stream, wall=line.wall, text=line.text)
+        LogLine(
+            n=block.first_line + i,
+            attempt_id=block.attempt_id,
+            stream=line.stream,
+            wall=line.wall,
+            text=line.text,
+        )
         for block in blocks
         for i, line in enumerate(logs.decode(block.content))
     )
@@ -36,4 +45,6 @@ async def read(session: Session, principal: Principal, run_id: str, *, after: in
             break
         shown.append(line)
         size += len(line.text)
-    return LogView(run_id=run.id, lines=shown, next_after=shown[-1].n if shown else after, complete=complete)
+    return LogView(
+        run_id=run.id, lines=shown, next_after=shown[-1].n if shown else after, complete=complete
+    )

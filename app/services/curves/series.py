@@ -1,4 +1,6 @@
-"""Curves: what a run recorded, on one common grid, with the part that later attempts superseded left out."""
+"""Curves: what a run recorded, on one common grid, with the part that later attempts superseded
+left out.
+"""
 
 import math
 from collections.abc import Collection, Sequence
@@ -30,10 +32,16 @@ STATISTICS = (
     "length_max",
     "success_rate",
 )
-"""Of the evaluations; each is a curve `evaluation/<name>`, or below the name of another source (`app.metrics.sort_records.VIRTUAL`)."""
+"""Of the evaluations.
+
+Each is a curve `evaluation/<name>`, or below the name of another source
+(`app.metrics.sort_records.VIRTUAL`).
+"""
 
 
-async def list_of_run(session: Session, principal: Principal, run_id: str, *, after: str, limit: int) -> Page[SeriesInfo]:
+async def list_of_run(
+    session: Session, principal: Principal, run_id: str, *, after: str, limit: int
+) -> Page[SeriesInfo]:
     """Returns a page of a run's series by name, the ones made from its evaluations among them.
 
     Raises:
@@ -41,38 +49,69 @@ async def list_of_run(session: Session, principal: Principal, run_id: str, *, af
     """
     run = await runs.find(session, principal, run_id)
     stored = await rows.series_of_run(session, run.id, after, limit + 1)
-    found = [_info(row) for row in stored] + [info for info in await _virtual(session, run.id) if info.name > after]
+    found = [_info(row) for row in stored] + [
+        info for info in await _virtual(session, run.id) if info.name > after
+    ]
     shown = sorted(found, key=lambda info: info.name)[: limit + 1]
-    return Page(items=shown[:limit], next_cursor=shown[limit - 1].name if len(shown) > limit else None)
+    return Page(
+        items=shown[:limit], next_cursor=shown[limit - 1].name if len(shown) > limit else None
+    )
 
 
 def _info(row: SeriesRow) -> SeriesInfo:
     last = float(row.last_value)
-    return SeriesInfo(name=row.name, points=row.points, nonfinite=row.nonfinite, last_env_step=row.last_env_step, last_value=last)
+    return SeriesInfo(
+        name=row.name,
+        points=row.points,
+        nonfinite=row.nonfinite,
+        last_env_step=row.last_env_step,
+        last_value=last,
+    )
 
 
 async def _virtual(session: Session, run_id: str) -> list[SeriesInfo]:
-    bodies = [Evaluation.model_validate_json(row.body) for row in await rows.evaluations(session, [run_id], superseded=False)]
+    bodies = [
+        Evaluation.model_validate_json(row.body)
+        for row in await rows.evaluations(session, [run_id], superseded=False)
+    ]
     found: list[SeriesInfo] = []
     for prefix, source in VIRTUAL.items():
-        of_source = sorted((body for body in bodies if body.source is source), key=lambda body: (body.env_step, body.update))
+        of_source = sorted(
+            (body for body in bodies if body.source is source),
+            key=lambda body: (body.env_step, body.update),
+        )
         infos = (_virtual_info(f"{prefix}/{name}", of_source, name) for name in _names(of_source))
         found += [info for info in infos if info is not None]
     return found
 
 
 def _virtual_info(series: str, bodies: Sequence[Evaluation], statistic: str) -> SeriesInfo | None:
-    """Returns nothing for a statistic that no evaluation has, such as the success rate where the environment names no success."""
-    values = [(body.env_step, value) for body in bodies if (value := statistic_of(body, statistic)) is not None]
+    """Returns nothing for a statistic that no evaluation has, such as the success rate where the
+    environment names no success.
+    """
+    values = [
+        (body.env_step, value)
+        for body in bodies
+        if (value := statistic_of(body, statistic)) is not None
+    ]
     if not values:
         return None
     nonfinite = sum(not math.isfinite(value) for _, value in values)
     last_env_step, last_value = values[-1]
-    return SeriesInfo(name=series, points=len(values), nonfinite=nonfinite, last_env_step=last_env_step, last_value=last_value)
+    return SeriesInfo(
+        name=series,
+        points=len(values),
+        nonfinite=nonfinite,
+        last_env_step=last_env_step,
+        last_value=last_value,
+    )
 
 
 def statistic_of(evaluation: Evaluation, name: str) -> float | None:
-    """Returns a statistic of an evaluation's episodes, or a metric of a supervised one; `None` where it has none of the name."""
+    """Returns a statistic of an evaluation's episodes, or a metric of a supervised one.
+
+    `None` where it has none of the name.
+    """
     if name in STATISTICS:
         value: float | None = getattr(evaluation, name)
         return value
@@ -80,7 +119,10 @@ def statistic_of(evaluation: Evaluation, name: str) -> float | None:
 
 
 def _names(evaluations: Sequence[Evaluation]) -> Sequence[str]:
-    """Returns what is worth a curve: all statistics of episodes; of supervised evaluations the metrics and the mean, their score."""
+    """Returns what is worth a curve: all statistics of episodes.
+
+    Of supervised evaluations the metrics and the mean, their score.
+    """
     metrics = sorted({name for one in evaluations for name in one.metrics} - set(STATISTICS))
     return ("mean", *metrics) if metrics else STATISTICS
 
@@ -89,28 +131,39 @@ async def histories(session: Session, run_ids: Collection[str]) -> dict[str, Cha
     """Returns the fence chain of each run; an empty one where no training attempt was made."""
     links: dict[str, list[Link]] = {run_id: [] for run_id in run_ids}
     for run_id, fence, resumed, env_step, update in await snapshot_rows.links(session, run_ids):
-        at = None if resumed is None or env_step is None or update is None else Position(env_step, update)
+        at = (
+            None
+            if resumed is None or env_step is None or update is None
+            else Position(env_step, update)
+        )
         links[run_id].append(Link(fence, resumed, at))
     return {run_id: fence_chain.chain(of_run) for run_id, of_run in links.items()}
 
 
 async def supersede(session: Session, run_id: str) -> None:
-    """Marks what no longer belongs to the run's history. Called by every claim that raises the run's fence, after its row is written.
+    """Marks what no longer belongs to the run's history.
 
-    Snapshots and evaluations made during training are judged by the fence chain; an evaluation of a snapshot is superseded exactly when
-    its snapshot is. Points need no mark: queries read the chain. Nothing is deleted, and a later resume may bring parts
-    back. The run's progress goes back to where the attempt begins.
+    Called by every claim that raises the run's fence, after its row is written.
+
+    Snapshots and evaluations made during training are judged by the fence chain; an evaluation of a
+    snapshot is superseded exactly when its snapshot is. Points need no mark: queries read the
+    chain. Nothing is deleted, and a later resume may bring parts back. The run's progress goes back
+    to where the attempt begins.
     """
     await session.flush()
     history = (await histories(session, [run_id]))[run_id]
     for snapshot in await snapshot_rows.of_run(session, run_id):
-        superseded = not fence_chain.counts(history, snapshot.fence, Position(snapshot.env_step, snapshot.update))
+        superseded = not fence_chain.counts(
+            history, snapshot.fence, Position(snapshot.env_step, snapshot.update)
+        )
         if superseded != snapshot.superseded:
             snapshot.superseded = superseded
             for evaluation in await snapshot_rows.snapshot_evaluations(session, snapshot.id):
                 evaluation.superseded = superseded
     for evaluation in await snapshot_rows.training_evaluations(session, run_id):
-        evaluation.superseded = not fence_chain.counts(history, evaluation.fence, Position(evaluation.env_step, evaluation.update))
+        evaluation.superseded = not fence_chain.counts(
+            history, evaluation.fence, Position(evaluation.env_step, evaluation.update)
+        )
     await _rewind(session, run_id, history)
 
 
@@ -118,6 +171,8 @@ async def _rewind(session: Session, run_id: str, history: Chain) -> None:
     """Sets the progress to the snapshot that the newest attempt resumed from, or to nothing."""
     run = (await telemetry_rows.lock_runs(session, [run_id]))[run_id]
     started = await snapshot_rows.resumed_from(session, run_id, max(history, default=0))
-    run.env_step, run.update, run.episode = (0, 0, 0) if started is None else (started.env_step, started.update, started.episode)
+    run.env_step, run.update, run.episode = (
+        (0, 0, 0) if started is None else (started.env_step, started.update, started.episode)
+    )
     run.env_steps_per_second = None
     await session.flush()

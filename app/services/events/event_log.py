@@ -11,7 +11,18 @@ from pydantic import BaseModel
 from app.db.engine import Session
 from app.db.repositories import events as rows
 
-EventType = Literal["experiment", "run", "job", "attempt", "worker", "snapshot", "evaluation", "points", "log", "stats"]
+EventType = Literal[
+    "experiment",
+    "run",
+    "job",
+    "attempt",
+    "worker",
+    "snapshot",
+    "evaluation",
+    "points",
+    "log",
+    "stats",
+]
 
 
 def record(  # noqa: PLR0913 - three positional ones; the rest names what the event is about
@@ -36,7 +47,14 @@ def record(  # noqa: PLR0913 - three positional ones; the rest names what the ev
         job_id: Job that it belongs to.
     """
     content = data.model_dump(mode="json") if isinstance(data, BaseModel) else dict(data)
-    row = {"project_id": project_id, "type": kind, "experiment_id": experiment_id, "run_id": run_id, "job_id": job_id, "data": content}
+    row = {
+        "project_id": project_id,
+        "type": kind,
+        "experiment_id": experiment_id,
+        "run_id": run_id,
+        "job_id": job_id,
+        "data": content,
+    }
     rows.append(session, row)
 
 

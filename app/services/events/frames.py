@@ -1,4 +1,6 @@
-"""Rows of the event log as frames of the stream: `points` and `log` rows name a block, whose content is put in here."""
+"""Rows of the event log as frames of the stream: `points` and `log` rows name a block, whose
+content is put in here.
+"""
 
 import json
 import math
@@ -31,7 +33,10 @@ class LiveEvent:
 
 
 async def expand(session: Session, events: Sequence[EventRow]) -> list[LiveEvent]:
-    """Returns the events with their content. One whose block is gone, because its run was deleted, is left out."""
+    """Returns the events with their content.
+
+    One whose block is gone, because its run was deleted, is left out.
+    """
     points = await rows.by_ids(session, _named(events, POINTS))
     lines = await rows.logs_by_ids(session, _named(events, LOG))
     shown = ((event, _content(event, points, lines)) for event in events)
@@ -39,7 +44,10 @@ async def expand(session: Session, events: Sequence[EventRow]) -> list[LiveEvent
 
 
 def frame(event_id: int | None, kind: str, data: Mapping[str, Any]) -> bytes:
-    """Returns one server-sent event. JSON without line breaks: no content can begin a line of its own."""
+    """Returns one server-sent event.
+
+    JSON without line breaks: no content can begin a line of its own.
+    """
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     head = "" if event_id is None else f"id: {event_id}\n"
     return f"{head}event: {kind}\ndata: {text}\n\n".encode()
@@ -49,7 +57,9 @@ def _named(events: Sequence[EventRow], kind: str) -> list[int]:
     return [event.data["block"] for event in events if event.type == kind]
 
 
-def _content(event: EventRow, points: Mapping[int, BlockRow], lines: Mapping[int, LogBlockRow]) -> Mapping[str, Any] | None:
+def _content(
+    event: EventRow, points: Mapping[int, BlockRow], lines: Mapping[int, LogBlockRow]
+) -> Mapping[str, Any] | None:
     if event.type == POINTS:
         block = points.get(event.data["block"])
         return None if block is None else _points(event.data["series"], block)
@@ -76,7 +86,13 @@ def _points(series: str, block: BlockRow) -> dict[str, Any]:
 def log_content(block: LogBlockRow) -> dict[str, Any]:
     """Returns the lines of a block in the shape of the log's route."""
     lines = [
-        {"n": block.first_line + i, "attempt_id": block.attempt_id, "stream": line.stream, "wall": line.wall, "text": line.text}
+        {
+            "n": block.first_line + i,
+            "attempt_id": block.attempt_id,
+            "stream": line.stream,
+            "wall": line.wall,
+            "text": line.text,
+        }
         for i, line in enumerate(logs.decode(block.content))
     ]
     return {"run_id": block.run_id, "lines": lines, "next_after": block.last_line, "complete": True}
@@ -98,4 +114,6 @@ def _event(event: EventRow, data: Mapping[str, Any]) -> LiveEvent:
         "data": data,
     }
     content = frame(event.id, event.type, view)
-    return LiveEvent(event.id, event.type, event.project_id, event.experiment_id, event.run_id, content)
+    return LiveEvent(
+        event.id, event.type, event.project_id, event.experiment_id, event.run_id, content
+    )

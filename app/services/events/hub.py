@@ -1,7 +1,9 @@
-"""The live hub: reads the event log once per process, for all streams, and hands each stream what it may see.
+"""The live hub: reads the event log once per process, for all streams, and hands each stream what
+it may see.
 
-A stream joins without gap or overlap: it is registered first, replays the log from its cursor up to the hub's position, and then takes
-from its queue what lies beyond. No stream holds a database session; one short session serves all.
+A stream joins without gap or overlap: it is registered first, replays the log from its cursor up to
+the hub's position, and then takes from its queue what lies beyond. No stream holds a database
+session; one short session serves all.
 """
 
 import asyncio
@@ -72,7 +74,10 @@ class EventSubscription:
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
 
     def offer(self, events: Sequence[LiveEvent]) -> None:
-        """Queues what the stream wants of `events`; drops everything once the client is too far behind."""
+        """Queues what the stream wants of `events`.
+
+        Drops everything once the client is too far behind.
+        """
         wanted = [event for event in events if self.wish.takes(event)]
         if not wanted or self.overflowed:
             return
@@ -89,7 +94,10 @@ class EventSubscription:
         self._wake.set()
 
     async def take(self, seconds: float) -> list[LiveEvent]:
-        """Returns what is queued, waiting for at most `seconds`; empty if nothing came or the stream ended."""
+        """Returns what is queued, waiting for at most `seconds`.
+
+        Empty if nothing came or the stream ended.
+        """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._wake.wait()
@@ -107,7 +115,8 @@ class EventHub:
         database: Where the log is.
         bus: Rings when the log grew.
         most: Streams of the process.
-        most_per_user: Streams of one user, over all credentials; each credential may have `ASSURED` whatever the others hold.
+        most_per_user: Streams of one user, over all credentials; each credential may have `ASSURED`
+            whatever the others hold.
         most_per_credential: Streams of one token or login; as many as its user by default.
     """
 
@@ -138,17 +147,24 @@ class EventHub:
         Args:
             wish: What it takes.
             user_id: Whose it is.
-            credential: Id of the token or login that asks for it: none can use up what the user's others need.
+            credential: Id of the token or login that asks for it: none can use up what the user's
+                others need.
 
         Raises:
             TooManyRequestsError: If the credential or the user has too many.
             UnavailableError: If the process has too many, or stops.
         """
         if self._stopping or len(self._streams) >= self._most:
-            raise UnavailableError("too_many_streams", "The server has no room for another live stream. Try again soon.", retry_after=5)
+            raise UnavailableError(
+                "too_many_streams",
+                "The server has no room for another live stream. Try again soon.",
+                retry_after=5,
+            )
         whose = [stream.credential for stream in self._streams if stream.user_id == user_id]
         own = whose.count(credential)
-        if own >= self._most_per_credential or (len(whose) >= self._most_per_user and own >= min(ASSURED, self._most_per_user)):
+        if own >= self._most_per_credential or (
+            len(whose) >= self._most_per_user and own >= min(ASSURED, self._most_per_user)
+        ):
             message = f"{own} live streams are open with this login or token, {len(whose)} of this user. Close a tab or a watch."
             raise TooManyRequestsError("too_many_streams", message, retry_after=5)
         stream = EventSubscription(wish, user_id, credential)
@@ -159,8 +175,11 @@ class EventHub:
         finally:
             self._streams.discard(stream)
 
-    async def events(self, stream: EventSubscription, after: int | None, seconds: float) -> AsyncIterator[list[LiveEvent]]:
-        """Yields the stream's events after a cursor in order, and an empty list where none came for `seconds`.
+    async def events(
+        self, stream: EventSubscription, after: int | None, seconds: float
+    ) -> AsyncIterator[list[LiveEvent]]:
+        """Yields the stream's events after a cursor in order, and an empty list where none came for
+        `seconds`.
 
         Args:
             stream: The stream.
@@ -234,7 +253,9 @@ class EventHub:
             oldest, newest = await rows.bounds(session)
         if after > newest or after < oldest - 1 or last - after > MAX_REPLAY:
             raise ResyncError
-        wanted = rows.EventFilter(project_id=wish.project_id, runs=wish.runs, experiments=wish.experiments)
+        wanted = rows.EventFilter(
+            project_id=wish.project_id, runs=wish.runs, experiments=wish.experiments
+        )
         while after < last:
             async with self._database.read() as session:
                 found = await rows.between(session, after, last, wanted, limit=PAGE)

@@ -24,21 +24,36 @@ from palestra.contract.definition import RlDefinition, definition_hash, experime
 from palestra.contract.documents import canonical_json
 from palestra.contract.job_options import JobOptions, Submission
 from palestra.contract.names import new_id
-from palestra.contract.resources import ExperimentDetail, ExperimentView, RunView, SubmittedExperiment
+from palestra.contract.resources import (
+    ExperimentDetail,
+    ExperimentView,
+    RunView,
+    SubmittedExperiment,
+)
 from palestra.contract.states import RunState
 from palestra.contract.views import Page
 
 _AT_ONCE: Final = 100
 """Runs that are made before other requests have their turn."""
 
-__all__ = ["ExperimentFilter", "PageRequest", "archive", "get", "list_experiments", "list_runs_of", "submit"]
+__all__ = [
+    "ExperimentFilter",
+    "PageRequest",
+    "archive",
+    "get",
+    "list_experiments",
+    "list_runs_of",
+    "submit",
+]
 
 
-async def submit(session: Session, principal: Principal, submission: Submission) -> tuple[SubmittedExperiment, bool]:
+async def submit(
+    session: Session, principal: Principal, submission: Submission
+) -> tuple[SubmittedExperiment, bool]:
     """Makes an experiment with one run and one queued job per seed.
 
-    The same definition and code in a project give the experiment that exists, and add the seeds that it misses; two submissions at once
-    make one. An archived experiment comes back.
+    The same definition and code in a project give the experiment that exists, and add the seeds
+    that it misses; two submissions at once make one. An archived experiment comes back.
 
     Returns:
         The experiment with what the user should know of the submission, and whether it is new.
@@ -49,9 +64,14 @@ async def submit(session: Session, principal: Principal, submission: Submission)
     """
     submission = await offers.resolve(session, principal, submission)
     new = await rows.insert_experiment(session, _row(principal, submission))
-    experiment = await rows.by_identity(session, principal.project_id, identity_hash(submission.definition, submission.code))
+    experiment = await rows.by_identity(
+        session, principal.project_id, identity_hash(submission.definition, submission.code)
+    )
     if experiment is None:
-        raise ConflictError("id_taken", "Another experiment of this project has the same ID. Give this one another name.")
+        raise ConflictError(
+            "id_taken",
+            "Another experiment of this project has the same ID. Give this one another name.",
+        )
     if new:
         _audit(session, principal, experiment, "experiment.create")
     elif experiment.archived_at is not None:
@@ -59,12 +79,23 @@ async def submit(session: Session, principal: Principal, submission: Submission)
         _audit(session, principal, experiment, "experiment.restore")
     added = await _add_runs(session, principal, experiment, submission)
     if submission.options.schedule.writes_training_state:
-        added = [*added, *await _untrained(session, experiment, submission.options.seeds, {run.id for run in added})]
+        added = [
+            *added,
+            *await _untrained(
+                session, experiment, submission.options.seeds, {run.id for run in added}
+            ),
+        ]
     if added:
         await jobs.queue_training(session, principal, experiment, added, submission.options)
     await job_state.tell_experiment(session, experiment)
     warnings = advice.warnings_of(submission.definition, submission.options)
-    kept = () if new else await unapplied_options.warnings_of(session, experiment, submission.options, {run.id for run in added})
+    kept = (
+        ()
+        if new
+        else await unapplied_options.warnings_of(
+            session, experiment, submission.options, {run.id for run in added}
+        )
+    )
     detail = await _detail(session, experiment)
     return SubmittedExperiment(**{**dict(detail), "warnings": [*warnings, *kept]}), new
 
@@ -82,22 +113,36 @@ def _row(principal: Principal, submission: Submission) -> dict[str, object]:
         "name": definition.name,
         "notes": definition.notes,
         "kind": definition.kind,
-        "agent": definition.agent.name if isinstance(definition, RlDefinition) else definition.estimator.name,
-        "env": definition.env.id if isinstance(definition, RlDefinition) else definition.train_input.name,
+        "agent": definition.agent.name
+        if isinstance(definition, RlDefinition)
+        else definition.estimator.name,
+        "env": definition.env.id
+        if isinstance(definition, RlDefinition)
+        else definition.train_input.name,
         "created_by": principal.user_id,
     }
 
 
-async def _add_runs(session: Session, principal: Principal, experiment: ExperimentRow, submission: Submission) -> list[RunRow]:
+async def _add_runs(
+    session: Session, principal: Principal, experiment: ExperimentRow, submission: Submission
+) -> list[RunRow]:
     known = await rows.seeds_of(session, experiment)
     missing = [seed for seed in submission.options.seeds if seed not in known]
     if not missing:
         return []
-    submission_id = await rows.insert_submission(session, experiment, submission.provenance, principal.user_id)
-    same = {"project_id": experiment.project_id, "experiment_id": experiment.id, "created_by": principal.user_id}
+    submission_id = await rows.insert_submission(
+        session, experiment, submission.provenance, principal.user_id
+    )
+    same = {
+        "project_id": experiment.project_id,
+        "experiment_id": experiment.id,
+        "created_by": principal.user_id,
+    }
     common = {**same, "submission_id": submission_id, "state": RunState.QUEUED.value}
     ids = sorted(new_id("run") for _ in missing)
-    new = [{**common, "id": run_id, "seed": seed} for run_id, seed in zip(ids, missing, strict=True)]
+    new = [
+        {**common, "id": run_id, "seed": seed} for run_id, seed in zip(ids, missing, strict=True)
+    ]
     added: list[RunRow] = []
     for first in range(0, len(new), _AT_ONCE):
         added += await rows.insert_runs(session, new[first : first + _AT_ONCE])
@@ -105,29 +150,45 @@ async def _add_runs(session: Session, principal: Principal, experiment: Experime
     return added
 
 
-async def _untrained(session: Session, experiment: ExperimentRow, seeds: Collection[int], new: Collection[str]) -> list[RunRow]:
-    """Returns the runs of some seeds that were only tested so far: a submission trains them as if they were new."""
-    known = [run for run in await rows.runs_of_seeds(session, experiment, seeds) if run.id not in new]
+async def _untrained(
+    session: Session, experiment: ExperimentRow, seeds: Collection[int], new: Collection[str]
+) -> list[RunRow]:
+    """Returns the runs of some seeds that were only tested so far: a submission trains them as if
+    they were new.
+    """
+    known = [
+        run for run in await rows.runs_of_seeds(session, experiment, seeds) if run.id not in new
+    ]
     trained = await job_rows.trained(session, [run.id for run in known])
     return [run for run in known if run.id not in trained]
 
 
-async def list_experiments(session: Session, principal: Principal, wanted: ExperimentFilter, request: PageRequest) -> Page[ExperimentView]:
+async def list_experiments(
+    session: Session, principal: Principal, wanted: ExperimentFilter, request: PageRequest
+) -> Page[ExperimentView]:
     """Returns a page of the project's experiments; sorts by `created_at` and `name`."""
     keys = keyset(request, rows.EXPERIMENT_COLUMNS)
     found = await rows.page(session, principal.project_id, wanted, keys)
-    return await pages.cut(found, request, keys, lambda shown: views.experiment_views(session, shown))
+    return await pages.cut(
+        found, request, keys, lambda shown: views.experiment_views(session, shown)
+    )
 
 
 async def list_runs_of(
-    session: Session, principal: Principal, experiment_id: str, state: RunState | None, request: PageRequest
+    session: Session,
+    principal: Principal,
+    experiment_id: str,
+    state: RunState | None,
+    request: PageRequest,
 ) -> Page[RunView]:
     """Returns a page of an experiment's runs.
 
     Raises:
         NotFoundError: If the project has no experiment of that ID.
     """
-    return await runs.list_runs(session, principal, RunFilter(experiment_id=experiment_id, state=state), request)
+    return await runs.list_runs(
+        session, principal, RunFilter(experiment_id=experiment_id, state=state), request
+    )
 
 
 async def get(session: Session, principal: Principal, experiment_id: str) -> ExperimentDetail:
@@ -139,8 +200,12 @@ async def get(session: Session, principal: Principal, experiment_id: str) -> Exp
     return await _detail(session, await _find(session, principal, experiment_id))
 
 
-async def archive(session: Session, principal: Principal, experiment_id: str, *, archived: bool = True) -> ExperimentDetail:
-    """Hides an experiment from lists, or brings it back; nothing is deleted, and doing it twice changes nothing.
+async def archive(
+    session: Session, principal: Principal, experiment_id: str, *, archived: bool = True
+) -> ExperimentDetail:
+    """Hides an experiment from lists, or brings it back.
+
+    Nothing is deleted, and doing it twice changes nothing.
 
     Raises:
         NotFoundError: If the project has none of that ID.
@@ -150,9 +215,16 @@ async def archive(session: Session, principal: Principal, experiment_id: str, *,
     if (experiment.archived_at is not None) is not archived:
         busy = await job_rows.unfinished_of_experiment(session, principal.project_id, experiment.id)
         if archived and busy:
-            raise ConflictError("experiment_active", f"{busy} of its jobs have not ended. Cancel them first.")
+            raise ConflictError(
+                "experiment_active", f"{busy} of its jobs have not ended. Cancel them first."
+            )
         await rows.set_archived(session, experiment, archived=archived)
-        _audit(session, principal, experiment, "experiment.archive" if archived else "experiment.restore")
+        _audit(
+            session,
+            principal,
+            experiment,
+            "experiment.archive" if archived else "experiment.restore",
+        )
         await job_state.tell_experiment(session, experiment)
     return await _detail(session, experiment)
 
@@ -167,9 +239,25 @@ async def _find(session: Session, principal: Principal, experiment_id: str) -> E
 async def _detail(session: Session, experiment: ExperimentRow) -> ExperimentDetail:
     (view,) = await views.experiment_views(session, [experiment])
     definition = views.definition_of(experiment)
-    return ExperimentDetail(**dict(view), definition=definition, warnings=list(advice.warnings_of(definition, JobOptions())))
+    return ExperimentDetail(
+        **dict(view),
+        definition=definition,
+        warnings=list(advice.warnings_of(definition, JobOptions())),
+    )
 
 
 def _audit(session: Session, principal: Principal, experiment: ExperimentRow, action: str) -> None:
-    row = {"project_id": experiment.project_id, "actor": actor(principal), "action": action, "object_type": "experiment"}
-    audit.append(session, {**row, "object_id": experiment.id, "data": {"definition_hash": experiment.definition_hash}})
+    row = {
+        "project_id": experiment.project_id,
+        "actor": actor(principal),
+        "action": action,
+        "object_type": "experiment",
+    }
+    audit.append(
+        session,
+        {
+            **row,
+            "object_id": experiment.id,
+            "data": {"definition_hash": experiment.definition_hash},
+        },
+    )

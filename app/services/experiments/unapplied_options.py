@@ -1,4 +1,6 @@
-"""Options of a submission that changed nothing: its runs were there already, with the options of their first one."""
+"""Options of a submission that changed nothing: its runs were there already, with the options of
+their first one.
+"""
 
 from collections.abc import Collection
 from typing import Any
@@ -14,7 +16,9 @@ from palestra.contract.views import SubmissionWarning
 _MEMBERS = ("schedule", "pool", "priority", "resources", "limits")
 
 
-async def warnings_of(session: Session, experiment: ExperimentRow, options: JobOptions, queued: Collection[str]) -> list[SubmissionWarning]:
+async def warnings_of(
+    session: Session, experiment: ExperimentRow, options: JobOptions, queued: Collection[str]
+) -> list[SubmissionWarning]:
     """Returns a warning for each option that differs from that of a run which was there.
 
     Args:
@@ -36,19 +40,26 @@ async def warnings_of(session: Session, experiment: ExperimentRow, options: JobO
 
 
 def _differences(job: JobRow, wanted: dict[str, Any]) -> list[tuple[tuple[str, ...], Any, Any]]:
-    """Returns where a job's options differ from what is wanted: the place, what it has, and what is wanted."""
+    """Returns where a job's options differ from what is wanted: the place, what it has, and what is
+    wanted.
+    """
     pairs: list[tuple[tuple[str, ...], Any, Any]] = []
     for member in _MEMBERS:
         has = getattr(job, member)
         if isinstance(has, dict):
-            pairs += [((member, name), has.get(name, value), value) for name, value in wanted[member].items()]
+            pairs += [
+                ((member, name), has.get(name, value), value)
+                for name, value in wanted[member].items()
+            ]
         else:
             pairs.append(((member,), has, wanted[member]))
     return [pair for pair in pairs if pair[1] != pair[2]]
 
 
 def _told(where: tuple[str, ...], has: Any, wanted: Any, seeds: list[int]) -> SubmissionWarning:
-    first = f"seed {min(seeds)}" if len(seeds) == 1 else f"{len(seeds)} seeds, {min(seeds)} the first,"
+    first = (
+        f"seed {min(seeds)}" if len(seeds) == 1 else f"{len(seeds)} seeds, {min(seeds)} the first,"
+    )
     return SubmissionWarning(
         code="options_not_applied",
         pointer="/".join(("/options", *where)),

@@ -1,4 +1,6 @@
-"""Which doorbells to ring now: the next jobs of each queue, at most as many as there are free slots."""
+"""Which doorbells to ring now: the next jobs of each queue, at most as many as there are free
+slots.
+"""
 
 from collections.abc import Sequence
 from typing import Final
@@ -23,8 +25,8 @@ _ACTOR: Final = "daemon:dispatcher"
 async def plan(session: Session, ring_seconds: float) -> list[ReadyJob]:
     """Returns the jobs to ring for, in order.
 
-    A job is rung when it has not been rung since it was queued, or when nobody answered for `ring_seconds`. Doorbells that may still be
-    answered count as taken slots.
+    A job is rung when it has not been rung since it was queued, or when nobody answered for
+    `ring_seconds`. Doorbells that may still be answered count as taken slots.
     """
     offers = await worker_rows.offers(session)
     found: list[ReadyJob] = []
@@ -34,7 +36,9 @@ async def plan(session: Session, ring_seconds: float) -> list[ReadyJob]:
     return found
 
 
-async def _ready(session: Session, project_id: str, pool: str, offers: Sequence[Offer], ring_seconds: float) -> Sequence[ReadyJob]:
+async def _ready(
+    session: Session, project_id: str, pool: str, offers: Sequence[Offer], ring_seconds: float
+) -> Sequence[ReadyJob]:
     free = [offer for offer in offers if offer.live < offer.slots]
     if not free:
         return []
@@ -44,7 +48,9 @@ async def _ready(session: Session, project_id: str, pool: str, offers: Sequence[
         most_gpus=max(offer.gpus for offer in free),
         versions=frozenset().union(*(offer.versions for offer in free)),
     )
-    capacity = sum(offer.slots - offer.live for offer in free) - await rows.outstanding_rings(session, queue, ring_seconds)
+    capacity = sum(offer.slots - offer.live for offer in free) - await rows.outstanding_rings(
+        session, queue, ring_seconds
+    )
     return await rows.ready(session, queue, ring_seconds, capacity) if capacity > 0 else []
 
 
@@ -55,10 +61,16 @@ async def rung(session: Session, jobs: Sequence[ReadyJob]) -> None:
 
 async def fail_hopeless(session: Session) -> int:
     """Fails queued jobs whose snapshot was deleted while they waited; returns how many."""
-    hopeless = [job for job in await rows.pinned_to_snapshots(session) if await _is_gone(session, job)]
-    failure = Failure(message="The snapshot that this job was to read was deleted while it waited. Submit it again with another one.")
+    hopeless = [
+        job for job in await rows.pinned_to_snapshots(session) if await _is_gone(session, job)
+    ]
+    failure = Failure(
+        message="The snapshot that this job was to read was deleted while it waited. Submit it again with another one."
+    )
     for job in hopeless:
-        await job_state.move(session, job, JobState.FAILED, Why(actor=_ACTOR, cause=Cause.NO_RESULT, failure=failure))
+        await job_state.move(
+            session, job, JobState.FAILED, Why(actor=_ACTOR, cause=Cause.NO_RESULT, failure=failure)
+        )
     return len(hopeless)
 
 

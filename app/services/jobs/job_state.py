@@ -1,7 +1,8 @@
 """The gate: the one function that writes a job's state.
 
-A move consults the table of transitions, writes the state by compare-and-set, appends to the audit log, brings the derived state of the
-job's runs up to date and registers the live messages, all in the caller's transaction.
+A move consults the table of transitions, writes the state by compare-and-set, appends to the audit
+log, brings the derived state of the job's runs up to date and registers the live messages, all in
+the caller's transaction.
 """
 
 from collections.abc import Mapping, Sequence
@@ -39,7 +40,9 @@ class Why:
     resume_quality: ResumeQuality | None = None
 
 
-async def move(session: Session, job: JobRow, to: JobState, why: Why, *, claim: int | None = None) -> None:
+async def move(
+    session: Session, job: JobRow, to: JobState, why: Why, *, claim: int | None = None
+) -> None:
     """Moves a job to another state.
 
     Args:
@@ -50,13 +53,17 @@ async def move(session: Session, job: JobRow, to: JobState, why: Why, *, claim: 
         claim: Number of the attempt that the move makes; then the job's delay must be over.
 
     Raises:
-        ConflictError: If the table does not allow it (`already_final`, `invalid_transition`), or if somebody was faster (`state_changed`).
+        ConflictError: If the table does not allow it (`already_final`, `invalid_transition`), or if
+            somebody was faster (`state_changed`).
     """
     old = JobState(job.state)
     transitions.check(old, to)
     conditions = () if claim is None else (job_rows.may_start_now(),)
     if not await job_rows.move(session, job, to, _values(to, why, claim), *conditions):
-        raise ConflictError("state_changed", "The job changed while this request was under way. Read its state again and decide anew.")
+        raise ConflictError(
+            "state_changed",
+            "The job changed while this request was under way. Read its state again and decide anew.",
+        )
     _audit(session, job, old, to, why)
     announce(session, QUEUE)
     if Schedule(job.schedule).starts_runs:
@@ -73,14 +80,32 @@ def _values(to: JobState, why: Why, claim: int | None) -> Mapping[str, Any]:
     if to in FINAL_JOB_STATES:
         values |= job_rows.ended_now()
     if why.cause is not None:
-        values |= {"cause": why.cause.value, "failure": None if why.failure is None else why.failure.model_dump(mode="json")}
+        values |= {
+            "cause": why.cause.value,
+            "failure": None if why.failure is None else why.failure.model_dump(mode="json"),
+        }
     return values
 
 
 def _audit(session: Session, job: JobRow, old: JobState, to: JobState, why: Why) -> None:
-    change = {"from": old.value, "to": to.value, "attempt": job.attempt, "cause": why.cause, "reason": why.reason}
-    row = {"project_id": job.project_id, "actor": why.actor, "action": "job.move", "object_type": "job", "object_id": job.id}
-    audit.append(session, {**row, "data": {key: value for key, value in change.items() if value not in {None, ""}}})
+    change = {
+        "from": old.value,
+        "to": to.value,
+        "attempt": job.attempt,
+        "cause": why.cause,
+        "reason": why.reason,
+    }
+    row = {
+        "project_id": job.project_id,
+        "actor": why.actor,
+        "action": "job.move",
+        "object_type": "job",
+        "object_id": job.id,
+    }
+    audit.append(
+        session,
+        {**row, "data": {key: value for key, value in change.items() if value not in {None, ""}}},
+    )
 
 
 async def _derive_runs(session: Session, job: JobRow, why: Why) -> None:
@@ -93,7 +118,12 @@ async def _derive_runs(session: Session, job: JobRow, why: Why) -> None:
 
 def _ended(end: JobRunRow) -> dict[str, Any]:
     state = ended_run_state(Outcome(end.outcome or Outcome.SUCCEEDED))
-    return {"state": state.value, "cause": end.cause, "failure": end.failure, "finished_at": end.ended_at}
+    return {
+        "state": state.value,
+        "cause": end.cause,
+        "failure": end.failure,
+        "finished_at": end.ended_at,
+    }
 
 
 def derived(job: JobRow, run: RunRow, why: Why) -> dict[str, Any]:
@@ -110,7 +140,9 @@ def derived(job: JobRow, run: RunRow, why: Why) -> dict[str, Any]:
 
 
 async def tell(session: Session, job: JobRow) -> None:
-    """Registers the live messages of a changed job, of the runs that it trains, and of their experiment."""
+    """Registers the live messages of a changed job, of the runs that it trains, and of their
+    experiment.
+    """
     await session.flush()
     await tell_jobs(session, [job])
     if Schedule(job.schedule).starts_runs:
@@ -124,16 +156,34 @@ async def tell_jobs(session: Session, jobs: Sequence[JobRow]) -> None:
     """Registers the live messages of changed jobs."""
     for row, view in zip(jobs, await views.job_views(session, jobs), strict=True):
         run_id = view.run_ids[0] if len(view.run_ids) == 1 else None
-        event_log.record(session, "job", view, project_id=row.project_id, experiment_id=row.experiment_id, run_id=run_id, job_id=row.id)
+        event_log.record(
+            session,
+            "job",
+            view,
+            project_id=row.project_id,
+            experiment_id=row.experiment_id,
+            run_id=run_id,
+            job_id=row.id,
+        )
 
 
 async def tell_runs(session: Session, runs: Sequence[RunRow]) -> None:
     """Registers the live messages of changed runs."""
     for row, view in zip(runs, await views.run_views(session, runs), strict=True):
-        event_log.record(session, "run", view, project_id=row.project_id, experiment_id=row.experiment_id, run_id=row.id, job_id=row.job_id)
+        event_log.record(
+            session,
+            "run",
+            view,
+            project_id=row.project_id,
+            experiment_id=row.experiment_id,
+            run_id=row.id,
+            job_id=row.job_id,
+        )
 
 
 async def tell_experiment(session: Session, experiment: ExperimentRow) -> None:
     """Registers the live message of a changed experiment."""
     (view,) = await views.experiment_views(session, [experiment])
-    event_log.record(session, "experiment", view, project_id=experiment.project_id, experiment_id=experiment.id)
+    event_log.record(
+        session, "experiment", view, project_id=experiment.project_id, experiment_id=experiment.id
+    )

@@ -29,7 +29,19 @@ from palestra.contract.states import Cause, JobState
 from palestra.contract.views import Page
 from palestra.contract.work_order import WORK_ORDER_VERSION
 
-__all__ = ["JobFilter", "JobStart", "PageRequest", "cancel", "find", "get", "list_jobs", "pause", "queue_training", "resume", "submit"]
+__all__ = [
+    "JobFilter",
+    "JobStart",
+    "PageRequest",
+    "cancel",
+    "find",
+    "get",
+    "list_jobs",
+    "pause",
+    "queue_training",
+    "resume",
+    "submit",
+]
 
 _AUTO_PACK: Final = 16
 """Seeds of a pack whose size nobody named: more make each update slower than they save."""
@@ -41,15 +53,24 @@ _STOPPABLE: Final = frozenset({JobState.STARTING, JobState.RUNNING, JobState.PRE
 
 
 async def queue_training(
-    session: Session, principal: Principal, experiment: ExperimentRow, new: Sequence[RunRow], options: JobOptions
+    session: Session,
+    principal: Principal,
+    experiment: ExperimentRow,
+    new: Sequence[RunRow],
+    options: JobOptions,
 ) -> None:
-    """Queues jobs for the runs of an experiment that are new, or were only tested so far: one for each run, or for each pack of them."""
+    """Queues jobs for the runs of an experiment that are new, or were only tested so far: one for
+    each run, or for each pack of them.
+    """
     columns = _columns(principal, experiment.id, options, options.schedule)
-    # Sorted, since ids of one millisecond have no order of their own: seeds are worked on in the order in which they were named.
+    # Sorted, since ids of one millisecond have no order of their own: seeds are worked on in the
+    # order in which they were named.
     packs = packs_of(new, options, experiment.agent)
     ids = sorted(new_id("job") for _ in packs)
     for first in range(0, len(packs), _AT_ONCE):
-        some = dict(zip(ids[first : first + _AT_ONCE], packs[first : first + _AT_ONCE], strict=True))
+        some = dict(
+            zip(ids[first : first + _AT_ONCE], packs[first : first + _AT_ONCE], strict=True)
+        )
         await _queue_packs(session, principal, columns, some)
 
 
@@ -81,7 +102,13 @@ def packs_of(runs: Sequence[RunRow], options: JobOptions, agent: str) -> list[Se
         agent: Name of the definition's agent.
     """
     wanted = options.resources.pack
-    size = (_AUTO_PACK if agent in PACKABLE_AGENTS else 1) if wanted == "auto" else 1 if wanted == "off" else wanted
+    size = (
+        (_AUTO_PACK if agent in PACKABLE_AGENTS else 1)
+        if wanted == "auto"
+        else 1
+        if wanted == "off"
+        else wanted
+    )
     if not options.schedule.writes_training_state:
         size = 1
     return [runs[begin : begin + size] for begin in range(0, len(runs), size)]
@@ -95,7 +122,13 @@ class JobStart:
     allow_code_change: bool = False
 
 
-async def submit(session: Session, principal: Principal, run_id: str, request: JobRequest, start: JobStart | None = None) -> JobView:
+async def submit(
+    session: Session,
+    principal: Principal,
+    run_id: str,
+    request: JobRequest,
+    start: JobStart | None = None,
+) -> JobView:
     """Queues a schedule on an existing run.
 
     Args:
@@ -107,9 +140,11 @@ async def submit(session: Session, principal: Principal, run_id: str, request: J
 
     Raises:
         NotFoundError: If the project has no such run, or the run no such snapshot.
-        InvalidError: If the pool's workers cannot do it, or the snapshot was deleted or is not verified.
-        ConflictError: With the code `run_busy` while a training job of the run has not ended, `no_snapshot` while there is none to read
-            and, for the continuous schedules, none to come.
+        InvalidError: If the pool's workers cannot do it, or the snapshot was deleted or is not
+            verified.
+        ConflictError: With the code `run_busy` while a training job of the run has not ended,
+            `no_snapshot` while there is none to read and, for the continuous schedules, none to
+            come.
     """
     run = await runs.find(session, principal, run_id)
     experiment = await experiment_rows.get(session, run.project_id, run.experiment_id)
@@ -120,12 +155,20 @@ async def submit(session: Session, principal: Principal, run_id: str, request: J
     await offers.check_job(session, experiment, request, any_code=start.allow_code_change)
     if request.schedule.writes_training_state:
         await _check_idle(session, run)
-    elif not request.schedule.starts_runs and await _must_have_snapshot(session, run, request.schedule):
+    elif not request.schedule.starts_runs and await _must_have_snapshot(
+        session, run, request.schedule
+    ):
         await snapshots.resolve(session, run.id, request.evaluate.snapshot)
-    leads = request.schedule.writes_training_state or (request.schedule.starts_runs and run.id not in await rows.trained(session, [run.id]))
+    leads = request.schedule.writes_training_state or (
+        request.schedule.starts_runs and run.id not in await rows.trained(session, [run.id])
+    )
     columns = {**_columns(principal, run.experiment_id, request, request.schedule), **asdict(start)}
     evaluate = None if request.schedule.starts_runs else request.evaluate.model_dump(mode="json")
-    (job,) = await rows.insert(session, [{**columns, "id": (job_id := new_id("job")), "evaluate": evaluate}], {job_id: [run.id]})
+    (job,) = await rows.insert(
+        session,
+        [{**columns, "id": (job_id := new_id("job")), "evaluate": evaluate}],
+        {job_id: [run.id]},
+    )
     if leads:
         await _lead(session, principal, job, run)
     await _tell_queued(session, [job], [run] if leads else [])
@@ -133,7 +176,9 @@ async def submit(session: Session, principal: Principal, run_id: str, request: J
 
 
 async def _training_pool(session: Session, run: RunRow) -> str:
-    """Returns the pool of the job whose state is the run's: its latest training, or a test before the first."""
+    """Returns the pool of the job whose state is the run's: its latest training, or a test before
+    the first.
+    """
     job = None if run.job_id is None else await rows.by_id(session, run.job_id)
     return "default" if job is None else job.pool
 
@@ -143,7 +188,10 @@ async def _must_have_snapshot(session: Session, run: RunRow, schedule: Schedule)
 
 
 async def _lead(session: Session, principal: Principal, job: JobRow, run: RunRow) -> None:
-    """Makes a new job the one whose state is the run's; the times of a test before the first training are no part of the run's."""
+    """Makes a new job the one whose state is the run's.
+
+    The times of a test before the first training are no part of the run's.
+    """
     values = job_state.derived(job, run, Why(actor=actor(principal)))
     if run.fence == 0:
         values |= {"started_at": None, "finished_at": None}
@@ -157,10 +205,15 @@ async def _check_idle(session: Session, run: RunRow) -> None:
     busy = await rows.unfinished_training(session, run.id)
     if busy is not None:
         how = "Resume it." if busy.state == JobState.PAUSED else "Wait until it ends, or cancel it."
-        raise ConflictError("run_busy", f"The job {busy.id} of this run is {busy.state}; a run has one training job at a time. {how}")
+        raise ConflictError(
+            "run_busy",
+            f"The job {busy.id} of this run is {busy.state}; a run has one training job at a time. {how}",
+        )
 
 
-def _columns(principal: Principal, experiment_id: str, options: JobOptions | JobRequest, schedule: Schedule) -> dict[str, Any]:
+def _columns(
+    principal: Principal, experiment_id: str, options: JobOptions | JobRequest, schedule: Schedule
+) -> dict[str, Any]:
     return {
         "project_id": principal.project_id,
         "experiment_id": experiment_id,
@@ -177,13 +230,17 @@ def _columns(principal: Principal, experiment_id: str, options: JobOptions | Job
     }
 
 
-async def _tell_queued(session: Session, queued: Sequence[JobRow], changed: Sequence[RunRow]) -> None:
+async def _tell_queued(
+    session: Session, queued: Sequence[JobRow], changed: Sequence[RunRow]
+) -> None:
     announce(session, QUEUE)
     await job_state.tell_jobs(session, queued)
     await job_state.tell_runs(session, changed)
 
 
-async def list_jobs(session: Session, principal: Principal, wanted: JobFilter, request: PageRequest) -> Page[JobView]:
+async def list_jobs(
+    session: Session, principal: Principal, wanted: JobFilter, request: PageRequest
+) -> Page[JobView]:
     """Returns a page of the project's jobs; sorts by `created_at` and `priority`."""
     keys = keyset(request, rows.COLUMNS)
     found = await rows.page(session, principal.project_id, wanted, keys)
@@ -200,7 +257,9 @@ async def get(session: Session, principal: Principal, job_id: str) -> JobView:
 
 
 async def pause(session: Session, principal: Principal, job_id: str, reason: str = "") -> JobView:
-    """Asks a job to save a snapshot and to give its slot back; a queued one leaves the queue at once. Pausing twice changes nothing.
+    """Asks a job to save a snapshot and to give its slot back.
+
+    A queued one leaves the queue at once. Pausing twice changes nothing.
 
     Raises:
         NotFoundError: If the project has none of that id.
@@ -214,17 +273,27 @@ async def pause(session: Session, principal: Principal, job_id: str, reason: str
     return await _view(session, job)
 
 
-async def resume(session: Session, principal: Principal, job_id: str, reason: str = "", *, allow_code_change: bool = False) -> JobView:
+async def resume(
+    session: Session,
+    principal: Principal,
+    job_id: str,
+    reason: str = "",
+    *,
+    allow_code_change: bool = False,
+) -> JobView:
     """Puts a paused job back into the queue. Resuming a job that waits or works changes nothing.
 
     Raises:
         NotFoundError: If the project has none of that id.
-        ConflictError: If the job has ended, is being cancelled, or has not come to rest yet after a pause;
-            `code_changed` if the workers have other code than the experiment's and that is not allowed.
+        ConflictError: If the job has ended, is being cancelled, or has not come to rest yet after a
+            pause; `code_changed` if the workers have other code than the experiment's and that is
+            not allowed.
     """
     job = await find(session, principal, job_id, lock=True)
     if job.state == JobState.PAUSING:
-        raise ConflictError("still_pausing", "The job is saving its snapshot. Resume it once it is paused.")
+        raise ConflictError(
+            "still_pausing", "The job is saving its snapshot. Resume it once it is paused."
+        )
     if job.state not in {JobState.QUEUED, JobState.STARTING, JobState.RUNNING}:
         await _check_code(session, job, allow=allow_code_change)
         await job_state.move(session, job, JobState.QUEUED, _wish(principal, reason))
@@ -261,7 +330,9 @@ def _wish(principal: Principal, reason: str) -> Why:
     return Why(actor=actor(principal), cause=Cause.USER, reason=reason)
 
 
-async def find(session: Session, principal: Principal, job_id: str, *, lock: bool = False) -> JobRow:
+async def find(
+    session: Session, principal: Principal, job_id: str, *, lock: bool = False
+) -> JobRow:
     """Returns the row of a job of the project.
 
     Raises:

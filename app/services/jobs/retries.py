@@ -26,17 +26,19 @@ _INSTEAD = {
 }
 
 
-async def retry(session: Session, principal: Principal, run_id: str, request: RetryRequest) -> JobView:
+async def retry(
+    session: Session, principal: Principal, run_id: str, request: RetryRequest
+) -> JobView:
     """Queues a job like the run's latest one.
 
-    Its first attempt goes on from the newest verified snapshot, or begins anew; what the run recorded
-    behind that point is superseded by the claim, as at any resume.
+    Its first attempt goes on from the newest verified snapshot, or begins anew; what the run
+    recorded behind that point is superseded by the claim, as at any resume.
 
     Raises:
         NotFoundError: If the project has no such run.
-        ConflictError: `not_failed` unless the run failed or was cancelled; `code_changed` if the workers
-            have other code than the experiment's and that is not allowed; `run_busy` if the run's pack
-            has another training job of it.
+        ConflictError: `not_failed` unless the run failed or was cancelled; `code_changed` if the
+            workers have other code than the experiment's and that is not allowed; `run_busy` if the
+            run's pack has another training job of it.
         InvalidError: If the workers of the pool cannot do it.
     """
     run = await runs.find(session, principal, run_id)
@@ -54,7 +56,10 @@ async def retry(session: Session, principal: Principal, run_id: str, request: Re
 async def _latest(session: Session, run: RunRow) -> JobRow:
     state = RunState(run.state)
     if state in _INSTEAD:
-        raise ConflictError("not_failed", f"Only a run that failed or was cancelled is tried again. {_INSTEAD[state]}")
+        raise ConflictError(
+            "not_failed",
+            f"Only a run that failed or was cancelled is tried again. {_INSTEAD[state]}",
+        )
     job = None if run.job_id is None else await job_rows.by_id(session, run.job_id)
     assert job is not None
     return job
@@ -62,10 +67,14 @@ async def _latest(session: Session, run: RunRow) -> JobRow:
 
 def _same(job: JobRow) -> JobRequest:
     names = ("schedule", "pool", "priority", "resources", "limits")
-    return JobRequest.model_validate_json(canonical_json({name: getattr(job, name) for name in names}))
+    return JobRequest.model_validate_json(
+        canonical_json({name: getattr(job, name) for name in names})
+    )
 
 
-def _audit(session: Session, principal: Principal, run: RunRow, view: JobView, request: RetryRequest) -> None:
+def _audit(
+    session: Session, principal: Principal, run: RunRow, view: JobView, request: RetryRequest
+) -> None:
     audit.append(
         session,
         {

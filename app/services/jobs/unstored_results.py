@@ -1,4 +1,6 @@
-"""Results that are written on a worker and not stored on the server yet: shown, and given up by a person."""
+"""Results that are written on a worker and not stored on the server yet: shown, and given up by a
+person.
+"""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -19,11 +21,14 @@ _NOTHING: Final = "No result of this job only waits to be uploaded. Cancel the j
 
 
 async def give_up(session: Session, principal: Principal, job_id: str, reason: str = "") -> JobView:
-    """Gives up what a job's worker could not upload yet; the worker then ends the attempt without it. Twice changes nothing.
+    """Gives up what a job's worker could not upload yet.
+
+    The worker then ends the attempt without it. Twice changes nothing.
 
     Raises:
         NotFoundError: If the project has none of that id.
-        ConflictError: `nothing_to_give_up` unless the job's work is over and its results only wait to be uploaded.
+        ConflictError: `nothing_to_give_up` unless the job's work is over and its results only wait
+            to be uploaded.
     """
     job = await jobs.find(session, principal, job_id, lock=True)
     attempt = await rows.live_of_job(session, job.id)
@@ -32,8 +37,16 @@ async def give_up(session: Session, principal: Principal, job_id: str, reason: s
         raise ConflictError("nothing_to_give_up", _NOTHING)
     if not attempt.gives_up:
         attempt.gives_up = True
-        row = {"project_id": job.project_id, "actor": actor(principal), "action": "job.give_up", "object_type": "job", "object_id": job.id}
-        audit.append(session, {**row, "data": {"attempt": attempt.number, "reason": reason, **shown}})
+        row = {
+            "project_id": job.project_id,
+            "actor": actor(principal),
+            "action": "job.give_up",
+            "object_type": "job",
+            "object_id": job.id,
+        }
+        audit.append(
+            session, {**row, "data": {"attempt": attempt.number, "reason": reason, **shown}}
+        )
         await job_state.tell(session, job)
     (view,) = await views.job_views(session, [job])
     return view

@@ -23,7 +23,9 @@ async def list_of_run(
     superseded: bool = False,
     source: EvaluationSource | None = None,
 ) -> Page[EvaluationView]:
-    """Returns a page of a run's evaluations; superseded ones on request, of one source or of all. Sorts by `created_at` and `env_step`.
+    """Returns a page of a run's evaluations; superseded ones on request, of one source or of all.
+
+    Sorts by `created_at` and `env_step`.
 
     Raises:
         NotFoundError: If the project has no such run.

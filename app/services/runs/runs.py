@@ -18,13 +18,18 @@ from palestra.contract.views import Page
 __all__ = ["PageRequest", "RunFilter", "find", "get", "list_runs", "provenance"]
 
 
-async def list_runs(session: Session, principal: Principal, wanted: RunFilter, request: PageRequest) -> Page[RunView]:
+async def list_runs(
+    session: Session, principal: Principal, wanted: RunFilter, request: PageRequest
+) -> Page[RunView]:
     """Returns a page of the project's runs; sorts by `created_at`, `seed` and `env_step`.
 
     Raises:
         NotFoundError: If the filter names an experiment that the project does not have.
     """
-    if wanted.experiment_id is not None and await rows.get(session, principal.project_id, wanted.experiment_id) is None:
+    if (
+        wanted.experiment_id is not None
+        and await rows.get(session, principal.project_id, wanted.experiment_id) is None
+    ):
         raise NotFoundError("experiment")
     keys = keyset(request, rows.RUN_COLUMNS)
     found = await rows.run_page(session, principal.project_id, wanted, keys)
@@ -55,11 +60,14 @@ async def get(session: Session, principal: Principal, run_id: str) -> RunDetail:
     jobs = await views.job_views(session, await job_rows.of_run(session, run.id))
     experiment = await rows.get(session, run.project_id, run.experiment_id)
     assert experiment is not None
-    return RunDetail(**dict(view), attempts=attempts, jobs=jobs, definition=views.definition_of(experiment))
+    return RunDetail(
+        **dict(view), attempts=attempts, jobs=jobs, definition=views.definition_of(experiment)
+    )
 
 
 async def provenance(session: Session, principal: Principal, run_id: str) -> ProvenanceView:
-    """Returns the full record of how a run came about: its submission, and what each attempt really ran with.
+    """Returns the full record of how a run came about: its submission, and what each attempt really
+    ran with.
 
     Raises:
         NotFoundError: If the project has none of that id.
@@ -69,19 +77,31 @@ async def provenance(session: Session, principal: Principal, run_id: str) -> Pro
     assert submission is not None
     submitted = {**submission.provenance, "submitted_at": submission.created_at.isoformat()}
     attempts = await _attempts(session, run)
-    return ProvenanceView(run_id=run.id, experiment_id=run.experiment_id, seed=run.seed, submission=submitted, attempts=attempts)
+    return ProvenanceView(
+        run_id=run.id,
+        experiment_id=run.experiment_id,
+        seed=run.seed,
+        submission=submitted,
+        attempts=attempts,
+    )
 
 
 async def _attempts(session: Session, run: RunRow) -> list[dict[str, Any]]:
     attempts = await rows.attempts_of_run(session, run.id)
-    workers = {worker.id: worker for worker in await worker_rows.by_ids(session, {attempt.worker_id for attempt in attempts})}
+    workers = {
+        worker.id: worker
+        for worker in await worker_rows.by_ids(session, {attempt.worker_id for attempt in attempts})
+    }
     return [
         {
             "attempt_id": attempt.id,
             "number": attempt.number,
             "started_at": attempt.started_at.isoformat(),
             "ended_at": None if attempt.ended_at is None else attempt.ended_at.isoformat(),
-            "worker": {"name": workers[attempt.worker_id].name, "host": workers[attempt.worker_id].host},
+            "worker": {
+                "name": workers[attempt.worker_id].name,
+                "host": workers[attempt.worker_id].host,
+            },
             **attempt.ran_with,
             "report": attempt.provenance,
         }

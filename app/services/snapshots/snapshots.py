@@ -38,7 +38,9 @@ class Origin:
 
 
 async def newest_verified(session: Session, run_id: str) -> SnapshotRef | None:
-    """Returns the newest stored snapshot of the run's history: what a training attempt resumes from; `None` begins afresh."""
+    """Returns the newest stored snapshot of the run's history: what a training attempt resumes
+    from; `None` begins afresh.
+    """
     found = await rows.verified(session, run_id)
     return await reference(session, found[0]) if found else None
 
@@ -48,25 +50,36 @@ async def resolve(session: Session, run_id: str, choice: str) -> SnapshotRef:
 
     Raises:
         NotFoundError: If the run has no snapshot with that id.
-        ConflictError: If nothing is stored yet, or the snapshot's files were deleted or have not arrived.
+        ConflictError: If nothing is stored yet, or the snapshot's files were deleted or have not
+            arrived.
     """
     if choice not in {"newest", "best"}:
         return await reference(session, await _by_id(session, run_id, choice))
     found = await rows.verified(session, run_id)
     if not found:
-        raise ConflictError("no_snapshot", "The run has no stored snapshot yet. Wait for its first one.", pointer="/evaluate/snapshot")
+        raise ConflictError(
+            "no_snapshot",
+            "The run has no stored snapshot yet. Wait for its first one.",
+            pointer="/evaluate/snapshot",
+        )
     if choice == "newest":
         return await reference(session, found[0])
     best = _best(found)
     if best is None:
-        raise ConflictError("no_score", "No stored snapshot of the run has a score. Choose `newest`.", pointer="/evaluate/snapshot")
+        raise ConflictError(
+            "no_score",
+            "No stored snapshot of the run has a score. Choose `newest`.",
+            pointer="/evaluate/snapshot",
+        )
     return await reference(session, best)
 
 
 async def reference(session: Session, snapshot: SnapshotRow) -> SnapshotRef:
     """Returns what a worker needs to download a verified snapshot."""
     files = tuple(
-        SnapshotFileRef(name=file.name, size=file.size, sha256=file.sha256, artifact_id=file.artifact_id)
+        SnapshotFileRef(
+            name=file.name, size=file.size, sha256=file.sha256, artifact_id=file.artifact_id
+        )
         for file in await rows.files(session, [snapshot.id])
         if file.artifact_id is not None
     )
@@ -80,7 +93,9 @@ async def reference(session: Session, snapshot: SnapshotRow) -> SnapshotRef:
     )
 
 
-async def list_of_run(session: Session, principal: Principal, run_id: str, request: PageRequest) -> Page[SnapshotView]:
+async def list_of_run(
+    session: Session, principal: Principal, run_id: str, request: PageRequest
+) -> Page[SnapshotView]:
     """Returns a page of a run's snapshots. Sorts by `created_at` and `env_step`.
 
     Raises:
@@ -103,37 +118,58 @@ async def views(session: Session, run_id: str, found: Sequence[SnapshotRow]) -> 
     for file in await rows.files(session, list(files)):
         files[file.snapshot_id].append(file)
     return [
-        _view(snapshot, files[snapshot.id], newest=snapshot.id == newest, best=best is not None and snapshot.id == best.id)
+        _view(
+            snapshot,
+            files[snapshot.id],
+            newest=snapshot.id == newest,
+            best=best is not None and snapshot.id == best.id,
+        )
         for snapshot in found
     ]
 
 
 async def arrived(session: Session, origin: Origin, record: SnapshotWritten) -> None:
-    """Writes that a snapshot is complete on its worker; it counts once all its files are stored here.
+    """Writes that a snapshot is complete on its worker.
+
+    It counts once all its files are stored here.
 
     Raises:
         InvalidError: `snapshot_exists` if the id was used before.
     """
     if await rows.find(session, record.snapshot_id) is not None:
-        raise InvalidError("snapshot_exists", "A snapshot with that id exists. Ids are used once.", pointer=origin.where)
-    snapshot = await rows.add(session, _row(origin, record), [file.model_dump() for file in record.files])
+        raise InvalidError(
+            "snapshot_exists",
+            "A snapshot with that id exists. Ids are used once.",
+            pointer=origin.where,
+        )
+    snapshot = await rows.add(
+        session, _row(origin, record), [file.model_dump() for file in record.files]
+    )
     for artifact in await artifact_rows.in_folder(session, snapshot.id):
         await _attach(session, snapshot, artifact)
     await _settle(session, origin.run, snapshot)
 
 
 async def file_stored(session: Session, run: RunRow, artifact: ArtifactRow) -> None:
-    """Attaches a stored artifact to the snapshot that it belongs to; the last one makes the snapshot verified.
+    """Attaches a stored artifact to the snapshot that it belongs to.
+
+    The last one makes the snapshot verified.
 
     The artifact may come before the snapshot's own record; it is attached then when that arrives.
     """
     snapshot = await rows.find(session, artifact.folder, lock=True)
-    if snapshot is not None and snapshot.run_id == run.id and snapshot.state == SnapshotState.UPLOADING:
+    if (
+        snapshot is not None
+        and snapshot.run_id == run.id
+        and snapshot.state == SnapshotState.UPLOADING
+    ):
         await _attach(session, snapshot, artifact)
         await _settle(session, run, snapshot)
 
 
-async def expected_file(session: Session, snapshot_id: str, name: str) -> tuple[SnapshotRow | None, SnapshotFileRow | None]:
+async def expected_file(
+    session: Session, snapshot_id: str, name: str
+) -> tuple[SnapshotRow | None, SnapshotFileRow | None]:
     """Returns a snapshot and one of its files, `None` for what is not known."""
     snapshot = await rows.find(session, snapshot_id)
     files = [] if snapshot is None else await rows.files(session, [snapshot_id])
@@ -167,26 +203,36 @@ async def _leave_out(session: Session, run: RunRow, unwanted: Sequence[SnapshotR
 
 
 async def _retire(session: Session, run: RunRow) -> None:
-    """Deletes the files of verified snapshots that the definition's rule does not keep. Called after a newer one was verified.
+    """Deletes the files of verified snapshots that the definition's rule does not keep.
 
-    A snapshot that is still to be uploaded, and would not be kept if it were stored now, is left out: its worker need not send it.
+    Called after a newer one was verified.
+
+    A snapshot that is still to be uploaded, and would not be kept if it were stored now, is left
+    out: its worker need not send it.
     """
     raw = await rows.definition_of(session, run.id)
     rule = Retention() if raw is None else load_definition(raw).snapshot
     verified = await rows.verified(session, run.id, superseded=True)
     in_use = await rows.in_use(session, run.id)
-    retired = [snapshot for snapshot in verified if snapshot.id not in kept(verified, rule) | in_use]
+    retired = [
+        snapshot for snapshot in verified if snapshot.id not in kept(verified, rule) | in_use
+    ]
     for snapshot in retired:
         snapshot.state = SnapshotState.DELETED.value
         await artifact_rows.delete(session, await rows.drop_files(session, snapshot.id))
     await _tell(session, run, retired)
     stored = [snapshot for snapshot in verified if snapshot.state == SnapshotState.VERIFIED]
     waiting = await rows.uploading(session, run.id)
-    await _leave_out(session, run, [one for one in waiting if one.id not in kept(rows.newest_first([*stored, one]), rule)])
+    await _leave_out(
+        session,
+        run,
+        [one for one in waiting if one.id not in kept(rows.newest_first([*stored, one]), rule)],
+    )
 
 
 def kept(verified: Sequence[SnapshotRow], rule: Retention) -> set[str]:
-    """Returns which verified snapshots to keep: the last ones of the history, the best one and the pinned ones.
+    """Returns which verified snapshots to keep: the last ones of the history, the best one and the
+    pinned ones.
 
     Args:
         verified: The verified snapshots of a run, newest first, superseded ones among them.
@@ -195,14 +241,23 @@ def kept(verified: Sequence[SnapshotRow], rule: Retention) -> set[str]:
     history = [snapshot for snapshot in verified if not snapshot.superseded]
     best = _best(history) if rule.keep_best else None
     wanted = history[: rule.keep_last] + ([best] if best is not None else [])
-    return {snapshot.id for snapshot in wanted} | {snapshot.id for snapshot in verified if snapshot.pinned}
+    return {snapshot.id for snapshot in wanted} | {
+        snapshot.id for snapshot in verified if snapshot.pinned
+    }
 
 
 async def _tell(session: Session, run: RunRow, changed: Sequence[SnapshotRow]) -> None:
     if changed:
         await session.flush()
     for view in await views(session, run.id, changed) if changed else []:
-        event_log.record(session, "snapshot", view, project_id=run.project_id, experiment_id=run.experiment_id, run_id=run.id)
+        event_log.record(
+            session,
+            "snapshot",
+            view,
+            project_id=run.project_id,
+            experiment_id=run.experiment_id,
+            run_id=run.id,
+        )
 
 
 def _row(origin: Origin, record: SnapshotWritten) -> dict[str, object]:
@@ -228,8 +283,22 @@ def _row(origin: Origin, record: SnapshotWritten) -> dict[str, object]:
     }
 
 
-def _view(snapshot: SnapshotRow, files: Sequence[SnapshotFileRow], *, newest: bool, best: bool) -> SnapshotView:
-    columns = ("id", "run_id", "attempt_id", "env_step", "update", "episode", "fence", "resume_exact", "superseded", "size", "created_at")
+def _view(
+    snapshot: SnapshotRow, files: Sequence[SnapshotFileRow], *, newest: bool, best: bool
+) -> SnapshotView:
+    columns = (
+        "id",
+        "run_id",
+        "attempt_id",
+        "env_step",
+        "update",
+        "episode",
+        "fence",
+        "resume_exact",
+        "superseded",
+        "size",
+        "created_at",
+    )
     return SnapshotView(
         **{name: getattr(snapshot, name) for name in columns},
         state=SnapshotState(snapshot.state),
@@ -237,16 +306,27 @@ def _view(snapshot: SnapshotRow, files: Sequence[SnapshotFileRow], *, newest: bo
         score=None if snapshot.score_text is None else float(snapshot.score_text),
         best=best,
         newest=newest,
-        files=[SnapshotFileView(name=file.name, size=file.size, sha256=file.sha256, artifact_id=file.artifact_id) for file in files],
+        files=[
+            SnapshotFileView(
+                name=file.name, size=file.size, sha256=file.sha256, artifact_id=file.artifact_id
+            )
+            for file in files
+        ],
     )
 
 
 def _best(snapshots: Sequence[SnapshotRow]) -> SnapshotRow | None:
-    return max((snapshot for snapshot in snapshots if snapshot.score is not None), key=_rank, default=None)
+    return max(
+        (snapshot for snapshot in snapshots if snapshot.score is not None), key=_rank, default=None
+    )
 
 
 def _rank(snapshot: SnapshotRow) -> tuple[float, int, int]:
-    return (snapshot.score if snapshot.score is not None else float("-inf"), snapshot.env_step, snapshot.update)
+    return (
+        snapshot.score if snapshot.score is not None else float("-inf"),
+        snapshot.env_step,
+        snapshot.update,
+    )
 
 
 async def _by_id(session: Session, run_id: str, snapshot_id: str) -> SnapshotRow:
@@ -254,8 +334,14 @@ async def _by_id(session: Session, run_id: str, snapshot_id: str) -> SnapshotRow
     if snapshot is None or snapshot.run_id != run_id:
         raise NotFoundError("snapshot of this run")
     if snapshot.state in {SnapshotState.DELETED, SnapshotState.SKIPPED}:
-        raise InvalidError("snapshot_deleted", "The files of that snapshot are not kept. Choose another.", pointer="/evaluate/snapshot")
+        raise InvalidError(
+            "snapshot_deleted",
+            "The files of that snapshot are not kept. Choose another.",
+            pointer="/evaluate/snapshot",
+        )
     if snapshot.state != SnapshotState.VERIFIED:
-        message = "That snapshot is still being uploaded. Wait until it is verified, or choose another."
+        message = (
+            "That snapshot is still being uploaded. Wait until it is verified, or choose another."
+        )
         raise InvalidError("snapshot_unverified", message, pointer="/evaluate/snapshot")
     return snapshot

@@ -1,7 +1,9 @@
-"""The one way in: records of an attempt, taken exactly once by their number, in order, in one transaction.
+"""The one way in: records of an attempt, taken exactly once by their number, in order, in one
+transaction.
 
-A batch that repeats or overlaps what is committed is fine if it says the same; one that leaves a gap, contradicts what is stored, or comes
-from an attempt that may no longer write changes nothing. `app.services.telemetry.group_commit` commits several batches together.
+A batch that repeats or overlaps what is committed is fine if it says the same; one that leaves a
+gap, contradicts what is stored, or comes from an attempt that may no longer write changes nothing.
+`app.services.telemetry.group_commit` commits several batches together.
 """
 
 import hashlib
@@ -55,7 +57,11 @@ class Delivery:
     def from_seq(self, first_seq: int) -> list[Numbered]:
         """Returns its records from a number on."""
         skipped = max(0, first_seq - self.batch.first_seq)
-        return [Numbered(self.batch.first_seq + i, record) for i, record in enumerate(self.batch.records) if i >= skipped]
+        return [
+            Numbered(self.batch.first_seq + i, record)
+            for i, record in enumerate(self.batch.records)
+            if i >= skipped
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +74,9 @@ class WritableAttempt:
 
 
 def digest(record: Record) -> bytes:
-    """Returns what tells a record from another: the same content gives the same bytes, however it was spelt."""
+    """Returns what tells a record from another: the same content gives the same bytes, however it
+    was spelt.
+    """
     return hashlib.sha256(record.model_dump_json().encode()).digest()[:DIGEST_BYTES]
 
 
@@ -77,14 +85,20 @@ async def take(session: Session, delivery: Delivery) -> int:
 
     Raises:
         ConflictError: `stale_attempt`, `seq_gap` with `expected_seq`, or `seq_conflict`.
-        ForbiddenError: `other_run` for a run that the attempt does not carry; `not_training` for state that it may not write.
-        InvalidError: With a pointer to the record (see `record_rules`), among them `too_many_metrics` and `snapshot_exists`.
+        ForbiddenError: `other_run` for a run that the attempt does not carry; `not_training` for
+            state that it may not write.
+        InvalidError: With a pointer to the record (see `record_rules`), among them
+            `too_many_metrics` and `snapshot_exists`.
         NotFoundError: If there is no such attempt.
     """
     writer = await open_writer(session, delivery.attempt_id)
     expected = writer.attempt.acked_seq + 1
     if delivery.batch.first_seq > expected:
-        raise ConflictError("seq_gap", f"Records before it are missing. Send from record {expected}.", expected_seq=expected)
+        raise ConflictError(
+            "seq_gap",
+            f"Records before it are missing. Send from record {expected}.",
+            expected_seq=expected,
+        )
     await _check_repeats(session, delivery, writer.attempt.acked_seq)
     new = delivery.from_seq(expected)
     if new:
@@ -98,14 +112,17 @@ async def open_writer(session: Session, attempt_id: str) -> WritableAttempt:
 
     Raises:
         NotFoundError: If there is no such attempt.
-        ConflictError: `stale_attempt` if it ended, or if a newer attempt holds the fence of one of its runs.
+        ConflictError: `stale_attempt` if it ended, or if a newer attempt holds the fence of one of
+            its runs.
     """
     attempt = await attempt_rows.get(session, attempt_id, lock=True)
     if attempt is None:
         raise NotFoundError("attempt")
     if attempt.state not in attempt_rows.LIVE:
         raise _stale("The attempt has ended. Nothing more is taken from it.")
-    carried = {row.run_id: row for row in (await attempt_rows.runs_of(session, [attempt_id]))[attempt_id]}
+    carried = {
+        row.run_id: row for row in (await attempt_rows.runs_of(session, [attempt_id]))[attempt_id]
+    }
     runs = await rows.lock_runs(session, carried.keys())
     if any(row.training and runs[run_id].fence != row.fence for run_id, row in carried.items()):
         raise _stale("A newer attempt trains this run. Nothing more is taken from this one.")
@@ -120,24 +137,40 @@ async def _check_repeats(session: Session, delivery: Delivery, acked: int) -> No
     if delivery.batch.first_seq > acked:
         return
     last = min(delivery.last_seq, acked)
-    for stored in await rows.batches_within(session, delivery.attempt_id, delivery.batch.first_seq, last):
+    for stored in await rows.batches_within(
+        session, delivery.attempt_id, delivery.batch.first_seq, last
+    ):
         first, end = max(stored.first_seq, delivery.batch.first_seq), min(stored.last_seq, last)
         if _stored_digests(stored, first, end) != delivery.digests_of(first, end):
             raise ConflictError(
-                "seq_conflict", f"Among records {first} to {end} one is stored with another content. Numbers are used once."
+                "seq_conflict",
+                f"Among records {first} to {end} one is stored with another content. Numbers are used once.",
             )
 
 
 def _stored_digests(stored: TelemetryBatchRow, first: int, last: int) -> bytes:
-    return stored.digests[(first - stored.first_seq) * DIGEST_BYTES : (last - stored.first_seq + 1) * DIGEST_BYTES]
+    return stored.digests[
+        (first - stored.first_seq) * DIGEST_BYTES : (last - stored.first_seq + 1) * DIGEST_BYTES
+    ]
 
 
-async def _write(session: Session, delivery: Delivery, new: Sequence[Numbered], writer: WritableAttempt) -> None:
+async def _write(
+    session: Session, delivery: Delivery, new: Sequence[Numbered], writer: WritableAttempt
+) -> None:
     attempt, first_seq = writer.attempt, new[0].seq
     received, now = await rows.last_received(session, attempt.id)
     elapsed = None if received is None else (now - received).total_seconds()
     found = [
-        (record_rows.Target(writer.runs[run_id], attempt, writer.carried[run_id].fence, first_seq, delivery.batch.first_seq), content)
+        (
+            record_rows.Target(
+                writer.runs[run_id],
+                attempt,
+                writer.carried[run_id].fence,
+                first_seq,
+                delivery.batch.first_seq,
+            ),
+            content,
+        )
         for run_id, content in sort_records.sort(new).items()
     ]
     await record_rows.write(session, found)
@@ -146,7 +179,13 @@ async def _write(session: Session, delivery: Delivery, new: Sequence[Numbered], 
             record_rows.lift_progress(target.run, content.progress, elapsed)
     digests = delivery.digests_of(first_seq, delivery.last_seq)
     sha256 = hashlib.sha256(digests).hexdigest()
-    batch = {"attempt_id": attempt.id, "first_seq": first_seq, "last_seq": delivery.last_seq, "sha256": sha256, "digests": digests}
+    batch = {
+        "attempt_id": attempt.id,
+        "first_seq": first_seq,
+        "last_seq": delivery.last_seq,
+        "sha256": sha256,
+        "digests": digests,
+    }
     await rows.add_batch(session, batch)
     attempt.acked_seq = delivery.last_seq
     await session.flush()

@@ -1,8 +1,10 @@
-"""Group commit of the ingest: batches that arrive within a moment of each other share one transaction and one fsync.
+"""Group commit of the ingest: batches that arrive within a moment of each other share one
+transaction and one fsync.
 
-`Intake` acknowledges only what is committed. A batch that is refused leaves the others alone, since refusals come before any write; when
-the transaction itself fails, each batch is tried again alone, so that one cannot take the others with it. A batch that fails alone is
-refused for good, with the record at fault, where its content is the reason; else the sender is told to come again.
+`Intake` acknowledges only what is committed. A batch that is refused leaves the others alone, since
+refusals come before any write; when the transaction itself fails, each batch is tried again alone,
+so that one cannot take the others with it. A batch that fails alone is refused for good, with the
+record at fault, where its content is the reason; else the sender is told to come again.
 """
 
 import asyncio
@@ -42,7 +44,9 @@ class Acknowledger(Protocol):
 @dataclass(slots=True)
 class _Waiting:
     delivery: Delivery
-    answer: "asyncio.Future[int]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    answer: "asyncio.Future[int]" = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
 
 
 class Intake:
@@ -65,7 +69,11 @@ class Intake:
         try:
             self._queue.put_nowait(waiting)
         except asyncio.QueueFull:
-            raise UnavailableError("busy", "More telemetry waits than the server can take. Try again soon.", retry_after=1) from None
+            raise UnavailableError(
+                "busy",
+                "More telemetry waits than the server can take. Try again soon.",
+                retry_after=1,
+            ) from None
         return await waiting.answer
 
     async def run(self) -> None:
@@ -73,13 +81,20 @@ class Intake:
         try:
             while True:
                 await self._gather()
-                await self._commit(sorted(self._group, key=lambda waiting: waiting.delivery.attempt_id))
+                await self._commit(
+                    sorted(self._group, key=lambda waiting: waiting.delivery.attempt_id)
+                )
                 self._group.clear()
         finally:
             while not self._queue.empty():
                 self._group.append(self._queue.get_nowait())
             for waiting in self._group:
-                _refuse(waiting, UnavailableError("stopping", "The server is stopping. Send the batch again.", retry_after=1))
+                _refuse(
+                    waiting,
+                    UnavailableError(
+                        "stopping", "The server is stopping. Send the batch again.", retry_after=1
+                    ),
+                )
 
     async def _gather(self) -> None:
         self._group.append(await self._queue.get())
@@ -103,7 +118,11 @@ class Intake:
                 await self._commit_alone(waiting)
 
     async def _commit_together(self, group: Sequence[_Waiting]) -> None:
-        """Writes a group. Only a refusal that wrote nothing may pass; `batches.take` raises others through its savepoint."""
+        """Writes a group.
+
+        Only a refusal that wrote nothing may pass; `batches.take` raises others through its
+        savepoint.
+        """
         answers: list[int | DomainError] = []
         async with self._database.write() as session:
             for waiting in group:
@@ -124,12 +143,20 @@ class Intake:
         except DomainError as refusal:
             _refuse(waiting, refusal)
         except Exception as error:  # noqa: BLE001 - the loop goes on
-            _log.exception("ingest.batch_failed", attempt_id=waiting.delivery.attempt_id, error=type(error).__name__)
+            _log.exception(
+                "ingest.batch_failed",
+                attempt_id=waiting.delivery.attempt_id,
+                error=type(error).__name__,
+            )
             _refuse(waiting, await self._explain(waiting.delivery, error))
 
     async def _explain(self, delivery: Delivery, error: Exception) -> DomainError:
-        """Returns what to answer: try again, or, for content that fails every time, which record is at fault."""
-        later = UnavailableError("storage", "The server could not store the batch. Send it again.", retry_after=1)
+        """Returns what to answer: try again, or, for content that fails every time, which record is
+        at fault.
+        """
+        later = UnavailableError(
+            "storage", "The server could not store the batch. Send it again.", retry_after=1
+        )
         if not faults.depends_on_content(error):
             return later
         try:
@@ -138,15 +165,24 @@ class Intake:
             return refusal
         except Exception:  # noqa: BLE001 - something else failed meanwhile: the answer is still right for the next try
             return later
-        message = "The server can never store this record. Send the others, and a note in its place."
+        message = (
+            "The server can never store this record. Send the others, and a note in its place."
+        )
         return InvalidError("unstorable_record", message, pointer=f"/records/{index}")
 
     async def _first_unstorable(self, delivery: Delivery) -> int:
-        """Returns the index of the first record with which a batch cannot be written, by bisection; keeps nothing of what it tries."""
+        """Returns the index of the first record with which a batch cannot be written, by bisection.
+
+        Keeps nothing of what it tries.
+        """
         low, high = 0, len(delivery.batch.records) - 1
         while low < high:
             middle = (low + high) // 2
-            low, high = (middle + 1, high) if await self._is_storable(delivery.prefix(middle + 1)) else (low, middle)
+            low, high = (
+                (middle + 1, high)
+                if await self._is_storable(delivery.prefix(middle + 1))
+                else (low, middle)
+            )
         return low
 
     async def _is_storable(self, delivery: Delivery) -> bool:

@@ -1,6 +1,7 @@
 """Writes what a batch brings, and registers the live messages.
 
-The curves of all runs of a batch are written together, by about as many statements as those of one: a pack's batch holds sixteen runs.
+The curves of all runs of a batch are written together, by about as many statements as those of one:
+a pack's batch holds sixteen runs.
 """
 
 import math
@@ -49,7 +50,12 @@ class Target:
     def about(self) -> dict[str, str]:
         """What its events are about."""
         run = self.run
-        return {"project_id": run.project_id, "experiment_id": run.experiment_id, "run_id": run.id, "job_id": self.attempt.job_id}
+        return {
+            "project_id": run.project_id,
+            "experiment_id": run.experiment_id,
+            "run_id": run.id,
+            "job_id": self.attempt.job_id,
+        }
 
     def pointer(self, seq: int) -> str:
         """Returns the JSON pointer to a record of the batch."""
@@ -65,16 +71,24 @@ async def write(session: Session, batch: Sequence[tuple[Target, RunRecords]]) ->
     """Writes everything that a batch brings: the curves of all runs, then what else each brings.
 
     Raises:
-        InvalidError: `too_many_metrics` or `snapshot_exists`; nothing of the batch may be committed then.
+        InvalidError: `too_many_metrics` or `snapshot_exists`; nothing of the batch may be committed
+            then.
     """
     await _write_series(
-        session, {(target.run.id, name): (target, columns) for target, content in batch for name, columns in content.series.items()}
+        session,
+        {
+            (target.run.id, name): (target, columns)
+            for target, content in batch
+            for name, columns in content.series.items()
+        },
     )
     for target, content in batch:
         if content.lines:
             await _write_log(session, target, content.lines)
         for seq, snapshot in content.snapshots:
-            origin = snapshots.Origin(target.run, target.attempt.id, target.fence, seq, target.pointer(seq))
+            origin = snapshots.Origin(
+                target.run, target.attempt.id, target.fence, seq, target.pointer(seq)
+            )
             await snapshots.arrived(session, origin, snapshot)
         if content.evaluations:
             await _write_evaluations(session, target, content)
@@ -91,7 +105,10 @@ def lift_progress(run: RunRow, progress: RunProgress, elapsed: float | None) -> 
         elapsed: Seconds since the attempt's batch before; `None` for its first.
     """
     if elapsed is not None and elapsed > 0 and progress.env_step >= run.env_step:
-        rate, weight = (progress.env_step - run.env_step) / elapsed, 1 - math.exp(-elapsed / _RATE_SECONDS)
+        rate, weight = (
+            (progress.env_step - run.env_step) / elapsed,
+            1 - math.exp(-elapsed / _RATE_SECONDS),
+        )
         before = run.env_steps_per_second
         run.env_steps_per_second = rate if before is None else before + weight * (rate - before)
     run.env_step = max(run.env_step, progress.env_step)
@@ -99,7 +116,9 @@ def lift_progress(run: RunRow, progress: RunProgress, elapsed: float | None) -> 
     run.episode = max(run.episode, progress.episode)
 
 
-async def _write_series(session: Session, series: Mapping[rows.SeriesKey, tuple[Target, Columns]]) -> None:
+async def _write_series(
+    session: Session, series: Mapping[rows.SeriesKey, tuple[Target, Columns]]
+) -> None:
     if not series:
         return
     known = await rows.series(session, series.keys())
@@ -119,10 +138,14 @@ async def _write_series(session: Session, series: Mapping[rows.SeriesKey, tuple[
     ]
     added = await rows.add_blocks(session, new)
     for key, (target, _) in series.items():
-        event_log.record(session, "points", {"series": key[1], "block": added[ids[key]]}, **target.about)
+        event_log.record(
+            session, "points", {"series": key[1], "block": added[ids[key]]}, **target.about
+        )
 
 
-async def _add_series(session: Session, series: Mapping[rows.SeriesKey, tuple[Target, Columns]]) -> dict[rows.SeriesKey, int]:
+async def _add_series(
+    session: Session, series: Mapping[rows.SeriesKey, tuple[Target, Columns]]
+) -> dict[rows.SeriesKey, int]:
     if not series:
         return {}
     held = Counter(await rows.count_series(session, {run_id for run_id, _ in series}))
@@ -130,8 +153,13 @@ async def _add_series(session: Session, series: Mapping[rows.SeriesKey, tuple[Ta
         held[run_id] += 1
         if held[run_id] > MAX_SERIES_PER_RUN:
             message = f"A run holds at most {MAX_SERIES_PER_RUN} series. Use fewer names."
-            raise InvalidError("too_many_metrics", message, pointer=target.pointer(int(columns.seq[0])))
-    new = [{"run_id": run_id, "name": name, **_totals(0, 0, columns)} for (run_id, name), (_, columns) in series.items()]
+            raise InvalidError(
+                "too_many_metrics", message, pointer=target.pointer(int(columns.seq[0]))
+            )
+    new = [
+        {"run_id": run_id, "name": name, **_totals(0, 0, columns)}
+        for (run_id, name), (_, columns) in series.items()
+    ]
     return dict(zip(series, await rows.add_series(session, new), strict=True))
 
 
@@ -166,11 +194,18 @@ async def _write_log(session: Session, target: Target, lines: list[StoredLogLine
 
 
 def _within_limit(lines: list[StoredLogLine], total: int) -> tuple[list[StoredLogLine], int]:
-    """Returns the lines that still fit into the run's log, and its size with them; a last line says where the rest is dropped."""
+    """Returns the lines that still fit into the run's log, and its size with them.
+
+    A last line says where the rest is dropped.
+    """
     kept: list[StoredLogLine] = []
     for line in lines:
         if total + line.size > MAX_LOG_BYTES:
-            full = StoredLogLine("palestra", line.wall, f"log_full: the log reached {MAX_LOG_BYTES} bytes; later lines are dropped")
+            full = StoredLogLine(
+                "palestra",
+                line.wall,
+                f"log_full: the log reached {MAX_LOG_BYTES} bytes; later lines are dropped",
+            )
             return ([] if total > MAX_LOG_BYTES else [*kept, full]), MAX_LOG_BYTES + 1
         total += line.size
         kept.append(line)
@@ -178,7 +213,9 @@ def _within_limit(lines: list[StoredLogLine], total: int) -> tuple[list[StoredLo
 
 
 async def _write_evaluations(session: Session, target: Target, content: RunRecords) -> None:
-    read = {record.snapshot_id for _, record in content.evaluations if record.snapshot_id is not None}
+    read = {
+        record.snapshot_id for _, record in content.evaluations if record.snapshot_id is not None
+    }
     superseded = await snapshot_rows.superseded_among(session, target.run.id, read)
     new = [_evaluation(target, seq, record, superseded) for seq, record in content.evaluations]
     for row in await rows.add_evaluations(session, new):
@@ -186,7 +223,9 @@ async def _write_evaluations(session: Session, target: Target, content: RunRecor
         event_log.record(session, "evaluation", views.evaluation_view(row), **target.about)
 
 
-def _evaluation(target: Target, seq: int, record: telemetry.Evaluation, superseded: set[str]) -> dict[str, Any]:
+def _evaluation(
+    target: Target, seq: int, record: telemetry.Evaluation, superseded: set[str]
+) -> dict[str, Any]:
     return {
         **target.keys,
         "id": new_id("evl"),
@@ -205,7 +244,18 @@ def _evaluation(target: Target, seq: int, record: telemetry.Evaluation, supersed
 
 
 async def _write_stats(session: Session, target: Target, content: RunRecords) -> None:
-    await rows.add_stats(session, [{**target.keys, "seq": seq, "body": record.model_dump_json()} for seq, record in content.stats])
+    await rows.add_stats(
+        session,
+        [
+            {**target.keys, "seq": seq, "body": record.model_dump_json()}
+            for seq, record in content.stats
+        ],
+    )
     for seq, record in content.stats:
         shown = record.model_dump(mode="json", exclude={"run", "type"})
-        event_log.record(session, "stats", {**shown, "attempt_id": target.attempt.id, "fence": target.fence, "seq": seq}, **target.about)
+        event_log.record(
+            session,
+            "stats",
+            {**shown, "attempt_id": target.attempt.id, "fence": target.fence, "seq": seq},
+            **target.about,
+        )

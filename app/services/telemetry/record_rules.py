@@ -1,4 +1,6 @@
-"""Rules for records that go beyond the shape of one: each refusal has its own code and points at the record at fault."""
+"""Rules for records that go beyond the shape of one: each refusal has its own code and points at
+the record at fault.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -29,9 +31,15 @@ def check(new: Sequence[Numbered], first_seq: int, carried: Mapping[str, Attempt
     for seq, record in new:
         where = f"/records/{seq - first_seq}"
         if record.run not in carried:
-            raise ForbiddenError("other_run", "A record names a run that this attempt does not carry.", pointer=where)
+            raise ForbiddenError(
+                "other_run", "A record names a run that this attempt does not carry.", pointer=where
+            )
         if not carried[record.run].training and sort_records.writes_training_state(record):
-            raise InvalidError("not_training", "This attempt only reads a snapshot: it may not write training state.", pointer=where)
+            raise InvalidError(
+                "not_training",
+                "This attempt only reads a snapshot: it may not write training state.",
+                pointer=where,
+            )
         _check_content(record, where)
 
 
@@ -57,11 +65,21 @@ def _check_files(record: SnapshotWritten, where: str) -> None:
     seen: set[str] = set()
     for index, file in enumerate(record.files):
         if file.name in seen:
-            raise InvalidError("duplicate_file", "The snapshot names this file twice. Name each once.", pointer=f"{where}/files/{index}")
+            raise InvalidError(
+                "duplicate_file",
+                "The snapshot names this file twice. Name each once.",
+                pointer=f"{where}/files/{index}",
+            )
         seen.add(file.name)
     if sum(file.size for file in record.files) > MAX_STEP:
         raise InvalidError(
-            "snapshot_too_large", f"The files of a snapshot have at most {MAX_STEP} bytes together.", pointer=f"{where}/files"
+            "snapshot_too_large",
+            f"The files of a snapshot have at most {MAX_STEP} bytes together.",
+            pointer=f"{where}/files",
         )
     if record.format_version > MAX_FORMAT_VERSION:
-        raise InvalidError("unknown_format", f"format_version must be at most {MAX_FORMAT_VERSION}.", pointer=f"{where}/format_version")
+        raise InvalidError(
+            "unknown_format",
+            f"format_version must be at most {MAX_FORMAT_VERSION}.",
+            pointer=f"{where}/format_version",
+        )

@@ -12,13 +12,19 @@ Item = TypeVar("Item")
 
 
 async def cut(
-    rows: Sequence[Row], request: PageRequest, keys: Keyset, view: Callable[[Sequence[Row]], Awaitable[Sequence[Item]]]
+    rows: Sequence[Row],
+    request: PageRequest,
+    keys: Keyset,
+    view: Callable[[Sequence[Row]], Awaitable[Sequence[Item]]],
 ) -> Page[Item]:
     """Returns the page that `rows` make; they hold one row more where a next page exists."""
     shown = rows[: keys.limit]
     more = len(rows) > keys.limit
     last = _place(shown[-1], keys.column) if more else None
-    return Page(items=list(await view(shown)), next_cursor=None if last is None else cursor(request.sort, *last))
+    return Page(
+        items=list(await view(shown)),
+        next_cursor=None if last is None else cursor(request.sort, *last),
+    )
 
 
 def _place(row: Any, column: str) -> tuple[Any, str]:

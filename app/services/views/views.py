@@ -69,20 +69,40 @@ async def experiment_views(session: Session, rows: Sequence[ExperimentRow]) -> l
     ]
 
 
-async def _scores(session: Session, project_id: str, experiment_ids: Collection[str]) -> dict[str, list[float]]:
+async def _scores(
+    session: Session, project_id: str, experiment_ids: Collection[str]
+) -> dict[str, list[float]]:
     scores: dict[str, list[float]] = {}
-    for experiment_id, score in await evaluation_rows.latest_scores(session, project_id, experiment_ids):
+    for experiment_id, score in await evaluation_rows.latest_scores(
+        session, project_id, experiment_ids
+    ):
         scores.setdefault(experiment_id, []).append(score)
     return scores
 
 
 def _experiment_view(
-    row: ExperimentRow, counts: Mapping[RunState, int], scores: Sequence[float], *, failures: Sequence[FailedRuns], created_by: str
+    row: ExperimentRow,
+    counts: Mapping[RunState, int],
+    scores: Sequence[float],
+    *,
+    failures: Sequence[FailedRuns],
+    created_by: str,
 ) -> ExperimentView:
     return _view_of(
         ExperimentView,
         {
-            **_columns(row, "id", "name", "notes", "kind", "agent", "env", "schema_version", "definition_hash", "code"),
+            **_columns(
+                row,
+                "id",
+                "name",
+                "notes",
+                "kind",
+                "agent",
+                "env",
+                "schema_version",
+                "definition_hash",
+                "code",
+            ),
             **_columns(row, "created_at", "archived_at"),
             "created_by": created_by,
             "state": experiment_state(counts),
@@ -101,7 +121,14 @@ def _score_view(row: ExperimentRow, scores: Sequence[float]) -> ScoreView | None
         sign = -1.0 if evaluation.goal == "minimize" else 1.0
         metric, values = evaluation.metric, [sign * score for score in scores]
     spread = statistics.stdev(values) if len(values) > 1 else None
-    return ScoreView(runs=len(values), metric=metric, mean=statistics.fmean(values), stdev=spread, min=min(values), max=max(values))
+    return ScoreView(
+        runs=len(values),
+        metric=metric,
+        mean=statistics.fmean(values),
+        stdev=spread,
+        min=min(values),
+        max=max(values),
+    )
 
 
 async def run_views(session: Session, rows: Sequence[RunRow]) -> list[RunView]:
@@ -111,13 +138,21 @@ async def run_views(session: Session, rows: Sequence[RunRow]) -> list[RunView]:
     ids = [row.id for row in rows]
     latest = await evaluation_rows.latest(session, ids)
     best = await evaluation_rows.best(session, ids)
-    stored = await experiment_rows.definitions(session, rows[0].project_id, {row.experiment_id for row in rows})
+    stored = await experiment_rows.definitions(
+        session, rows[0].project_id, {row.experiment_id for row in rows}
+    )
     loops = {experiment_id: load_definition(raw).loop for experiment_id, raw in stored.items()}
     progress = await snapshot_rows.progress(session, ids)
     backlogs = await attempt_rows.backlogs_of_runs(session, ids)
     evaluations = {row.id: (latest.get(row.id), best.get(row.id)) for row in rows}
     return [
-        _run_view(row, loops[row.experiment_id], *evaluations[row.id], progress.get(row.id, (None, None)), backlogs.get(row.id))
+        _run_view(
+            row,
+            loops[row.experiment_id],
+            *evaluations[row.id],
+            progress.get(row.id, (None, None)),
+            backlogs.get(row.id),
+        )
         for row in rows
     ]
 
@@ -130,7 +165,18 @@ def _run_view(
     saved: tuple[int | None, int | None],
     backlog: Mapping[str, Any] | None,
 ) -> RunView:
-    columns = ("id", "experiment_id", "seed", "replicate", "state", "cause", "failure", "fence", "resume_quality", "job_id")
+    columns = (
+        "id",
+        "experiment_id",
+        "seed",
+        "replicate",
+        "state",
+        "cause",
+        "failure",
+        "fence",
+        "resume_quality",
+        "job_id",
+    )
     return _view_of(
         RunView,
         {
@@ -145,14 +191,19 @@ def _run_view(
 
 
 def backlog_view(stored: Mapping[str, Any] | None) -> BacklogView | None:
-    """Returns what people see of an attempt's `Backlog`; `None` while there is nothing to say: uploads go on beside the training."""
+    """Returns what people see of an attempt's `Backlog`.
+
+    `None` while there is nothing to say: uploads go on beside the training.
+    """
     if not stored:
         return None
     backlog = Backlog(**stored)
     if not backlog.delivering and backlog.problem is None:
         return None
     what = "result not uploaded yet" if backlog.delivering else "snapshots not uploaded yet"
-    count = f"{backlog.files} file{'' if backlog.files == 1 else 's'}, {size_in_words(backlog.size)}"
+    count = (
+        f"{backlog.files} file{'' if backlog.files == 1 else 's'}, {size_in_words(backlog.size)}"
+    )
     message = f"{what} ({count})" + ("" if backlog.problem is None else f": {backlog.problem}")
     return BacklogView(**backlog.model_dump(), message=message)
 
@@ -173,8 +224,12 @@ def _progress(row: RunRow, loop: LoopSpec | SupervisedLoop) -> ProgressView:
 
 def evaluation_view(row: EvaluationRow) -> EvaluationView:
     """Returns the view of an evaluation."""
-    record = telemetry.Evaluation.model_validate_json(row.body).model_dump(exclude={"run", "type", "snapshot_id"})
-    columns = _columns(row, "id", "run_id", "job_id", "attempt_id", "snapshot_id", "superseded", "created_at")
+    record = telemetry.Evaluation.model_validate_json(row.body).model_dump(
+        exclude={"run", "type", "snapshot_id"}
+    )
+    columns = _columns(
+        row, "id", "run_id", "job_id", "attempt_id", "snapshot_id", "superseded", "created_at"
+    )
     return _view_of(EvaluationView, {**record, "returns": list(record["returns"]), **columns})
 
 
@@ -192,8 +247,26 @@ async def job_views(session: Session, rows: Sequence[JobRow]) -> list[JobView]:
         _view_of(
             JobView,
             {
-                **_columns(row, "id", "experiment_id", "schedule", "state", "cause", "failure", "pool", "priority"),
-                **_columns(row, "resources", "limits", "evaluate", "created_at", "started_at", "finished_at"),
+                **_columns(
+                    row,
+                    "id",
+                    "experiment_id",
+                    "schedule",
+                    "state",
+                    "cause",
+                    "failure",
+                    "pool",
+                    "priority",
+                ),
+                **_columns(
+                    row,
+                    "resources",
+                    "limits",
+                    "evaluate",
+                    "created_at",
+                    "started_at",
+                    "finished_at",
+                ),
                 **_columns(row, "afresh", "allow_code_change"),
                 "run_ids": runs[row.id],
                 "attempts": row.attempt,
@@ -208,14 +281,20 @@ async def job_views(session: Session, rows: Sequence[JobRow]) -> list[JobView]:
     ]
 
 
-async def _waiting(session: Session, queued: Sequence[JobRow]) -> tuple[dict[str, int], dict[str, str]]:
+async def _waiting(
+    session: Session, queued: Sequence[JobRow]
+) -> tuple[dict[str, int], dict[str, str]]:
     if not queued:
         return {}, {}
     pools = {row.pool for row in queued}
     places = await job_rows.positions(session, queued[0].project_id, pools)
     facts = await pool_facts(session, queued[0].project_id, pools)
-    delays = await job_rows.seconds_until(session, {row.not_before for row in queued if row.not_before is not None})
-    held = await job_rows.held(session, [row.id for row in queued if Schedule(row.schedule).follows_training])
+    delays = await job_rows.seconds_until(
+        session, {row.not_before for row in queued if row.not_before is not None}
+    )
+    held = await job_rows.held(
+        session, [row.id for row in queued if Schedule(row.schedule).follows_training]
+    )
     reasons = {}
     for row in queued:
         delay = delays[row.not_before] if row.not_before is not None else 0.0
@@ -230,17 +309,28 @@ async def _waiting(session: Session, queued: Sequence[JobRow]) -> tuple[dict[str
     return places, reasons
 
 
-async def pool_facts(session: Session, project_id: str, pools: Collection[str] | None = None) -> dict[str, PoolFacts]:
-    """Returns what a project's pools offer now; of all pools that have workers where none is named."""
+async def pool_facts(
+    session: Session, project_id: str, pools: Collection[str] | None = None
+) -> dict[str, PoolFacts]:
+    """Returns what a project's pools offer now.
+
+    Of all pools that have workers where none is named.
+    """
     registered = await worker_rows.registered(session, project_id)
-    offers = [offer for offer in await worker_rows.offers(session, pools) if offer.project_id == project_id]
+    offers = [
+        offer
+        for offer in await worker_rows.offers(session, pools)
+        if offer.project_id == project_id
+    ]
     return {
         pool: PoolFacts(
             name=pool,
             registered=registered.get(pool, 0),
             workers=sum(offer.pool == pool for offer in offers),
             slots=sum(offer.slots for offer in offers if offer.pool == pool),
-            free_slots=sum(max(0, offer.slots - offer.live) for offer in offers if offer.pool == pool),
+            free_slots=sum(
+                max(0, offer.slots - offer.live) for offer in offers if offer.pool == pool
+            ),
             most_gpus=max((offer.gpus for offer in offers if offer.pool == pool), default=0),
             versions=frozenset().union(*(offer.versions for offer in offers if offer.pool == pool)),
         )
@@ -258,12 +348,25 @@ async def attempt_views(session: Session, rows: Sequence[AttemptRow]) -> list[At
         _view_of(
             AttemptView,
             {
-                **_columns(row, "id", "job_id", "number", "worker_id", "slot", "state", "outcome", "cause", "failure"),
+                **_columns(
+                    row,
+                    "id",
+                    "job_id",
+                    "number",
+                    "worker_id",
+                    "slot",
+                    "state",
+                    "outcome",
+                    "cause",
+                    "failure",
+                ),
                 **_columns(row, "resume_quality", "started_at", "ended_at", "acked_seq"),
                 "worker_name": names[row.worker_id],
                 "other_code": (row.provenance or {}).get("other_code"),
                 "fences": {run.run_id: run.fence for run in carried[row.id]},
-                "resumed_from": {run.run_id: run.snapshot_id if run.training else None for run in carried[row.id]},
+                "resumed_from": {
+                    run.run_id: run.snapshot_id if run.training else None for run in carried[row.id]
+                },
             },
         )
         for row in rows
@@ -282,22 +385,43 @@ async def worker_views(session: Session, rows: Sequence[WorkerRow]) -> list[Work
         _view_of(
             WorkerView,
             {
-                **_columns(row, "id", "name", "pool", "host", "version", "gpus", "registered_at", "last_heartbeat_at"),
+                **_columns(
+                    row,
+                    "id",
+                    "name",
+                    "pool",
+                    "host",
+                    "version",
+                    "gpus",
+                    "registered_at",
+                    "last_heartbeat_at",
+                ),
                 "state": worker_state(silence[row.id], row.silent_seconds, draining=row.draining),
-                "slots": _slots(row, [attempt for attempt in live if attempt.worker_id == row.id], carried),
+                "slots": _slots(
+                    row, [attempt for attempt in live if attempt.worker_id == row.id], carried
+                ),
             },
         )
         for row in rows
     ]
 
 
-def _slots(worker: WorkerRow, live: Sequence[AttemptRow], carried: Mapping[str, Sequence[Any]]) -> list[SlotView]:
+def _slots(
+    worker: WorkerRow, live: Sequence[AttemptRow], carried: Mapping[str, Sequence[Any]]
+) -> list[SlotView]:
     taken = {attempt.slot: attempt for attempt in live if attempt.state != AttemptState.ENDED}
     slots = []
     for index in range(max([worker.slots, *(slot + 1 for slot in taken)])):
         attempt = taken.get(index)
         run_ids = [] if attempt is None else [run.run_id for run in carried[attempt.id]]
-        slots.append(SlotView(index=index, attempt_id=attempt and attempt.id, job_id=attempt and attempt.job_id, run_ids=run_ids))
+        slots.append(
+            SlotView(
+                index=index,
+                attempt_id=attempt and attempt.id,
+                job_id=attempt and attempt.job_id,
+                run_ids=run_ids,
+            )
+        )
     return slots
 
 

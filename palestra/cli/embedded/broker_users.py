@@ -1,6 +1,7 @@
 """Who may do what on the broker: one user for the server, one for workers; the default user is off.
 
-The lists of commands are what Celery, kombu 5.7 and redis-py really send; a test runs them under these rules and finds nothing denied.
+The lists of commands are what Celery, kombu 5.7 and redis-py really send; a test runs them under
+these rules and finds nothing denied.
 """
 
 from collections.abc import Mapping
@@ -25,16 +26,24 @@ RULES: Final[Mapping[str, str]] = {
             *("+publish", "+subscribe"),
         )
     ),
-    # Takes doorbells from the queues, and nothing else: it neither writes to them nor runs a script.
-    "worker": " ".join((f"~{QUEUES}*", *_BINDINGS, *_CONNECT, "+brpop", "+llen", "+sadd", "+multi", "+exec")),
+    # Takes doorbells from the queues, and nothing else: it neither writes to them nor runs a
+    # script.
+    "worker": " ".join(
+        (f"~{QUEUES}*", *_BINDINGS, *_CONNECT, "+brpop", "+llen", "+sadd", "+multi", "+exec")
+    ),
 }
 
 
 def user_lines(passwords: Mapping[str, str]) -> list[str]:
-    """Returns the lines of Valkey's configuration that make the users; they hold hashes of the passwords.
+    """Returns the lines of Valkey's configuration that make the users.
+
+    They hold hashes of the passwords.
 
     Args:
         passwords: Password of each user of `RULES`.
     """
-    users = [f"user {name} on #{sha256(passwords[name].encode()).hexdigest()} {rules}" for name, rules in RULES.items()]
+    users = [
+        f"user {name} on #{sha256(passwords[name].encode()).hexdigest()} {rules}"
+        for name, rules in RULES.items()
+    ]
     return ["user default off resetpass", *users]

@@ -1,7 +1,9 @@
-"""Processes that this one starts, restarts when they die, and stops: whatever happens, none outlives the command that started it.
+"""Processes that this one starts, restarts when they die, and stops: whatever happens, none
+outlives the command that started it.
 
-Each child leads a process group of its own, so that Ctrl-C at the terminal reaches only the command, which then stops them in order; the
-kernel sends SIGTERM to a child whose parent is gone. All carry a mark in their environment, by which even grandchildren are found.
+Each child leads a process group of its own, so that Ctrl-C at the terminal reaches only the
+command, which then stops them in order; the kernel sends SIGTERM to a child whose parent is gone.
+All carry a mark in their environment, by which even grandchildren are found.
 """
 
 import ctypes
@@ -19,7 +21,10 @@ from typing import Any, Final
 from palestra.cli.embedded.datadir import DataDir, read_json, write_private
 
 MARK: Final = "_PALESTRA_INSTANCE"
-"""Variable whose value is the data directory, in every process of an instance. No setting, hence no setting's prefix."""
+"""Variable whose value is the data directory, in every process of an instance.
+
+No setting, hence no setting's prefix.
+"""
 
 _PR_SET_PDEATHSIG: Final = 1
 _FIRST_WAIT: Final = 0.2
@@ -59,15 +64,24 @@ class Children:
         clock: Monotonic seconds.
     """
 
-    def __init__(self, data: DataDir, report: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        data: DataDir,
+        report: Callable[[str], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._data = data
         self._report = report
         self._clock = clock
         self._children: dict[str, _Child] = {}
 
     def environment(self, program: Program) -> dict[str, str]:
-        """Returns the environment of a program: this one's without settings of Palestra, its own ones and the mark."""
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("PALESTRA_")}
+        """Returns the environment of a program: this one's without settings of Palestra, its own
+        ones and the mark.
+        """
+        kept = {
+            name: value for name, value in os.environ.items() if not name.startswith("PALESTRA_")
+        }
         return {**kept, **program.environment, MARK: str(self._data.root)}
 
     def start(self, program: Program) -> None:
@@ -79,7 +93,8 @@ class Children:
         """Runs a program to its end and returns what it printed.
 
         Raises:
-            ChildFailedError: If it ends with another code than 0; the message is the last line it said.
+            ChildFailedError: If it ends with another code than 0; the message is the last line it
+                said.
         """
         process = self._popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         try:
@@ -89,7 +104,9 @@ class Children:
             process.wait()
             raise
         if process.returncode != 0:
-            raise ChildFailedError(program.name, process.returncode, errors.decode(errors="replace"))
+            raise ChildFailedError(
+                program.name, process.returncode, errors.decode(errors="replace")
+            )
         return output.decode(errors="replace")
 
     def is_alive(self, name: str) -> bool:
@@ -104,12 +121,17 @@ class Children:
         """Restarts what died, after a wait that grows with each early death.
 
         Raises:
-            ChildFailedError: If a program says that it was started wrongly (exit code 2): a restart would not help.
+            ChildFailedError: If a program says that it was started wrongly (exit code 2): a restart
+                would not help.
         """
         for child in self._children.values():
             if child.restart_at is not None:
                 if self._clock() >= child.restart_at:
-                    child.process, child.started, child.restart_at = self._spawn(child.program), self._clock(), None
+                    child.process, child.started, child.restart_at = (
+                        self._spawn(child.program),
+                        self._clock(),
+                        None,
+                    )
                     self._remember()
             elif (code := child.process.poll()) is not None:
                 self._plan_restart(child, code)
@@ -120,14 +142,19 @@ class Children:
             raise ChildFailedError(name, code, self.tail(name))
         if self._clock() - child.started > _GOOD_LIFE:
             child.wait = _FIRST_WAIT
-        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
+        how = (
+            f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
+        )
         self._report(f"{name} {how}; starting it again (see {self._data.log(name)})")
         child.restart_at = self._clock() + child.wait
         child.wait = min(child.wait * 2, _LONGEST_WAIT)
 
     def stop(self, order: Sequence[str]) -> None:
         """Stops every process: by name in this order, then whatever still carries the mark."""
-        for name in [*(name for name in order if name in self._children), *(name for name in self._children if name not in order)]:
+        for name in [
+            *(name for name in order if name in self._children),
+            *(name for name in self._children if name not in order),
+        ]:
             child = self._children[name]
             _stop(child.process, child.program.grace)
         self._children.clear()
@@ -166,7 +193,10 @@ class Children:
         )
 
     def _remember(self) -> None:
-        rows = {name: [child.process.pid, start_ticks(child.process.pid)] for name, child in self._children.items()}
+        rows = {
+            name: [child.process.pid, start_ticks(child.process.pid)]
+            for name, child in self._children.items()
+        }
         write_private(self._data.children, json.dumps(rows))
 
 
@@ -181,12 +211,21 @@ class ChildFailedError(Exception):
 
 
 def end_leftovers(data: DataDir, within: float = 15.0) -> None:
-    """Ends the direct children of an instance that was killed. Their own children, such as a training's supervisor, go on."""
+    """Ends the direct children of an instance that was killed.
+
+    Their own children, such as a training's supervisor, go on.
+    """
     deadline = time.monotonic() + within
     recorded = {int(pid): ticks for pid, ticks in read_json(data.children).values()}
-    while living := [pid for pid, ticks in recorded.items() if start_ticks(pid) == ticks and _carries(pid, data.root)]:
+    while living := [
+        pid
+        for pid, ticks in recorded.items()
+        if start_ticks(pid) == ticks and _carries(pid, data.root)
+    ]:
         for pid in living:
-            _signal_group(pid, signal.SIGTERM if time.monotonic() < deadline - 2 else signal.SIGKILL)
+            _signal_group(
+                pid, signal.SIGTERM if time.monotonic() < deadline - 2 else signal.SIGKILL
+            )
         if time.monotonic() > deadline:
             break
         time.sleep(0.1)
@@ -198,7 +237,11 @@ def marked(root: Path) -> list[int]:
     if not _PROC.is_dir():
         return []
     pids = [int(entry.name) for entry in _PROC.iterdir() if entry.name.isdigit()]
-    return [pid for pid in pids if pid != os.getpid() and _carries(pid, root) and start_ticks(pid) is not None]
+    return [
+        pid
+        for pid in pids
+        if pid != os.getpid() and _carries(pid, root) and start_ticks(pid) is not None
+    ]
 
 
 def kill_marked(root: Path, within: float = 10.0) -> None:
@@ -214,9 +257,14 @@ def kill_marked(root: Path, within: float = 10.0) -> None:
 
 
 def start_ticks(pid: int) -> int | None:
-    """Returns when a living process started, in clock ticks since boot; tells it apart from a later one with its pid."""
+    """Returns when a living process started, in clock ticks since boot.
+
+    Tells it apart from a later one with its pid.
+    """
     try:
-        fields = (_PROC / str(pid) / "stat").read_text("utf-8", "replace").rpartition(")")[2].split()
+        fields = (
+            (_PROC / str(pid) / "stat").read_text("utf-8", "replace").rpartition(")")[2].split()
+        )
     except OSError:
         return None
     return None if fields[0] in "ZX" else int(fields[19])

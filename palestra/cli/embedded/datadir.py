@@ -1,4 +1,5 @@
-"""The data directory of an embedded Palestra: what lies where, and the lock that lets one instance have it.
+"""The data directory of an embedded Palestra: what lies where, and the lock that lets one instance
+have it.
 
 Owns every path below it. Must not start processes.
 """
@@ -67,11 +68,19 @@ class DataDir:
             CommandError: If that is not possible.
         """
         try:
-            for directory in (self.root, self.root / "tokens", self.root / "logs", self.valkey, self.worker):
+            for directory in (
+                self.root,
+                self.root / "tokens",
+                self.root / "logs",
+                self.valkey,
+                self.worker,
+            ):
                 directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             (self.root / ".gitignore").write_text("*\n", "utf-8")
         except OSError as error:
-            raise CommandError(f"cannot use {self.root} as the data directory: {error.strerror}") from None
+            raise CommandError(
+                f"cannot use {self.root} as the data directory: {error.strerror}"
+            ) from None
 
     def read_state(self) -> dict[str, Any]:
         """Returns what `write_state` wrote; empty where there is nothing that can be read."""

@@ -1,4 +1,5 @@
-"""An embedded Palestra from start to stop: migrations, first admin, Valkey, server with its daemons, one worker.
+"""An embedded Palestra from start to stop: migrations, first admin, Valkey, server with its
+daemons, one worker.
 
 Owns the order of starting and stopping. Must not print: it reports through a function.
 """
@@ -41,7 +42,10 @@ class InstanceOptions:
 
     data_dir: Path
     port: int | None = None
-    """`None` takes the one of the last start, else 8080, else any free one; 0 takes the one of the last start, else any free one."""
+    """`None` takes the one of the last start, else 8080, else any free one.
+
+    0 takes the one of the last start, else any free one.
+    """
     slots: int = 2
     gpus: str = ""
     pool: str = "default"
@@ -81,7 +85,9 @@ class Instance:
                     self._start()
                     yield self
                 except ChildFailedError as error:
-                    raise CommandError(f"{error.name}: {error}", USAGE if error.code == USAGE else 1) from None
+                    raise CommandError(
+                        f"{error.name}: {error}", USAGE if error.code == USAGE else 1
+                    ) from None
                 finally:
                     signals.stopping = True
                     self._children.stop(_STOP_ORDER)
@@ -91,15 +97,22 @@ class Instance:
         state = self.data.read_state()
         port = self._choose_port(state)
         self.url = f"http://127.0.0.1:{port}"
-        passwords = {user: str(state.get(f"{user}_broker_password") or broker.new_password()) for user in RULES}
+        passwords = {
+            user: str(state.get(f"{user}_broker_password") or broker.new_password())
+            for user in RULES
+        }
         broker_port = ports.keep_or_free(state.get("broker_port"), avoid=port)
         kept = {f"{user}_broker_password": password for user, password in passwords.items()}
-        self.data.write_state({"url": self.url, "port": port, "broker_port": broker_port, **kept, "pid": os.getpid()})
+        self.data.write_state(
+            {"url": self.url, "port": port, "broker_port": broker_port, **kept, "pid": os.getpid()}
+        )
         self._settings = {
             "PALESTRA_DATA_DIR": str(self.data.root),
             "PALESTRA_PORT": str(port),
             "PALESTRA_BROKER_URL": broker.broker_url(broker_port, "server", passwords["server"]),
-            "PALESTRA_WORKER_BROKER_URL": broker.broker_url(broker_port, "worker", passwords["worker"]),
+            "PALESTRA_WORKER_BROKER_URL": broker.broker_url(
+                broker_port, "worker", passwords["worker"]
+            ),
             "PYTHONUNBUFFERED": "1",
         }
         self._children.start(broker.broker_program(self.data, broker_port, passwords))
@@ -117,7 +130,10 @@ class Instance:
         wanted = self.options.port
         if wanted:
             if not ports.is_free(wanted):
-                raise CommandError(f"port {wanted} is used{ports.owner(wanted)}: stop it, or choose another with --port", USAGE)
+                raise CommandError(
+                    f"port {wanted} is used{ports.owner(wanted)}: stop it, or choose another with --port",
+                    USAGE,
+                )
             return wanted
         return ports.keep_or_free(state.get("port") or (DEFAULT_PORT if wanted is None else None))
 
@@ -143,8 +159,14 @@ class Instance:
     def _prepare(self) -> None:
         tokens = ((self.data.user_token, "read,submit,admin"), (self.data.worker_token, "worker"))
         wanted = {f"palestra up ({path.name})": (scopes, path) for path, scopes in tokens}
-        options = [part for name, (scopes, path) in wanted.items() for part in ("--token", name, scopes, str(path))]
-        made = json.loads(self._children.run(self._python("app.admin", "app.admin", "prepare", *options)))
+        options = [
+            part
+            for name, (scopes, path) in wanted.items()
+            for part in ("--token", name, scopes, str(path))
+        ]
+        made = json.loads(
+            self._children.run(self._python("app.admin", "app.admin", "prepare", *options))
+        )
         for name, secret in made["tokens"].items():
             if secret is not None:
                 write_private(wanted[name][1], secret)
@@ -163,10 +185,28 @@ class Instance:
             options["--gpus"] = self.options.gpus
         arguments = [part for option in options.items() for part in option]
         arguments += [f"--import={module}" for module in self.options.imports]
-        return self._python("worker", "workers.host", *arguments, settings={"PYTHONUNBUFFERED": "1"}, grace=_WORKER_GRACE)
+        return self._python(
+            "worker",
+            "workers.host",
+            *arguments,
+            settings={"PYTHONUNBUFFERED": "1"},
+            grace=_WORKER_GRACE,
+        )
 
-    def _python(self, name: str, module: str, *arguments: str, settings: dict[str, str] | None = None, grace: float = 20.0) -> Program:
-        return Program(name, [sys.executable, "-m", module, *arguments], self._settings if settings is None else settings, grace)
+    def _python(
+        self,
+        name: str,
+        module: str,
+        *arguments: str,
+        settings: dict[str, str] | None = None,
+        grace: float = 20.0,
+    ) -> Program:
+        return Program(
+            name,
+            [sys.executable, "-m", module, *arguments],
+            self._settings if settings is None else settings,
+            grace,
+        )
 
     def _wait(self, question: Callable[[], bool], seconds: float, name: str) -> None:
         deadline = time.monotonic() + seconds
@@ -181,8 +221,15 @@ class Instance:
         raise CommandError(f"the {name} did not start{reason} (all of it in {self.data.log(name)})")
 
     def _has_worker(self, client: Client, since: datetime) -> bool:
-        """Returns whether a worker has registered; one of an earlier start may count as online still, with another catalogue."""
-        workers = [worker for worker in client.workers() if worker.pool == self.options.pool and worker.registered_at >= since]
+        """Returns whether a worker has registered.
+
+        One of an earlier start may count as online still, with another catalogue.
+        """
+        workers = [
+            worker
+            for worker in client.workers()
+            if worker.pool == self.options.pool and worker.registered_at >= since
+        ]
         return any(worker.state == "online" for worker in workers)
 
 

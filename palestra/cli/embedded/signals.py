@@ -1,4 +1,7 @@
-"""Signals that ask a command to stop: the first one unwinds it, so that every `finally` runs; a further one makes an end at once."""
+"""Signals that ask a command to stop: the first one unwinds it, so that every `finally` runs.
+
+A further one makes an end at once.
+"""
 
 import signal
 import sys
@@ -13,7 +16,10 @@ _REMIND_SECONDS: Final = 0.5
 
 
 class Stopped(BaseException):
-    """A signal asked this process to stop. Not an `Exception`: like `KeyboardInterrupt` it passes every `except Exception`."""
+    """A signal asked this process to stop.
+
+    Not an `Exception`: like `KeyboardInterrupt` it passes every `except Exception`.
+    """
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -34,13 +40,15 @@ class StopSignals:
 
 @contextmanager
 def stop_signals(hurry: Callable[[], None]) -> Iterator[StopSignals]:
-    """Makes the first SIGINT, SIGTERM or SIGHUP raise `Stopped` in the main thread, and every later one call `hurry`.
+    """Makes the first SIGINT, SIGTERM or SIGHUP raise `Stopped` in the main thread, and every later
+    one call `hurry`.
 
-    Python drops an exception that is raised while a finalizer or a weak reference's callback runs. So it is raised again, every half
-    second, until somebody sets `stopping` or the block is left.
+    Python drops an exception that is raised while a finalizer or a weak reference's callback runs.
+    So it is raised again, every half second, until somebody sets `stopping` or the block is left.
 
     Args:
-        hurry: Must be safe at any moment; for example sends SIGKILL to children without waiting for them.
+        hurry: Must be safe at any moment; for example sends SIGKILL to children without waiting for
+            them.
     """
     state = StopSignals()
     asked, left = threading.Event(), threading.Event()
@@ -57,7 +65,8 @@ def stop_signals(hurry: Callable[[], None]) -> Iterator[StopSignals]:
             asked.set()
             raise Stopped(number)
 
-    # The thread is there from the start: to start one within a handler can wait for a lock that the interrupted code holds.
+    # The thread is there from the start: to start one within a handler can wait for a lock that the
+    # interrupted code holds.
     reminder = threading.Thread(target=_remind, args=(state, asked, left), daemon=True)
     reminder.start()
     before = {number: signal.signal(number, handle) for number in _NUMBERS}

@@ -1,4 +1,7 @@
-"""Hyperparameters of the built-in agents, declared here and nowhere else; and the shape of those that distributions register."""
+"""Hyperparameters of the built-in agents, declared here and nowhere else.
+
+And the shape of those that distributions register.
+"""
 
 import re
 from typing import Annotated, Any, Final
@@ -28,13 +31,21 @@ from palestra.contract.sb3 import Sb3Parameters as Sb3Parameters
 
 
 class RegisteredAgent(Document):
-    """An agent that a distribution on the workers registers under the entry point group `palestra.agents`."""
+    """An agent that a distribution on the workers registers under the entry point group
+    `palestra.agents`.
+    """
 
     name: Name
-    """Name of the entry point. The catalogue of a pool lists those that its workers offer, with a schema of their parameters."""
+    """Name of the entry point.
+
+    The catalogue of a pool lists those that its workers offer, with a schema of their parameters.
+    """
 
     parameters: FreeParameters = Field(default_factory=dict)
-    """Parameters of the agent, as its schema in the catalogue describes them. Defaults are filled in at submission."""
+    """Parameters of the agent, as its schema in the catalogue describes them.
+
+    Defaults are filled in at submission.
+    """
 
     @model_validator(mode="before")
     @classmethod
@@ -89,9 +100,15 @@ BUILTIN_AGENTS: Final = (
 
 
 def _group_of(value: Any) -> str:
-    """Tells registered names from all else, so that a fault in a built-in agent is told as precisely as if there were no others."""
+    """Tells registered names from all else, so that a fault in a built-in agent is told as
+    precisely as if there were no others.
+    """
     name = value.get("name") if isinstance(value, dict) else getattr(value, "name", None)
-    registered = isinstance(name, str) and name not in BUILTIN_AGENTS and re.fullmatch(NAME_PATTERN, name) is not None
+    registered = (
+        isinstance(name, str)
+        and name not in BUILTIN_AGENTS
+        and re.fullmatch(NAME_PATTERN, name) is not None
+    )
     return "tagged-union[registered]" if registered else "tagged-union[builtin]"
 
 
@@ -101,5 +118,7 @@ AgentParameters = Annotated[
     Discriminator(_group_of),
 ]
 
-PACKABLE_AGENTS: Final = frozenset({"dqn", "c51", "rainbow", "iqn", "ppo", "a2c", "sac", "td3", "ddpg"})
+PACKABLE_AGENTS: Final = frozenset(
+    {"dqn", "c51", "rainbow", "iqn", "ppo", "a2c", "sac", "td3", "ddpg"}
+)
 """Agents whose seeds can be trained as one batch."""

@@ -1,4 +1,6 @@
-"""Which action spaces each built-in agent takes: what a worker offers, and what the refusal of a space recommends."""
+"""Which action spaces each built-in agent takes: what a worker offers, and what the refusal of a
+space recommends.
+"""
 
 from collections.abc import Mapping
 from typing import Final, Literal, get_args
@@ -21,5 +23,14 @@ NEEDS_BOUNDS: Final = frozenset({"sac", "td3", "ddpg", "naf", "cem", "sb3"})
 
 
 def takers(kind: ActionKind, *, bounded: bool = True) -> tuple[str, ...]:
-    """Returns the built-in agents that take a kind of action space, by name; of boxes with an infinite bound those that take them."""
-    return tuple(sorted(name for name, kinds in ACTION_SPACES.items() if kind in kinds and (bounded or name not in NEEDS_BOUNDS)))
+    """Returns the built-in agents that take a kind of action space, by name.
+
+    Of boxes with an infinite bound those that take them.
+    """
+    return tuple(
+        sorted(
+            name
+            for name, kinds in ACTION_SPACES.items()
+            if kind in kinds and (bounded or name not in NEEDS_BOUNDS)
+        )
+    )

@@ -27,11 +27,15 @@ class PrioritizedReplay(Document):
 
 
 class HindsightReplay(Document):
-    """Transitions relabelled with goals reached later in their episode (Andrychowicz et al. 2017), where the environment has goals."""
+    """Transitions relabelled with goals reached later in their episode (Andrychowicz et al. 2017),
+    where the environment has goals.
+    """
 
     ratio: Annotated[float, Field(ge=0, le=1_000)] = 4.0
     """Virtual goals per real one: 4 relabels four sampled transitions of five."""
 
 
 Hindsight = Annotated[HindsightReplay | None, Field(exclude_if=lambda value: value is None)]
-"""Left out of the canonical form where it is `null`: definitions that were written before it was there keep their identity."""
+"""Left out of the canonical form where it is `null`: definitions that were written before it was
+there keep their identity.
+"""

@@ -1,10 +1,19 @@
-"""Hyperparameters of the agents that learn continuous actions from a replay memory; they need a Box action space with finite bounds."""
+"""Hyperparameters of the agents that learn continuous actions from a replay memory.
+
+They need a Box action space with finite bounds.
+"""
 
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from palestra.contract.agents.common import Activation, Discount, HiddenSizes, Hindsight, LearningRate
+from palestra.contract.agents.common import (
+    Activation,
+    Discount,
+    HiddenSizes,
+    Hindsight,
+    LearningRate,
+)
 from palestra.contract.documents import Document
 
 TargetStep = Annotated[float, Field(gt=0, le=1)]
@@ -36,7 +45,10 @@ class ContinuousParameters(Document):
     """Updates made by one call to learn."""
 
     hindsight: Hindsight = None
-    """Learning from goals that were reached by chance, where the environment has goals; `null` learns from the real ones alone."""
+    """Learning from goals that were reached by chance, where the environment has goals.
+
+    `null` learns from the real ones alone.
+    """
 
     hidden_sizes: HiddenSizes = (256, 256)
     """Units of each hidden layer of every network."""
@@ -47,12 +59,16 @@ class ContinuousParameters(Document):
     @model_validator(mode="after")
     def _sizes_fit(self) -> Self:
         if self.batch_size > self.buffer_size:
-            raise ValueError(f"batch_size {self.batch_size} is larger than buffer_size {self.buffer_size}: lower one or raise the other")
+            raise ValueError(
+                f"batch_size {self.batch_size} is larger than buffer_size {self.buffer_size}: lower one or raise the other"
+            )
         return self
 
 
 class SacParameters(ContinuousParameters):
-    """Soft actor-critic with a learned temperature (Haarnoja et al. 2018, "Soft Actor-Critic Algorithms and Applications")."""
+    """Soft actor-critic with a learned temperature (Haarnoja et al. 2018, "Soft Actor-Critic
+    Algorithms and Applications").
+    """
 
     name: Literal["sac"] = "sac"
     """Name of the agent."""
@@ -67,10 +83,16 @@ class SacParameters(ContinuousParameters):
     """Weight of the entropy at the first update."""
 
     learn_temperature: bool = True
-    """Move the temperature so that the policy's entropy comes to `target_entropy`; else it stays."""
+    """Move the temperature so that the policy's entropy comes to `target_entropy`.
+
+    Else it stays.
+    """
 
     target_entropy: Annotated[float, Field(ge=-1e6, le=1e6)] | None = None
-    """Entropy in nats that the temperature aims at; `null` takes minus the number of entries of an action."""
+    """Entropy in nats that the temperature aims at.
+
+    `null` takes minus the number of entries of an action.
+    """
 
 
 class Td3Parameters(ContinuousParameters):
@@ -83,13 +105,17 @@ class Td3Parameters(ContinuousParameters):
     """Transitions per update."""
 
     tau: TargetStep = 0.005
-    """Share of the way that the target networks go towards the networks at each update of the policy."""
+    """Share of the way that the target networks go towards the networks at each update of the
+    policy.
+    """
 
     policy_delay: Annotated[int, Field(ge=1, le=1_000)] = 2
     """Updates of the critics per update of the policy and the target networks."""
 
     exploration_noise: NoiseScale = 0.1
-    """Standard deviation of the noise on actions, which lie in [-1, 1], while training data are collected."""
+    """Standard deviation of the noise on actions, which lie in [-1, 1], while training data are
+    collected.
+    """
 
     target_noise: NoiseScale = 0.2
     """Standard deviation of the noise on the target policy's actions."""
@@ -117,10 +143,14 @@ class DdpgParameters(ContinuousParameters):
     """Share of the way that the target networks go towards the networks at each update."""
 
     critic_weight_decay: Annotated[float, Field(ge=0, le=1)] = 0.01
-    """Weight of the squared parameters in the critic's loss, halved: what is added to the gradient is this times the parameters."""
+    """Weight of the squared parameters in the critic's loss, halved: what is added to the gradient
+    is this times the parameters.
+    """
 
     noise: Literal["ornstein_uhlenbeck", "gaussian"] = "ornstein_uhlenbeck"
-    """Kind of the noise on actions: wandering within an episode with theta 0.15, or independent from step to step."""
+    """Kind of the noise on actions: wandering within an episode with theta 0.15, or independent
+    from step to step.
+    """
 
     noise_scale: NoiseScale = 0.2
     """Size of the steps of the noise on actions, which lie in [-1, 1]."""
@@ -145,7 +175,9 @@ class NafParameters(ContinuousParameters):
     """Global gradient norm to clip to; `null` does not clip."""
 
     noise: Literal["ornstein_uhlenbeck", "gaussian"] = "gaussian"
-    """Kind of the noise on actions: wandering within an episode with theta 0.15, or independent from step to step."""
+    """Kind of the noise on actions: wandering within an episode with theta 0.15, or independent
+    from step to step.
+    """
 
     noise_scale: NoiseScale = 0.2
     """Size of the steps of the noise on actions, which lie in [-1, 1]."""

@@ -1,4 +1,6 @@
-"""Hyperparameters of the agents that search for parameters of a policy by whole episodes, without gradients."""
+"""Hyperparameters of the agents that search for parameters of a policy by whole episodes, without
+gradients.
+"""
 
 from typing import Annotated, Literal, Self
 
@@ -9,28 +11,39 @@ from palestra.contract.documents import Document
 
 
 class CemParameters(Document):
-    """The cross-entropy method over the parameters of a policy, with noise that fades (Szita & Lorincz 2006); discrete or box actions."""
+    """The cross-entropy method over the parameters of a policy, with noise that fades (Szita &
+    Lorincz 2006); discrete or box actions.
+    """
 
     name: Literal["cem"] = "cem"
     """Name of the agent."""
 
     population_size: Annotated[int, Field(ge=2, le=100_000)] = 100
-    """Candidates per generation, which is one update. Each of the `env.num_envs` environments plays one of them at a time."""
+    """Candidates per generation, which is one update.
+
+    Each of the `env.num_envs` environments plays one of them at a time.
+    """
 
     elite_fraction: Annotated[float, Field(gt=0, le=1)] = 0.1
-    """Share of the candidates, those with the best returns, that the next generation is drawn around; at least one."""
+    """Share of the candidates, those with the best returns, that the next generation is drawn
+    around; at least one.
+    """
 
     episodes_per_candidate: Annotated[int, Field(ge=1, le=1_000)] = 1
     """Episodes whose mean return ranks a candidate."""
 
     learning_rate: Annotated[float, Field(gt=0, le=1)] = 1.0
-    """Share of the way that mean and variance go to those of the best candidates at each generation."""
+    """Share of the way that mean and variance go to those of the best candidates at each
+    generation.
+    """
 
     initial_std: Annotated[float, Field(gt=0, le=1_000)] = 10.0
     """Standard deviation of each parameter in the first generation, around 0."""
 
     noise: Annotated[float, Field(ge=0, le=1_000)] = 5.0
-    """Variance that is added after the first generation, so that the search does not come to rest too early."""
+    """Variance that is added after the first generation, so that the search does not come to rest
+    too early.
+    """
 
     noise_generations: Annotated[int, Field(ge=1, le=1_000_000)] = 50
     """Generations over which that variance falls linearly to 0."""

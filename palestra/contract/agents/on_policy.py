@@ -9,7 +9,10 @@ from palestra.contract.documents import Document
 
 
 class PpoParameters(Document):
-    """Proximal policy optimisation (Schulman et al. 2017) with generalised advantage estimation; any actions but composites."""
+    """Proximal policy optimisation (Schulman et al. 2017) with generalised advantage estimation.
+
+    Any actions but composites.
+    """
 
     name: Literal["ppo"] = "ppo"
     """Name of the agent."""
@@ -24,7 +27,10 @@ class PpoParameters(Document):
     """Trace decay of generalised advantage estimation."""
 
     rollout_steps: Annotated[int, Field(ge=1, le=1_000_000)] = 128
-    """Vector steps collected per iteration; times `env.num_envs` gives the env_steps of a rollout."""
+    """Vector steps collected per iteration.
+
+    Times `env.num_envs` gives the env_steps of a rollout.
+    """
 
     passes: Annotated[int, Field(ge=1, le=1_000)] = 4
     """Passes over each rollout."""
@@ -45,7 +51,10 @@ class PpoParameters(Document):
     """Shift and scale the advantages of each minibatch to mean 0 and standard deviation 1."""
 
     target_kl: Annotated[float, Field(gt=0)] | None = None
-    """Stop the passes over a rollout once the approximate KL divergence exceeds this; `null` never stops."""
+    """Stop the passes over a rollout once the approximate KL divergence exceeds this.
+
+    `null` never stops.
+    """
 
     max_grad_norm: Annotated[float, Field(gt=0)] | None = 0.5
     """Global gradient norm to clip to; `null` does not clip."""
@@ -57,14 +66,19 @@ class PpoParameters(Document):
     """Non-linearity between layers."""
 
     normalize_observations: bool = False
-    """Shift and scale each entry of the observations to mean 0 and standard deviation 1 by running statistics; needs a box of floats."""
+    """Shift and scale each entry of the observations to mean 0 and standard deviation 1 by running
+    statistics; needs a box of floats.
+    """
 
     normalize_rewards: bool = False
     """Divide rewards by the running standard deviation of the discounted return."""
 
 
 class A2cParameters(Document):
-    """Advantage actor-critic (Mnih et al. 2016), all environments in step; any actions but composites."""
+    """Advantage actor-critic (Mnih et al. 2016), all environments in step.
+
+    Any actions but composites.
+    """
 
     name: Literal["a2c"] = "a2c"
     """Name of the agent."""
@@ -76,10 +90,16 @@ class A2cParameters(Document):
     """Discount factor per env_step."""
 
     rollout_steps: Annotated[int, Field(ge=1, le=1_000_000)] = 5
-    """Vector steps collected per iteration; times `env.num_envs` gives the env_steps of a rollout."""
+    """Vector steps collected per iteration.
+
+    Times `env.num_envs` gives the env_steps of a rollout.
+    """
 
     gae_lambda: Discount = 1.0
-    """Trace decay of generalised advantage estimation; 1 takes all rewards up to the end of the rollout."""
+    """Trace decay of generalised advantage estimation.
+
+    1 takes all rewards up to the end of the rollout.
+    """
 
     normalize_advantages: bool = False
     """Shift and scale the advantages of each rollout to mean 0 and standard deviation 1."""
@@ -109,23 +129,31 @@ class A2cParameters(Document):
     """Non-linearity between layers."""
 
     normalize_observations: bool = False
-    """Shift and scale each entry of the observations to mean 0 and standard deviation 1 by running statistics; needs a box of floats."""
+    """Shift and scale each entry of the observations to mean 0 and standard deviation 1 by running
+    statistics; needs a box of floats.
+    """
 
     normalize_rewards: bool = False
     """Divide rewards by the running standard deviation of the discounted return."""
 
 
 class A3cParameters(Document):
-    """Asynchronous advantage actor-critic (Mnih et al. 2016, algorithm S3); any actions but composites.
+    """Asynchronous advantage actor-critic (Mnih et al. 2016, algorithm S3).
 
-    Actor-learner processes with an environment each train shared parameters without a lock, on the CPU.
+    Any actions but composites.
+
+    Actor-learner processes with an environment each train shared parameters without a lock, on the
+    CPU.
     """
 
     name: Literal["a3c"] = "a3c"
     """Name of the agent."""
 
     processes: Annotated[int, Field(ge=1, le=64)] = 2
-    """Actor-learner processes, each on a CPU of its own where there are enough. A resume is exact with 1, statistical with more."""
+    """Actor-learner processes, each on a CPU of its own where there are enough.
+
+    A resume is exact with 1, statistical with more.
+    """
 
     learning_rate: LearningRate = 7e-4
     """RMSprop step size."""
@@ -137,7 +165,10 @@ class A3cParameters(Document):
     """Most env_steps of a process between two of its updates; an episode's end comes before."""
 
     value_coefficient: Annotated[float, Field(ge=0, le=100)] = 0.25
-    """Weight of the value loss, which is the squared error of V. The default is the 0.5 of PFRL, whose A3C halves that error."""
+    """Weight of the value loss, which is the squared error of V.
+
+    The default is the 0.5 of PFRL, whose A3C halves that error.
+    """
 
     entropy_coefficient: Annotated[float, Field(ge=0, le=100)] = 0.01
     """Weight of the entropy bonus."""
@@ -159,7 +190,10 @@ class A3cParameters(Document):
 
 
 class ReinforceParameters(Document):
-    """Policy gradient on whole episodes (Williams 1992), with a learned baseline where wanted; any actions but composites."""
+    """Policy gradient on whole episodes (Williams 1992), with a learned baseline where wanted.
+
+    Any actions but composites.
+    """
 
     name: Literal["reinforce"] = "reinforce"
     """Name of the agent."""
@@ -174,7 +208,10 @@ class ReinforceParameters(Document):
     """Whole episodes collected per update."""
 
     baseline: bool = True
-    """Subtract a learned value from the returns; without it, the mean return of all steps where `normalize_advantages` is set."""
+    """Subtract a learned value from the returns.
+
+    Without it, the mean return of all steps where `normalize_advantages` is set.
+    """
 
     normalize_advantages: bool = True
     """Shift and scale what weighs the gradient to mean 0 and standard deviation 1."""
@@ -195,14 +232,18 @@ class ReinforceParameters(Document):
     """Non-linearity between layers."""
 
     normalize_observations: bool = False
-    """Shift and scale each entry of the observations to mean 0 and standard deviation 1 by running statistics; needs a box of floats."""
+    """Shift and scale each entry of the observations to mean 0 and standard deviation 1 by running
+    statistics; needs a box of floats.
+    """
 
     normalize_rewards: bool = False
     """Divide rewards by the running standard deviation of the discounted return."""
 
 
 class TrpoParameters(Document):
-    """Trust region policy optimisation (Schulman et al. 2015) with generalised advantage estimation; any actions but composites."""
+    """Trust region policy optimisation (Schulman et al. 2015) with generalised advantage
+    estimation; any actions but composites.
+    """
 
     name: Literal["trpo"] = "trpo"
     """Name of the agent."""
@@ -217,7 +258,10 @@ class TrpoParameters(Document):
     """Trace decay of generalised advantage estimation."""
 
     rollout_steps: Annotated[int, Field(ge=1, le=1_000_000)] = 256
-    """Vector steps collected per iteration; times `env.num_envs` gives the env_steps of a rollout."""
+    """Vector steps collected per iteration.
+
+    Times `env.num_envs` gives the env_steps of a rollout.
+    """
 
     max_kl: Annotated[float, Field(gt=0, le=10)] = 0.01
     """Bound of the mean KL divergence between the policies before and after an update (delta)."""
@@ -247,14 +291,18 @@ class TrpoParameters(Document):
     """Non-linearity between layers."""
 
     normalize_observations: bool = False
-    """Shift and scale each entry of the observations to mean 0 and standard deviation 1 by running statistics; needs a box of floats."""
+    """Shift and scale each entry of the observations to mean 0 and standard deviation 1 by running
+    statistics; needs a box of floats.
+    """
 
     normalize_rewards: bool = False
     """Divide rewards by the running standard deviation of the discounted return."""
 
 
 class RecurrentPpoParameters(Document):
-    """PPO with an LSTM (Hochreiter & Schmidhuber 1997) before policy and value, for what one observation does not show."""
+    """PPO with an LSTM (Hochreiter & Schmidhuber 1997) before policy and value, for what one
+    observation does not show.
+    """
 
     name: Literal["recurrent_ppo"] = "recurrent_ppo"
     """Name of the agent."""
@@ -269,7 +317,10 @@ class RecurrentPpoParameters(Document):
     """Trace decay of generalised advantage estimation."""
 
     rollout_steps: Annotated[int, Field(ge=1, le=1_000_000)] = 128
-    """Vector steps collected per iteration; times `env.num_envs` gives the env_steps of a rollout."""
+    """Vector steps collected per iteration.
+
+    Times `env.num_envs` gives the env_steps of a rollout.
+    """
 
     passes: Annotated[int, Field(ge=1, le=1_000)] = 4
     """Passes over each rollout."""
@@ -290,7 +341,10 @@ class RecurrentPpoParameters(Document):
     """Shift and scale the advantages of each minibatch to mean 0 and standard deviation 1."""
 
     target_kl: Annotated[float, Field(gt=0)] | None = None
-    """Stop the passes over a rollout once the approximate KL divergence exceeds this; `null` never stops."""
+    """Stop the passes over a rollout once the approximate KL divergence exceeds this.
+
+    `null` never stops.
+    """
 
     max_grad_norm: Annotated[float, Field(gt=0)] | None = 0.5
     """Global gradient norm to clip to; `null` does not clip."""
@@ -305,7 +359,9 @@ class RecurrentPpoParameters(Document):
     """Non-linearity between layers."""
 
     normalize_observations: bool = False
-    """Shift and scale each entry of the observations to mean 0 and standard deviation 1 by running statistics; needs a box of floats."""
+    """Shift and scale each entry of the observations to mean 0 and standard deviation 1 by running
+    statistics; needs a box of floats.
+    """
 
     normalize_rewards: bool = False
     """Divide rewards by the running standard deviation of the discounted return."""

@@ -4,7 +4,15 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from palestra.contract.agents.common import Activation, Discount, HiddenSizes, Hindsight, LearningRate, PrioritizedReplay, Probability
+from palestra.contract.agents.common import (
+    Activation,
+    Discount,
+    HiddenSizes,
+    Hindsight,
+    LearningRate,
+    PrioritizedReplay,
+    Probability,
+)
 from palestra.contract.documents import Document
 
 Atoms = Annotated[int, Field(ge=2, le=1_001)]
@@ -12,7 +20,10 @@ Steps = Annotated[int, Field(ge=1, le=100)]
 
 
 class QLearningParameters(Document):
-    """What the agents of the family have in common; needs a discrete action space. Images pass the convolutions of Mnih et al. first."""
+    """What the agents of the family have in common; needs a discrete action space.
+
+    Images pass the convolutions of Mnih et al. first.
+    """
 
     name: str
     """Name of the agent."""
@@ -57,7 +68,10 @@ class QLearningParameters(Document):
     """Global gradient norm to clip to; `null` does not clip."""
 
     hidden_sizes: HiddenSizes = (64, 64)
-    """Units of each hidden layer; where observations are images, of those behind the convolutions."""
+    """Units of each hidden layer.
+
+    Where observations are images, of those behind the convolutions.
+    """
 
     activation: Activation = "relu"
     """Non-linearity between layers; convolutions have rectifiers."""
@@ -65,14 +79,20 @@ class QLearningParameters(Document):
     @model_validator(mode="after")
     def _sizes_fit(self) -> Self:
         if self.batch_size > self.buffer_size:
-            raise ValueError(f"batch_size {self.batch_size} is larger than buffer_size {self.buffer_size}: lower one or raise the other")
+            raise ValueError(
+                f"batch_size {self.batch_size} is larger than buffer_size {self.buffer_size}: lower one or raise the other"
+            )
         if self.epsilon_end > self.epsilon_start:
-            raise ValueError(f"epsilon_end {self.epsilon_end} is above epsilon_start {self.epsilon_start}: epsilon only falls")
+            raise ValueError(
+                f"epsilon_end {self.epsilon_end} is above epsilon_start {self.epsilon_start}: epsilon only falls"
+            )
         return self
 
 
 class DqnParameters(QLearningParameters):
-    """Deep Q-network (Mnih et al. 2015) with double Q-learning (van Hasselt et al. 2016), and what was added to it since."""
+    """Deep Q-network (Mnih et al. 2015) with double Q-learning (van Hasselt et al. 2016), and what
+    was added to it since.
+    """
 
     name: Literal["dqn"] = "dqn"
     """Name of the agent."""
@@ -81,10 +101,14 @@ class DqnParameters(QLearningParameters):
     """Choose the next action with the online network and value it with the target network."""
 
     dueling: bool = False
-    """Streams for the value of the state and the advantages of the actions (Wang et al. 2016), each with the last hidden layer."""
+    """Streams for the value of the state and the advantages of the actions (Wang et al. 2016), each
+    with the last hidden layer.
+    """
 
     noisy: bool = False
-    """Noisy last two layers (Fortunato et al. 2018), which explore by themselves: set both epsilons to 0."""
+    """Noisy last two layers (Fortunato et al. 2018), which explore by themselves: set both epsilons
+    to 0.
+    """
 
     n_step: Steps = 1
     """Rewards that are summed up before the bootstrap."""
@@ -93,7 +117,10 @@ class DqnParameters(QLearningParameters):
     """Sampling in proportion to errors; `null` samples evenly."""
 
     hindsight: Hindsight = None
-    """Learning from goals that were reached by chance, where the environment has goals; `null` learns from the real ones alone."""
+    """Learning from goals that were reached by chance, where the environment has goals.
+
+    `null` learns from the real ones alone.
+    """
 
     loss: Literal["huber", "mse"] = "huber"
     """Loss on the temporal-difference error."""
@@ -101,7 +128,9 @@ class DqnParameters(QLearningParameters):
     @model_validator(mode="after")
     def _goals_are_one_step_away(self) -> Self:
         if self.hindsight is not None and self.n_step != 1:
-            raise ValueError(f"n_step {self.n_step} sums up rewards of another goal: set it to 1, or leave hindsight out")
+            raise ValueError(
+                f"n_step {self.n_step} sums up rewards of another goal: set it to 1, or leave hindsight out"
+            )
         return self
 
 
@@ -115,7 +144,10 @@ class C51Parameters(QLearningParameters):
     """Returns that the distribution is made of, evenly from `v_min` to `v_max`."""
 
     v_min: float = -100.0
-    """Least return told apart, discounted; lesser ones count as it. The paper has -10, for rewards clipped to [-1, 1]."""
+    """Least return told apart, discounted; lesser ones count as it.
+
+    The paper has -10, for rewards clipped to [-1, 1].
+    """
 
     v_max: float = 100.0
     """Greatest return told apart, discounted; greater ones count as it. The paper has 10."""
@@ -142,7 +174,9 @@ class C51Parameters(QLearningParameters):
 
 
 class RainbowParameters(QLearningParameters):
-    """Rainbow (Hessel et al. 2018): distributional, double, dueling, noisy, prioritized, n-step, all at once."""
+    """Rainbow (Hessel et al. 2018): distributional, double, dueling, noisy, prioritized, n-step,
+    all at once.
+    """
 
     name: Literal["rainbow"] = "rainbow"
     """Name of the agent."""
@@ -157,7 +191,10 @@ class RainbowParameters(QLearningParameters):
     """Returns that the distribution is made of, evenly from `v_min` to `v_max`."""
 
     v_min: float = -100.0
-    """Least return told apart, discounted; lesser ones count as it. The paper has -10, for rewards clipped to [-1, 1]."""
+    """Least return told apart, discounted; lesser ones count as it.
+
+    The paper has -10, for rewards clipped to [-1, 1].
+    """
 
     v_max: float = 100.0
     """Greatest return told apart, discounted; greater ones count as it. The paper has 10."""
@@ -181,7 +218,10 @@ class IqnParameters(QLearningParameters):
     """Name of the agent."""
 
     fractions: Annotated[int, Field(ge=1, le=256)] = 8
-    """Quantile fractions per sample of the present values, N; 64 in the paper, which shows 8 to do nearly as well."""
+    """Quantile fractions per sample of the present values, N.
+
+    64 in the paper, which shows 8 to do nearly as well.
+    """
 
     target_fractions: Annotated[int, Field(ge=1, le=256)] = 8
     """Quantile fractions per sample of the target, N'; 64 in the paper."""
@@ -206,9 +246,11 @@ class IqnParameters(QLearningParameters):
 
 
 class DrqnParameters(QLearningParameters):
-    """Deep recurrent Q-network (Hausknecht & Stone 2015), for observations that do not show all of the state.
+    """Deep recurrent Q-network (Hausknecht & Stone 2015), for observations that do not show all of
+    the state.
 
-    Learns from sequences that begin anywhere with an empty memory, the first steps of which may only fill it (Kapturowski et al. 2019).
+    Learns from sequences that begin anywhere with an empty memory, the first steps of which may
+    only fill it (Kapturowski et al. 2019).
     """
 
     name: Literal["drqn"] = "drqn"
@@ -221,7 +263,10 @@ class DrqnParameters(QLearningParameters):
     """env_steps between two calls to learn."""
 
     hidden_sizes: HiddenSizes = (64,)
-    """Units of each hidden layer before the recurrent one; where observations are images, behind the convolutions."""
+    """Units of each hidden layer before the recurrent one.
+
+    Where observations are images, behind the convolutions.
+    """
 
     cell: Literal["lstm", "gru"] = "lstm"
     """Kind of the recurrent layer."""
@@ -247,10 +292,14 @@ class DrqnParameters(QLearningParameters):
     @model_validator(mode="after")
     def _something_is_learnt(self) -> Self:
         if self.burn_in >= self.sequence_length:
-            raise ValueError(f"burn_in {self.burn_in} leaves nothing of a sequence_length of {self.sequence_length}: lower it")
+            raise ValueError(
+                f"burn_in {self.burn_in} leaves nothing of a sequence_length of {self.sequence_length}: lower it"
+            )
         return self
 
 
 def _check_spread(v_min: float, v_max: float) -> None:
     if not v_min < v_max:
-        raise ValueError(f"v_min {v_min} must lie below v_max {v_max}: between them lie the returns that the atoms stand for")
+        raise ValueError(
+            f"v_min {v_min} must lie below v_max {v_max}: between them lie the returns that the atoms stand for"
+        )

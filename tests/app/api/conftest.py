@@ -21,7 +21,9 @@ def api_postgres(postgres_server: PostgresServer, worker_id: str) -> str:
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def module_database_url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
+def module_database_url(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> str:
     """URL of a database that the tests of a module share."""
     if request.param == "postgresql":
         url: str = request.getfixturevalue("api_postgres")
@@ -33,7 +35,9 @@ def module_database_url(request: pytest.FixtureRequest, tmp_path_factory: pytest
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def shared(module_database_url: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Served]:
+async def shared(
+    module_database_url: str, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Served]:
     """A server for the tests of a module, which must leave no trace in it or not mind each other's."""
     async with serve(module_database_url, tmp_path_factory.mktemp("data")) as served:
         yield served

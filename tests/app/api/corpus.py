@@ -3,13 +3,16 @@
 A row holds `id`, `name`, what to send and what to expect. What to send is one of
 
 - `body` (text), `base64`, `json`, `repeat: [text, times]`: the whole body;
-- `set` or `set_repeat` (JSON pointer -> value), `splice` (JSON pointer -> JSON text): changes to a small valid submission;
-- `artifact`: changes to a small valid declaration, after the declaration `before` where given; `upload`: content sent for the artifact
-  `before` (else the small valid one), which is `stored` already where the row says so;
+- `set` or `set_repeat` (JSON pointer -> value), `splice` (JSON pointer -> JSON text): changes to a
+  small valid submission;
+- `artifact`: changes to a small valid declaration, after the declaration `before` where given;
+  `upload`: content sent for the artifact `before` (else the small valid one), which is `stored`
+  already where the row says so;
 - `batch`, `many_records`, `many_series`: telemetry.
 
-In texts `{name}` stands for one of the server's ids and `<x*n>` for x repeated n times. What to expect: `status`, and where given `code`,
-`text` (part of the answer's sentences), `pointer` and `field_code` (of one of its errors), `expected_seq`, `answer`, `no_header`.
+In texts `{name}` stands for one of the server's ids and `<x*n>` for x repeated n times. What to
+expect: `status`, and where given `code`, `text` (part of the answer's sentences), `pointer` and
+`field_code` (of one of its errors), `expected_seq`, `answer`, `no_header`.
 """
 
 import base64
@@ -55,7 +58,9 @@ def body_of(row: Row, names: dict[str, str]) -> bytes | None:
     return next((make(row, names) for keys, make in _MAKERS if keys & row.keys()), None)
 
 
-def declaration(names: dict[str, str], *, content: str = "1234567890", **changes: Any) -> dict[str, Any]:
+def declaration(
+    names: dict[str, str], *, content: str = "1234567890", **changes: Any
+) -> dict[str, Any]:
     """Returns a small valid declaration of an artifact."""
     held = {"size": len(content), "sha256": hashlib.sha256(content.encode()).hexdigest()}
     return {"run_id": names["live_run"], "name": "weights.bin", "kind": "other", **held, **changes}
@@ -87,13 +92,21 @@ def _put(document: dict[str, Any], pointer: str, value: Any) -> None:
 def _telemetry(row: Row, names: dict[str, str]) -> bytes:
     run = names["live_run"]
     if "many_records" in row:
-        return _short([{"type": "note", "run": run, "wall": 1, "code": "x", "message": ""} for _ in range(row["many_records"])])
+        return _short(
+            [
+                {"type": "note", "run": run, "wall": 1, "code": "x", "message": ""}
+                for _ in range(row["many_records"])
+            ]
+        )
     if "many_series" in row:
         return _short([points(run, f"s{index}", [1]) for index in range(row["many_series"])])
     batch = expand(row["batch"], names)
     run = batch.get("run_id") or names[batch.get("run", "live_run")]
     step = batch.get("step", 1)
-    records = [points(run, batch.get("series", "loss"), [step + index], [value]) for index, value in enumerate(batch["values"])]
+    records = [
+        points(run, batch.get("series", "loss"), [step + index], [value])
+        for index, value in enumerate(batch["values"])
+    ]
     encoded = json.dumps({"first_seq": batch["first_seq"], "records": records})
     return re.sub(r'"@([^"]+)"', r"\1", encoded).encode()
 
@@ -108,7 +121,12 @@ _MAKERS: tuple[tuple[set[str], Callable[[Row, dict[str, str]], bytes]], ...] = (
     ({"base64"}, lambda row, _: base64.b64decode(row["base64"])),
     ({"body"}, lambda row, _: str(row["body"]).encode()),
     ({"json"}, lambda row, names: json.dumps(expand(row["json"], names)).encode()),
-    ({"artifact"}, lambda row, names: json.dumps(declaration(names, **expand(row["artifact"], names))).encode()),
+    (
+        {"artifact"},
+        lambda row, names: json.dumps(
+            declaration(names, **expand(row["artifact"], names))
+        ).encode(),
+    ),
     ({"batch", "many_records", "many_series"}, _telemetry),
     ({"set", "set_repeat", "splice"}, _changed),
 )

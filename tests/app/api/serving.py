@@ -1,4 +1,6 @@
-"""The whole server inside the test's process, on a given database, with people, tokens, runs and attempts in every interesting state."""
+"""The whole server inside the test's process, on a given database, with people, tokens, runs and
+attempts in every interesting state.
+"""
 
 import hashlib
 from collections.abc import AsyncIterator
@@ -28,7 +30,11 @@ from tests.support.server_fixture import ALL, World, definition, make_world, pri
 
 HOST = "127.0.0.1"
 ORIGIN = f"http://{HOST}"
-SNAPSHOT_FILE = {"name": "weights.safetensors", "size": 4, "sha256": hashlib.sha256(b"1234").hexdigest()}
+SNAPSHOT_FILE = {
+    "name": "weights.safetensors",
+    "size": 4,
+    "sha256": hashlib.sha256(b"1234").hexdigest(),
+}
 
 
 @dataclass
@@ -53,17 +59,24 @@ class Served:
     async def browser(self) -> tuple[httpx.AsyncClient, str]:
         """Returns a client with a cookie login, and its CSRF token."""
         async with self.database.write() as session:
-            membership = MembershipRow(project_id=self.world.project_id, user_id=self.world.admin.user_id, role="admin")
+            membership = MembershipRow(
+                project_id=self.world.project_id, user_id=self.world.admin.user_id, role="admin"
+            )
             code = await credentials.make_link(session, membership, 3_600)
         client = self.client()
         self.app.state.login_rate = type(self.app.state.login_rate)()
-        answer = await client.post("/api/v1/session:redeem", json={"code": code}, headers={"Origin": ORIGIN})
+        answer = await client.post(
+            "/api/v1/session:redeem", json={"code": code}, headers={"Origin": ORIGIN}
+        )
         assert answer.status_code == 201, answer.text
         return client, answer.json()["csrf_token"]
 
     async def count_rows(self) -> dict[str, int]:
         """Returns how many rows each table has."""
-        counts = [select(func.count()).select_from(table).scalar_subquery().label(table.name) for table in Base.metadata.sorted_tables]
+        counts = [
+            select(func.count()).select_from(table).scalar_subquery().label(table.name)
+            for table in Base.metadata.sorted_tables
+        ]
         async with self.database.read() as session:
             return dict((await session.execute(select(*counts))).one()._mapping)
 
@@ -71,7 +84,9 @@ class Served:
 @asynccontextmanager
 async def serve(url: str, directory: Path, **settings: Any) -> AsyncIterator[Served]:
     """Serves an application with a small world on an empty, migrated database."""
-    structlog.configure(processors=[structlog.processors.format_exc_info, structlog.processors.JSONRenderer()])
+    structlog.configure(
+        processors=[structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+    )
     app = create_app(Settings(data_dir=directory, database_url=url, daemons=False, **settings))
     async with LifespanManager(app, startup_timeout=30, shutdown_timeout=30):
         world = await make_world(app.state.database)
@@ -94,8 +109,12 @@ async def _make_tokens(served: Served) -> None:
     }
     async with served.database.write() as session:
         for name, granted in scopes.items():
-            served.tokens[name] = await _token(session, world.project_id, world.admin.user_id, name, granted)
-        revoked = await credentials.issue_token(session, world.project_id, world.admin.user_id, _request("revoked", "read submit admin"))
+            served.tokens[name] = await _token(
+                session, world.project_id, world.admin.user_id, name, granted
+            )
+        revoked = await credentials.issue_token(
+            session, world.project_id, world.admin.user_id, _request("revoked", "read submit admin")
+        )
         served.tokens["revoked"] = revoked.secret or ""
         await credentials.revoke_token(session, world.admin, revoked.id)
         expired = (await session.scalars(select(TokenRow).where(TokenRow.name == "expired"))).one()
@@ -104,7 +123,9 @@ async def _make_tokens(served: Served) -> None:
 
 
 async def _token(session: Any, project_id: str, user_id: str, name: str, scopes: str) -> str:
-    return (await credentials.issue_token(session, project_id, user_id, _request(name, scopes))).secret or ""
+    return (
+        await credentials.issue_token(session, project_id, user_id, _request(name, scopes))
+    ).secret or ""
 
 
 def _request(name: str, scopes: str) -> TokenRequest:
@@ -113,13 +134,18 @@ def _request(name: str, scopes: str) -> TokenRequest:
 
 async def _make_foreign(served: Served) -> None:
     """Another project with an experiment of its own, whose ids must look as if they did not exist."""
-    project, person = ProjectRow(id=new_id("prj"), name="elsewhere"), UserRow(id=new_id("usr"), name="zoe")
+    project, person = (
+        ProjectRow(id=new_id("prj"), name="elsewhere"),
+        UserRow(id=new_id("usr"), name="zoe"),
+    )
     async with served.database.write() as session:
         session.add_all([project, person])
         await session.flush()
         session.add(MembershipRow(project_id=project.id, user_id=person.id, role="admin"))
         await session.flush()
-        served.tokens["foreign"] = await _token(session, project.id, person.id, "foreign", "read submit admin")
+        served.tokens["foreign"] = await _token(
+            session, project.id, person.id, "foreign", "read submit admin"
+        )
         owner: Principal = principal(project, person, ALL)
         view, _ = await experiments.submit(session, owner, submission(definition(name="not yours")))
         served.names["foreign_experiment"] = view.id
@@ -139,7 +165,10 @@ async def _make_attempts(served: Served) -> None:
         job = await world.one_job(seeds=[100 + slot])
         claimed = await world.start(job.id, names["worker"], slot=slot)
         names[f"{state}_job"], names[f"{state}_run"] = job.id, job.run_ids[0]
-        names[f"{state}_attempt"], served.tokens[f"{state}_attempt"] = claimed.work_order.attempt_id, claimed.token
+        names[f"{state}_attempt"], served.tokens[f"{state}_attempt"] = (
+            claimed.work_order.attempt_id,
+            claimed.token,
+        )
         names["experiment"] = job.experiment_id
     await world.release(names["finished_attempt"], Outcome.SUCCEEDED, Cause.BUDGET)
     await world.heartbeat(names["worker"], dead=[names["lost_attempt"]])
@@ -149,10 +178,16 @@ async def _make_attempts(served: Served) -> None:
 
 
 async def _send_first_records(served: Served) -> None:
-    """The live attempt has three records on the server: two points and a snapshot whose file has not arrived."""
+    """The live attempt has three records on the server: two points and a snapshot whose file has
+    not arrived.
+    """
     run = served.names["live_run"]
     served.names["uploading_snapshot"] = new_id("snp")
-    batch = [points(run, "loss", [1]), points(run, "loss", [2]), snapshot(run, served.names["uploading_snapshot"], 2, [SNAPSHOT_FILE])]
+    batch = [
+        points(run, "loss", [1]),
+        points(run, "loss", [2]),
+        snapshot(run, served.names["uploading_snapshot"], 2, [SNAPSHOT_FILE]),
+    ]
     async with served.client("live_attempt") as client:
         path = f"/api/v1/attempts/{served.names['live_attempt']}/telemetry"
         answer = await client.post(path, json={"first_seq": 1, "records": batch})
@@ -162,13 +197,30 @@ async def _send_first_records(served: Served) -> None:
 async def _make_snapshots(served: Served) -> None:
     """Snapshots of other runs and projects, and one whose files are gone."""
     names = served.names
-    owners = {"foreign": (names["foreign_run"], SnapshotState.VERIFIED), "finished": (names["finished_run"], SnapshotState.VERIFIED)}
+    owners = {
+        "foreign": (names["foreign_run"], SnapshotState.VERIFIED),
+        "finished": (names["finished_run"], SnapshotState.VERIFIED),
+    }
     owners["deleted"] = (names["finished_run"], SnapshotState.DELETED)
-    at = {"fence": 1, "seq": 1, "reason": "periodic", "env_step": 1, "update": 0, "episode": 0, "format_version": 1}
+    at = {
+        "fence": 1,
+        "seq": 1,
+        "reason": "periodic",
+        "env_step": 1,
+        "update": 0,
+        "episode": 0,
+        "format_version": 1,
+    }
     rest = {**at, "resume_exact": True, "size": 4, "attempt_id": names["finished_attempt"]}
     async with served.database.write() as session:
         for name, (run_id, state) in owners.items():
             names[f"{name}_snapshot"] = new_id("snp")
             run = (await session.scalars(select(RunRow).where(RunRow.id == run_id))).one()
-            owner = {"project_id": run.project_id, "experiment_id": run.experiment_id, "run_id": run.id}
-            session.add(SnapshotRow(id=names[f"{name}_snapshot"], state=state.value, **owner, **rest))
+            owner = {
+                "project_id": run.project_id,
+                "experiment_id": run.experiment_id,
+                "run_id": run.id,
+            }
+            session.add(
+                SnapshotRow(id=names[f"{name}_snapshot"], state=state.value, **owner, **rest)
+            )

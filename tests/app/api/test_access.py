@@ -26,18 +26,32 @@ PUBLIC = {
     ("POST", "/api/v1/session"),
     ("POST", "/api/v1/session:redeem"),
 }
-SUBSTITUTES = {"experiment_id", "run_id", "job_id", "attempt_id", "worker_id", "token_id", "artifact_id"}
+SUBSTITUTES = {
+    "experiment_id",
+    "run_id",
+    "job_id",
+    "attempt_id",
+    "worker_id",
+    "token_id",
+    "artifact_id",
+}
 
 
 def _routes() -> list[tuple[str, str]]:
     app = create_app(Settings())
-    found = [(method, context.path or "") for context in iter_route_contexts(app.routes) for method in context.methods or {"MOUNT"}]
+    found = [
+        (method, context.path or "")
+        for context in iter_route_contexts(app.routes)
+        for method in context.methods or {"MOUNT"}
+    ]
     assert len(found) > 30
     return sorted(found)
 
 
 @pytest.mark.parametrize(("method", "path"), _routes())
-async def test_a_route_without_credentials_is_refused_or_on_the_list(shared: Served, method: str, path: str) -> None:
+async def test_a_route_without_credentials_is_refused_or_on_the_list(
+    shared: Served, method: str, path: str
+) -> None:
     for name in SUBSTITUTES:
         path = path.replace(f"{{{name}}}", "x")
     assert "{" not in path
@@ -66,7 +80,9 @@ async def test_no_body_is_read_before_the_caller_may_send_one() -> None:
     for context in iter_route_contexts(create_app(Settings()).routes):
         parts = context.dependant.dependencies if need_of(context) else []
         calls = [dependant.call for part in parts for dependant in dependants(part)]
-        needs = [index for index, call in enumerate(calls) if getattr(call, NEEDS, None) is not None]
+        needs = [
+            index for index, call in enumerate(calls) if getattr(call, NEEDS, None) is not None
+        ]
         bodies = [index for index, call in enumerate(calls) if body_model(call) is not None]
         assert not bodies or needs[0] < bodies[0], context.path
 
@@ -106,7 +122,9 @@ async def test_no_body_is_read_before_the_caller_may_send_one() -> None:
         ("foreign", "DELETE", "/api/v1/tokens/{token}", 404),
     ],
 )
-async def test_scopes_and_projects(shared: Served, who: str, method: str, path: str, status: int) -> None:
+async def test_scopes_and_projects(
+    shared: Served, who: str, method: str, path: str, status: int
+) -> None:
     async with shared.client(who) as client:
         body = {} if path.endswith(":heartbeat") else None
         answer = await client.request(method, path.format(**shared.names), json=body)
@@ -120,7 +138,9 @@ async def test_a_browser_login_needs_its_own_pages_for_changes(shared: Served) -
     async with contextlib.aclosing(client):
         assert (await client.get("/api/v1/session")).json()["csrf_token"] == csrf
         assert (await client.post(path, headers=good)).status_code == 404
-        assert (await client.post(path, headers={"Sec-Fetch-Site": "same-origin", "X-CSRF-Token": csrf})).status_code == 404
+        assert (
+            await client.post(path, headers={"Sec-Fetch-Site": "same-origin", "X-CSRF-Token": csrf})
+        ).status_code == 404
         for headers in (
             {},
             {"Origin": ORIGIN},
@@ -135,15 +155,21 @@ async def test_a_browser_login_needs_its_own_pages_for_changes(shared: Served) -
             assert (await client.post(path, headers=headers)).status_code == 403, headers
 
 
-async def test_the_login_page_is_told_whether_a_password_can_let_anybody_in(database_url: str, tmp_path: Path) -> None:
+async def test_the_login_page_is_told_whether_a_password_can_let_anybody_in(
+    database_url: str, tmp_path: Path
+) -> None:
     """Line 15.24: the page wanted a password that nobody had set."""
     async with serve(database_url, tmp_path) as served, served.client() as client:
         assert (await client.get("/api/v1/session:options")).json() == {"password": False}
         async with served.database.write() as session:
-            membership = MembershipRow(project_id=served.world.project_id, user_id=served.world.admin.user_id, role="admin")
+            membership = MembershipRow(
+                project_id=served.world.project_id, user_id=served.world.admin.user_id, role="admin"
+            )
             code = await credentials.make_link(session, membership, 3_600)
         body = {"code": code, "password": "a long enough one"}
-        assert (await client.post("/api/v1/session:redeem", json=body, headers={"Origin": ORIGIN})).status_code == 201
+        assert (
+            await client.post("/api/v1/session:redeem", json=body, headers={"Origin": ORIGIN})
+        ).status_code == 201
         assert (await client.get("/api/v1/session:options")).json() == {"password": True}
 
 
@@ -164,7 +190,10 @@ async def test_secrets_are_stored_as_hashes_only(shared: Served) -> None:
     cookie = client.cookies["palestra_session"]
     await client.aclose()
     async with shared.database.read() as session:
-        stored = [*await session.scalars(select(TokenRow.secret_hash)), *await session.scalars(select(LoginSessionRow.secret_hash))]
+        stored = [
+            *await session.scalars(select(TokenRow.secret_hash)),
+            *await session.scalars(select(LoginSessionRow.secret_hash)),
+        ]
         stored += [*await session.scalars(select(AttemptRow.token_hash))]
     assert all(len(text) == 64 and "_" not in text for text in stored)
     assert cookie not in stored
@@ -173,7 +202,9 @@ async def test_secrets_are_stored_as_hashes_only(shared: Served) -> None:
 
 async def test_a_token_hands_out_no_more_than_it_has(shared: Served) -> None:
     async with shared.client("user") as client:
-        made = (await client.post("/api/v1/tokens", json={"name": "w", "scopes": ["worker", "read"]})).json()
+        made = (
+            await client.post("/api/v1/tokens", json={"name": "w", "scopes": ["worker", "read"]})
+        ).json()
         assert made["secret"].startswith("plr_")
         listed = (await client.get("/api/v1/tokens", params={"limit": 1})).json()
         assert listed["items"][0]["id"] == made["id"]

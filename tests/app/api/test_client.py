@@ -35,7 +35,10 @@ LISTS: dict[str, Callable[[Client], Iterable[object]]] = {
     "/runs/{run_id}/series": lambda client: client.series_names(RUN),
     "/runs/{run_id}/artifacts": lambda client: client.artifacts(RUN),
 }
-NOT_IN_CLIENT = {"/tokens": "tokens are made in the dashboard", "/experiments/{experiment_id}/runs": "the same as /runs?experiment="}
+NOT_IN_CLIENT = {
+    "/tokens": "tokens are made in the dashboard",
+    "/experiments/{experiment_id}/runs": "the same as /runs?experiment=",
+}
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
@@ -46,7 +49,9 @@ async def client(shared: Served) -> AsyncIterator[Client]:
 
 
 async def test_events_of_some_types_are_those_types_alone(shared: Served, client: Client) -> None:
-    """Line 15.24: the client sent `types=`, which the server does not know, and got events of every type."""
+    """Line 15.24: the client sent `types=`, which the server does not know, and got events of every
+    type.
+    """
     every = await asyncio.to_thread(lambda: list(islice(client.events(after=0), 10)))
     assert {"run", "job"} < {event.type for event in every}
     expected = [event.id for event in every if event.type in {"run", "attempt"}]
@@ -58,9 +63,13 @@ async def test_events_of_some_types_are_those_types_alone(shared: Served, client
 
 
 async def test_a_refused_login_says_how_to_get_in(shared: Served) -> None:
-    """Line 15.24: the page wanted a password that nobody had set, and the answer named no place where the command finds the server."""
+    """Line 15.24: the page wanted a password that nobody had set, and the answer named no place
+    where the command finds the server.
+    """
     async with shared.client() as http:
-        wrong = (await http.post("/api/v1/session", json={"user": "admin", "password": "never set"})).json()
+        wrong = (
+            await http.post("/api/v1/session", json={"user": "admin", "password": "never set"})
+        ).json()
         used = (await http.post("/api/v1/session:redeem", json={"code": "pll_" + "x" * 43})).json()
     for answer in (wrong, used):
         assert answer["status"] == 401
@@ -73,7 +82,9 @@ async def test_an_admin_forgets_the_secret_of_a_worker(shared: Served, client: C
     made = await shared.world.register(name="forgotten", enrolment="3" * 64)
     forgotten = await asyncio.to_thread(client.forget_worker, made.worker_id)
     assert (forgotten.id, forgotten.name) == (made.worker_id, "forgotten")
-    again = await shared.world.register(name="forgotten", by=shared.world.machine, enrolment="4" * 64)
+    again = await shared.world.register(
+        name="forgotten", by=shared.world.machine, enrolment="4" * 64
+    )
     assert again.worker_id == made.worker_id
     assert again.secret not in {made.secret, None}
 
@@ -87,22 +98,42 @@ async def test_an_archived_experiment_comes_back(shared: Served, client: Client)
             client.cancel(job.id)
         shown = [client.archive(experiment.id).archived_at is None]
         shown.append(client.unarchive(experiment.id).archived_at is None)
-        return [*shown, client.unarchive(experiment.id).archived_at is None, experiment.id in {row.id for row in client.experiments()}]
+        return [
+            *shown,
+            client.unarchive(experiment.id).archived_at is None,
+            experiment.id in {row.id for row in client.experiments()},
+        ]
 
     assert await asyncio.to_thread(there_and_back) == [False, True, True, True]
 
 
 def _list_routes() -> list[str]:
     paths = create_app(Settings()).openapi()["paths"]
-    answers = {path: str(item["get"]["responses"].get("200")) for path, item in paths.items() if "get" in item}
-    return sorted(path.removeprefix("/api/v1") for path, answer in answers.items() if "schemas/Page_" in answer)
+    answers = {
+        path: str(item["get"]["responses"].get("200"))
+        for path, item in paths.items()
+        if "get" in item
+    }
+    return sorted(
+        path.removeprefix("/api/v1")
+        for path, answer in answers.items()
+        if "schemas/Page_" in answer
+    )
 
 
 @pytest.mark.parametrize("path", [path for path in _list_routes() if path not in NOT_IN_CLIENT])
 async def test_every_list_of_the_client_goes_on_to_the_last_page(path: str) -> None:
-    """Line 15.24: `Client.series_names` returned the first 100 series; a new list needs an entry in `LISTS`."""
+    """Line 15.24: `Client.series_names` returned the first 100 series.
+
+    A new list needs an entry in `LISTS`.
+    """
     with running_peer() as peer, Client(peer.url, "plr_test") as client:
-        peer.on("GET", path.replace("{run_id}", RUN), Answer(200, page(cursor="second")), Answer(200, page()))
+        peer.on(
+            "GET",
+            path.replace("{run_id}", RUN),
+            Answer(200, page(cursor="second")),
+            Answer(200, page()),
+        )
         assert list(LISTS[path](client)) == []
     assert [asked.query.get("cursor") for asked in peer.asked] == [None, "second"]
 
@@ -110,51 +141,84 @@ async def test_every_list_of_the_client_goes_on_to_the_last_page(path: str) -> N
 async def test_all_series_of_a_run_are_named(shared: Served, client: Client) -> None:
     """Line 15.24: of 250 series the client named 100."""
     run, attempt = shared.names["live_run"], shared.names["live_attempt"]
-    acked = next(one.acked_seq for one in (await shared.world.run(run)).attempts if one.id == attempt)
+    acked = next(
+        one.acked_seq for one in (await shared.world.run(run)).attempts if one.id == attempt
+    )
     async with shared.client("live_attempt") as http:
         path = f"/api/v1/attempts/{attempt}/telemetry"
         records = [points(run, f"metric/{number:03d}", [1]) for number in range(250)]
         assert (await http.post(path, json={"first_seq": acked + 1, "records": records})).is_success
     names = [info.name for info in await asyncio.to_thread(client.series_names, run)]
-    assert [name for name in names if name.startswith("metric/")] == [f"metric/{number:03d}" for number in range(250)]
+    assert [name for name in names if name.startswith("metric/")] == [
+        f"metric/{number:03d}" for number in range(250)
+    ]
 
 
-async def _upload(shared: Served, name: str, content: bytes, kind: str, snapshot_id: str | None = None) -> None:
+async def _upload(
+    shared: Served, name: str, content: bytes, kind: str, snapshot_id: str | None = None
+) -> None:
     """Declares and uploads a file as the live attempt does."""
     attempt, run = shared.names["live_attempt"], shared.names["live_run"]
-    document = {"run_id": run, "name": name, "kind": kind, "size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    document = {
+        "run_id": run,
+        "name": name,
+        "kind": kind,
+        "size": len(content),
+        "sha256": hashlib.sha256(content).hexdigest(),
+    }
     async with shared.client("live_attempt") as http:
-        answer = await http.post(f"/api/v1/attempts/{attempt}/artifacts", json={**document, "snapshot_id": snapshot_id})
+        answer = await http.post(
+            f"/api/v1/attempts/{attempt}/artifacts", json={**document, "snapshot_id": snapshot_id}
+        )
         assert answer.status_code == 201, answer.text
         if not answer.json()["stored"]:
             place = f"/api/v1/attempts/{attempt}/artifacts/{answer.json()['id']}"
             assert (await http.put(place, content=content)).is_success
 
 
-async def test_an_export_is_downloaded_as_it_was_uploaded(shared: Served, client: Client, tmp_path: Path) -> None:
+async def test_an_export_is_downloaded_as_it_was_uploaded(
+    shared: Served, client: Client, tmp_path: Path
+) -> None:
     """Line 15.23: results could not be fetched."""
     run = shared.names["live_run"]
-    contents = {"weights.safetensors": os.urandom(700_000), "policy.json": b"{}", "policy.pt2": b"program"}
+    contents = {
+        "weights.safetensors": os.urandom(700_000),
+        "policy.json": b"{}",
+        "policy.pt2": b"program",
+    }
     for name, content in contents.items():
         await _upload(shared, name, content, "export")
-    assert {row.name for row in await asyncio.to_thread(lambda: list(client.artifacts(run, kind="export")))} == set(contents)
+    assert {
+        row.name
+        for row in await asyncio.to_thread(lambda: list(client.artifacts(run, kind="export")))
+    } == set(contents)
     paths = await asyncio.to_thread(client.download_export, run, tmp_path)
-    assert {path.name: path.read_bytes() for path in paths} == {name: contents[name] for name in ("weights.safetensors", "policy.json")}
-    (program,) = await asyncio.to_thread(lambda: client.download_export(run, tmp_path, format="program"))
+    assert {path.name: path.read_bytes() for path in paths} == {
+        name: contents[name] for name in ("weights.safetensors", "policy.json")
+    }
+    (program,) = await asyncio.to_thread(
+        lambda: client.download_export(run, tmp_path, format="program")
+    )
     assert program.read_bytes() == b"program"
     with pytest.raises(DownloadError, match="--format onnx"):
         await asyncio.to_thread(lambda: client.download_export(run, tmp_path, format="onnx"))
 
 
-async def test_a_snapshot_is_downloaded_once_it_is_whole(shared: Served, client: Client, tmp_path: Path) -> None:
+async def test_a_snapshot_is_downloaded_once_it_is_whole(
+    shared: Served, client: Client, tmp_path: Path
+) -> None:
     """Line 15.23: the newest, the best, or the one of an id; what is not verified is none."""
     run, snapshot = shared.names["live_run"], shared.names["uploading_snapshot"]
     with pytest.raises(DownloadError, match="no stored snapshot 'newest'"):
         await asyncio.to_thread(lambda: client.download_snapshot(run, tmp_path, snapshot="newest"))
     await _upload(shared, "weights.safetensors", b"1234", "snapshot", snapshot)
     for choice in ("newest", snapshot):
-        place = await asyncio.to_thread(lambda choice=choice: client.download_snapshot(run, tmp_path, snapshot=choice))
+        place = await asyncio.to_thread(
+            lambda choice=choice: client.download_snapshot(run, tmp_path, snapshot=choice)
+        )
         assert place == tmp_path / snapshot
-        assert {path.name: path.read_bytes() for path in place.iterdir()} == {"weights.safetensors": b"1234"}
+        assert {path.name: path.read_bytes() for path in place.iterdir()} == {
+            "weights.safetensors": b"1234"
+        }
     with pytest.raises(DownloadError, match=f"no stored snapshot 'best' .*{snapshot}"):
         await asyncio.to_thread(lambda: client.download_snapshot(run, tmp_path))

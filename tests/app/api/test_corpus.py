@@ -1,4 +1,7 @@
-"""The bad-input corpus: problem details with pointer, code and remedy; never a 500; never a partial change."""
+"""The bad-input corpus: problem details with pointer, code and remedy.
+
+Never a 500; never a partial change.
+"""
 
 import asyncio
 import hashlib
@@ -62,7 +65,10 @@ def _check_problem(row: Row, answer: httpx.Response) -> None:
 
 
 async def _prepare(served: Served, names: dict[str, str], row: Row) -> None:
-    """Declares what the row says or, for an upload, the small valid artifact; puts its path among the names."""
+    """Declares what the row says or, for an upload, the small valid artifact.
+
+    Puts its path among the names.
+    """
     if "before" not in row and "upload" not in row:
         return
     base = f"/api/v1/attempts/{names['live_attempt']}/artifacts"
@@ -71,21 +77,29 @@ async def _prepare(served: Served, names: dict[str, str], row: Row) -> None:
         assert declared.status_code == 201, declared.text
         names["declared"] = f"{base}/{declared.json()['id']}"
         if row.get("stored"):
-            assert (await client.put(names["declared"], content=row["upload"].encode(), headers=_UPLOAD)).status_code == 200
+            assert (
+                await client.put(names["declared"], content=row["upload"].encode(), headers=_UPLOAD)
+            ).status_code == 200
 
 
 async def _send(served: Served, names: dict[str, str], row: Row) -> httpx.Response:
     if "upload" in row:
         async with served.client("live_attempt") as client:
-            return await client.put(names["declared"], content=row["upload"].encode(), headers=_UPLOAD)
-    client, csrf = await served.browser() if row["as"] == "browser" else (served.client(row["as"]), "")
+            return await client.put(
+                names["declared"], content=row["upload"].encode(), headers=_UPLOAD
+            )
+    client, csrf = (
+        await served.browser() if row["as"] == "browser" else (served.client(row["as"]), "")
+    )
     try:
         return await client.send(_request(client, row, names, csrf))
     finally:
         await client.aclose()
 
 
-def _request(client: httpx.AsyncClient, row: Row, names: dict[str, str], csrf: str) -> httpx.Request:
+def _request(
+    client: httpx.AsyncClient, row: Row, names: dict[str, str], csrf: str
+) -> httpx.Request:
     content = body_of(row, names)
     given = expand(row.get("headers", {}), names)
     pairs = list(given.items()) if isinstance(given, dict) else [tuple(pair) for pair in given]
@@ -98,7 +112,9 @@ def _request(client: httpx.AsyncClient, row: Row, names: dict[str, str], csrf: s
         kept.append(("x-csrf-token", csrf))
     if row.get("no_host"):
         kept = [(name, value) for name, value in kept if name != "host"]
-    request.headers = httpx.Headers(kept + [(name, value) for name, value in pairs if value or name.lower() == "host"])
+    request.headers = httpx.Headers(
+        kept + [(name, value) for name, value in pairs if value or name.lower() == "host"]
+    )
     return request
 
 
@@ -111,7 +127,12 @@ async def test_a_refused_upload_leaves_no_file(shared: Served) -> None:
     before = _files(directory)
     async with shared.client("live_attempt") as client:
         base = f"/api/v1/attempts/{shared.names['live_attempt']}/artifacts"
-        document = {**declaration(shared.names), "name": "other.bin", "size": 3, "sha256": hashlib.sha256(b"abc").hexdigest()}
+        document = {
+            **declaration(shared.names),
+            "name": "other.bin",
+            "size": 3,
+            "sha256": hashlib.sha256(b"abc").hexdigest(),
+        }
         declared = await client.post(base, json=document)
         path = f"{base}/{declared.json()['id']}"
         for content in (b"ab", b"abcd", b"cba"):
@@ -120,17 +141,32 @@ async def test_a_refused_upload_leaves_no_file(shared: Served) -> None:
 
 
 async def test_telemetry_keeps_every_number_as_it_was(shared: Served) -> None:
-    """Row T5: strings for what is not finite, and every float64 to its last bit; T6: a worker's clock in 1970 or 2100 is data."""
+    """Row T5: strings for what is not finite, and every float64 to its last bit.
+
+    T6: a worker's clock in 1970 or 2100 is data.
+    """
     values: list[Any] = ["NaN", "Infinity", "-Infinity", -0.0, 5e-324, 1.7976931348623157e308, 0.1]
     run, attempt = shared.names["live_run"], shared.names["live_attempt"]
-    columns = {"env_step": list(range(7)), "update": [0] * 7, "episode": [0] * 7, "wall": [0.0, 4.1e9, *[1.7e9] * 5], "value": values}
+    columns = {
+        "env_step": list(range(7)),
+        "update": [0] * 7,
+        "episode": [0] * 7,
+        "wall": [0.0, 4.1e9, *[1.7e9] * 5],
+        "value": values,
+    }
     record = {"type": "points", "run": run, "series": "numbers", **columns}
     async with shared.client("live_attempt") as client:
         for _ in range(2):
-            sent = await client.post(f"/api/v1/attempts/{attempt}/telemetry", json={"first_seq": 4, "records": [record]})
+            sent = await client.post(
+                f"/api/v1/attempts/{attempt}/telemetry", json={"first_seq": 4, "records": [record]}
+            )
             assert sent.json() == {"acked_seq": 4}, sent.text
     async with shared.client("user") as client:
-        (info,) = [info for info in (await client.get(f"/api/v1/runs/{run}/series")).json()["items"] if info["name"] == "numbers"]
+        (info,) = [
+            info
+            for info in (await client.get(f"/api/v1/runs/{run}/series")).json()["items"]
+            if info["name"] == "numbers"
+        ]
         assert (info["points"], info["nonfinite"]) == (7, 3)
         query = {"select": [{"run_id": run, "series": "numbers"}], "buckets": 7}
         (curve,) = (await client.post("/api/v1/series:query", json=query)).json()["series"]
@@ -140,7 +176,10 @@ async def test_telemetry_keeps_every_number_as_it_was(shared: Served) -> None:
 
 
 def another(number: int) -> dict[str, Any]:
-    """Returns a valid definition that is not yet an experiment; a name alone makes no difference."""
+    """Returns a valid definition that is not yet an experiment.
+
+    A name alone makes no difference.
+    """
     return definition(name=f"number {number}", loop={"env_steps": 20_000 + number})
 
 
@@ -149,15 +188,25 @@ async def test_one_key_and_one_body_fifty_times_at_once_make_one_experiment(shar
     body = {"definition": another(1), "options": {"seeds": [0, 1]}}
     async with shared.client("user", timeout=60) as client:
         keyed = await asyncio.gather(
-            *(client.post("/api/v1/experiments", json=body, headers={"Idempotency-Key": '"one"'}) for _ in range(50))
+            *(
+                client.post("/api/v1/experiments", json=body, headers={"Idempotency-Key": '"one"'})
+                for _ in range(50)
+            )
         )
         assert {answer.status_code for answer in keyed} == {201}
         assert len({answer.content for answer in keyed}) == 1
         assert sum("idempotency-replayed" in answer.headers for answer in keyed) == 49
-        plain = await asyncio.gather(*(client.post("/api/v1/experiments", json={**body, "definition": another(2)}) for _ in range(50)))
+        plain = await asyncio.gather(
+            *(
+                client.post("/api/v1/experiments", json={**body, "definition": another(2)})
+                for _ in range(50)
+            )
+        )
         assert sorted(answer.status_code for answer in plain) == [200] * 49 + [201]
         assert len({answer.json()["id"] for answer in plain}) == 1
-        runs = (await client.get(f"/api/v1/experiments/{plain[0].json()['id']}/runs")).json()["items"]
+        runs = (await client.get(f"/api/v1/experiments/{plain[0].json()['id']}/runs")).json()[
+            "items"
+        ]
         assert sorted(run["seed"] for run in runs) == [0, 1]
 
 
@@ -169,27 +218,53 @@ async def test_one_key_with_two_bodies_is_refused(shared: Served) -> None:
         assert first.status_code in {200, 201}
         other = await send("/api/v1/experiments", {"definition": another(1)})
         assert (other.status_code, other.json()["code"]) == (409, "idempotency_key_reused")
-        elsewhere = await send(f"/api/v1/runs/{shared.names['lost_run']}/jobs", {"schedule": "train"})
+        elsewhere = await send(
+            f"/api/v1/runs/{shared.names['lost_run']}/jobs", {"schedule": "train"}
+        )
         assert elsewhere.status_code == 409
-        assert (await client.post("/api/v1/experiments", json={}, headers={"Idempotency-Key": "x" * 256})).status_code == 422
+        assert (
+            await client.post(
+                "/api/v1/experiments", json={}, headers={"Idempotency-Key": "x" * 256}
+            )
+        ).status_code == 422
     async with shared.client("foreign") as client:
-        foreign = await client.post("/api/v1/experiments", json={"definition": another(2)}, headers={"Idempotency-Key": "k"})
+        foreign = await client.post(
+            "/api/v1/experiments", json={"definition": another(2)}, headers={"Idempotency-Key": "k"}
+        )
         assert foreign.status_code == 201
 
 
 async def test_a_refused_request_does_not_use_its_key_up(shared: Served) -> None:
     async with shared.client("user") as client:
-        bad = await client.post("/api/v1/experiments", json={"definition": {}}, headers={"Idempotency-Key": "again"})
+        bad = await client.post(
+            "/api/v1/experiments", json={"definition": {}}, headers={"Idempotency-Key": "again"}
+        )
         assert bad.status_code == 422
-        good = await client.post("/api/v1/experiments", json={"definition": definition()}, headers={"Idempotency-Key": "again"})
+        good = await client.post(
+            "/api/v1/experiments",
+            json={"definition": definition()},
+            headers={"Idempotency-Key": "again"},
+        )
         assert good.status_code in {200, 201}
 
 
 async def test_ten_thousand_equal_doorbells_start_one_attempt(shared: Served) -> None:
-    """Row M4, as the server sees it: each doorbell becomes a claim. The same claim again is answered with the same lease."""
-    claim = {"job_id": shared.names["queued_job"], "expected_attempt": 1, "worker_id": shared.names["worker"]}
+    """Row M4, as the server sees it: each doorbell becomes a claim.
+
+    The same claim again is answered with the same lease.
+    """
+    claim = {
+        "job_id": shared.names["queued_job"],
+        "expected_attempt": 1,
+        "worker_id": shared.names["worker"],
+    }
     async with shared.client("own_worker", timeout=60) as client:
-        answers = await asyncio.gather(*(client.post("/api/v1/leases", json={**claim, "slot": 4 + index % 12}) for index in range(60)))
+        answers = await asyncio.gather(
+            *(
+                client.post("/api/v1/leases", json={**claim, "slot": 4 + index % 12})
+                for index in range(60)
+            )
+        )
     granted = [answer.json() for answer in answers if answer.status_code == 201]
     assert 1 <= len(granted) <= 5
     assert all(lease == granted[0] for lease in granted)
@@ -199,7 +274,9 @@ async def test_ten_thousand_equal_doorbells_start_one_attempt(shared: Served) ->
 
 
 async def test_a_body_beyond_the_bound_is_not_read_to_its_end(shared: Served) -> None:
-    """Row B16: the server answers as soon as the bound is passed, whatever the length that was declared."""
+    """Row B16: the server answers as soon as the bound is passed, whatever the length that was
+    declared.
+    """
     taken = 0
 
     async def endless() -> Any:
@@ -213,11 +290,17 @@ async def test_a_body_beyond_the_bound_is_not_read_to_its_end(shared: Served) ->
         headers = {"Content-Type": "application/json"}
         answer = await client.post("/api/v1/experiments", content=endless(), headers=headers)
         assert answer.status_code == 413
-        declared = await client.post("/api/v1/experiments", content=b"{}", headers={**headers, "Content-Length": "99999999999"})
+        declared = await client.post(
+            "/api/v1/experiments",
+            content=b"{}",
+            headers={**headers, "Content-Length": "99999999999"},
+        )
         assert declared.status_code == 413
 
 
-async def test_a_crash_is_told_without_its_cause(shared: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_crash_is_told_without_its_cause(
+    shared: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def fail(*_: object, **__: object) -> None:
         raise RuntimeError("the secret of the house")
 
@@ -237,8 +320,12 @@ async def test_every_answer_carries_the_security_headers(shared: Served) -> None
             assert headers["x-content-type-options"] == "nosniff"
             assert headers["x-frame-options"] == "DENY"
             assert headers["x-request-id"]
-        assert (await client.get("/healthz", headers={"X-Request-ID": "mine-1"})).headers["x-request-id"] == "mine-1"
-        assert (await client.get("/healthz", headers={"Host": HOST, "X-Request-ID": "a b"})).headers["x-request-id"] != "a b"
+        assert (await client.get("/healthz", headers={"X-Request-ID": "mine-1"})).headers[
+            "x-request-id"
+        ] == "mine-1"
+        assert (
+            await client.get("/healthz", headers={"Host": HOST, "X-Request-ID": "a b"})
+        ).headers["x-request-id"] != "a b"
 
 
 async def test_answers_are_json_that_every_reader_takes(shared: Served) -> None:
@@ -248,16 +335,27 @@ async def test_answers_are_json_that_every_reader_takes(shared: Served) -> None:
     assert document["properties"]["definition"]
 
 
-async def test_a_definition_of_an_older_schema_version_is_the_experiment_that_it_was(shared: Served) -> None:
-    """Line 15.12: sent to the API as it is, it is brought up, and the same training in the present version is the same experiment."""
-    old = definition(schema_version=1, agent={"name": "ppo", "value_coefficient": 0.5}, env={"id": "CartPole-v1", "num_envs": 8})
+async def test_a_definition_of_an_older_schema_version_is_the_experiment_that_it_was(
+    shared: Served,
+) -> None:
+    """Line 15.12: sent to the API as it is, it is brought up, and the same training in the present
+    version is the same experiment.
+    """
+    old = definition(
+        schema_version=1,
+        agent={"name": "ppo", "value_coefficient": 0.5},
+        env={"id": "CartPole-v1", "num_envs": 8},
+    )
     new = {**old, "schema_version": 2, "agent": {"name": "ppo", "value_coefficient": 0.25}}
     other = {**new, "agent": {"name": "ppo", "value_coefficient": 0.5}}
     async with shared.client("user") as client:
         answers = [
-            await client.post("/api/v1/experiments", json={"definition": one}) for one in (old, new, other, {**old, "schema_version": 3})
+            await client.post("/api/v1/experiments", json={"definition": one})
+            for one in (old, new, other, {**old, "schema_version": 3})
         ]
-        assert [answer.status_code for answer in answers] == [201, 200, 201, 422], [answer.text[:300] for answer in answers]
+        assert [answer.status_code for answer in answers] == [201, 200, 201, 422], [
+            answer.text[:300] for answer in answers
+        ]
         assert answers[0].json()["id"] == answers[1].json()["id"] != answers[2].json()["id"]
         assert answers[0].json()["definition"]["agent"]["value_coefficient"] == 0.25
         assert answers[3].json()["errors"][0]["pointer"] == "/definition/schema_version"

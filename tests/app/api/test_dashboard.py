@@ -23,7 +23,9 @@ def app(tmp_path: Path) -> FastAPI:
 
 @pytest.fixture
 async def client(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as opened:
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(app), base_url="http://localhost"
+    ) as opened:
         yield opened
 
 
@@ -35,15 +37,32 @@ async def test_every_page_of_the_dashboard_is_its_one_document(client: httpx.Asy
     assert (await client.head("/")).status_code == 200
 
 
-@pytest.mark.parametrize("path", ["/metrics", "/nowhere", "/runs/run_1/more", "/runs/", "/loginx", "/experiments/a/b", "//login"])
-async def test_an_address_that_nothing_is_at_is_not_found(client: httpx.AsyncClient, path: str) -> None:
-    """Line 15.24: `/metrics` answered 200 with the dashboard's HTML, which a monitoring program takes for metrics."""
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/metrics",
+        "/nowhere",
+        "/runs/run_1/more",
+        "/runs/",
+        "/loginx",
+        "/experiments/a/b",
+        "//login",
+    ],
+)
+async def test_an_address_that_nothing_is_at_is_not_found(
+    client: httpx.AsyncClient, path: str
+) -> None:
+    """Line 15.24: `/metrics` answered 200 with the dashboard's HTML, which a monitoring program
+    takes for metrics.
+    """
     url = httpx.URL("http://localhost", raw_path=path.encode())
     for accept in ("*/*", "application/json", "text/plain;version=0.0.4"):
         answer = await client.get(url, headers={"Accept": accept})
         assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
     page = await client.get(url, headers={"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"})
-    assert (page.status_code, page.text) == (404, "<title>Palestra</title>"), "a browser gets the dashboard's not-found page"
+    assert (page.status_code, page.text) == (404, "<title>Palestra</title>"), (
+        "a browser gets the dashboard's not-found page"
+    )
     assert (await client.head(url)).status_code == 404
 
 
@@ -54,9 +73,21 @@ async def test_files_are_served_for_ever(client: httpx.AsyncClient) -> None:
     assert "immutable" in answer.headers["cache-control"]
 
 
-@pytest.mark.parametrize("path", ["/../secret.txt", "/..%2fsecret.txt", "/assets/../../secret.txt", "/%2e%2e/secret.txt", "//etc/passwd"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/../secret.txt",
+        "/..%2fsecret.txt",
+        "/assets/../../secret.txt",
+        "/%2e%2e/secret.txt",
+        "//etc/passwd",
+    ],
+)
 async def test_nothing_else_of_the_disk_is_served(client: httpx.AsyncClient, path: str) -> None:
-    assert "secret" not in (await client.get(httpx.URL("http://localhost", raw_path=path.encode()))).text
+    assert (
+        "secret"
+        not in (await client.get(httpx.URL("http://localhost", raw_path=path.encode()))).text
+    )
 
 
 async def test_what_is_no_page(client: httpx.AsyncClient) -> None:
@@ -68,13 +99,17 @@ async def test_what_is_no_page(client: httpx.AsyncClient) -> None:
 
 async def test_without_a_build_the_page_says_how_to_make_one(tmp_path: Path) -> None:
     app = create_app(Settings(dashboard_dir=tmp_path / "none", data_dir=tmp_path))
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(app), base_url="http://localhost"
+    ) as client:
         answer = await client.get("/")
     assert answer.status_code == 404
     assert "not built" in answer.text
 
 
-async def test_a_build_under_a_running_server_is_served(client: httpx.AsyncClient, tmp_path: Path) -> None:
+async def test_a_build_under_a_running_server_is_served(
+    client: httpx.AsyncClient, tmp_path: Path
+) -> None:
     await client.get("/")
     assets = tmp_path / "dist" / "assets"
     missing = await client.get("/assets/app-2.js")

@@ -1,4 +1,6 @@
-"""Lines 15.1 and 15.5: a full disk of the server is said as such, refuses nothing for good, and is over as soon as there is room."""
+"""Lines 15.1 and 15.5: a full disk of the server is said as such, refuses nothing for good, and is
+over as soon as there is room.
+"""
 
 import hashlib
 import shutil
@@ -24,14 +26,24 @@ def _look_every_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @asynccontextmanager
-async def _served_with_blobs_on(disk: Path, directory: Path, database_url: str, **settings: Any) -> AsyncIterator[Served]:
-    async with serve(database_url, directory, artifacts_url=str(disk / "blobs"), **settings) as served:
+async def _served_with_blobs_on(
+    disk: Path, directory: Path, database_url: str, **settings: Any
+) -> AsyncIterator[Served]:
+    async with serve(
+        database_url, directory, artifacts_url=str(disk / "blobs"), **settings
+    ) as served:
         yield served
 
 
 def _declaration(served: Served, content: bytes, name: str = "policy") -> dict[str, Any]:
     digest = hashlib.sha256(content).hexdigest()
-    return {"run_id": served.names["live_run"], "name": name, "kind": "export", "size": len(content), "sha256": digest}
+    return {
+        "run_id": served.names["live_run"],
+        "name": name,
+        "kind": "export",
+        "size": len(content),
+        "sha256": digest,
+    }
 
 
 def _is_told_as_full(answer: httpx.Response, what: str) -> bool:
@@ -41,7 +53,9 @@ def _is_told_as_full(answer: httpx.Response, what: str) -> bool:
     return what in body["detail"]
 
 
-async def test_an_artifact_without_room_is_507_and_stored_once_there_is_room(migrated_sqlite: Path, tmp_path: Path) -> None:
+async def test_an_artifact_without_room_is_507_and_stored_once_there_is_room(
+    migrated_sqlite: Path, tmp_path: Path
+) -> None:
     """Line 15.1: declaring answered 413 `no_space`, which an uploader takes as final."""
     shutil.copy(migrated_sqlite, tmp_path / "p.db")
     content = bytes(200_000)
@@ -52,18 +66,24 @@ async def test_an_artifact_without_room_is_507_and_stored_once_there_is_room(mig
         ):
             base = f"/api/v1/attempts/{served.names['live_attempt']}/artifacts"
             ballast = fill(disk, leave=100_000)
-            assert _is_told_as_full(await client.post(base, json=_declaration(served, content)), "artifact store")
+            assert _is_told_as_full(
+                await client.post(base, json=_declaration(served, content)), "artifact store"
+            )
             ballast.unlink()
             declared = (await client.post(base, json=_declaration(served, content))).json()
             fill(disk, leave=100_000)
             put = {"content": content, "headers": {"Content-Type": "application/octet-stream"}}
-            assert _is_told_as_full(await client.put(f"{base}/{declared['id']}", **put), "artifact store")
+            assert _is_told_as_full(
+                await client.put(f"{base}/{declared['id']}", **put), "artifact store"
+            )
             ballast.unlink()
             assert (await client.put(f"{base}/{declared['id']}", **put)).json()["stored"] is True
         assert [path.name for path in (disk / "blobs" / "incoming").iterdir()] == []
 
 
-async def test_a_disk_that_fills_up_on_the_way_is_507(migrated_sqlite: Path, tmp_path: Path) -> None:
+async def test_a_disk_that_fills_up_on_the_way_is_507(
+    migrated_sqlite: Path, tmp_path: Path
+) -> None:
     """Line 15.1: the space is there at the start, and gone before the last byte."""
     shutil.copy(migrated_sqlite, tmp_path / "p.db")
     content = bytes(400_000)
@@ -86,14 +106,21 @@ async def test_a_disk_that_fills_up_on_the_way_is_507(migrated_sqlite: Path, tmp
             assert (await client.get("/readyz")).status_code == 503
             (disk / "ballast").unlink()
             assert (await client.get("/readyz")).status_code == 200
-            assert (await client.put(f"{base}/{declared['id']}", content=content, headers=headers)).json()["stored"] is True
+            assert (
+                await client.put(f"{base}/{declared['id']}", content=content, headers=headers)
+            ).json()["stored"] is True
 
 
-async def test_readiness_names_the_full_disk_of_the_blobs_and_recovers(migrated_sqlite: Path, tmp_path: Path) -> None:
+async def test_readiness_names_the_full_disk_of_the_blobs_and_recovers(
+    migrated_sqlite: Path, tmp_path: Path
+) -> None:
     """Line 15.5: `/readyz` stayed 200."""
     shutil.copy(migrated_sqlite, tmp_path / "p.db")
     with small_disk(tmp_path / "disk", 1_024) as disk:
-        async with _served_with_blobs_on(disk, tmp_path, f"sqlite:///{tmp_path / 'p.db'}") as served, served.client() as client:
+        async with (
+            _served_with_blobs_on(disk, tmp_path, f"sqlite:///{tmp_path / 'p.db'}") as served,
+            served.client() as client,
+        ):
             assert (await client.get("/readyz")).status_code == 200
             ballast = fill(disk)
             answer = await client.get("/readyz")
@@ -104,36 +131,63 @@ async def test_readiness_names_the_full_disk_of_the_blobs_and_recovers(migrated_
             assert (await client.get("/readyz")).status_code == 200
 
 
-async def test_a_full_disk_of_the_database_is_507_for_every_write_and_loses_nothing(migrated_sqlite: Path, tmp_path: Path) -> None:
+async def test_a_full_disk_of_the_database_is_507_for_every_write_and_loses_nothing(
+    migrated_sqlite: Path, tmp_path: Path
+) -> None:
     """Line 15.5: writes answered 500 (telemetry 503) and `/readyz` 200."""
     with small_disk(tmp_path / "disk", 4_096) as disk:
         shutil.copy(migrated_sqlite, disk / "p.db")
         async with serve(f"sqlite:///{disk / 'p.db'}", tmp_path) as served:
             run, attempt = served.names["live_run"], served.names["live_attempt"]
             telemetry = f"/api/v1/attempts/{attempt}/telemetry"
-            many = [points(run, f"loss{index}", list(range(400)), [index / 7 + step for step in range(400)]) for index in range(100)]
+            many = [
+                points(
+                    run, f"loss{index}", list(range(400)), [index / 7 + step for step in range(400)]
+                )
+                for index in range(100)
+            ]
             async with served.client("live_attempt") as client, served.client("user") as user:
                 ballast = fill(disk)
-                assert _is_told_as_full(await client.post(telemetry, json={"first_seq": 4, "records": many[:40]}), "database")
+                assert _is_told_as_full(
+                    await client.post(telemetry, json={"first_seq": 4, "records": many[:40]}),
+                    "database",
+                )
                 answer = await user.get("/readyz")
                 assert (answer.status_code, answer.json()["code"]) == (503, "storage_full")
                 assert "database" in answer.json()["detail"]
-                assert _is_told_as_full(await user.post(f"/api/v1/jobs/{served.names['queued_job']}:pause"), "database")
+                assert _is_told_as_full(
+                    await user.post(f"/api/v1/jobs/{served.names['queued_job']}:pause"), "database"
+                )
                 assert (await user.get(f"/api/v1/runs/{run}")).status_code == 200, "reading goes on"
                 ballast.unlink()
                 assert (await user.get("/readyz")).status_code == 200
-                assert (await client.post(telemetry, json={"first_seq": 4, "records": many[:40]})).json() == {"acked_seq": 43}
-                assert (await user.post(f"/api/v1/jobs/{served.names['queued_job']}:pause")).status_code == 200
+                assert (
+                    await client.post(telemetry, json={"first_seq": 4, "records": many[:40]})
+                ).json() == {"acked_seq": 43}
+                assert (
+                    await user.post(f"/api/v1/jobs/{served.names['queued_job']}:pause")
+                ).status_code == 200
 
 
-async def test_a_database_with_no_room_for_a_page_is_507(migrated_sqlite: Path, tmp_path: Path) -> None:
+async def test_a_database_with_no_room_for_a_page_is_507(
+    migrated_sqlite: Path, tmp_path: Path
+) -> None:
     """Line 15.5, where nothing may be mounted: SQLite is told how large its file may become."""
     shutil.copy(migrated_sqlite, tmp_path / "p.db")
-    async with serve(f"sqlite:///{tmp_path / 'p.db'}", tmp_path) as served, served.client("live_attempt") as client:
+    async with (
+        serve(f"sqlite:///{tmp_path / 'p.db'}", tmp_path) as served,
+        served.client("live_attempt") as client,
+    ):
         event.listen(served.database.engine.sync_engine, "checkout", _let_grow_no_further)
         run = served.names["live_run"]
-        many = [points(run, f"loss{index}", list(range(400)), [index / 7 + step for step in range(400)]) for index in range(40)]
-        answer = await client.post(f"/api/v1/attempts/{served.names['live_attempt']}/telemetry", json={"first_seq": 4, "records": many})
+        many = [
+            points(run, f"loss{index}", list(range(400)), [index / 7 + step for step in range(400)])
+            for index in range(40)
+        ]
+        answer = await client.post(
+            f"/api/v1/attempts/{served.names['live_attempt']}/telemetry",
+            json={"first_seq": 4, "records": many},
+        )
         assert _is_told_as_full(answer, "database")
 
 

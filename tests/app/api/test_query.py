@@ -34,7 +34,9 @@ async def ask(shared: Served, method: str, path: str, query: str) -> tuple[int, 
 
 
 @pytest.mark.parametrize(("method", "path", "declared"), _routes())
-async def test_every_route_refuses_what_it_does_not_know(shared: Served, method: str, path: str, declared: dict[str, bool]) -> None:
+async def test_every_route_refuses_what_it_does_not_know(
+    shared: Served, method: str, path: str, declared: dict[str, bool]
+) -> None:
     status, problem = await ask(shared, method, path, "zzqq=1")
     assert (status, problem["code"]) == (422, "unknown_parameter"), problem
     (error,) = problem["errors"]
@@ -64,7 +66,9 @@ async def test_every_route_refuses_what_it_does_not_know(shared: Served, method:
         ("/jobs?a%2Fb=1", "unknown_parameter", "query/a~1b", "unknown parameter"),
     ],
 )
-async def test_what_is_told(shared: Served, query: str, code: str, pointer: str, words: str) -> None:
+async def test_what_is_told(
+    shared: Served, query: str, code: str, pointer: str, words: str
+) -> None:
     path, _, rest = query.partition("?")
     status, problem = await ask(shared, "GET", f"/api/v1{path}", rest)
     assert (status, problem["code"]) == (422, code), problem
@@ -74,10 +78,20 @@ async def test_what_is_told(shared: Served, query: str, code: str, pointer: str,
 
 
 async def test_several_faults_are_told_at_once(shared: Served) -> None:
-    _, problem = await ask(shared, "GET", "/api/v1/jobs", "runn=1&poool=2&state=queued&state=paused")
-    assert [error["pointer"] for error in problem["errors"]] == ["query/runn", "query/poool", "query/state"]
+    _, problem = await ask(
+        shared, "GET", "/api/v1/jobs", "runn=1&poool=2&state=queued&state=paused"
+    )
+    assert [error["pointer"] for error in problem["errors"]] == [
+        "query/runn",
+        "query/poool",
+        "query/state",
+    ]
 
 
 async def test_a_filter_that_takes_several_values_still_does(shared: Served) -> None:
     status, problem = await ask(shared, "GET", "/api/v1/events", "run=a&run=b&after=-1")
-    assert (status, problem["code"], problem["errors"][0]["pointer"]) == (422, "invalid_parameter", "query/after")
+    assert (status, problem["code"], problem["errors"][0]["pointer"]) == (
+        422,
+        "invalid_parameter",
+        "query/after",
+    )

@@ -18,4 +18,13 @@ async def storing(world: World, database: Database, tmp_path: Path) -> Storing:
     order = (await world.start(job.id, registered.worker_id)).work_order
     directory = tmp_path / "blobs"
     run_id = order.runs[0].run_id
-    return Storing(world, database, BlobStore(directory), directory, run_id, job.id, registered.worker_id, order.attempt_id)
+    return Storing(
+        world,
+        database,
+        BlobStore(directory),
+        directory,
+        run_id,
+        job.id,
+        registered.worker_id,
+        order.attempt_id,
+    )

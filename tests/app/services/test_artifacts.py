@@ -1,4 +1,6 @@
-"""Artifacts and snapshots: stored only whole, kept by the rule, superseded by the fence chain alone."""
+"""Artifacts and snapshots: stored only whole, kept by the rule, superseded by the fence chain
+alone.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -27,9 +29,16 @@ async def test_content_comes_back_as_it_was_sent(storing: Storing) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sent", "code"), [(b"12345678901", "size_mismatch"), (b"123456789", "size_mismatch"), (b"123456789X", "hash_mismatch")]
+    ("sent", "code"),
+    [
+        (b"12345678901", "size_mismatch"),
+        (b"123456789", "size_mismatch"),
+        (b"123456789X", "hash_mismatch"),
+    ],
 )
-async def test_other_content_than_declared_is_refused_and_leaves_nothing(storing: Storing, sent: bytes, code: str) -> None:
+async def test_other_content_than_declared_is_refused_and_leaves_nothing(
+    storing: Storing, sent: bytes, code: str
+) -> None:
     declared = await storing.declare("a", b"1234567890")
     with pytest.raises(InvalidError) as refusal:
         await storing.upload(declared.id, sent)
@@ -46,7 +55,9 @@ async def test_an_upload_that_breaks_leaves_nothing_and_can_be_repeated(storing:
         raise ConnectionResetError
 
     with pytest.raises((ConnectionResetError, DomainError)):
-        await artifacts.upload(storing.database, storing.store, storing.attempt_id, declared.id, broken())
+        await artifacts.upload(
+            storing.database, storing.store, storing.attempt_id, declared.id, broken()
+        )
     assert storing.files() == []
     assert (await storing.upload(declared.id, b"1234567890")).stored
 
@@ -55,7 +66,9 @@ async def test_empty_content_is_content(storing: Storing) -> None:
     assert (await storing.put("empty", b"")).stored
 
 
-async def test_the_same_declaration_answers_the_same_artifact_and_other_content_is_a_conflict(storing: Storing) -> None:
+async def test_the_same_declaration_answers_the_same_artifact_and_other_content_is_a_conflict(
+    storing: Storing,
+) -> None:
     first = await storing.declare("a.bin", b"one")
     assert (await storing.declare("a.bin", b"one")).id == first.id
     with pytest.raises(ConflictError) as refusal:
@@ -84,13 +97,20 @@ async def test_stored_content_never_changes(storing: Storing) -> None:
 
 async def test_two_parallel_uploads_store_once(storing: Storing) -> None:
     declared = await storing.declare("a", b"one" * 1000)
-    answers = await asyncio.gather(*(storing.upload(declared.id, b"one" * 1000) for _ in range(4)), return_exceptions=True)
+    answers = await asyncio.gather(
+        *(storing.upload(declared.id, b"one" * 1000) for _ in range(4)), return_exceptions=True
+    )
     assert sum(isinstance(answer, ArtifactView) for answer in answers) == 1
-    assert {answer.code for answer in answers if isinstance(answer, DomainError)} == {"already_stored"}
+    assert {answer.code for answer in answers if isinstance(answer, DomainError)} == {
+        "already_stored"
+    }
     assert storing.files() == [b"one" * 1000]
 
 
-@pytest.mark.parametrize("name", ["../x", "a/../b", "/etc/passwd", "C:\\x", "", ".", "nul.txt", "a\x00b", "a\u202eb", "x" * 256])
+@pytest.mark.parametrize(
+    "name",
+    ["../x", "a/../b", "/etc/passwd", "C:\\x", "", ".", "nul.txt", "a\x00b", "a\u202eb", "x" * 256],
+)
 async def test_bad_names_are_refused(storing: Storing, name: str) -> None:
     with pytest.raises(InvalidError) as refusal:
         await storing.declare(name, b"x")
@@ -99,7 +119,9 @@ async def test_bad_names_are_refused(storing: Storing, name: str) -> None:
 
 async def test_another_projects_artifact_is_not_there(storing: Storing) -> None:
     stored = await storing.put("a", b"one")
-    stranger = type(storing.world.admin)(project_id="prj_other", project="o", user_id="u", user="u", via="token")
+    stranger = type(storing.world.admin)(
+        project_id="prj_other", project="o", user_id="u", user="u", via="token"
+    )
     async with storing.database.read() as session:
         with pytest.raises(NotFoundError):
             await artifacts.content(session, stranger, stored.id, storing.store)
@@ -128,13 +150,18 @@ async def test_a_snapshot_counts_once_all_its_files_are_stored(storing: Storing)
     async with storing.database.read() as session:
         ref = await snapshots.newest_verified(session, storing.run_id)
     assert ref is not None
-    assert (ref.snapshot_id, [file.name for file in ref.files]) == (snapshot_id, ["memory", "state"])
+    assert (ref.snapshot_id, [file.name for file in ref.files]) == (
+        snapshot_id,
+        ["memory", "state"],
+    )
 
 
 async def test_files_may_come_before_the_snapshots_record(storing: Storing) -> None:
     snapshot_id = new_id("snp")
     await storing.put("state", b"early", snapshot_id)
-    await storing.send(records.snapshot(storing.run_id, snapshot_id, 10, [file_entry("state", b"early")]))
+    await storing.send(
+        records.snapshot(storing.run_id, snapshot_id, 10, [file_entry("state", b"early")])
+    )
     assert (await storing.snapshots())[snapshot_id].state == SnapshotState.VERIFIED
 
 
@@ -145,7 +172,9 @@ async def test_a_file_that_the_record_does_not_list_is_refused(storing: Storing)
     assert refusal.value.code == "not_in_snapshot"
 
 
-async def test_the_last_ones_and_the_best_are_kept_and_the_rest_leaves_the_disk(storing: Storing) -> None:
+async def test_the_last_ones_and_the_best_are_kept_and_the_rest_leaves_the_disk(
+    storing: Storing,
+) -> None:
     scores = [10.0, 90.0, 20.0, 30.0, "NaN"]
     ids = [await storing.snapshot(100 * (i + 1), score=score) for i, score in enumerate(scores)]
     views = await storing.snapshots()
@@ -153,7 +182,9 @@ async def test_the_last_ones_and_the_best_are_kept_and_the_rest_leaves_the_disk(
     gone, kept = SnapshotState.DELETED, SnapshotState.VERIFIED
     assert states == [gone, kept, gone, kept, kept]
     assert [views[snapshot_id].best for snapshot_id in ids] == [False, True, False, False, False]
-    assert storing.files() == sorted([b"shared", *(f"state at {100 * (i + 1)} {ids[i]}".encode() for i in (1, 3, 4))])
+    assert storing.files() == sorted(
+        [b"shared", *(f"state at {100 * (i + 1)} {ids[i]}".encode() for i in (1, 3, 4))]
+    )
     async with storing.database.read() as session:
         assert (await snapshots.resolve(session, storing.run_id, "best")).snapshot_id == ids[1]
         assert (await snapshots.resolve(session, storing.run_id, "newest")).snapshot_id == ids[4]
@@ -175,24 +206,38 @@ async def test_a_resume_supersedes_what_lies_beyond_its_snapshot(storing: Storin
     run = storing.run_id
     await storing.send(records.evaluation(run, 50, 1.0))
     first = await storing.snapshot(100)
-    await storing.send(records.evaluation(run, 100, 2.0), records.evaluation(run, 150, 3.0), records.points(run, "loss", [150]))
+    await storing.send(
+        records.evaluation(run, 100, 2.0),
+        records.evaluation(run, 150, 3.0),
+        records.points(run, "loss", [150]),
+    )
     unfinished = await storing.snapshot(200, upload=False)
     assert (await storing.world.run(run)).progress.env_step == 200
     await storing.resume(2)
     view = await storing.world.run(run)
     assert (view.progress.env_step, view.fence) == (100, 2)
     assert [row.mean for row in await storing.evaluations(superseded=False)] == [1.0, 2.0]
-    assert [row.superseded for row in await storing.evaluations(superseded=True)] == [False, False, True]
+    assert [row.superseded for row in await storing.evaluations(superseded=True)] == [
+        False,
+        False,
+        True,
+    ]
     found = await storing.snapshots()
     assert (found[first].superseded, found[unfinished].superseded) == (False, True)
 
 
-async def test_an_evaluation_of_a_snapshot_is_superseded_exactly_when_it_is(storing: Storing) -> None:
+async def test_an_evaluation_of_a_snapshot_is_superseded_exactly_when_it_is(
+    storing: Storing,
+) -> None:
     first, second = await storing.snapshot(100), await storing.snapshot(200)
-    job = await storing.world.add_job(storing.run_id, Schedule.EVALUATE, evaluate={"snapshot": second})
+    job = await storing.world.add_job(
+        storing.run_id, Schedule.EVALUATE, evaluate={"snapshot": second}
+    )
     reader = (await storing.world.start(job.id, storing.worker_id, slot=5)).work_order.attempt_id
     kept_seq, storing.seq = storing.seq, 0
-    await storing.send(records.evaluation(storing.run_id, 200, 9.0, snapshot_id=second), attempt_id=reader)
+    await storing.send(
+        records.evaluation(storing.run_id, 200, 9.0, snapshot_id=second), attempt_id=reader
+    )
     storing.seq = kept_seq
     await storing.resume(2)
     assert not (await storing.snapshots())[second].superseded
@@ -213,10 +258,16 @@ async def test_an_attempt_that_only_reads_may_not_write_training_state(storing: 
         with pytest.raises(InvalidError) as refusal:
             await storing.send(record, attempt_id=reader)
         assert refusal.value.code == "not_training"
-    await storing.send(records.system(storing.run_id, cpu=1.0), records.log(storing.run_id, "evaluates"), attempt_id=reader)
+    await storing.send(
+        records.system(storing.run_id, cpu=1.0),
+        records.log(storing.run_id, "evaluates"),
+        attempt_id=reader,
+    )
 
 
-async def test_orphans_and_unused_blobs_are_swept(storing: Storing, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_orphans_and_unused_blobs_are_swept(
+    storing: Storing, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await storing.put("a", b"kept")
     orphan = storing.store.path("ab" * 16)
     orphan.parent.mkdir(parents=True, exist_ok=True)
@@ -229,7 +280,9 @@ async def test_orphans_and_unused_blobs_are_swept(storing: Storing, monkeypatch:
 
 async def test_a_finished_run_keeps_its_artifacts(storing: Storing) -> None:
     await storing.snapshot(100)
-    await storing.world.release(storing.attempt_id, Outcome.SUCCEEDED, Cause.BUDGET, last_seq=storing.seq)
+    await storing.world.release(
+        storing.attempt_id, Outcome.SUCCEEDED, Cause.BUDGET, last_seq=storing.seq
+    )
     assert await artifacts.sweep(storing.database, storing.store) == 0
     assert len(storing.files()) == 2
 
@@ -238,14 +291,18 @@ async def test_a_video_says_where_in_the_training_it_belongs(storing: Storing) -
     with pytest.raises(InvalidError) as refusal:
         await storing.declare("000000000010-episode-0.mp4", b"video", kind="video")
     assert (refusal.value.code, refusal.value.pointer) == ("env_step_needed", "/env_step")
-    declared = await storing.declare("000000000010-episode-0.mp4", b"video", kind="video", env_step=10)
+    declared = await storing.declare(
+        "000000000010-episode-0.mp4", b"video", kind="video", env_step=10
+    )
     assert (await storing.upload(declared.id, b"video")).env_step == 10
     again = await storing.declare("000000000010-episode-0.mp4", b"video", kind="video", env_step=10)
     assert (again.id, again.stored) == (declared.id, True)
     await storing.put("policy.safetensors", b"weights")
     async with storing.database.read() as session:
         request = PageRequest(limit=10, sort="created_at")
-        page = await artifacts.list_of_run(session, storing.world.admin, storing.run_id, request, "video")
+        page = await artifacts.list_of_run(
+            session, storing.world.admin, storing.run_id, request, "video"
+        )
     assert [item.id for item in page.items] == [declared.id]
     with pytest.raises(ConflictError):
         await storing.declare("000000000010-episode-0.mp4", b"video", kind="video", env_step=20)

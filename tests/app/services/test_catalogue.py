@@ -1,4 +1,6 @@
-"""Definitions that name registered parts, through submission, claim and a change of the workers' code."""
+"""Definitions that name registered parts, through submission, claim and a change of the workers'
+code.
+"""
 
 import json
 from contextlib import nullcontext
@@ -17,7 +19,16 @@ from palestra.contract.queries import SeriesQuery
 from palestra.contract.work_order import Catalogue
 from tests.support import records
 from tests.support.artifact_store import Storing
-from tests.support.server_fixture import TINY_CODE, WALK_CODE, World, catalogue, definition, submission, supervised, walking
+from tests.support.server_fixture import (
+    TINY_CODE,
+    WALK_CODE,
+    World,
+    catalogue,
+    definition,
+    submission,
+    supervised,
+    walking,
+)
 
 
 def tiny(**changes: Any) -> dict[str, Any]:
@@ -29,10 +40,19 @@ async def test_a_registered_agent_is_stored_with_its_code_and_its_defaults(world
     experiment, created = await world.submit(tiny())
     assert created
     assert experiment.agent == "tiny"
-    assert experiment.definition.model_dump(mode="json")["agent"] == {"name": "tiny", "parameters": {"rate": 0.5}}
+    assert experiment.definition.model_dump(mode="json")["agent"] == {
+        "name": "tiny",
+        "parameters": {"rate": 0.5},
+    }
     assert experiment.code.model_dump(mode="json") == TINY_CODE
-    assert experiment.id == experiment_id(experiment.definition, experiment.code) != experiment_id(experiment.definition, BuiltinCode())
-    again, created = await world.submit(definition(agent={"name": "tiny", "parameters": {"rate": 0.5}}))
+    assert (
+        experiment.id
+        == experiment_id(experiment.definition, experiment.code)
+        != experiment_id(experiment.definition, BuiltinCode())
+    )
+    again, created = await world.submit(
+        definition(agent={"name": "tiny", "parameters": {"rate": 0.5}})
+    )
     assert (again.id, created) == (experiment.id, False)
     (job,) = await world.jobs()
     order = (await world.start(job.id, worker.worker_id)).work_order
@@ -42,11 +62,16 @@ async def test_a_registered_agent_is_stored_with_its_code_and_its_defaults(world
 async def test_without_a_worker_that_offers_it_nothing_is_made(world: World) -> None:
     with pytest.raises(InvalidError) as refused:
         await world.submit(tiny())
-    assert (refused.value.code, refused.value.pointer) == ("unknown_agent", "/definition/agent/name")
+    assert (refused.value.code, refused.value.pointer) == (
+        "unknown_agent",
+        "/definition/agent/name",
+    )
     assert await world.jobs() == []
 
 
-async def test_new_code_makes_a_new_experiment_and_refuses_jobs_of_the_old_one(world: World) -> None:
+async def test_new_code_makes_a_new_experiment_and_refuses_jobs_of_the_old_one(
+    world: World,
+) -> None:
     await world.register()
     first, _ = await world.submit(tiny())
     (job,) = await world.jobs()
@@ -58,28 +83,41 @@ async def test_new_code_makes_a_new_experiment_and_refuses_jobs_of_the_old_one(w
     assert second.id != first.id
     with pytest.raises(InvalidError) as refused:
         async with world.database.write() as session:
-            await jobs.submit(session, world.admin, job.run_ids[0], JobRequest.model_validate_json('{"schedule": "train"}'))
+            await jobs.submit(
+                session,
+                world.admin,
+                job.run_ids[0],
+                JobRequest.model_validate_json('{"schedule": "train"}'),
+            )
     assert refused.value.code == "code_mismatch"
 
 
-async def test_a_worker_without_the_distribution_leaves_the_job_to_one_that_has_it(world: World) -> None:
+async def test_a_worker_without_the_distribution_leaves_the_job_to_one_that_has_it(
+    world: World,
+) -> None:
     bare = {**catalogue(), "agents": catalogue()["agents"][:2], "model_functions": []}
     without = await world.register(name="without", catalogue=bare)
     having = await world.register(name="having")
     await world.submit(tiny(), seeds=[0, 1])
     first, second = await world.jobs()
-    with pytest.raises(ConflictError, match="Another worker of the pool has what this job needs") as refused:
+    with pytest.raises(
+        ConflictError, match="Another worker of the pool has what this job needs"
+    ) as refused:
         await world.start(first.id, without.worker_id)
     assert refused.value.code == "does_not_fit"
     await world.start(first.id, having.worker_id)
     await world.register(name="having", catalogue=bare)
-    assert (await world.start(second.id, without.worker_id)).work_order.code.kind == "entrypoint", "nobody has it: the worker tells why"
+    assert (await world.start(second.id, without.worker_id)).work_order.code.kind == "entrypoint", (
+        "nobody has it: the worker tells why"
+    )
 
 
 async def test_a_worker_without_an_extra_leaves_the_job_to_one_that_has_it(world: World) -> None:
     algorithms = {"name": "sb3", "action_spaces": ["discrete", "box"]}
     without = await world.register(name="without")
-    having = await world.register(name="having", catalogue={**catalogue(), "agents": [*catalogue()["agents"], algorithms]})
+    having = await world.register(
+        name="having", catalogue={**catalogue(), "agents": [*catalogue()["agents"], algorithms]}
+    )
     await world.submit(definition(agent={"name": "sb3", "algorithm": "PPO"}))
     (job,) = await world.jobs()
     with pytest.raises(ConflictError, match="Another worker of the pool has what this job needs"):
@@ -87,7 +125,9 @@ async def test_a_worker_without_an_extra_leaves_the_job_to_one_that_has_it(world
     await world.start(job.id, having.worker_id)
 
 
-async def test_a_registered_agent_that_cannot_act_in_the_environment_is_refused(world: World) -> None:
+async def test_a_registered_agent_that_cannot_act_in_the_environment_is_refused(
+    world: World,
+) -> None:
     await world.register()
     with pytest.raises(InvalidError) as refused:
         await world.submit(tiny(env={"id": "Pendulum-v1"}))
@@ -95,14 +135,23 @@ async def test_a_registered_agent_that_cannot_act_in_the_environment_is_refused(
 
 
 @pytest.mark.parametrize(("algorithm", "fits"), [("PPO", True), ("SAC", True), ("DQN", False)])
-def test_an_algorithm_of_stable_baselines3_is_judged_by_its_own_action_spaces(algorithm: str, fits: bool) -> None:
-    document = {**definition(env={"id": "Pendulum-v1"}), "agent": {"name": "sb3", "algorithm": algorithm}}
+def test_an_algorithm_of_stable_baselines3_is_judged_by_its_own_action_spaces(
+    algorithm: str, fits: bool
+) -> None:
+    document = {
+        **definition(env={"id": "Pendulum-v1"}),
+        "agent": {"name": "sb3", "algorithm": algorithm},
+    }
     offered = Catalogue.model_validate_json(
         json.dumps(
             {
                 "agents": [{"name": "sb3", "action_spaces": ["discrete", "box"]}],
                 "environments": [
-                    {"id": "Pendulum-v1", "observation_space": {"kind": "box"}, "action_space": {"kind": "box", "shape": [1]}}
+                    {
+                        "id": "Pendulum-v1",
+                        "observation_space": {"kind": "box"},
+                        "action_space": {"kind": "box", "shape": [1]},
+                    }
                 ],
             }
         )
@@ -114,7 +163,10 @@ def test_an_algorithm_of_stable_baselines3_is_judged_by_its_own_action_spaces(al
 
 async def test_a_schedule_that_no_worker_of_the_pool_does_is_refused(world: World) -> None:
     await world.register(catalogue={**catalogue(), "schedules": ["train", "evaluate"]})
-    with pytest.raises(InvalidError, match=r"No worker of the pool default does test\. Choose one of evaluate, train") as refused:
+    with pytest.raises(
+        InvalidError,
+        match=r"No worker of the pool default does test\. Choose one of evaluate, train",
+    ) as refused:
         await world.submit(schedule="test")
     assert refused.value.code == "unsupported_schedule"
 
@@ -131,7 +183,9 @@ async def test_a_supervised_experiment_shows_its_model_function_and_its_input(wo
     assert run.progress.fraction == 0.0
 
 
-async def test_a_changed_environment_is_another_experiment_and_the_old_ones_jobs_are_refused(world: World) -> None:
+async def test_a_changed_environment_is_another_experiment_and_the_old_ones_jobs_are_refused(
+    world: World,
+) -> None:
     """Line 10, and the worker that still has the old code gets its jobs."""
     old = await world.register(name="old", catalogue=walking())
     first, _ = await world.submit(definition(env={"id": "tiny/Walk-v0"}), seeds=[0, 1])
@@ -141,7 +195,9 @@ async def test_a_changed_environment_is_another_experiment_and_the_old_ones_jobs
     new = await world.register(name="new", catalogue=changed)
     one, two = await world.jobs()
     for lacking in (new, await world.register(name="bare", catalogue=catalogue())):
-        with pytest.raises(ConflictError, match="Another worker of the pool has what this job needs") as refused:
+        with pytest.raises(
+            ConflictError, match="Another worker of the pool has what this job needs"
+        ) as refused:
             await world.start(one.id, lacking.worker_id)
         assert refused.value.code == "does_not_fit"
     order = (await world.start(one.id, old.worker_id)).work_order
@@ -151,7 +207,12 @@ async def test_a_changed_environment_is_another_experiment_and_the_old_ones_jobs
     await world.register(name="old", catalogue=changed)
     with pytest.raises(InvalidError) as mismatch:
         async with world.database.write() as session:
-            await jobs.submit(session, world.admin, two.run_ids[0], JobRequest.model_validate_json('{"schedule": "train"}'))
+            await jobs.submit(
+                session,
+                world.admin,
+                two.run_ids[0],
+                JobRequest.model_validate_json('{"schedule": "train"}'),
+            )
     assert (mismatch.value.code, mismatch.value.pointer) == ("code_mismatch", "/code/environment")
 
 
@@ -162,22 +223,40 @@ async def test_an_environment_by_its_module_is_stored_by_its_id(world: World) ->
     assert (await world.submit(definition(env={"id": "tiny/Walk-v0"})))[0].id == experiment.id
 
 
-async def test_an_environment_that_nobody_knows_is_refused_with_the_ways_to_add_one(world: World) -> None:
+async def test_an_environment_that_nobody_knows_is_refused_with_the_ways_to_add_one(
+    world: World,
+) -> None:
     await world.register(catalogue=walking())
-    with pytest.raises(InvalidError, match=r"did you mean tiny/Walk-v0\?.*install the package that registers it") as refused:
+    with pytest.raises(
+        InvalidError, match=r"did you mean tiny/Walk-v0\?.*install the package that registers it"
+    ) as refused:
         await world.submit(definition(env={"id": "tiny/Walk-v1"}))
-    assert (refused.value.code, refused.value.pointer) == ("unknown_environment", "/definition/env/id")
+    assert (refused.value.code, refused.value.pointer) == (
+        "unknown_environment",
+        "/definition/env/id",
+    )
 
 
 async def test_observations_that_no_agent_takes_are_refused_at_submission(world: World) -> None:
-    words = {"id": "tiny/Words-v0", "observation_space": {"kind": "other"}, "action_space": {"kind": "discrete", "n": 2}}
+    words = {
+        "id": "tiny/Words-v0",
+        "observation_space": {"kind": "other"},
+        "action_space": {"kind": "discrete", "n": 2},
+    }
     await world.register(catalogue={**catalogue(), "environments": [words]})
-    with pytest.raises(InvalidError, match="observation space of this environment is of a kind that no agent takes") as refused:
+    with pytest.raises(
+        InvalidError, match="observation space of this environment is of a kind that no agent takes"
+    ) as refused:
         await world.submit(definition(env={"id": "tiny/Words-v0"}))
-    assert (refused.value.code, refused.value.pointer) == ("observation_space_mismatch", "/definition/env/id")
+    assert (refused.value.code, refused.value.pointer) == (
+        "observation_space_mismatch",
+        "/definition/env/id",
+    )
 
 
-async def test_an_experiment_that_was_stored_with_the_state_of_a_work_tree_is_read_and_worked_on(world: World) -> None:
+async def test_an_experiment_that_was_stored_with_the_state_of_a_work_tree_is_read_and_worked_on(
+    world: World,
+) -> None:
     """Line 11: `--code` is refused, what it made stays."""
     worker = await world.register()
     stored = submission().model_copy(update={"code": GitCode(kind="git", head="a" * 40)})
@@ -189,22 +268,40 @@ async def test_an_experiment_that_was_stored_with_the_state_of_a_work_tree_is_re
     assert order.code == stored.code
     async with world.database.write() as session:
         request = JobRequest.model_validate_json('{"schedule": "continuous_eval"}')
-        assert (await jobs.submit(session, world.admin, job.run_ids[0], request)).schedule == "continuous_eval"
+        assert (
+            await jobs.submit(session, world.admin, job.run_ids[0], request)
+        ).schedule == "continuous_eval"
 
 
-async def test_the_metrics_of_evaluations_are_curves_and_their_score_is_one(storing: Storing) -> None:
+async def test_the_metrics_of_evaluations_are_curves_and_their_score_is_one(
+    storing: Storing,
+) -> None:
     for update, loss in ((10, 0.5), (20, "NaN")):
         record = records.evaluation(storing.run_id, update, -0.5, update=update)
         await storing.send({**record, "metrics": {"loss": loss, "accuracy": update / 20}})
     shown = await storing.evaluations(superseded=False)
     assert [one.metrics["accuracy"] for one in shown] == [0.5, 1.0]
     async with storing.database.read() as session:
-        listed = (await series.list_of_run(session, storing.world.admin, storing.run_id, after="", limit=500)).items
-    assert {one.name: (one.points, one.nonfinite) for one in listed if one.name.startswith("evaluation/")} == {
+        listed = (
+            await series.list_of_run(
+                session, storing.world.admin, storing.run_id, after="", limit=500
+            )
+        ).items
+    assert {
+        one.name: (one.points, one.nonfinite)
+        for one in listed
+        if one.name.startswith("evaluation/")
+    } == {
         "evaluation/accuracy": (2, 0),
         "evaluation/loss": (2, 1),
         "evaluation/mean": (2, 0),
     }
-    wanted = {"select": [{"run_id": storing.run_id, "series": "evaluation/accuracy"}], "x": "update", "buckets": 2}
-    answer = await curves.query(storing.database, storing.world.admin, SeriesQuery.model_validate_json(json.dumps(wanted)))
+    wanted = {
+        "select": [{"run_id": storing.run_id, "series": "evaluation/accuracy"}],
+        "x": "update",
+        "buckets": 2,
+    }
+    answer = await curves.query(
+        storing.database, storing.world.admin, SeriesQuery.model_validate_json(json.dumps(wanted))
+    )
     assert answer.series[0].mean == [0.5, 1.0]

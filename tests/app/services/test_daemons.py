@@ -46,7 +46,9 @@ def dispatcher(database: Database, bell: CountingBell) -> Dispatcher:
     return Dispatcher(database, bell, ring_seconds=30)
 
 
-async def test_as_many_doorbells_as_free_slots(world: World, dispatcher: Dispatcher, bell: CountingBell) -> None:
+async def test_as_many_doorbells_as_free_slots(
+    world: World, dispatcher: Dispatcher, bell: CountingBell
+) -> None:
     await world.submit(seeds=list(range(6)))
     assert await dispatcher.tick() == 0
     worker = (await world.register(slots=2)).worker_id
@@ -61,7 +63,9 @@ async def test_as_many_doorbells_as_free_slots(world: World, dispatcher: Dispatc
     assert [job.expected_attempt for job in bell.rung] == [1, 1, 1]
 
 
-async def test_a_doorbell_that_nobody_answers_is_rung_again_for_ever(world: World, dispatcher: Dispatcher, bell: CountingBell) -> None:
+async def test_a_doorbell_that_nobody_answers_is_rung_again_for_ever(
+    world: World, dispatcher: Dispatcher, bell: CountingBell
+) -> None:
     await world.register(slots=1)
     job = await world.one_job()
     assert await dispatcher.tick() == 1
@@ -84,19 +88,29 @@ async def beat(world: World) -> None:
         await world.heartbeat(worker.id)
 
 
-async def test_duplicate_doorbells_start_one_attempt(world: World, dispatcher: Dispatcher, bell: CountingBell) -> None:
+async def test_duplicate_doorbells_start_one_attempt(
+    world: World, dispatcher: Dispatcher, bell: CountingBell
+) -> None:
     worker = (await world.register(slots=10)).worker_id
     await world.one_job()
     await dispatcher.tick()
     (ring,) = bell.rung
     answers = await asyncio.gather(
-        *(world.claim(ring.job_id, worker, attempt=ring.expected_attempt, slot=slot) for slot in range(10)), return_exceptions=True
+        *(
+            world.claim(ring.job_id, worker, attempt=ring.expected_attempt, slot=slot)
+            for slot in range(10)
+        ),
+        return_exceptions=True,
     )
     assert sum(not isinstance(answer, BaseException) for answer in answers) == 1
-    assert all(isinstance(answer, ConflictError) for answer in answers if isinstance(answer, BaseException))
+    assert all(
+        isinstance(answer, ConflictError) for answer in answers if isinstance(answer, BaseException)
+    )
 
 
-async def test_a_broken_broker_loses_nothing(world: World, dispatcher: Dispatcher, bell: CountingBell) -> None:
+async def test_a_broken_broker_loses_nothing(
+    world: World, dispatcher: Dispatcher, bell: CountingBell
+) -> None:
     await world.register()
     job = await world.one_job()
     bell.broken = True
@@ -115,19 +129,29 @@ async def test_a_crash_between_ring_and_mark_rings_again(world: World, database:
             assert [ready.job_id for ready in await dispatch_plan.plan(session, 30)] == [job.id]
 
 
-async def test_priority_goes_before_fair_share_before_age(world: World, dispatcher: Dispatcher, bell: CountingBell) -> None:
+async def test_priority_goes_before_fair_share_before_age(
+    world: World, dispatcher: Dispatcher, bell: CountingBell
+) -> None:
     await world.submit(seeds=[0, 1, 2])
     await world.submit(seeds=[10], by=world.other)
     await world.submit(seeds=[20], priority=5)
     queued = await world.jobs()
     seeds = {job.id: (await world.run(job.run_ids[0])).seed for job in queued}
-    assert [seeds[job.id] for job in sorted(queued, key=lambda job: job.position or 0)] == [20, 0, 10, 1, 2]
+    assert [seeds[job.id] for job in sorted(queued, key=lambda job: job.position or 0)] == [
+        20,
+        0,
+        10,
+        1,
+        2,
+    ]
     await world.register(slots=3)
     await dispatcher.tick()
     assert [seeds[job_id] for job_id in bell.jobs] == [20, 0, 10]
 
 
-async def test_who_already_runs_stands_behind(world: World, dispatcher: Dispatcher, bell: CountingBell) -> None:
+async def test_who_already_runs_stands_behind(
+    world: World, dispatcher: Dispatcher, bell: CountingBell
+) -> None:
     worker = (await world.register(slots=2)).worker_id
     running = await world.one_job()
     await world.start(running.id, worker)
@@ -140,11 +164,15 @@ async def test_who_already_runs_stands_behind(world: World, dispatcher: Dispatch
     assert bell.jobs == [theirs.id]
 
 
-async def test_only_workers_that_can_take_a_job_are_rung(world: World, dispatcher: Dispatcher, bell: CountingBell) -> None:
+async def test_only_workers_that_can_take_a_job_are_rung(
+    world: World, dispatcher: Dispatcher, bell: CountingBell
+) -> None:
     await world.register()
     await world.one_job(resources={"gpus": 1})
     small = (await world.submit(seeds=[4]))[0]
-    (job,) = [found for found in await world.jobs(experiment_id=small.id) if found.resources.gpus == 0]
+    (job,) = [
+        found for found in await world.jobs(experiment_id=small.id) if found.resources.gpus == 0
+    ]
     await dispatcher.tick()
     assert bell.jobs == [job.id]
     large = next(found for found in await world.jobs() if found.resources.gpus == 1)
@@ -152,7 +180,9 @@ async def test_only_workers_that_can_take_a_job_are_rung(world: World, dispatche
     assert "offers 1 GPUs" in large.waiting
 
 
-async def test_silent_and_draining_workers_are_not_rung(world: World, dispatcher: Dispatcher, database: Database) -> None:
+async def test_silent_and_draining_workers_are_not_rung(
+    world: World, dispatcher: Dispatcher, database: Database
+) -> None:
     from app.services.workers import workers
 
     worker = (await world.register()).worker_id
@@ -213,7 +243,10 @@ async def reaper(database: Database, clock: Clock) -> Reaper:
 
 
 async def watch(reaper: Reaper, clock: Clock, seconds: float, *, is_up: bool = True) -> int:
-    """Lets the reaper look every ten seconds, of a server that is up or not; returns how many attempts it gave up."""
+    """Lets the reaper look every ten seconds, of a server that is up or not.
+
+    Returns how many attempts it gave up.
+    """
     lost = 0
     for _ in range(int(seconds / 10)):
         clock.advance(10)
@@ -223,7 +256,9 @@ async def watch(reaper: Reaper, clock: Clock, seconds: float, *, is_up: bool = T
     return lost
 
 
-async def test_a_silent_attempt_is_given_up_and_its_job_queued_again(world: World, reaper: Reaper, clock: Clock) -> None:
+async def test_a_silent_attempt_is_given_up_and_its_job_queued_again(
+    world: World, reaper: Reaper, clock: Clock
+) -> None:
     worker = (await world.register()).worker_id
     job = await world.one_job()
     await world.start(job.id, worker)
@@ -235,7 +270,9 @@ async def test_a_silent_attempt_is_given_up_and_its_job_queued_again(world: Worl
     assert (lost.state, lost.cause) == (JobState.QUEUED, Cause.LEASE_EXPIRED)
 
 
-async def test_an_attempt_that_renews_is_never_given_up(world: World, reaper: Reaper, clock: Clock) -> None:
+async def test_an_attempt_that_renews_is_never_given_up(
+    world: World, reaper: Reaper, clock: Clock
+) -> None:
     worker = (await world.register()).worker_id
     attempt = (await world.start((await world.one_job()).id, worker)).work_order.attempt_id
     await reaper.tick()
@@ -244,7 +281,9 @@ async def test_an_attempt_that_renews_is_never_given_up(world: World, reaper: Re
         await world.renew(attempt)
 
 
-async def test_a_fresh_reaper_waits_for_the_whole_limit(world: World, database: Database, clock: Clock) -> None:
+async def test_a_fresh_reaper_waits_for_the_whole_limit(
+    world: World, database: Database, clock: Clock
+) -> None:
     worker = (await world.register()).worker_id
     await world.start((await world.one_job()).id, worker)
     clock.advance(5_000)
@@ -254,7 +293,9 @@ async def test_a_fresh_reaper_waits_for_the_whole_limit(world: World, database: 
     assert await watch(reaper, clock, 20) == 1
 
 
-async def test_time_in_which_the_reaper_was_away_does_not_count(world: World, reaper: Reaper, clock: Clock) -> None:
+async def test_time_in_which_the_reaper_was_away_does_not_count(
+    world: World, reaper: Reaper, clock: Clock
+) -> None:
     worker = (await world.register()).worker_id
     await world.start((await world.one_job()).id, worker)
     assert await watch(reaper, clock, 90) == 0
@@ -264,7 +305,9 @@ async def test_time_in_which_the_reaper_was_away_does_not_count(world: World, re
     assert await watch(reaper, clock, 20) == 1
 
 
-async def test_time_in_which_no_server_is_up_does_not_count(world: World, reaper: Reaper, clock: Clock) -> None:
+async def test_time_in_which_no_server_is_up_does_not_count(
+    world: World, reaper: Reaper, clock: Clock
+) -> None:
     """Line 15.7: the reaper may live in another process than the server that workers speak to."""
     worker = (await world.register()).worker_id
     job = await world.one_job()
@@ -277,8 +320,12 @@ async def test_time_in_which_no_server_is_up_does_not_count(world: World, reaper
     assert await watch(reaper, clock, 30) == 1
 
 
-async def test_of_a_freeze_of_the_whole_server_next_to_nothing_counts(world: World, reaper: Reaper, clock: Clock) -> None:
-    """Line 15.7: a server that was stopped for a while and goes on gives its workers the time that they had left."""
+async def test_of_a_freeze_of_the_whole_server_next_to_nothing_counts(
+    world: World, reaper: Reaper, clock: Clock
+) -> None:
+    """Line 15.7: a server that was stopped for a while and goes on gives its workers the time that
+    they had left.
+    """
     worker = (await world.register()).worker_id
     await world.start((await world.one_job()).id, worker)
     await reaper.tick()
@@ -295,7 +342,9 @@ def test_a_dead_workers_job_waits_two_minutes_by_default() -> None:
         load_settings({"reclaim_seconds": "50"}, environ={})
 
 
-async def test_a_step_of_the_databases_clock_gives_nothing_up(world: World, reaper: Reaper, clock: Clock) -> None:
+async def test_a_step_of_the_databases_clock_gives_nothing_up(
+    world: World, reaper: Reaper, clock: Clock
+) -> None:
     worker = (await world.register()).worker_id
     await world.start((await world.one_job()).id, worker)
     assert await watch(reaper, clock, 120) == 1
@@ -306,20 +355,30 @@ async def test_a_step_of_the_databases_clock_gives_nothing_up(world: World, reap
     assert await watch(reaper, clock, 90) == 0
 
 
-async def test_a_mass_expiry_is_braked_and_then_acted_upon(world: World, reaper: Reaper, clock: Clock) -> None:
+async def test_a_mass_expiry_is_braked_and_then_acted_upon(
+    world: World, reaper: Reaper, clock: Clock
+) -> None:
     worker = (await world.register()).worker_id
     await world.submit(seeds=[0, 1, 2])
-    attempts = [(await world.start(job.id, worker, slot=slot)).work_order.attempt_id for slot, job in enumerate(await world.jobs())]
+    attempts = [
+        (await world.start(job.id, worker, slot=slot)).work_order.attempt_id
+        for slot, job in enumerate(await world.jobs())
+    ]
     assert await watch(reaper, clock, 110) == 0
     assert await watch(reaper, clock, 80) == 0
     await world.renew(attempts[0])
     assert await watch(reaper, clock, 40) == 2
 
 
-async def test_the_brake_lets_go_when_the_workers_come_back(world: World, reaper: Reaper, clock: Clock) -> None:
+async def test_the_brake_lets_go_when_the_workers_come_back(
+    world: World, reaper: Reaper, clock: Clock
+) -> None:
     worker = (await world.register()).worker_id
     await world.submit(seeds=[0, 1, 2])
-    attempts = [(await world.start(job.id, worker, slot=slot)).work_order.attempt_id for slot, job in enumerate(await world.jobs())]
+    attempts = [
+        (await world.start(job.id, worker, slot=slot)).work_order.attempt_id
+        for slot, job in enumerate(await world.jobs())
+    ]
     assert await watch(reaper, clock, 150) == 0
     for attempt in attempts:
         await world.renew(attempt)
@@ -327,11 +386,17 @@ async def test_the_brake_lets_go_when_the_workers_come_back(world: World, reaper
     assert {job.state for job in await world.jobs()} == {JobState.RUNNING}
 
 
-_ENDS = [(Outcome.SUCCEEDED, Cause.BUDGET), (Outcome.CANCELLED, Cause.USER), (Outcome.FAILED, Cause.USER_EXCEPTION)]
+_ENDS = [
+    (Outcome.SUCCEEDED, Cause.BUDGET),
+    (Outcome.CANCELLED, Cause.USER),
+    (Outcome.FAILED, Cause.USER_EXCEPTION),
+]
 
 
 @pytest.mark.parametrize(("outcome", "cause"), _ENDS)
-async def test_the_reaper_never_touches_a_finished_job(world: World, reaper: Reaper, clock: Clock, outcome: Outcome, cause: Cause) -> None:
+async def test_the_reaper_never_touches_a_finished_job(
+    world: World, reaper: Reaper, clock: Clock, outcome: Outcome, cause: Cause
+) -> None:
     worker = (await world.register()).worker_id
     job = await world.one_job()
     attempt = (await world.start(job.id, worker)).work_order.attempt_id
@@ -341,7 +406,9 @@ async def test_the_reaper_never_touches_a_finished_job(world: World, reaper: Rea
     assert await world.job(job.id) == before
 
 
-async def test_a_renewal_between_look_and_act_saves_the_attempt(world: World, database: Database) -> None:
+async def test_a_renewal_between_look_and_act_saves_the_attempt(
+    world: World, database: Database
+) -> None:
     from app.services.attempts import endings
 
     worker = (await world.register()).worker_id
@@ -354,7 +421,9 @@ async def test_a_renewal_between_look_and_act_saves_the_attempt(world: World, da
     assert (await world.job(job.id)).state is JobState.RUNNING
 
 
-async def test_old_events_and_answers_are_forgotten_and_the_cursor_stays(world: World, database: Database, tmp_path: Path) -> None:
+async def test_old_events_and_answers_are_forgotten_and_the_cursor_stays(
+    world: World, database: Database, tmp_path: Path
+) -> None:
     await world.submit(seeds=[0, 1])
     compactor = Compactor(database, BlobStore(tmp_path / "blobs"), idempotency_seconds=60)
     assert await compactor.tick() == 0

@@ -34,7 +34,9 @@ async def _tail(database: Database, stop: asyncio.Event) -> list[str]:
 
 
 def _hold_commit(session: Session, seconds: float, drawn: asyncio.Event) -> None:
-    """Makes a commit take `seconds` after the ids of its events are drawn, where the order can go wrong."""
+    """Makes a commit take `seconds` after the ids of its events are drawn, where the order can go
+    wrong.
+    """
 
     def wait(inside: SyncSession) -> None:
         drawn.set()
@@ -44,8 +46,13 @@ def _hold_commit(session: Session, seconds: float, drawn: asyncio.Event) -> None
 
 
 @overlapping
-async def test_two_delayed_concurrent_commits_lose_no_event(world: World, database: Database) -> None:
-    """The first draws its id, then its commit takes long; the second begins and would be done in between."""
+async def test_two_delayed_concurrent_commits_lose_no_event(
+    world: World, database: Database
+) -> None:
+    """The first draws its id, then its commit takes long.
+
+    The second begins and would be done in between.
+    """
     drawn = asyncio.Event()
 
     async def slow() -> None:
@@ -67,8 +74,12 @@ async def test_two_delayed_concurrent_commits_lose_no_event(world: World, databa
 
 
 @overlapping
-async def test_a_transaction_that_began_first_and_records_last_loses_no_event(world: World, database: Database) -> None:
-    """The older transaction has the lower xid and the later id: the case that the xid rule alone gets wrong."""
+async def test_a_transaction_that_began_first_and_records_last_loses_no_event(
+    world: World, database: Database
+) -> None:
+    """The older transaction has the lower xid and the later id: the case that the xid rule alone
+    gets wrong.
+    """
     began, drawn = asyncio.Event(), asyncio.Event()
 
     async def older() -> None:
@@ -92,7 +103,9 @@ async def test_a_transaction_that_began_first_and_records_last_loses_no_event(wo
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_a_reader_sees_every_event_of_many_delayed_writers_once(world: World, database: Database, seed: int) -> None:
+async def test_a_reader_sees_every_event_of_many_delayed_writers_once(
+    world: World, database: Database, seed: int
+) -> None:
     chooser = random.Random(seed)
     names = [f"{writer}/{i}" for writer in range(12) for i in range(6)]
 
@@ -100,7 +113,9 @@ async def test_a_reader_sees_every_event_of_many_delayed_writers_once(world: Wor
         for i in range(6):
             async with database.write() as session:
                 await asyncio.sleep(chooser.random() * 0.01)
-                event_log.record(session, "job", {"name": f"{writer}/{i}"}, project_id=world.project_id)
+                event_log.record(
+                    session, "job", {"name": f"{writer}/{i}"}, project_id=world.project_id
+                )
                 await asyncio.sleep(chooser.random() * 0.01)
 
     stop = asyncio.Event()
@@ -110,10 +125,14 @@ async def test_a_reader_sees_every_event_of_many_delayed_writers_once(world: Wor
     seen = await tail
     assert sorted(seen) == sorted(names)
     for writer in range(12):
-        assert [name for name in seen if name.startswith(f"{writer}/")] == [f"{writer}/{i}" for i in range(6)]
+        assert [name for name in seen if name.startswith(f"{writer}/")] == [
+            f"{writer}/{i}" for i in range(6)
+        ]
 
 
-async def test_a_reader_in_a_long_transaction_sees_a_prefix(world: World, database: Database) -> None:
+async def test_a_reader_in_a_long_transaction_sees_a_prefix(
+    world: World, database: Database
+) -> None:
     """What a snapshot contains is exactly the events up to its newest id."""
 
     async def record(name: str) -> None:
@@ -123,7 +142,9 @@ async def test_a_reader_in_a_long_transaction_sees_a_prefix(world: World, databa
     await asyncio.gather(*(record(str(i)) for i in range(10)))
     async with database.read() as session:
         newest = await rows.newest(session)
-        found = await rows.between(session, 0, newest, rows.EventFilter(project_id=world.project_id), limit=100)
+        found = await rows.between(
+            session, 0, newest, rows.EventFilter(project_id=world.project_id), limit=100
+        )
     assert [event.id for event in found] == list(range(found[0].id, newest + 1))
 
 
@@ -139,7 +160,9 @@ async def test_a_rolled_back_transaction_leaves_no_event(world: World, database:
         assert await rows.newest(session) == 0
 
 
-async def test_a_rolled_back_savepoint_takes_its_events_with_it(world: World, database: Database) -> None:
+async def test_a_rolled_back_savepoint_takes_its_events_with_it(
+    world: World, database: Database
+) -> None:
     async with database.write() as session:
         event_log.record(session, "job", {"name": "before"}, project_id=world.project_id)
         async with session.begin_nested() as inner:
@@ -148,10 +171,15 @@ async def test_a_rolled_back_savepoint_takes_its_events_with_it(world: World, da
         async with session.begin_nested():
             event_log.record(session, "job", {"name": "kept"}, project_id=world.project_id)
     async with database.read() as session:
-        assert [event.data["name"] for event in await rows.after(session, 0, limit=10)] == ["before", "kept"]
+        assert [event.data["name"] for event in await rows.after(session, 0, limit=10)] == [
+            "before",
+            "kept",
+        ]
 
 
-async def test_listeners_hear_of_events_only_after_the_commit(world: World, database: Database) -> None:
+async def test_listeners_hear_of_events_only_after_the_commit(
+    world: World, database: Database
+) -> None:
     heard: list[frozenset[str]] = []
     listener: Callable[[frozenset[str]], None] = heard.append
     database.listeners.append(listener)

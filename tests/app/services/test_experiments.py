@@ -28,9 +28,13 @@ async def test_a_submission_makes_an_experiment_with_a_run_and_a_job_per_seed(wo
     assert [job.position for job in jobs] == [1, 2, 3]
 
 
-async def test_the_same_document_gives_the_same_experiment_and_adds_missing_seeds(world: World) -> None:
+async def test_the_same_document_gives_the_same_experiment_and_adds_missing_seeds(
+    world: World,
+) -> None:
     first, _ = await world.submit(seeds=[0, 1])
-    again, created = await world.submit(definition(name="Another name", notes="x"), seeds=[1, 2], by=world.other)
+    again, created = await world.submit(
+        definition(name="Another name", notes="x"), seeds=[1, 2], by=world.other
+    )
     assert not created
     assert again.id == first.id
     assert again.name == first.name
@@ -45,7 +49,9 @@ async def test_any_change_makes_another_experiment(world: World) -> None:
     assert other.id != first.id
 
 
-async def test_fifty_submissions_at_once_make_one_experiment_with_each_seed_once(world: World) -> None:
+async def test_fifty_submissions_at_once_make_one_experiment_with_each_seed_once(
+    world: World,
+) -> None:
     seeds = [[index % 5, index % 5 + 1] for index in range(50)]
     answers = await asyncio.gather(*(world.submit(seeds=pair) for pair in seeds))
     assert len({experiment.id for experiment, _ in answers}) == 1
@@ -55,13 +61,18 @@ async def test_fifty_submissions_at_once_make_one_experiment_with_each_seed_once
     assert sorted(run.seed for run in runs) == [0, 1, 2, 3, 4, 5]
 
 
-async def test_the_same_document_in_another_project_is_another_experiment(world: World, database: Database) -> None:
+async def test_the_same_document_in_another_project_is_another_experiment(
+    world: World, database: Database
+) -> None:
     from app.db.models import ProjectRow, UserRow
     from palestra.contract.names import new_id
     from tests.support.server_fixture import ALL, principal
 
     await world.submit()
-    project, user = ProjectRow(id=new_id("prj"), name="other"), UserRow(id=new_id("usr"), name="carl")
+    project, user = (
+        ProjectRow(id=new_id("prj"), name="other"),
+        UserRow(id=new_id("usr"), name="carl"),
+    )
     async with database.write() as session:
         session.add_all([project, user])
     stranger = principal(project, user, ALL)
@@ -70,11 +81,15 @@ async def test_the_same_document_in_another_project_is_another_experiment(world:
     assert created
     assert theirs.id == mine.id
     async with database.read() as session:
-        listed = await experiments.list_experiments(session, stranger, experiments.ExperimentFilter(), PageRequest())
+        listed = await experiments.list_experiments(
+            session, stranger, experiments.ExperimentFilter(), PageRequest()
+        )
     assert [item.id for item in listed.items] == [theirs.id]
 
 
-async def test_foreign_and_unknown_experiments_do_not_exist(world: World, database: Database) -> None:
+async def test_foreign_and_unknown_experiments_do_not_exist(
+    world: World, database: Database
+) -> None:
     async with database.read() as session:
         for name in ("exp-0000000000000000", "../etc", "x" * 4_000, ""):
             with pytest.raises(NotFoundError):
@@ -90,7 +105,9 @@ async def test_pages_hold_every_experiment_once(world: World, database: Database
         for _ in range(10):
             async with database.read() as session:
                 request = PageRequest(limit=2, sort=sort, cursor=cursor)
-                page = await experiments.list_experiments(session, world.admin, experiments.ExperimentFilter(), request)
+                page = await experiments.list_experiments(
+                    session, world.admin, experiments.ExperimentFilter(), request
+                )
             seen += page.items
             cursor = page.next_cursor
             if cursor is None:
@@ -101,25 +118,35 @@ async def test_pages_hold_every_experiment_once(world: World, database: Database
 
 
 @pytest.mark.parametrize("sort", ["name", "created_at"])
-async def test_a_cursor_with_a_value_of_another_kind_is_refused(world: World, database: Database, sort: str) -> None:
+async def test_a_cursor_with_a_value_of_another_kind_is_refused(
+    world: World, database: Database, sort: str
+) -> None:
     from app.domain.paging import cursor
 
     value: int | str = 5 if sort == "name" else "five"
     async with database.read() as session:
         request = PageRequest(sort=sort, cursor=cursor(sort, value, "x"))
         with pytest.raises(InvalidError):
-            await experiments.list_experiments(session, world.admin, experiments.ExperimentFilter(), request)
+            await experiments.list_experiments(
+                session, world.admin, experiments.ExperimentFilter(), request
+            )
 
 
-async def test_filters_take_agent_environment_text_state_and_archive(world: World, database: Database) -> None:
+async def test_filters_take_agent_environment_text_state_and_archive(
+    world: World, database: Database
+) -> None:
     dqn, _ = await world.submit(definition(name="Alpha 100%"))
-    ppo, _ = await world.submit(definition(name="Beta", agent={"name": "ppo", "minibatch_size": 64}))
+    ppo, _ = await world.submit(
+        definition(name="Beta", agent={"name": "ppo", "minibatch_size": 64})
+    )
     (job,) = await world.jobs(experiment_id=ppo.id)
     await world.cancel(job.id)
 
     async def found(**wanted: object) -> set[str]:
         async with database.read() as session:
-            page = await experiments.list_experiments(session, world.admin, experiments.ExperimentFilter(**wanted), PageRequest())
+            page = await experiments.list_experiments(
+                session, world.admin, experiments.ExperimentFilter(**wanted), PageRequest()
+            )
             return {item.id for item in page.items}
 
     assert await found() == {dqn.id, ppo.id}
@@ -145,11 +172,18 @@ async def test_an_experiment_says_why_its_runs_failed(world: World) -> None:
         job = await world.one_job(seeds=[seed])
         order = (await world.start(job.id, registered.worker_id, slot=seed)).work_order
         failure = None if message is None else Failure(message=message, traceback="x" * 60_000)
-        await world.release(order.attempt_id, Outcome.FAILED, Cause.USER_EXCEPTION if message else Cause.NO_RESULT, failure=failure)
+        await world.release(
+            order.attempt_id,
+            Outcome.FAILED,
+            Cause.USER_EXCEPTION if message else Cause.NO_RESULT,
+            failure=failure,
+        )
         runs.append(job.run_ids[0])
     await world.submit(definition(loop={"env_steps": 5}), seeds=[0])
     async with world.database.read() as session:
-        page = await experiments.list_experiments(session, world.admin, experiments.ExperimentFilter(), PageRequest())
+        page = await experiments.list_experiments(
+            session, world.admin, experiments.ExperimentFilter(), PageRequest()
+        )
     fine, failed = page.items
     assert fine.failures == []
     told = [(one.runs, one.cause, one.message, one.run_id) for one in failed.failures]
@@ -166,12 +200,19 @@ async def test_an_experiment_names_five_reasons_at_most(world: World) -> None:
     for seed in range(7):
         job = await world.one_job(seeds=[seed])
         order = (await world.start(job.id, registered.worker_id, slot=seed)).work_order
-        await world.release(order.attempt_id, Outcome.FAILED, Cause.DIVERGED, failure=Failure(message=f"At update {seed}."))
+        await world.release(
+            order.attempt_id,
+            Outcome.FAILED,
+            Cause.DIVERGED,
+            failure=Failure(message=f"At update {seed}."),
+        )
     experiment, _ = await world.submit(seeds=[0])
     assert [one.runs for one in experiment.failures] == [1] * 5
 
 
-async def test_an_experiment_with_unfinished_jobs_is_not_archived(world: World, database: Database) -> None:
+async def test_an_experiment_with_unfinished_jobs_is_not_archived(
+    world: World, database: Database
+) -> None:
     experiment, _ = await world.submit()
     with pytest.raises(ConflictError) as refused:
         async with database.write() as session:
@@ -179,7 +220,9 @@ async def test_an_experiment_with_unfinished_jobs_is_not_archived(world: World, 
     assert refused.value.code == "experiment_active"
 
 
-async def test_a_submission_brings_an_archived_experiment_back(world: World, database: Database) -> None:
+async def test_a_submission_brings_an_archived_experiment_back(
+    world: World, database: Database
+) -> None:
     experiment, _ = await world.submit()
     (job,) = await world.jobs()
     await world.cancel(job.id)
@@ -195,12 +238,22 @@ async def test_a_submission_brings_an_archived_experiment_back(world: World, dat
 @pytest.mark.parametrize(
     ("document", "code", "words"),
     [
-        (definition(env={"id": "CartPole-v999"}), "unknown_environment", "did you mean CartPole-v1"),
+        (
+            definition(env={"id": "CartPole-v999"}),
+            "unknown_environment",
+            "did you mean CartPole-v1",
+        ),
         (definition(env={"id": "Pendulum-v0"}), "unknown_environment", "did you mean Pendulum-v1"),
-        (definition(env={"id": "Pendulum-v1"}), "action_space_mismatch", "DQN needs Discrete actions, the environment has Box(1)"),
+        (
+            definition(env={"id": "Pendulum-v1"}),
+            "action_space_mismatch",
+            "DQN needs Discrete actions, the environment has Box(1)",
+        ),
     ],
 )
-async def test_a_definition_that_no_worker_could_train_is_refused(world: World, document: dict[str, object], code: str, words: str) -> None:
+async def test_a_definition_that_no_worker_could_train_is_refused(
+    world: World, document: dict[str, object], code: str, words: str
+) -> None:
     await world.register()
     with pytest.raises(InvalidError) as refused:
         await world.submit(document)
@@ -231,7 +284,9 @@ def test_the_migrations_make_the_tables_of_the_models(database_url: str) -> None
     from app.db.migrate import _connection
 
     with _connection(database_url) as connection:
-        context = MigrationContext.configure(connection, opts={"compare_type": database_url.startswith("postgresql")})
+        context = MigrationContext.configure(
+            connection, opts={"compare_type": database_url.startswith("postgresql")}
+        )
         assert compare_metadata(context, Base.metadata) == []
         assert current(connection) == head()
 
@@ -254,14 +309,18 @@ def test_a_newer_schema_is_refused(database_url: str) -> None:
             upgrade(database_url)
     finally:
         with _connection(database_url) as connection:
-            connection.execute(text("UPDATE alembic_version SET version_num = :head"), {"head": head()})
+            connection.execute(
+                text("UPDATE alembic_version SET version_num = :head"), {"head": head()}
+            )
             connection.commit()
 
 
 async def test_a_submission_that_can_only_disappoint_says_so(world: World) -> None:
     """Line 15.26."""
     first, _ = await world.submit(definition(agent={"name": "dqn", "learning_starts": 50_000}))
-    assert [(one.code, one.pointer) for one in first.warnings] == [("no_updates", "/definition/agent/learning_starts")]
+    assert [(one.code, one.pointer) for one in first.warnings] == [
+        ("no_updates", "/definition/agent/learning_starts")
+    ]
     fine, _ = await world.submit()
     assert fine.warnings == []
 
@@ -270,7 +329,9 @@ async def test_options_that_were_not_applied_are_told(world: World) -> None:
     """Line 15.26: the same document with other options changes nothing, and says what."""
     await world.register(name="w2", pool="lab")
     await world.submit(seeds=[0, 1], priority=3)
-    again, created = await world.submit(seeds=[0, 1, 2], priority=5, pool="lab", resources={"gpus": 2})
+    again, created = await world.submit(
+        seeds=[0, 1, 2], priority=5, pool="lab", resources={"gpus": 2}
+    )
     assert not created
     assert {(one.code, one.pointer) for one in again.warnings} == {
         ("options_not_applied", "/options/pool"),
@@ -278,14 +339,21 @@ async def test_options_that_were_not_applied_are_told(world: World) -> None:
         ("options_not_applied", "/options/resources/gpus"),
     }
     (told,) = [one.message for one in again.warnings if one.pointer == "/options/priority"]
-    assert "priority 5 was not applied: the run of 2 seeds, 0 the first, is there already, with 3" in told
+    assert (
+        "priority 5 was not applied: the run of 2 seeds, 0 the first, is there already, with 3"
+        in told
+    )
     added = [job for job in await world.jobs() if job.pool == "lab"]
-    assert [(job.priority, job.resources.gpus) for job in added] == [(5, 2)], "the new seed has them"
+    assert [(job.priority, job.resources.gpus) for job in added] == [(5, 2)], (
+        "the new seed has them"
+    )
     same, _ = await world.submit(seeds=[0, 1], priority=3)
     assert same.warnings == []
 
 
-async def test_what_a_definition_disappoints_in_is_told_with_the_experiment_too(world: World) -> None:
+async def test_what_a_definition_disappoints_in_is_told_with_the_experiment_too(
+    world: World,
+) -> None:
     """Line 15.26: the warnings were in the answer to the submission alone, which nobody sees again."""
     document = definition(agent={"name": "dqn", "learning_starts": 20_000})
     submitted, _ = await world.submit(document)

@@ -1,4 +1,6 @@
-"""Line 15.9: exports with explicit formats, JSON columns as views, and the pool that later jobs get."""
+"""Line 15.9: exports with explicit formats, JSON columns as views, and the pool that later jobs
+get.
+"""
 
 import json
 from typing import Any
@@ -41,11 +43,15 @@ def with_onnx(**changes: Any) -> dict[str, Any]:
 async def trained(storing: Storing) -> str:
     """Returns a run that has a verified snapshot and whose training ended."""
     await storing.snapshot(100)
-    await storing.world.release(storing.attempt_id, Outcome.SUCCEEDED, Cause.BUDGET, last_seq=storing.seq)
+    await storing.world.release(
+        storing.attempt_id, Outcome.SUCCEEDED, Cause.BUDGET, last_seq=storing.seq
+    )
     return storing.run_id
 
 
-async def test_an_export_with_formats_is_queued_listed_and_claimed(world: World, storing: Storing) -> None:
+async def test_an_export_with_formats_is_queued_listed_and_claimed(
+    world: World, storing: Storing
+) -> None:
     worker = await world.register(slots=12, catalogue=with_onnx())
     run_id = await trained(storing)
     job = await world.add_job(run_id, Schedule.EXPORT, evaluate={"formats": ["weights", "onnx"]})
@@ -56,11 +62,15 @@ async def test_an_export_with_formats_is_queued_listed_and_claimed(world: World,
     assert order.runs[0].formats == ("weights", "onnx")
 
 
-async def test_every_document_in_a_json_column_reads_back_as_it_was_sent(world: World, storing: Storing) -> None:
+async def test_every_document_in_a_json_column_reads_back_as_it_was_sent(
+    world: World, storing: Storing
+) -> None:
     """The class: strict documents nested in views, read from columns of plain JSON."""
     worker = await world.register(catalogue=with_onnx(), slots=12, gpus=[GPU])
     run_id = await trained(storing)
-    job = await world.add_job(run_id, Schedule.EXPORT, evaluate=EVALUATE, resources=RESOURCES, limits=LIMITS)
+    job = await world.add_job(
+        run_id, Schedule.EXPORT, evaluate=EVALUATE, resources=RESOURCES, limits=LIMITS
+    )
     claimed = await world.start(job.id, worker.worker_id)
     failure = {"message": "no", "exception": "OSError", "traceback": "at home"}
     await world.release(
@@ -83,7 +93,9 @@ async def test_every_document_in_a_json_column_reads_back_as_it_was_sent(world: 
     assert row.model_dump(mode="json")["gpus"] == [GPU]
 
 
-async def test_a_format_that_no_worker_writes_is_refused_at_submission(world: World, storing: Storing) -> None:
+async def test_a_format_that_no_worker_writes_is_refused_at_submission(
+    world: World, storing: Storing
+) -> None:
     run_id = await trained(storing)
     with pytest.raises(InvalidError, match="No worker of the pool default exports onnx") as refused:
         await world.add_job(run_id, Schedule.EXPORT, evaluate={"formats": ["onnx"]})
@@ -93,7 +105,9 @@ async def test_a_format_that_no_worker_writes_is_refused_at_submission(world: Wo
     assert refused.value.pointer == "/definition/export/formats"
 
 
-async def test_of_two_workers_the_one_that_writes_the_format_gets_the_export(world: World, storing: Storing) -> None:
+async def test_of_two_workers_the_one_that_writes_the_format_gets_the_export(
+    world: World, storing: Storing
+) -> None:
     run_id = await trained(storing)
     able = await world.register(name="w2", catalogue=with_onnx())
     job = await world.add_job(run_id, Schedule.EXPORT, evaluate={"formats": ["onnx"]})
@@ -104,7 +118,9 @@ async def test_of_two_workers_the_one_that_writes_the_format_gets_the_export(wor
 
 
 @pytest.mark.parametrize("schedule", [Schedule.EVALUATE, Schedule.TEST, Schedule.EXPORT])
-async def test_later_jobs_go_to_the_pool_of_the_training(world: World, storing: Storing, schedule: Schedule) -> None:
+async def test_later_jobs_go_to_the_pool_of_the_training(
+    world: World, storing: Storing, schedule: Schedule
+) -> None:
     run_id = await trained(storing)
     worker = await world.register(name="gym-1", pool="gym")
     job = await world.add_job(run_id, Schedule.TRAIN, pool="gym")

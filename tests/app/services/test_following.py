@@ -1,4 +1,6 @@
-"""Continuous evaluations: which snapshot comes next, when they wait and say why, and what a test leaves behind."""
+"""Continuous evaluations: which snapshot comes next, when they wait and say why, and what a test
+leaves behind.
+"""
 
 import json
 from dataclasses import replace
@@ -37,24 +39,34 @@ class CountingBell:
         self.rung.append(job.job_id)
 
 
-async def follower(storing: Storing, schedule: Schedule = Schedule.CONTINUOUS_EVAL, **options: Any) -> Storing:
+async def follower(
+    storing: Storing, schedule: Schedule = Schedule.CONTINUOUS_EVAL, **options: Any
+) -> Storing:
     """Starts a continuous evaluation beside the training."""
     job = await storing.world.add_job(storing.run_id, schedule, evaluate=options)
     order = (await storing.world.start(job.id, storing.worker_id, slot=SLOT)).work_order
     return replace(storing, job_id=job.id, attempt_id=order.attempt_id, seq=0)
 
 
-async def next_of(one: Storing, *evaluated: str, again: bool = False, run_id: str | None = None) -> FollowAnswer:
+async def next_of(
+    one: Storing, *evaluated: str, again: bool = False, run_id: str | None = None
+) -> FollowAnswer:
     request = FollowRequest(run_id=run_id or one.run_id, evaluated=evaluated, again=again)
     return await continuous_evaluation.next_snapshot(one.database, one.attempt_id, request)
 
 
-async def evaluate(one: Storing, snapshot_id: str, mean: float = 1.0, source: str = "evaluation") -> None:
+async def evaluate(
+    one: Storing, snapshot_id: str, mean: float = 1.0, source: str = "evaluation"
+) -> None:
     at = (await one.snapshots())[snapshot_id].env_step
-    await one.send({**records.evaluation(one.run_id, at, mean, snapshot_id=snapshot_id), "source": source})
+    await one.send(
+        {**records.evaluation(one.run_id, at, mean, snapshot_id=snapshot_id), "source": source}
+    )
 
 
-async def end(one: Storing, outcome: Outcome = Outcome.SUCCEEDED, cause: Cause = Cause.BUDGET) -> None:
+async def end(
+    one: Storing, outcome: Outcome = Outcome.SUCCEEDED, cause: Cause = Cause.BUDGET
+) -> None:
     await one.world.release(one.attempt_id, outcome, cause, last_seq=one.seq)
 
 
@@ -69,7 +81,9 @@ async def test_the_newest_comes_first_and_each_once(storing: Storing) -> None:
     assert given(answer) == (second, "live")
     assert answer.snapshot is not None
     assert {file.name for file in answer.snapshot.files} == {"state", "memory"}
-    assert given(await next_of(one, second)) == (first, "live"), "what is not stored yet counts when the attempt names it"
+    assert given(await next_of(one, second)) == (first, "live"), (
+        "what is not stored yet counts when the attempt names it"
+    )
     await evaluate(one, second)
     assert given(await next_of(one)) == (first, "live"), "what is stored counts for later attempts"
     third = await storing.snapshot(300)
@@ -145,8 +159,13 @@ async def test_only_a_live_follower_asks_and_only_for_its_own_runs(storing: Stor
     assert stale.value.code == "stale_attempt"
 
 
-async def test_a_paused_training_does_not_wait_for_its_own_follower(world: World, database: Database, storing: Storing) -> None:
-    """With nothing to evaluate a follower is not rung for, so that one slot suffices; the queue says why."""
+async def test_a_paused_training_does_not_wait_for_its_own_follower(
+    world: World, database: Database, storing: Storing
+) -> None:
+    """With nothing to evaluate a follower is not rung for, so that one slot suffices.
+
+    The queue says why.
+    """
     bell = CountingBell()
     dispatcher = Dispatcher(database, bell, ring_seconds=30)
     await world.pause(storing.job_id)
@@ -158,17 +177,34 @@ async def test_a_paused_training_does_not_wait_for_its_own_follower(world: World
     await world.resume(storing.job_id)
     await dispatcher.tick()
     assert bell.rung == [storing.job_id], "the training goes first"
-    training = replace(storing, attempt_id=(await world.start(storing.job_id, storing.worker_id, attempt=2)).work_order.attempt_id, seq=0)
+    training = replace(
+        storing,
+        attempt_id=(
+            await world.start(storing.job_id, storing.worker_id, attempt=2)
+        ).work_order.attempt_id,
+        seq=0,
+    )
     await dispatcher.tick()
     assert bell.rung == [storing.job_id, job.id]
-    one = replace(storing, job_id=job.id, attempt_id=(await world.start(job.id, storing.worker_id, slot=SLOT)).work_order.attempt_id, seq=0)
+    one = replace(
+        storing,
+        job_id=job.id,
+        attempt_id=(await world.start(job.id, storing.worker_id, slot=SLOT)).work_order.attempt_id,
+        seq=0,
+    )
     saved = await training.snapshot(100)
     await world.pause(storing.job_id)
     await end(training, Outcome.PAUSED, Cause.USER)
     await end(one, Outcome.DRAINED, Cause.DRAIN)
     await dispatcher.tick()
     assert bell.rung[2:] == [job.id], "a snapshot waits for it"
-    again = replace(one, attempt_id=(await world.start(job.id, storing.worker_id, attempt=2, slot=SLOT)).work_order.attempt_id, seq=0)
+    again = replace(
+        one,
+        attempt_id=(
+            await world.start(job.id, storing.worker_id, attempt=2, slot=SLOT)
+        ).work_order.attempt_id,
+        seq=0,
+    )
     await evaluate(again, saved)
     await end(again, Outcome.DRAINED, Cause.DRAIN)
     await dispatcher.tick()
@@ -189,7 +225,12 @@ async def test_the_work_order_says_how_to_follow(storing: Storing) -> None:
     plain = await world.add_job(storing.run_id, Schedule.CONTINUOUS_EVAL, evaluate=options)
     (run,) = (await world.claim(plain.id, storing.worker_id, slot=SLOT)).work_order.runs
     assert run.follow is not None
-    assert (run.snapshot, run.episodes, run.follow.throttle_seconds, run.follow.delay_seconds) == (None, 3, 2.5, 1)
+    assert (run.snapshot, run.episodes, run.follow.throttle_seconds, run.follow.delay_seconds) == (
+        None,
+        3,
+        2.5,
+        1,
+    )
     assert (run.follow.only_once, run.follow.same_episodes) == (True, False)
     named = await world.add_job(storing.run_id, Schedule.CONTINUOUS_EVAL, evaluate={"seed": 4})
     (run,) = (await world.claim(named.id, storing.worker_id, slot=SLOT + 1)).work_order.runs
@@ -222,7 +263,9 @@ def test_options_that_mean_nothing_are_refused(schedule: str, options: dict[str,
         JobRequest.model_validate_json(json.dumps({"schedule": schedule, "evaluate": options}))
 
 
-@pytest.mark.parametrize("schedule", ["evaluate", "export", "continuous_eval", "continuous_eval_on_train_data"])
+@pytest.mark.parametrize(
+    "schedule", ["evaluate", "export", "continuous_eval", "continuous_eval_on_train_data"]
+)
 def test_a_definition_is_not_submitted_with_a_schedule_that_reads_a_run(schedule: str) -> None:
     with pytest.raises(ValueError, match="queue it on the run"):
         JobOptions.model_validate_json(json.dumps({"schedule": schedule}))
@@ -233,19 +276,32 @@ async def shown(storing: Storing, source: EvaluationSource | None = None) -> lis
 
     async with storing.database.read() as session:
         request = PageRequest(limit=100, sort="env_step")
-        return (await evaluations.list_of_run(session, storing.world.admin, storing.run_id, request, source=source)).items
+        return (
+            await evaluations.list_of_run(
+                session, storing.world.admin, storing.run_id, request, source=source
+            )
+        ).items
 
 
 async def points(storing: Storing, name: str) -> list[float]:
     select = [{"run_id": storing.run_id, "series": name}]
-    query = SeriesQuery.model_validate_json(json.dumps({"select": select, "start": 0, "end": 1000, "buckets": 10}))
+    query = SeriesQuery.model_validate_json(
+        json.dumps({"select": select, "start": 0, "end": 1000, "buckets": 10})
+    )
     (found,) = (await curves.query(storing.database, storing.world.admin, query)).series
     return [value for value in found.mean if value is not None]
 
 
 async def names(storing: Storing) -> set[str]:
     async with storing.database.read() as session:
-        return {one.name for one in (await series.list_of_run(session, storing.world.admin, storing.run_id, after="", limit=500)).items}
+        return {
+            one.name
+            for one in (
+                await series.list_of_run(
+                    session, storing.world.admin, storing.run_id, after="", limit=500
+                )
+            ).items
+        }
 
 
 async def test_each_source_is_a_series_of_its_own(storing: Storing) -> None:
@@ -253,25 +309,37 @@ async def test_each_source_is_a_series_of_its_own(storing: Storing) -> None:
     snapshot = await storing.snapshot(100)
     one = await follower(storing, Schedule.CONTINUOUS_EVAL_ON_TRAIN_DATA)
     await evaluate(one, snapshot, 99.0, source="train_data")
-    assert [(row.mean, row.source) for row in await shown(storing)] == [(3.0, "evaluation"), (99.0, "train_data")]
+    assert [(row.mean, row.source) for row in await shown(storing)] == [
+        (3.0, "evaluation"),
+        (99.0, "train_data"),
+    ]
     assert [row.mean for row in await shown(storing, EvaluationSource.TRAIN_DATA)] == [99.0]
-    assert (await points(storing, "evaluation/mean"), await points(storing, "evaluation_on_train_data/mean")) == ([3.0], [99.0])
+    assert (
+        await points(storing, "evaluation/mean"),
+        await points(storing, "evaluation_on_train_data/mean"),
+    ) == ([3.0], [99.0])
     assert {"evaluation/mean", "evaluation_on_train_data/length_max"} <= await names(storing)
     assert not any(name.startswith("evaluation_of_test/") for name in await names(storing))
     run = await storing.world.run(storing.run_id)
     assert run.latest_evaluation is not None
     assert run.best_evaluation is not None
-    assert (run.latest_evaluation.mean, run.best_evaluation.mean) == (3.0, 3.0), "scores are of fresh episodes"
+    assert (run.latest_evaluation.mean, run.best_evaluation.mean) == (3.0, 3.0), (
+        "scores are of fresh episodes"
+    )
 
 
 @pytest.mark.parametrize("prefix", list(metrics.VIRTUAL))
-async def test_no_record_brings_a_series_that_is_made_from_evaluations(storing: Storing, prefix: str) -> None:
+async def test_no_record_brings_a_series_that_is_made_from_evaluations(
+    storing: Storing, prefix: str
+) -> None:
     with pytest.raises(InvalidError) as refused:
         await storing.send(records.points(storing.run_id, f"{prefix}/mean", [1]))
     assert refused.value.code == "reserved_series"
 
 
-async def test_a_test_stands_for_a_run_until_it_is_trained(world: World, database: Database) -> None:
+async def test_a_test_stands_for_a_run_until_it_is_trained(
+    world: World, database: Database
+) -> None:
     worker = (await world.register()).worker_id
     document = definition()
     await world.submit(document, schedule="test")
@@ -287,14 +355,24 @@ async def test_a_test_stands_for_a_run_until_it_is_trained(world: World, databas
     await tester.send({**records.evaluation(run_id, 40, 9.0), "source": "test"})
     await end(tester)
     tested = await world.run(run_id)
-    assert (tested.state, tested.job_id, tested.latest_evaluation, tested.progress.env_step) == (RunState.SUCCEEDED, job.id, None, 0)
+    assert (tested.state, tested.job_id, tested.latest_evaluation, tested.progress.env_step) == (
+        RunState.SUCCEEDED,
+        job.id,
+        None,
+        0,
+    )
     assert [(row.mean, row.source) for row in await shown(tester)] == [(9.0, "test")]
 
     experiment, new = await world.submit(document)
     assert not new
     training = next(one for one in await world.jobs() if one.schedule is Schedule.TRAIN)
     run = await world.run(run_id)
-    assert (run.state, run.job_id, run.started_at, run.experiment_id) == (RunState.QUEUED, training.id, None, experiment.id)
+    assert (run.state, run.job_id, run.started_at, run.experiment_id) == (
+        RunState.QUEUED,
+        training.id,
+        None,
+        experiment.id,
+    )
     assert (await world.start(training.id, worker)).work_order.runs[0].snapshot is None
     assert [(row.mean, row.superseded) for row in await shown(tester)] == [(9.0, False)]
     await world.submit(document)
@@ -307,12 +385,19 @@ async def test_a_test_beside_a_training_changes_nothing_of_the_run(storing: Stor
     await one.send({**records.evaluation(one.run_id, 40, 9.0), "source": "test"})
     await end(one)
     run = await storing.world.run(storing.run_id)
-    assert (run.state, run.job_id, run.fence, run.progress.env_step) == (RunState.RUNNING, storing.job_id, 1, 100)
+    assert (run.state, run.job_id, run.fence, run.progress.env_step) == (
+        RunState.RUNNING,
+        storing.job_id,
+        1,
+        100,
+    )
     assert not (await storing.snapshots())[snapshot].superseded
     assert (await storing.world.job(one.job_id)).evaluate is None
 
 
-async def test_evaluations_of_an_older_schema_are_of_fresh_episodes(storing: Storing, database_url: str) -> None:
+async def test_evaluations_of_an_older_schema_are_of_fresh_episodes(
+    storing: Storing, database_url: str
+) -> None:
     from alembic import command
 
     from app.db.migrate import _connection, config, upgrade

@@ -13,8 +13,23 @@ from hypothesis import strategies as st
 from sqlalchemy import select
 
 from app.db.engine import Database
-from app.db.models import BlockRow, EpochStatsRow, EvaluationRow, EventRow, LogBlockRow, RunRow, SeriesRow, TelemetryBatchRow
-from app.domain.errors import ConflictError, DomainError, ForbiddenError, InvalidError, UnavailableError
+from app.db.models import (
+    BlockRow,
+    EpochStatsRow,
+    EvaluationRow,
+    EventRow,
+    LogBlockRow,
+    RunRow,
+    SeriesRow,
+    TelemetryBatchRow,
+)
+from app.domain.errors import (
+    ConflictError,
+    DomainError,
+    ForbiddenError,
+    InvalidError,
+    UnavailableError,
+)
 from app.metrics import blocks
 from app.services.telemetry import batches
 from app.services.telemetry.batches import Delivery
@@ -36,9 +51,13 @@ class Training:
     worker_id: str
     attempt_id: str
 
-    async def send(self, first_seq: int, content: Sequence[Json], *, attempt_id: str | None = None) -> int:
+    async def send(
+        self, first_seq: int, content: Sequence[Json], *, attempt_id: str | None = None
+    ) -> int:
         async with self.database.write() as session:
-            return await batches.take(session, delivery(attempt_id or self.attempt_id, first_seq, content))
+            return await batches.take(
+                session, delivery(attempt_id or self.attempt_id, first_seq, content)
+            )
 
     async def refused(self, first_seq: int, content: Sequence[Json], **options: Any) -> DomainError:
         with pytest.raises(DomainError) as caught:
@@ -48,10 +67,14 @@ class Training:
     async def stored(self, name: str, *, run_id: str | None = None) -> list[float]:
         async with self.database.read() as session:
             query = select(BlockRow.content).join(SeriesRow, SeriesRow.id == BlockRow.series_id)
-            query = query.where(SeriesRow.name == name, SeriesRow.run_id == (run_id or self.run_id)).order_by(
-                BlockRow.fence, BlockRow.first_seq
-            )
-            return [value for content in await session.scalars(query) for value in blocks.decode(content).value.tolist()]
+            query = query.where(
+                SeriesRow.name == name, SeriesRow.run_id == (run_id or self.run_id)
+            ).order_by(BlockRow.fence, BlockRow.first_seq)
+            return [
+                value
+                for content in await session.scalars(query)
+                for value in blocks.decode(content).value.tolist()
+            ]
 
     async def count(self, model: Any) -> int:
         async with self.database.read() as session:
@@ -64,7 +87,9 @@ async def training(world: World, database: Database) -> Training:
     job = await world.one_job()
     claimed = await world.start(job.id, registered.worker_id)
     order = claimed.work_order
-    return Training(world, database, order.runs[0].run_id, job.id, registered.worker_id, order.attempt_id)
+    return Training(
+        world, database, order.runs[0].run_id, job.id, registered.worker_id, order.attempt_id
+    )
 
 
 async def test_every_kind_of_record_lands_where_it_belongs(training: Training) -> None:
@@ -87,14 +112,22 @@ async def test_every_kind_of_record_lands_where_it_belongs(training: Training) -
     assert await training.stored("episode/return") == [1.0, 2.0]
     assert await training.stored("episode/length") == [10.0, 10.0]
     assert await training.stored("system/cpu") == [0.5]
-    assert [await training.count(model) for model in (EvaluationRow, EpochStatsRow, LogBlockRow, TelemetryBatchRow)] == [1, 1, 1, 1]
+    assert [
+        await training.count(model)
+        for model in (EvaluationRow, EpochStatsRow, LogBlockRow, TelemetryBatchRow)
+    ] == [1, 1, 1, 1]
     view = await training.world.run(run)
     assert (view.progress.env_step, view.progress.episode) == (30, 2)
     assert view.latest_evaluation is not None
     assert view.latest_evaluation.mean == 12.5
     assert view.attempts[0].acked_seq == 7
     async with training.database.read() as session:
-        kinds = [event.type for event in await session.scalars(select(EventRow).where(EventRow.run_id == run).order_by(EventRow.id))]
+        kinds = [
+            event.type
+            for event in await session.scalars(
+                select(EventRow).where(EventRow.run_id == run).order_by(EventRow.id)
+            )
+        ]
     assert kinds[-8:] == ["points"] * 5 + ["log", "evaluation", "stats"]
 
 
@@ -115,31 +148,51 @@ async def test_a_gap_names_the_record_to_go_on_from(training: Training) -> None:
 
 
 async def test_another_content_under_a_used_number_is_a_conflict(training: Training) -> None:
-    await training.send(1, [records.points(training.run_id, "loss", [1]), records.points(training.run_id, "loss", [2])])
-    other = [records.points(training.run_id, "loss", [2], [2.5]), records.points(training.run_id, "loss", [3])]
+    await training.send(
+        1,
+        [
+            records.points(training.run_id, "loss", [1]),
+            records.points(training.run_id, "loss", [2]),
+        ],
+    )
+    other = [
+        records.points(training.run_id, "loss", [2], [2.5]),
+        records.points(training.run_id, "loss", [3]),
+    ]
     assert (await training.refused(2, other)).code == "seq_conflict"
     assert await training.stored("loss") == [1.0, 2.0]
 
 
-async def test_a_run_that_the_attempt_does_not_carry_is_refused_as_a_whole(training: Training) -> None:
+async def test_a_run_that_the_attempt_does_not_carry_is_refused_as_a_whole(
+    training: Training,
+) -> None:
     foreign = "run_" + "0" * 26
-    refusal = await training.refused(1, [records.points(training.run_id, "loss", [1]), records.points(foreign, "loss", [1])])
+    refusal = await training.refused(
+        1, [records.points(training.run_id, "loss", [1]), records.points(foreign, "loss", [1])]
+    )
     assert isinstance(refusal, ForbiddenError)
     assert await training.stored("loss") == []
 
 
 async def test_an_ended_attempt_may_not_write(training: Training) -> None:
     await training.world.release(training.attempt_id, Outcome.SUCCEEDED, Cause.BUDGET)
-    assert (await training.refused(1, [records.log(training.run_id, "late")])).code == "stale_attempt"
+    assert (
+        await training.refused(1, [records.log(training.run_id, "late")])
+    ).code == "stale_attempt"
 
 
 async def test_an_older_attempt_may_not_write_over_a_newer_one(training: Training) -> None:
     await training.send(1, [records.points(training.run_id, "loss", [1])])
     await training.world.heartbeat(training.worker_id, dead=[training.attempt_id])
     newer = await training.world.start(training.job_id, training.worker_id, attempt=2, slot=1)
-    assert (await training.refused(2, [records.points(training.run_id, "loss", [2])])).code == "stale_attempt"
+    assert (
+        await training.refused(2, [records.points(training.run_id, "loss", [2])])
+    ).code == "stale_attempt"
     new_id = newer.work_order.attempt_id
-    assert await training.send(1, [records.points(training.run_id, "loss", [7])], attempt_id=new_id) == 1
+    assert (
+        await training.send(1, [records.points(training.run_id, "loss", [7])], attempt_id=new_id)
+        == 1
+    )
     assert await training.stored("loss") == [1.0, 7.0]
 
 
@@ -148,10 +201,14 @@ async def test_names_below_evaluation_are_reserved(training: Training) -> None:
     assert (refusal.code, refusal.pointer) == ("reserved_series", "/records/0")
 
 
-async def test_too_many_series_refuse_the_whole_batch(training: Training, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_too_many_series_refuse_the_whole_batch(
+    training: Training, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("app.services.telemetry.record_rows.MAX_SERIES_PER_RUN", 3)
     await training.send(1, [records.points(training.run_id, name, [1]) for name in "abc"])
-    refusal = await training.refused(4, [records.points(training.run_id, "a", [2]), records.points(training.run_id, "d", [2])])
+    refusal = await training.refused(
+        4, [records.points(training.run_id, "a", [2]), records.points(training.run_id, "d", [2])]
+    )
     assert isinstance(refusal, InvalidError)
     assert refusal.code == "too_many_metrics"
     assert await training.stored("a") == [1.0]
@@ -166,11 +223,24 @@ async def test_the_curves_of_all_runs_of_a_pack_keep_to_themselves(
     order = (await world.start(job.id, worker.worker_id)).work_order
     first, second, third = job.run_ids
     pack = Training(world, database, first, job.id, worker.worker_id, order.attempt_id)
-    await pack.send(1, [records.points(run, "x", [1], [value]) for run, value in ((first, 1), (third, 3), (second, 2))])
     await pack.send(
-        4, [records.points(second, "x", [2], [20]), records.points(first, "y", [2], [10]), records.points(first, "x", [2], [11])]
+        1,
+        [
+            records.points(run, "x", [1], [value])
+            for run, value in ((first, 1), (third, 3), (second, 2))
+        ],
     )
-    stored = {(run, name): await pack.stored(name, run_id=run) for run in job.run_ids for name in "xy"}
+    await pack.send(
+        4,
+        [
+            records.points(second, "x", [2], [20]),
+            records.points(first, "y", [2], [10]),
+            records.points(first, "x", [2], [11]),
+        ],
+    )
+    stored = {
+        (run, name): await pack.stored(name, run_id=run) for run in job.run_ids for name in "xy"
+    }
     assert stored == {
         (first, "x"): [1, 11],
         (first, "y"): [10],
@@ -180,7 +250,9 @@ async def test_the_curves_of_all_runs_of_a_pack_keep_to_themselves(
         (third, "y"): [],
     }
     async with database.read() as session:
-        block = select(BlockRow.id, SeriesRow.run_id, SeriesRow.name).join(SeriesRow, SeriesRow.id == BlockRow.series_id)
+        block = select(BlockRow.id, SeriesRow.run_id, SeriesRow.name).join(
+            SeriesRow, SeriesRow.id == BlockRow.series_id
+        )
         whose = {key: (run, name) for key, run, name in await session.execute(block)}
         told = [
             (event.data["block"], (event.run_id, event.data["series"]))
@@ -190,34 +262,58 @@ async def test_the_curves_of_all_runs_of_a_pack_keep_to_themselves(
     assert len(told) == 6
     assert dict(told) == whose
     monkeypatch.setattr("app.services.telemetry.record_rows.MAX_SERIES_PER_RUN", 2)
-    refusal = await pack.refused(7, [records.points(third, "x", [9]), records.points(first, "z", [9])])
+    refusal = await pack.refused(
+        7, [records.points(third, "x", [9]), records.points(first, "z", [9])]
+    )
     assert refusal.code == "too_many_metrics"
     assert await pack.stored("x", run_id=third) == [3]
 
 
-async def test_points_with_the_name_of_an_episode_curve_lie_beside_the_episodes(training: Training) -> None:
+async def test_points_with_the_name_of_an_episode_curve_lie_beside_the_episodes(
+    training: Training,
+) -> None:
     run = training.run_id
     await training.send(
-        1, [records.points(run, "episode/length", [1], [7]), records.episodes(run, [1, 2]), records.points(run, "episode/length", [3])]
+        1,
+        [
+            records.points(run, "episode/length", [1], [7]),
+            records.episodes(run, [1, 2]),
+            records.points(run, "episode/length", [3]),
+        ],
     )
     async with training.database.read() as session:
-        (content,) = await session.scalars(select(BlockRow.content).join(SeriesRow).where(SeriesRow.name == "episode/length"))
+        (content,) = await session.scalars(
+            select(BlockRow.content).join(SeriesRow).where(SeriesRow.name == "episode/length")
+        )
     columns = blocks.decode(content)
     assert columns.value[0] == 7
     assert columns.extra["env_index"].tolist()[0] == columns.extra["terminated"].tolist()[-1] == -1
     assert -1 not in columns.extra["env_index"].tolist()[1:-1]
 
 
-async def test_more_series_than_a_statement_takes_parameters_are_refused_too(training: Training) -> None:
+async def test_more_series_than_a_statement_takes_parameters_are_refused_too(
+    training: Training,
+) -> None:
     names = [f"s{index}" for index in range(35_000)]
-    wide = [records.system(training.run_id, **dict.fromkeys(names[begin : begin + 64], 1.0)) for begin in range(0, len(names), 64)]
+    wide = [
+        records.system(training.run_id, **dict.fromkeys(names[begin : begin + 64], 1.0))
+        for begin in range(0, len(names), 64)
+    ]
     assert (await training.refused(1, wide)).code == "too_many_metrics"
     assert await training.send(1, [records.points(training.run_id, "a", [2])]) == 1
 
 
-@pytest.mark.parametrize("value", [-0.0, 5e-324, 1.7976931348623157e308, "NaN", "Infinity", "-Infinity"])
+@pytest.mark.parametrize(
+    "value", [-0.0, 5e-324, 1.7976931348623157e308, "NaN", "Infinity", "-Infinity"]
+)
 async def test_special_numbers_are_stored_exactly(training: Training, value: Any) -> None:
-    await training.send(1, [records.points(training.run_id, "loss", [1], [value]), records.evaluation(training.run_id, 1, value)])
+    await training.send(
+        1,
+        [
+            records.points(training.run_id, "loss", [1], [value]),
+            records.evaluation(training.run_id, 1, value),
+        ],
+    )
     expected = float(value)
     (stored,) = await training.stored("loss")
     assert repr(stored) == repr(expected)
@@ -231,7 +327,10 @@ async def test_a_full_log_says_so_once(training: Training, monkeypatch: pytest.M
     for seq in range(1, 6):
         await training.send(seq, [records.log(training.run_id, f"line {seq}")])
     async with training.database.read() as session:
-        ends = [block.last_line for block in await session.scalars(select(LogBlockRow).order_by(LogBlockRow.first_line))]
+        ends = [
+            block.last_line
+            for block in await session.scalars(select(LogBlockRow).order_by(LogBlockRow.first_line))
+        ]
     assert ends == [1, 2, 3]
 
 
@@ -251,19 +350,28 @@ def _cuts(size: int, chooser: random.Random) -> list[tuple[int, int]]:
     return wild + cuts
 
 
-@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(
+    max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+)
 @given(seed=st.integers(0, 2**32 - 1))
-async def test_any_order_of_deliveries_equals_one_delivery_in_order(training: Training, seed: int) -> None:
+async def test_any_order_of_deliveries_equals_one_delivery_in_order(
+    training: Training, seed: int
+) -> None:
     chooser = random.Random(seed)
     base = await _acked(training)
-    content = [records.points(training.run_id, f"s{seed}/{chooser.randint(0, 2)}", [i], [chooser.random()]) for i in range(1, 13)]
+    content = [
+        records.points(training.run_id, f"s{seed}/{chooser.randint(0, 2)}", [i], [chooser.random()])
+        for i in range(1, 13)
+    ]
     for first, last in _cuts(len(content), chooser):
         try:
             await training.send(base + first, content[first - 1 : last])
         except ConflictError as refusal:
             assert refusal.code == "seq_gap"  # noqa: PT017 - the refusal is expected now and then
     for name in {record["series"] for record in content}:
-        assert await training.stored(name) == [record["value"][0] for record in content if record["series"] == name]
+        assert await training.stored(name) == [
+            record["value"][0] for record in content if record["series"] == name
+        ]
     assert await _acked(training) == base + len(content)
 
 
@@ -281,28 +389,45 @@ async def intake(database: Database) -> Any:
         await task
 
 
-async def test_batches_that_arrive_together_share_a_commit(training: Training, intake: Intake) -> None:
+async def test_batches_that_arrive_together_share_a_commit(
+    training: Training, intake: Intake
+) -> None:
     commits: list[frozenset[str]] = []
     training.database.listeners.append(commits.append)
     content = [[records.points(training.run_id, "loss", [seq])] for seq in range(1, 21)]
     answers = await asyncio.gather(
-        *(intake.take(delivery(training.attempt_id, seq, batch)) for seq, batch in enumerate(content, start=1)), return_exceptions=True
+        *(
+            intake.take(delivery(training.attempt_id, seq, batch))
+            for seq, batch in enumerate(content, start=1)
+        ),
+        return_exceptions=True,
     )
     assert answers == list(range(1, 21))
     assert len(commits) == 1
     assert await training.stored("loss") == [float(seq) for seq in range(1, 21)]
 
 
-async def test_a_refused_batch_leaves_the_others_of_its_group_alone(training: Training, intake: Intake) -> None:
+async def test_a_refused_batch_leaves_the_others_of_its_group_alone(
+    training: Training, intake: Intake
+) -> None:
     good = delivery(training.attempt_id, 1, [records.points(training.run_id, "loss", [1])])
     gap = delivery(training.attempt_id, 9, [records.points(training.run_id, "loss", [9])])
-    reserved = delivery(training.attempt_id, 2, [records.points(training.run_id, "evaluation/mean", [9])])
-    answers = await asyncio.gather(intake.take(good), intake.take(gap), intake.take(reserved), return_exceptions=True)
+    reserved = delivery(
+        training.attempt_id, 2, [records.points(training.run_id, "evaluation/mean", [9])]
+    )
+    answers = await asyncio.gather(
+        intake.take(good), intake.take(gap), intake.take(reserved), return_exceptions=True
+    )
     assert answers[0] == 1
-    assert [getattr(answer, "code", None) for answer in answers[1:]] == ["seq_gap", "reserved_series"]
+    assert [getattr(answer, "code", None) for answer in answers[1:]] == [
+        "seq_gap",
+        "reserved_series",
+    ]
 
 
-async def test_a_failing_group_is_tried_batch_by_batch(training: Training, intake: Intake, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_failing_group_is_tried_batch_by_batch(
+    training: Training, intake: Intake, monkeypatch: pytest.MonkeyPatch
+) -> None:
     taken = batches.take
 
     async def fails_for_the_second(session: Any, given: Delivery) -> int:
@@ -311,8 +436,13 @@ async def test_a_failing_group_is_tried_batch_by_batch(training: Training, intak
         return await taken(session, given)
 
     monkeypatch.setattr(batches, "take", fails_for_the_second)
-    deliveries = [delivery(training.attempt_id, seq, [records.points(training.run_id, "loss", [seq])]) for seq in (1, 2)]
-    answers = await asyncio.gather(*(intake.take(one) for one in deliveries), return_exceptions=True)
+    deliveries = [
+        delivery(training.attempt_id, seq, [records.points(training.run_id, "loss", [seq])])
+        for seq in (1, 2)
+    ]
+    answers = await asyncio.gather(
+        *(intake.take(one) for one in deliveries), return_exceptions=True
+    )
     assert answers[0] == 1
     assert isinstance(answers[1], UnavailableError)
     assert await training.stored("loss") == [1.0]
@@ -321,7 +451,11 @@ async def test_a_failing_group_is_tried_batch_by_batch(training: Training, intak
 async def test_what_waits_at_a_stop_is_answered_and_not_written(training: Training) -> None:
     intake = Intake(training.database, 10.0)
     task = asyncio.create_task(intake.run())
-    asked = asyncio.create_task(intake.take(delivery(training.attempt_id, 1, [records.points(training.run_id, "loss", [1])])))
+    asked = asyncio.create_task(
+        intake.take(
+            delivery(training.attempt_id, 1, [records.points(training.run_id, "loss", [1])])
+        )
+    )
     await asyncio.sleep(0.05)
     task.cancel()
     with pytest.raises(UnavailableError):

@@ -86,7 +86,10 @@ async def test_pause_at_each_state(world: World, worker: str, state: JobState) -
 @pytest.mark.parametrize("state", REACHABLE)
 async def test_resume_at_each_state(world: World, worker: str, state: JobState) -> None:
     job_id, _ = await reach(world, worker, state)
-    expected = {JobState.PAUSED: JobState.QUEUED, **{same: same for same in (JobState.QUEUED, JobState.STARTING, JobState.RUNNING)}}
+    expected = {
+        JobState.PAUSED: JobState.QUEUED,
+        **{same: same for same in (JobState.QUEUED, JobState.STARTING, JobState.RUNNING)},
+    }
     if state in expected:
         assert (await world.resume(job_id)).state is expected[state]
     else:
@@ -100,11 +103,16 @@ async def test_fifty_wishes_at_once_leave_one_legal_state(world: World, worker: 
     assert attempt is not None
     wishes = [world.pause, world.cancel, world.resume] * 16
     answers = await asyncio.gather(*(wish(job_id) for wish in wishes), return_exceptions=True)
-    assert all(not isinstance(answer, BaseException) or isinstance(answer, ConflictError) for answer in answers)
+    assert all(
+        not isinstance(answer, BaseException) or isinstance(answer, ConflictError)
+        for answer in answers
+    )
     assert (await world.job(job_id)).state is JobState.CANCELLING
 
 
-async def test_every_move_is_in_the_audit_log_and_in_the_event_log(world: World, worker: str, database: Database) -> None:
+async def test_every_move_is_in_the_audit_log_and_in_the_event_log(
+    world: World, worker: str, database: Database
+) -> None:
     job_id, attempt = await reach(world, worker, JobState.PAUSING)
     assert attempt is not None
     await world.release(attempt, Outcome.PAUSED, Cause.USER)
@@ -112,17 +120,26 @@ async def test_every_move_is_in_the_audit_log_and_in_the_event_log(world: World,
         rows = await audit.of_object(session, world.project_id, "job", job_id)
         assert await event_log.cursor(session) > 0
     steps = [(row.data["from"], row.data["to"]) for row in rows]
-    assert steps == [("queued", "starting"), ("starting", "running"), ("running", "pausing"), ("pausing", "paused")]
+    assert steps == [
+        ("queued", "starting"),
+        ("starting", "running"),
+        ("running", "pausing"),
+        ("pausing", "paused"),
+    ]
     assert rows[0].actor == f"worker:{worker}"
     assert rows[-1].actor == f"attempt:{attempt}"
 
 
-async def test_a_refused_change_leaves_no_trace(world: World, worker: str, database: Database) -> None:
+async def test_a_refused_change_leaves_no_trace(
+    world: World, worker: str, database: Database
+) -> None:
     job_id, _ = await reach(world, worker, JobState.SUCCEEDED)
 
     async def traces() -> tuple[int, int]:
         async with database.read() as session:
-            return len(await audit.of_object(session, world.project_id, "job", job_id)), await event_log.cursor(session)
+            return len(
+                await audit.of_object(session, world.project_id, "job", job_id)
+            ), await event_log.cursor(session)
 
     before = await traces()
     with pytest.raises(ConflictError):
@@ -130,7 +147,9 @@ async def test_a_refused_change_leaves_no_trace(world: World, worker: str, datab
     assert await traces() == before
 
 
-async def test_the_state_of_runs_and_experiments_follows_their_jobs(world: World, worker: str) -> None:
+async def test_the_state_of_runs_and_experiments_follows_their_jobs(
+    world: World, worker: str
+) -> None:
     from app.services.experiments import experiments
 
     experiment, _ = await world.submit(seeds=[0, 1])

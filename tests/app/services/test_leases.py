@@ -8,7 +8,15 @@ from app.domain.errors import ConflictError, DomainError, ForbiddenError, NotFou
 from app.domain.secrets import is_well_formed
 from app.services.attempts import endings
 from palestra.contract.names import Schedule
-from palestra.contract.states import AttemptState, Cause, JobState, Order, Outcome, ResumeQuality, RunState
+from palestra.contract.states import (
+    AttemptState,
+    Cause,
+    JobState,
+    Order,
+    Outcome,
+    ResumeQuality,
+    RunState,
+)
 from palestra.contract.work_order import AttemptReport, Failure
 from tests.support.server_fixture import World, pass_time
 
@@ -28,9 +36,13 @@ async def claim_or_refusal(world: World, job_id: str, worker: str, slot: int) ->
 async def test_of_fifty_claims_at_once_one_succeeds(world: World) -> None:
     worker = (await world.register(slots=50)).worker_id
     job = await world.one_job()
-    answers = await asyncio.gather(*(claim_or_refusal(world, job.id, worker, slot) for slot in range(50)))
+    answers = await asyncio.gather(
+        *(claim_or_refusal(world, job.id, worker, slot) for slot in range(50))
+    )
     assert sum(answer.startswith("att_") for answer in answers) == 1
-    assert set(answers) - {"not_claimable"} == {next(answer for answer in answers if answer.startswith("att_"))}
+    assert set(answers) - {"not_claimable"} == {
+        next(answer for answer in answers if answer.startswith("att_"))
+    }
     run = await world.run(job.run_ids[0])
     assert run.fence == 1
     assert len(run.attempts) == 1
@@ -66,7 +78,9 @@ async def test_every_training_claim_raises_the_fence(world: World, worker: str) 
 
 
 @pytest.mark.parametrize(("attempt", "code"), [(2, "not_claimable"), (99, "not_claimable")])
-async def test_a_doorbell_of_another_time_claims_nothing(world: World, worker: str, attempt: int, code: str) -> None:
+async def test_a_doorbell_of_another_time_claims_nothing(
+    world: World, worker: str, attempt: int, code: str
+) -> None:
     job = await world.one_job()
     with pytest.raises(ConflictError) as refused:
         await world.claim(job.id, worker, attempt=attempt)
@@ -75,7 +89,9 @@ async def test_a_doorbell_of_another_time_claims_nothing(world: World, worker: s
 
 
 @pytest.mark.parametrize("ended", ["cancelled", "paused", "succeeded"])
-async def test_a_doorbell_for_a_job_that_has_moved_on_claims_nothing(world: World, worker: str, ended: str) -> None:
+async def test_a_doorbell_for_a_job_that_has_moved_on_claims_nothing(
+    world: World, worker: str, ended: str
+) -> None:
     job = await world.one_job()
     if ended == "succeeded":
         order = (await world.start(job.id, worker)).work_order
@@ -122,13 +138,21 @@ async def test_unknown_jobs_and_workers_do_not_exist(world: World, worker: str) 
         await world.claim(job.id, "wrk_" + "0" * 26)
 
 
-async def test_the_database_itself_refuses_a_second_live_training_attempt_of_a_run(world: World, worker: str, database: Database) -> None:
+async def test_the_database_itself_refuses_a_second_live_training_attempt_of_a_run(
+    world: World, worker: str, database: Database
+) -> None:
     job = await world.one_job()
     held = (await world.claim(job.id, worker)).work_order
     await world.submit(seeds=[1])
     other = next(found for found in await world.jobs() if found.id != job.id)
     second = (await world.claim(other.id, worker, slot=1)).work_order
-    row = AttemptRunRow(attempt_id=second.attempt_id, run_id=held.runs[0].run_id, fence=9, training=True, live_training=True)
+    row = AttemptRunRow(
+        attempt_id=second.attempt_id,
+        run_id=held.runs[0].run_id,
+        fence=9,
+        training=True,
+        live_training=True,
+    )
     async with database.write() as session:
         session.add(row)
         with pytest.raises(Exception, match=r"(?i)unique"):
@@ -152,9 +176,15 @@ async def test_a_run_has_one_training_job_at_a_time(world: World, worker: str) -
 async def test_twenty_training_jobs_at_once_on_one_run_make_one(world: World) -> None:
     job = await world.one_job()
     await world.cancel(job.id)
-    answers = await asyncio.gather(*(world.add_job(job.run_ids[0], Schedule.TRAIN) for _ in range(20)), return_exceptions=True)
+    answers = await asyncio.gather(
+        *(world.add_job(job.run_ids[0], Schedule.TRAIN) for _ in range(20)), return_exceptions=True
+    )
     assert sum(not isinstance(answer, BaseException) for answer in answers) == 1
-    assert all(isinstance(answer, ConflictError) and answer.code == "run_busy" for answer in answers if isinstance(answer, BaseException))
+    assert all(
+        isinstance(answer, ConflictError) and answer.code == "run_busy"
+        for answer in answers
+        if isinstance(answer, BaseException)
+    )
 
 
 async def test_evaluating_needs_a_snapshot(world: World) -> None:
@@ -163,7 +193,9 @@ async def test_evaluating_needs_a_snapshot(world: World) -> None:
         await world.add_job(job.run_ids[0], Schedule.EVALUATE)
     assert refused.value.code == "no_snapshot"
     with pytest.raises(NotFoundError):
-        await world.add_job(job.run_ids[0], Schedule.EVALUATE, evaluate={"snapshot": "snp_" + "0" * 26})
+        await world.add_job(
+            job.run_ids[0], Schedule.EVALUATE, evaluate={"snapshot": "snp_" + "0" * 26}
+        )
 
 
 async def test_the_first_renewal_shows_that_the_job_runs(world: World, worker: str) -> None:
@@ -184,7 +216,9 @@ async def test_a_wish_reaches_the_supervisor_with_its_renewal(world: World, work
     assert (await world.renew(attempt)).order is Order.CANCEL
 
 
-async def test_a_stale_attempt_is_refused_everywhere_and_told_so(world: World, worker: str, database: Database) -> None:
+async def test_a_stale_attempt_is_refused_everywhere_and_told_so(
+    world: World, worker: str, database: Database
+) -> None:
     job = await world.one_job()
     stale = (await world.start(job.id, worker)).work_order.attempt_id
     await world.heartbeat(worker, dead=[stale])
@@ -199,14 +233,18 @@ async def test_a_stale_attempt_is_refused_everywhere_and_told_so(world: World, w
     assert (await world.job(job.id)).state is JobState.RUNNING
 
 
-async def test_a_lease_that_lapsed_but_was_not_reclaimed_is_renewed(world: World, worker: str) -> None:
+async def test_a_lease_that_lapsed_but_was_not_reclaimed_is_renewed(
+    world: World, worker: str
+) -> None:
     job = await world.one_job()
     attempt = (await world.start(job.id, worker)).work_order.attempt_id
     pass_time(600)
     assert (await world.renew(attempt)).order is Order.CONTINUE
 
 
-async def test_a_release_waits_for_all_telemetry_and_may_be_repeated(world: World, worker: str, database: Database) -> None:
+async def test_a_release_waits_for_all_telemetry_and_may_be_repeated(
+    world: World, worker: str, database: Database
+) -> None:
     from app.db.models import AttemptRow
 
     job = await world.one_job()
@@ -242,10 +280,17 @@ async def test_a_release_waits_for_all_telemetry_and_may_be_repeated(world: Worl
         (Outcome.FAILED, Cause.HOST_OUT_OF_MEMORY, JobState.QUEUED),
     ],
 )
-async def test_the_job_follows_the_report_by_its_cause(world: World, worker: str, outcome: Outcome, cause: Cause, state: JobState) -> None:
+async def test_the_job_follows_the_report_by_its_cause(
+    world: World, worker: str, outcome: Outcome, cause: Cause, state: JobState
+) -> None:
     job = await world.one_job()
     attempt = (await world.start(job.id, worker)).work_order.attempt_id
-    await world.release(attempt, outcome, cause, failure=Failure(message="bad\0news") if outcome is Outcome.FAILED else None)
+    await world.release(
+        attempt,
+        outcome,
+        cause,
+        failure=Failure(message="bad\0news") if outcome is Outcome.FAILED else None,
+    )
     after = await world.job(job.id)
     assert after.state is state
     if outcome is Outcome.FAILED:
@@ -255,7 +300,9 @@ async def test_the_job_follows_the_report_by_its_cause(world: World, worker: str
 
 @pytest.mark.parametrize("wish", ["pause", "cancel"])
 @pytest.mark.parametrize("cause", [Cause.TRAINER_KILLED, Cause.WORKER_LOST])
-async def test_a_trainer_that_dies_while_it_is_asked_to_stop_has_stopped(world: World, worker: str, wish: str, cause: Cause) -> None:
+async def test_a_trainer_that_dies_while_it_is_asked_to_stop_has_stopped(
+    world: World, worker: str, wish: str, cause: Cause
+) -> None:
     job = await world.one_job()
     attempt = (await world.start(job.id, worker)).work_order.attempt_id
     await (world.pause if wish == "pause" else world.cancel)(job.id)
@@ -266,7 +313,9 @@ async def test_a_trainer_that_dies_while_it_is_asked_to_stop_has_stopped(world: 
     assert (await world.job(job.id)).state == ("paused" if wish == "pause" else "cancelled")
 
 
-async def test_work_that_was_done_before_the_wish_to_cancel_arrived_is_done(world: World, worker: str) -> None:
+async def test_work_that_was_done_before_the_wish_to_cancel_arrived_is_done(
+    world: World, worker: str
+) -> None:
     job = await world.one_job()
     attempt = (await world.start(job.id, worker)).work_order.attempt_id
     await world.cancel(job.id)
@@ -274,7 +323,9 @@ async def test_work_that_was_done_before_the_wish_to_cancel_arrived_is_done(worl
     assert (await world.job(job.id)).state is JobState.SUCCEEDED
 
 
-async def test_the_first_loss_is_queued_at_once_and_the_second_waits(world: World, worker: str) -> None:
+async def test_the_first_loss_is_queued_at_once_and_the_second_waits(
+    world: World, worker: str
+) -> None:
     job = await world.one_job()
     for number in (1, 2):
         attempt = (await world.start(job.id, worker, attempt=number)).work_order.attempt_id
@@ -292,7 +343,9 @@ async def test_the_first_loss_is_queued_at_once_and_the_second_waits(world: Worl
     await world.claim(job.id, worker, attempt=3)
 
 
-async def test_three_deaths_within_a_minute_stop_the_job_as_poison(world: World, worker: str) -> None:
+async def test_three_deaths_within_a_minute_stop_the_job_as_poison(
+    world: World, worker: str
+) -> None:
     job = await world.one_job()
     for number in (1, 2, 3):
         attempt = (await world.start(job.id, worker, attempt=number)).work_order.attempt_id
@@ -306,7 +359,9 @@ async def test_three_deaths_within_a_minute_stop_the_job_as_poison(world: World,
     assert (run.state, run.cause) == (RunState.FAILED, Cause.POISON)
 
 
-async def test_a_restarted_worker_keeps_its_attempts_and_a_rebooted_machine_loses_them_at_once(world: World) -> None:
+async def test_a_restarted_worker_keeps_its_attempts_and_a_rebooted_machine_loses_them_at_once(
+    world: World,
+) -> None:
     worker = (await world.register()).worker_id
     job = await world.one_job()
     await world.start(job.id, worker)
@@ -325,7 +380,9 @@ async def test_a_worker_cannot_give_up_the_attempts_of_another(world: World, wor
     assert (await world.job(job.id)).state is JobState.RUNNING
 
 
-async def test_a_draining_worker_ends_what_it_has_and_claims_nothing(world: World, worker: str, database: Database) -> None:
+async def test_a_draining_worker_ends_what_it_has_and_claims_nothing(
+    world: World, worker: str, database: Database
+) -> None:
     from app.services.workers import workers
 
     await world.submit(seeds=[0, 1])
@@ -340,12 +397,16 @@ async def test_a_draining_worker_ends_what_it_has_and_claims_nothing(world: Worl
     assert refused.value.code == "worker_draining"
 
 
-async def test_a_report_is_kept_as_provenance(world: World, worker: str, database: Database) -> None:
+async def test_a_report_is_kept_as_provenance(
+    world: World, worker: str, database: Database
+) -> None:
     from app.services.runs import runs
 
     job = await world.one_job()
     attempt = (await world.start(job.id, worker)).work_order.attempt_id
-    await world.release(attempt, Outcome.SUCCEEDED, Cause.BUDGET, provenance={"packages": {"torch": "2.13.0"}})
+    await world.release(
+        attempt, Outcome.SUCCEEDED, Cause.BUDGET, provenance={"packages": {"torch": "2.13.0"}}
+    )
     async with database.read() as session:
         record = await runs.provenance(session, world.admin, job.run_ids[0])
     assert record.attempts[0]["report"] == {"packages": {"torch": "2.13.0"}}
@@ -354,4 +415,7 @@ async def test_a_report_is_kept_as_provenance(world: World, worker: str, databas
 
 
 def test_reports_default_to_a_fresh_start() -> None:
-    assert AttemptReport(outcome=Outcome.SUCCEEDED, cause=Cause.BUDGET).resume_quality is ResumeQuality.FRESH
+    assert (
+        AttemptReport(outcome=Outcome.SUCCEEDED, cause=Cause.BUDGET).resume_quality
+        is ResumeQuality.FRESH
+    )

@@ -1,4 +1,6 @@
-"""Load and tail: what a client merges from the query and the stream is what was sent, without gap or overlap."""
+"""Load and tail: what a client merges from the query and the stream is what was sent, without gap
+or overlap.
+"""
 
 import asyncio
 import contextlib
@@ -26,7 +28,9 @@ from tests.support.server_fixture import World
 async def running(database: Database, **limits: int) -> AsyncIterator[EventHub]:
     bus = MemoryBus()
     database.listeners.append(lambda topics: [bus.publish(topic) for topic in topics] and None)
-    hub = EventHub(database, bus, most=limits.get("most", 10), most_per_user=limits.get("most_per_user", 10))
+    hub = EventHub(
+        database, bus, most=limits.get("most", 10), most_per_user=limits.get("most_per_user", 10)
+    )
     task = asyncio.create_task(hub.run())
     try:
         yield hub
@@ -56,17 +60,26 @@ async def _send(database: Database, attempt_id: str, seq: int, *content: dict[st
 
 
 def _query(run_id: str, buckets: int) -> SeriesQuery:
-    body = {"select": [{"run_id": run_id, "series": "loss"}], "start": 1, "end": buckets, "buckets": buckets}
+    body = {
+        "select": [{"run_id": run_id, "series": "loss"}],
+        "start": 1,
+        "end": buckets,
+        "buckets": buckets,
+    }
     return SeriesQuery.model_validate_json(json.dumps(body))
 
 
 def _data(frames: list[bytes]) -> list[dict[str, Any]]:
-    parsed = [dict(line.split(": ", 1) for line in frame.decode().strip().split("\n")) for frame in frames]
+    parsed = [
+        dict(line.split(": ", 1) for line in frame.decode().strip().split("\n")) for frame in frames
+    ]
     return [json.loads(event["data"]) for event in parsed]
 
 
 @pytest.mark.parametrize("seed", range(4))
-async def test_history_and_tail_join_without_gap_or_overlap(world: World, database: Database, hub: EventHub, seed: int) -> None:
+async def test_history_and_tail_join_without_gap_or_overlap(
+    world: World, database: Database, hub: EventHub, seed: int
+) -> None:
     chooser = random.Random(seed)
     run_id, attempt_id = await _start(world)
     total = 60
@@ -97,7 +110,9 @@ async def test_history_and_tail_join_without_gap_or_overlap(world: World, databa
         assert watcher.result() == list(range(1, total + 1))
 
 
-async def test_streams_see_only_their_project_and_their_filter(world: World, database: Database, hub: EventHub) -> None:
+async def test_streams_see_only_their_project_and_their_filter(
+    world: World, database: Database, hub: EventHub
+) -> None:
     run_id, attempt_id = await _start(world)
     own = Wish(project_id=world.project_id, runs=frozenset({run_id}), types=frozenset({"log"}))
     foreign = Wish(project_id="prj_other")
@@ -105,7 +120,13 @@ async def test_streams_see_only_their_project_and_their_filter(world: World, dat
         first = asyncio.create_task(anext(hub.events(mine, None, 5.0)))
         second = asyncio.create_task(anext(hub.events(other, 0, 0.5)))
         await asyncio.sleep(0.1)
-        await _send(database, attempt_id, 1, records.points(run_id, "loss", [1]), records.log(run_id, "a\nid: 1\ndata: x", "b"))
+        await _send(
+            database,
+            attempt_id,
+            1,
+            records.points(run_id, "loss", [1]),
+            records.log(run_id, "a\nid: 1\ndata: x", "b"),
+        )
         (event,) = await first
         assert await second == []
     assert event.frame.count(b"\n") == 4, "no content begins a line of its own"
@@ -117,9 +138,16 @@ async def test_streams_see_only_their_project_and_their_filter(world: World, dat
     assert view["data"] == json.loads(read.model_dump_json())
 
 
-async def test_special_numbers_travel_as_strings(world: World, database: Database, hub: EventHub) -> None:
+async def test_special_numbers_travel_as_strings(
+    world: World, database: Database, hub: EventHub
+) -> None:
     run_id, attempt_id = await _start(world)
-    await _send(database, attempt_id, 1, records.points(run_id, "loss", [1, 2, 3], ["NaN", 2.5, "-Infinity"]))
+    await _send(
+        database,
+        attempt_id,
+        1,
+        records.points(run_id, "loss", [1, 2, 3], ["NaN", 2.5, "-Infinity"]),
+    )
     with hub.open(Wish(project_id=world.project_id, types=frozenset({"points"})), "u") as stream:
         (event,) = await anext(hub.events(stream, 0, 5.0))
     (view,) = _data([event.frame])
@@ -128,7 +156,9 @@ async def test_special_numbers_travel_as_strings(world: World, database: Databas
 
 
 @pytest.mark.parametrize("cursor", [10**12, 2**53 - 1])
-async def test_a_cursor_that_the_log_does_not_know_asks_to_load_again(world: World, hub: EventHub, cursor: int) -> None:
+async def test_a_cursor_that_the_log_does_not_know_asks_to_load_again(
+    world: World, hub: EventHub, cursor: int
+) -> None:
     await world.one_job()
     with hub.open(Wish(project_id=world.project_id), "u") as stream, pytest.raises(ResyncError):
         await anext(hub.events(stream, cursor, 1.0))

@@ -1,4 +1,6 @@
-"""Line 15.2: a claim whose answer was lost is answered again, and what nobody starts is given up by the next heartbeats."""
+"""Line 15.2: a claim whose answer was lost is answered again, and what nobody starts is given up by
+the next heartbeats.
+"""
 
 from dataclasses import replace
 
@@ -28,7 +30,9 @@ async def refusal(world: World, *arguments: str, attempt: int = 1, slot: int = 0
 
 async def state_of(world: World, claimed: ClaimAnswer) -> AttemptState:
     run = await world.run(claimed.work_order.runs[0].run_id)
-    return next(attempt.state for attempt in run.attempts if attempt.id == claimed.work_order.attempt_id)
+    return next(
+        attempt.state for attempt in run.attempts if attempt.id == claimed.work_order.attempt_id
+    )
 
 
 async def test_the_same_claim_again_answers_the_same_lease(world: World, worker: str) -> None:
@@ -41,10 +45,14 @@ async def test_the_same_claim_again_answers_the_same_lease(world: World, worker:
     async with world.database.read() as session:
         attempt = await attempts.get(session, first.work_order.attempt_id)
     assert attempt is not None
-    assert (attempt.lease_until - attempt.started_at).total_seconds() > 90, "the lease began anew with the second answer"
+    assert (attempt.lease_until - attempt.started_at).total_seconds() > 90, (
+        "the lease began anew with the second answer"
+    )
 
 
-async def test_a_resumed_training_is_answered_with_the_snapshot_of_the_first_answer(storing: Storing) -> None:
+async def test_a_resumed_training_is_answered_with_the_snapshot_of_the_first_answer(
+    storing: Storing,
+) -> None:
     world, job_id, worker = storing.world, storing.job_id, storing.worker_id
     snapshot_id = await storing.snapshot(100)
     await world.heartbeat(worker, dead=[storing.attempt_id])
@@ -80,13 +88,17 @@ async def test_who_is_another_gets_nothing(world: World, worker: str) -> None:
     assert await refusal(world, job.id, worker) == "not_claimable"
 
 
-async def test_an_attempt_that_a_supervisor_has_is_nobodys_to_claim_again(world: World, worker: str) -> None:
+async def test_an_attempt_that_a_supervisor_has_is_nobodys_to_claim_again(
+    world: World, worker: str
+) -> None:
     job = await world.one_job()
     await world.start(job.id, worker)
     assert await refusal(world, job.id, worker) == "not_claimable"
 
 
-async def test_a_drained_worker_gets_the_lease_that_it_was_given_before(world: World, worker: str) -> None:
+async def test_a_drained_worker_gets_the_lease_that_it_was_given_before(
+    world: World, worker: str
+) -> None:
     job = await world.one_job()
     first = await world.claim(job.id, worker)
     async with world.database.write() as session:
@@ -94,7 +106,9 @@ async def test_a_drained_worker_gets_the_lease_that_it_was_given_before(world: W
     assert await world.claim(job.id, worker) == first
 
 
-async def test_a_claim_that_nobody_answers_for_is_given_up_within_seconds(world: World, worker: str) -> None:
+async def test_a_claim_that_nobody_answers_for_is_given_up_within_seconds(
+    world: World, worker: str
+) -> None:
     job = await world.one_job()
     lost = await world.claim(job.id, worker)
     await world.heartbeat(worker, live=[])
@@ -121,10 +135,14 @@ async def test_answers_that_are_lost_three_times_are_no_poison(world: World, wor
         await world.heartbeat(worker)
 
 
-async def test_a_running_attempt_without_supervisor_is_given_up_and_one_that_renews_is_not(world: World, worker: str) -> None:
+async def test_a_running_attempt_without_supervisor_is_given_up_and_one_that_renews_is_not(
+    world: World, worker: str
+) -> None:
     await world.submit(seeds=[0, 1, 2])
     gone, kept, known = await world.jobs()
-    started = [await world.start(job.id, worker, slot=slot) for slot, job in enumerate((gone, kept, known))]
+    started = [
+        await world.start(job.id, worker, slot=slot) for slot, job in enumerate((gone, kept, known))
+    ]
     pass_time(15)
     await world.heartbeat(worker, live=[])
     assert [job.state for job in await world.jobs()] == [JobState.RUNNING] * 3
@@ -132,7 +150,11 @@ async def test_a_running_attempt_without_supervisor_is_given_up_and_one_that_ren
     await world.renew(started[1].work_order.attempt_id)
     await world.heartbeat(worker, live=[started[2].work_order.attempt_id])
     states = {job.id: job.state for job in await world.jobs()}
-    assert states == {gone.id: JobState.QUEUED, kept.id: JobState.RUNNING, known.id: JobState.RUNNING}
+    assert states == {
+        gone.id: JobState.QUEUED,
+        kept.id: JobState.RUNNING,
+        known.id: JobState.RUNNING,
+    }
 
 
 def test_a_derived_secret_needs_a_key() -> None:

@@ -30,7 +30,9 @@ async def states(world: World, run_ids: Any) -> list[RunState]:
         ("auto", [5]),
     ],
 )
-async def test_seeds_are_grouped_in_the_order_of_their_names(world: World, pack: Any, sizes: list[int]) -> None:
+async def test_seeds_are_grouped_in_the_order_of_their_names(
+    world: World, pack: Any, sizes: list[int]
+) -> None:
     await world.register(slots=12)
     await world.submit(definition(), seeds=(9, 1, 5, 3, 7), resources={"pack": pack})
     jobs = sorted(await world.jobs(), key=lambda job: job.id)
@@ -41,9 +43,15 @@ async def test_seeds_are_grouped_in_the_order_of_their_names(world: World, pack:
 
 @pytest.mark.parametrize(
     ("pack", "agent", "schedule", "sizes"),
-    [("auto", "reinforce", "train", [1] * 3), (2, "drqn", "train", [2, 1]), (2, "dqn", "test", [1] * 3)],
+    [
+        ("auto", "reinforce", "train", [1] * 3),
+        (2, "drqn", "train", [2, 1]),
+        (2, "dqn", "test", [1] * 3),
+    ],
 )
-def test_what_cannot_be_packed_is_packed_where_somebody_says_so(pack: Any, agent: str, schedule: Schedule, sizes: list[int]) -> None:
+def test_what_cannot_be_packed_is_packed_where_somebody_says_so(
+    pack: Any, agent: str, schedule: Schedule, sizes: list[int]
+) -> None:
     runs = [RunRow(id=str(seed), seed=seed) for seed in range(3)]
     options = JobOptions(schedule=Schedule(schedule), resources=Resources(pack=pack))
     assert [len(one) for one in packs_of(runs, options, agent)] == sizes
@@ -61,7 +69,11 @@ async def test_each_run_of_a_pack_ends_as_it_did(world: World) -> None:
     )
     await world.release(attempt.attempt_id, Outcome.SUCCEEDED, Cause.SUCCESS_SCORE, runs=ends)
     assert (await world.job(job.id)).state is JobState.SUCCEEDED
-    assert await states(world, job.run_ids) == [RunState.SUCCEEDED, RunState.FAILED, RunState.SUCCEEDED]
+    assert await states(world, job.run_ids) == [
+        RunState.SUCCEEDED,
+        RunState.FAILED,
+        RunState.SUCCEEDED,
+    ]
     runs = [await world.run(run_id) for run_id in job.run_ids]
     assert [run.cause for run in runs] == [Cause.SUCCESS_SCORE, Cause.DIVERGED, Cause.BUDGET]
     assert [run.failure for run in runs] == [None, failure, None]
@@ -79,11 +91,19 @@ async def test_a_run_that_ended_is_carried_by_no_later_attempt(world: World) -> 
         ended(job.run_ids[2], Outcome.PAUSED, Cause.USER),
     )
     await world.release(first.attempt_id, Outcome.PAUSED, Cause.USER, runs=ends)
-    assert await states(world, job.run_ids) == [RunState.PAUSED, RunState.SUCCEEDED, RunState.PAUSED]
+    assert await states(world, job.run_ids) == [
+        RunState.PAUSED,
+        RunState.SUCCEEDED,
+        RunState.PAUSED,
+    ]
     await world.resume(job.id)
     second = (await world.start(job.id, worker.worker_id, attempt=2)).work_order
     assert [run.run_id for run in second.runs] == [job.run_ids[0], job.run_ids[2]]
-    assert await states(world, job.run_ids) == [RunState.RUNNING, RunState.SUCCEEDED, RunState.RUNNING]
+    assert await states(world, job.run_ids) == [
+        RunState.RUNNING,
+        RunState.SUCCEEDED,
+        RunState.RUNNING,
+    ]
     await world.release(second.attempt_id, Outcome.SUCCEEDED, Cause.BUDGET)
     assert await states(world, job.run_ids) == [RunState.SUCCEEDED] * 3
     assert (await world.run(job.run_ids[1])).cause is Cause.SUCCESS_SCORE
@@ -105,4 +125,7 @@ async def test_a_report_on_a_run_of_another_job_changes_nothing(world: World) ->
     attempt = (await world.start(mine.id, worker.worker_id)).work_order
     ends = (ended(other.run_ids[0], Outcome.FAILED, Cause.DIVERGED),)
     await world.release(attempt.attempt_id, Outcome.SUCCEEDED, Cause.BUDGET, runs=ends)
-    assert await states(world, [mine.run_ids[0], other.run_ids[0]]) == [RunState.SUCCEEDED, RunState.QUEUED]
+    assert await states(world, [mine.run_ids[0], other.run_ids[0]]) == [
+        RunState.SUCCEEDED,
+        RunState.QUEUED,
+    ]

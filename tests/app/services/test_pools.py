@@ -1,4 +1,7 @@
-"""Line 15.25: a misspelt pool is refused with the pools there are; one whose workers are offline is known."""
+"""Line 15.25: a misspelt pool is refused with the pools there are.
+
+One whose workers are offline is known.
+"""
 
 import pytest
 
@@ -14,7 +17,9 @@ async def test_the_default_pool_is_there_before_any_worker(world: World) -> None
 
 async def test_a_misspelt_pool_is_refused_at_submission(world: World) -> None:
     await world.register(name="w2", pool="gpu-lab")
-    with pytest.raises(InvalidError, match=r"did you mean gpu-lab.* pools are: default, gpu-lab") as refused:
+    with pytest.raises(
+        InvalidError, match=r"did you mean gpu-lab.* pools are: default, gpu-lab"
+    ) as refused:
         await world.submit(pool="gpulab")
     assert (refused.value.code, refused.value.pointer) == ("unknown_pool", "/options/pool")
     with pytest.raises(InvalidError, match=r"in the pool zzz\. The pools are: default, gpu-lab"):

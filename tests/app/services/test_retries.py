@@ -1,4 +1,7 @@
-"""Line 15.8: a failed run is tried again; code that changed during a pause leaves the run paused."""
+"""Line 15.8: a failed run is tried again.
+
+Code that changed during a pause leaves the run paused.
+"""
 
 import json
 from typing import Any
@@ -22,7 +25,9 @@ CHANGED = Failure(message="the experiment was made with other code")
 
 async def failed(storing: Storing) -> str:
     """Ends the training as failed; returns its run."""
-    await storing.world.release(storing.attempt_id, Outcome.FAILED, Cause.USER_EXCEPTION, last_seq=storing.seq)
+    await storing.world.release(
+        storing.attempt_id, Outcome.FAILED, Cause.USER_EXCEPTION, last_seq=storing.seq
+    )
     assert (await storing.world.run(storing.run_id)).state is RunState.FAILED
     return storing.run_id
 
@@ -34,7 +39,12 @@ async def test_a_retry_goes_on_from_the_newest_snapshot(world: World, storing: S
     job = await world.retry(run_id, reason="once more")
     assert (job.state, job.schedule, job.run_ids) == (JobState.QUEUED, Schedule.TRAIN, [run_id])
     run = await world.run(run_id)
-    assert (run.state, run.job_id, run.failure, run.finished_at) == (RunState.QUEUED, job.id, None, None)
+    assert (run.state, run.job_id, run.failure, run.finished_at) == (
+        RunState.QUEUED,
+        job.id,
+        None,
+        None,
+    )
     (order,) = (await world.start(job.id, storing.worker_id)).work_order.runs
     assert order.snapshot is not None
     assert (order.snapshot.snapshot_id, order.fence) == (newest, 2)
@@ -48,10 +58,14 @@ async def test_a_retry_has_the_options_of_the_training_before(world: World) -> N
     await world.release(attempt, Outcome.FAILED, Cause.USER_EXCEPTION)
     job = await world.retry(first.run_ids[0])
     same = ("pool", "priority", "resources", "limits", "schedule", "evaluate")
-    assert {name: getattr(job, name) for name in same} == {name: getattr(first, name) for name in same}
+    assert {name: getattr(job, name) for name in same} == {
+        name: getattr(first, name) for name in same
+    }
 
 
-async def test_without_a_snapshot_a_retry_begins_at_the_start(world: World, storing: Storing) -> None:
+async def test_without_a_snapshot_a_retry_begins_at_the_start(
+    world: World, storing: Storing
+) -> None:
     await storing.snapshot(100, upload=False)
     run_id = await failed(storing)
     job = await world.retry(run_id)
@@ -59,7 +73,9 @@ async def test_without_a_snapshot_a_retry_begins_at_the_start(world: World, stor
     assert order.snapshot is None
 
 
-async def test_a_retry_from_the_start_supersedes_all_and_goes_on_from_its_own(world: World, storing: Storing) -> None:
+async def test_a_retry_from_the_start_supersedes_all_and_goes_on_from_its_own(
+    world: World, storing: Storing
+) -> None:
     old = await storing.snapshot(100)
     run_id = await failed(storing)
     job = await world.retry(run_id, origin="start")
@@ -74,7 +90,9 @@ async def test_a_retry_from_the_start_supersedes_all_and_goes_on_from_its_own(wo
     await world.heartbeat(storing.worker_id, dead=[storing.attempt_id])
     again = await world.start(job.id, storing.worker_id, attempt=2, slot=1)
     assert again.work_order.runs[0].snapshot is not None
-    assert again.work_order.runs[0].snapshot.snapshot_id == new, "only its first attempt begins afresh"
+    assert again.work_order.runs[0].snapshot.snapshot_id == new, (
+        "only its first attempt begins afresh"
+    )
 
 
 async def test_a_cancelled_run_is_tried_again(world: World) -> None:
@@ -85,7 +103,12 @@ async def test_a_cancelled_run_is_tried_again(world: World) -> None:
 
 @pytest.mark.parametrize(
     ("state", "remedy"),
-    [("queued", "wait"), ("running", "cancel it"), ("paused", "resume it"), ("succeeded", "nothing to try")],
+    [
+        ("queued", "wait"),
+        ("running", "cancel it"),
+        ("paused", "resume it"),
+        ("succeeded", "nothing to try"),
+    ],
 )
 async def test_only_what_failed_is_tried_again(world: World, state: str, remedy: str) -> None:
     worker = await world.register()
@@ -126,7 +149,9 @@ async def paused_tiny(world: World) -> tuple[str, str, str]:
 async def test_a_resume_with_other_code_is_refused_and_the_run_stays_paused(world: World) -> None:
     run_id, job_id, _ = await paused_tiny(world)
     await world.register(catalogue=edited("8"))
-    with pytest.raises(ConflictError, match=r"made with tiny-agents .*--allow-code-change") as refused:
+    with pytest.raises(
+        ConflictError, match=r"made with tiny-agents .*--allow-code-change"
+    ) as refused:
         await world.resume(job_id)
     assert refused.value.code == "code_changed"
     assert (await world.run(run_id)).state is RunState.PAUSED
@@ -142,13 +167,23 @@ async def test_a_resume_with_another_environment_is_refused_unless_allowed(world
     attempt = (await world.start(job.id, worker.worker_id)).work_order.attempt_id
     await world.pause(job.id)
     await world.release(attempt, Outcome.PAUSED, Cause.USER)
-    await world.register(catalogue=json.loads(json.dumps(walking()).replace(WALK_CODE["digest"], "8" * 64)))
-    with pytest.raises(ConflictError, match=r"made with tiny-envs 2\.0 \(digest 5{12}\), .* have tiny-envs 2\.0 \(digest 8{12}\)"):
+    await world.register(
+        catalogue=json.loads(json.dumps(walking()).replace(WALK_CODE["digest"], "8" * 64))
+    )
+    with pytest.raises(
+        ConflictError,
+        match=r"made with tiny-envs 2\.0 \(digest 5{12}\), .* have tiny-envs 2\.0 \(digest 8{12}\)",
+    ):
         await world.resume(job.id)
     assert (await world.resume(job.id, allow_code_change=True)).state is JobState.QUEUED
     claimed = await world.start(job.id, worker.worker_id, attempt=2)
     ran = {"kind": "builtin", "environment": {**WALK_CODE, "digest": "8" * 64}}
-    await world.release(claimed.work_order.attempt_id, Outcome.SUCCEEDED, Cause.BUDGET, provenance={"other_code": ran})
+    await world.release(
+        claimed.work_order.attempt_id,
+        Outcome.SUCCEEDED,
+        Cause.BUDGET,
+        provenance={"other_code": ran},
+    )
     shown = (await world.run(job.run_ids[0])).attempts[-1].other_code
     assert shown is not None
     assert shown.model_dump(mode="json") == ran

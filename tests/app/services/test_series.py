@@ -18,29 +18,57 @@ from tests.support.training import evaluations, train
 
 
 def judged(run_id: str, env_step: int, success_rate: float | None, **changes: str) -> Json:
-    return {**records.evaluation(run_id, env_step, float(env_step)), "success_rate": success_rate, **changes}
+    return {
+        **records.evaluation(run_id, env_step, float(env_step)),
+        "success_rate": success_rate,
+        **changes,
+    }
 
 
-async def test_a_success_rate_is_a_curve_where_an_evaluation_has_one(storing: Storing, database: Database) -> None:
+async def test_a_success_rate_is_a_curve_where_an_evaluation_has_one(
+    storing: Storing, database: Database
+) -> None:
     run = storing.run_id
     await storing.send(judged(run, 10, None))
     assert "evaluation/success_rate" not in await names(storing, database)
-    await storing.send(judged(run, 20, 0.25), judged(run, 30, 0.75), judged(run, 30, 0.5, source="train_data"))
-    assert {"evaluation/success_rate", "evaluation_on_train_data/success_rate"} <= await names(storing, database)
-    body = {"select": [{"run_id": run, "series": "evaluation/success_rate"}], "start": 1, "end": 30, "buckets": 3}
-    answer = await curves.query(database, storing.world.admin, SeriesQuery.model_validate_json(json.dumps(body)))
+    await storing.send(
+        judged(run, 20, 0.25), judged(run, 30, 0.75), judged(run, 30, 0.5, source="train_data")
+    )
+    assert {"evaluation/success_rate", "evaluation_on_train_data/success_rate"} <= await names(
+        storing, database
+    )
+    body = {
+        "select": [{"run_id": run, "series": "evaluation/success_rate"}],
+        "start": 1,
+        "end": 30,
+        "buckets": 3,
+    }
+    answer = await curves.query(
+        database, storing.world.admin, SeriesQuery.model_validate_json(json.dumps(body))
+    )
     assert (answer.series[0].mean, answer.series[0].n) == ([None, 0.25, 0.75], [0, 1, 1])
 
 
 class TestScoreOfAnExperiment:
-    """Line 15.20: no number is shown that was not measured, such as the spread of one run or a loss below zero."""
+    """Line 15.20: no number is shown that was not measured, such as the spread of one run or a loss
+    below zero.
+    """
 
-    async def test_one_run_has_no_standard_deviation_and_two_have_that_of_a_sample(self, world: World) -> None:
+    async def test_one_run_has_no_standard_deviation_and_two_have_that_of_a_sample(
+        self, world: World
+    ) -> None:
         registered = await world.register(slots=2)
         await world.submit(seeds=(0, 1))
         one, two = await world.jobs()
-        assert await self.score_after(world, one, registered.worker_id, 0, 100.0) == (1, None, 100.0, None)
-        runs, metric, mean, stdev = await self.score_after(world, two, registered.worker_id, 1, 104.0)
+        assert await self.score_after(world, one, registered.worker_id, 0, 100.0) == (
+            1,
+            None,
+            100.0,
+            None,
+        )
+        runs, metric, mean, stdev = await self.score_after(
+            world, two, registered.worker_id, 1, 104.0
+        )
         assert (runs, metric, mean, stdev) == (2, None, 102.0, pytest.approx(2.8284, abs=1e-3))
 
     async def test_a_supervised_score_is_its_metric_as_it_was_measured(self, world: World) -> None:
@@ -51,7 +79,13 @@ class TestScoreOfAnExperiment:
         assert found == (1, "loss", 0.25, None)
 
     async def score_after(
-        self, world: World, job: JobView, worker_id: str, slot: int, mean: float, document: Json | None = None
+        self,
+        world: World,
+        job: JobView,
+        worker_id: str,
+        slot: int,
+        mean: float,
+        document: Json | None = None,
     ) -> tuple[int, str | None, float, float | None]:
         """Lets a run report an evaluation; returns the experiment's score."""
         await train(world, job, (worker_id, slot), evaluations(mean))
@@ -62,21 +96,33 @@ class TestScoreOfAnExperiment:
 
 
 class TestCarryForward:
-    """Line 15.21: runs that stopped at their target can stay in the mean, with their last value over all their data."""
+    """Line 15.21: runs that stopped at their target can stay in the mean, with their last value
+    over all their data.
+    """
 
-    async def test_only_a_run_that_succeeded_is_carried_and_the_answer_says_how_many_are(self, world: World, database: Database) -> None:
+    async def test_only_a_run_that_succeeded_is_carried_and_the_answer_says_how_many_are(
+        self, world: World, database: Database
+    ) -> None:
         group = await three_runs(world, Outcome.SUCCEEDED, Cause.SUCCESS_SCORE)
         plain = await group.statistics(database)
         assert (plain.mean, plain.n, plain.carried) == ([100.0, 280.0, 300.0], [3, 3, 2], [0, 0, 0])
         carried = await group.statistics(database, carry_forward=True)
-        assert (carried.mean, carried.n, carried.carried) == ([100.0, 280.0, 350.0], [3, 3, 3], [0, 0, 1])
+        assert (carried.mean, carried.n, carried.carried) == (
+            [100.0, 280.0, 350.0],
+            [3, 3, 3],
+            [0, 0, 1],
+        )
 
-    async def test_the_value_is_the_last_of_all_data_even_before_the_range(self, world: World, database: Database) -> None:
+    async def test_the_value_is_the_last_of_all_data_even_before_the_range(
+        self, world: World, database: Database
+    ) -> None:
         group = await three_runs(world, Outcome.SUCCEEDED, Cause.SUCCESS_SCORE)
         zoomed = await group.statistics(database, carry_forward=True, start=25, buckets=1)
         assert (zoomed.mean, zoomed.n, zoomed.carried) == ([350.0], [3], [1])
 
-    async def test_a_run_that_failed_leaves_the_mean(self, world: World, database: Database) -> None:
+    async def test_a_run_that_failed_leaves_the_mean(
+        self, world: World, database: Database
+    ) -> None:
         group = await three_runs(world, Outcome.FAILED, Cause.DIVERGED)
         carried = await group.statistics(database, carry_forward=True)
         assert (carried.n, carried.carried) == ([3, 3, 2], [0, 0, 0])
@@ -89,15 +135,27 @@ class Group:
     world: World
     run_ids: list[str]
 
-    async def statistics(self, database: Database, *, carry_forward: bool = False, start: int = 1, buckets: int = 3) -> GridGroup:
-        group = {"name": "mean", "run_ids": self.run_ids, "series": "evaluation/mean", "carry_forward": carry_forward}
+    async def statistics(
+        self, database: Database, *, carry_forward: bool = False, start: int = 1, buckets: int = 3
+    ) -> GridGroup:
+        group = {
+            "name": "mean",
+            "run_ids": self.run_ids,
+            "series": "evaluation/mean",
+            "carry_forward": carry_forward,
+        }
         body = {"groups": [group], "start": start, "end": 30, "buckets": buckets}
-        answer = await curves.query(database, self.world.admin, SeriesQuery.model_validate_json(json.dumps(body)))
+        answer = await curves.query(
+            database, self.world.admin, SeriesQuery.model_validate_json(json.dumps(body))
+        )
         return answer.groups[0]
 
 
 async def three_runs(world: World, outcome: Outcome, cause: Cause) -> Group:
-    """Trains three runs; the first ends after its second evaluation, which its mean of 450 makes the best."""
+    """Trains three runs.
+
+    The first ends after its second evaluation, which its mean of 450 makes the best.
+    """
     registered = await world.register(slots=3)
     await world.submit(definition(), seeds=(0, 1, 2))
     means = ((100.0, 450.0), (100.0, 190.0, 306.0), (100.0, 200.0, 294.0))
@@ -105,11 +163,18 @@ async def three_runs(world: World, outcome: Outcome, cause: Cause) -> Group:
     jobs = enumerate(await world.jobs())
     return Group(
         world,
-        [await train(world, job, (registered.worker_id, slot), evaluations(*means[slot]), ends[slot]) for slot, job in jobs],
+        [
+            await train(
+                world, job, (registered.worker_id, slot), evaluations(*means[slot]), ends[slot]
+            )
+            for slot, job in jobs
+        ],
     )
 
 
 async def names(storing: Storing, database: Database) -> set[str]:
     async with database.read() as session:
-        page = await series.list_of_run(session, storing.world.admin, storing.run_id, after="", limit=100)
+        page = await series.list_of_run(
+            session, storing.world.admin, storing.run_id, after="", limit=100
+        )
     return {info.name for info in page.items}

@@ -1,4 +1,6 @@
-"""Line 15.6: every batch that can never be stored is refused with a code of its own and the record at fault, on both databases."""
+"""Line 15.6: every batch that can never be stored is refused with a code of its own and the record
+at fault, on both databases.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -21,8 +23,12 @@ FILE = file_entry("weights", b"1234")
 
 @pytest.fixture(autouse=True)
 def _plain_tracebacks() -> Iterator[None]:
-    """Logs as the server does: structlog's own default draws every local variable, which takes longer than the test."""
-    structlog.configure(processors=[structlog.processors.format_exc_info, structlog.processors.JSONRenderer()])
+    """Logs as the server does: structlog's own default draws every local variable, which takes
+    longer than the test.
+    """
+    structlog.configure(
+        processors=[structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+    )
     yield
     structlog.reset_defaults()
 
@@ -47,20 +53,40 @@ def _snapshot(storing: Storing, snapshot_id: str | None = None, **changes: Any) 
 
 
 POISON = {
-    "one file twice": (lambda at: _snapshot(at, files=[FILE, file_entry("state", b"x"), FILE]), "duplicate_file", "/files/2"),
+    "one file twice": (
+        lambda at: _snapshot(at, files=[FILE, file_entry("state", b"x"), FILE]),
+        "duplicate_file",
+        "/files/2",
+    ),
     "more bytes than a column holds": (
-        lambda at: _snapshot(at, files=[{**FILE, "name": f"f{index}", "size": MAX_STEP} for index in range(2_000)]),
+        lambda at: _snapshot(
+            at, files=[{**FILE, "name": f"f{index}", "size": MAX_STEP} for index in range(2_000)]
+        ),
         "snapshot_too_large",
         "/files",
     ),
-    "a format that no column holds": (lambda at: _snapshot(at, format_version=2**31), "unknown_format", "/format_version"),
-    "a format that no integer holds": (lambda at: _snapshot(at, format_version=10**30), "unknown_format", "/format_version"),
-    "a metric whose curve has too long a name": (lambda at: records.system(at.run_id, **{"m" * 122: 1.0}), "name_too_long", "/values"),
+    "a format that no column holds": (
+        lambda at: _snapshot(at, format_version=2**31),
+        "unknown_format",
+        "/format_version",
+    ),
+    "a format that no integer holds": (
+        lambda at: _snapshot(at, format_version=10**30),
+        "unknown_format",
+        "/format_version",
+    ),
+    "a metric whose curve has too long a name": (
+        lambda at: records.system(at.run_id, **{"m" * 122: 1.0}),
+        "name_too_long",
+        "/values",
+    ),
 }
 
 
 @pytest.mark.parametrize("name", POISON)
-async def test_a_record_that_no_row_can_hold_is_refused_and_nothing_else_with_it(storing: Storing, intake: Intake, name: str) -> None:
+async def test_a_record_that_no_row_can_hold_is_refused_and_nothing_else_with_it(
+    storing: Storing, intake: Intake, name: str
+) -> None:
     """Line 15.6: these ended as 503 `storage`, send it again."""
     make, code, where = POISON[name]
     good = records.points(storing.run_id, "loss", [1])
@@ -70,17 +96,27 @@ async def test_a_record_that_no_row_can_hold_is_refused_and_nothing_else_with_it
     assert await intake.take(delivery(storing.attempt_id, 1, [good, good])) == 2
 
 
-async def test_an_id_of_a_snapshot_is_used_once_within_a_batch_and_over_batches(storing: Storing, intake: Intake) -> None:
+async def test_an_id_of_a_snapshot_is_used_once_within_a_batch_and_over_batches(
+    storing: Storing, intake: Intake
+) -> None:
     """Line 15.6."""
     used = new_id("snp")
-    refusal = await _refused(intake, storing, _snapshot(storing, used), records.points(storing.run_id, "x", [1]), _snapshot(storing, used))
+    refusal = await _refused(
+        intake,
+        storing,
+        _snapshot(storing, used),
+        records.points(storing.run_id, "x", [1]),
+        _snapshot(storing, used),
+    )
     assert (refusal.code, refusal.pointer) == ("snapshot_exists", "/records/2")
     assert await intake.take(delivery(storing.attempt_id, 1, [_snapshot(storing, used)])) == 1
     storing.seq = 1
     assert (await _refused(intake, storing, _snapshot(storing, used))).pointer == "/records/0"
 
 
-async def test_the_record_with_one_series_too_many_is_named(storing: Storing, intake: Intake, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_record_with_one_series_too_many_is_named(
+    storing: Storing, intake: Intake, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Line 15.6: the refusal named the batch and not the record."""
     monkeypatch.setattr("app.services.telemetry.record_rows.MAX_SERIES_PER_RUN", 3)
     content = [records.points(storing.run_id, name, [1]) for name in ("a", "b", "a", "c", "d", "e")]
@@ -90,21 +126,31 @@ async def test_the_record_with_one_series_too_many_is_named(storing: Storing, in
 
 async def test_a_record_of_another_run_is_named(storing: Storing, intake: Intake) -> None:
     """Line 15.6."""
-    refusal = await _refused(intake, storing, records.points(storing.run_id, "a", [1]), records.points("run_" + "0" * 26, "a", [1]))
+    refusal = await _refused(
+        intake,
+        storing,
+        records.points(storing.run_id, "a", [1]),
+        records.points("run_" + "0" * 26, "a", [1]),
+    )
     assert isinstance(refusal, ForbiddenError)
     assert (refusal.code, refusal.pointer) == ("other_run", "/records/1")
 
 
 _RAISE = "BEGIN IF NEW.name = 'poison' THEN RAISE EXCEPTION 'poison' USING ERRCODE = '23514'; END IF; RETURN NEW; END"
 _MAKE = {
-    "sqlite": ["CREATE TRIGGER poison BEFORE INSERT ON series WHEN NEW.name = 'poison' BEGIN SELECT RAISE(ABORT, 'poison'); END"],
+    "sqlite": [
+        "CREATE TRIGGER poison BEFORE INSERT ON series WHEN NEW.name = 'poison' BEGIN SELECT RAISE(ABORT, 'poison'); END"
+    ],
     "postgresql": [
         f"CREATE FUNCTION poison() RETURNS trigger LANGUAGE plpgsql AS $$ {_RAISE} $$",
         "CREATE TRIGGER poison BEFORE INSERT ON series FOR EACH ROW EXECUTE FUNCTION poison()",
     ],
 }
 """What makes the database itself refuse a row, as a constraint does that no rule of ours knows."""
-_DROP = {"sqlite": ["DROP TRIGGER poison"], "postgresql": ["DROP TRIGGER poison ON series", "DROP FUNCTION poison"]}
+_DROP = {
+    "sqlite": ["DROP TRIGGER poison"],
+    "postgresql": ["DROP TRIGGER poison ON series", "DROP FUNCTION poison"],
+}
 
 
 @pytest.fixture
@@ -122,8 +168,13 @@ async def _execute(database: Database, statements: dict[str, list[str]]) -> None
 
 @pytest.mark.usefixtures("hard_to_please")
 @pytest.mark.parametrize("at", [0, 7, 12])
-async def test_what_only_the_database_refuses_is_found_and_named(storing: Storing, intake: Intake, at: int) -> None:
-    """Line 15.6: any failure that depends on the content was 503 for ever; it names the record and stores nothing."""
+async def test_what_only_the_database_refuses_is_found_and_named(
+    storing: Storing, intake: Intake, at: int
+) -> None:
+    """Line 15.6: any failure that depends on the content was 503 for ever.
+
+    It names the record and stores nothing.
+    """
     content = [records.points(storing.run_id, f"s{index}", [1]) for index in range(13)]
     content[at] = records.points(storing.run_id, "poison", [1])
     refusal = await _refused(intake, storing, *content)
@@ -135,7 +186,9 @@ async def test_what_only_the_database_refuses_is_found_and_named(storing: Storin
 
 
 @pytest.mark.usefixtures("hard_to_please")
-async def test_a_poisoned_batch_leaves_the_others_of_its_group_alone(storing: Storing, intake: Intake) -> None:
+async def test_a_poisoned_batch_leaves_the_others_of_its_group_alone(
+    storing: Storing, intake: Intake
+) -> None:
     """Line 15.6."""
     job = await storing.world.one_job(seeds=[77])
     other = (await storing.world.start(job.id, storing.worker_id, slot=3)).work_order
@@ -146,7 +199,9 @@ async def test_a_poisoned_batch_leaves_the_others_of_its_group_alone(storing: St
     assert getattr(answers[0], "code", None) == "unstorable_record"
 
 
-async def test_a_database_that_is_away_is_no_fault_of_the_batch(storing: Storing, intake: Intake, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_database_that_is_away_is_no_fault_of_the_batch(
+    storing: Storing, intake: Intake, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Line 15.6: a fault that may pass stays 503, so that nothing is given up for it."""
 
     async def away(*_: Any) -> int:
@@ -156,4 +211,9 @@ async def test_a_database_that_is_away_is_no_fault_of_the_batch(storing: Storing
         patch.setattr("app.services.telemetry.batches.take", away)
         refusal = await _refused(intake, storing, records.points(storing.run_id, "loss", [1]))
     assert isinstance(refusal, UnavailableError)
-    assert await intake.take(delivery(storing.attempt_id, 1, [records.points(storing.run_id, "loss", [1])])) == 1
+    assert (
+        await intake.take(
+            delivery(storing.attempt_id, 1, [records.points(storing.run_id, "loss", [1])])
+        )
+        == 1
+    )

@@ -1,4 +1,7 @@
-"""Line 15.17: a worker has a secret of its own; its name, its heartbeats, its claims and its attempts are bound to it."""
+"""Line 15.17: a worker has a secret of its own.
+
+Its name, its heartbeats, its claims and its attempts are bound to it.
+"""
 
 import pytest
 
@@ -36,7 +39,11 @@ async def test_enrolment_gives_a_secret_once_and_keeps_its_hash(world: World) ->
     assert worker.secret_hash is not None
     assert answer.secret not in worker.secret_hash
     own = world.own[answer.worker_id]
-    assert (own.worker_id, own.project_id, own.scopes) == (answer.worker_id, world.project_id, {Scope.WORKER})
+    assert (own.worker_id, own.project_id, own.scopes) == (
+        answer.worker_id,
+        world.project_id,
+        {Scope.WORKER},
+    )
     again = await world.register(pid=200)
     assert (again.worker_id, again.secret) == (answer.worker_id, None)
 
@@ -50,7 +57,9 @@ async def test_an_enrolment_whose_answer_was_lost_is_answered_again(world: World
 
 
 @pytest.mark.parametrize("host", ["host-1", "host-2"])
-async def test_the_name_of_a_live_worker_is_refused_whatever_host_is_claimed(world: World, host: str) -> None:
+async def test_the_name_of_a_live_worker_is_refused_whatever_host_is_claimed(
+    world: World, host: str
+) -> None:
     worker = await world.register()
     assert await refusal(world, host=host) == "worker_name_taken"
     assert await refusal(world, host=host, enrolment=NUMBER) == "worker_name_taken"
@@ -59,7 +68,9 @@ async def test_the_name_of_a_live_worker_is_refused_whatever_host_is_claimed(wor
     assert await is_good(world, worker)
 
 
-async def test_a_dead_workers_name_is_free_after_the_reclaim_time_and_its_secret_ends(world: World) -> None:
+async def test_a_dead_workers_name_is_free_after_the_reclaim_time_and_its_secret_ends(
+    world: World,
+) -> None:
     first = await world.register()
     attempt = (await world.start((await world.one_job()).id, first.worker_id)).work_order.attempt_id
     pass_time(world.settings.reclaim_seconds + 1)
@@ -79,7 +90,9 @@ async def test_a_worker_speaks_for_itself_alone(world: World) -> None:
     for caller in (world.own[other], world.machine):
         async with world.database.write() as session:
             with pytest.raises(ForbiddenError) as refused:
-                await workers.heartbeat(session, caller, mine, WorkerHeartbeat(dead_attempts=(attempt,)), world.settings)
+                await workers.heartbeat(
+                    session, caller, mine, WorkerHeartbeat(dead_attempts=(attempt,)), world.settings
+                )
             assert refused.value.code == "other_worker"
     await world.heartbeat(other, dead=[attempt])
     assert (await world.job(job.id)).state is JobState.RUNNING
@@ -111,6 +124,10 @@ async def test_an_admin_frees_the_name_of_a_worker_whose_secret_was_lost(world: 
     async with world.database.write() as session:
         await workers.forget(session, world.admin, first.worker_id)
     assert not await is_good(world, first)
-    second = await world.register(by=world.machine, enrolment=OTHER, boot_id="boot-of-another-machine")
+    second = await world.register(
+        by=world.machine, enrolment=OTHER, boot_id="boot-of-another-machine"
+    )
     assert second.worker_id == first.worker_id
-    assert (await world.job(job.id)).state is JobState.RUNNING, "its attempt goes on by its own token"
+    assert (await world.job(job.id)).state is JobState.RUNNING, (
+        "its attempt goes on by its own token"
+    )

@@ -1,4 +1,6 @@
-"""A stale pack, a resumed run and a `continuous_eval` of one run: no two of them write over one another."""
+"""A stale pack, a resumed run and a `continuous_eval` of one run: no two of them write over one
+another.
+"""
 
 from dataclasses import replace
 from pathlib import Path
@@ -24,13 +26,25 @@ EVALUATION_SLOT = 5
 
 @pytest.fixture
 async def pack(world: World, database: Database, tmp_path: Path) -> Storing:
-    """A live attempt that trains two runs as one pack; the words of `Storing` speak of the first."""
+    """A live attempt that trains two runs as one pack.
+
+    The words of `Storing` speak of the first.
+    """
     registered = await world.register(slots=12)
     first = await world.one_job(seeds=(0, 1), resources={"pack": 2})
     order = (await world.start(first.id, registered.worker_id)).work_order
     directory = tmp_path / "blobs"
     run_id = first.run_ids[0]
-    return Storing(world, database, BlobStore(directory), directory, run_id, first.id, registered.worker_id, order.attempt_id)
+    return Storing(
+        world,
+        database,
+        BlobStore(directory),
+        directory,
+        run_id,
+        first.id,
+        registered.worker_id,
+        order.attempt_id,
+    )
 
 
 async def _lose(pack: Storing) -> None:
@@ -58,7 +72,11 @@ async def _take(storing: Storing, job_id: str, *, slot: int) -> Storing:
 
 async def _values(storing: Storing, name: str) -> list[list[float]]:
     """Returns the values of a series of the first run, a list per stored block, in their order."""
-    query = select(BlockRow.content).join(SeriesRow).where(SeriesRow.run_id == storing.run_id, SeriesRow.name == name)
+    query = (
+        select(BlockRow.content)
+        .join(SeriesRow)
+        .where(SeriesRow.run_id == storing.run_id, SeriesRow.name == name)
+    )
     async with storing.database.read() as session:
         found = await session.scalars(query.order_by(BlockRow.fence, BlockRow.first_seq))
         return [blocks.decode(content).value.tolist() for content in found]
@@ -87,25 +105,43 @@ async def test_a_run_of_a_live_pack_is_not_trained_alone(pack: Storing) -> None:
 
 
 async def test_a_stale_pack_and_a_run_resumed_alone(pack: Storing) -> None:
-    """The pack's late batch is refused as a whole, for the run that another trains and for the one that nobody trains."""
+    """The pack's late batch is refused as a whole, for the run that another trains and for the one
+    that nobody trains.
+    """
     partner = (await pack.world.job(pack.job_id)).run_ids[1]
     first = await pack.snapshot(100)
-    await pack.send(records.points(pack.run_id, "loss", [50, 150]), records.points(partner, "loss", [50]))
+    await pack.send(
+        records.points(pack.run_id, "loss", [50, 150]), records.points(partner, "loss", [50])
+    )
     await _lose(pack)
     alone = await _alone(pack)
-    await alone.send(records.points(alone.run_id, "loss", [150], [7.0]), records.evaluation(alone.run_id, 150, 3.0))
+    await alone.send(
+        records.points(alone.run_id, "loss", [150], [7.0]),
+        records.evaluation(alone.run_id, 150, 3.0),
+    )
     late = records.snapshot(pack.run_id, "snp_" + "0" * 26, 200, [file_entry("state", b"late")])
-    for content in (records.points(pack.run_id, "loss", [160]), records.points(partner, "loss", [160]), late):
-        assert await _refused(pack, content, records.evaluation(pack.run_id, 150, 9.0)) == "stale_attempt"
+    for content in (
+        records.points(pack.run_id, "loss", [160]),
+        records.points(partner, "loss", [160]),
+        late,
+    ):
+        assert (
+            await _refused(pack, content, records.evaluation(pack.run_id, 150, 9.0))
+            == "stale_attempt"
+        )
     with pytest.raises(ConflictError, match="ended"):
         await pack.declare("state", b"late", "snp_" + "0" * 26)
     assert [row.mean for row in await alone.evaluations(superseded=True)] == [3.0]
-    assert {name: view.superseded for name, view in (await alone.snapshots()).items()} == {first: False}
+    assert {name: view.superseded for name, view in (await alone.snapshots()).items()} == {
+        first: False
+    }
     assert await _values(alone, "loss") == [[50.0, 150.0], [7.0]]
     assert (await pack.world.run(pack.run_id)).progress.env_step == 150
 
 
-async def test_a_pack_that_nobody_gave_up_is_stale_once_the_fence_of_one_run_is_higher(pack: Storing) -> None:
+async def test_a_pack_that_nobody_gave_up_is_stale_once_the_fence_of_one_run_is_higher(
+    pack: Storing,
+) -> None:
     """What a healed partition looks like when only the fence can tell."""
     async with pack.database.write() as session:
         await attempts.raise_fences(session, [pack.run_id])
@@ -114,19 +150,29 @@ async def test_a_pack_that_nobody_gave_up_is_stale_once_the_fence_of_one_run_is_
 
 
 async def test_a_stale_pack_and_a_continuous_eval(pack: Storing) -> None:
-    """The evaluation of a snapshot outlives the pack that wrote it, and neither takes the other's place."""
+    """The evaluation of a snapshot outlives the pack that wrote it, and neither takes the other's
+    place.
+    """
     first = await pack.snapshot(100)
     follower = await _follower(pack)
     await _lose(pack)
-    assert await _refused(pack, records.evaluation(pack.run_id, 100, 1.0, snapshot_id=first)) == "stale_attempt"
+    assert (
+        await _refused(pack, records.evaluation(pack.run_id, 100, 1.0, snapshot_id=first))
+        == "stale_attempt"
+    )
     await follower.send(records.evaluation(pack.run_id, 100, 8.0, snapshot_id=first))
     assert await _refused(follower, records.points(pack.run_id, "loss", [100])) == "not_training"
-    assert [(row.mean, row.superseded) for row in await pack.evaluations(superseded=True)] == [(8.0, False)]
+    assert [(row.mean, row.superseded) for row in await pack.evaluations(superseded=True)] == [
+        (8.0, False)
+    ]
     assert (await pack.world.run(pack.run_id)).fence == 1, "who only reads raises no fence"
 
 
 async def test_a_resumed_run_and_a_continuous_eval(pack: Storing) -> None:
-    """The follower goes on beside the resumed run; its word about a snapshot that the resume left behind is kept and marked."""
+    """The follower goes on beside the resumed run.
+
+    Its word about a snapshot that the resume left behind is kept and marked.
+    """
     first = await pack.snapshot(100)
     follower = await _follower(pack)
     await follower.send(records.evaluation(pack.run_id, 100, 8.0, snapshot_id=first))
@@ -138,6 +184,8 @@ async def test_a_resumed_run_and_a_continuous_eval(pack: Storing) -> None:
     shown = [(row.mean, row.superseded) for row in await alone.evaluations(superseded=True)]
     assert sorted(shown) == [(3.0, False), (8.0, False), (9.0, True)]
     assert await _refused(follower, records.episodes(pack.run_id, [1])) == "not_training"
-    await pack.world.release(follower.attempt_id, Outcome.SUCCEEDED, Cause.BUDGET, last_seq=follower.seq)
+    await pack.world.release(
+        follower.attempt_id, Outcome.SUCCEEDED, Cause.BUDGET, last_seq=follower.seq
+    )
     await alone.send(records.points(alone.run_id, "loss", [150]))
     assert (await pack.world.run(pack.run_id)).fence == 2

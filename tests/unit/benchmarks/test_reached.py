@@ -1,4 +1,6 @@
-"""Line 15.12: the comparison of how many seeds reach a return: its intervals, and what it keeps between its pieces."""
+"""Line 15.12: the comparison of how many seeds reach a return: its intervals, and what it keeps
+between its pieces.
+"""
 
 import json
 from pathlib import Path
@@ -12,7 +14,13 @@ from benchmarks.reached import OURS, Kept, rows, trainings, wilson
 
 @pytest.mark.parametrize(
     ("reached", "count", "low", "high"),
-    [(0, 10, 0.0, 0.2775), (10, 10, 0.7225, 1.0), (5, 10, 0.2366, 0.7634), (41, 52, 0.6597, 0.8776), (40, 40, 0.9124, 1.0)],
+    [
+        (0, 10, 0.0, 0.2775),
+        (10, 10, 0.7225, 1.0),
+        (5, 10, 0.2366, 0.7634),
+        (41, 52, 0.6597, 0.8776),
+        (40, 40, 0.9124, 1.0),
+    ],
 )
 def test_intervals_are_those_of_wilson(reached: int, count: int, low: float, high: float) -> None:
     assert wilson(reached, count) == pytest.approx((low, high), abs=1e-4)
@@ -21,11 +29,19 @@ def test_intervals_are_those_of_wilson(reached: int, count: int, low: float, hig
 def test_the_ends_of_an_interval_are_the_shares_that_are_just_not_refuted() -> None:
     for reached, count in ((3, 20), (36, 40)):
         for end in wilson(reached, count):
-            assert abs(reached / count - end) == pytest.approx(1.959964 * (end * (1 - end) / count) ** 0.5)
+            assert abs(reached / count - end) == pytest.approx(
+                1.959964 * (end * (1 - end) / count) ** 0.5
+            )
 
 
 def line(peer: str, seeds: str, returns: list[float], task: str = "ppo") -> dict[str, object]:
-    return {"peer": peer, "task": task, "seeds": seeds, "returns": returns, "mean_return": returns[0]}
+    return {
+        "peer": peer,
+        "task": task,
+        "seeds": seeds,
+        "returns": returns,
+        "mean_return": returns[0],
+    }
 
 
 def test_what_is_kept_is_not_trained_again(tmp_path: Path) -> None:
@@ -36,10 +52,16 @@ def test_what_is_kept_is_not_trained_again(tmp_path: Path) -> None:
     file.write_text(file.read_text() + json.dumps(line("sb3", "0", [9.0], task="dqn1")) + "\n")
     again = Kept(task, file)
     assert list(rows(again, ["sb3", "plain"], range(4), 475.0)) == [(OURS, 1, 2), ("sb3", 1, 1)]
-    commands = [command[command.index("--seeds") + 1] for command in trainings(again, task, ["sb3"], range(4), 2)]
+    commands = [
+        command[command.index("--seeds") + 1]
+        for command in trainings(again, task, ["sb3"], range(4), 2)
+    ]
     assert commands == ["2,3", "0", "2", "3"]
 
 
 def test_a_lone_seed_is_trained_as_a_pack_too() -> None:
-    commands = [command[command.index("--seeds") + 1] for command in trainings(Kept(TASKS["ppo"], None), TASKS["ppo"], [], range(3), 2)]
+    commands = [
+        command[command.index("--seeds") + 1]
+        for command in trainings(Kept(TASKS["ppo"], None), TASKS["ppo"], [], range(3), 2)
+    ]
     assert commands == ["0,1", "2,5"]

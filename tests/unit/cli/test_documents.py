@@ -45,7 +45,13 @@ def test_a_submission_is_read(file: Path) -> None:
 
 
 def test_a_definition_alone_and_json_are_read_too(file: Path) -> None:
-    definition = {"kind": "rl", "name": "x", "env": {"id": "CartPole-v1"}, "agent": {"name": "dqn"}, "loop": {"updates": 1}}
+    definition = {
+        "kind": "rl",
+        "name": "x",
+        "env": {"id": "CartPole-v1"},
+        "agent": {"name": "dqn"},
+        "loop": {"updates": 1},
+    }
     file.write_text(json.dumps(definition))
     assert read_submission(str(file)).definition.name == "x"
 
@@ -79,7 +85,12 @@ def test_words_stay_words(file: Path) -> None:
         ("  loop: {env_steps: 1_000}\n", "", "1:1", "is required"),
         ("kind: rl", "kind: rl\n  kind: rl", "3:3", "twice"),
         ("kind: rl", "kind: rl\n  ? [a, b]\n  : 1", "3:5", "plain text"),
-        ("kind: rl", "kind: !!python/object/apply:os.system [id]", "2:9", "could not determine a constructor"),
+        (
+            "kind: rl",
+            "kind: !!python/object/apply:os.system [id]",
+            "2:9",
+            "could not determine a constructor",
+        ),
         ("kind: rl", "kind: *nothing", "2:9", "undefined alias"),
         ("kind: rl", "kind: [rl", "3:7", "expected"),
         ("kind: rl", "kind: rl\n\tx: 1", "3:1", "cannot start any token"),
@@ -87,7 +98,9 @@ def test_words_stay_words(file: Path) -> None:
         ("name: sample", "name: 2020-01-01", None, None),
     ],
 )
-def test_faults_are_told_with_line_and_column(file: Path, old: str, new: str, place: str | None, told: str | None) -> None:
+def test_faults_are_told_with_line_and_column(
+    file: Path, old: str, new: str, place: str | None, told: str | None
+) -> None:
     assert old in GOOD
     file.write_text(GOOD.replace(old, new))
     if told is None:
@@ -107,7 +120,9 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     assert "no such file" in refusal(tmp_path / "nothing.yaml")
     assert "is a directory" in refusal(tmp_path)
     (tmp_path / "latin.yaml").write_bytes(b"name: ok\nx: \xe9\n")
-    assert refusal(tmp_path / "latin.yaml").startswith(f"{tmp_path / 'latin.yaml'}:2:4: is not UTF-8")
+    assert refusal(tmp_path / "latin.yaml").startswith(
+        f"{tmp_path / 'latin.yaml'}:2:4: is not UTF-8"
+    )
     (tmp_path / "empty.yaml").write_text("# nothing\n")
     assert "is empty" in refusal(tmp_path / "empty.yaml")
     (tmp_path / "large.yaml").write_text("x" * 1_100_000)
@@ -143,18 +158,26 @@ def test_a_newer_schema_asks_for_a_newer_palestra(file: Path) -> None:
     assert "upgrade Palestra" in refusal(file)
 
 
-@pytest.mark.parametrize(("text", "seeds"), [("0-2", (0, 1, 2)), ("7", (7,)), ("0-1,5", (0, 1, 5)), (" 3 - 4 ", (3, 4))])
+@pytest.mark.parametrize(
+    ("text", "seeds"), [("0-2", (0, 1, 2)), ("7", (7,)), ("0-1,5", (0, 1, 5)), (" 3 - 4 ", (3, 4))]
+)
 def test_seeds(text: str, seeds: tuple[int, ...]) -> None:
     assert parse_seeds(text) == seeds
 
 
-@pytest.mark.parametrize("text", ["", "a", "2-0", "1,1", "-1", "0-99999999", "4294967296", "1;rm -rf ~"])
+@pytest.mark.parametrize(
+    "text", ["", "a", "2-0", "1,1", "-1", "0-99999999", "4294967296", "1;rm -rf ~"]
+)
 def test_bad_seeds(text: str) -> None:
     with pytest.raises(CommandError, match="--seeds") as caught:
         parse_seeds(text)
     assert caught.value.exit_code == 2
 
 
-@pytest.mark.parametrize("example", sorted((Path(__file__).parents[3] / "examples").glob("*.yaml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "example",
+    sorted((Path(__file__).parents[3] / "examples").glob("*.yaml")),
+    ids=lambda path: path.stem,
+)
 def test_every_example_can_be_submitted(example: Path) -> None:
     assert read_submission(str(example)).options.seeds == (0, 1, 2)

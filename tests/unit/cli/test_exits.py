@@ -21,9 +21,21 @@ def peer() -> Iterator[Peer]:
 
 
 def start(peer: Peer, tmp_path: Path, *arguments: str) -> subprocess.Popen[str]:
-    environment = {**os.environ, "PALESTRA_SERVER": peer.url, "PALESTRA_TOKEN": "plr_test", "XDG_CONFIG_HOME": str(tmp_path)}
+    environment = {
+        **os.environ,
+        "PALESTRA_SERVER": peer.url,
+        "PALESTRA_TOKEN": "plr_test",
+        "XDG_CONFIG_HOME": str(tmp_path),
+    }
     command = [sys.executable, "-m", "palestra.cli", *arguments]
-    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+    return subprocess.Popen(
+        command,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+    )
 
 
 @pytest.mark.parametrize("presses", [1, 2])
@@ -41,8 +53,13 @@ def test_ctrl_c_is_130(peer: Peer, tmp_path: Path, presses: int) -> None:
 def test_a_broken_pipe_is_141(peer: Peer, tmp_path: Path) -> None:
     def endless(asked: Asked) -> Answer:
         first = int(asked.query["after"]) + 1
-        lines = [{"n": n, "attempt_id": "a", "stream": "stdout", "wall": 1.0, "text": "x" * 200} for n in range(first, first + 500)]
-        return Answer(200, {"run_id": RUN, "lines": lines, "next_after": first + 499, "complete": False})
+        lines = [
+            {"n": n, "attempt_id": "a", "stream": "stdout", "wall": 1.0, "text": "x" * 200}
+            for n in range(first, first + 500)
+        ]
+        return Answer(
+            200, {"run_id": RUN, "lines": lines, "next_after": first + 499, "complete": False}
+        )
 
     peer.on("GET", f"/runs/{RUN}/log", endless)
     process = start(peer, tmp_path, "logs", RUN)
@@ -56,7 +73,16 @@ def test_a_broken_pipe_is_141(peer: Peer, tmp_path: Path) -> None:
 
 
 def test_a_pipe_that_breaks_under_json(peer: Peer, tmp_path: Path) -> None:
-    peer.on("GET", "/runs", Answer(200, api_samples.page(*(api_samples.run(id=api_samples.numbered("run", n)) for n in range(300)))))
+    peer.on(
+        "GET",
+        "/runs",
+        Answer(
+            200,
+            api_samples.page(
+                *(api_samples.run(id=api_samples.numbered("run", n)) for n in range(300))
+            ),
+        ),
+    )
     process = start(peer, tmp_path, "runs", "--json", "--limit", "300")
     with process:
         assert process.stdout is not None
@@ -72,8 +98,13 @@ def test_the_command_of_a_missing_part_names_the_extra(tmp_path: Path) -> None:
         "importlib.util.find_spec = lambda name, *a: None if name == 'celery' else real(name, *a);"
         "from palestra.cli.main import main; sys.exit(main(['worker']))"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=30)
-    assert (done.returncode, done.stderr) == (1, "palestra: celery not installed: pip install 'palestra[worker]'\n")
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=30
+    )
+    assert (done.returncode, done.stderr) == (
+        1,
+        "palestra: celery not installed: pip install 'palestra[worker]'\n",
+    )
 
 
 def test_the_command_imports_nothing_heavy() -> None:

@@ -13,47 +13,116 @@ from tests.support.api_samples import JOB, RUN
 from tests.support.fake_http_server import Answer, Peer
 
 Run = Callable[..., tuple[int, str, str]]
-FELL = {"message": "ValueError: the robot \x1b[31mfell over\nand again", "exception": "ValueError", "traceback": "Traceback\n  boom"}
+FELL = {
+    "message": "ValueError: the robot \x1b[31mfell over\nand again",
+    "exception": "ValueError",
+    "traceback": "Traceback\n  boom",
+}
 
 
 def _stored(name: str, content: bytes, number: int = 1, **changes: Any) -> dict[str, Any]:
     file = {"name": name, "size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-    owner = {"run_id": RUN, "attempt_id": api_samples.numbered("att", 1), "snapshot_id": None, "created_at": api_samples.NOW}
-    return {"id": api_samples.numbered("art", number), "kind": "export", "stored": True, **owner, **file, **changes}
+    owner = {
+        "run_id": RUN,
+        "attempt_id": api_samples.numbered("att", 1),
+        "snapshot_id": None,
+        "created_at": api_samples.NOW,
+    }
+    return {
+        "id": api_samples.numbered("art", number),
+        "kind": "export",
+        "stored": True,
+        **owner,
+        **file,
+        **changes,
+    }
 
 
 def _snapshot(name: str, **changes: Any) -> dict[str, Any]:
-    marks = {"best": False, "newest": False, "superseded": False, "score": 5.0, "resume_exact": True, "files": [], "size": 4}
-    at = {"env_step": 500, "update": 5, "episode": 7, "fence": 1, "reason": "periodic", "state": "verified", "created_at": api_samples.NOW}
-    return {"id": name, "run_id": RUN, "attempt_id": api_samples.numbered("att", 1), **marks, **at, **changes}
+    marks = {
+        "best": False,
+        "newest": False,
+        "superseded": False,
+        "score": 5.0,
+        "resume_exact": True,
+        "files": [],
+        "size": 4,
+    }
+    at = {
+        "env_step": 500,
+        "update": 5,
+        "episode": 7,
+        "fence": 1,
+        "reason": "periodic",
+        "state": "verified",
+        "created_at": api_samples.NOW,
+    }
+    return {
+        "id": name,
+        "run_id": RUN,
+        "attempt_id": api_samples.numbered("att", 1),
+        **marks,
+        **at,
+        **changes,
+    }
 
 
 def test_watching_ends_with_the_reasons_of_failed_runs(peer: Peer, palestra: Run) -> None:
     """Line 15.22: `submit --watch` ended with exit code 1 and not a word on why."""
     peer.on("POST", "/experiments", Answer(201, api_samples.experiment()))
     failed = [
-        api_samples.run(id=api_samples.numbered("run", seed), seed=seed, state="failed", cause="user_exception", failure=FELL)
+        api_samples.run(
+            id=api_samples.numbered("run", seed),
+            seed=seed,
+            state="failed",
+            cause="user_exception",
+            failure=FELL,
+        )
         for seed in (0, 1)
     ]
-    other = api_samples.run(id=api_samples.numbered("run", 2), seed=2, state="failed", cause="diverged", failure={"message": "NaN"})
-    peer.on("GET", "/runs", Answer(200, api_samples.page(*failed, other, api_samples.run(seed=3, state="cancelled", cause="user"))))
+    other = api_samples.run(
+        id=api_samples.numbered("run", 2),
+        seed=2,
+        state="failed",
+        cause="diverged",
+        failure={"message": "NaN"},
+    )
+    peer.on(
+        "GET",
+        "/runs",
+        Answer(
+            200,
+            api_samples.page(
+                *failed, other, api_samples.run(seed=3, state="cancelled", cause="user")
+            ),
+        ),
+    )
     code, out, _ = palestra("submit", "x.yaml", "--watch")
     assert code == 1
     text = " ".join(out.split())
     assert (
-        f"failed: seeds 0, 1 user_exception: ValueError: the robot \ufffd[31mfell over more with: palestra show {failed[0]['id']}" in text
+        f"failed: seeds 0, 1 user_exception: ValueError: the robot \ufffd[31mfell over more with: palestra show {failed[0]['id']}"
+        in text
     )
     assert "failed: seed 2 diverged: NaN more with" in text
-    assert "500 env_steps user_exception: ValueError: the robot" in text, "and beside the run as soon as it failed"
+    assert "500 env_steps user_exception: ValueError: the robot" in text, (
+        "and beside the run as soon as it failed"
+    )
     assert "\x1b" not in out
 
 
-@pytest.mark.parametrize(("states", "expected"), [(("succeeded", "cancelled"), 3), (("cancelled", "failed"), 1), (("succeeded",), 0)])
+@pytest.mark.parametrize(
+    ("states", "expected"),
+    [(("succeeded", "cancelled"), 3), (("cancelled", "failed"), 1), (("succeeded",), 0)],
+)
 def test_the_exit_code_of_watch_tells_a_failure_from_a_cancellation(
     peer: Peer, palestra: Run, states: tuple[str, ...], expected: int
 ) -> None:
     """Line 15.22: both were exit code 1."""
-    runs = [api_samples.run(id=api_samples.numbered("run", seed), seed=seed, state=state) for seed, state in enumerate(states)]
+    runs = [
+        api_samples.run(id=api_samples.numbered("run", seed), seed=seed, state=state)
+        for seed, state in enumerate(states)
+    ]
     peer.on("GET", "/runs", Answer(200, api_samples.page(*runs)))
     assert palestra("watch", "exp")[0] == expected
     assert "3 cancelled" in palestra("--help")[1]
@@ -63,9 +132,27 @@ def test_lists_say_why(peer: Peer, palestra: Run) -> None:
     """Line 15.22: `runs`, `jobs` and `experiments` never said why."""
     why = {"state": "failed", "cause": "user_exception", "failure": FELL}
     peer.on("GET", "/runs", Answer(200, api_samples.page(api_samples.run(**why))))
-    peer.on("GET", "/jobs", Answer(200, api_samples.page(api_samples.job(**why), api_samples.job(state="failed", cause="no_result"))))
+    peer.on(
+        "GET",
+        "/jobs",
+        Answer(
+            200,
+            api_samples.page(
+                api_samples.job(**why), api_samples.job(state="failed", cause="no_result")
+            ),
+        ),
+    )
     count = {"cause": "user_exception", "message": "x" * 500, "runs": 2, "run_id": RUN}
-    peer.on("GET", "/experiments", Answer(200, api_samples.page(api_samples.experiment(runs={"failed": 2, "queued": 1}, failures=[count]))))
+    peer.on(
+        "GET",
+        "/experiments",
+        Answer(
+            200,
+            api_samples.page(
+                api_samples.experiment(runs={"failed": 2, "queued": 1}, failures=[count])
+            ),
+        ),
+    )
     for command in ("runs", "jobs"):
         out = palestra(command)[1]
         assert "user_exception: ValueError: the robot \ufffd[31mfell over" in out
@@ -104,26 +191,63 @@ def test_show(peer: Peer, palestra: Run) -> None:
         "ended_at": None,
         "acked_seq": 3,
     }
-    failed = api_samples.run_detail(state="failed", cause="user_exception", failure=FELL, attempts=[attempt], jobs=[api_samples.job()])
+    failed = api_samples.run_detail(
+        state="failed",
+        cause="user_exception",
+        failure=FELL,
+        attempts=[attempt],
+        jobs=[api_samples.job()],
+    )
     peer.on("GET", f"/runs/{RUN}", Answer(200, failed))
-    peer.on("GET", f"/runs/{RUN}/snapshots", Answer(200, api_samples.page(_snapshot("snp_a", newest=True), _snapshot("snp_b", best=True))))
-    peer.on("GET", f"/runs/{RUN}/evaluations", Answer(200, api_samples.page(api_samples.evaluation(481.0, episodes=1))))
-    peer.on("GET", f"/runs/{RUN}/artifacts", Answer(200, api_samples.page(_stored("policy.pt2", b"program"))))
+    peer.on(
+        "GET",
+        f"/runs/{RUN}/snapshots",
+        Answer(
+            200, api_samples.page(_snapshot("snp_a", newest=True), _snapshot("snp_b", best=True))
+        ),
+    )
+    peer.on(
+        "GET",
+        f"/runs/{RUN}/evaluations",
+        Answer(200, api_samples.page(api_samples.evaluation(481.0, episodes=1))),
+    )
+    peer.on(
+        "GET",
+        f"/runs/{RUN}/artifacts",
+        Answer(200, api_samples.page(_stored("policy.pt2", b"program"))),
+    )
     code, out, _ = palestra("show", RUN)
     assert code == 0
-    for words in ("ValueError: the robot", "    boom", "box-1", "snp_old", "snp_a", "best", "481.0", "policy.pt2", JOB, "500 env_steps"):
+    for words in (
+        "ValueError: the robot",
+        "    boom",
+        "box-1",
+        "snp_old",
+        "snp_a",
+        "best",
+        "481.0",
+        "policy.pt2",
+        JOB,
+        "500 env_steps",
+    ):
         assert words in out
     assert "\x1b" not in out
     _, out, _ = palestra("show", RUN, "--rows", "1")
     assert ("snp_b" in out, "snapshots (1 of 2)" in out) == (False, True)
     found = json.loads(palestra("show", RUN, "--json")[1])
     assert found["failure"]["traceback"] == FELL["traceback"]
-    assert [len(found[part]) for part in ("attempts", "jobs", "snapshots", "evaluations", "artifacts")] == [1, 1, 2, 1, 1]
+    assert [
+        len(found[part]) for part in ("attempts", "jobs", "snapshots", "evaluations", "artifacts")
+    ] == [1, 1, 2, 1, 1]
 
 
 def test_artifacts(peer: Peer, palestra: Run) -> None:
     """Line 15.23: no command listed what a run left."""
-    peer.on("GET", f"/runs/{RUN}/artifacts", Answer(200, api_samples.page(_stored("policy.pt2", b"program", stored=False))))
+    peer.on(
+        "GET",
+        f"/runs/{RUN}/artifacts",
+        Answer(200, api_samples.page(_stored("policy.pt2", b"program", stored=False))),
+    )
     code, out, _ = palestra("artifacts", RUN, "--kind", "export")
     assert (code, "policy.pt2" in out, "not yet" in out) == (0, True, True)
     assert peer.asked[0].query["kind"] == "export"
@@ -138,31 +262,60 @@ def test_download(peer: Peer, palestra: Run, tmp_path: Path) -> None:
     peer.on(
         "GET",
         f"/runs/{RUN}/snapshots",
-        Answer(200, api_samples.page(_snapshot("snp_a", newest=True), _snapshot("snp_b", best=True, files=[file]))),
+        Answer(
+            200,
+            api_samples.page(
+                _snapshot("snp_a", newest=True), _snapshot("snp_b", best=True, files=[file])
+            ),
+        ),
     )
-    peer.on("GET", f"/runs/{RUN}/artifacts", Answer(200, api_samples.page(_stored("policy.pt2", b"program"))))
-    peer.on("GET", f"/artifacts/{api_samples.numbered('art', 1)}/content", Answer(200, raw=b"program"))
-    peer.on("GET", f"/artifacts/{api_samples.numbered('art', 1)}", Answer(200, _stored("policy.pt2", b"program")))
+    peer.on(
+        "GET",
+        f"/runs/{RUN}/artifacts",
+        Answer(200, api_samples.page(_stored("policy.pt2", b"program"))),
+    )
+    peer.on(
+        "GET", f"/artifacts/{api_samples.numbered('art', 1)}/content", Answer(200, raw=b"program")
+    )
+    peer.on(
+        "GET",
+        f"/artifacts/{api_samples.numbered('art', 1)}",
+        Answer(200, _stored("policy.pt2", b"program")),
+    )
     peer.on("GET", f"/artifacts/{api_samples.numbered('art', 2)}/content", Answer(200, raw=b"1234"))
     assert palestra("download", RUN) == (0, f"{RUN}/snp_b\n", "")
     assert (tmp_path / RUN / "snp_b" / "weights.bin").read_bytes() == b"1234"
-    assert palestra("download", RUN, "--export", "program", "--output", "there")[1] == "there/policy.pt2\n"
-    code, out, _ = palestra("download", RUN, "--artifact", api_samples.numbered("art", 1), "--output", "there", "--json")
+    assert (
+        palestra("download", RUN, "--export", "program", "--output", "there")[1]
+        == "there/policy.pt2\n"
+    )
+    code, out, _ = palestra(
+        "download", RUN, "--artifact", api_samples.numbered("art", 1), "--output", "there", "--json"
+    )
     assert (code, json.loads(out)) == (0, {"paths": [str(tmp_path / "there" / "policy.pt2")]})
     code, _, err = palestra("download", RUN, "--snapshot", "snp_c")
     assert (code, "snp_a, snp_b" in err) == (1, True)
 
 
 @pytest.mark.parametrize(
-    "options", [("--export", "pickle"), ("--export", "onnx", "--snapshot", "best"), ("--artifact", "a", "--export", "onnx")]
+    "options",
+    [
+        ("--export", "pickle"),
+        ("--export", "onnx", "--snapshot", "best"),
+        ("--artifact", "a", "--export", "onnx"),
+    ],
 )
-def test_options_of_download_that_cannot_be(peer: Peer, palestra: Run, options: tuple[str, ...]) -> None:
+def test_options_of_download_that_cannot_be(
+    peer: Peer, palestra: Run, options: tuple[str, ...]
+) -> None:
     assert palestra("download", RUN, *options)[0] == 2
     assert not peer.asked
 
 
 @pytest.mark.parametrize("video", ["film.avi", "no/where/film.mp4"])
-def test_a_video_that_cannot_be_written_is_refused_before_anything_is_asked(peer: Peer, palestra: Run, video: str) -> None:
+def test_a_video_that_cannot_be_written_is_refused_before_anything_is_asked(
+    peer: Peer, palestra: Run, video: str
+) -> None:
     """Line 15.23: `palestra play`."""
     assert palestra("play", RUN, "--video", video)[0] == 2
     assert not peer.asked

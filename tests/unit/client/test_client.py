@@ -1,4 +1,6 @@
-"""The client against a real HTTP server: what it sends, what it makes of answers, what it does when they fail to come."""
+"""The client against a real HTTP server: what it sends, what it makes of answers, what it does when
+they fail to come.
+"""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -55,7 +57,9 @@ def test_submit_sends_the_whole_document_with_a_key(peer: Peer, client: Client) 
 
 
 @pytest.mark.parametrize(("status", "created"), [(201, True), (200, False)])
-def test_submit_document_tells_new_from_known(peer: Peer, client: Client, status: int, created: bool) -> None:
+def test_submit_document_tells_new_from_known(
+    peer: Peer, client: Client, status: int, created: bool
+) -> None:
     from palestra.contract.job_options import Submission
 
     peer.on("POST", "/experiments", Answer(status, api_samples.experiment()))
@@ -64,7 +68,11 @@ def test_submit_document_tells_new_from_known(peer: Peer, client: Client, status
 
 def test_a_lost_answer_is_asked_for_again_under_the_same_key(peer: Peer, client: Client) -> None:
     peer.on(
-        "POST", "/experiments", Answer(drop=True), Answer(503, problem(503, "unavailable", "Later.")), Answer(201, api_samples.experiment())
+        "POST",
+        "/experiments",
+        Answer(drop=True),
+        Answer(503, problem(503, "unavailable", "Later.")),
+        Answer(201, api_samples.experiment()),
     )
     client.submit(definition())
     keys = {asked.headers["idempotency-key"] for asked in peer.asked}
@@ -79,9 +87,19 @@ def test_an_action_without_a_key_is_never_repeated(peer: Peer, client: Client) -
 
 
 def test_lists_follow_their_cursor(peer: Peer, client: Client) -> None:
-    first = Answer(200, api_samples.page(api_samples.run(id=api_samples.numbered("run", 1)), cursor="next"))
-    peer.on("GET", "/runs", first, Answer(200, api_samples.page(api_samples.run(id=api_samples.numbered("run", 2)))))
-    assert [run.id for run in client.runs("exp", state="running")] == [api_samples.numbered("run", 1), api_samples.numbered("run", 2)]
+    first = Answer(
+        200, api_samples.page(api_samples.run(id=api_samples.numbered("run", 1)), cursor="next")
+    )
+    peer.on(
+        "GET",
+        "/runs",
+        first,
+        Answer(200, api_samples.page(api_samples.run(id=api_samples.numbered("run", 2)))),
+    )
+    assert [run.id for run in client.runs("exp", state="running")] == [
+        api_samples.numbered("run", 1),
+        api_samples.numbered("run", 2),
+    ]
     assert [asked.query.get("cursor") for asked in peer.asked] == [None, "next"]
     assert peer.asked[1].query["experiment"] == "exp"
     assert peer.asked[1].query["state"] == "running"
@@ -89,8 +107,15 @@ def test_lists_follow_their_cursor(peer: Peer, client: Client) -> None:
 
 def test_filters_of_experiments(peer: Peer, client: Client) -> None:
     peer.on("GET", "/experiments", Answer(200, api_samples.page(api_samples.experiment())))
-    assert [row.agent for row in client.experiments(agent="dqn", text="sam", archived=True)] == ["dqn"]
-    assert peer.asked[0].query == {"agent": "dqn", "text": "sam", "archived": "true", "limit": "200"}
+    assert [row.agent for row in client.experiments(agent="dqn", text="sam", archived=True)] == [
+        "dqn"
+    ]
+    assert peer.asked[0].query == {
+        "agent": "dqn",
+        "text": "sam",
+        "archived": "true",
+        "limit": "200",
+    }
 
 
 def test_control(peer: Peer, client: Client) -> None:
@@ -101,25 +126,48 @@ def test_control(peer: Peer, client: Client) -> None:
 
 
 def test_evaluate_queues_a_schedule(peer: Peer, client: Client) -> None:
-    peer.on("POST", f"/runs/{RUN}/jobs", Answer(201, api_samples.job(schedule="evaluate", state="queued")))
+    peer.on(
+        "POST",
+        f"/runs/{RUN}/jobs",
+        Answer(201, api_samples.job(schedule="evaluate", state="queued")),
+    )
     assert client.evaluate(RUN, snapshot="best", episodes=20, seed=7).schedule == "evaluate"
     sent = peer.asked[0].body["evaluate"]
-    assert (sent["snapshot"], sent["episodes"], sent["seed"], sent["formats"]) == ("best", 20, 7, None)
+    assert (sent["snapshot"], sent["episodes"], sent["seed"], sent["formats"]) == (
+        "best",
+        20,
+        7,
+        None,
+    )
 
 
 def test_follow_and_test_queue_their_schedules(peer: Peer, client: Client) -> None:
-    peer.on("POST", f"/runs/{RUN}/jobs", *(Answer(201, api_samples.job(state="queued")) for _ in range(3)))
-    client.follow(RUN, EvaluateOptions(episodes=5, throttle_seconds=30, delay_seconds=1, only_once=False))
+    peer.on(
+        "POST",
+        f"/runs/{RUN}/jobs",
+        *(Answer(201, api_samples.job(state="queued")) for _ in range(3)),
+    )
+    client.follow(
+        RUN, EvaluateOptions(episodes=5, throttle_seconds=30, delay_seconds=1, only_once=False)
+    )
     client.follow(RUN, on_train_data=True)
     client.test(RUN, pool="small")
     first, second, third = (asked.body for asked in peer.asked)
-    assert (first["schedule"], first["evaluate"]["throttle_seconds"], first["evaluate"]["only_once"]) == ("continuous_eval", 30, False)
+    assert (
+        first["schedule"],
+        first["evaluate"]["throttle_seconds"],
+        first["evaluate"]["only_once"],
+    ) == ("continuous_eval", 30, False)
     assert second["schedule"] == "continuous_eval_on_train_data"
     assert (third["schedule"], third["pool"]) == ("test", "small")
 
 
 def test_evaluations_of_one_source(peer: Peer, client: Client) -> None:
-    peer.on("GET", f"/runs/{RUN}/evaluations", Answer(200, api_samples.page(api_samples.evaluation(source="train_data"))))
+    peer.on(
+        "GET",
+        f"/runs/{RUN}/evaluations",
+        Answer(200, api_samples.page(api_samples.evaluation(source="train_data"))),
+    )
     (found,) = client.evaluations(RUN, source=EvaluationSource.TRAIN_DATA)
     assert (found.source, peer.asked[0].query["source"]) == ("train_data", "train_data")
 
@@ -127,9 +175,19 @@ def test_evaluations_of_one_source(peer: Peer, client: Client) -> None:
 def test_reads(peer: Peer, client: Client) -> None:
     peer.on("GET", "/session", Answer(200, api_samples.session()))
     peer.on("GET", f"/runs/{RUN}", Answer(200, api_samples.run_detail()))
-    peer.on("GET", f"/runs/{RUN}/evaluations", Answer(200, api_samples.page(api_samples.evaluation() | {"mean": "NaN", "max": "Infinity"})))
+    peer.on(
+        "GET",
+        f"/runs/{RUN}/evaluations",
+        Answer(
+            200, api_samples.page(api_samples.evaluation() | {"mean": "NaN", "max": "Infinity"})
+        ),
+    )
     peer.on("GET", f"/jobs/{JOB}", Answer(200, api_samples.job()))
-    peer.on("GET", f"/runs/{RUN}/log", Answer(200, {"run_id": RUN, "lines": [], "next_after": 0, "complete": True}))
+    peer.on(
+        "GET",
+        f"/runs/{RUN}/log",
+        Answer(200, {"run_id": RUN, "lines": [], "next_after": 0, "complete": True}),
+    )
     assert client.session().user == "admin"
     assert client.run(RUN).state is RunState.RUNNING
     (found,) = client.evaluations(RUN)
@@ -139,7 +197,15 @@ def test_reads(peer: Peer, client: Client) -> None:
 
 
 def test_series_are_queried_with_a_body(peer: Peer, client: Client) -> None:
-    answer = {"x": "env_step", "grid": [1.0], "start": 0, "end": 2, "series": [], "groups": [], "cursor": 9}
+    answer = {
+        "x": "env_step",
+        "grid": [1.0],
+        "start": 0,
+        "end": 2,
+        "series": [],
+        "groups": [],
+        "cursor": 9,
+    }
     peer.on("POST", "/series:query", Answer(200, answer))
     assert client.series(SeriesQuery(buckets=1)).cursor == 9
     assert peer.asked[0].body["buckets"] == 1
@@ -148,12 +214,29 @@ def test_series_are_queried_with_a_body(peer: Peer, client: Client) -> None:
 @pytest.mark.parametrize(
     ("status", "kind"),
     [
-        *((400, errors.InvalidRequestError), (401, errors.UnauthenticatedError), (403, errors.ForbiddenError), (404, errors.NotFoundError)),
-        *((409, errors.ConflictError), (412, errors.ConflictError), (413, errors.InvalidRequestError), (415, errors.InvalidRequestError)),
-        *((422, errors.InvalidRequestError), (429, errors.TooManyRequestsError), (500, errors.ServerError), (503, errors.ServerError)),
+        *(
+            (400, errors.InvalidRequestError),
+            (401, errors.UnauthenticatedError),
+            (403, errors.ForbiddenError),
+            (404, errors.NotFoundError),
+        ),
+        *(
+            (409, errors.ConflictError),
+            (412, errors.ConflictError),
+            (413, errors.InvalidRequestError),
+            (415, errors.InvalidRequestError),
+        ),
+        *(
+            (422, errors.InvalidRequestError),
+            (429, errors.TooManyRequestsError),
+            (500, errors.ServerError),
+            (503, errors.ServerError),
+        ),
     ],
 )
-def test_each_refusal_is_its_own_exception(peer: Peer, client: Client, status: int, kind: type[errors.ApiError]) -> None:
+def test_each_refusal_is_its_own_exception(
+    peer: Peer, client: Client, status: int, kind: type[errors.ApiError]
+) -> None:
     peer.on("GET", f"/jobs/{JOB}", Answer(status, problem(status, "some_code", "Do this.")))
     with pytest.raises(kind, match="Do this") as caught:
         client.job(JOB)
@@ -161,8 +244,15 @@ def test_each_refusal_is_its_own_exception(peer: Peer, client: Client, status: i
 
 
 def test_every_fault_of_a_document_is_told(peer: Peer, client: Client) -> None:
-    faults = ({"pointer": "/a", "code": "x", "message": "is wrong"}, {"pointer": "/b", "code": "x", "message": "is worse"})
-    peer.on("POST", "/experiments", Answer(422, problem(422, "invalid_document", "/a: is wrong (and 1 more).", faults)))
+    faults = (
+        {"pointer": "/a", "code": "x", "message": "is wrong"},
+        {"pointer": "/b", "code": "x", "message": "is worse"},
+    )
+    peer.on(
+        "POST",
+        "/experiments",
+        Answer(422, problem(422, "invalid_document", "/a: is wrong (and 1 more).", faults)),
+    )
     with pytest.raises(errors.InvalidRequestError, match=r"(?s)/a: is wrong.*/b: is worse"):
         client.submit(definition())
 
@@ -198,17 +288,38 @@ def test_identifiers_never_change_the_path(peer: Peer, client: Client) -> None:
 
 def test_events_go_on_behind_the_last_one_after_a_loss(peer: Peer, client: Client) -> None:
     stream = {"Content-Type": "text/event-stream"}
-    first = Answer(200, raw=b": hello\n\n" + api_samples.sse(api_samples.event(3), api_samples.event(5)), headers=stream)
+    first = Answer(
+        200,
+        raw=b": hello\n\n" + api_samples.sse(api_samples.event(3), api_samples.event(5)),
+        headers=stream,
+    )
     busy = Answer(503, problem(503, "unavailable", "Later."))
-    peer.on("GET", "/events", first, Answer(drop=True), busy, Answer(200, raw=api_samples.sse(api_samples.event(6)), headers=stream))
-    seen = [row.id for row in islice(client.events(after=2, types=["run", "points"], run_id=RUN), 3)]
+    peer.on(
+        "GET",
+        "/events",
+        first,
+        Answer(drop=True),
+        busy,
+        Answer(200, raw=api_samples.sse(api_samples.event(6)), headers=stream),
+    )
+    seen = [
+        row.id for row in islice(client.events(after=2, types=["run", "points"], run_id=RUN), 3)
+    ]
     assert seen == [3, 5, 6]
     assert [asked.headers.get("last-event-id") for asked in peer.asked] == ["2", "5", "5", "5"]
     assert peer.asked[0].query == {"type": "points", "run": RUN, "after": "2"}
 
 
 def test_events_without_reconnection_end(peer: Peer, client: Client) -> None:
-    peer.on("GET", "/events", Answer(200, raw=api_samples.sse(api_samples.event(3)), headers={"Content-Type": "text/event-stream"}))
+    peer.on(
+        "GET",
+        "/events",
+        Answer(
+            200,
+            raw=api_samples.sse(api_samples.event(3)),
+            headers={"Content-Type": "text/event-stream"},
+        ),
+    )
     assert [row.id for row in client.events(reconnect=False)] == [3]
 
 
@@ -222,13 +333,22 @@ def test_watch_ends_with_the_last_run(peer: Peer, client: Client) -> None:
     second = api_samples.numbered("run", 2)
     pages = [
         api_samples.page(api_samples.run(seed=1, id=second), api_samples.run()),
-        api_samples.page(api_samples.run(seed=1, id=second, state="succeeded"), api_samples.run(state="failed")),
+        api_samples.page(
+            api_samples.run(seed=1, id=second, state="succeeded"), api_samples.run(state="failed")
+        ),
     ]
     peer.on("GET", "/runs", *(Answer(200, page) for page in pages))
-    looks = [[(run.seed, run.state.value) for run in runs] for runs in client.watch("exp", period=0)]
+    looks = [
+        [(run.seed, run.state.value) for run in runs] for runs in client.watch("exp", period=0)
+    ]
     assert looks == [[(0, "running"), (1, "running")], [(0, "failed"), (1, "succeeded")]]
 
 
 def test_wait_returns_the_ended_job(peer: Peer, client: Client) -> None:
-    peer.on("GET", f"/jobs/{JOB}", Answer(200, api_samples.job()), Answer(200, api_samples.job(state="succeeded")))
+    peer.on(
+        "GET",
+        f"/jobs/{JOB}",
+        Answer(200, api_samples.job()),
+        Answer(200, api_samples.job(state="succeeded")),
+    )
     assert client.wait(JOB, period=0).state is JobState.SUCCEEDED

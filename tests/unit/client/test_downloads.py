@@ -1,4 +1,7 @@
-"""Line 15.23: what a run left could not be fetched. Stored files on the user's disk: whole and verified or absent, and inside."""
+"""Line 15.23: what a run left could not be fetched.
+
+Stored files on the user's disk: whole and verified or absent, and inside.
+"""
 
 import hashlib
 from collections.abc import Callable, Iterator
@@ -90,7 +93,9 @@ def test_what_ends_early_goes_on_where_it_ended(tmp_path: Path) -> None:
         (lambda offset: iter([CONTENT[offset:100]]), "ended after 100 of 10240 bytes"),
     ],
 )
-def test_what_is_not_the_stored_content_leaves_nothing(tmp_path: Path, content: Callable[[int], Iterator[bytes]], words: str) -> None:
+def test_what_is_not_the_stored_content_leaves_nothing(
+    tmp_path: Path, content: Callable[[int], Iterator[bytes]], words: str
+) -> None:
     with pytest.raises(DownloadError, match=words):
         store(stored(), tmp_path, content)
     assert left_in(tmp_path) == set()
@@ -109,7 +114,10 @@ def test_a_link_leads_nowhere_else(tmp_path: Path) -> None:
     inside.mkdir()
     (inside / "memory").symlink_to(outside)
     (inside / "weights.bin").symlink_to(outside / "weights.bin")
-    for name, words in (("memory/part.npz", "leads out of"), ("weights.bin", "exists with another content")):
+    for name, words in (
+        ("memory/part.npz", "leads out of"),
+        ("weights.bin", "exists with another content"),
+    ):
         with pytest.raises(DownloadError, match=words):
             store(stored(name), inside, whole())
     assert left_in(outside) == set()
@@ -130,27 +138,49 @@ def client(peer: Peer) -> Iterator[Client]:
 
 def view(**changes: object) -> dict[str, object]:
     file = stored()
-    document = {"id": ART, "run_id": RUN, "attempt_id": api_samples.numbered("att", 1), "snapshot_id": None, "name": file.name}
-    return {**document, "kind": "export", "size": file.size, "sha256": file.sha256, "stored": True, "created_at": NOW, **changes}
+    document = {
+        "id": ART,
+        "run_id": RUN,
+        "attempt_id": api_samples.numbered("att", 1),
+        "snapshot_id": None,
+        "name": file.name,
+    }
+    return {
+        **document,
+        "kind": "export",
+        "size": file.size,
+        "sha256": file.sha256,
+        "stored": True,
+        "created_at": NOW,
+        **changes,
+    }
 
 
 def cut(asked: Asked) -> Answer:
     """Answers a range, but closes the connection after 3,000 bytes of it."""
     first = int(asked.headers.get("range", "bytes=0-").removeprefix("bytes=").removesuffix("-"))
     rest = CONTENT[first:]
-    headers = {"Content-Length": str(len(rest)), "Connection": "close", "Content-Type": "application/octet-stream"}
+    headers = {
+        "Content-Length": str(len(rest)),
+        "Connection": "close",
+        "Content-Type": "application/octet-stream",
+    }
     return Answer(206 if first else 200, raw=rest[:3_000], headers=headers)
 
 
 def test_a_cut_connection_is_taken_up_again(peer: Peer, client: Client, tmp_path: Path) -> None:
     peer.on("GET", f"/artifacts/{ART}", Answer(200, view()))
-    peer.on("GET", f"/artifacts/{ART}/content", Answer(503, problem(503, "unavailable", "Later.")), cut)
+    peer.on(
+        "GET", f"/artifacts/{ART}/content", Answer(503, problem(503, "unavailable", "Later.")), cut
+    )
     assert client.download(ART, tmp_path).read_bytes() == CONTENT
     ranges = [asked.headers.get("range") for asked in peer.asked if asked.path.endswith("/content")]
     assert ranges == [None, None, "bytes=3000-", "bytes=6000-", "bytes=9000-"]
 
 
-def test_a_server_that_knows_no_ranges_sends_all_again(peer: Peer, client: Client, tmp_path: Path) -> None:
+def test_a_server_that_knows_no_ranges_sends_all_again(
+    peer: Peer, client: Client, tmp_path: Path
+) -> None:
     peer.on("GET", f"/artifacts/{ART}", Answer(200, view()))
     octets = {"Content-Type": "application/octet-stream"}
     peer.on("GET", f"/artifacts/{ART}/content", cut, Answer(200, raw=CONTENT, headers=octets))
@@ -168,7 +198,12 @@ def test_a_missing_export_says_how_to_make_one(peer: Peer, client: Client, tmp_p
     peer.on(
         "GET",
         f"/runs/{RUN}/artifacts",
-        Answer(200, api_samples.page(view(name="weights.safetensors"), view(name="policy.onnx", stored=False))),
+        Answer(
+            200,
+            api_samples.page(
+                view(name="weights.safetensors"), view(name="policy.onnx", stored=False)
+            ),
+        ),
     )
     with pytest.raises(DownloadError, match=f"palestra export {RUN} --format onnx"):
         client.download_export(RUN, tmp_path, format="onnx")

@@ -1,4 +1,7 @@
-"""Line 15.26: what no run can mean is refused when it is submitted; what was stored before stays readable."""
+"""Line 15.26: what no run can mean is refused when it is submitted.
+
+What was stored before stays readable.
+"""
 
 import json
 from typing import Any
@@ -29,16 +32,26 @@ def refused(changes: dict[str, Any], **more: Any) -> list[str]:
     ("changes", "more", "pointer"),
     [
         ({"env": {"id": "CartPole-v1", "kwargs": {"a": 10**400}}}, {}, "/definition/env/kwargs/a"),
-        ({"env": {"id": "CartPole-v1", "kwargs": {"a": -(2**63) - 1}}}, {}, "/definition/env/kwargs/a"),
+        (
+            {"env": {"id": "CartPole-v1", "kwargs": {"a": -(2**63) - 1}}},
+            {},
+            "/definition/env/kwargs/a",
+        ),
         ({}, {"provenance": {"a": [{"b": 2**63}]}}, "/provenance/a/0/b"),
         ({"name": "\u3164\u00a0\u00ad"}, {}, "/definition/name"),
         ({"name": "\u2800"}, {}, "/definition/name"),
         ({"hooks": [SCHEDULE, {"name": "nan_guard"}, SCHEDULE]}, {}, "/definition/hooks/2"),
         ({"export": {"formats": ["onnx", "onnx"]}}, {}, "/definition/export/formats/1"),
-        ({"agent": {"name": "drqn"}}, {"options": {"resources": {"pack": 4}}}, "/options/resources/pack"),
+        (
+            {"agent": {"name": "drqn"}},
+            {"options": {"resources": {"pack": 4}}},
+            "/options/resources/pack",
+        ),
     ],
 )
-def test_what_no_run_can_mean_is_refused(changes: dict[str, Any], more: dict[str, Any], pointer: str) -> None:
+def test_what_no_run_can_mean_is_refused(
+    changes: dict[str, Any], more: dict[str, Any], pointer: str
+) -> None:
     assert refused(changes, **more) == [pointer]
 
 
@@ -48,13 +61,20 @@ def test_every_fault_is_told_at_once() -> None:
 
 
 def test_what_is_as_large_as_may_be_is_taken() -> None:
-    document = {"definition": definition(env={"id": "CartPole-v1", "kwargs": {"a": 2**63 - 1, "b": -(2**63)}})}
+    document = {
+        "definition": definition(
+            env={"id": "CartPole-v1", "kwargs": {"a": 2**63 - 1, "b": -(2**63)}}
+        )
+    }
     assert Submission.model_validate_json(json.dumps(document))
 
 
 @pytest.mark.parametrize("pack", ["auto", "off"])
 def test_an_agent_that_is_not_packed_may_be_left_alone(pack: str) -> None:
-    document = {"definition": definition(agent={"name": "drqn"}), "options": {"resources": {"pack": pack}}}
+    document = {
+        "definition": definition(agent={"name": "drqn"}),
+        "options": {"resources": {"pack": pack}},
+    }
     assert Submission.model_validate_json(json.dumps(document))
 
 
@@ -75,14 +95,24 @@ def test_a_format_of_a_job_is_named_once() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["\U0001f469\u200d\U0001f680", "\U0001f3f3\ufe0f\u200d\U0001f308", "\u0645\u06cc\u200c\u062e\u0648", "क\u094d\u200dष"],
+    [
+        "\U0001f469\u200d\U0001f680",
+        "\U0001f3f3\ufe0f\u200d\U0001f308",
+        "\u0645\u06cc\u200c\u062e\u0648",
+        "क\u094d\u200dष",
+    ],
 )
 def test_names_with_joiners_are_taken_as_they_are(name: str) -> None:
     assert TypeAdapter(Title).validate_python(name) == name
 
 
-@pytest.mark.parametrize("name", ["\u200d", "a\u200d", "\u200ca", "a\u200c\u200cb", "a \u200db", "\u00ad", "\u3164", "\u0301"])
-def test_names_of_which_nothing_is_seen_or_whose_joiners_join_nothing_are_refused(name: str) -> None:
+@pytest.mark.parametrize(
+    "name",
+    ["\u200d", "a\u200d", "\u200ca", "a\u200c\u200cb", "a \u200db", "\u00ad", "\u3164", "\u0301"],
+)
+def test_names_of_which_nothing_is_seen_or_whose_joiners_join_nothing_are_refused(
+    name: str,
+) -> None:
     with pytest.raises(ValidationError):
         TypeAdapter(Title).validate_python(name)
 
@@ -108,7 +138,9 @@ def released(outcome: Outcome, cause: Cause, place: str = "report") -> Release:
         (Outcome.LOST, Cause.BUDGET),
     ],
 )
-def test_an_outcome_is_released_with_one_of_its_causes(outcome: Outcome, cause: Cause, place: str) -> None:
+def test_an_outcome_is_released_with_one_of_its_causes(
+    outcome: Outcome, cause: Cause, place: str
+) -> None:
     with pytest.raises(ValidationError, match=f"cause {cause} does not go with outcome {outcome}"):
         released(outcome, cause, place)
 

@@ -19,13 +19,19 @@ MLP = {member: {"name": "x"} for member in ("estimator", "train_input", "evaluat
 
 def told(document: dict[str, Any], **options: Any) -> list[tuple[str, str]]:
     jobs = JobOptions.model_validate_json(json.dumps(options))
-    return [(one.code, one.pointer) for one in warnings_of(read_definition(json.dumps(document)), jobs)]
+    return [
+        (one.code, one.pointer) for one in warnings_of(read_definition(json.dumps(document)), jobs)
+    ]
 
 
 @pytest.mark.parametrize(
     ("changes", "code", "pointer"),
     [
-        ({"agent": {"name": "dqn", "learning_starts": 20_000}}, "no_updates", "/definition/agent/learning_starts"),
+        (
+            {"agent": {"name": "dqn", "learning_starts": 20_000}},
+            "no_updates",
+            "/definition/agent/learning_starts",
+        ),
         (
             {"agent": PPO, "loop": {"env_steps": 500}, "env": {"id": "CartPole-v1", "num_envs": 4}},
             "less_than_a_rollout",
@@ -60,7 +66,11 @@ def test_what_can_only_disappoint_is_told(changes: dict[str, Any], code: str, po
 def test_supervised_definitions_are_told_of_too() -> None:
     document = {"kind": "supervised", "name": "s", "loop": {"updates": 50}, **MLP}
     assert told(document) == []
-    dear = {**document, "evaluation": {"every_updates": 5, "steps": 6}, "snapshot": {"every_updates": 1}}
+    dear = {
+        **document,
+        "evaluation": {"every_updates": 5, "steps": 6},
+        "snapshot": {"every_updates": 1},
+    }
     assert [code for code, _ in told(dear)] == ["costly_evaluation", "snapshot_every_step"]
 
 

@@ -31,7 +31,13 @@ ASSETS = Path(__file__).parents[2] / "assets" / "definitions"
 
 
 def minimal(**changes: Any) -> dict[str, Any]:
-    return {"kind": "rl", "name": "tiny", "env": {"id": "CartPole-v1"}, "agent": {"name": "dqn"}, "loop": {"env_steps": 100}} | changes
+    return {
+        "kind": "rl",
+        "name": "tiny",
+        "env": {"id": "CartPole-v1"},
+        "agent": {"name": "dqn"},
+        "loop": {"env_steps": 100},
+    } | changes
 
 
 def load(document: dict[str, Any]) -> Definition:
@@ -39,7 +45,14 @@ def load(document: dict[str, Any]) -> Definition:
 
 
 def supervised(**changes: Any) -> dict[str, Any]:
-    named = {member: {"name": name} for member, name in (("estimator", "mlp"), ("train_input", "rows"), ("evaluation_input", "rows"))}
+    named = {
+        member: {"name": name}
+        for member, name in (
+            ("estimator", "mlp"),
+            ("train_input", "rows"),
+            ("evaluation_input", "rows"),
+        )
+    }
     return {"kind": "supervised", "name": "tiny", "loop": {"updates": 100}, **named, **changes}
 
 
@@ -49,7 +62,9 @@ def test_defaults_are_part_of_the_canonical_form() -> None:
 
 
 def test_name_and_notes_do_not_change_the_hash() -> None:
-    assert definition_hash(load(minimal())) == definition_hash(load(minimal(name="other", notes="why")))
+    assert definition_hash(load(minimal())) == definition_hash(
+        load(minimal(name="other", notes="why"))
+    )
 
 
 @pytest.mark.parametrize(
@@ -69,7 +84,9 @@ def test_any_other_change_changes_the_hash(change: dict[str, Any]) -> None:
 
 
 def test_an_integer_and_the_same_float_are_one_definition() -> None:
-    assert definition_hash(load(minimal(stop={"success_score": 475}))) == definition_hash(load(minimal(stop={"success_score": 475.0})))
+    assert definition_hash(load(minimal(stop={"success_score": 475}))) == definition_hash(
+        load(minimal(stop={"success_score": 475.0}))
+    )
 
 
 @given(st.randoms(use_true_random=False))
@@ -95,9 +112,13 @@ def test_code_is_part_of_the_identity() -> None:
     clean = GitCode(kind="git", head="a" * 40)
     dirty = GitCode(kind="git", head="a" * 40, dirty_digest="b" * 64)
     installed = [
-        EntrypointCode(kind="entrypoint", distribution="d", version=version, digest=digest * 64) for version, digest in ("1a", "2a", "1b")
+        EntrypointCode(kind="entrypoint", distribution="d", version=version, digest=digest * 64)
+        for version, digest in ("1a", "2a", "1b")
     ]
-    assert len({identity_hash(definition, code) for code in (BuiltinCode(), clean, dirty, *installed)}) == 6
+    assert (
+        len({identity_hash(definition, code) for code in (BuiltinCode(), clean, dirty, *installed)})
+        == 6
+    )
 
 
 def test_the_code_of_an_environment_is_part_of_the_identity_and_its_absence_is_not() -> None:
@@ -105,31 +126,52 @@ def test_the_code_of_an_environment_is_part_of_the_identity_and_its_absence_is_n
     definition = load(minimal())
     assert canonical_json(BuiltinCode()) == b'{"kind":"builtin"}'
     assert identity_hash(definition, BuiltinCode()) == sha256_of(
-        {"code": {"kind": "builtin"}, "definition": definition_hash(definition), "schema_version": 1}
+        {
+            "code": {"kind": "builtin"},
+            "definition": definition_hash(definition),
+            "schema_version": 1,
+        }
     )
     agent = {"kind": "entrypoint", "distribution": "d", "version": "1", "digest": "a" * 64}
     assert json.loads(canonical_json(EntrypointCode(**agent))) == agent
-    environments = [None, ModuleCode(module="m", digest="b" * 64), ModuleCode(module="m", digest="c" * 64)]
+    environments = [
+        None,
+        ModuleCode(module="m", digest="b" * 64),
+        ModuleCode(module="m", digest="c" * 64),
+    ]
     environments.append(DistributionCode(distribution="m", version="1", digest="b" * 64))
-    codes = [one.model_copy(update={"environment": env}) for one in (BuiltinCode(), EntrypointCode(**agent)) for env in environments]
+    codes = [
+        one.model_copy(update={"environment": env})
+        for one in (BuiltinCode(), EntrypointCode(**agent))
+        for env in environments
+    ]
     assert len({identity_hash(definition, code) for code in codes}) == 8
     assert [TypeAdapter(Code).validate_json(canonical_json(code)) for code in codes] == codes
 
 
 def test_the_state_of_a_work_tree_is_no_code_of_a_submission() -> None:
-    """Line 11: no worker ever got that code; experiments that were stored with it are still read."""
+    """Line 11: no worker ever got that code.
+
+    Experiments that were stored with it are still read.
+    """
     document = {"definition": minimal(), "code": {"kind": "git", "head": "a" * 40}}
     with pytest.raises(ValidationError) as raised:
         Submission.model_validate_json(json.dumps(document))
     (problem,) = explain(raised.value, Submission)
     assert problem.pointer == "/code"
-    assert "put the code into a package whose entry points name the agent or the environment" in problem.message
+    assert (
+        "put the code into a package whose entry points name the agent or the environment"
+        in problem.message
+    )
     assert TypeAdapter(Code).validate_python(document["code"]) == GitCode(kind="git", head="a" * 40)
 
 
 def test_the_id_is_a_slug_and_sixteen_digits() -> None:
     definition = load(minimal(name="Würfel & DQN!"))
-    assert experiment_id(definition, BuiltinCode()) == f"wurfel-dqn-{identity_hash(definition, BuiltinCode())[:16]}"
+    assert (
+        experiment_id(definition, BuiltinCode())
+        == f"wurfel-dqn-{identity_hash(definition, BuiltinCode())[:16]}"
+    )
 
 
 @pytest.mark.parametrize(
@@ -189,14 +231,18 @@ def test_bad_definitions_are_refused_where_they_are_bad(change: dict[str, Any], 
         ({"env": {"id": "CartPole-v1"}}, "/env"),
     ],
 )
-def test_bad_supervised_definitions_are_refused_where_they_are_bad(change: dict[str, Any], where: str) -> None:
+def test_bad_supervised_definitions_are_refused_where_they_are_bad(
+    change: dict[str, Any], where: str
+) -> None:
     assert where in pointers(supervised(**change))
 
 
 def pointers(document: dict[str, Any]) -> list[str]:
     with pytest.raises(ValidationError) as raised:
         Submission.model_validate_json(json.dumps({"definition": document}))
-    return [problem.pointer.removeprefix("/definition") for problem in explain(raised.value, Submission)]
+    return [
+        problem.pointer.removeprefix("/definition") for problem in explain(raised.value, Submission)
+    ]
 
 
 def test_a_misspelt_agent_with_parameters_is_told_what_there_is() -> None:
@@ -207,7 +253,9 @@ def test_a_misspelt_agent_with_parameters_is_told_what_there_is() -> None:
 def test_a_supervised_definition_is_hashed_like_any_other() -> None:
     first, renamed = load(supervised()), load(supervised(name="other", notes="why"))
     assert definition_hash(first) == definition_hash(renamed)
-    assert definition_hash(first) != definition_hash(load(supervised(estimator={"name": "mlp", "params": {"units": 3}})))
+    assert definition_hash(first) != definition_hash(
+        load(supervised(estimator={"name": "mlp", "params": {"units": 3}}))
+    )
     assert read_definition(canonical_json(first)) == first
 
 
@@ -231,37 +279,54 @@ def doubling(times: int) -> dict[str, Any]:
     ("schema", "told"),
     [
         ({"$ref": "https://example.org/schema.json"}, "refers to its own parts only"),
-        ({"properties": {"a": {"anyOf": [{"$ref": "file:///etc/passwd"}]}}}, "refers to its own parts only"),
+        (
+            {"properties": {"a": {"anyOf": [{"$ref": "file:///etc/passwd"}]}}},
+            "refers to its own parts only",
+        ),
         ({"$dynamicRef": "other.json#a"}, r"leave \$dynamicRef out"),
         ({"$id": "https://example.org/"}, r"leave \$id out"),
         ({"$ref": "#/$defs/none"}, "a part that it has not"),
         ({"$ref": "#"}, "must begin with #/"),
-        ({"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"items": {"$ref": "#/$defs/a"}}}}, "in a circle"),
+        (
+            {"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"items": {"$ref": "#/$defs/a"}}}},
+            "in a circle",
+        ),
         ({"description": "x" * 65_536}, "65536 bytes"),
         (doubling(20), "2000 parts"),
         (json.loads('{"not":' * 65 + "{}" + "}" * 65), "64 deep"),
     ],
 )
-def test_a_schema_that_is_too_large_or_points_elsewhere_is_refused(schema: dict[str, Any], told: str) -> None:
+def test_a_schema_that_is_too_large_or_points_elsewhere_is_refused(
+    schema: dict[str, Any], told: str
+) -> None:
     with pytest.raises(ValueError, match=told):
         check_schema(schema)
 
 
 def test_a_schema_may_refer_to_its_own_parts_and_describe_names_that_look_like_references() -> None:
-    check_schema({"$defs": {"a~1": {}}, "properties": {"$ref": {"type": "string"}, "$id": {}, "a": {"$ref": "#/$defs/a~01"}}})
+    check_schema(
+        {
+            "$defs": {"a~1": {}},
+            "properties": {"$ref": {"type": "string"}, "$id": {}, "a": {"$ref": "#/$defs/a~01"}},
+        }
+    )
     check_schema(doubling(6))
 
 
 @pytest.mark.parametrize("seeds", [[], [1, 1], [-1], [2**32], ["a"], [1.0], [True]])
 def test_bad_seeds_are_refused(seeds: list[Any]) -> None:
     with pytest.raises(ValidationError):
-        Submission.model_validate_json(json.dumps({"definition": minimal(), "options": {"seeds": seeds}}))
+        Submission.model_validate_json(
+            json.dumps({"definition": minimal(), "options": {"seeds": seeds}})
+        )
 
 
 @pytest.mark.parametrize("num_envs", [1, 2, 8])
 @pytest.mark.parametrize("name", sorted(set(BUILTIN_AGENTS) - {"sb3", "a3c"}))
 def test_the_defaults_of_every_agent_are_a_definition(name: str, num_envs: int) -> None:
-    """Line 15.12: `agent: {name: ppo}` alone was refused, since its minibatch was larger than its rollout."""
+    """Line 15.12: `agent: {name: ppo}` alone was refused, since its minibatch was larger than its
+    rollout.
+    """
     loaded = load(minimal(agent={"name": name}, env={"id": "CartPole-v1", "num_envs": num_envs}))
     assert read_definition(canonical_json(loaded)) == loaded
 
@@ -272,10 +337,20 @@ def test_the_defaults_of_a3c_are_a_definition() -> None:
 
 
 def test_a_minibatch_that_was_not_asked_for_is_no_larger_than_a_rollout() -> None:
-    """Line 15.12: and what fitted before is what it was, and keeps its ID; one that was asked for is never changed."""
-    sizes = {num_envs: load(minimal(agent={"name": "ppo"}, env={"id": "CartPole-v1", "num_envs": num_envs})) for num_envs in (1, 2, 8)}
+    """Line 15.12: and what fitted before is what it was, and keeps its ID.
+
+    One that was asked for is never changed.
+    """
+    sizes = {
+        num_envs: load(
+            minimal(agent={"name": "ppo"}, env={"id": "CartPole-v1", "num_envs": num_envs})
+        )
+        for num_envs in (1, 2, 8)
+    }
     assert [definition.agent.minibatch_size for definition in sizes.values()] == [128, 256, 256]
     asked = load(minimal(agent={"name": "ppo", "minibatch_size": 128}))
     assert definition_hash(asked) == definition_hash(sizes[1])
-    with pytest.raises(ValidationError, match=r"agent.minibatch_size 256 is larger than a rollout of 128"):
+    with pytest.raises(
+        ValidationError, match=r"agent.minibatch_size 256 is larger than a rollout of 128"
+    ):
         load(minimal(agent={"name": "ppo", "minibatch_size": 256}))

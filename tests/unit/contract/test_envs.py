@@ -11,7 +11,13 @@ from palestra.contract.problems import explain
 
 
 def rl(**env: Any) -> Any:
-    document = {"kind": "rl", "name": "tiny", "env": {"id": "ALE/Pong-v5", **env}, "agent": {"name": "dqn"}, "loop": {"env_steps": 100}}
+    document = {
+        "kind": "rl",
+        "name": "tiny",
+        "env": {"id": "ALE/Pong-v5", **env},
+        "agent": {"name": "dqn"},
+        "loop": {"env_steps": 100},
+    }
     return read_definition(json.dumps(document))
 
 
@@ -21,7 +27,10 @@ def test_no_preprocessing_leaves_the_identity_of_older_definitions() -> None:
 
 
 def test_preprocessing_is_part_of_the_identity_with_its_defaults() -> None:
-    plain, named = rl(preprocessing={}), rl(preprocessing={"name": "atari", "frame_stack": 4, "clip_rewards": True})
+    plain, named = (
+        rl(preprocessing={}),
+        rl(preprocessing={"name": "atari", "frame_stack": 4, "clip_rewards": True}),
+    )
     assert definition_hash(plain) == definition_hash(named) != definition_hash(rl())
     assert definition_hash(plain) != definition_hash(rl(preprocessing={"frame_stack": 2}))
     assert read_definition(canonical_json(plain)) == plain

@@ -11,7 +11,13 @@ def test_ids_sort_by_time_and_are_unique() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "slug"), [("CartPole DQN", "cartpole-dqn"), ("ÅÄÖ 1", "aao-1"), ("日本", "experiment"), ("a" * 99, "a" * 40)]
+    ("text", "slug"),
+    [
+        ("CartPole DQN", "cartpole-dqn"),
+        ("ÅÄÖ 1", "aao-1"),
+        ("日本", "experiment"),
+        ("a" * 99, "a" * 40),
+    ],
 )
 def test_slugs(text: str, slug: str) -> None:
     assert slugify(text) == slug

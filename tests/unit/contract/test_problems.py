@@ -13,19 +13,40 @@ from tests.support.server_fixture import definition
 def problems(document: dict[str, Any], model: Any = Submission) -> list[tuple[str, str, str]]:
     with pytest.raises(ValidationError) as refused:
         model.model_validate_json(json.dumps(document))
-    return [(problem.pointer, problem.code, problem.message) for problem in explain(refused.value, model)]
+    return [
+        (problem.pointer, problem.code, problem.message)
+        for problem in explain(refused.value, model)
+    ]
 
 
 def test_pointers_leave_out_what_only_pydantic_knows() -> None:
     hooks = [{"name": "nan_guard", "updates": 0}]
-    assert problems({"definition": definition(hooks=hooks)}) == [("/definition/hooks/0/updates", "out_of_range", "must be at least 1")]
+    assert problems({"definition": definition(hooks=hooks)}) == [
+        ("/definition/hooks/0/updates", "out_of_range", "must be at least 1")
+    ]
     found = problems({"definition": definition(env={"id": "CartPole-v1", "kwargs": {"a": [1]}})})
-    assert found == [("/definition/env/kwargs/a", "wrong_type", "must be a string, a number, true, false or null")]
+    assert found == [
+        (
+            "/definition/env/kwargs/a",
+            "wrong_type",
+            "must be a string, a number, true, false or null",
+        )
+    ]
 
 
 def test_every_fault_is_told_once_and_none_that_only_follows() -> None:
-    found = problems({"definition": definition(agent={"name": "dqn", "gamma": 2, "lr": 1}), "options": {"seeds": ["x"], "name": 1}})
-    assert [place for place, _, _ in found] == ["/definition/agent/gamma", "/definition/agent/lr", "/options/seeds/0", "/options/name"]
+    found = problems(
+        {
+            "definition": definition(agent={"name": "dqn", "gamma": 2, "lr": 1}),
+            "options": {"seeds": ["x"], "name": 1},
+        }
+    )
+    assert [place for place, _, _ in found] == [
+        "/definition/agent/gamma",
+        "/definition/agent/lr",
+        "/options/seeds/0",
+        "/options/name",
+    ]
 
 
 def test_the_input_is_never_repeated() -> None:
@@ -52,12 +73,22 @@ def test_telemetry_is_told_by_record() -> None:
         "wall": [0],
         "value": [1],
     }
-    assert problems({"first_seq": 1, "records": [record]}, TelemetryBatch)[0][:2] == ("/records/0/series", "pattern")
+    assert problems({"first_seq": 1, "records": [record]}, TelemetryBatch)[0][:2] == (
+        "/records/0/series",
+        "pattern",
+    )
 
 
 @pytest.mark.parametrize(
     ("name", "told"),
-    [("lr", "learning_rate"), ("learnig_rate", "learning_rate"), ("Gamma", "gamma"), ("buffer", "buffer_size"), ("zzz", None), ("", None)],
+    [
+        ("lr", "learning_rate"),
+        ("learnig_rate", "learning_rate"),
+        ("Gamma", "gamma"),
+        ("buffer", "buffer_size"),
+        ("zzz", None),
+        ("", None),
+    ],
 )
 def test_the_nearest_name(name: str, told: str | None) -> None:
     known = ["learning_rate", "gamma", "buffer_size", "batch_size"]

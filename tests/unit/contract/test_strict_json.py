@@ -14,8 +14,14 @@ from palestra.contract.strict_json import (
 )
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-(10**20), 10**20) | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**20), 10**20)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=20),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4)
+    ),
     max_leaves=12,
 )
 
@@ -48,16 +54,29 @@ def test_what_json_writes_is_read_back(value: object) -> None:
 def test_what_is_refused(raw: bytes, code: str, pointer: str, *, syntax: bool) -> None:
     with pytest.raises(JsonError) as refused:
         check_json(raw)
-    assert (refused.value.code, refused.value.pointer, refused.value.syntax) == (code, pointer, syntax)
+    assert (refused.value.code, refused.value.pointer, refused.value.syntax) == (
+        code,
+        pointer,
+        syntax,
+    )
 
 
 def test_what_only_looks_alike_is_taken() -> None:
-    for raw in (b'["NaN"]', b'["1e999"]', b"[1e99, 1e-400]", b'["\\ud83d\\ude00"]', b"[" * 32 + b"]" * 32, b'["\\\\u0000"]'):
+    for raw in (
+        b'["NaN"]',
+        b'["1e999"]',
+        b"[1e99, 1e-400]",
+        b'["\\ud83d\\ude00"]',
+        b"[" * 32 + b"]" * 32,
+        b'["\\\\u0000"]',
+    ):
         check_json(raw)
 
 
 def test_a_large_body_takes_little_more_than_reading_it() -> None:
-    raw = json.dumps({"records": [{"values": [index + 0.5 for index in range(50)]} for _ in range(2_000)]}).encode()
+    raw = json.dumps(
+        {"records": [{"values": [index + 0.5 for index in range(50)]} for _ in range(2_000)]}
+    ).encode()
     began = time.process_time()
     json.loads(raw)
     plain = time.process_time() - began

@@ -25,14 +25,18 @@ def points(*values: object, series: str = "loss/td") -> dict[str, object]:
 
 
 def read(*records: dict[str, object], first_seq: int = 1) -> TelemetryBatch:
-    return TelemetryBatch.model_validate_json(json.dumps({"first_seq": first_seq, "records": records}))
+    return TelemetryBatch.model_validate_json(
+        json.dumps({"first_seq": first_seq, "records": records})
+    )
 
 
 def test_numbers_survive_the_wire_exactly() -> None:
     values = [0.0, -0.0, 5e-324, 1e308, float(2**53 + 1), 0.1]
     (record,) = read(points(*values)).records
     assert isinstance(record, Points)
-    again = TelemetryBatch.model_validate_json(TelemetryBatch(first_seq=1, records=(record,)).model_dump_json()).records[0]
+    again = TelemetryBatch.model_validate_json(
+        TelemetryBatch(first_seq=1, records=(record,)).model_dump_json()
+    ).records[0]
     assert isinstance(again, Points)
     assert [value.hex() for value in again.value] == [value.hex() for value in values]
 
@@ -43,7 +47,11 @@ def test_non_finite_numbers_are_strings_on_the_wire() -> None:
     assert isinstance(record, Points)
     assert math.isnan(record.value[0])
     assert record.value[1:] == (math.inf, -math.inf)
-    assert json.loads(batch.model_dump_json())["records"][0]["value"] == ["NaN", "Infinity", "-Infinity"]
+    assert json.loads(batch.model_dump_json())["records"][0]["value"] == [
+        "NaN",
+        "Infinity",
+        "-Infinity",
+    ]
 
 
 @pytest.mark.parametrize("value", ["nan ", "nan", "1", True, None])

@@ -7,7 +7,12 @@ from pydantic import ValidationError
 
 from palestra.contract.definition import SCHEMA_VERSION, BuiltinCode, definition_hash, experiment_id
 from palestra.contract.documents import canonical_json
-from palestra.contract.upgrade import UnsupportedSchemaError, load_definition, upgrade, upgrade_submission
+from palestra.contract.upgrade import (
+    UnsupportedSchemaError,
+    load_definition,
+    upgrade,
+    upgrade_submission,
+)
 from palestra.contract.versions import STEPS
 from tests.support.api_samples import definition
 
@@ -19,7 +24,10 @@ RELEASED_HASHES = {
     "v1-ppo.json": "6b7b86d0826f33fb88cdf1db69d2d52f72e4e9add574ab5c391467a7efa38697",
     "v2-ppo.json": "d2c4bc7b3748327de7741f988ab943d663efe851fd252edca2a193ec779d0c3a",
 }
-RELEASED_IDS = {"v1-dqn.json": "cartpole-with-dqn-b189a2ebca0be72d", "v1-ppo.json": "pendulum-ppo-5e5cc1f5002edf3a"}
+RELEASED_IDS = {
+    "v1-dqn.json": "cartpole-with-dqn-b189a2ebca0be72d",
+    "v1-ppo.json": "pendulum-ppo-5e5cc1f5002edf3a",
+}
 ON_POLICY = ["ppo", "a2c", "a3c", "reinforce", "recurrent_ppo"]
 
 
@@ -42,10 +50,20 @@ def test_documents_of_version_1_keep_their_id(name: str) -> None:
 @pytest.mark.parametrize("name", ON_POLICY)
 def test_the_coefficient_of_a_halved_value_loss_is_halved_on_the_way_in(name: str) -> None:
     """Line 15.12: said or meant: 0.5 of half the squared error is 0.25 of the squared error."""
-    for said, meant in (({}, 0.25), ({"value_coefficient": 0.3}, 0.15), ({"value_coefficient": 1}, 0.5), ({"value_coefficient": 0}, 0.0)):
+    for said, meant in (
+        ({}, 0.25),
+        ({"value_coefficient": 0.3}, 0.15),
+        ({"value_coefficient": 1}, 0.5),
+        ({"value_coefficient": 0}, 0.0),
+    ):
         agent = load_definition(written(1, {"name": name, **said})).agent
         assert agent.value_coefficient == meant
-        assert load_definition(written(2, {"name": name, "value_coefficient": 0.3})).agent.value_coefficient == 0.3
+        assert (
+            load_definition(
+                written(2, {"name": name, "value_coefficient": 0.3})
+            ).agent.value_coefficient
+            == 0.3
+        )
     with pytest.raises(ValidationError, match="value_coefficient"):
         load_definition(written(1, {"name": name, "value_coefficient": "much"}))
 
@@ -65,7 +83,12 @@ def test_one_training_has_one_id_in_either_version_and_another_training_another(
 
 def test_agents_without_a_value_coefficient_are_the_same_in_both_versions() -> None:
     """Line 15.12: only what was halved changes."""
-    for agent in ({"name": "dqn"}, {"name": "trpo"}, {"name": "sb3", "algorithm": "PPO", "parameters": {"vf_coef": 0.5}}, {"name": "mine"}):
+    for agent in (
+        {"name": "dqn"},
+        {"name": "trpo"},
+        {"name": "sb3", "algorithm": "PPO", "parameters": {"vf_coef": 0.5}},
+        {"name": "mine"},
+    ):
         one, two = (load_definition(written(version, agent)) for version in (1, 2))
         assert one == two
         assert experiment_id(one, BuiltinCode()) == experiment_id(two, BuiltinCode())
@@ -74,9 +97,15 @@ def test_agents_without_a_value_coefficient_are_the_same_in_both_versions() -> N
 def test_a_submission_is_brought_up_and_what_is_none_is_left_alone() -> None:
     """Line 15.12: the same on the way in from a file and from the API."""
     document = json.loads(written(1, {"name": "ppo"}, env={"id": "CartPole-v1", "num_envs": 8}))
-    assert upgrade_submission({"definition": document, "options": {}})["definition"]["agent"] == {"name": "ppo", "value_coefficient": 0.25}
+    assert upgrade_submission({"definition": document, "options": {}})["definition"]["agent"] == {
+        "name": "ppo",
+        "value_coefficient": 0.25,
+    }
     assert upgrade_submission({"definition": "none"}) == {"definition": "none"}
-    assert upgrade_submission({"definition": {"schema_version": 1, "agent": 5}})["definition"] == {"schema_version": 2, "agent": 5}
+    assert upgrade_submission({"definition": {"schema_version": 1, "agent": 5}})["definition"] == {
+        "schema_version": 2,
+        "agent": 5,
+    }
 
 
 def test_every_released_version_has_a_sample_and_a_way_up() -> None:

@@ -12,7 +12,9 @@ from tests.support.phrases import pydantic_phrases
 @pytest.mark.parametrize("kind", list_all_errors(), ids=lambda kind: kind["type"])
 def test_every_kind_of_fault_has_a_sentence_of_ours(kind: dict[str, Any]) -> None:
     context = {**(kind["example_context"] or {}), "error": "must be even"}
-    told = sentence({"type": kind["type"], "loc": (), "msg": kind["example_message_python"], "ctx": context})
+    told = sentence(
+        {"type": kind["type"], "loc": (), "msg": kind["example_message_python"], "ctx": context}
+    )
     assert told
     assert told[0].islower()
     assert told == "is not valid" or not pydantic_phrases(told)

@@ -10,7 +10,10 @@ COLUMNS = ("created_at", "name")
 
 
 @given(
-    st.one_of(st.integers(-(2**63) + 1, 2**63 - 1), st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=64))
+    st.one_of(
+        st.integers(-(2**63) + 1, 2**63 - 1),
+        st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=64),
+    )
 )
 def test_a_cursor_comes_back_as_it_was(value: int | str) -> None:
     page = keyset(PageRequest(sort="-name", cursor=cursor("-name", value, "exp-1")), COLUMNS)
@@ -18,7 +21,21 @@ def test_a_cursor_comes_back_as_it_was(value: int | str) -> None:
     assert page.descending
 
 
-@pytest.mark.parametrize("text", ["", "x", "....", "e30", "W10", "bnVsbA", "é", "a" * 5_000, "WyItbmFtZSIsIHRydWUsICJ4Il0", "\ud800"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "x",
+        "....",
+        "e30",
+        "W10",
+        "bnVsbA",
+        "é",
+        "a" * 5_000,
+        "WyItbmFtZSIsIHRydWUsICJ4Il0",
+        "\ud800",
+    ],
+)
 def test_garbage_is_no_cursor(text: str) -> None:
     with pytest.raises(InvalidError) as refused:
         keyset(PageRequest(sort="-name", cursor=text), COLUMNS)
@@ -50,7 +67,15 @@ def test_limits_are_bounded(limit: int) -> None:
 
 
 JOB = {"gpus": 0, "version": 1, "position": 3, "delay_seconds": 0.0}
-POOL = {"name": "lab", "registered": 2, "workers": 1, "slots": 4, "free_slots": 2, "most_gpus": 1, "versions": frozenset({1})}
+POOL = {
+    "name": "lab",
+    "registered": 2,
+    "workers": 1,
+    "slots": 4,
+    "free_slots": 2,
+    "most_gpus": 1,
+    "versions": frozenset({1}),
+}
 
 
 @pytest.mark.parametrize(
@@ -65,5 +90,7 @@ POOL = {"name": "lab", "registered": 2, "workers": 1, "slots": 4, "free_slots": 
         ({}, {}, "asked to start"),
     ],
 )
-def test_a_waiting_job_says_what_for(job: dict[str, float], pool: dict[str, int], words: str) -> None:
+def test_a_waiting_job_says_what_for(
+    job: dict[str, float], pool: dict[str, int], words: str
+) -> None:
     assert words in explain(Waiting(**{**JOB, **job}), PoolFacts(**{**POOL, **pool}))

@@ -61,7 +61,12 @@ def test_a_finished_job_says_that_it_is_finished(state: JobState) -> None:
     assert refused.value.code == "already_final"
 
 
-@given(st.sampled_from(sorted(LIVE_JOB_STATES)), st.sampled_from(Outcome), st.sampled_from(Cause), st.booleans())
+@given(
+    st.sampled_from(sorted(LIVE_JOB_STATES)),
+    st.sampled_from(Outcome),
+    st.sampled_from(Cause),
+    st.booleans(),
+)
 def test_the_end_of_an_attempt_is_always_a_path_of_the_table_out_of_the_live_states(
     state: JobState, outcome: Outcome, cause: Cause, requeue: bool
 ) -> None:

@@ -22,8 +22,15 @@ def _float(pattern: int) -> float:
 @st.composite
 def columns(draw: st.DrawFn) -> Columns:
     size = draw(st.integers(0, 40))
-    ints = [np.array(draw(st.lists(counters, min_size=size, max_size=size)), np.int64) for _ in range(4)]
-    floats = [np.array([_float(p) for p in draw(st.lists(bits, min_size=size, max_size=size))], np.float64) for _ in range(2)]
+    ints = [
+        np.array(draw(st.lists(counters, min_size=size, max_size=size)), np.int64) for _ in range(4)
+    ]
+    floats = [
+        np.array(
+            [_float(p) for p in draw(st.lists(bits, min_size=size, max_size=size))], np.float64
+        )
+        for _ in range(2)
+    ]
     extra = {"terminated": np.arange(size, dtype=np.int64)} if draw(st.booleans()) else {}
     return Columns(*ints, *floats, extra)
 
@@ -33,10 +40,23 @@ def test_a_block_returns_what_it_was_given_bit_by_bit(given_columns: Columns) ->
     back = blocks.decode(blocks.encode(given_columns))
     for name in ("seq", "env_step", "update", "episode", "wall", "value"):
         assert getattr(back, name).tobytes() == getattr(given_columns, name).tobytes(), name
-    assert {name: array.tolist() for name, array in back.extra.items()} == {n: a.tolist() for n, a in given_columns.extra.items()}
+    assert {name: array.tolist() for name, array in back.extra.items()} == {
+        n: a.tolist() for n, a in given_columns.extra.items()
+    }
 
 
-@pytest.mark.parametrize("value", [-0.0, 5e-324, 1.7976931348623157e308, float(2**53 + 2), float("nan"), float("inf"), float("-inf")])
+@pytest.mark.parametrize(
+    "value",
+    [
+        -0.0,
+        5e-324,
+        1.7976931348623157e308,
+        float(2**53 + 2),
+        float("nan"),
+        float("inf"),
+        float("-inf"),
+    ],
+)
 def test_special_values_survive(value: float) -> None:
     one = np.ones(1, np.int64)
     back = blocks.decode(blocks.encode(Columns(one, one, one, one, np.zeros(1), np.array([value]))))
@@ -45,7 +65,9 @@ def test_special_values_survive(value: float) -> None:
 
 
 @given(columns(), st.data())
-def test_damaged_bytes_never_decode_into_other_lengths(given_columns: Columns, data: st.DataObject) -> None:
+def test_damaged_bytes_never_decode_into_other_lengths(
+    given_columns: Columns, data: st.DataObject
+) -> None:
     whole = blocks.encode(given_columns)
     cut = whole[: data.draw(st.integers(0, len(whole) - 1))]
     with pytest.raises(BlockDamagedError):
@@ -66,7 +88,9 @@ def test_regular_counters_take_little_room() -> None:
 def test_concatenation_keeps_the_order() -> None:
     def one(seq: int) -> Columns:
         column = np.array([seq], np.int64)
-        return Columns(column, column, column, column, np.array([float(seq)]), np.array([float(seq)]))
+        return Columns(
+            column, column, column, column, np.array([float(seq)]), np.array([float(seq)])
+        )
 
     assert blocks.concatenate([one(3), one(1), one(2)]).seq.tolist() == [3, 1, 2]
     assert len(blocks.concatenate([])) == 0

@@ -19,7 +19,9 @@ def test_points_beyond_the_resumed_step_are_superseded() -> None:
 
 
 def test_an_attempt_that_was_passed_over_is_superseded_as_a_whole() -> None:
-    history = chain([Link(1, None, None), Link(2, 1, Position(100, 0)), Link(3, 1, Position(200, 0))])
+    history = chain(
+        [Link(1, None, None), Link(2, 1, Position(100, 0)), Link(3, 1, Position(200, 0))]
+    )
     assert counts(history, 1, Position(200, 0))
     assert not counts(history, 2, Position(1, 0))
 
@@ -30,7 +32,9 @@ def test_a_fresh_start_supersedes_all() -> None:
 
 
 def test_an_earlier_snapshot_bounds_the_whole_chain_below_it() -> None:
-    history = chain([Link(1, None, None), Link(2, 1, Position(100, 0)), Link(3, 2, Position(60, 0))])
+    history = chain(
+        [Link(1, None, None), Link(2, 1, Position(100, 0)), Link(3, 2, Position(60, 0))]
+    )
     assert history == {3: None, 2: Position(60, 0), 1: Position(60, 0)}
 
 
@@ -45,7 +49,9 @@ def trees(draw: st.DrawFn) -> list[Link]:
 
 
 @given(trees(), st.integers(1, 8), st.integers(0, 6), st.integers(0, 6))
-def test_a_point_counts_exactly_if_every_resume_on_the_way_down_kept_it(links: list[Link], fence: int, step: int, update: int) -> None:
+def test_a_point_counts_exactly_if_every_resume_on_the_way_down_kept_it(
+    links: list[Link], fence: int, step: int, update: int
+) -> None:
     by_fence = {link.fence: link for link in links}
     walk, kept = by_fence[max(by_fence)], True
     while walk.fence != fence and walk.resumed_fence is not None and walk.resumed_at is not None:

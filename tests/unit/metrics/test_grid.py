@@ -9,7 +9,10 @@ from hypothesis import strategies as st
 
 from app.metrics.grid import Grid, downsample
 
-values = st.one_of(st.floats(-1e9, 1e9), st.sampled_from([math.nan, math.inf, -math.inf, -0.0, 1e308, -1e308, 5e-324]))
+values = st.one_of(
+    st.floats(-1e9, 1e9),
+    st.sampled_from([math.nan, math.inf, -math.inf, -0.0, 1e308, -1e308, 5e-324]),
+)
 points = st.lists(st.tuples(st.integers(0, 200).map(float), values), max_size=80)
 
 
@@ -17,7 +20,13 @@ def _naive(data: list[tuple[float, float]], grid: Grid) -> list[dict[str, float 
     held: list[list[float]] = [[] for _ in range(grid.buckets)]
     for x, value in data:
         if grid.start <= x <= grid.end:
-            place = 0 if grid.end == grid.start else min(int((x - grid.start) / (grid.end - grid.start) * grid.buckets), grid.buckets - 1)
+            place = (
+                0
+                if grid.end == grid.start
+                else min(
+                    int((x - grid.start) / (grid.end - grid.start) * grid.buckets), grid.buckets - 1
+                )
+            )
             held[place].append(value)
     return [_summary(bucket) for bucket in held]
 
@@ -32,20 +41,28 @@ def _summary(bucket: list[float]) -> dict[str, float | int]:
 
 
 @given(points, st.integers(1, 50), st.tuples(st.integers(-10, 210), st.integers(0, 220)))
-def test_grid_equals_the_naive_one(data: list[tuple[float, float]], buckets: int, bounds: tuple[int, int]) -> None:
+def test_grid_equals_the_naive_one(
+    data: list[tuple[float, float]], buckets: int, bounds: tuple[int, int]
+) -> None:
     grid = Grid.over(float(bounds[0]), float(bounds[0] + bounds[1]), buckets)
     found = downsample(np.array([x for x, _ in data]), np.array([value for _, value in data]), grid)
     expected = _naive(data, grid)
     for name in ("min", "max", "last"):
-        np.testing.assert_array_equal(getattr(found, name), [bucket[name] for bucket in expected], name)
+        np.testing.assert_array_equal(
+            getattr(found, name), [bucket[name] for bucket in expected], name
+        )
     assert found.n.tolist() == [bucket["n"] for bucket in expected]
     assert found.nonfinite.tolist() == [bucket["nonfinite"] for bucket in expected]
     scale = max((abs(value) for _, value in data if math.isfinite(value)), default=0.0)
-    np.testing.assert_allclose(found.mean, [bucket["mean"] for bucket in expected], rtol=1e-9, atol=scale * 1e-12)
+    np.testing.assert_allclose(
+        found.mean, [bucket["mean"] for bucket in expected], rtol=1e-9, atol=scale * 1e-12
+    )
 
 
 @given(points, st.integers(1, 50))
-def test_no_extreme_is_lost_and_every_point_is_counted(data: list[tuple[float, float]], buckets: int) -> None:
+def test_no_extreme_is_lost_and_every_point_is_counted(
+    data: list[tuple[float, float]], buckets: int
+) -> None:
     grid = Grid.over(0.0, 200.0, buckets)
     found = downsample(np.array([x for x, _ in data]), np.array([value for _, value in data]), grid)
     finite = [value for _, value in data if math.isfinite(value)]
@@ -55,7 +72,12 @@ def test_no_extreme_is_lost_and_every_point_is_counted(data: list[tuple[float, f
         assert np.nanmin(found.min) == min(finite)
         assert np.nanmax(found.max) == max(finite)
         filled = ~np.isnan(found.mean)
-        assert bool(np.all((found.min[filled] <= found.mean[filled]) & (found.mean[filled] <= found.max[filled])))
+        assert bool(
+            np.all(
+                (found.min[filled] <= found.mean[filled])
+                & (found.mean[filled] <= found.max[filled])
+            )
+        )
 
 
 def test_both_ends_are_included_and_whole_numbers_get_a_bucket_each() -> None:
@@ -67,7 +89,12 @@ def test_both_ends_are_included_and_whole_numbers_get_a_bucket_each() -> None:
 def test_a_range_of_no_width_is_one_bucket() -> None:
     grid = Grid.over(5.0, 5.0, 600)
     found = downsample(np.array([4.0, 5.0, 5.0]), np.array([1.0, 2.0, 4.0]), grid)
-    assert (grid.buckets, found.n.tolist(), found.mean.tolist(), found.last.tolist()) == (1, [2], [3.0], [4.0])
+    assert (grid.buckets, found.n.tolist(), found.mean.tolist(), found.last.tolist()) == (
+        1,
+        [2],
+        [3.0],
+        [4.0],
+    )
     assert grid.centres.tolist() == [5.0]
 
 

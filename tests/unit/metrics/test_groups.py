@@ -9,7 +9,9 @@ from hypothesis.extra import numpy as hn
 from app.metrics.groups import carry_forward, summarise
 
 matrices = hn.arrays(
-    np.float64, st.tuples(st.integers(1, 6), st.integers(1, 8)), elements=st.one_of(st.floats(-1e6, 1e6), st.just(float("nan")))
+    np.float64,
+    st.tuples(st.integers(1, 6), st.integers(1, 8)),
+    elements=st.one_of(st.floats(-1e6, 1e6), st.just(float("nan"))),
 )
 
 
@@ -20,11 +22,15 @@ def test_statistics_equal_those_of_each_column_alone(means: np.ndarray) -> None:
         runs = means[:, column][~np.isnan(means[:, column])]
         assert found.n[column] == len(runs)
         if not len(runs):
-            assert np.isnan([found.mean[column], found.median[column], found.stdev[column], found.low[column]]).all()
+            assert np.isnan(
+                [found.mean[column], found.median[column], found.stdev[column], found.low[column]]
+            ).all()
             continue
         assert found.mean[column] == pytest.approx(runs.mean(), abs=1e-6)
         assert found.median[column] == pytest.approx(np.median(runs), abs=1e-6)
-        assert found.stdev[column] == pytest.approx(runs.std(ddof=1) if len(runs) > 1 else np.nan, abs=1e-6, nan_ok=True)
+        assert found.stdev[column] == pytest.approx(
+            runs.std(ddof=1) if len(runs) > 1 else np.nan, abs=1e-6, nan_ok=True
+        )
         assert (found.min[column], found.max[column]) == (runs.min(), runs.max())
 
 
@@ -35,7 +41,13 @@ def test_interval_lies_between_the_extremes_and_repeats(means: np.ndarray) -> No
     np.testing.assert_array_equal(found.high, again.high)
     assert np.isnan(found.low[found.n < 3]).all()
     enough = found.n >= 3
-    assert bool(np.all((found.min <= found.low)[enough] & (found.low <= found.high)[enough] & (found.high <= found.max)[enough]))
+    assert bool(
+        np.all(
+            (found.min <= found.low)[enough]
+            & (found.low <= found.high)[enough]
+            & (found.high <= found.max)[enough]
+        )
+    )
 
 
 def test_interval_covers_the_true_mean_about_as_often_as_it_says() -> None:
@@ -56,11 +68,21 @@ NAN = float("nan")
 
 
 class TestCarryForward:
-    """Line 15.21: a seed that stops at its target leaves the mean, so that a curve which reached 450 falls to 306."""
+    """Line 15.21: a seed that stops at its target leaves the mean, so that a curve which reached
+    450 falls to 306.
+    """
 
-    MEANS = np.array([[100.0, 450.0, NAN, NAN, NAN], [90.0, 300.0, NAN, 306.0, NAN], [80.0, NAN, NAN, 294.0, NAN]])
+    MEANS = np.array(
+        [
+            [100.0, 450.0, NAN, NAN, NAN],
+            [90.0, 300.0, NAN, 306.0, NAN],
+            [80.0, NAN, NAN, 294.0, NAN],
+        ]
+    )
 
-    def test_a_run_that_is_over_counts_on_with_its_last_value_where_others_have_points(self) -> None:
+    def test_a_run_that_is_over_counts_on_with_its_last_value_where_others_have_points(
+        self,
+    ) -> None:
         means, carried = carry_forward(self.MEANS, [(1, 450.0), None, None])
         np.testing.assert_array_equal(means[0], [100.0, 450.0, NAN, 450.0, NAN])
         np.testing.assert_array_equal(means[1:], self.MEANS[1:])

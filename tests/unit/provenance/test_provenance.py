@@ -1,4 +1,7 @@
-"""The record of a run, and what must never be in it. The rows P72 to P82 are in `tests/acceptance`."""
+"""The record of a run, and what must never be in it.
+
+The rows P72 to P82 are in `tests/acceptance`.
+"""
 
 import json
 from pathlib import Path
@@ -15,7 +18,9 @@ PRIVATE_KEY, BODY = private_keys()["private key: RSA"]
 AWS = tokens()["AWS access key"]
 
 
-def test_the_id_of_a_subdirectory_covers_the_whole_tree(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_id_of_a_subdirectory_covers_the_whole_tree(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tree / "sub").mkdir()
     (tree / "new.py").write_text("x")
     whole = generate_exp_id(argv=["a"])
@@ -30,7 +35,9 @@ def test_ignored_files_are_not_part_of_the_id(tree: Path) -> None:
     assert generate_exp_id(argv=["a"]) == before
 
 
-def test_only_allow_listed_variables_are_recorded(outside: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_allow_listed_variables_are_recorded(
+    outside: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "marked-secret")
     monkeypatch.setenv("PALESTRA_TOKEN", TOKEN)
@@ -44,12 +51,23 @@ def test_only_allow_listed_variables_are_recorded(outside: Path, monkeypatch: py
 
 
 def test_no_secret_reaches_a_file_or_the_record(tree: Path) -> None:
-    (tree / "agent.py").write_text(f'lr = 2\nAPI_KEY = "{TOKEN}"\nurl = "https://me:hunter2hunter2@example.org/"\n')
+    (tree / "agent.py").write_text(
+        f'lr = 2\nAPI_KEY = "{TOKEN}"\nurl = "https://me:hunter2hunter2@example.org/"\n'
+    )
     (tree / "new.py").write_text(f"{PRIVATE_KEY}\naws = {AWS!r}\n")
-    argv = ["train.py", "--token", "hunter2", f"--other={TOKEN}", "--token-file", "secrets/token.txt"]
+    argv = [
+        "train.py",
+        "--token",
+        "hunter2",
+        f"--other={TOKEN}",
+        "--token-file",
+        "secrets/token.txt",
+    ]
     record = capture(argv, with_untracked=True)
     directory = prepare_output_dir({}, argv=argv, with_untracked=True)
-    everything = json.dumps(record) + "".join(path.read_text() for path in Path(directory).glob("*.txt"))
+    everything = json.dumps(record) + "".join(
+        path.read_text() for path in Path(directory).glob("*.txt")
+    )
     for secret in (TOKEN, "hunter2", BODY, AWS):
         assert secret not in everything
     assert "new.py" in record["git"]["diff"]
@@ -58,13 +76,33 @@ def test_no_secret_reaches_a_file_or_the_record(tree: Path) -> None:
 
 
 def test_capture_is_complete_plain_json(tree: Path) -> None:
-    (tree / b"odd\xff.py".decode("utf-8", "surrogateescape")).write_bytes(b"nul \0 and \xff and literal \\u0000 text\n")
+    (tree / b"odd\xff.py".decode("utf-8", "surrogateescape")).write_bytes(
+        b"nul \0 and \xff and literal \\u0000 text\n"
+    )
     (tree / "literal.py").write_text('x = "\\u0000"\n')
     record = capture(["train.py"], with_untracked=True)
     assert set(record) == {
-        *("command", "arguments", "started_at", "directory", "git", "packages", "hardware", "environment", "redactions"),
+        *(
+            "command",
+            "arguments",
+            "started_at",
+            "directory",
+            "git",
+            "packages",
+            "hardware",
+            "environment",
+            "redactions",
+        ),
     }
-    assert set(record["git"]) == {"head", "dirty_digest", "status", "log", "diff", "untracked", "withheld"}
+    assert set(record["git"]) == {
+        "head",
+        "dirty_digest",
+        "status",
+        "log",
+        "diff",
+        "untracked",
+        "withheld",
+    }
     text = json.dumps(record, ensure_ascii=False)
     assert text.encode().decode() == text
     assert "\0" not in text

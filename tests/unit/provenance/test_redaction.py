@@ -29,7 +29,20 @@ def test_code_stays(text: str) -> None:
 
 
 def test_arguments() -> None:
-    clean, count = redact_arguments(["x", "--token", "a", "--password=b", "--token-file", "c", "--keys", "--lr", "1", "https://u:p@h/"])
+    clean, count = redact_arguments(
+        [
+            "x",
+            "--token",
+            "a",
+            "--password=b",
+            "--token-file",
+            "c",
+            "--keys",
+            "--lr",
+            "1",
+            "https://u:p@h/",
+        ]
+    )
     assert clean == [
         "x",
         "--token",

@@ -1,4 +1,6 @@
-"""Line 16: no class of secrets reaches a record, from diffs, untracked files, command lines or the environment; and all are counted."""
+"""Line 16: no class of secrets reaches a record, from diffs, untracked files, command lines or the
+environment; and all are counted.
+"""
 
 import json
 from pathlib import Path
@@ -35,11 +37,15 @@ def test_it_is_replaced_and_counted_in_text(name: str) -> None:
 @pytest.mark.parametrize("name", TEXTS)
 def test_it_is_replaced_in_added_lines_of_a_diff(name: str) -> None:
     text, secret = TEXTS[name]
-    diff = "diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1 +1,9 @@\n" + "".join(f"+{line}\n" for line in text.splitlines())
+    diff = "diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1 +1,9 @@\n" + "".join(
+        f"+{line}\n" for line in text.splitlines()
+    )
     clean, count = redact(diff + "diff --git a/b.py b/b.py\n+kept = 1\n")
     assert secret not in clean
     assert count >= 1
-    assert clean.endswith("diff --git a/b.py b/b.py\n+kept = 1\n"), "a key without an end does not take the files after it along"
+    assert clean.endswith("diff --git a/b.py b/b.py\n+kept = 1\n"), (
+        "a key without an end does not take the files after it along"
+    )
 
 
 @pytest.mark.parametrize("name", tokens())
@@ -50,7 +56,9 @@ def test_it_is_replaced_in_a_command_line(name: str) -> None:
     assert count >= 3
 
 
-@pytest.mark.parametrize("argument", ["DB_PASSWORD={}", "logger.api_key={}", "+logger.api_key={}", "--db-password={}"])
+@pytest.mark.parametrize(
+    "argument", ["DB_PASSWORD={}", "logger.api_key={}", "+logger.api_key={}", "--db-password={}"]
+)
 def test_a_named_argument_is_replaced_however_short(argument: str) -> None:
     word = "hunter" + "2"
     assert redact_arguments([argument.format(word)]) == ([argument.format(REDACTED)], 1)
@@ -67,7 +75,9 @@ def commit_and_change(tree: Path, name: str, text: str) -> None:
 def recorded(tree: Path, **options: Any) -> tuple[dict[str, Any], str]:
     record = capture(["train.py"], **options)
     directory = prepare_output_dir({}, exp_id="x", argv=["train.py"], make_backup=False, **options)
-    return record, json.dumps(record) + "".join(path.read_text() for path in Path(directory).glob("*.txt"))
+    return record, json.dumps(record) + "".join(
+        path.read_text() for path in Path(directory).glob("*.txt")
+    )
 
 
 def test_no_class_reaches_the_record_from_a_tracked_file(tree: Path) -> None:
@@ -87,8 +97,12 @@ def test_untracked_files_are_recorded_by_name_and_digest_only(tree: Path) -> Non
     assert "new.py" not in record["git"]["diff"]
 
 
-def test_untracked_files_are_recorded_whole_when_asked_for_without_their_secrets(tree: Path) -> None:
-    (tree / "new.py").write_text("marked = 'content of mine'\n" + "\n".join(text for text, _ in TEXTS.values()) + "\n")
+def test_untracked_files_are_recorded_whole_when_asked_for_without_their_secrets(
+    tree: Path,
+) -> None:
+    (tree / "new.py").write_text(
+        "marked = 'content of mine'\n" + "\n".join(text for text, _ in TEXTS.values()) + "\n"
+    )
     (tree / "sub").mkdir()
     (tree / "sub" / ".env").write_text("COLOUR=marked-blue\n")
     record, everything = recorded(tree, with_untracked=True)
@@ -96,17 +110,36 @@ def test_untracked_files_are_recorded_whole_when_asked_for_without_their_secrets
     assert [name for name, (_, secret) in TEXTS.items() if secret in everything] == []
     assert record["redactions"] >= len(LINES)
     assert "marked-blue" not in everything, "whatever it holds"
-    assert {"name": "sub/.env"} in record["git"]["untracked"], "a digest lets a short secret be guessed"
+    assert {"name": "sub/.env"} in record["git"]["untracked"], (
+        "a digest lets a short secret be guessed"
+    )
 
 
-@pytest.mark.parametrize("name", [".env", "conf/prod.env", "server.pem", "id_rsa", "credentials.json", ".netrc", "tls.KEY", ".aws/config"])
-def test_a_file_that_holds_secrets_by_its_name_is_named_and_never_shown(tree: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    "name",
+    [
+        ".env",
+        "conf/prod.env",
+        "server.pem",
+        "id_rsa",
+        "credentials.json",
+        ".netrc",
+        "tls.KEY",
+        ".aws/config",
+    ],
+)
+def test_a_file_that_holds_secrets_by_its_name_is_named_and_never_shown(
+    tree: Path, name: str
+) -> None:
     commit_and_change(tree, name, "marked-blue\n")
     (tree / "agent.py").write_text("lr = 2\n")
     record, everything = recorded(tree, with_untracked=True)
     assert "marked-blue" not in everything
     assert record["git"]["withheld"] == [name]
-    assert f"diff --git a/{name} b/{name}\nnot recorded: files of this name hold secrets\n" in record["git"]["diff"]
+    assert (
+        f"diff --git a/{name} b/{name}\nnot recorded: files of this name hold secrets\n"
+        in record["git"]["diff"]
+    )
     assert "+lr = 2" in record["git"]["diff"]
 
 
@@ -120,12 +153,25 @@ def test_a_file_that_was_renamed_away_from_such_a_name_is_not_shown_by_it(tree: 
     assert "-COLOUR" not in record["git"]["diff"]
 
 
-@pytest.mark.parametrize("name", ["agent.py", "keys.py", "environment.py", "README.md", "token_embedding.py", "monkey.txt", "env/grid.py"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "agent.py",
+        "keys.py",
+        "environment.py",
+        "README.md",
+        "token_embedding.py",
+        "monkey.txt",
+        "env/grid.py",
+    ],
+)
 def test_ordinary_names_are_shown(name: str) -> None:
     assert not is_secret_name(name)
 
 
-def test_the_values_of_allow_listed_variables_are_searched_and_counted(outside: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_values_of_allow_listed_variables_are_searched_and_counted(
+    outside: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = capture(["x"])["redactions"]
     for index, token in enumerate(tokens().values()):
         monkeypatch.setenv(f"OMP_{index}", f"a {token} b")
@@ -149,7 +195,11 @@ def test_searching_for_secrets_does_not_load_the_detectors_before_there_is_a_tex
     import sys
 
     program = (
-        "import sys, palestra, palestra.cli.main; print([name for name in sys.modules if name.startswith(('detect_secrets', 'requests'))])"
+        "import sys, palestra, palestra.cli.main\n"
+        "unwanted = ('detect_secrets', 'requests')\n"
+        "print([name for name in sys.modules if name.startswith(unwanted)])"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     assert done.stdout == "[]\n"

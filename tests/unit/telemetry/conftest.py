@@ -15,6 +15,14 @@ def spool_directory(tmp_path: Path) -> Path:
 @pytest.fixture(scope="session")
 def point():
     def make(step: int, value: float = 1.0, series: str = "loss/td") -> Points:
-        return Points(run=RUN, series=series, env_step=(step,), update=(step,), episode=(0,), wall=(1.0,), value=(value,))
+        return Points(
+            run=RUN,
+            series=series,
+            env_step=(step,),
+            update=(step,),
+            episode=(0,),
+            wall=(1.0,),
+            value=(value,),
+        )
 
     return make

@@ -40,7 +40,9 @@ class Server:
         for index, record in enumerate(batch["records"]):
             seq = first + index
             if seq <= len(self.stored):
-                assert self.stored[seq - 1] == record, "the same number always carries the same record"
+                assert self.stored[seq - 1] == record, (
+                    "the same number always carries the same record"
+                )
             else:
                 self.stored.append(record)
         return httpx.Response(200, json={"acked_seq": len(self.stored)})
@@ -56,7 +58,11 @@ def problem(status: int, code: str, **extra) -> httpx.Response:
         "request_id": "r",
         **extra,
     }
-    return httpx.Response(status, json=body, headers={"content-type": "application/problem+json", **extra.pop("headers", {})})
+    return httpx.Response(
+        status,
+        json=body,
+        headers={"content-type": "application/problem+json", **extra.pop("headers", {})},
+    )
 
 
 @pytest.fixture
@@ -67,8 +73,12 @@ def server() -> Server:
 @pytest.fixture
 def make_shipper(server: Server, spool_directory: Path):
     def make(after_seq: int = 0, **options) -> Shipper:
-        client = httpx.Client(base_url="http://palestra.test", transport=httpx.MockTransport(server))
-        return Shipper(SpoolReader(spool_directory, after_seq), HttpTransport(client, "att_x"), **options)
+        client = httpx.Client(
+            base_url="http://palestra.test", transport=httpx.MockTransport(server)
+        )
+        return Shipper(
+            SpoolReader(spool_directory, after_seq), HttpTransport(client, "att_x"), **options
+        )
 
     return make
 
@@ -140,7 +150,15 @@ def test_a_lost_answer_doubles_nothing(server, make_shipper, fill):
 
 def test_a_gap_rewinds_to_what_the_server_expects(server, make_shipper, fill):
     fill(1, 9)
-    server.take({"first_seq": 1, "records": [json.loads(p) for p in SpoolReader(make_shipper()._reader._directory).read(3).payloads]})
+    server.take(
+        {
+            "first_seq": 1,
+            "records": [
+                json.loads(p)
+                for p in SpoolReader(make_shipper()._reader._directory).read(3).payloads
+            ],
+        }
+    )
     shipper = make_shipper(after_seq=7)
     settle(shipper)
     assert steps(server) == list(range(1, 10))
@@ -157,7 +175,10 @@ def test_a_server_that_forgot_its_tail_gets_it_again(server, make_shipper, fill)
     assert steps(server) == list(range(1, 11))
 
 
-@pytest.mark.parametrize(("status", "code"), [(409, "stale_attempt"), (409, "attempt_ended"), (401, "unauthenticated"), (404, "not_found")])
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [(409, "stale_attempt"), (409, "attempt_ended"), (401, "unauthenticated"), (404, "not_found")],
+)
 def test_a_stale_attempt_stops(server, make_shipper, fill, status, code):
     fill(1, 2)
     server.faults = [lambda _: problem(status, code)]
@@ -191,7 +212,9 @@ def test_everything_else_is_tried_again(server, make_shipper, fill, answer):
 def test_retry_after_is_kept():
     answer = problem(429, "too_many_requests")
     answer.headers["retry-after"] = "7"
-    assert interpret(answer) == Reply(SendResult.LATER, wait=7.0, reason="429 because of too_many_requests")
+    assert interpret(answer) == Reply(
+        SendResult.LATER, wait=7.0, reason="429 because of too_many_requests"
+    )
 
 
 def test_waits_grow_are_spread_and_end(server, make_shipper, fill):
@@ -206,8 +229,12 @@ def test_waits_grow_are_spread_and_end(server, make_shipper, fill):
         assert shipper.ship_once() is False
         waits.append(shipper.pause)
     ceilings = [min(0.2 * 2**n, 30.0) for n in range(30)]
-    assert all(ceiling / 2 <= wait <= ceiling for wait, ceiling in zip(waits, ceilings, strict=True))
-    assert len({round(wait / ceiling, 6) for wait, ceiling in zip(waits, ceilings, strict=True)}) > 20
+    assert all(
+        ceiling / 2 <= wait <= ceiling for wait, ceiling in zip(waits, ceilings, strict=True)
+    )
+    assert (
+        len({round(wait / ceiling, 6) for wait, ceiling in zip(waits, ceilings, strict=True)}) > 20
+    )
     settle(shipper)
     assert shipper.pause == 0
     assert steps(server) == [1]
@@ -225,7 +252,9 @@ def test_too_large_batches_are_halved_and_grow_again(server, make_shipper, fill)
     assert len(server.batches[-1]["records"]) > 3
 
 
-def test_a_record_that_can_never_be_accepted_goes_in_as_a_note(server, make_shipper, fill, spool_directory, point):
+def test_a_record_that_can_never_be_accepted_goes_in_as_a_note(
+    server, make_shipper, fill, spool_directory, point
+):
     def refuse_metric(request: httpx.Request) -> httpx.Response:
         batch = json.loads(request.content)
         bad = any(record.get("series") == "one/too/many" for record in batch["records"])
@@ -247,13 +276,19 @@ def test_a_record_that_can_never_be_accepted_goes_in_as_a_note(server, make_ship
     assert said
 
 
-def test_a_record_of_a_run_that_the_attempt_does_not_carry_goes_in_as_a_note_of_one_that_it_does(server, make_shipper, fill):
+def test_a_record_of_a_run_that_the_attempt_does_not_carry_goes_in_as_a_note_of_one_that_it_does(
+    server, make_shipper, fill
+):
     """Line 15.6: such a record ended the whole attempt as stale."""
     other = "run_" + "9" * 26
 
     def refuse_other(request: httpx.Request) -> httpx.Response:
         batch = json.loads(request.content)
-        return server.take(batch) if all(record["run"] == other for record in batch["records"]) else problem(403, "other_run")
+        return (
+            server.take(batch)
+            if all(record["run"] == other for record in batch["records"])
+            else problem(403, "other_run")
+        )
 
     fill(1, 2)
     server.faults = [refuse_other] * 100
@@ -264,7 +299,9 @@ def test_a_record_of_a_run_that_the_attempt_does_not_carry_goes_in_as_a_note_of_
 
 
 def test_a_server_that_refuses_notes_too_loses_no_record(server, make_shipper, fill):
-    """Line 15.6: a server that takes nothing, say because its schema is broken, turned every record into a note once it was mended."""
+    """Line 15.6: a server that takes nothing, say because its schema is broken, turned every record
+    into a note once it was mended.
+    """
     fill(1, 3)
     server.faults = [lambda _: problem(422, "unstorable_record")] * 9
     shipper = make_shipper()
@@ -276,11 +313,17 @@ def test_a_server_that_refuses_notes_too_loses_no_record(server, make_shipper, f
 def test_a_stored_other_content_is_counted_and_passed(server, make_shipper, fill):
     def conflict(request: httpx.Request) -> httpx.Response:
         batch = json.loads(request.content)
-        return problem(409, "seq_conflict") if batch["first_seq"] <= 2 < batch["first_seq"] + len(batch["records"]) else server.take(batch)
+        return (
+            problem(409, "seq_conflict")
+            if batch["first_seq"] <= 2 < batch["first_seq"] + len(batch["records"])
+            else server.take(batch)
+        )
 
     fill(1, 4)
     server.take({"first_seq": 1, "records": [{"env_step": [1]}, {"env_step": [-2]}]})
-    server.stored[0] = json.loads(SpoolReader(make_shipper()._reader._directory).read(1).payloads[0])
+    server.stored[0] = json.loads(
+        SpoolReader(make_shipper()._reader._directory).read(1).payloads[0]
+    )
     server.faults = [conflict] * 20
     shipper = make_shipper()
     settle(shipper)
@@ -337,7 +380,10 @@ def test_any_weather_delivers_everything_once(tmp_path_factory, data, point):
 
     weather = [lose, forget, cut, too_large, lambda _: problem(503, "unavailable")]
     client = httpx.Client(base_url="http://palestra.test", transport=httpx.MockTransport(server))
-    writer, shipper = SpoolWriter(directory, segment_bytes=1_000), Shipper(SpoolReader(directory), HttpTransport(client, "att_x"))
+    writer, shipper = (
+        SpoolWriter(directory, segment_bytes=1_000),
+        Shipper(SpoolReader(directory), HttpTransport(client, "att_x")),
+    )
     count = 0
     for size in data.draw(st.lists(st.integers(0, 8), max_size=12)):
         count = writer.append([point(count + i + 1) for i in range(size)])
@@ -345,7 +391,10 @@ def test_any_weather_delivers_everything_once(tmp_path_factory, data, point):
         for _ in range(data.draw(st.integers(0, 3))):
             shipper.ship_once()
         if data.draw(st.booleans()):
-            shipper = Shipper(SpoolReader(directory, data.draw(st.integers(0, count))), HttpTransport(client, "att_x"))
+            shipper = Shipper(
+                SpoolReader(directory, data.draw(st.integers(0, count))),
+                HttpTransport(client, "att_x"),
+            )
     server.faults = []
     settle(shipper)
     for _ in range(2):

@@ -47,7 +47,12 @@ def test_records_keep_every_value(spool_directory: Path, point):
     with SpoolWriter(spool_directory) as writer:
         writer.append(records)
     payloads = SpoolReader(spool_directory).read().payloads
-    assert [str(Points.model_validate_json(payload).value[0]) for payload in payloads] == ["nan", "-inf", "-0.0", "5e-324"]
+    assert [str(Points.model_validate_json(payload).value[0]) for payload in payloads] == [
+        "nan",
+        "-inf",
+        "-0.0",
+        "5e-324",
+    ]
 
 
 def test_a_reader_resumes_after_any_seq_over_segments(spool_directory: Path):
@@ -135,11 +140,15 @@ def test_damage_in_the_middle_is_refused_and_not_cut(spool_directory: Path):
     assert segment.stat().st_size == len(data)
 
 
-def test_a_full_disk_leaves_nothing_of_the_append(spool_directory: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_full_disk_leaves_nothing_of_the_append(
+    spool_directory: Path, monkeypatch: pytest.MonkeyPatch
+):
     writer = SpoolWriter(spool_directory)
     writer.append_raw([b"one"])
     real = os.write
-    monkeypatch.setattr(os, "write", lambda descriptor, data: real(descriptor, data[: len(data) // 2]))
+    monkeypatch.setattr(
+        os, "write", lambda descriptor, data: real(descriptor, data[: len(data) // 2])
+    )
     with pytest.raises(OSError, match="fitted on the disk") as caught:
         writer.append_raw([b"lost", b"too"])
     assert caught.value.errno == errno.ENOSPC
@@ -160,7 +169,15 @@ def test_long_columns_become_several_records(spool_directory: Path):
     n = 60_000
     wall = tuple(1_700_000_000.123 + i / 7 for i in range(n))
     steps = tuple(range(10**9, 10**9 + n))
-    long_points = Points(run=RUN, series="loss/td", env_step=steps, update=steps, episode=steps, wall=wall, value=wall)
+    long_points = Points(
+        run=RUN,
+        series="loss/td",
+        env_step=steps,
+        update=steps,
+        episode=steps,
+        wall=wall,
+        value=wall,
+    )
     long_episodes = Episodes(
         run=RUN,
         env_index=steps,
@@ -172,7 +189,13 @@ def test_long_columns_become_several_records(spool_directory: Path):
         episode_length=steps,
         terminated=(True,) * n,
     )
-    lines = LogLines(run=RUN, stream="stdout", wall=1.0, lines=tuple("x" * 32_768 for _ in range(100)), truncated=5)
+    lines = LogLines(
+        run=RUN,
+        stream="stdout",
+        wall=1.0,
+        lines=tuple("x" * 32_768 for _ in range(100)),
+        truncated=5,
+    )
     with SpoolWriter(spool_directory) as writer:
         last = writer.append([long_points, long_episodes, lines])
     payloads: list[bytes] = []
@@ -181,20 +204,56 @@ def test_long_columns_become_several_records(spool_directory: Path):
         payloads += batch
     assert last == len(payloads) > 10
     documents = [json.loads(payload) for payload in payloads]
-    for kind, column, expected in (("points", "value", wall), ("episodes", "episode_return", wall), ("log", "lines", lines.lines)):
-        assert tuple(item for document in documents if document["type"] == kind for item in document[column]) == expected
+    for kind, column, expected in (
+        ("points", "value", wall),
+        ("episodes", "episode_return", wall),
+        ("log", "lines", lines.lines),
+    ):
+        assert (
+            tuple(
+                item
+                for document in documents
+                if document["type"] == kind
+                for item in document[column]
+            )
+            == expected
+        )
     assert sum(document["truncated"] for document in documents if document["type"] == "log") == 5
 
 
 def test_an_evaluation_too_large_says_what_it_left_out(spool_directory: Path):
     returns = tuple(i / 7 for i in range(99_999))
     numbers_ = dict.fromkeys(
-        ("mean", "median", "stdev", "min", "max", "length_mean", "length_median", "length_stdev", "length_min", "length_max"), 1.0
+        (
+            "mean",
+            "median",
+            "stdev",
+            "min",
+            "max",
+            "length_mean",
+            "length_median",
+            "length_stdev",
+            "length_min",
+            "length_max",
+        ),
+        1.0,
     )
-    record = Evaluation(run=RUN, env_step=1, update=1, episode=1, wall=1.0, episodes=99_999, returns=returns, seed=1, **numbers_)
+    record = Evaluation(
+        run=RUN,
+        env_step=1,
+        update=1,
+        episode=1,
+        wall=1.0,
+        episodes=99_999,
+        returns=returns,
+        seed=1,
+        **numbers_,
+    )
     with SpoolWriter(spool_directory) as writer:
         writer.append([record])
-    evaluation, note = (json.loads(payload) for payload in SpoolReader(spool_directory).read().payloads)
+    evaluation, note = (
+        json.loads(payload) for payload in SpoolReader(spool_directory).read().payloads
+    )
     assert evaluation["returns"] == []
     assert note["code"] == "evaluation_returns_dropped"
 
@@ -202,13 +261,21 @@ def test_an_evaluation_too_large_says_what_it_left_out(spool_directory: Path):
 def _append_many(directory: Path, writer_number: int, count: int) -> None:
     with SpoolWriter(directory, segment_bytes=4_000) as writer:
         for value in range(count):
-            writer.append_raw([f'["{writer_number}",{value},0]'.encode(), f'["{writer_number}",{value},1]'.encode()])
+            writer.append_raw(
+                [
+                    f'["{writer_number}",{value},0]'.encode(),
+                    f'["{writer_number}",{value},1]'.encode(),
+                ]
+            )
 
 
 @pytest.mark.processes
 def test_several_processes_never_disagree(spool_directory: Path):
     context = multiprocessing.get_context("spawn")
-    processes = [context.Process(target=_append_many, args=(spool_directory, number, 400)) for number in range(3)]
+    processes = [
+        context.Process(target=_append_many, args=(spool_directory, number, 400))
+        for number in range(3)
+    ]
     for process in processes:
         process.start()
     for process in processes:
@@ -220,7 +287,9 @@ def test_several_processes_never_disagree(spool_directory: Path):
         documents += [json.loads(payload) for payload in batch]
     assert len(documents) == 2_400
     for number in range(3):
-        assert [(value, half) for who, value, half in documents if who == str(number)] == [(v, h) for v in range(400) for h in (0, 1)]
+        assert [(value, half) for who, value, half in documents if who == str(number)] == [
+            (v, h) for v in range(400) for h in (0, 1)
+        ]
     for first, second in zip(documents[::2], documents[1::2], strict=True):
         assert first[:2] == second[:2], "an append is one piece"
 
@@ -242,7 +311,10 @@ while True:
 def test_a_writer_killed_at_any_moment_loses_no_order(spool_directory: Path):
     next_value = 1
     for round_number in range(5):
-        process = subprocess.Popen([sys.executable, "-c", _KILLED, str(spool_directory), str(next_value)], stdout=subprocess.PIPE)
+        process = subprocess.Popen(
+            [sys.executable, "-c", _KILLED, str(spool_directory), str(next_value)],
+            stdout=subprocess.PIPE,
+        )
         assert process.stdout is not None
         process.stdout.readline()
         time.sleep(0.02 + 0.013 * round_number)
@@ -256,26 +328,36 @@ def test_a_writer_killed_at_any_moment_loses_no_order(spool_directory: Path):
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.lists(st.lists(st.integers(0, 300), max_size=5), max_size=20), st.integers(20, 400), st.data())
+@given(
+    st.lists(st.lists(st.integers(0, 300), max_size=5), max_size=20),
+    st.integers(20, 400),
+    st.data(),
+)
 def test_any_history_reads_back(tmp_path_factory, appends, segment_bytes, data):
     directory = tmp_path_factory.mktemp("spool")
     written: list[bytes] = []
     writers = [SpoolWriter(directory, segment_bytes=segment_bytes) for _ in range(2)]
     for sizes in appends:
         payloads = [b"%d" % (len(written) + i) + b"." * size for i, size in enumerate(sizes)]
-        assert data.draw(st.sampled_from(writers)).append_raw(payloads) == len(written) + len(payloads)
+        assert data.draw(st.sampled_from(writers)).append_raw(payloads) == len(written) + len(
+            payloads
+        )
         written += payloads
     after = data.draw(st.integers(0, len(written)))
     with SpoolReader(directory, after) as reader:
         got: list[bytes] = []
-        while batch := reader.read(data.draw(st.integers(1, 9)), data.draw(st.integers(1, 900))).payloads:
+        while batch := reader.read(
+            data.draw(st.integers(1, 9)), data.draw(st.integers(1, 900))
+        ).payloads:
             got += batch
     assert got == written[after:]
     for writer in writers:
         writer.close()
 
 
-def test_reading_the_new_end_does_not_read_the_old_start(spool_directory: Path, monkeypatch: pytest.MonkeyPatch):
+def test_reading_the_new_end_does_not_read_the_old_start(
+    spool_directory: Path, monkeypatch: pytest.MonkeyPatch
+):
     writer = SpoolWriter(spool_directory)
     writer.append_raw([b"x" * 500_000] * 10)
     reader = SpoolReader(spool_directory)

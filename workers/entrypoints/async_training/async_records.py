@@ -11,10 +11,20 @@ from typing import Any, Final, cast
 from workers.core.types import SnapshotReason
 from workers.entrypoints.async_training.messages import EpisodesEnded, Evaluated, Saved
 from workers.entrypoints.functional_parts.episodes_csv import EPISODES_FILE, EpisodesFile
-from workers.entrypoints.functional_parts.evaluation_records import EpisodeCount, EvaluationOutputs, EvaluationRecorder, History
+from workers.entrypoints.functional_parts.evaluation_records import (
+    EpisodeCount,
+    EvaluationOutputs,
+    EvaluationRecorder,
+    History,
+)
 from workers.entrypoints.functional_parts.evaluator import ForeignEvaluator
 from workers.entrypoints.functional_parts.log_recorder import LogRecorder
-from workers.entrypoints.functional_parts.scores_file import BASIC_COLUMNS, SCORES_FILE, ScoresFile, set_aside
+from workers.entrypoints.functional_parts.scores_file import (
+    BASIC_COLUMNS,
+    SCORES_FILE,
+    ScoresFile,
+    set_aside,
+)
 from workers.recording.tensorboard import TensorBoardFile
 from workers.rl.evaluate.vector_evaluator import share_reaching
 
@@ -57,10 +67,14 @@ class AsyncRecords:
         """The last snapshot that ends a run."""
         self._settings = settings
         self._told: Evaluated | EpisodesEnded | None = None
-        self._log = LogRecorder(settings.logger, os.fspath(outdir), self._agent_statistics, per_episode=True)
+        self._log = LogRecorder(
+            settings.logger, os.fspath(outdir), self._agent_statistics, per_episode=True
+        )
         self._episodes = EpisodesFile(outdir / EPISODES_FILE, start)
         stack.callback(self._episodes.close)
-        self._evaluations = EvaluationRecorder(self._agent_statistics, EpisodeCount(None), self._outputs(stack))
+        self._evaluations = EvaluationRecorder(
+            self._agent_statistics, EpisodeCount(None), self._outputs(stack)
+        )
         self._history = outdir / HISTORY_FILE
         if settings.evaluates:
             _keep_history(self._history, start)
@@ -87,12 +101,19 @@ class AsyncRecords:
             case Saved():
                 if message.reason not in {SnapshotReason.BEST, SnapshotReason.PERIODIC}:
                     self.snapshot = message.name
-                self._settings.logger.info("process %s saved the agent to %s", index, self._settings.outdir / message.name)
+                self._settings.logger.info(
+                    "process %s saved the agent to %s", index, self._settings.outdir / message.name
+                )
 
     def statistics(self) -> list[tuple[str, Any]]:
-        """Returns the environment's statistics of the evaluation just told of, and its success rate."""
+        """Returns the environment's statistics of the evaluation just told of, and its success
+        rate.
+        """
         assert isinstance(self._told, Evaluated)
-        return [*self._told.env_statistics, (SUCCESS_RATE, share_reaching(self._told.result, self._settings.threshold))]
+        return [
+            *self._told.env_statistics,
+            (SUCCESS_RATE, share_reaching(self._told.result, self._settings.threshold)),
+        ]
 
     def _agent_statistics(self) -> list[tuple[str, Any]]:
         return list(self._told.agent_statistics) if self._told is not None else []
@@ -107,13 +128,21 @@ class AsyncRecords:
         self._best = max(scores.column("mean"), default=None)
         tensorboard = None
         if settings.tensorboard:
-            tensorboard = TensorBoardFile(settings.outdir, settings.start + 1 if settings.start else None)
+            tensorboard = TensorBoardFile(
+                settings.outdir, settings.start + 1 if settings.start else None
+            )
             stack.callback(tensorboard.close)
-        return EvaluationOutputs(evaluator=cast("ForeignEvaluator", self), scores=scores, tensorboard=tensorboard, hooks=())
+        return EvaluationOutputs(
+            evaluator=cast("ForeignEvaluator", self),
+            scores=scores,
+            tensorboard=tensorboard,
+            hooks=(),
+        )
 
 
 def read_history(outdir: str | os.PathLike[str]) -> History:
-    """Returns one dictionary per evaluation of a training by `train_agent_async`, in the order in which they were finished.
+    """Returns one dictionary per evaluation of a training by `train_agent_async`, in the order in
+    which they were finished.
 
     Args:
         outdir: As it was given to `train_agent_async`.
@@ -123,7 +152,9 @@ def read_history(outdir: str | os.PathLike[str]) -> History:
 
 
 def _keep_history(path: Path, keep_until: int) -> None:
-    kept = [entry for entry in (_entries(path) if path.exists() else []) if entry["step"] <= keep_until]
+    kept = [
+        entry for entry in (_entries(path) if path.exists() else []) if entry["step"] <= keep_until
+    ]
     temporary = path.with_name(f".{path.name}.tmp")
     temporary.write_text("".join(json.dumps(entry) + "\n" for entry in kept), "utf-8")
     temporary.replace(path)
@@ -131,4 +162,8 @@ def _keep_history(path: Path, keep_until: int) -> None:
 
 def _entries(path: Path) -> History:
     """Reads whole lines: what a killed process did not finish does not count."""
-    return [json.loads(line) for line in path.read_text("utf-8").splitlines(keepends=True) if line.endswith("\n")]
+    return [
+        json.loads(line)
+        for line in path.read_text("utf-8").splitlines(keepends=True)
+        if line.endswith("\n")
+    ]

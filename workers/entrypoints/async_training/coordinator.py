@@ -1,4 +1,6 @@
-"""The caller's side of one asynchronous training: checks the call, starts the processes, listens, and says how it ended. Holds no loop."""
+"""The caller's side of one asynchronous training: checks the call, starts the processes, listens,
+and says how it ended. Holds no loop.
+"""
 
 import json
 import logging
@@ -23,7 +25,13 @@ from workers.entrypoints.async_training.process_group import ProcessGroup
 from workers.entrypoints.async_training.shared_block import SharedBlock, Slot, StopCause
 from workers.entrypoints.async_training.shared_parts import EndOfRun
 from workers.entrypoints.async_training.spawn_pickling import Parcel, check_crosses, crosses
-from workers.entrypoints.async_training.training_process import SUCCESSFUL, AsyncSettings, ProcessTask, UserParts, enter
+from workers.entrypoints.async_training.training_process import (
+    SUCCESSFUL,
+    AsyncSettings,
+    ProcessTask,
+    UserParts,
+    enter,
+)
 from workers.entrypoints.functional_parts.evaluator import EvaluationSettings
 from workers.entrypoints.functional_parts.interrupts import TerminatedError
 from workers.entrypoints.functional_parts.named_snapshots import find_snapshot, settle_named
@@ -38,7 +46,11 @@ _FUNCTION: Final = "train_agent_async"
 _GRACE_SECONDS: Final = 60.0
 """For the processes to save and end once something went wrong."""
 _TICK_SECONDS: Final = 0.02
-_REASONS: Final = {StopCause.BUDGET: "budget", StopCause.SUCCESS: "success_score", StopCause.REQUESTED: "requested"}
+_REASONS: Final = {
+    StopCause.BUDGET: "budget",
+    StopCause.SUCCESS: "success_score",
+    StopCause.REQUESTED: "requested",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +111,9 @@ class _Run:
         self._end = EndOfRun(self._block.opened(), 0)
         self._direct_stop = call.stop_event if _crosses(call, call.stop_event) else None
         self.agent = self._host()
-        self._wrapped = ForeignAgent(self.agent, num_envs=1, batch=False, save_memory=call.save_memory)
+        self._wrapped = ForeignAgent(
+            self.agent, num_envs=1, batch=False, save_memory=call.save_memory
+        )
         self._found: Path | None = None
         self._snapshot: LoadedSnapshot | None = None
 
@@ -112,7 +126,9 @@ class _Run:
             return
         self._snapshot = snapshot = read_snapshot(self._found)
         if snapshot.manifest.definition_hash != self._identity():
-            raise ValueError("resume: the snapshot is of another agent class, or none of train_agent_async")
+            raise ValueError(
+                "resume: the snapshot is of another agent class, or none of train_agent_async"
+            )
         self._wrapped.load_state_dict(snapshot.state["agent"])
         count.value = snapshot.state["clock"]["env_steps"]
 
@@ -129,7 +145,9 @@ class _Run:
             records = AsyncRecords(self._record_settings(), stack)
             if records.best is not None:
                 self._block.reals[Slot.BEST] = records.best
-            group = stack.enter_context(ProcessGroup(multiprocessing.get_context(call.start_method), enter))
+            group = stack.enter_context(
+                ProcessGroup(multiprocessing.get_context(call.start_method), enter)
+            )
             watch = _Watch(call, self._end, group, records, signals)
             shared = (self._block, SharedBlock(0), Parcel(user))
             group.start([ProcessTask(self._settings(), seed, *shared) for seed in self._seeds])
@@ -139,7 +157,9 @@ class _Run:
             self._conclude(watch, records)
 
     def _host(self) -> Any:
-        """Returns the agent of the caller's process, which the shared memory belongs to and which is returned."""
+        """Returns the agent of the caller's process, which the shared memory belongs to and which
+        is returned.
+        """
         if self._call.agent is not None or self._call.make_agent is None:
             return self._call.agent
         with preserved_global_state():
@@ -149,7 +169,15 @@ class _Run:
     def _user_parts(self, tensors: SharedTensors) -> UserParts:
         call = self._call
         own = None if call.make_agent is not None else self.agent
-        return UserParts(call.make_env, call.make_agent, own, tensors, call.step_hooks, call.evaluation_hooks, self._direct_stop)
+        return UserParts(
+            call.make_env,
+            call.make_agent,
+            own,
+            tensors,
+            call.step_hooks,
+            call.evaluation_hooks,
+            self._direct_stop,
+        )
 
     def _settings(self) -> AsyncSettings:
         call = self._call
@@ -210,8 +238,17 @@ class _Run:
             "snapshot": records.snapshot,
         }
         (self._call.outdir / OUTCOME_FILE).write_text(json.dumps(outcome, indent=1) + "\n", "utf-8")
-        self._call.logger.info("training ended: %s at step %s, %s beyond steps", outcome["reason"], outcome["env_steps"], overshoot)
-        saved = "nothing could be saved" if records.snapshot is None else f"the agent was saved to {self._call.outdir / records.snapshot}"
+        self._call.logger.info(
+            "training ended: %s at step %s, %s beyond steps",
+            outcome["reason"],
+            outcome["env_steps"],
+            overshoot,
+        )
+        saved = (
+            "nothing could be saved"
+            if records.snapshot is None
+            else f"the agent was saved to {self._call.outdir / records.snapshot}"
+        )
         watch.signals.raise_heard()
         if watch.error is not None:
             watch.error.add_note(saved)
@@ -219,13 +256,22 @@ class _Run:
         if ending is StopCause.ABORTED:
             self._call.logger.warning("exception_event was set: training ended early, %s", saved)
         if records.snapshot is not None:
-            self._wrapped.load_state_dict(read_snapshot(self._call.outdir / records.snapshot).state["agent"])
+            self._wrapped.load_state_dict(
+                read_snapshot(self._call.outdir / records.snapshot).state["agent"]
+            )
 
 
 class _Watch:
     """What the caller does about its processes while they train."""
 
-    def __init__(self, call: AsyncCall, end: EndOfRun, group: ProcessGroup, records: AsyncRecords, signals: "_Signals") -> None:
+    def __init__(
+        self,
+        call: AsyncCall,
+        end: EndOfRun,
+        group: ProcessGroup,
+        records: AsyncRecords,
+        signals: "_Signals",
+    ) -> None:
         self.error: BaseException | None = None
         self.signals = signals
         self._stop_event = call.stop_event
@@ -249,7 +295,10 @@ class _Watch:
         end = self._end
         if not end.over and self._stop_event is not None and self._stop_event.is_set():
             end.claim(StopCause.REQUESTED)
-        if not end.aborted and (self.signals.heard is not None or (self._exception_event is not None and self._exception_event.is_set())):
+        if not end.aborted and (
+            self.signals.heard is not None
+            or (self._exception_event is not None and self._exception_event.is_set())
+        ):
             self._abort(self._group.alive)
 
     def _abort(self, alive: Sequence[int]) -> None:
@@ -262,7 +311,10 @@ class _Watch:
 
 
 class _Signals:
-    """Hears SIGINT and SIGTERM in the main thread; the second one raises at once, and nothing is saved then."""
+    """Hears SIGINT and SIGTERM in the main thread.
+
+    The second one raises at once, and nothing is saved then.
+    """
 
     def __init__(self) -> None:
         self.heard: int | None = None
@@ -306,28 +358,43 @@ def _check(call: AsyncCall) -> None:
         if value is not None and (not isinstance(value, int | np.integer) or value < least):
             raise ValueError(f"{name} must be a whole number of at least {least}, not {value!r}")
     if call.start_method not in multiprocessing.get_all_start_methods():
-        raise ValueError(f"start_method must be one of {multiprocessing.get_all_start_methods()}, not {call.start_method!r}")
+        raise ValueError(
+            f"start_method must be one of {multiprocessing.get_all_start_methods()}, not {call.start_method!r}"
+        )
     for name, function in (("make_env", call.make_env), ("make_agent", call.make_agent)):
         if function is not None and not callable(function):
             raise TypeError(f"{name}: a {type(function).__name__} cannot be called")
     for hook in call.step_hooks:
         if not callable(hook):
-            raise TypeError(f"global_step_hooks: a {type(hook).__name__} cannot be called as hook(env, agent, step)")
+            raise TypeError(
+                f"global_step_hooks: a {type(hook).__name__} cannot be called as hook(env, agent, step)"
+            )
     check_support(call.evaluation_hooks, "train_agent_async", _FUNCTION)
 
 
 def _seeds(call: AsyncCall) -> list[int]:
-    seeds = list(range(call.processes)) if call.random_seeds is None else [int(seed) for seed in call.random_seeds]
+    seeds = (
+        list(range(call.processes))
+        if call.random_seeds is None
+        else [int(seed) for seed in call.random_seeds]
+    )
     if len(seeds) != call.processes:
-        raise ValueError(f"random_seeds holds {len(seeds)} seeds for {call.processes} processes: give one for each")
+        raise ValueError(
+            f"random_seeds holds {len(seeds)} seeds for {call.processes} processes: give one for each"
+        )
     if min(seeds) < 0:
         raise ValueError(f"random_seeds must be at least 0, not {min(seeds)}")
     return seeds
 
 
 def _crosses(call: AsyncCall, event: Any) -> bool:
-    """Returns whether the processes can look at an event themselves; the caller looks at any other one for them."""
-    return isinstance(event, synchronize.Event) and (call.start_method == "fork" or crosses(event) is None)
+    """Returns whether the processes can look at an event themselves.
+
+    The caller looks at any other one for them.
+    """
+    return isinstance(event, synchronize.Event) and (
+        call.start_method == "fork" or crosses(event) is None
+    )
 
 
 def _check_user_parts(call: AsyncCall, user: UserParts) -> None:
@@ -335,8 +402,13 @@ def _check_user_parts(call: AsyncCall, user: UserParts) -> None:
         return
     check_crosses("make_env", user.make_env)
     check_crosses("make_agent", user.make_agent)
-    check_crosses("agent", user.agent, "give make_agent, a function of a module, instead of or beside agent")
-    for name, hooks in (("global_step_hooks", user.step_hooks), ("evaluation_hooks", user.evaluation_hooks)):
+    check_crosses(
+        "agent", user.agent, "give make_agent, a function of a module, instead of or beside agent"
+    )
+    for name, hooks in (
+        ("global_step_hooks", user.step_hooks),
+        ("evaluation_hooks", user.evaluation_hooks),
+    ):
         for hook in hooks:
             check_crosses(name, hook)
     check_crosses("the agent's shared tensors", user.tensors)

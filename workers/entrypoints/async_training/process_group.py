@@ -1,6 +1,8 @@
-"""Processes that belong to one call of their parent: started together, heard together, and none outlives it.
+"""Processes that belong to one call of their parent: started together, heard together, and none
+outlives it.
 
-Owns starting, listening, waiting and killing, and what a failure of a process becomes in the parent. Must not know what the processes do.
+Owns starting, listening, waiting and killing, and what a failure of a process becomes in the
+parent. Must not know what the processes do.
 """
 
 import contextlib
@@ -22,7 +24,9 @@ _JOIN_SECONDS: Final = 5.0
 
 
 class ProcessFailedError(WorkerError):
-    """A process failed with an exception that cannot be carried to its parent, or ended without a word."""
+    """A process failed with an exception that cannot be carried to its parent, or ended without a
+    word.
+    """
 
 
 class RemoteTraceback(Exception):  # noqa: N818 - shown as the cause of an error, it is none itself
@@ -92,11 +96,14 @@ class _Child:
 
 
 class ProcessGroup:
-    """Starts processes and listens to them. As a context, it leaves none behind, nor any that they started, however it is left.
+    """Starts processes and listens to them.
+
+    As a context, it leaves none behind, nor any that they started, however it is left.
 
     Args:
         starter: Says how processes are started.
-        target: Run by each with its order and its end of the link (`training_process.enter` reads both); a function of a module.
+        target: Run by each with its order and its end of the link (`training_process.enter` reads
+            both); a function of a module.
     """
 
     def __init__(self, starter: BaseContext, target: Callable[..., None]) -> None:
@@ -116,7 +123,11 @@ class ProcessGroup:
             for index, order in enumerate(orders):
                 ours, theirs = self._starter.Pipe()
                 try:
-                    process = self._starter.Process(target=self._target, args=(os.getpid(), index, theirs, order), name=f"async-{index}")
+                    process = self._starter.Process(
+                        target=self._target,
+                        args=(os.getpid(), index, theirs, order),
+                        name=f"async-{index}",
+                    )
                     process.start()
                 finally:
                     theirs.close()
@@ -126,7 +137,11 @@ class ProcessGroup:
     @property
     def alive(self) -> list[int]:
         """Indices of the processes that have something left to do."""
-        return [child.index for child in self._children if not (child.ended or child.failed or child.done)]
+        return [
+            child.index
+            for child in self._children
+            if not (child.ended or child.failed or child.done)
+        ]
 
     @property
     def begun(self) -> bool:
@@ -141,7 +156,9 @@ class ProcessGroup:
             tick: Longest time in seconds between two of its looks.
         """
         while running := [child for child in self._children if not child.ended]:
-            ears = {child.link: child for child in running} | {child.pidfd: child for child in running}
+            ears = {child.link: child for child in running} | {
+                child.pidfd: child for child in running
+            }
             for ear in connection.wait(list(ears), tick):
                 child = ears[ear]  # type: ignore[index]
                 if child.ended:
@@ -153,7 +170,10 @@ class ProcessGroup:
                 self.kill()
 
     def expect_end(self, seconds: float) -> None:
-        """Kills the processes that still run so many seconds from now; the first such wish holds."""
+        """Kills the processes that still run so many seconds from now.
+
+        The first such wish holds.
+        """
         if self._deadline is None:
             self._deadline = time.monotonic() + seconds
 
@@ -215,7 +235,10 @@ class ProcessGroup:
 
 
 def wait_for_go(link: connection.Connection) -> bool:
-    """Waits in a process until all are ready; false where the parent went away or changed its mind."""
+    """Waits in a process until all are ready.
+
+    False where the parent went away or changed its mind.
+    """
     link.send(ProcessReady())
     try:
         return bool(link.recv() == _GO)
@@ -255,7 +278,9 @@ def _kill_session(child: _Child) -> None:
 
 @contextlib.contextmanager
 def _for_children() -> Iterator[None]:
-    """Sets what started processes inherit: one thread per library, and an interrupt that waits until they ignore it."""
+    """Sets what started processes inherit: one thread per library, and an interrupt that waits
+    until they ignore it.
+    """
     before = os.environ.get("OMP_NUM_THREADS")
     resource_tracker.ensure_running()
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})

@@ -1,4 +1,6 @@
-"""How a process of a `ProcessGroup` lives: it dies with its parent, leaves interrupts to it, and reports how it failed."""
+"""How a process of a `ProcessGroup` lives: it dies with its parent, leaves interrupts to it, and
+reports how it failed.
+"""
 
 import os
 import signal
@@ -15,7 +17,12 @@ from workers.ipc.process_tree import die_with_parent
 FAILED_EXIT: Final = 1
 
 
-def run(parent: int, index: int, link: connection.Connection, body: Callable[[int, connection.Connection], None]) -> None:
+def run(
+    parent: int,
+    index: int,
+    link: connection.Connection,
+    body: Callable[[int, connection.Connection], None],
+) -> None:
     """Runs the body of a started process to its end, and reports an exception to the parent.
 
     Args:
@@ -49,7 +56,9 @@ def _settle_in(parent: int) -> None:
 
 
 def _watch_parent() -> None:
-    """Ends this process, and what it started, when its parent is gone: the kernel's own order reaches no grandchild."""
+    """Ends this process, and what it started, when its parent is gone: the kernel's own order
+    reaches no grandchild.
+    """
     me = parent_process()
     if me is not None:
         connection.wait([me.sentinel])

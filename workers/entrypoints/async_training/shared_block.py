@@ -1,7 +1,8 @@
 """Memory that several processes share: words behind a lock, and counts that need none.
 
-All of it lies in memory without a name, so that nothing is left behind however the processes end. The lock is one that the kernel
-releases when its holder dies: a killed process never blocks the others. Needs Linux.
+All of it lies in memory without a name, so that nothing is left behind however the processes end.
+The lock is one that the kernel releases when its holder dies: a killed process never blocks the
+others. Needs Linux.
 """
 
 import fcntl
@@ -21,7 +22,10 @@ _WORD: Final = 8
 
 
 class Slot:
-    """Places in the block; those of single processes follow. Plain numbers: a member of an enumeration costs 0.2 µs, at every step."""
+    """Places in the block; those of single processes follow.
+
+    Plain numbers: a member of an enumeration costs 0.2 µs, at every step.
+    """
 
     BOUND_REACHED: Final = 0
     ENDING: Final = 1
@@ -47,7 +51,8 @@ class StopCause(IntEnum):
 class SharedBlock:
     """Words of 8 bytes that several processes see, a lock, and the counts of the run.
 
-    It travels to a process that is being started; one that was forked opens it again with `opened`, or it would share its parent's lock.
+    It travels to a process that is being started; one that was forked opens it again with `opened`,
+    or it would share its parent's lock.
 
     Args:
         processes: How many train; each has a word of its own.
@@ -74,7 +79,9 @@ class SharedBlock:
             fcntl.flock(self._descriptor, fcntl.LOCK_UN)
 
     def opened(self) -> "SharedBlock":
-        """Returns the same block, opened again: its lock excludes this one's, also within one process."""
+        """Returns the same block, opened again: its lock excludes this one's, also within one
+        process.
+        """
         again = SharedBlock.__new__(SharedBlock)
         descriptor = os.open(f"/proc/self/fd/{self._descriptor}", os.O_RDWR | os.O_CLOEXEC)
         again._attach(descriptor, self.env_steps, self.episodes, self.updates)  # noqa: SLF001 - a second self
@@ -90,7 +97,9 @@ class SharedBlock:
     def __reduce__(self) -> tuple[Callable[..., "SharedBlock"], tuple[Any, ...]]:
         return _received, (DupFd(self._descriptor), self.env_steps, self.episodes, self.updates)
 
-    def _attach(self, descriptor: int, env_steps: SharedCount, episodes: SharedCount, updates: SharedCount) -> None:
+    def _attach(
+        self, descriptor: int, env_steps: SharedCount, episodes: SharedCount, updates: SharedCount
+    ) -> None:
         self.env_steps, self.episodes, self.updates = env_steps, episodes, updates
         self._descriptor = descriptor
         self._close_descriptor = weakref.finalize(self, os.close, descriptor)

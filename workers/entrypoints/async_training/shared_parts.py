@@ -1,4 +1,5 @@
-"""What the engines of several processes share: the count of env_steps, the best score, the budget, and who ends the run.
+"""What the engines of several processes share: the count of env_steps, the best score, the budget,
+and who ends the run.
 
 It lies in a `SharedBlock`, whose counts need no lock.
 """
@@ -17,8 +18,8 @@ from workers.entrypoints.async_training.shared_block import SharedBlock, Slot, S
 class SharedClock(Clock):
     """A clock whose count of env_steps, episodes and updates is that of all processes together.
 
-    What it shows is what this process claimed last, so every env_step is shown by exactly one process. Iterations and epochs are the
-    process's own.
+    What it shows is what this process claimed last, so every env_step is shown by exactly one
+    process. Iterations and epochs are the process's own.
 
     Args:
         time: Monotonic seconds.
@@ -34,7 +35,9 @@ class SharedClock(Clock):
         self._claim = block.env_steps.add
         self._updates = 0
         self.claimed = 0
-        """env_steps of the last count: those in (env_steps - claimed, env_steps] are this process's."""
+        """env_steps of the last count: those in (env_steps - claimed, env_steps] are this
+        process's.
+        """
         super().__init__(time)
         self.catch_up()
 
@@ -61,29 +64,46 @@ class SharedClock(Clock):
     def catch_up(self) -> None:
         """Shows the counts of all processes as they are now."""
         block = self._block
-        self.env_steps, self.episodes, self._updates = block.env_steps.value, block.episodes.value, block.updates.value
+        self.env_steps, self.episodes, self._updates = (
+            block.env_steps.value,
+            block.episodes.value,
+            block.updates.value,
+        )
 
     def begin(self) -> None:
-        """Counts the seconds of training from now on: that processes wait for one another before is none of it."""
+        """Counts the seconds of training from now on: that processes wait for one another before is
+        none of it.
+        """
         self._started = self._time()
 
     def totals(self) -> StateTree:
         """Returns a `state_dict` with the counts of all processes as they are now."""
         block = self._block
-        shared = {"env_steps": block.env_steps.value, "episodes": block.episodes.value, "updates": block.updates.value}
+        shared = {
+            "env_steps": block.env_steps.value,
+            "episodes": block.episodes.value,
+            "updates": block.updates.value,
+        }
         return {**self.state_dict(), **shared}
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Sets the shared counts, too: for the time before training, where every process loads the same."""
+        """Sets the shared counts, too: for the time before training, where every process loads the
+        same.
+        """
         self._updates = int(state["updates"])
         super().load_state_dict(state)
         self.claimed = 0
         block = self._block
-        block.env_steps.value, block.episodes.value, block.updates.value = self.env_steps, self.episodes, self._updates
+        block.env_steps.value, block.episodes.value, block.updates.value = (
+            self.env_steps,
+            self.episodes,
+            self._updates,
+        )
 
 
 class SharedEvery:
-    """Fires for each multiple of `interval` in exactly one process: the one that claimed the env_step of that number.
+    """Fires for each multiple of `interval` in exactly one process: the one that claimed the
+    env_step of that number.
 
     Needs no memory of what fired: every env_step belongs to one process.
 
@@ -113,7 +133,10 @@ class SharedEvery:
         return self.next
 
     def due(self, clock: ClockView) -> int:
-        """Returns the number of multiples among the env_steps that this process claimed last; 0 where it asked before."""
+        """Returns the number of multiples among the env_steps that this process claimed last.
+
+        0 where it asked before.
+        """
         at = clock.env_steps
         if at == self._asked_at:
             return 0
@@ -156,7 +179,9 @@ class SharedBest(Best):
 
 
 class EndOfRun:
-    """Which process ends the run, and why. The first that claims it writes the last snapshot; the others only stop.
+    """Which process ends the run, and why.
+
+    The first that claims it writes the last snapshot; the others only stop.
 
     Args:
         block: Opened by this process.
@@ -188,7 +213,10 @@ class EndOfRun:
     def mine(self) -> bool:
         """Whether this process is the one that writes the last snapshot."""
         words = self._words
-        return bool(words[Slot.ENDING] not in (StopCause.RUNNING, StopCause.ABANDONED) and words[Slot.WRITER] == self.index)
+        return bool(
+            words[Slot.ENDING] not in (StopCause.RUNNING, StopCause.ABANDONED)
+            and words[Slot.WRITER] == self.index
+        )
 
     @property
     def aborted(self) -> bool:
@@ -196,7 +224,10 @@ class EndOfRun:
         return bool(self._words[Slot.ENDING] >= StopCause.ABORTED)
 
     def claim(self, ending: StopCause) -> bool:
-        """Ends the run, unless another process or another reason did before; returns whether this claim holds."""
+        """Ends the run, unless another process or another reason did before.
+
+        Returns whether this claim holds.
+        """
         with self._block.locked():
             words = self._words
             if words[Slot.ENDING] == StopCause.RUNNING:
@@ -223,11 +254,15 @@ class EndOfRun:
     def alone(self) -> bool:
         """Returns whether all other processes have said so."""
         first = Slot.FIRST_PROCESS
-        return all(self._words[at] for at in range(first, len(self._words)) if at != first + self.index)
+        return all(
+            self._words[at] for at in range(first, len(self._words)) if at != first + self.index
+        )
 
 
 class SharedBudget:
-    """Bounds the count of all processes. The process with the index 0 ends the run; the others see it and stop.
+    """Bounds the count of all processes.
+
+    The process with the index 0 ends the run; the others see it and stop.
 
     At most one env_step per other process is made beyond the bound: those that were under way.
 
@@ -241,7 +276,9 @@ class SharedBudget:
     quiet_until: Final = UNLIMITED
     """The engine's control is asked at each step already, and asks `exhausted`."""
 
-    def __init__(self, env_steps: int, clock: SharedClock, block: SharedBlock, end: EndOfRun) -> None:
+    def __init__(
+        self, env_steps: int, clock: SharedClock, block: SharedBlock, end: EndOfRun
+    ) -> None:
         self._env_steps = env_steps
         self._clock = clock
         self._count = block.env_steps

@@ -1,7 +1,8 @@
-"""What a caller gives to processes of its own: checked before anything starts, unpacked where a failure can be reported.
+"""What a caller gives to processes of its own: checked before anything starts, unpacked where a
+failure can be reported.
 
-Tensors travel by value, unless they lie in shared memory already: then the processes see the same ones. torch is looked at only where it is
-loaded, for without it nothing can hold a tensor.
+Tensors travel by value, unless they lie in shared memory already: then the processes see the same
+ones. torch is looked at only where it is loaded, for without it nothing can hold a tensor.
 """
 
 import io
@@ -15,7 +16,9 @@ _REMEDY: Final = "use a function or class of a module, or functools.partial of o
 
 
 class Parcel:
-    """A value on its way to a new process. One that was forked has it already; another unpacks it with `unpack`.
+    """A value on its way to a new process.
+
+    One that was forked has it already; another unpacks it with `unpack`.
 
     Args:
         value: Anything that can be pickled while a process is started.
@@ -52,10 +55,14 @@ def crosses(value: Any) -> BaseException | None:
 
 
 def check_crosses(name: str, value: Any, remedy: str = _REMEDY) -> None:
-    """Raises TypeError, naming a parameter and a remedy, where its value cannot be given to a spawned process."""
+    """Raises TypeError, naming a parameter and a remedy, where its value cannot be given to a
+    spawned process.
+    """
     error = crosses(value)
     if error is not None:
-        raise TypeError(f'{name} cannot be sent to a new process ({error}): {remedy}, or pass start_method="fork"') from error
+        raise TypeError(
+            f'{name} cannot be sent to a new process ({error}): {remedy}, or pass start_method="fork"'
+        ) from error
 
 
 class _Rehearsal:

@@ -1,6 +1,8 @@
-"""What one process of an asynchronous training does: it runs one ordinary engine on counts that all processes share.
+"""What one process of an asynchronous training does: it runs one ordinary engine on counts that all
+processes share.
 
-Owns the process's environments, agent and engine. Everything that is recorded goes to the parent, which alone writes records.
+Owns the process's environments, agent and engine. Everything that is recorded goes to the parent,
+which alone writes records.
 """
 
 import cProfile
@@ -16,7 +18,14 @@ from typing import Any, NamedTuple
 from workers.core.errors import WorkerError
 from workers.core.protocols import ClockView, EngineView
 from workers.core.rng import derive_seed, global_state, seed_global
-from workers.core.types import EpisodeEnd, EvaluationResult, LearnReport, SnapshotReason, StateTree, StopReason
+from workers.core.types import (
+    EpisodeEnd,
+    EvaluationResult,
+    LearnReport,
+    SnapshotReason,
+    StateTree,
+    StopReason,
+)
 from workers.engine.clock import StillClock
 from workers.engine.engine import Engine
 from workers.engine.parts import Cadence, Parts
@@ -24,9 +33,20 @@ from workers.entrypoints.async_training import process_main
 from workers.entrypoints.async_training.messages import EpisodesEnded, Evaluated, Saved
 from workers.entrypoints.async_training.process_group import wait_for_go
 from workers.entrypoints.async_training.shared_block import SharedBlock, StopCause
-from workers.entrypoints.async_training.shared_parts import EndOfRun, SharedBest, SharedBudget, SharedClock, SharedEvery
+from workers.entrypoints.async_training.shared_parts import (
+    EndOfRun,
+    SharedBest,
+    SharedBudget,
+    SharedClock,
+    SharedEvery,
+)
 from workers.entrypoints.async_training.spawn_pickling import Parcel
-from workers.entrypoints.functional_parts.evaluator import EvaluationGround, EvaluationSettings, ForeignEvaluator, eval_stats_of
+from workers.entrypoints.functional_parts.evaluator import (
+    EvaluationGround,
+    EvaluationSettings,
+    ForeignEvaluator,
+    eval_stats_of,
+)
 from workers.entrypoints.functional_parts.named_snapshots import BEST, CHECKPOINT, EXCEPT, FINISH
 from workers.hooks.step_hooks import StepHooks
 from workers.rl.agents.pfrl_adapter import ForeignAgent
@@ -42,7 +62,10 @@ _WAIT_SECONDS = 0.002
 
 
 class RunAbortedError(WorkerError):
-    """Something outside this process ended the run; what there is, is saved, and nobody else hears of it."""
+    """Something outside this process ended the run.
+
+    What there is, is saved, and nobody else hears of it.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,16 +137,23 @@ class _Member:
         self._clock = SharedClock(time.monotonic, block, settings.steps)
         self._best = SharedBest(block)
         env = _opened(stack, user.make_env(index, test=False))
-        ground = None if settings.evaluation is None else _opened(stack, user.make_env(index, test=True))
+        ground = (
+            None if settings.evaluation is None else _opened(stack, user.make_env(index, test=True))
+        )
         own = _known_as(user.agent, index) if user.make_agent is None else user.make_agent(index)
         self._agent = ForeignAgent(own, num_envs=1, batch=False, save_memory=settings.save_memory)
-        self._engine = self._built(link, user, SharedBudget(settings.steps, self._clock, block, self._end), env, ground)
+        self._engine = self._built(
+            link, user, SharedBudget(settings.steps, self._clock, block, self._end), env, ground
+        )
         if settings.resume is not None:
             self._resume(settings.resume)
         adopt(own, user.tensors)
 
     def drive(self) -> None:
-        """Trains until the run is over. The process that ends it finishes once all others have stopped."""
+        """Trains until the run is over.
+
+        The process that ends it finishes once all others have stopped.
+        """
         self._clock.begin()
         try:
             for _ in self._engine.ticks():
@@ -134,40 +164,68 @@ class _Member:
         finally:
             self._end.stopped_stepping()
 
-    def _built(self, link: Connection, user: UserParts, budget: SharedBudget, env: Any, ground: Any) -> Engine:
+    def _built(
+        self, link: Connection, user: UserParts, budget: SharedBudget, env: Any, ground: Any
+    ) -> Engine:
         settings, seed = self._order.settings, self._collect_seed()
-        evaluator = None if settings.evaluation is None else self._evaluator(ground, settings.evaluation, seed)
+        evaluator = (
+            None
+            if settings.evaluation is None
+            else self._evaluator(ground, settings.evaluation, seed)
+        )
         parts = Parts(
             agent=self._agent,
             collector=VectorCollector(_single(env, settings.max_episode_len), self._agent, seed),
-            recorder=_LinkRecorder(link, self._agent, evaluator, user.evaluation_hooks, speaks=self._index == 0),
+            recorder=_LinkRecorder(
+                link, self._agent, evaluator, user.evaluation_hooks, speaks=self._index == 0
+            ),
             snapshotter=_Snapshots(self._order, self._clock, self._best, self._end, link),
             control=ProcessControl(self._end, budget, self._clock, user.stop_event),
             evaluator=evaluator,
-            hooks=(_Follow(self._end, budget, settings.successful_score), StepHooks(env, self._agent.wrapped, user.step_hooks, 1)),
+            hooks=(
+                _Follow(self._end, budget, settings.successful_score),
+                StepHooks(env, self._agent.wrapped, user.step_hooks, 1),
+            ),
             best=self._best,
             clock=self._clock,
         )
-        interval = None if settings.evaluation is None else SharedEvery(settings.evaluation.interval, self._clock, settings.steps)
-        cadence = Cadence(budget=budget, evaluation=interval, save_best=settings.save_best, best_apart=True)
+        interval = (
+            None
+            if settings.evaluation is None
+            else SharedEvery(settings.evaluation.interval, self._clock, settings.steps)
+        )
+        cadence = Cadence(
+            budget=budget, evaluation=interval, save_best=settings.save_best, best_apart=True
+        )
         return Engine(parts, cadence, time.monotonic)
 
     def _evaluator(self, ground: Any, settings: EvaluationSettings, seed: int) -> ForeignEvaluator:
         place = EvaluationGround(ground, _single(ground, settings.max_episode_len))
-        return ForeignEvaluator(self._agent, place, settings, training_seeds(seed), self._best, self._look_up)
+        return ForeignEvaluator(
+            self._agent, place, settings, training_seeds(seed), self._best, self._look_up
+        )
 
     def _collect_seed(self) -> int:
-        """Returns what episodes derive from; after a resume, processes but the first begin others than those that were."""
+        """Returns what episodes derive from.
+
+        After a resume, processes but the first begin others than those that were.
+        """
         at = self._clock.env_steps
         resumed = self._order.settings.resume is not None and self._index > 0
         return derive_seed(self._order.seed, "resumed", at) if resumed else self._order.seed
 
     def _resume(self, snapshot: Path) -> None:
-        """Goes on from a snapshot, which is of one process: the first takes everything over, the others what all share."""
+        """Goes on from a snapshot, which is of one process: the first takes everything over, the
+        others what all share.
+        """
         state = read_snapshot(snapshot).state
         if self._index > 0:
             fresh = self._engine.state_dict()
-            state = {**state, **{part: fresh[part] for part in ("collector", "recorder", "hooks")}, "rng": global_state()}
+            state = {
+                **state,
+                **{part: fresh[part] for part in ("collector", "recorder", "hooks")},
+                "rng": global_state(),
+            }
         self._engine.restore(state)
 
     def _look_up(self) -> None:
@@ -218,7 +276,9 @@ class ProcessControl:
         stop_event: The caller's, if it gave one.
     """
 
-    def __init__(self, end: EndOfRun, budget: SharedBudget, clock: SharedClock, stop_event: Any) -> None:
+    def __init__(
+        self, end: EndOfRun, budget: SharedBudget, clock: SharedClock, stop_event: Any
+    ) -> None:
         self._end = end
         self._budget = budget
         self._clock = clock
@@ -226,17 +286,27 @@ class ProcessControl:
 
     @property
     def order(self) -> StopReason | None:
-        """Why to stop, if at all; the process that ends the run is told the run's reason, the others that it is over."""
+        """Why to stop, if at all.
+
+        The process that ends the run is told the run's reason, the others that it is over.
+        """
         end = self._end
         if self._stop_event is None and not end.in_sight:
             return None
-        if self._stop_event is not None and not end.over and self._stop_event.is_set() and end.index == 0:
+        if (
+            self._stop_event is not None
+            and not end.over
+            and self._stop_event.is_set()
+            and end.index == 0
+        ):
             end.claim(StopCause.REQUESTED)
         if end.over:
             return self._reason()
         if end.index == 0:
             return StopReason.BUDGET if self._budget.exhausted(self._clock) else None
-        stopped = self._budget.reached or (self._stop_event is not None and self._stop_event.is_set())
+        stopped = self._budget.reached or (
+            self._stop_event is not None and self._stop_event.is_set()
+        )
         return StopReason.DRAIN if stopped else None
 
     def acknowledge(self, reason: StopReason) -> None:
@@ -251,9 +321,19 @@ class ProcessControl:
 
 
 class _Snapshots:
-    """Writes the best agent, and the last snapshot where this process ends the run. All counts in it are those of the whole run."""
+    """Writes the best agent, and the last snapshot where this process ends the run.
 
-    def __init__(self, order: ProcessTask, clock: SharedClock, best: SharedBest, end: EndOfRun, link: Connection) -> None:
+    All counts in it are those of the whole run.
+    """
+
+    def __init__(
+        self,
+        order: ProcessTask,
+        clock: SharedClock,
+        best: SharedBest,
+        end: EndOfRun,
+        link: Connection,
+    ) -> None:
         self._settings = order.settings
         self._writing = order.writing.opened()
         self._clock = clock
@@ -261,7 +341,9 @@ class _Snapshots:
         self._end = end
         self._link = link
 
-    def save(self, state: StateTree, clock: ClockView, reason: SnapshotReason, score: float | None) -> str:
+    def save(
+        self, state: StateTree, clock: ClockView, reason: SnapshotReason, score: float | None
+    ) -> str:
         """Writes a snapshot, if it is this process's to write; see the protocol."""
         if reason is SnapshotReason.BEST:
             return self._save_best(state, clock, score)
@@ -271,14 +353,20 @@ class _Snapshots:
             return ""
         totals = self._clock.totals()
         name = self._name(reason, totals["env_steps"])
-        return self._write(name, {**state, "clock": totals}, Moment(clock=StillClock(**totals), reason=reason, score=score))
+        return self._write(
+            name,
+            {**state, "clock": totals},
+            Moment(clock=StillClock(**totals), reason=reason, score=score),
+        )
 
     def _save_best(self, state: StateTree, clock: ClockView, score: float | None) -> str:
         """Writes it unless another process has had a better one meanwhile."""
         with self._writing.locked():
             best = self._best.score
             if score is None or best is None or score >= best:
-                return self._write(BEST, state, Moment(clock=clock, reason=SnapshotReason.BEST, score=score))
+                return self._write(
+                    BEST, state, Moment(clock=clock, reason=SnapshotReason.BEST, score=score)
+                )
         return BEST
 
     def _name(self, reason: SnapshotReason, env_steps: int) -> str:
@@ -287,7 +375,8 @@ class _Snapshots:
         if self._end.ending is StopCause.SUCCESS:
             return SUCCESSFUL
         if self._end.ending is StopCause.BUDGET:
-            # The name that PFRL's scripts load; the manifest counts what the other processes stepped meanwhile, too.
+            # The name that PFRL's scripts load; the manifest counts what the other processes
+            # stepped meanwhile, too.
             return f"{self._settings.steps}_{FINISH}"
         return f"{env_steps}_{EXCEPT if self._end.aborted else FINISH}"
 
@@ -298,10 +387,19 @@ class _Snapshots:
 
 
 class _LinkRecorder:
-    """Tells the parent, which writes the records; evaluation hooks are called here, where their environment is."""
+    """Tells the parent, which writes the records.
+
+    Evaluation hooks are called here, where their environment is.
+    """
 
     def __init__(
-        self, link: Connection, agent: ForeignAgent, evaluator: ForeignEvaluator | None, hooks: Sequence[Any], *, speaks: bool
+        self,
+        link: Connection,
+        agent: ForeignAgent,
+        evaluator: ForeignEvaluator | None,
+        hooks: Sequence[Any],
+        *,
+        speaks: bool,
     ) -> None:
         self._link = link
         self._agent = agent
@@ -309,7 +407,12 @@ class _LinkRecorder:
         self._hooks = hooks
         self._speaks = speaks
 
-    def tick(self, clock: ClockView, episodes: Sequence[tuple[int, EpisodeEnd]], reports: Sequence[LearnReport]) -> None:
+    def tick(
+        self,
+        clock: ClockView,
+        episodes: Sequence[tuple[int, EpisodeEnd]],
+        reports: Sequence[LearnReport],
+    ) -> None:
         """Tells of the episodes that ended."""
         del reports
         if episodes:
@@ -349,7 +452,14 @@ class _LinkRecorder:
 
 
 def _still(clock: ClockView) -> StillClock:
-    return StillClock(clock.env_steps, clock.updates, clock.iterations, clock.epochs, clock.episodes, clock.wall_seconds)
+    return StillClock(
+        clock.env_steps,
+        clock.updates,
+        clock.iterations,
+        clock.epochs,
+        clock.episodes,
+        clock.wall_seconds,
+    )
 
 
 def _prepare(seed: int) -> None:
@@ -362,7 +472,9 @@ def _prepare(seed: int) -> None:
 def _single(env: Any, max_episode_len: int | None) -> EpisodeVector:
     vector = as_vector(env, "make_env", max_episode_len)
     if vector.num_envs != 1:
-        raise ValueError(f"make_env: it made {vector.num_envs} environments, but a process steps one: raise processes instead")
+        raise ValueError(
+            f"make_env: it made {vector.num_envs} environments, but a process steps one: raise processes instead"
+        )
     return vector
 
 

@@ -48,7 +48,9 @@ class Surroundings:
     make_counter: Callable[[RunConfig], StepCounter] = SharedStep
 
     def join(self, config: RunConfig, stack: ExitStack) -> StepCounter | None:
-        """Returns the shared count of a cluster, `None` without one; the process whose address is the master's serves it meanwhile.
+        """Returns the shared count of a cluster, `None` without one.
+
+        The process whose address is the master's serves it meanwhile.
 
         Args:
             config: Of this process.

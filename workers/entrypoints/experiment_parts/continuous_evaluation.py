@@ -43,28 +43,46 @@ class ContinuousEvaluation:
     _warned_at: float = field(default=-math.inf, init=False)
 
     def run(self, predicate: Predicate | None) -> None:
-        """Evaluates until the training is over or the predicate says no; see `Experiment.continuous_eval`."""
+        """Evaluates until the training is over or the predicate says no.
+
+        See `Experiment.continuous_eval`.
+        """
         result: Result | None = None
         while predicate is None or predicate(result):
             if result and self.finished(result):
-                _log.info("experiment.evaluation_finished", series=self.series, global_step=result.get("global_step"))
+                _log.info(
+                    "experiment.evaluation_finished",
+                    series=self.series,
+                    global_step=result.get("global_step"),
+                )
                 return
             began = self.surroundings.now()
             result = self._look()
             if result is None:
                 return
-            pause = max(began + self.throttle - self.surroundings.now(), 0.0 if result else POLL_SECONDS)
+            pause = max(
+                began + self.throttle - self.surroundings.now(), 0.0 if result else POLL_SECONDS
+            )
             if pause > 0:
                 self.surroundings.sleep(pause)
 
     def _look(self) -> Result | None:
-        """Returns the result of the newest checkpoint, `{}` where it is not new; `None` where the training is over and evaluated."""
-        ended = self.model.training_ended()  # asked first: a checkpoint that comes meanwhile is looked at once more
+        """Returns the result of the newest checkpoint, `{}` where it is not new.
+
+        `None` where the training is over and evaluated.
+        """
+        ended = (
+            self.model.training_ended()
+        )  # asked first: a checkpoint that comes meanwhile is looked at once more
         checkpoint = self.model.latest_checkpoint()
         try:
             return self._judge(checkpoint, ended=ended)
         except (SnapshotUnreadableError, OSError):
-            if checkpoint == self.model.latest_checkpoint() and checkpoint is not None and checkpoint.exists():
+            if (
+                checkpoint == self.model.latest_checkpoint()
+                and checkpoint is not None
+                and checkpoint.exists()
+            ):
                 raise
             return {}  # the training replaced it meanwhile: the next look finds a newer one
 
@@ -84,4 +102,9 @@ class ContinuousEvaluation:
         now = self.surroundings.now()
         if now - self._warned_at >= WARN_SECONDS:
             self._warned_at = now
-            _log.warning("experiment.no_new_checkpoint", series=self.series, missing=missing, model_dir=str(self.model.model_dir))
+            _log.warning(
+                "experiment.no_new_checkpoint",
+                series=self.series,
+                missing=missing,
+                model_dir=str(self.model.model_dir),
+            )

@@ -125,10 +125,16 @@ def create_experiment(experiment_config: ExperimentConfig | Mapping[str, Any] | 
 
     Raises:
         ValueError: If the document is malformed; the message names the place.
-        PartNotFoundError: If a model function, input function or hook is not registered; the message names it.
+        PartNotFoundError: If a model function, input function or hook is not registered; the
+            message names it.
     """
     config = _read(ExperimentConfig, experiment_config)
-    estimator = Estimator(model_function(config.model.name), config.model_dir, _run_config(config.run), config.model.params)
+    estimator = Estimator(
+        model_function(config.model.name),
+        config.model_dir,
+        _run_config(config.run),
+        config.model.params,
+    )
     return Experiment(
         estimator,
         bound_input(config.train_input.name, Modes.TRAIN, config.train_input.params),
@@ -137,7 +143,9 @@ def create_experiment(experiment_config: ExperimentConfig | Mapping[str, Any] | 
     )
 
 
-def create_rl_experiment(experiment_config: RLExperimentConfig | Mapping[str, Any] | str) -> RLExperiment:
+def create_rl_experiment(
+    experiment_config: RLExperimentConfig | Mapping[str, Any] | str,
+) -> RLExperiment:
     """Returns the experiment of a document; each of its schedules makes and closes its environment.
 
     Args:
@@ -145,13 +153,22 @@ def create_rl_experiment(experiment_config: RLExperimentConfig | Mapping[str, An
 
     Raises:
         ValueError: If the document is malformed; the message names the place.
-        PartNotFoundError: If an agent, environment, memory, model function or hook is not registered; the message names it.
+        PartNotFoundError: If an agent, environment, memory, model function or hook is not
+            registered; the message names it.
     """
     config = _read(RLExperimentConfig, experiment_config)
     if config.kind not in AGENTS:
-        raise PartNotFoundError(f"no agent is called {config.kind!r}; there are {', '.join(AGENTS)}")
+        raise PartNotFoundError(
+            f"no agent is called {config.kind!r}; there are {', '.join(AGENTS)}"
+        )
     memory = _memory(config.memory)
-    agent = AGENTS[config.kind](model_function(config.model.name), memory, config.model_dir, _run_config(config.run), config.model.params)
+    agent = AGENTS[config.kind](
+        model_function(config.model.name),
+        memory,
+        config.model_dir,
+        _run_config(config.run),
+        config.model.params,
+    )
     return RLExperiment(
         agent,
         _environment(config.env),
@@ -174,7 +191,13 @@ def _read(kind: Any, given: Any) -> Any:
 def _run_config(run: RunOptions) -> RunConfig:
     cluster = run.cluster
     plain = {name: getattr(run, name) for name in RunOptions.model_fields if name != "cluster"}
-    return RunConfig(**plain, cluster=dict(cluster.tasks), task_type=cluster.task_type, task_id=cluster.task_id, master=cluster.master)
+    return RunConfig(
+        **plain,
+        cluster=dict(cluster.tasks),
+        task_type=cluster.task_type,
+        task_id=cluster.task_id,
+        master=cluster.master,
+    )
 
 
 def _options(config: _Scheduled) -> dict[str, Any]:
@@ -205,7 +228,9 @@ def _strategies(configs: tuple[ExportConfig, ...]) -> list[ExportStrategy]:
 
 def _memory(part: NamedPart) -> Memory:
     if part.name not in MEMORIES:
-        raise PartNotFoundError(f"no memory is called {part.name!r}; there are {', '.join(MEMORIES)}")
+        raise PartNotFoundError(
+            f"no memory is called {part.name!r}; there are {', '.join(MEMORIES)}"
+        )
     try:
         return MEMORIES[part.name](**part.params)
     except TypeError as error:

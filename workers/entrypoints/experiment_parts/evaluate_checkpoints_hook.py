@@ -40,4 +40,8 @@ class EvaluateCheckpointsHook(SessionRunHook):
             return
         key = key_of(checkpoint)
         if key.global_step - self._last >= self._every and key != self.evaluated:
-            self.result, self.evaluated, self._last = self._evaluate(checkpoint), key, key.global_step
+            self.result, self.evaluated, self._last = (
+                self._evaluate(checkpoint),
+                key,
+                key.global_step,
+            )

@@ -13,12 +13,17 @@ from workers.estimators.environments import check_env, copy_of
 from workers.supervised.run_session import SessionRunHook
 
 Environment = gym.Env[Any, Any] | Callable[[], gym.Env[Any, Any]]
-"""An environment, which its owner closes, or a function that makes one, which the schedule that made it closes."""
+"""An environment, which its owner closes, or a function that makes one, which the schedule that
+made it closes.
+"""
 
 
 @runtime_checkable
 class AgentLike(Protocol):
-    """What an experiment needs of an agent; `Agent` and `PGAgent` of `workers.estimators.agents` are such."""
+    """What an experiment needs of an agent.
+
+    `Agent` and `PGAgent` of `workers.estimators.agents` are such.
+    """
 
     @property
     def model_dir(self) -> Any:
@@ -54,7 +59,8 @@ class AgentLike(Protocol):
 class RLExperiment(Schedules):
     """An agent with its environment. Nothing that is given is called at construction.
 
-    Evaluations run greedy episodes in an environment of their own: a copy of the given one, or another one from the function that makes it.
+    Evaluations run greedy episodes in an environment of their own: a copy of the given one, or
+    another one from the function that makes it.
 
     Args:
         agent: Any kind of agent; see `AgentLike`.
@@ -62,16 +68,20 @@ class RLExperiment(Schedules):
         train_steps: Updates in the life of the model; `None` trains for ever.
         train_episodes: Episodes in the life of the model; `None` for no bound.
         first_update: Timesteps (actions taken) without an update.
-        update_frequency: An update at each multiple of so many timesteps beyond that, and at each end of an episode there.
+        update_frequency: An update at each multiple of so many timesteps beyond that, and at each
+            end of an episode there.
         eval_steps: Episodes of one evaluation.
         train_hooks: Called around the updates and at the ends of episodes; the list is copied.
         eval_hooks: Called around the episodes of evaluations; the list is copied.
         eval_delay_secs: Before the first evaluation.
         continuous_eval_throttle_secs: Between the starts of two evaluations at least.
-        eval_every_n_steps: Updates between two evaluations of `train_and_evaluate` at least; 0 or `None` evaluates only at the end.
-        delay_workers_by_global_step: Whether the workers of a cluster begin by the shared global step, in place of seconds.
+        eval_every_n_steps: Updates between two evaluations of `train_and_evaluate` at least; 0 or
+            `None` evaluates only at the end.
+        delay_workers_by_global_step: Whether the workers of a cluster begin by the shared global
+            step, in place of seconds.
         export_strategies: One `ExportStrategy`, several or none.
-        train_steps_per_iteration: Updates of a round of `continuous_train_and_evaluate`; `None` for a tenth of `train_steps`, or 1,000.
+        train_steps_per_iteration: Updates of a round of `continuous_train_and_evaluate`; `None` for
+            a tenth of `train_steps`, or 1,000.
 
     Raises:
         ValueError: If the agent is none, or an option has the wrong type or range.
@@ -96,7 +106,10 @@ class RLExperiment(Schedules):
         train_steps_per_iteration: int | None = 100,
     ) -> None:
         if not isinstance(agent, AgentLike):
-            raise ValueError(f"agent must be an Agent of any kind, not {type(agent).__name__}; an estimator belongs into an Experiment")  # noqa: TRY004
+            raise ValueError(  # noqa: TRY004 - as the seed does
+                f"agent must be an Agent of any kind, not {type(agent).__name__}; "
+                "an estimator belongs into an Experiment"
+            )
         if update_frequency < 1:
             raise ValueError(f"update_frequency must be at least 1, is {update_frequency}")
         options = ScheduleOptions(
@@ -147,7 +160,13 @@ class RLExperiment(Schedules):
         """Timesteps between two updates."""
         return self._update_frequency
 
-    def _train(self, hooks: Sequence[SessionRunHook], *, steps: int | None = None, max_steps: int | None = None) -> Any:
+    def _train(
+        self,
+        hooks: Sequence[SessionRunHook],
+        *,
+        steps: int | None = None,
+        max_steps: int | None = None,
+    ) -> Any:
         bounds = {"max_steps": max_steps} if steps is None else {"steps": steps}
         with self._opened(copied=False) as env:
             return self._model.train(
@@ -170,22 +189,36 @@ class RLExperiment(Schedules):
     ) -> dict[str, Any]:
         wanted = self.eval_steps if steps is None else steps
         if wanted is None:
-            raise ValueError("eval_steps must be a number of episodes: an environment has no end of input")
+            raise ValueError(
+                "eval_steps must be a number of episodes: an environment has no end of input"
+            )
         options = {"checkpoint_path": checkpoint, "name": name, "training_seeds": on_train_data}
         with self._opened(copied=True) as env:
-            result: dict[str, Any] = self._model.evaluate(env, steps=wanted, hooks=list(hooks), **options)
+            result: dict[str, Any] = self._model.evaluate(
+                env, steps=wanted, hooks=list(hooks), **options
+            )
         return result
 
     def _relocated(self, directory: str) -> "RLExperiment":
-        agent = self._model.relocated(directory) if hasattr(self._model, "relocated") else self._model
+        agent = (
+            self._model.relocated(directory) if hasattr(self._model, "relocated") else self._model
+        )
         batch = getattr(agent.memory, "batch_size", 0)
         return RLExperiment(
-            agent, self._env, first_update=min(self._first_update, batch), update_frequency=1, export_strategies=self.export_strategies
+            agent,
+            self._env,
+            first_update=min(self._first_update, batch),
+            update_frequency=1,
+            export_strategies=self.export_strategies,
         )
 
     def _finished(self, step: int, result: Result | None) -> bool:
         episodes = None if result is None else result.get("global_episode")
-        enough = self._train_episodes is not None and episodes is not None and episodes >= self._train_episodes
+        enough = (
+            self._train_episodes is not None
+            and episodes is not None
+            and episodes >= self._train_episodes
+        )
         return enough or super()._finished(step, result)
 
     @contextmanager

@@ -20,23 +20,32 @@ SCHEDULES: Final = (
 )
 """Names of schedules."""
 
-_BY_TASK: Final = {MASTER: "train_and_evaluate", "chief": "train_and_evaluate", WORKER: "train", PARAMETER_SERVER: "run_std_server"}
+_BY_TASK: Final = {
+    MASTER: "train_and_evaluate",
+    "chief": "train_and_evaluate",
+    WORKER: "train",
+    PARAMETER_SERVER: "run_std_server",
+}
 
 
-def run_experiment(experiment_fn: Callable[[str], Schedules], output_dir: str | Path, schedule: str | None = None) -> Any:
+def run_experiment(
+    experiment_fn: Callable[[str], Schedules], output_dir: str | Path, schedule: str | None = None
+) -> Any:
     """Makes an experiment and runs one of its schedules.
 
     Args:
         experiment_fn: Makes the experiment for a directory.
         output_dir: The directory.
-        schedule: A name of `SCHEDULES`; `None` trains and evaluates, or does in a cluster what the task's type is for: `master` trains and
-            evaluates, `worker` trains, `ps` runs the server.
+        schedule: A name of `SCHEDULES`; `None` trains and evaluates, or does in a cluster what the
+            task's type is for: `master` trains and evaluates, `worker` trains, `ps` runs the
+            server.
 
     Returns:
         What the schedule returns.
 
     Raises:
-        ValueError: If the directory is empty, or the schedule is not known or not to be told from the task's type.
+        ValueError: If the directory is empty, or the schedule is not known or not to be told from
+            the task's type.
         TypeError: If the function cannot be called, or makes no experiment.
     """
     if not str(output_dir):
@@ -45,7 +54,9 @@ def run_experiment(experiment_fn: Callable[[str], Schedules], output_dir: str | 
         raise TypeError(f"experiment_fn must be callable, not {experiment_fn!r}")
     experiment = experiment_fn(str(output_dir))
     if not isinstance(experiment, Schedules):
-        raise TypeError(f"experiment_fn must return an Experiment or an RLExperiment, not {type(experiment).__name__}")
+        raise TypeError(
+            f"experiment_fn must return an Experiment or an RLExperiment, not {type(experiment).__name__}"
+        )
     name = default_schedule(experiment.config) if schedule is None else schedule
     if name not in SCHEDULES:
         raise ValueError(f"schedule: {name!r} is none of {', '.join(SCHEDULES)}")
@@ -62,5 +73,7 @@ def default_schedule(config: RunConfig) -> str:
         return "train_and_evaluate"
     name = _BY_TASK.get(config.task_type or "")
     if name is None:
-        raise ValueError(f"a task of type {config.task_type!r} has no schedule of its own: name one of {', '.join(SCHEDULES)}")
+        raise ValueError(
+            f"a task of type {config.task_type!r} has no schedule of its own: name one of {', '.join(SCHEDULES)}"
+        )
     return name

@@ -1,6 +1,7 @@
 """The schedules of an experiment: what is done in which order, whatever the model is.
 
-Each schedule is idempotent and can be begun again: where a model stands is read off its directory, never remembered here.
+Each schedule is idempotent and can be begun again: where a model stands is read off its directory,
+never remembered here.
 """
 
 import math
@@ -16,7 +17,11 @@ from typing import Any, Final
 
 from workers.core.counts import is_count
 from workers.entrypoints.experiment_parts.context import Surroundings
-from workers.entrypoints.experiment_parts.continuous_evaluation import ContinuousEvaluation, Predicate, Result
+from workers.entrypoints.experiment_parts.continuous_evaluation import (
+    ContinuousEvaluation,
+    Predicate,
+    Result,
+)
 from workers.entrypoints.experiment_parts.evaluate_checkpoints_hook import EvaluateCheckpointsHook
 from workers.estimators.basic_hooks import GlobalStepWaiterHook
 from workers.estimators.checkpoints import key_of
@@ -65,7 +70,9 @@ class Schedules(ABC):
     def __init__(self, model: Any, options: ScheduleOptions) -> None:
         size = options.train_steps_per_iteration
         if size is not None and not is_count(size, 1):
-            raise ValueError(f"train_steps_per_iteration must be an integer above 0 or None, not {size!r}")
+            raise ValueError(
+                f"train_steps_per_iteration must be an integer above 0 or None, not {size!r}"
+            )
         self.surroundings = Surroundings()
         """Clock, sleep and cluster."""
         self._model = model
@@ -100,7 +107,9 @@ class Schedules(ABC):
         """The export strategies in force."""
         return self._strategies
 
-    def reset_export_strategies(self, new_export_strategies: Any = None) -> tuple[ExportStrategy, ...]:
+    def reset_export_strategies(
+        self, new_export_strategies: Any = None
+    ) -> tuple[ExportStrategy, ...]:
         """Replaces the export strategies and returns the old ones.
 
         Args:
@@ -126,9 +135,10 @@ class Schedules(ABC):
         """Trains up to `train_steps` updates in the life of the model.
 
         Args:
-            delay_secs: Begin so many seconds after the call; the start of a server counts. `None` delays the workers of a cluster one
-                after the other: by `min(60, 5 * task_id)` seconds, or until all of them together made int(8000 * ln(task_id + 1))
-                updates where the experiment delays by global step.
+            delay_secs: Begin so many seconds after the call; the start of a server counts. `None`
+                delays the workers of a cluster one after the other: by `min(60, 5 * task_id)`
+                seconds, or until all of them together made int(8000 * ln(task_id + 1)) updates
+                where the experiment delays by global step.
 
         Returns:
             The trained estimator or agent.
@@ -161,16 +171,24 @@ class Schedules(ABC):
 
         Args:
             delay_secs: Begin after so many seconds; `None` takes `eval_delay_secs`.
-            throttle_delay_secs: Seconds between the starts of two evaluations at least; `None` takes `continuous_eval_throttle_secs`.
-            evaluate_checkpoint_only_once: False evaluates the newest checkpoint again while there is no newer one.
-            continuous_eval_predicate_fn: Called before each look with the last result, `None` at first and `{}` after a look without an
-                evaluation; false ends the loop.
+            throttle_delay_secs: Seconds between the starts of two evaluations at least; `None`
+                takes `continuous_eval_throttle_secs`.
+            evaluate_checkpoint_only_once: False evaluates the newest checkpoint again while there
+                is no newer one.
+            continuous_eval_predicate_fn: Called before each look with the last result, `None` at
+                first and `{}` after a look without an evaluation; false ends the loop.
 
         Raises:
             ValueError: If the predicate cannot be called.
         """
         predicate = _checked(continuous_eval_predicate_fn)
-        self._continuously(CONTINUOUS, delay_secs, throttle_delay_secs, predicate, only_once=evaluate_checkpoint_only_once)
+        self._continuously(
+            CONTINUOUS,
+            delay_secs,
+            throttle_delay_secs,
+            predicate,
+            only_once=evaluate_checkpoint_only_once,
+        )
 
     def continuous_eval_on_train_data(
         self,
@@ -178,34 +196,45 @@ class Schedules(ABC):
         throttle_delay_secs: float | None = None,
         continuous_eval_predicate_fn: Predicate | None = None,
     ) -> None:
-        """Like `continuous_eval`, each checkpoint once, on the data of the training: its input, or its environment and its seeds."""
+        """Like `continuous_eval`, each checkpoint once, on the data of the training: its input, or
+        its environment and its seeds.
+        """
         predicate = _checked(continuous_eval_predicate_fn)
-        self._continuously(CONTINUOUS_ON_TRAIN_DATA, delay_secs, throttle_delay_secs, predicate, only_once=True)
+        self._continuously(
+            CONTINUOUS_ON_TRAIN_DATA, delay_secs, throttle_delay_secs, predicate, only_once=True
+        )
 
     def train_and_evaluate(self) -> tuple[Result | None, list[Any]]:
         """Trains, evaluates new checkpoints meanwhile and the last state at the end, then exports.
 
-        An evaluation is due where a checkpoint is at least `eval_every_n_steps` updates newer than the one evaluated before; no checkpoint
-        is forced. With 0 or `None` only the last state is evaluated.
+        An evaluation is due where a checkpoint is at least `eval_every_n_steps` updates newer than
+        the one evaluated before; no checkpoint is forced. With 0 or `None` only the last state is
+        evaluated.
 
         Returns:
             The last result, and what each export strategy returned.
         """
-        hook = EvaluateCheckpointsHook(self._options.eval_every_n_steps or 0, self._evaluate_checkpoint)
+        hook = EvaluateCheckpointsHook(
+            self._options.eval_every_n_steps or 0, self._evaluate_checkpoint
+        )
         self._delayed_training(0, (hook,) if self._options.eval_every_n_steps else ())
         newest = self._model.latest_checkpoint()
         done = newest is not None and hook.result is not None and hook.evaluated == key_of(newest)
         result = hook.result if done else self._evaluate(None, self._eval_hooks)
         return result, self._export(newest, result)
 
-    def continuous_train_and_evaluate(self, continuous_eval_predicate_fn: Predicate | None = None) -> tuple[Result | None, list[Any]]:
+    def continuous_train_and_evaluate(
+        self, continuous_eval_predicate_fn: Predicate | None = None
+    ) -> tuple[Result | None, list[Any]]:
         """Trains and evaluates in turns, and exports at the end.
 
-        A round ends at the next multiple of `train_steps_per_iteration`, the last one at `train_steps`; each ends with a checkpoint and
-        frees the memory of the training. Begun again, it evaluates what the round before left unevaluated, and goes on.
+        A round ends at the next multiple of `train_steps_per_iteration`, the last one at
+        `train_steps`; each ends with a checkpoint and frees the memory of the training. Begun
+        again, it evaluates what the round before left unevaluated, and goes on.
 
         Args:
-            continuous_eval_predicate_fn: Called before each round with the last result, `None` at first; false ends the loop.
+            continuous_eval_predicate_fn: Called before each round with the last result, `None` at
+                first; false ends the loop.
 
         Returns:
             The last result, and what each export strategy returned.
@@ -231,7 +260,8 @@ class Schedules(ABC):
     continuous_train_and_eval = continuous_train_and_evaluate
 
     def run_std_server(self) -> None:
-        """Starts the server of the configured cluster, which holds the shared global step, and blocks until SIGTERM or SIGINT.
+        """Starts the server of the configured cluster, which holds the shared global step, and
+        blocks until SIGTERM or SIGINT.
 
         Raises:
             ValueError: If cluster, task type, task id or master are missing in the configuration.
@@ -242,7 +272,9 @@ class Schedules(ABC):
         with ExitStack() as stack:
             if threading.current_thread() is threading.main_thread():
                 for number in (signal.SIGTERM, signal.SIGINT):
-                    stack.callback(signal.signal, number, signal.signal(number, lambda *_: server.stop()))
+                    stack.callback(
+                        signal.signal, number, signal.signal(number, lambda *_: server.stop())
+                    )
             server.start()
             server.join()
 
@@ -262,7 +294,13 @@ class Schedules(ABC):
     # What the kinds of experiments do in their own ways
 
     @abstractmethod
-    def _train(self, hooks: Sequence[SessionRunHook], *, steps: int | None = None, max_steps: int | None = None) -> Any: ...
+    def _train(
+        self,
+        hooks: Sequence[SessionRunHook],
+        *,
+        steps: int | None = None,
+        max_steps: int | None = None,
+    ) -> Any: ...
 
     @abstractmethod
     def _evaluate(
@@ -299,8 +337,14 @@ class Schedules(ABC):
             if delay_secs is None and self._options.delay_workers_by_global_step:
                 step = int(DELAY_STEPS * math.log((config.task_id or 0) + 1))
                 if counter is None and step:
-                    raise ValueError("delay_workers_by_global_step needs cluster and master in the RunConfig: there is no shared step")
-                hooks.append(GlobalStepWaiterHook(step, None if counter is None else counter.read, self.surroundings.sleep))
+                    raise ValueError(
+                        "delay_workers_by_global_step needs cluster and master in the RunConfig: there is no shared step"
+                    )
+                hooks.append(
+                    GlobalStepWaiterHook(
+                        step, None if counter is None else counter.read, self.surroundings.sleep
+                    )
+                )
                 delay_secs = 0
             elif delay_secs is None:
                 delay_secs = min(MAX_DELAY_SECONDS, DELAY_PER_TASK_SECONDS * (config.task_id or 0))
@@ -317,16 +361,27 @@ class Schedules(ABC):
         base = Path(self._model.model_dir) / "export"
         for strategy in self._strategies:
             (base / strategy.name).mkdir(parents=True, exist_ok=True)
-        return [strategy.export(self._model, base / strategy.name, checkpoint, result) for strategy in self._strategies]
+        return [
+            strategy.export(self._model, base / strategy.name, checkpoint, result)
+            for strategy in self._strategies
+        ]
 
     def _continuously(
-        self, name: str, delay: float | None, throttle: float | None, predicate: Predicate | None, *, only_once: bool
+        self,
+        name: str,
+        delay: float | None,
+        throttle: float | None,
+        predicate: Predicate | None,
+        *,
+        only_once: bool,
     ) -> None:
         """Evaluates in a loop; see `continuous_eval`."""
         on_train_data = name == CONTINUOUS_ON_TRAIN_DATA
 
         def evaluate(checkpoint: Path) -> Result:
-            return self._evaluate(name, self._eval_hooks, checkpoint=checkpoint, on_train_data=on_train_data)
+            return self._evaluate(
+                name, self._eval_hooks, checkpoint=checkpoint, on_train_data=on_train_data
+            )
 
         self._sleep(self._options.eval_delay_secs if delay is None else delay)
         ContinuousEvaluation(
@@ -358,11 +413,22 @@ class Schedules(ABC):
     def _global_step(self, result: Result | None) -> int:
         """Returns the updates of the newest checkpoint, or those that an evaluation reported."""
         newest = self._model.latest_checkpoint()
-        return key_of(newest).global_step if newest is not None else int((result or {}).get("global_step", 0))
+        return (
+            key_of(newest).global_step
+            if newest is not None
+            else int((result or {}).get("global_step", 0))
+        )
 
     def _last_result(self, step: int) -> Result | None:
         """Returns the recorded result of a global step."""
-        return next((row for row in reversed(read_results(self._model.model_dir, ONE_PASS)) if row.get("global_step") == step), None)
+        return next(
+            (
+                row
+                for row in reversed(read_results(self._model.model_dir, ONE_PASS))
+                if row.get("global_step") == step
+            ),
+            None,
+        )
 
     def _unevaluated(self, step: int) -> bool:
         """Whether a round ended here without its evaluation."""
@@ -374,5 +440,7 @@ class Schedules(ABC):
 
 def _checked(predicate: Predicate | None) -> Predicate | None:
     if predicate is not None and not callable(predicate):
-        raise ValueError(f"continuous_eval_predicate_fn must be callable or None, not {predicate!r}")
+        raise ValueError(
+            f"continuous_eval_predicate_fn must be callable or None, not {predicate!r}"
+        )
     return predicate

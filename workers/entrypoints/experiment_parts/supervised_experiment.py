@@ -18,11 +18,20 @@ class EstimatorLike(Protocol):
         """Where checkpoints lie."""
         ...
 
-    def train(self, input_fn: Any, hooks: Any = None, steps: Any = None, max_steps: Any = None) -> Any:
+    def train(
+        self, input_fn: Any, hooks: Any = None, steps: Any = None, max_steps: Any = None
+    ) -> Any:
         """Trains and returns the estimator."""
         ...
 
-    def evaluate(self, input_fn: Any, steps: Any = None, hooks: Any = None, checkpoint_path: Any = None, name: Any = None) -> Any:
+    def evaluate(
+        self,
+        input_fn: Any,
+        steps: Any = None,
+        hooks: Any = None,
+        checkpoint_path: Any = None,
+        name: Any = None,
+    ) -> Any:
         """Returns a dictionary of results with `global_step`."""
         ...
 
@@ -48,10 +57,13 @@ class Experiment(Schedules):
         eval_hooks: Called around the batches of evaluations; the list is copied.
         eval_delay_secs: Before the first evaluation.
         continuous_eval_throttle_secs: Between the starts of two evaluations at least.
-        eval_every_n_steps: Updates between two evaluations of `train_and_evaluate` at least; 0 or `None` evaluates only at the end.
-        delay_workers_by_global_step: Whether the workers of a cluster begin by the shared global step, in place of seconds.
+        eval_every_n_steps: Updates between two evaluations of `train_and_evaluate` at least; 0 or
+            `None` evaluates only at the end.
+        delay_workers_by_global_step: Whether the workers of a cluster begin by the shared global
+            step, in place of seconds.
         export_strategies: One `ExportStrategy`, several or none.
-        train_steps_per_iteration: Updates of a round of `continuous_train_and_evaluate`; `None` for a tenth of `train_steps`, or 1,000.
+        train_steps_per_iteration: Updates of a round of `continuous_train_and_evaluate`; `None` for
+            a tenth of `train_steps`, or 1,000.
 
     Raises:
         ValueError: If the estimator is none, or an option has the wrong type.
@@ -74,7 +86,9 @@ class Experiment(Schedules):
         train_steps_per_iteration: int | None = 100,
     ) -> None:
         if not isinstance(estimator, EstimatorLike) or hasattr(estimator, "run_episode"):
-            raise ValueError(f"estimator must be an Estimator, not {type(estimator).__name__}; an agent belongs into an RLExperiment")
+            raise ValueError(
+                f"estimator must be an Estimator, not {type(estimator).__name__}; an agent belongs into an RLExperiment"
+            )
         options = ScheduleOptions(
             train_steps=train_steps,
             eval_steps=eval_steps,
@@ -96,7 +110,13 @@ class Experiment(Schedules):
         """The estimator."""
         return self._model
 
-    def _train(self, hooks: Sequence[SessionRunHook], *, steps: int | None = None, max_steps: int | None = None) -> Any:
+    def _train(
+        self,
+        hooks: Sequence[SessionRunHook],
+        *,
+        steps: int | None = None,
+        max_steps: int | None = None,
+    ) -> Any:
         bounds = {"max_steps": max_steps} if steps is None else {"steps": steps}
         return self._model.train(input_fn=self._train_input_fn, hooks=list(hooks), **bounds)
 
@@ -112,10 +132,21 @@ class Experiment(Schedules):
         input_fn = self._train_input_fn if on_train_data else self._eval_input_fn
         wanted = self.eval_steps if steps is None else steps
         result: dict[str, Any] = self._model.evaluate(
-            input_fn=input_fn, steps=wanted, hooks=list(hooks), checkpoint_path=checkpoint, name=name
+            input_fn=input_fn,
+            steps=wanted,
+            hooks=list(hooks),
+            checkpoint_path=checkpoint,
+            name=name,
         )
         return result
 
     def _relocated(self, directory: str) -> "Experiment":
-        model = self._model.relocated(directory) if hasattr(self._model, "relocated") else self._model
-        return Experiment(model, self._train_input_fn, self._eval_input_fn, export_strategies=self.export_strategies)
+        model = (
+            self._model.relocated(directory) if hasattr(self._model, "relocated") else self._model
+        )
+        return Experiment(
+            model,
+            self._train_input_fn,
+            self._eval_input_fn,
+            export_strategies=self.export_strategies,
+        )

@@ -1,4 +1,6 @@
-"""`episodes.csv`: every training episode, with its return and its length, whether or not anything is evaluated."""
+"""`episodes.csv`: every training episode, with its return and its length, whether or not anything
+is evaluated.
+"""
 
 import csv
 import io
@@ -12,7 +14,9 @@ from workers.core.types import EpisodeEnd, EvaluationResult, LearnReport, StateT
 
 EPISODES_FILE: Final = "episodes.csv"
 COLUMNS: Final = ("step", "episode", "env", "return", "length", "terminated", "wall")
-"""Env_step at the end, number from 1, environment, undiscounted return, env_steps, 1 or else 0 (truncated), seconds since the epoch."""
+"""Env_step at the end, number from 1, environment, undiscounted return, env_steps, 1 or else 0
+(truncated), seconds since the epoch.
+"""
 
 
 class EpisodesFile:
@@ -33,14 +37,29 @@ class EpisodesFile:
         self._file = path.open("a", encoding="utf-8", newline="")
         self._writer = csv.writer(self._file, lineterminator="\n")
 
-    def tick(self, clock: ClockView, episodes: Sequence[tuple[int, EpisodeEnd]], reports: Sequence[LearnReport]) -> None:
+    def tick(
+        self,
+        clock: ClockView,
+        episodes: Sequence[tuple[int, EpisodeEnd]],
+        reports: Sequence[LearnReport],
+    ) -> None:
         """Writes the episodes that ended."""
         del reports
         if not episodes:
             return
         number, wall = clock.episodes - len(episodes), round(self._wall(), 3)
         for place, (step, end) in enumerate(episodes, number + 1):
-            self._writer.writerow((step, place, end.env_index, end.episode_return, end.episode_length, int(end.terminated), wall))
+            self._writer.writerow(
+                (
+                    step,
+                    place,
+                    end.env_index,
+                    end.episode_return,
+                    end.episode_length,
+                    int(end.terminated),
+                    wall,
+                )
+            )
         self._file.flush()
 
     def evaluation(self, clock: ClockView, result: EvaluationResult, *, final: bool) -> None:
@@ -71,7 +90,10 @@ def _kept(path: Path, keep_until: int) -> list[str]:
     if not path.exists():
         return [header.getvalue()]
     lines = path.read_text("utf-8").splitlines(keepends=True)[1:]
-    return [header.getvalue(), *(line for line in lines if line.endswith("\n") and _step(line) <= keep_until)]
+    return [
+        header.getvalue(),
+        *(line for line in lines if line.endswith("\n") and _step(line) <= keep_until),
+    ]
 
 
 def _step(line: str) -> float:

@@ -1,4 +1,6 @@
-"""What a training function records of its evaluations, and how it asks an evaluator that the caller brought."""
+"""What a training function records of its evaluations, and how it asks an evaluator that the caller
+brought.
+"""
 
 import time
 from collections.abc import Callable, Sequence
@@ -12,12 +14,15 @@ from workers.entrypoints.functional_parts.scores_file import ScoresFile
 from workers.recording.tensorboard import TensorBoardFile
 
 History = list[dict[str, Any]]
-"""One dictionary per evaluation: statistics of the agent, then `eval_score` (mean return), `step`, `training_episodes`, `elapsed` and
-`wall_time` (seconds of training, and since the epoch) and all statistics of the evaluation."""
+"""One dictionary per evaluation: statistics of the agent, then `eval_score` (mean return), `step`,
+`training_episodes`, `elapsed` and `wall_time` (seconds of training, and since the epoch) and all
+statistics of the evaluation.
+"""
 
 
 class EpisodeCount:
-    """Training episodes so far, as PFRL counts them: a serial training's last episode counts although it is cut off by the end.
+    """Training episodes so far, as PFRL counts them: a serial training's last episode counts
+    although it is cut off by the end.
 
     Args:
         final_step: Where a serial training ends; `None` for a batch.
@@ -44,7 +49,11 @@ class EpisodeCount:
 
     def cut_off(self, clock: ClockView) -> bool:
         """Returns whether an episode runs that the end of training cuts off here."""
-        return self._final_step is not None and clock.env_steps >= self._final_step and self._ended_at != clock.env_steps
+        return (
+            self._final_step is not None
+            and clock.env_steps >= self._final_step
+            and self._ended_at != clock.env_steps
+        )
 
     def at(self, clock: ClockView) -> int:
         """Returns the count."""
@@ -62,23 +71,34 @@ class EvaluationOutputs:
 
 
 class EvaluationRecorder:
-    """The recorder of evaluations; the evaluation hooks are called by it last, before a best agent is saved.
+    """The recorder of evaluations.
+
+    The evaluation hooks are called by it last, before a best agent is saved.
 
     Args:
         agent_statistics: Pairs of the agent's statistics.
         episodes: Counts.
-        outputs: Where they go; `None` where there is no evaluation but what a caller's evaluator makes.
+        outputs: Where they go; `None` where there is no evaluation but what a caller's evaluator
+            makes.
     """
 
     def __init__(
-        self, agent_statistics: Callable[[], list[tuple[str, Any]]], episodes: EpisodeCount, outputs: EvaluationOutputs | None
+        self,
+        agent_statistics: Callable[[], list[tuple[str, Any]]],
+        episodes: EpisodeCount,
+        outputs: EvaluationOutputs | None,
     ) -> None:
         self.history: History = []
         self._agent_statistics = agent_statistics
         self._episodes = episodes
         self._outputs = outputs
 
-    def tick(self, clock: ClockView, episodes: Sequence[tuple[int, EpisodeEnd]], reports: Sequence[LearnReport]) -> None:
+    def tick(
+        self,
+        clock: ClockView,
+        episodes: Sequence[tuple[int, EpisodeEnd]],
+        reports: Sequence[LearnReport],
+    ) -> None:
         """Records nothing."""
 
     def evaluation(self, clock: ClockView, result: EvaluationResult, *, final: bool) -> None:
@@ -87,9 +107,17 @@ class EvaluationRecorder:
         outputs = self._outputs
         if outputs is None:
             return
-        agent_stats, env_stats, eval_stats = self._agent_statistics(), outputs.evaluator.statistics(), eval_stats_of(result)
+        agent_stats, env_stats, eval_stats = (
+            self._agent_statistics(),
+            outputs.evaluator.statistics(),
+            eval_stats_of(result),
+        )
         agent, env = dict(agent_stats), dict(env_stats)
-        basic = {"steps": clock.env_steps, "episodes": self._episodes.at(clock), "elapsed": clock.wall_seconds}
+        basic = {
+            "steps": clock.env_steps,
+            "episodes": self._episodes.at(clock),
+            "elapsed": clock.wall_seconds,
+        }
         numbers = {name: eval_stats[name] for name in ("mean", "median", "stdev", "max", "min")}
         outputs.scores.append({**agent, **env, **basic, **numbers})
         if outputs.tensorboard is not None:
@@ -106,7 +134,9 @@ class EvaluationRecorder:
                 env_stats=env_stats,
             )
 
-    def remember(self, clock: ClockView, agent: dict[str, Any], score: float, stats: dict[str, Any]) -> None:
+    def remember(
+        self, clock: ClockView, agent: dict[str, Any], score: float, stats: dict[str, Any]
+    ) -> None:
         """Appends an entry to the history."""
         own = {
             "eval_score": score,
@@ -125,7 +155,9 @@ class EvaluationRecorder:
 
     def state_dict(self) -> StateTree:
         """Returns the history."""
-        return {"history": [{key: _plain(value) for key, value in one.items()} for one in self.history]}
+        return {
+            "history": [{key: _plain(value) for key, value in one.items()} for one in self.history]
+        }
 
     def load_state_dict(self, state: StateTree) -> None:
         """Takes the history over."""
@@ -133,7 +165,8 @@ class EvaluationRecorder:
 
 
 class CallerEvaluator:
-    """The engine's side of an evaluator that the caller brought: an object with `evaluate_if_necessary(t, episodes)` and `max_score`.
+    """The engine's side of an evaluator that the caller brought: an object with
+    `evaluate_if_necessary(t, episodes)` and `max_score`.
 
     Args:
         evaluator: Asked when it may evaluate.
@@ -156,7 +189,9 @@ class CallerEvaluator:
     ) -> None:
         for name in ("evaluate_if_necessary", "max_score"):
             if not hasattr(evaluator, name):
-                raise TypeError(f"evaluator: a {type(evaluator).__name__} has no {name}; it needs evaluate_if_necessary and max_score")
+                raise TypeError(
+                    f"evaluator: a {type(evaluator).__name__} has no {name}; it needs evaluate_if_necessary and max_score"
+                )
         self._evaluator = evaluator
         self._evaluations = evaluations
         self._episodes = episodes
@@ -178,12 +213,18 @@ class CallerEvaluator:
 
     def on_finish(self, view: EngineView, reason: StopReason) -> None:
         """Asks where the end of training cut an episode off."""
-        if reason is StopReason.BUDGET and not self._during_episode and self._episodes.cut_off(view.clock):
+        if (
+            reason is StopReason.BUDGET
+            and not self._during_episode
+            and self._episodes.cut_off(view.clock)
+        ):
             self._ask(view)
 
     def state_dict(self) -> StateTree:
         """Returns the evaluator's state, if it has one."""
-        return {"own": self._evaluator.state_dict()} if hasattr(self._evaluator, "state_dict") else {}
+        return (
+            {"own": self._evaluator.state_dict()} if hasattr(self._evaluator, "state_dict") else {}
+        )
 
     def load_state_dict(self, state: StateTree) -> None:
         """Gives the evaluator its state back."""
@@ -191,10 +232,15 @@ class CallerEvaluator:
             self._evaluator.load_state_dict(state["own"])
 
     def _ask(self, view: EngineView) -> None:
-        score = self._evaluator.evaluate_if_necessary(t=view.clock.env_steps, episodes=self._episodes.at(view.clock))
+        score = self._evaluator.evaluate_if_necessary(
+            t=view.clock.env_steps, episodes=self._episodes.at(view.clock)
+        )
         if score is not None:
             self._evaluations.remember(view.clock, dict(self._agent_statistics()), float(score), {})
-        if self._successful_score is not None and self._evaluator.max_score >= self._successful_score:
+        if (
+            self._successful_score is not None
+            and self._evaluator.max_score >= self._successful_score
+        ):
             view.request_stop(StopReason.SUCCESS_SCORE)
 
 

@@ -1,4 +1,6 @@
-"""Evaluations of somebody else's agent on somebody else's environment, beside or on the training environment itself."""
+"""Evaluations of somebody else's agent on somebody else's environment, beside or on the training
+environment itself.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,7 +23,11 @@ class TellableAgent(TrainableAgent, Protocol):
     """The object that the caller knows."""
 
     def observe_evaluation(
-        self, observation: Array, reward: npt.NDArray[np.float64], terminated: npt.NDArray[np.bool_], reset: npt.NDArray[np.bool_]
+        self,
+        observation: Array,
+        reward: npt.NDArray[np.float64],
+        terminated: npt.NDArray[np.bool_],
+        reset: npt.NDArray[np.bool_],
     ) -> None:
         """Hears of a vector step; see `workers.rl.agents.pfrl_adapter.ForeignAgent`."""
         ...
@@ -45,8 +51,14 @@ class EvaluationSettings:
 
     def __post_init__(self) -> None:
         if (self.n_steps is None) == (self.n_episodes is None):
-            raise ValueError("set exactly one of eval_n_steps and eval_n_episodes, and give None for the other")
-        budget = ("eval_n_steps", self.n_steps) if self.n_episodes is None else ("eval_n_episodes", self.n_episodes)
+            raise ValueError(
+                "set exactly one of eval_n_steps and eval_n_episodes, and give None for the other"
+            )
+        budget = (
+            ("eval_n_steps", self.n_steps)
+            if self.n_episodes is None
+            else ("eval_n_episodes", self.n_episodes)
+        )
         for name, value in (("eval_interval", self.interval), budget):
             if not isinstance(value, int | np.integer) or value < 1:
                 raise ValueError(f"{name} must be a whole number of at least 1, not {value!r}")
@@ -57,11 +69,16 @@ class EvaluationGround:
     """Where an evaluation takes place."""
 
     env: Given
-    """The environment as it was handed over; it may offer `clear_statistics` and `get_statistics`."""
+    """The environment as it was handed over.
+
+    It may offer `clear_statistics` and `get_statistics`.
+    """
     vector: EpisodeVector
     """The same, to be stepped."""
     training: EpisodeVector | None = None
-    """The training environment, where it is this very one: its running episodes are brought back afterwards."""
+    """The training environment, where it is this very one: its running episodes are brought back
+    afterwards.
+    """
 
 
 class ForeignEvaluator:
@@ -88,7 +105,11 @@ class ForeignEvaluator:
         self.agent = agent.wrapped
         self.env = ground.env
         self.n_steps, self.n_episodes = settings.n_steps, settings.n_episodes
-        self.eval_interval, self.max_episode_len, self.outdir = settings.interval, settings.max_episode_len, settings.outdir
+        self.eval_interval, self.max_episode_len, self.outdir = (
+            settings.interval,
+            settings.max_episode_len,
+            settings.outdir,
+        )
         self._told = agent.observe_evaluation
         self._look_up = look_up
         self._best = best
@@ -116,7 +137,11 @@ class ForeignEvaluator:
         return statistics_of(self.env)
 
     def _hear(
-        self, observation: Array, reward: npt.NDArray[np.float64], terminated: npt.NDArray[np.bool_], reset: npt.NDArray[np.bool_]
+        self,
+        observation: Array,
+        reward: npt.NDArray[np.float64],
+        terminated: npt.NDArray[np.bool_],
+        reset: npt.NDArray[np.bool_],
     ) -> None:
         self._told(observation, reward, terminated, reset)
         self._look_up()
@@ -124,5 +149,16 @@ class ForeignEvaluator:
 
 def eval_stats_of(result: EvaluationResult) -> dict[str, float]:
     """Returns the statistics of an evaluation under PFRL's names."""
-    names = ("mean", "median", "stdev", "max", "min", "length_mean", "length_median", "length_stdev", "length_max", "length_min")
+    names = (
+        "mean",
+        "median",
+        "stdev",
+        "max",
+        "min",
+        "length_mean",
+        "length_median",
+        "length_stdev",
+        "length_max",
+        "length_min",
+    )
     return {"episodes": len(result.returns), **{name: getattr(result, name) for name in names}}

@@ -11,13 +11,17 @@ from workers.core.types import StopReason
 
 
 class TerminatedError(KeyboardInterrupt):
-    """SIGTERM came. Like Ctrl-C it is no `Exception`, so nothing but a handler of its own stops it."""
+    """SIGTERM came.
+
+    Like Ctrl-C it is no `Exception`, so nothing but a handler of its own stops it.
+    """
 
 
 class Interrupts:
     """The engine's control of one call.
 
-    SIGTERM ends training after the step that runs, so that the snapshot is a whole state; a second one raises at once.
+    SIGTERM ends training after the step that runs, so that the snapshot is a whole state; a second
+    one raises at once.
 
     Args:
         time_limit: Seconds of this call; `None` for no limit.
@@ -44,13 +48,19 @@ class Interrupts:
         """Does nothing: nobody waits for it."""
 
     def look_up(self) -> None:
-        """Raises where SIGTERM came; for work that changes nothing, such as an evaluation, which need not be finished."""
+        """Raises where SIGTERM came.
+
+        For work that changes nothing, such as an evaluation, which need not be finished.
+        """
         if self.terminated:
             raise TerminatedError("SIGTERM")
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Hears SIGTERM during the body, if this is the main thread; what heard it before does so again afterwards."""
+        """Hears SIGTERM during the body, if this is the main thread.
+
+        What heard it before does so again afterwards.
+        """
         if threading.current_thread() is not threading.main_thread():
             yield
             return

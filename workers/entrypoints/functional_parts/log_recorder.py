@@ -12,7 +12,8 @@ _NOTHING = float("nan")
 
 
 class LogRecorder:
-    """A recorder that writes a line per episode, or one each time that a multiple of an interval is crossed.
+    """A recorder that writes a line per episode, or one each time that a multiple of an interval is
+    crossed.
 
     Args:
         logger: Gets all lines, at level INFO.
@@ -50,13 +51,25 @@ class LogRecorder:
         if self._interval:
             self._next = (env_steps // self._interval + 1) * self._interval
 
-    def tick(self, clock: ClockView, episodes: Sequence[tuple[int, EpisodeEnd]], reports: Sequence[LearnReport]) -> None:
+    def tick(
+        self,
+        clock: ClockView,
+        episodes: Sequence[tuple[int, EpisodeEnd]],
+        reports: Sequence[LearnReport],
+    ) -> None:
         """Writes what is due."""
         del reports
         for number, (step, end) in enumerate(episodes, clock.episodes - len(episodes)):
             self._returns.append(end.episode_return)
             if self._per_episode:
-                self._logger.info("outdir:%s step:%s episode:%s R:%s length:%s", self._outdir, step, number, end.episode_return, end[3])
+                self._logger.info(
+                    "outdir:%s step:%s episode:%s R:%s length:%s",
+                    self._outdir,
+                    step,
+                    number,
+                    end.episode_return,
+                    end[3],
+                )
                 self._logger.info("statistics:%s", self._statistics())
         if self._interval and clock.env_steps >= self._next:
             self.begin(clock.env_steps)
@@ -67,7 +80,13 @@ class LogRecorder:
         del final
         for number, (value, length) in enumerate(zip(result.returns, result.lengths, strict=True)):
             self._logger.info("evaluation episode %s length:%s R:%s", number, length, value)
-        self._logger.info("evaluation at step %s mean:%s median:%s stdev:%s", clock.env_steps, result.mean, result.median, result.stdev)
+        self._logger.info(
+            "evaluation at step %s mean:%s median:%s stdev:%s",
+            clock.env_steps,
+            result.mean,
+            result.median,
+            result.stdev,
+        )
 
     def epoch(self, clock: ClockView) -> None:
         """Writes nothing."""
@@ -85,6 +104,12 @@ class LogRecorder:
         self._returns.extend(float(one) for one in state["returns"])
 
     def _write_interval(self, clock: ClockView) -> None:
-        last, mean = (self._returns[-1], sum(self._returns) / len(self._returns)) if self._returns else (_NOTHING, _NOTHING)
+        last, mean = (
+            (self._returns[-1], sum(self._returns) / len(self._returns))
+            if self._returns
+            else (_NOTHING, _NOTHING)
+        )
         line = "outdir:%s step:%s episode:%s last_R:%s average_R:%s statistics:%s"
-        self._logger.info(line, self._outdir, clock.env_steps, clock.episodes, last, mean, self._statistics())
+        self._logger.info(
+            line, self._outdir, clock.env_steps, clock.episodes, last, mean, self._statistics()
+        )

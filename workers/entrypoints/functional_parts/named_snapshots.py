@@ -1,6 +1,8 @@
-"""Snapshots under the names that PFRL's training functions give: `<t>_checkpoint`, `best`, `<t>_except` and `<t>_finish`.
+"""Snapshots under the names that PFRL's training functions give: `<t>_checkpoint`, `best`,
+`<t>_except` and `<t>_finish`.
 
-Each is a whole snapshot and holds the agent's own files at its top. Owns the names, and which one a resume takes.
+Each is a whole snapshot and holds the agent's own files at its top. Owns the names, and which one a
+resume takes.
 """
 
 import logging
@@ -21,7 +23,9 @@ CHECKPOINT: Final = "checkpoint"
 EXCEPT: Final = "except"
 FINISH: Final = "finish"
 LATEST: Final = "latest"
-_BROKEN_OFF: Final = frozenset({StopReason.DRAIN.value, StopReason.CANCEL.value, StopReason.PAUSE.value})
+_BROKEN_OFF: Final = frozenset(
+    {StopReason.DRAIN.value, StopReason.CANCEL.value, StopReason.PAUSE.value}
+)
 
 
 class NamedSnapshots:
@@ -30,7 +34,8 @@ class NamedSnapshots:
     Args:
         directory: Created, if need be, with the first of them.
         owner: What they say about themselves.
-        every: A checkpoint is named by the multiple of this that was crossed, one for each; `None` takes the clock.
+        every: A checkpoint is named by the multiple of this that was crossed, one for each; `None`
+            takes the clock.
         also_at_end: Write the checkpoints that are due with the last step, too.
         keep: Newest checkpoints kept; `None` keeps all.
         logger: Told of each.
@@ -63,14 +68,18 @@ class NamedSnapshots:
         """Says where training begins: multiples up to there are not due."""
         self._checked_at = env_steps
 
-    def save(self, state: StateTree, clock: ClockView, reason: SnapshotReason, score: float | None) -> str:
+    def save(
+        self, state: StateTree, clock: ClockView, reason: SnapshotReason, score: float | None
+    ) -> str:
         """Writes one complete snapshot under its name; see the protocol."""
         t = clock.env_steps
         moment = Moment(clock=clock, reason=reason, score=score)
         if reason is SnapshotReason.PERIODIC:
             return self._write_checkpoints(state, moment, self._multiples(t) or [t])
         if reason is SnapshotReason.FINISH and self._also_at_end:
-            self._write_checkpoints(state, Moment(clock=clock, reason=SnapshotReason.PERIODIC), self._multiples(t))
+            self._write_checkpoints(
+                state, Moment(clock=clock, reason=SnapshotReason.PERIODIC), self._multiples(t)
+            )
         return self._write(_name(reason, t, state), state, moment)
 
     def _multiples(self, t: int) -> list[int]:
@@ -82,7 +91,9 @@ class NamedSnapshots:
 
     def _write_checkpoints(self, state: StateTree, moment: Moment, multiples: list[int]) -> str:
         names = [self._write(f"{multiple}_{CHECKPOINT}", state, moment) for multiple in multiples]
-        self._written += [self._directory / name for name in names if self._directory / name not in self._written]
+        self._written += [
+            self._directory / name for name in names if self._directory / name not in self._written
+        ]
         if self._keep is not None:
             for old in self._written[: -self._keep]:
                 shutil.rmtree(old, ignore_errors=True)
@@ -104,7 +115,8 @@ def find_snapshot(directory: Path, resume: str) -> Path | None:
         resume: `latest`, or the path of a snapshot.
 
     Returns:
-        Of `latest`, the whole one with the most env_steps of the newest training; `None` where there is none at all.
+        Of `latest`, the whole one with the most env_steps of the newest training; `None` where
+            there is none at all.
 
     Raises:
         FileNotFoundError: If the path is no directory.
@@ -114,7 +126,9 @@ def find_snapshot(directory: Path, resume: str) -> Path | None:
         path = Path(resume)
         settle(path.parent, escape(path.name))
         if not path.is_dir():
-            raise FileNotFoundError(f"resume: {path} is not a directory; give '{LATEST}' or the path of a snapshot")
+            raise FileNotFoundError(
+                f"resume: {path} is not a directory; give '{LATEST}' or the path of a snapshot"
+            )
         return path
     settle_named(directory)
     found = [path.parent for path in directory.glob(f"*/{MANIFEST}")]
@@ -138,7 +152,10 @@ def settle_named(directory: Path) -> None:
 
 
 def _newest_first(paths: list[Path]) -> list[Path]:
-    """Returns snapshots by training, the newest first, and then by env_steps; those without a manifest that can be read come last."""
+    """Returns snapshots by training, the newest first, and then by env_steps.
+
+    Those without a manifest that can be read come last.
+    """
     manifests: dict[Path, Manifest] = {}
     for path in paths:
         with suppress(SnapshotUnreadableError):
@@ -151,7 +168,9 @@ def _newest_first(paths: list[Path]) -> list[Path]:
         one = manifests[path]
         return (newest[one.run_id], one.env_step, one.wall)
 
-    return sorted(manifests, key=age, reverse=True) + [path for path in paths if path not in manifests]
+    return sorted(manifests, key=age, reverse=True) + [
+        path for path in paths if path not in manifests
+    ]
 
 
 def _name(reason: SnapshotReason, t: int, state: StateTree) -> str:

@@ -10,14 +10,20 @@ class RecorderGroup:
     """Hands every call on to each of its members, in their order.
 
     Args:
-        members: Recorders by a name, under which their state is saved; one that a snapshot does not know begins afresh.
+        members: Recorders by a name, under which their state is saved; one that a snapshot does not
+            know begins afresh.
     """
 
     def __init__(self, members: Mapping[str, Recorder]) -> None:
         self._named = dict(members)
         self._members = tuple(self._named.values())
 
-    def tick(self, clock: ClockView, episodes: Sequence[tuple[int, EpisodeEnd]], reports: Sequence[LearnReport]) -> None:
+    def tick(
+        self,
+        clock: ClockView,
+        episodes: Sequence[tuple[int, EpisodeEnd]],
+        reports: Sequence[LearnReport],
+    ) -> None:
         """Records one iteration."""
         for member in self._members:
             member.tick(clock, episodes, reports)

@@ -1,6 +1,7 @@
 """`scores.txt`: one row per evaluation, tab-separated, as PFRL writes it.
 
-Keyed by its column `steps`. Rows are appended; a new column, or rows that a resumed run takes back, rewrite the file atomically.
+Keyed by its column `steps`. Rows are appended; a new column, or rows that a resumed run takes back,
+rewrite the file atomically.
 """
 
 import os
@@ -9,7 +10,9 @@ from pathlib import Path
 from typing import Any, Final
 
 BASIC_COLUMNS: Final = ("steps", "episodes", "elapsed", "mean", "median", "stdev", "max", "min")
-"""Env_steps, training episodes and seconds so far, then of the returns: mean, median, sample standard deviation, greatest, least."""
+"""Env_steps, training episodes and seconds so far, then of the returns: mean, median, sample
+standard deviation, greatest, least.
+"""
 
 SCORES_FILE: Final = "scores.txt"
 _TAB: Final = "\t"
@@ -21,7 +24,8 @@ class ScoresFile:
     Args:
         path: The file; made with a header if it is absent.
         columns: Columns of the header, in this order after those that the file has already.
-        keep_until: Rows with more steps are dropped. A row that a killed process did not finish always is.
+        keep_until: Rows with more steps are dropped. A row that a killed process did not finish
+            always is.
     """
 
     def __init__(self, path: Path, columns: Sequence[str], keep_until: int) -> None:
@@ -46,7 +50,10 @@ class ScoresFile:
         return [float(row[place]) for row in self._rows if place < len(row) and row[place]]
 
     def append(self, row: Mapping[str, Any]) -> None:
-        """Appends a row; a column that is new goes to the end of the header, one that is missing stays blank."""
+        """Appends a row.
+
+        A column that is new goes to the end of the header, one that is missing stays blank.
+        """
         new = [name for name in row if name not in self._columns]
         self._columns += new
         cells = [_cell(row[name]) if name in row else "" for name in self._columns]
@@ -62,7 +69,9 @@ class ScoresFile:
         self._columns = header.split(_TAB)
         whole = lines[:-1]  # what follows the last line end was not finished
         rows = [line.split(_TAB) for line in whole]
-        self._rows = [row for row in rows if len(row) == len(self._columns) and _steps(row[0]) <= keep_until]
+        self._rows = [
+            row for row in rows if len(row) == len(self._columns) and _steps(row[0]) <= keep_until
+        ]
 
     def _text(self) -> str:
         width = len(self._columns)
@@ -79,7 +88,10 @@ class ScoresFile:
 
 
 def set_aside(path: Path) -> Path | None:
-    """Renames a file that a new training would overwrite to `<stem>.<number><suffix>`; returns the new name, if there was a file."""
+    """Renames a file that a new training would overwrite to `<stem>.<number><suffix>`.
+
+    Returns the new name, if there was a file.
+    """
     if not path.exists():
         return None
     number = 1

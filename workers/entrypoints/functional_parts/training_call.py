@@ -1,4 +1,7 @@
-"""Builds the parts of one call of a training function, and runs the engine over them. Holds no loop."""
+"""Builds the parts of one call of a training function, and runs the engine over them.
+
+Holds no loop.
+"""
 
 import logging
 import time
@@ -27,12 +30,25 @@ from workers.entrypoints.functional_parts.evaluation_records import (
     EvaluationRecorder,
     History,
 )
-from workers.entrypoints.functional_parts.evaluator import EvaluationGround, EvaluationSettings, ForeignEvaluator
+from workers.entrypoints.functional_parts.evaluator import (
+    EvaluationGround,
+    EvaluationSettings,
+    ForeignEvaluator,
+)
 from workers.entrypoints.functional_parts.interrupts import Interrupts, TerminatedError
 from workers.entrypoints.functional_parts.log_recorder import LogRecorder
-from workers.entrypoints.functional_parts.named_snapshots import NamedSnapshots, find_snapshot, settle_named
+from workers.entrypoints.functional_parts.named_snapshots import (
+    NamedSnapshots,
+    find_snapshot,
+    settle_named,
+)
 from workers.entrypoints.functional_parts.recorder_group import RecorderGroup
-from workers.entrypoints.functional_parts.scores_file import BASIC_COLUMNS, SCORES_FILE, ScoresFile, set_aside
+from workers.entrypoints.functional_parts.scores_file import (
+    BASIC_COLUMNS,
+    SCORES_FILE,
+    ScoresFile,
+    set_aside,
+)
 from workers.hooks.evaluation_hooks import SuccessScoreHook, Trainer, check_support
 from workers.hooks.step_hooks import StepCallable, StepHooks
 from workers.recording.tensorboard import TensorBoardFile
@@ -96,7 +112,8 @@ def run_call(call: TrainingCall) -> History:
     """Trains, and returns the history of evaluations.
 
     Raises:
-        Exception: What the agent, the environment or a hook raised, as it was, after a snapshot `<t>_except`.
+        Exception: What the agent, the environment or a hook raised, as it was, after a snapshot
+            `<t>_except`.
     """
     run = _Run(call)
     try:
@@ -117,8 +134,15 @@ class _Run:
         self._logger = call.logger or logging.getLogger(__name__)
         self._vector = as_vector(call.env, "env", call.max_episode_len)
         if not call.batch and self._vector.num_envs != 1:
-            raise ValueError(f"env: {self._vector.num_envs} environments; {call.function} takes one, train_agent_batch takes several")
-        self._agent = ForeignAgent(call.agent, num_envs=self._vector.num_envs, batch=call.batch, save_memory=call.save_memory)
+            raise ValueError(
+                f"env: {self._vector.num_envs} environments; {call.function} takes one, train_agent_batch takes several"
+            )
+        self._agent = ForeignAgent(
+            call.agent,
+            num_envs=self._vector.num_envs,
+            batch=call.batch,
+            save_memory=call.save_memory,
+        )
         self.interrupts = Interrupts(call.time_limit, time.monotonic)
         self._best = Best()
         self._snapshot: LoadedSnapshot | None = None
@@ -162,11 +186,17 @@ class _Run:
         parts = Parts(
             agent=agent,
             collector=VectorCollector(self._vector, agent, self._seed),
-            recorder=RecorderGroup({"episodes": recorder, "log": log, "evaluations": self.evaluations}),
+            recorder=RecorderGroup(
+                {"episodes": recorder, "log": log, "evaluations": self.evaluations}
+            ),
             snapshotter=snapshots,
             control=self.interrupts,
             evaluator=outputs.evaluator if outputs else None,
-            hooks=(episodes, StepHooks(call.env, call.agent, call.step_hooks, self._vector.num_envs), *self._deciding_hooks(episodes)),
+            hooks=(
+                episodes,
+                StepHooks(call.env, call.agent, call.step_hooks, self._vector.num_envs),
+                *self._deciding_hooks(episodes),
+            ),
             best=self._best,
         )
         return self._started(parts, snapshots, log)
@@ -202,9 +232,15 @@ class _Run:
                 self._logger.warning("%s", note)
             if not snapshot.manifest.resume_exact:
                 self._logger.warning("The resume is statistical: %s", _why_statistical(self._agent))
-            self._logger.info("resumed at step %s from snapshot %s", engine.clock.env_steps, snapshot.manifest.snapshot_id)
+            self._logger.info(
+                "resumed at step %s from snapshot %s",
+                engine.clock.env_steps,
+                snapshot.manifest.snapshot_id,
+            )
         else:
-            self._agent.load_parts(snapshot.state["agent"], None if parts == WEIGHTS else tuple(parts))
+            self._agent.load_parts(
+                snapshot.state["agent"], None if parts == WEIGHTS else tuple(parts)
+            )
             self._agent.step = self._call.step_offset
 
     # Where training begins
@@ -218,9 +254,13 @@ class _Run:
         if whole and self._snapshot is not None:
             manifest = self._snapshot.manifest
             if manifest.definition_hash != self._identity():
-                raise ValueError("resume: the snapshot is of another agent class, other spaces or another number of environments")
+                raise ValueError(
+                    "resume: the snapshot is of another agent class, other spaces or another number of environments"
+                )
             if call.seed not in {None, manifest.seed}:
-                raise ValueError(f"seed: the snapshot was made with seed {manifest.seed}, leave seed out to go on with it")
+                raise ValueError(
+                    f"seed: the snapshot was made with seed {manifest.seed}, leave seed out to go on with it"
+                )
             self._seed, self._t = manifest.seed, manifest.env_step
         else:
             self._seed = int(np.random.randint(2**31 - 1)) if call.seed is None else call.seed  # noqa: NPY002 - the caller's global seed decides
@@ -229,7 +269,9 @@ class _Run:
     def _identity(self) -> str:
         agent, vector = type(self._call.agent), self._vector
         spaces = [str(vector.single_observation_space), str(vector.single_action_space)]
-        return sha256_of({"agent": agent.__qualname__, "num_envs": vector.num_envs, "spaces": spaces})
+        return sha256_of(
+            {"agent": agent.__qualname__, "num_envs": vector.num_envs, "spaces": spaces}
+        )
 
     def _snapshots(self) -> NamedSnapshots:
         call, before = self._call, self._snapshot.manifest if self._snapshot else None
@@ -268,7 +310,10 @@ class _Run:
         call, evaluation = self._call, self._call.evaluation
         if evaluation is None:
             return None
-        limit, apart = evaluation.settings.max_episode_len, evaluation.env is not None and evaluation.env is not call.env
+        limit, apart = (
+            evaluation.settings.max_episode_len,
+            evaluation.env is not None and evaluation.env is not call.env,
+        )
         if apart and evaluation.env is not None:
             ground = EvaluationGround(evaluation.env, as_vector(evaluation.env, "eval_env", limit))
         elif call.batch:
@@ -277,25 +322,43 @@ class _Run:
             ground = EvaluationGround(own, as_vector(own, "eval_env", limit))
         else:
             if call.during_episode:
-                raise ValueError("eval_during_episode: give an eval_env of its own, or evaluation would disturb the running episode")
+                raise ValueError(
+                    "eval_during_episode: give an eval_env of its own, or evaluation would disturb the running episode"
+                )
             ground = EvaluationGround(call.env, as_vector(call.env, "env", limit), self._vector)
         if not call.batch and ground.vector.num_envs != 1:
-            raise ValueError(f"eval_env: {ground.vector.num_envs} environments; {call.function} takes one")
+            raise ValueError(
+                f"eval_env: {ground.vector.num_envs} environments; {call.function} takes one"
+            )
         return ground
 
-    def _outputs(self, stack: ExitStack, ground: EvaluationGround | None, path: Path) -> EvaluationOutputs | None:
+    def _outputs(
+        self, stack: ExitStack, ground: EvaluationGround | None, path: Path
+    ) -> EvaluationOutputs | None:
         evaluation = self._call.evaluation
         if evaluation is None or ground is None:
             return None
         seeds = training_seeds(self._seed)
-        evaluator = ForeignEvaluator(self._agent, ground, evaluation.settings, seeds, self._best, self.interrupts.look_up)
-        columns = [*BASIC_COLUMNS, *(name for name, _ in self._statistics()), *(name for name, _ in statistics_of(ground.env))]
+        evaluator = ForeignEvaluator(
+            self._agent, ground, evaluation.settings, seeds, self._best, self.interrupts.look_up
+        )
+        columns = [
+            *BASIC_COLUMNS,
+            *(name for name, _ in self._statistics()),
+            *(name for name, _ in statistics_of(ground.env)),
+        ]
         scores = ScoresFile(path, columns, keep_until=self._t)
         self._best.score = max(scores.column("mean"), default=None)
-        tensorboard = TensorBoardFile(self._call.directory, self._t + 1 if self._t else None) if evaluation.tensorboard else None
+        tensorboard = (
+            TensorBoardFile(self._call.directory, self._t + 1 if self._t else None)
+            if evaluation.tensorboard
+            else None
+        )
         if tensorboard is not None:
             stack.callback(tensorboard.close)
-        return EvaluationOutputs(evaluator=evaluator, scores=scores, tensorboard=tensorboard, hooks=evaluation.hooks)
+        return EvaluationOutputs(
+            evaluator=evaluator, scores=scores, tensorboard=tensorboard, hooks=evaluation.hooks
+        )
 
     def _deciding_hooks(self, episodes: EpisodeCount) -> tuple[Any, ...]:
         call = self._call
@@ -334,10 +397,17 @@ def _check(call: TrainingCall) -> None:
     if call.evaluation is not None:
         trainer: Trainer = "train_agent_batch" if call.batch else "train_agent"
         check_support(call.evaluation.hooks, trainer, call.function)
-    for name, value in (("steps", call.steps), ("step_offset", call.step_offset), ("checkpoint_freq", call.checkpoint_freq)):
+    for name, value in (
+        ("steps", call.steps),
+        ("step_offset", call.step_offset),
+        ("checkpoint_freq", call.checkpoint_freq),
+    ):
         if value is not None and (not isinstance(value, int | np.integer) or value < 0):
             raise ValueError(f"{name} must be a whole number of at least 0, not {value!r}")
-    for name, value in (("log_interval", call.log_interval), ("keep_checkpoints", call.keep_checkpoints)):
+    for name, value in (
+        ("log_interval", call.log_interval),
+        ("keep_checkpoints", call.keep_checkpoints),
+    ):
         if value is not None and value < 1:
             raise ValueError(f"{name} must be at least 1 or None, not {value}")
     if call.return_window_size < 1:
@@ -345,7 +415,9 @@ def _check(call: TrainingCall) -> None:
     if call.seed is not None and not 0 <= call.seed <= MAX_STEP:
         raise ValueError(f"seed must be from 0 to 2**53 - 1, not {call.seed}")
     if isinstance(call.resume_parts, str) and call.resume_parts not in {ALL, WEIGHTS}:
-        raise ValueError(f"resume_parts must be '{ALL}', '{WEIGHTS}' or names in a list, not {call.resume_parts!r}")
+        raise ValueError(
+            f"resume_parts must be '{ALL}', '{WEIGHTS}' or names in a list, not {call.resume_parts!r}"
+        )
     if call.resume_parts != ALL and call.resume is None:
         raise ValueError("resume_parts says what to take from a snapshot: give resume, too")
 

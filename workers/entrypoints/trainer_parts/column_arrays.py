@@ -9,14 +9,20 @@ from workers.core.types import Array
 
 
 def columns_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, Array]:
-    """Returns what a name stands for in each row as one array; where a row lacks it, NaN among numbers and `None` among others."""
+    """Returns what a name stands for in each row as one array.
+
+    Where a row lacks it, NaN among numbers and `None` among others.
+    """
     names = dict.fromkeys(name for row in rows for name in row)
     return {name: _column([row.get(name) for row in rows]) for name in names}
 
 
 def each_column(columns: Mapping[str, Any], change: Callable[[Array], Any]) -> dict[str, Any]:
     """Returns what becomes of each array of a dict, which may hold further dicts."""
-    return {name: each_column(one, change) if isinstance(one, Mapping) else change(one) for name, one in columns.items()}
+    return {
+        name: each_column(one, change) if isinstance(one, Mapping) else change(one)
+        for name, one in columns.items()
+    }
 
 
 def rows_of(columns: Mapping[str, Any], rows: slice | int) -> dict[str, Any]:
@@ -36,13 +42,17 @@ def leaves_of(columns: Mapping[str, Any]) -> Iterator[Any]:
 def joined(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Returns dicts of arrays, or of such dicts, as one."""
     return {
-        name: joined([part[name] for part in parts]) if isinstance(one, Mapping) else np.concatenate([part[name] for part in parts])
+        name: joined([part[name] for part in parts])
+        if isinstance(one, Mapping)
+        else np.concatenate([part[name] for part in parts])
         for name, one in parts[0].items()
     }
 
 
 def _column(values: list[Any]) -> Array:
-    if all(value is None or isinstance(value, int | float | np.number | np.bool_) for value in values):
+    if all(
+        value is None or isinstance(value, int | float | np.number | np.bool_) for value in values
+    ):
         if any(value is None for value in values):
             return np.array([np.nan if value is None else float(value) for value in values])
         return np.array(values)
@@ -52,7 +62,10 @@ def _column(values: list[Any]) -> Array:
 def stacked(values: list[Any]) -> Array:
     """Returns one array where all values are arrays of one shape, else an array of objects."""
     shapes = {
-        np.shape(value) if isinstance(value, np.ndarray | np.generic | int | float | list | tuple) else None for value in _safe(values)
+        np.shape(value)
+        if isinstance(value, np.ndarray | np.generic | int | float | list | tuple)
+        else None
+        for value in _safe(values)
     }
     if len(shapes) == 1 and None not in shapes:
         array = np.array(values)
@@ -66,8 +79,13 @@ def stacked(values: list[Any]) -> Array:
 
 def _safe(values: list[Any]) -> list[Any]:
     """Lists whose own items differ in shape are no arrays."""
-    return [None if isinstance(value, list | tuple) and _is_ragged(value) else value for value in values]
+    return [
+        None if isinstance(value, list | tuple) and _is_ragged(value) else value for value in values
+    ]
 
 
 def _is_ragged(value: list[Any] | tuple[Any, ...]) -> bool:
-    return len({np.shape(item) if not isinstance(item, list | tuple) else len(item) for item in value}) > 1
+    return (
+        len({np.shape(item) if not isinstance(item, list | tuple) else len(item) for item in value})
+        > 1
+    )

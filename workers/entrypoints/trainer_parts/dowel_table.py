@@ -1,4 +1,6 @@
-"""Values that an algorithm records with `dowel.tabular`, as garage's algorithms do, in the row of the epoch."""
+"""Values that an algorithm records with `dowel.tabular`, as garage's algorithms do, in the row of
+the epoch.
+"""
 
 import sys
 from contextlib import suppress
@@ -9,8 +11,8 @@ from workers.entrypoints.trainer_parts.tabular import Tabular
 def take_over(tabular: Tabular, itr: int) -> None:
     """Moves what dowel's table holds into a row, and lets dowel's own outputs write it, too.
 
-    Does nothing in a process that has not imported dowel. What is no number and no word, a histogram for example, is left to dowel's
-    outputs; where none takes it, dowel warns.
+    Does nothing in a process that has not imported dowel. What is no number and no word, a
+    histogram for example, is left to dowel's outputs; where none takes it, dowel warns.
 
     Args:
         tabular: The row.

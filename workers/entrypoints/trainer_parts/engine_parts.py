@@ -1,4 +1,6 @@
-"""Between a trainer's algorithm and the engine: the algorithm as an agent, its sampler as a collector, its epochs as a budget."""
+"""Between a trainer's algorithm and the engine: the algorithm as an agent, its sampler as a
+collector, its epochs as a budget.
+"""
 
 import signal
 import threading
@@ -97,10 +99,12 @@ class LeavingHook:
 
 
 class AlgorithmAgent:
-    """An algorithm as the engine sees it: something with state, and perhaps an agent of ours that learns.
+    """An algorithm as the engine sees it: something with state, and perhaps an agent of ours that
+    learns.
 
     Args:
-        algorithm: Its `agent`, if it is one of ours, is asked for everything; else it learns by itself.
+        algorithm: Its `agent`, if it is one of ours, is asked for everything; else it learns by
+            itself.
         skip: Objects that are saved elsewhere.
     """
 
@@ -148,7 +152,9 @@ class AlgorithmAgent:
         return self._own().acting_module()
 
     def state_dict(self) -> StateTree:
-        """Returns the algorithm's state by the rule of `workers.core.object_state`, and the agent's own."""
+        """Returns the algorithm's state by the rule of `workers.core.object_state`, and the agent's
+        own.
+        """
         state: StateTree = {"algorithm": state_of(self._algorithm, "algo", self._skip)}
         return state if self._agent is None else {**state, "agent": self._agent.state_dict()}
 
@@ -160,7 +166,9 @@ class AlgorithmAgent:
 
     def _own(self) -> TrainableAgent:
         if self._agent is None:
-            raise ValueError(f"{type(self._algorithm).__name__} has no `agent` of ours: it learns by its own code, not by trainer.learn")
+            raise ValueError(
+                f"{type(self._algorithm).__name__} has no `agent` of ours: it learns by its own code, not by trainer.learn"
+            )
         return self._agent
 
 
@@ -194,7 +202,9 @@ class SamplerCollector:
         self._request: SampleRequest | None = None
         self._batch: EpisodeBatch | None = None
 
-    def obtain(self, request: SampleRequest, collect: Callable[[CollectPlan], Experience]) -> EpisodeBatch:
+    def obtain(
+        self, request: SampleRequest, collect: Callable[[CollectPlan], Experience]
+    ) -> EpisodeBatch:
         """Returns a batch of episodes that the engine counted.
 
         Args:
@@ -216,13 +226,20 @@ class SamplerCollector:
         del plan
         request = self._request
         if request is None:
-            raise ValueError("an algorithm with a sampler collects by trainer.obtain_episodes or trainer.obtain_samples")
+            raise ValueError(
+                "an algorithm with a sampler collects by trainer.obtain_episodes or trainer.obtain_samples"
+            )
         sampler = self.sampler
         self._batch = sampler.obtain_samples(
-            request.itr, request.batch_size, agent_update=request.agent_update, env_update=request.env_update
+            request.itr,
+            request.batch_size,
+            agent_update=request.agent_update,
+            env_update=request.env_update,
         )
         if not isinstance(self._batch, EpisodeBatch):
-            raise TypeError(f"{type(sampler).__name__}.obtain_samples must return an EpisodeBatch, not a {type(self._batch).__name__}")
+            raise TypeError(
+                f"{type(sampler).__name__}.obtain_samples must return an EpisodeBatch, not a {type(self._batch).__name__}"
+            )
         return experience_of(self._batch)
 
     def state_dict(self) -> StateTree:
@@ -234,7 +251,10 @@ class SamplerCollector:
         self.restore(state)
 
     def restore(self, state: StateTree) -> RestoreReport:
-        """Brings the sampler to a captured state; batches are whole episodes, so none is in the middle of one."""
+        """Brings the sampler to a captured state.
+
+        Batches are whole episodes, so none is in the middle of one.
+        """
         if has_state(self.sampler):
             load_state(self.sampler, state["sampler"], "sampler")
         return RestoreReport()
@@ -247,7 +267,8 @@ def collector_of(algorithm: Any) -> Collector:
 
 
 class StateWriter:
-    """The engine's snapshotter for a trainer: writes once per epoch, and remembers whether it wrote after an exception.
+    """The engine's snapshotter for a trainer: writes once per epoch, and remembers whether it wrote
+    after an exception.
 
     Args:
         write: Completes the engine's state and writes it.
@@ -257,7 +278,9 @@ class StateWriter:
         self._write = write
         self.saved_exception = False
 
-    def save(self, state: StateTree, clock: ClockView, reason: SnapshotReason, score: float | None) -> str:
+    def save(
+        self, state: StateTree, clock: ClockView, reason: SnapshotReason, score: float | None
+    ) -> str:
         """Writes the state of the epoch that closed last."""
         del score
         self.saved_exception = self.saved_exception or reason is SnapshotReason.EXCEPTION
@@ -266,8 +289,14 @@ class StateWriter:
 
 @contextmanager
 def ended_by_sigterm() -> Iterator[None]:
-    """Within the body SIGTERM raises `SystemExit`, so that it takes the way of an exception; not where somebody else handles it already."""
-    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+    """Within the body SIGTERM raises `SystemExit`, so that it takes the way of an exception.
+
+    Not where somebody else handles it already.
+    """
+    if (
+        threading.current_thread() is not threading.main_thread()
+        or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+    ):
         yield
         return
 

@@ -7,7 +7,10 @@ from typing import Any
 
 
 class StepType(IntEnum):
-    """Where in its episode a step lies. A terminal state that is reached in the first step counts as the end."""
+    """Where in its episode a step lies.
+
+    A terminal state that is reached in the first step counts as the end.
+    """
 
     FIRST = 0
     MID = 1
@@ -34,7 +37,13 @@ class Episode:
     def __len__(self) -> int:
         return len(self.rewards)
 
-    def add(self, observation: Any, action: Any, reward: float, infos: tuple[Mapping[str, Any], Mapping[str, Any]]) -> None:
+    def add(
+        self,
+        observation: Any,
+        action: Any,
+        reward: float,
+        infos: tuple[Mapping[str, Any], Mapping[str, Any]],
+    ) -> None:
         """Appends a step; `infos` are those of the environment and of the agent."""
         self.observations.append(observation)
         self.actions.append(action)

@@ -1,6 +1,8 @@
-"""Batches of whole episodes: what a sampler hands to an algorithm, with the fields and methods of garage's `EpisodeBatch`.
+"""Batches of whole episodes: what a sampler hands to an algorithm, with the fields and methods of
+garage's `EpisodeBatch`.
 
-Dimensions: E episodes of N steps together, one episode after the other; P is the longest episode that the environment's spec allows.
+Dimensions: E episodes of N steps together, one episode after the other; P is the longest episode
+that the environment's spec allows.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from workers.core.types import Array, EpisodeEnd, Experience
-from workers.entrypoints.trainer_parts.column_arrays import columns_of, each_column, joined, leaves_of, rows_of, stacked
+from workers.entrypoints.trainer_parts.column_arrays import (
+    columns_of,
+    each_column,
+    joined,
+    leaves_of,
+    rows_of,
+    stacked,
+)
 from workers.entrypoints.trainer_parts.episode import Episode, StepType
 
 _STEPWISE = ("observations", "actions", "rewards", "step_types")
@@ -42,10 +51,13 @@ class EnvSpec:
 
 
 class EpisodeBatch:
-    """Some whole episodes. An info that not every step has is NaN where it lacks (numbers) or None (everything else).
+    """Some whole episodes.
+
+    An info that not every step has is NaN where it lacks (numbers) or None (everything else).
 
     Args:
-        env_spec: Has `max_episode_length`, the P of padded arrays; where it is `None` P is the longest episode of the batch.
+        env_spec: Has `max_episode_length`, the P of padded arrays; where it is `None` P is the
+            longest episode of the batch.
         episode_infos: By name, [E, ...]: what the reset told.
         observations: [N, ...]: what each action was chosen on.
         last_observations: [E, ...]: the observation after the last step of each episode.
@@ -110,7 +122,9 @@ class EpisodeBatch:
             rewards=np.array([one for episode in episodes for one in episode.rewards], np.float64),
             env_infos=columns_of([one for episode in episodes for one in episode.env_infos]),
             agent_infos=columns_of([one for episode in episodes for one in episode.agent_infos]),
-            step_types=np.concatenate([step_types(len(one), terminated=one.terminated) for one in episodes]),
+            step_types=np.concatenate(
+                [step_types(len(one), terminated=one.terminated) for one in episodes]
+            ),
             lengths=np.array([len(episode) for episode in episodes], np.int64),
             workers=np.array([episode.worker for episode in episodes], np.int64),
         )
@@ -125,9 +139,13 @@ class EpisodeBatch:
         if not batches:
             raise ValueError("a batch needs at least one episode: give concatenate a batch")
         for name in ("env_infos", "agent_infos", "episode_infos_by_episode"):
-            if any(getattr(one, name).keys() != getattr(batches[0], name).keys() for one in batches):
+            if any(
+                getattr(one, name).keys() != getattr(batches[0], name).keys() for one in batches
+            ):
                 have = [sorted(getattr(one, name)) for one in batches]
-                raise ValueError(f"{name} of the batches have different names, so they cannot become one: {have}")
+                raise ValueError(
+                    f"{name} of the batches have different names, so they cannot become one: {have}"
+                )
         return cls(
             env_spec=batches[0].env_spec,
             episode_infos=joined([one.episode_infos_by_episode for one in batches]),
@@ -148,9 +166,11 @@ class EpisodeBatch:
 
         Args:
             env_spec: See the class.
-            paths: One per episode of T steps: `observations` [T, ...], or [T + 1, ...] with the last one; `next_observations` [T, ...]
-                (without either the last observation stands for what followed it); `actions` [T, ...]; `rewards` [T]; `step_types` [T], or
-                `dones` [T], which are true in terminal states; `env_infos` and `agent_infos`, by name, [T, ...]; `episode_infos`, by name.
+            paths: One per episode of T steps: `observations` [T, ...], or [T + 1, ...] with the
+                last one; `next_observations` [T, ...] (without either the last observation stands
+                for what followed it); `actions` [T, ...]; `rewards` [T]; `step_types` [T], or
+                `dones` [T], which are true in terminal states; `env_infos` and `agent_infos`, by
+                name, [T, ...]; `episode_infos`, by name.
 
         Raises:
             ValueError: If there is none, or one has neither `step_types` nor `dones`.
@@ -158,13 +178,23 @@ class EpisodeBatch:
         if not paths:
             raise ValueError("a batch needs at least one episode: paths is empty")
         lengths = np.array([len(path["rewards"]) for path in paths], np.int64)
-        whole = [len(path["observations"]) == length + 1 for path, length in zip(paths, lengths, strict=True)]
+        whole = [
+            len(path["observations"]) == length + 1
+            for path, length in zip(paths, lengths, strict=True)
+        ]
         infos = [path.get("episode_infos") or {} for path in paths]
         return cls(
             env_spec,
             {name: np.stack([np.asarray(one[name]) for one in infos]) for name in infos[0]},
-            np.concatenate([path["observations"][:length] for path, length in zip(paths, lengths, strict=True)]),
-            np.stack([_last_observation(path, has_last=has_last) for path, has_last in zip(paths, whole, strict=True)]),
+            np.concatenate(
+                [path["observations"][:length] for path, length in zip(paths, lengths, strict=True)]
+            ),
+            np.stack(
+                [
+                    _last_observation(path, has_last=has_last)
+                    for path, has_last in zip(paths, whole, strict=True)
+                ]
+            ),
             np.concatenate([path["actions"] for path in paths]),
             np.concatenate([path["rewards"] for path in paths]),
             joined([path.get("env_infos") or {} for path in paths]),
@@ -188,10 +218,14 @@ class EpisodeBatch:
 
     def split(self) -> list["EpisodeBatch"]:
         """Returns a batch per episode; the opposite of `concatenate`."""
-        return [self._part(slice(index, index + 1), steps) for index, steps in enumerate(self.slices())]
+        return [
+            self._part(slice(index, index + 1), steps) for index, steps in enumerate(self.slices())
+        ]
 
     def to_list(self) -> list[dict[str, Any]]:
-        """Returns one dict per episode: observations, next_observations, actions, rewards, step_types and the three kinds of infos."""
+        """Returns one dict per episode: observations, next_observations, actions, rewards,
+        step_types and the three kinds of infos.
+        """
         return [
             {
                 **{name: getattr(self, name)[steps] for name in ("next_observations", *_STEPWISE)},
@@ -246,7 +280,9 @@ class EpisodeBatch:
     @property
     def episode_infos(self) -> dict[str, Any]:
         """By name, [N, ...]: those of a step's episode."""
-        return each_column(self.episode_infos_by_episode, lambda column: np.repeat(column, self.lengths, axis=0))
+        return each_column(
+            self.episode_infos_by_episode, lambda column: np.repeat(column, self.lengths, axis=0)
+        )
 
     # Padded arrays
 
@@ -316,23 +352,36 @@ class EpisodeBatch:
         limit = getattr(self.env_spec, "max_episode_length", None)
         longest = int(self.lengths.max())
         if limit is not None and longest > limit:
-            raise ValueError(f"an episode has {longest} steps, more than env_spec.max_episode_length, {limit}")
+            raise ValueError(
+                f"an episode has {longest} steps, more than env_spec.max_episode_length, {limit}"
+            )
         padded = np.zeros((len(self), limit or longest, *column.shape[1:]), column.dtype)
         padded[np.arange(padded.shape[1]) < self.lengths[:, np.newaxis]] = column
         return padded
 
     def _check(self) -> None:
         lengths: Any = self.lengths
-        if not isinstance(lengths, np.ndarray) or lengths.ndim != 1 or lengths.dtype.kind not in "iu":
+        if (
+            not isinstance(lengths, np.ndarray)
+            or lengths.ndim != 1
+            or lengths.dtype.kind not in "iu"
+        ):
             raise ValueError(f"lengths must be an array of integers [E], not {_shown(lengths)}")
         if not len(lengths) or lengths.min() < 1:
             raise ValueError("lengths must name at least one episode, of at least one step each")
         steps, episodes = int(lengths.sum()), len(lengths)
         for name in _STEPWISE:
             _check_rows(name, getattr(self, name), steps)
-        for name, column in (("last_observations", self.last_observations), ("workers", self.workers)):
+        for name, column in (
+            ("last_observations", self.last_observations),
+            ("workers", self.workers),
+        ):
             _check_rows(name, column, episodes)
-        for name, rows in (("env_infos", steps), ("agent_infos", steps), ("episode_infos_by_episode", episodes)):
+        for name, rows in (
+            ("env_infos", steps),
+            ("agent_infos", steps),
+            ("episode_infos_by_episode", episodes),
+        ):
             for column in leaves_of(getattr(self, name)):
                 _check_rows(name, column, rows)
 
@@ -341,7 +390,9 @@ def experience_of(batch: EpisodeBatch) -> Experience:
     """Returns a batch as experience of one environment: T = N, B = 1. The arrays are views."""
     ends = [
         EpisodeEnd(int(worker), int(end), float(total), int(length), bool(batch.terminated[end]))
-        for worker, end, total, length in zip(batch.workers, np.cumsum(batch.lengths) - 1, batch.returns, batch.lengths, strict=True)
+        for worker, end, total, length in zip(
+            batch.workers, np.cumsum(batch.lengths) - 1, batch.returns, batch.lengths, strict=True
+        )
     ]
     return Experience(
         batch.observations[:, None],
@@ -367,7 +418,9 @@ def _step_types_in(path: Mapping[str, Any]) -> Array:
     if "step_types" in path:
         return np.asarray(path["step_types"])
     if "dones" not in path:
-        raise ValueError("an episode of paths has neither step_types nor dones, so nothing says how it ended")
+        raise ValueError(
+            "an episode of paths has neither step_types nor dones, so nothing says how it ended"
+        )
     return step_types(len(path["rewards"]), terminated=bool(path["dones"][-1]))
 
 
@@ -383,4 +436,8 @@ def _check_rows(name: str, column: Any, rows: int) -> None:
 
 
 def _shown(value: Any) -> str:
-    return f"one of shape {value.shape} and dtype {value.dtype}" if isinstance(value, np.ndarray) else f"a {type(value).__name__}"
+    return (
+        f"one of shape {value.shape} and dtype {value.dtype}"
+        if isinstance(value, np.ndarray)
+        else f"a {type(value).__name__}"
+    )

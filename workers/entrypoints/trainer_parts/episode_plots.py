@@ -38,7 +38,9 @@ class EpisodePlots:
     def __init__(self, algo: Any, env: gym.Env[Any, Any] | None, directory: Path) -> None:
         policy = getattr(algo, "policy", None)
         if env is None or not callable(getattr(policy, "get_action", None)):
-            raise ValueError("plot=True films the algorithm's policy in the environment: give setup both, or leave plot away")
+            raise ValueError(
+                "plot=True films the algorithm's policy in the environment: give setup both, or leave plot away"
+            )
         self._directory = directory
         self._most = getattr(algo, "max_episode_length", None) or _LONGEST
         self._film = Film(_filmed(env), _Greedy(policy))  # type: ignore[arg-type]
@@ -47,7 +49,11 @@ class EpisodePlots:
         """Films an episode and returns the file."""
         self._directory.mkdir(parents=True, exist_ok=True)
         path = self._directory / f"epoch_{epoch}.mp4"
-        write_video(path, self._film.frames(derive_seed(epoch, "plot", bits=ENV_SEED_BITS), self._most), self._film.fps)
+        write_video(
+            path,
+            self._film.frames(derive_seed(epoch, "plot", bits=ENV_SEED_BITS), self._most),
+            self._film.fps,
+        )
         return path
 
     def close(self) -> None:
@@ -56,8 +62,13 @@ class EpisodePlots:
 
 
 def is_interactive() -> bool:
-    """Returns whether somebody sits in front of this process who could press Enter; never so in a worker."""
-    return multiprocessing.parent_process() is None and all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
+    """Returns whether somebody sits in front of this process who could press Enter.
+
+    Never so in a worker.
+    """
+    return multiprocessing.parent_process() is None and all(
+        stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout)
+    )
 
 
 def wait_for_enter() -> None:
@@ -67,7 +78,9 @@ def wait_for_enter() -> None:
 
 
 class _Greedy:
-    """A policy as the film needs it: a copy for each episode, so that filming leaves no trace in the algorithm's own."""
+    """A policy as the film needs it: a copy for each episode, so that filming leaves no trace in
+    the algorithm's own.
+    """
 
     def __init__(self, policy: Any) -> None:
         self._original = self._policy = policy

@@ -38,7 +38,10 @@ class ExperimentStats:
     total_env_steps: int
     """env_steps collected for training, over all epochs."""
     last_episode: list[dict[str, Any]] | None
-    """What the algorithm left in `step_episode` in the last epoch; only where episodes are stored."""
+    """What the algorithm left in `step_episode` in the last epoch.
+
+    Only where episodes are stored.
+    """
 
     def state_dict(self) -> StateTree:
         """Returns the four fields."""
@@ -53,7 +56,8 @@ class ExperimentStats:
     def load_state_dict(self, state: StateTree) -> None:
         """Takes the four fields over."""
         self.total_epoch, self.total_itr = int(state["total_epoch"]), int(state["total_itr"])
-        self.total_env_steps, self.last_episode = int(state["total_env_steps"]), unpack(state["last_episode"])
+        self.total_env_steps = int(state["total_env_steps"])
+        self.last_episode = unpack(state["last_episode"])
 
 
 @dataclass(slots=True)
@@ -80,7 +84,9 @@ class TrainArgs:
 
     def changed(self, **changes: Any) -> "TrainArgs":
         """Returns a copy in which the changes that are not `None` hold."""
-        return replace(self, **{name: value for name, value in changes.items() if value is not None})
+        return replace(
+            self, **{name: value for name, value in changes.items() if value is not None}
+        )
 
     def state_dict(self) -> StateTree:
         """Returns the six fields."""
@@ -117,7 +123,8 @@ class LazySpool:
 
 
 class EpochRecorder:
-    """The engine's recorder for a trainer: telemetry as everywhere, and a call when an epoch closes.
+    """The engine's recorder for a trainer: telemetry as everywhere, and a call when an epoch
+    closes.
 
     Args:
         run: What is recorded.
@@ -125,17 +132,27 @@ class EpochRecorder:
         close_epoch: Fills the row of the epoch.
     """
 
-    def __init__(self, run: RecordedRun, sink: LazySpool, close_epoch: Callable[[ClockView], None]) -> None:
+    def __init__(
+        self, run: RecordedRun, sink: LazySpool, close_epoch: Callable[[ClockView], None]
+    ) -> None:
         self._spool = SpoolRecorder(run, sink)
         self._close_epoch = close_epoch
         self._returns: list[float] = []
 
     @property
     def average_return(self) -> float:
-        """Mean undiscounted return of the episodes of the epoch that closes; NaN where none ended."""
+        """Mean undiscounted return of the episodes of the epoch that closes.
+
+        NaN where none ended.
+        """
         return sum(self._returns) / len(self._returns) if self._returns else math.nan
 
-    def tick(self, clock: ClockView, episodes: Sequence[tuple[int, EpisodeEnd]], reports: Sequence[LearnReport]) -> None:
+    def tick(
+        self,
+        clock: ClockView,
+        episodes: Sequence[tuple[int, EpisodeEnd]],
+        reports: Sequence[LearnReport],
+    ) -> None:
         """Records one iteration."""
         self._returns = [end.episode_return for _, end in episodes]
         self._spool.tick(clock, episodes, reports)
@@ -153,8 +170,12 @@ class EpochRecorder:
         for key, value in row.items():
             if not isinstance(value, str) and _SERIES.match(key):
                 self._spool.point(clock, key, float(value))
-        counted = StillClock(**{name: getattr(clock, name) for name in StillClock.__dataclass_fields__})
-        self._spool.epoch(replace(counted, iterations=stats.total_itr, env_steps=stats.total_env_steps))
+        counted = StillClock(
+            **{name: getattr(clock, name) for name in StillClock.__dataclass_fields__}
+        )
+        self._spool.epoch(
+            replace(counted, iterations=stats.total_itr, env_steps=stats.total_env_steps)
+        )
         self._spool.flush()
 
     def note(self, code: str, message: str) -> None:

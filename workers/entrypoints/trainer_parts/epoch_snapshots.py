@@ -24,7 +24,9 @@ class EpochSnapshots:
         self.config.directory.mkdir(parents=True, exist_ok=True)
         settle(self.config.directory)
 
-    def write(self, owner: SnapshotOwner, state: StateTree, epoch: int, moment: Moment) -> str | None:
+    def write(
+        self, owner: SnapshotOwner, state: StateTree, epoch: int, moment: Moment
+    ) -> str | None:
         """Writes the state after an epoch, or that which an exception left.
 
         Returns:
@@ -51,7 +53,8 @@ def find_snapshot(directory: Path, which: str | int = "last") -> Path:
 
     Args:
         directory: Where the snapshots of a training lie, or one snapshot itself.
-        which: `last`, `first`, `exception`, or the index of an epoch as a number or in digits. Epochs are ordered as numbers.
+        which: `last`, `first`, `exception`, or the index of an epoch as a number or in digits.
+            Epochs are ordered as numbers.
 
     Raises:
         ValueError: If `which` is anything else.
@@ -61,23 +64,36 @@ def find_snapshot(directory: Path, which: str | int = "last") -> Path:
     if (directory / MANIFEST).is_file():
         return directory
     if not directory.is_dir():
-        raise FileNotFoundError(f"{directory} is no directory: give the snapshot_dir of an earlier training")
+        raise FileNotFoundError(
+            f"{directory} is no directory: give the snapshot_dir of an earlier training"
+        )
     settle(directory)
     if wanted == EXCEPTION:
         return _existing(directory, directory / EXCEPTION)
     found = snapshots_by_epoch(directory)
     if not found:
-        raise FileNotFoundError(f"{directory} holds no snapshot: there is neither {PARAMS} nor any itr_<epoch> in it")
+        raise FileNotFoundError(
+            f"{directory} holds no snapshot: there is neither {PARAMS} nor any itr_<epoch> in it"
+        )
     epoch = {"last": max(found), "first": min(found)}.get(str(wanted), wanted)
     if epoch not in found:
         have = ", ".join(map(str, sorted(found)))
-        raise FileNotFoundError(f"{directory} holds no snapshot of epoch {epoch}; it has those of {have}")
+        raise FileNotFoundError(
+            f"{directory} holds no snapshot of epoch {epoch}; it has those of {have}"
+        )
     return found[int(epoch)]
 
 
 def snapshots_by_epoch(directory: Path) -> dict[int, Path]:
-    """Returns the snapshots below a directory by epoch; other files and directories do not matter."""
-    found = {number: one for one in directory.iterdir() if (number := epoch_of(one.name)) is not None and (one / MANIFEST).is_file()}
+    """Returns the snapshots below a directory by epoch.
+
+    Other files and directories do not matter.
+    """
+    found = {
+        number: one
+        for one in directory.iterdir()
+        if (number := epoch_of(one.name)) is not None and (one / MANIFEST).is_file()
+    }
     params = directory / PARAMS
     if (params / MANIFEST).is_file():
         found.setdefault(max(0, read_manifest(params).epoch - 1), params)
@@ -92,10 +108,14 @@ def _wanted(which: str | int) -> str | int:
             return which
         if which.isascii() and which.isdigit():
             return int(which)
-    raise ValueError(f"from_epoch must be 'last', 'first', 'exception' or the number of an epoch, not {which!r}")
+    raise ValueError(
+        f"from_epoch must be 'last', 'first', 'exception' or the number of an epoch, not {which!r}"
+    )
 
 
 def _existing(directory: Path, snapshot: Path) -> Path:
     if not (snapshot / MANIFEST).is_file():
-        raise FileNotFoundError(f"{directory} holds no {snapshot.name}: no exception ended its training")
+        raise FileNotFoundError(
+            f"{directory} holds no {snapshot.name}: no exception ended its training"
+        )
     return snapshot

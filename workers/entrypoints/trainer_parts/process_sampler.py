@@ -1,7 +1,8 @@
 """A sampler whose workers are processes.
 
-They are spawned, so what crosses is import paths with arguments (recipes) and parameters as arrays, never closures. A worker ends with its
-parent, also in the middle of an episode; one that dies is an error that says how.
+They are spawned, so what crosses is import paths with arguments (recipes) and parameters as arrays,
+never closures. A worker ends with its parent, also in the middle of an episode; one that dies is an
+error that says how.
 """
 
 import functools
@@ -18,7 +19,12 @@ from workers.core.subprocess_pool import Command, Servant, Servants
 from workers.core.types import StateTree
 from workers.entrypoints.trainer_parts.episode import Episode
 from workers.entrypoints.trainer_parts.episode_batch import EnvSpec
-from workers.entrypoints.trainer_parts.rollout_worker import RolloutWorker, arrays_of, parameters_from, parameters_of
+from workers.entrypoints.trainer_parts.rollout_worker import (
+    RolloutWorker,
+    arrays_of,
+    parameters_from,
+    parameters_of,
+)
 from workers.entrypoints.trainer_parts.samplers import BatchUnit, RoundSampler, check_workers
 
 
@@ -31,15 +37,18 @@ class ProcessSampler(RoundSampler):
     """Runs each worker in a process of its own.
 
     Args:
-        agents: The policy: its class is marked with `workers.core.recipes.rebuildable`, its parameters come with each call.
+        agents: The policy: its class is marked with `workers.core.recipes.rebuildable`, its
+            parameters come with each call.
         envs: The environment: made by `gymnasium.make`, or of a marked class.
         max_episode_length: Time limit in env_steps; `None` for the environment's own alone.
-        n_workers: Processes; `None` takes one per processor of this machine that this process may use.
+        n_workers: Processes; `None` takes one per processor of this machine that this process may
+            use.
         seed: See `RoundSampler`.
         unit: See `workers.entrypoints.trainer_parts.samplers`.
 
     Raises:
-        RecipeError: If policy or environment cannot be built again in another process; it names the part and the remedy.
+        RecipeError: If policy or environment cannot be built again in another process; it names the
+            part and the remedy.
     """
 
     def __init__(
@@ -70,7 +79,10 @@ class ProcessSampler(RoundSampler):
         """Sends each worker its updates."""
         if isinstance(envs[0], gym.Env):
             self._env_spec = EnvSpec.of(envs[0], self._limit)
-        orders = [("update", _agent_order(agent), _env_order(env)) for agent, env in zip(agents, envs, strict=True)]
+        orders = [
+            ("update", _agent_order(agent), _env_order(env))
+            for agent, env in zip(agents, envs, strict=True)
+        ]
         self._started().ask(orders)
 
     def run(self, limits: Sequence[int | None]) -> list[Episode]:
@@ -85,9 +97,13 @@ class ProcessSampler(RoundSampler):
             workers.close()
 
     def state_dict(self) -> StateTree:
-        """Returns the seed and the state of each worker: the last one known where workers died, or were left in the middle of a call."""
+        """Returns the seed and the state of each worker: the last one known where workers died, or
+        were left in the middle of a call.
+        """
         if self._workers is not None and self._workers.at_rest:
-            self._saved = [parameters_from(state) for state in self._workers.ask([("state",)] * self.n_workers)]
+            self._saved = [
+                parameters_from(state) for state in self._workers.ask([("state",)] * self.n_workers)
+            ]
         return {"seed": self.seed, "workers": self._saved}
 
     def load_state_dict(self, state: StateTree) -> None:
@@ -110,7 +126,10 @@ class ProcessSampler(RoundSampler):
             self.shutdown_worker()
         if self._workers is None:
             options = {"seed": self.seed, "max_episode_length": self._limit}
-            makers = [functools.partial(_made, self._recipes, self._parameters, {"index": i, **options}) for i in range(self.n_workers)]
+            makers = [
+                functools.partial(_made, self._recipes, self._parameters, {"index": i, **options})
+                for i in range(self.n_workers)
+            ]
             self._workers = Servants("sampler worker", SamplerWorkerError, makers)
             if self._saved:
                 self._workers.ask([("load", arrays_of(state)) for state in self._saved])
@@ -126,7 +145,10 @@ def _agent_order(update: Any) -> Any:
     if callable(getattr(update, "get_action", None)):
         parameters = parameters_of(update)
         recipe = without_tensors(recipes_of({"agent": update}))
-        return {"recipe": recipe, "parameters": None if parameters is update else arrays_of(parameters)}
+        return {
+            "recipe": recipe,
+            "parameters": None if parameters is update else arrays_of(parameters),
+        }
     return {"parameters": arrays_of(update)}
 
 
@@ -136,7 +158,9 @@ def _env_order(update: Any) -> Any:
     try:
         return without_tensors(recipes_of({"env": update}))
     except RecipeError as error:
-        raise RecipeError(f"env_update must be built again in the worker's process: {error}") from error
+        raise RecipeError(
+            f"env_update must be built again in the worker's process: {error}"
+        ) from error
 
 
 def _made(recipes: StateTree, parameters: Any, options: dict[str, Any]) -> Servant:

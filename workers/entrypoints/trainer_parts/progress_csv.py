@@ -1,7 +1,8 @@
 """The table of a training, one row per epoch, as a CSV file that people open.
 
-A key that turns up later becomes a column then; the rows before stay blank in it. A row is there before the snapshot of its epoch, so after
-a kill the table may be one row ahead: a resume goes back to the rows that the snapshot knows.
+A key that turns up later becomes a column then; the rows before stay blank in it. A row is there
+before the snapshot of its epoch, so after a kill the table may be one row ahead: a resume goes back
+to the rows that the snapshot knows.
 """
 
 import csv
@@ -29,7 +30,9 @@ class ProgressCsv:
         self._rows = 0
 
     def begin(self, columns: Sequence[str] = (), rows: Sequence[Sequence[str]] = ()) -> None:
-        """Makes the file hold these rows and goes on from there. A file of another training is set aside as `progress.<n>.csv`.
+        """Makes the file hold these rows and goes on from there.
+
+        A file of another training is set aside as `progress.<n>.csv`.
 
         Args:
             columns: Header.
@@ -37,7 +40,9 @@ class ProgressCsv:
         """
         _, old_rows = read_rows(self.path)
         kept = [list(row) for row in rows]
-        if old_rows and (not kept or [cells[: len(columns)] for cells in old_rows[: len(kept)]] != kept):
+        if old_rows and (
+            not kept or [cells[: len(columns)] for cells in old_rows[: len(kept)]] != kept
+        ):
             self._set_aside()
         self._columns, self._rows = list(columns), len(kept)
         if kept or self.path.exists():
@@ -51,7 +56,9 @@ class ProgressCsv:
             self._columns += new
             self._rewrite([[*cells, *[""] * len(new)] for cells in rows])
         line = _lines([[str(row.get(column, "")) for column in self._columns]])
-        descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        descriptor = os.open(
+            self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644
+        )
         try:
             os.write(descriptor, line.encode())
         finally:
@@ -79,7 +86,9 @@ class ProgressCsv:
 
 
 def read_rows(path: Path, state: StateTree | None = None) -> tuple[list[str], list[list[str]]]:
-    """Returns header and rows of a table; nothing where there is none. A torn last line, left by a kill, does not count.
+    """Returns header and rows of a table; nothing where there is none.
+
+    A torn last line, left by a kill, does not count.
 
     Args:
         path: The file.

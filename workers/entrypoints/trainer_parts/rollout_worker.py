@@ -1,7 +1,9 @@
-"""One worker of a sampler: a policy, an environment, and episodes that depend on nothing but the seed, their number and the parameters.
+"""One worker of a sampler: a policy, an environment, and episodes that depend on nothing but the
+seed, their number and the parameters.
 
-Before each episode the environment, its action space and the global generators are seeded from (seed, worker, episode). So nothing random
-has to be kept between episodes, and the same episodes come out in this process and in another one.
+Before each episode the environment, its action space and the global generators are seeded from
+(seed, worker, episode). So nothing random has to be kept between episodes, and the same episodes
+come out in this process and in another one.
 """
 
 import copy
@@ -22,22 +24,32 @@ from workers.rl.envs.env_recipe import copy_env
 
 EnvUpdate = Callable[[Any], Any]
 """Gets a worker's environment and returns the one to go on with."""
-_REMEDY: Final = "give the policy get_param_values and set_param_values, or state_dict and load_state_dict"
+_REMEDY: Final = (
+    "give the policy get_param_values and set_param_values, or state_dict and load_state_dict"
+)
 
 
 class RolloutWorker:
     """Runs episodes one after the other.
 
     Args:
-        agent: A policy: `get_action(observation)` returns an action and a dict of infos; `reset()` is called before each episode if it
-            exists. The worker's own.
+        agent: A policy: `get_action(observation)` returns an action and a dict of infos; `reset()`
+            is called before each episode if it exists. The worker's own.
         env: The worker's own.
         index: Number of the worker.
         seed: The sampler's seed.
         max_episode_length: Time limit in env_steps; `None` for the environment's own alone.
     """
 
-    def __init__(self, agent: Any, env: gym.Env[Any, Any], *, index: int, seed: int, max_episode_length: int | None) -> None:
+    def __init__(
+        self,
+        agent: Any,
+        env: gym.Env[Any, Any],
+        *,
+        index: int,
+        seed: int,
+        max_episode_length: int | None,
+    ) -> None:
         self.agent = agent
         self.env = env
         self._index = index
@@ -46,7 +58,10 @@ class RolloutWorker:
         self._episodes = 0
 
     def update(self, agent_update: Any, env_update: Any) -> None:
-        """Takes new parameters or another policy, and another environment; `None` keeps what there is."""
+        """Takes new parameters or another policy, and another environment.
+
+        `None` keeps what there is.
+        """
         self.agent = updated_agent(self.agent, agent_update)
         if env_update is not None:
             self.env = updated_env(self.env, env_update)
@@ -70,7 +85,9 @@ class RolloutWorker:
 
     def begin(self, episode: Episode) -> Any:
         """Resets the environment and returns the first observation."""
-        seed = derive_seed(self._seed, "sampler/env", self._index, self._episodes, bits=ENV_SEED_BITS)
+        seed = derive_seed(
+            self._seed, "sampler/env", self._index, self._episodes, bits=ENV_SEED_BITS
+        )
         self.env.action_space.seed(seed)
         observation, episode.episode_info = self.env.reset(seed=seed)
         return observation
@@ -105,7 +122,8 @@ def kept(observation: Any) -> Any:
 
 
 def parameters_of(policy: Any) -> Any:
-    """Returns what `updated_agent` brings a policy's parameters to: the policy itself where it says nowhere what they are.
+    """Returns what `updated_agent` brings a policy's parameters to: the policy itself where it says
+    nowhere what they are.
 
     Raises:
         ValueError: If it is no policy either.
@@ -116,11 +134,16 @@ def parameters_of(policy: Any) -> Any:
         return policy.state_dict()
     if callable(getattr(policy, "get_action", None)):
         return policy
-    raise ValueError(f"{type(policy).__name__} has no get_action and does not say what its parameters are: {_REMEDY}")
+    raise ValueError(
+        f"{type(policy).__name__} has no get_action and does not say what its parameters are: {_REMEDY}"
+    )
 
 
 def updated_agent(agent: Any, update: Any) -> Any:
-    """Returns the policy to go on with: another one, or `agent` with new parameters; `None` keeps it as it is."""
+    """Returns the policy to go on with: another one, or `agent` with new parameters.
+
+    `None` keeps it as it is.
+    """
     if update is None:
         return agent
     if callable(getattr(update, "get_action", None)):
@@ -135,7 +158,8 @@ def updated_agent(agent: Any, update: Any) -> Any:
 
 
 def updated_env(env: gym.Env[Any, Any], update: Any) -> gym.Env[Any, Any]:
-    """Returns the environment to go on with: a copy of another one, or what a function makes of the old one.
+    """Returns the environment to go on with: a copy of another one, or what a function makes of the
+    old one.
 
     Raises:
         TypeError: If the update is neither.
@@ -144,7 +168,9 @@ def updated_env(env: gym.Env[Any, Any], update: Any) -> gym.Env[Any, Any]:
         env.close()
         return copy_env(update)
     if not callable(update):
-        raise TypeError(f"env_update must be an environment or a function of the old one, not {type(update).__name__}")
+        raise TypeError(
+            f"env_update must be an environment or a function of the old one, not {type(update).__name__}"
+        )
     made: Any = update(env)
     if not isinstance(made, gym.Env):
         raise TypeError(f"env_update returned {type(made).__name__} instead of an environment")
@@ -152,7 +178,10 @@ def updated_env(env: gym.Env[Any, Any], update: Any) -> gym.Env[Any, Any]:
 
 
 def reset_slots(agent: Any, mask: Any) -> None:
-    """Tells a policy which of several environments begin an episode; one without a mask is told only if all do."""
+    """Tells a policy which of several environments begin an episode.
+
+    One without a mask is told only if all do.
+    """
     reset = getattr(agent, "reset", None)
     if not callable(reset):
         return
@@ -170,7 +199,9 @@ def spread(update: Any, n_workers: int, name: str) -> list[Any]:
     """
     if isinstance(update, list):
         if len(update) != n_workers:
-            raise ValueError(f"{name} is a list of {len(update)}, but the sampler has {n_workers} workers: give one entry per worker")
+            raise ValueError(
+                f"{name} is a list of {len(update)}, but the sampler has {n_workers} workers: give one entry per worker"
+            )
         return list(update)
     return [update] * n_workers
 

@@ -1,10 +1,13 @@
-"""Samplers: they run a policy in copies of an environment and hand out whole episodes, as garage's do.
+"""Samplers: they run a policy in copies of an environment and hand out whole episodes, as garage's
+do.
 
-All of them collect in rounds, one episode per worker and round, and hand out everything that was run, so every env_step counts. What a
-number of a batch means is said by `unit`:
+All of them collect in rounds, one episode per worker and round, and hand out everything that was
+run, so every env_step counts. What a number of a batch means is said by `unit`:
 
-- `whole_episodes`: rounds until the lengths sum up to at least so many env_steps (garage's meaning);
-- `exact_steps`: exactly so many env_steps; an episode is cut, as by a time limit, where its worker's share ends;
+- `whole_episodes`: rounds until the lengths sum up to at least so many env_steps (garage's
+  meaning);
+- `exact_steps`: exactly so many env_steps; an episode is cut, as by a time limit, where its
+  worker's share ends;
 - `episodes`: exactly so many whole episodes.
 """
 
@@ -22,7 +25,14 @@ from workers.core.rng import derive_seed, preserved_global_state, seed_global
 from workers.core.types import StateTree
 from workers.entrypoints.trainer_parts.episode import Episode
 from workers.entrypoints.trainer_parts.episode_batch import EnvSpec, EpisodeBatch
-from workers.entrypoints.trainer_parts.rollout_worker import RolloutWorker, kept, reset_slots, spread, updated_agent, updated_env
+from workers.entrypoints.trainer_parts.rollout_worker import (
+    RolloutWorker,
+    kept,
+    reset_slots,
+    spread,
+    updated_agent,
+    updated_env,
+)
 from workers.rl.envs.env_recipe import copy_env
 
 BatchUnit = Literal["whole_episodes", "exact_steps", "episodes"]
@@ -30,9 +40,14 @@ _SEED_BITS: Final = 53
 
 
 class Sampler(Protocol):
-    """What a trainer asks of an algorithm's `_sampler`. One with `state_dict` and `load_state_dict` has its state saved."""
+    """What a trainer asks of an algorithm's `_sampler`.
 
-    def obtain_samples(self, itr: int, num_samples: int, agent_update: Any, env_update: Any = None) -> EpisodeBatch:
+    One with `state_dict` and `load_state_dict` has its state saved.
+    """
+
+    def obtain_samples(
+        self, itr: int, num_samples: int, agent_update: Any, env_update: Any = None
+    ) -> EpisodeBatch:
         """Returns at least `num_samples` env_steps in whole episodes."""
         ...
 
@@ -46,7 +61,8 @@ class RoundSampler(ABC):
 
     Args:
         n_workers: Episodes per round.
-        seed: All episodes derive from it; `None` draws one from the global generator, which is saved.
+        seed: All episodes derive from it; `None` draws one from the global generator, which is
+            saved.
         unit: What a number of samples means, see the module.
     """
 
@@ -59,17 +75,22 @@ class RoundSampler(ABC):
         self.seed = fresh_seed() if seed is None else seed
         self._unit = unit
 
-    def obtain_samples(self, itr: int, num_samples: int, agent_update: Any, env_update: Any = None) -> EpisodeBatch:
+    def obtain_samples(
+        self, itr: int, num_samples: int, agent_update: Any, env_update: Any = None
+    ) -> EpisodeBatch:
         """Returns a batch of episodes.
 
         Args:
             itr: Iteration; only forwarded.
             num_samples: How much, in the sampler's unit.
-            agent_update: New parameters or another policy; a list has one entry per worker. `None` keeps what there is.
-            env_update: Another environment, or a function of the old one; a list has one entry per worker. `None` keeps what there is.
+            agent_update: New parameters or another policy; a list has one entry per worker. `None`
+                keeps what there is.
+            env_update: Another environment, or a function of the old one; a list has one entry per
+                worker. `None` keeps what there is.
 
         Raises:
-            ValueError: If a list has a length other than the number of workers, or `num_samples` is below 1.
+            ValueError: If a list has a length other than the number of workers, or `num_samples` is
+                below 1.
         """
         del itr
         if num_samples < 1:
@@ -81,9 +102,14 @@ class RoundSampler(ABC):
             return EpisodeBatch.of(self._exactly(num_samples), self.env_spec)
         return EpisodeBatch.of(self._steps(num_samples), self.env_spec)
 
-    def obtain_exact_episodes(self, n_eps_per_worker: int, agent_update: Any, env_update: Any = None) -> EpisodeBatch:
+    def obtain_exact_episodes(
+        self, n_eps_per_worker: int, agent_update: Any, env_update: Any = None
+    ) -> EpisodeBatch:
         """Returns so many whole episodes of each worker; see `obtain_samples`."""
-        self.update(spread(agent_update, self.n_workers, "agent_update"), spread(env_update, self.n_workers, "env_update"))
+        self.update(
+            spread(agent_update, self.n_workers, "agent_update"),
+            spread(env_update, self.n_workers, "env_update"),
+        )
         return EpisodeBatch.of(self._exactly(n_eps_per_worker * self.n_workers), self.env_spec)
 
     @property
@@ -97,7 +123,9 @@ class RoundSampler(ABC):
 
     @abstractmethod
     def run(self, limits: Sequence[int | None]) -> list[Episode]:
-        """Runs one episode on each of the first workers, of at most so many env_steps where a limit is given; in the workers' order."""
+        """Runs one episode on each of the first workers, of at most so many env_steps where a limit
+        is given; in the workers' order.
+        """
 
     @abstractmethod
     def shutdown_worker(self) -> None:
@@ -176,10 +204,15 @@ class LocalSampler(RoundSampler):
 
     def run(self, limits: Sequence[int | None]) -> list[Episode]:
         """Runs one episode on each of the first workers."""
-        return [worker.rollout(limit) for worker, limit in zip(self._started(), limits, strict=False)]
+        return [
+            worker.rollout(limit) for worker, limit in zip(self._started(), limits, strict=False)
+        ]
 
     def shutdown_worker(self) -> None:
-        """Closes the environments; the next call makes new ones and goes on with the next episodes."""
+        """Closes the environments.
+
+        The next call makes new ones and goes on with the next episodes.
+        """
         self._saved = self.state_dict()["workers"]
         for worker in self._workers:
             worker.env.close()
@@ -187,7 +220,10 @@ class LocalSampler(RoundSampler):
 
     def state_dict(self) -> StateTree:
         """Returns the seed and the state of each worker."""
-        return {"seed": self.seed, "workers": [worker.state_dict() for worker in self._workers] or self._saved}
+        return {
+            "seed": self.seed,
+            "workers": [worker.state_dict() for worker in self._workers] or self._saved,
+        }
 
     def load_state_dict(self, state: StateTree) -> None:
         """Goes on from a captured state; the number of workers must be the same.
@@ -214,13 +250,15 @@ class LocalSampler(RoundSampler):
 
 @rebuildable
 class VecSampler:
-    """Runs copies of an environment side by side in this process and asks the policy for all their actions at once.
+    """Runs copies of an environment side by side in this process and asks the policy for all their
+    actions at once.
 
-    Episodes count by their start: another one begins only while those begun do not yet suffice, and each that began is finished. So short
-    episodes are not over-represented.
+    Episodes count by their start: another one begins only while those begun do not yet suffice, and
+    each that began is finished. So short episodes are not over-represented.
 
     Args:
-        agents: The policy: `get_actions(observations)` returns actions [B, ...] and infos by name [B, ...].
+        agents: The policy: `get_actions(observations)` returns actions [B, ...] and infos by name
+            [B, ...].
         envs: The environment; copied.
         max_episode_length: Time limit in env_steps; `None` for the environment's own alone.
         n_envs: B.
@@ -230,7 +268,13 @@ class VecSampler:
     n_workers = 1
 
     def __init__(
-        self, agents: Any, envs: gym.Env[Any, Any], max_episode_length: int | None = None, *, n_envs: int = 8, seed: int | None = None
+        self,
+        agents: Any,
+        envs: gym.Env[Any, Any],
+        max_episode_length: int | None = None,
+        *,
+        n_envs: int = 8,
+        seed: int | None = None,
     ) -> None:
         if n_envs < 1:
             raise ValueError(f"n_envs must be at least 1, not {n_envs}")
@@ -243,8 +287,13 @@ class VecSampler:
         self._slots: list[RolloutWorker] = []
         self._saved: list[StateTree] = []
 
-    def obtain_samples(self, itr: int, num_samples: int, agent_update: Any, env_update: Any = None) -> EpisodeBatch:
-        """Returns at least `num_samples` env_steps in whole episodes, in the order of their start; see `RoundSampler.obtain_samples`."""
+    def obtain_samples(
+        self, itr: int, num_samples: int, agent_update: Any, env_update: Any = None
+    ) -> EpisodeBatch:
+        """Returns at least `num_samples` env_steps in whole episodes, in the order of their start.
+
+        See `RoundSampler.obtain_samples`.
+        """
         del itr
         if num_samples < 1:
             raise ValueError(f"a batch needs at least 1, not {num_samples}")
@@ -267,19 +316,33 @@ class VecSampler:
 
     def state_dict(self) -> StateTree:
         """Returns the seed and how far the numbering is; the policy is the algorithm's own."""
-        return {"seed": self.seed, "calls": self._calls, "slots": [slot.state_dict() for slot in self._slots] or self._saved}
+        return {
+            "seed": self.seed,
+            "calls": self._calls,
+            "slots": [slot.state_dict() for slot in self._slots] or self._saved,
+        }
 
     def load_state_dict(self, state: StateTree) -> None:
         """Goes on from a captured state."""
         if state["slots"]:
             check_workers(state["slots"], self._count)
         self.shutdown_worker()
-        self.seed, self._calls, self._saved = int(state["seed"]), int(state["calls"]), state["slots"]
+        self.seed, self._calls, self._saved = (
+            int(state["seed"]),
+            int(state["calls"]),
+            state["slots"],
+        )
 
     def _started(self) -> list[RolloutWorker]:
         if not self._slots:
             self._slots = [
-                RolloutWorker(None, copy_env(self._env), index=index, seed=self.seed, max_episode_length=self._limit)
+                RolloutWorker(
+                    None,
+                    copy_env(self._env),
+                    index=index,
+                    seed=self.seed,
+                    max_episode_length=self._limit,
+                )
                 for index in range(self._count)
             ]
             for slot, state in zip(self._slots, self._saved, strict=False):
@@ -324,11 +387,15 @@ class VecSampler:
             return act(np.stack(current))  # type: ignore[no-any-return]
         pairs = [self._agent.get_action(observation) for observation in current]
         names = dict.fromkeys(name for _, info in pairs for name in info)
-        return [action for action, _ in pairs], {name: [info.get(name) for _, info in pairs] for name in names}
+        return [action for action, _ in pairs], {
+            name: [info.get(name) for _, info in pairs] for name in names
+        }
 
 
 def fresh_seed() -> int:
-    """Returns a seed drawn from the global generator of the standard library: the same one after the same global seed."""
+    """Returns a seed drawn from the global generator of the standard library: the same one after
+    the same global seed.
+    """
     return random.getrandbits(_SEED_BITS)
 
 

@@ -71,11 +71,13 @@ class Tabular:
         self._cells = dict(state["cells"])
 
 
-def performance(itr: int, batch: EpisodeColumns, discount: float) -> tuple[dict[str, Cell], list[float]]:
+def performance(
+    itr: int, batch: EpisodeColumns, discount: float
+) -> tuple[dict[str, Cell], list[float]]:
     """Returns the usual numbers about a batch, and the undiscounted return of each episode.
 
-    `SuccessRate` is there only where `env_infos` names `success`: an episode succeeded if any of its steps did. `StdReturn` is that of the
-    population. Names as in garage's `log_performance`.
+    `SuccessRate` is there only where `env_infos` names `success`: an episode succeeded if any of
+    its steps did. `StdReturn` is that of the population. Names as in garage's `log_performance`.
     """
     returns, discounted, ends, successes = [], [], [], []
     begin = 0
@@ -104,7 +106,11 @@ def performance(itr: int, batch: EpisodeColumns, discount: float) -> tuple[dict[
 def _succeeded(batch: EpisodeColumns, steps: slice) -> bool:
     if "success" not in batch.env_infos:
         return False
-    values = [value for value in batch.env_infos["success"][steps] if value is not None and value == value]  # noqa: PLR0124 - NaN is not itself
+    values = [
+        value
+        for value in batch.env_infos["success"][steps]
+        if value is not None and value == value  # noqa: PLR0124 - NaN is not itself
+    ]
     return any(bool(value) for value in values)
 
 
@@ -115,6 +121,8 @@ def _cell(key: str, value: Any) -> Cell:
         try:
             single: Cell = item()
         except (RuntimeError, ValueError) as error:
-            raise TypeError(f"{key}: a column takes one number, not an array of shape {tuple(value.shape)}") from error
+            raise TypeError(
+                f"{key}: a column takes one number, not an array of shape {tuple(value.shape)}"
+            ) from error
         return single
     raise TypeError(f"{key}: a column takes a number or a word, not a {type(value).__qualname__}")

@@ -34,11 +34,16 @@ class TorchSession:
             return cls(device=str(torch.device(session)))
         if isinstance(session, torch.dtype):
             return cls(dtype=session)
-        raise TypeError(f"sess must be a TorchSession, a device, a dtype or None, not a {type(session).__name__}")
+        raise TypeError(
+            f"sess must be a TorchSession, a device, a dtype or None, not a {type(session).__name__}"
+        )
 
     @contextmanager
     def active(self) -> Iterator[None]:
-        """Makes these the defaults of the body; what was the default before comes back however it is left."""
+        """Makes these the defaults of the body.
+
+        What was the default before comes back however it is left.
+        """
         before = torch.get_default_dtype()
         device = _default_device(self.device)
         try:
@@ -60,7 +65,9 @@ def _default_device(device: str | None) -> Iterator[None]:
 
 
 def materialise(part: Any, env: gym.Env[Any, Any] | None, path: str) -> None:
-    """Gives every parameter below a part that has no shape yet its shape and its first values; touches no other parameter.
+    """Gives every parameter below a part that has no shape yet its shape and its first values.
+
+    Touches no other parameter.
 
     Args:
         part: A module, or an object whose attributes may be modules.
@@ -72,20 +79,32 @@ def materialise(part: Any, env: gym.Env[Any, Any] | None, path: str) -> None:
     """
     for name, module in _lazy_modules(part, path):
         if env is None:
-            raise ValueError(f"{name} has parameters without a shape: give setup an environment, or call the module once before")
+            raise ValueError(
+                f"{name} has parameters without a shape: give setup an environment, or call the module once before"
+            )
         _run_once(name, module, env)
 
 
 def _lazy_modules(part: Any, path: str) -> list[tuple[str, nn.Module]]:
     found = [(path, part)] if isinstance(part, nn.Module) else []
     if not found and hasattr(part, "__dict__"):
-        found = [(f"{path}.{name}", value) for name, value in vars(part).items() if isinstance(value, nn.Module)]
-    return [(name, module) for name, module in found if any(is_lazy(one) for one in (*module.parameters(), *module.buffers()))]
+        found = [
+            (f"{path}.{name}", value)
+            for name, value in vars(part).items()
+            if isinstance(value, nn.Module)
+        ]
+    return [
+        (name, module)
+        for name, module in found
+        if any(is_lazy(one) for one in (*module.parameters(), *module.buffers()))
+    ]
 
 
 def _run_once(name: str, module: nn.Module, env: gym.Env[Any, Any]) -> None:
     """Runs a module in eval mode, so that no statistics of others move; the modes come back."""
-    observation, action = (_example(space, module) for space in (env.observation_space, env.action_space))
+    observation, action = (
+        _example(space, module) for space in (env.observation_space, env.action_space)
+    )
     modes = {one: one.training for one in module.modules()}
     module.eval()
     try:

@@ -1,7 +1,9 @@
-"""What goes on behind a trainer: the engine of its algorithm, the end of an epoch, what is written, and the way back.
+"""What goes on behind a trainer: the engine of its algorithm, the end of an epoch, what is written,
+and the way back.
 
-Owns the files below the snapshots' directory: the snapshots themselves, `progress.csv`, `experiment.json`, the telemetry and the films. The
-order at the end of an epoch is that of the engine; here its row is there before its snapshot, so a kill between them loses no row.
+Owns the files below the snapshots' directory: the snapshots themselves, `progress.csv`,
+`experiment.json`, the telemetry and the films. The order at the end of an epoch is that of the
+engine; here its row is there before its snapshot, so a kill between them loses no row.
 """
 
 import json
@@ -32,7 +34,13 @@ from workers.entrypoints.trainer_parts.engine_parts import (
     ended_by_sigterm,
 )
 from workers.entrypoints.trainer_parts.episode_plots import DIRECTORY, EpisodePlots
-from workers.entrypoints.trainer_parts.epoch_records import EpochRecorder, ExperimentStats, LazySpool, NotSetupError, TrainArgs
+from workers.entrypoints.trainer_parts.epoch_records import (
+    EpochRecorder,
+    ExperimentStats,
+    LazySpool,
+    NotSetupError,
+    TrainArgs,
+)
 from workers.entrypoints.trainer_parts.epoch_snapshots import EpochSnapshots, find_snapshot
 from workers.entrypoints.trainer_parts.progress_csv import FILE_NAME, ProgressCsv, read_rows
 from workers.entrypoints.trainer_parts.tabular import Tabular
@@ -99,7 +107,9 @@ class TrainerSession:
     def set_up(self, algo: Any, env: Any) -> None:
         """Builds an engine for an algorithm; the counters go on."""
         self.algo, self.env, self.collector = algo, env, collector_of(algo)
-        agent = AlgorithmAgent(algo, (self, self.trainer, env, getattr(algo, "_sampler", None), self.collector))
+        agent = AlgorithmAgent(
+            algo, (self, self.trainer, env, getattr(algo, "_sampler", None), self.collector)
+        )
         self._spool = LazySpool(lambda: self.config.directory)
         recorded = RecordedRun(self.run_id, agent.report_names, agent.metrics, 1)
         self._recorder = EpochRecorder(recorded, self._spool, self._close_epoch)
@@ -114,7 +124,9 @@ class TrainerSession:
             hooks=(self._leaving,),
             clock=self.clock,
         )
-        self._engine = Engine(parts, Cadence(budget=self.bounds, snapshot=self._kept, save_best=False), time.monotonic)
+        self._engine = Engine(
+            parts, Cadence(budget=self.bounds, snapshot=self._kept, save_best=False), time.monotonic
+        )
 
     def engine(self, caller: str) -> Engine:
         """Returns the engine.
@@ -133,7 +145,11 @@ class TrainerSession:
             NotSetupError: If there are none yet.
         """
         if self.args is None:
-            before = "restore(from_dir) or train(n_epochs)" if caller == "resume" else "train(n_epochs) or resume()"
+            before = (
+                "restore(from_dir) or train(n_epochs)"
+                if caller == "resume"
+                else "train(n_epochs) or resume()"
+            )
             raise NotSetupError(f"call {before} before {caller}")
         return self.args
 
@@ -176,14 +192,22 @@ class TrainerSession:
     # Snapshots
 
     def write(self, state: StateTree, reason: SnapshotReason, epoch: int) -> str:
-        """Writes a state of the engine, completed, as the snapshot of an epoch; returns its id, or nothing where the mode keeps none."""
-        progress = {"columns": [], "rows": 0} if self._progress is None else self._progress.state_dict()
+        """Writes a state of the engine, completed, as the snapshot of an epoch.
+
+        Returns its id, or nothing where the mode keeps none.
+        """
+        progress = (
+            {"columns": [], "rows": 0} if self._progress is None else self._progress.state_dict()
+        )
         own = {
             "run_id": self.run_id,
             "seed": self.seed,
             "args": None if self.args is None else asdict(self.args),
             "stats": self.stats.state_dict(),
-            "config": {"snapshot_mode": self.config.snapshot_mode, "snapshot_gap": self.config.snapshot_gap},
+            "config": {
+                "snapshot_mode": self.config.snapshot_mode,
+                "snapshot_gap": self.config.snapshot_gap,
+            },
             "enable_logging": self.trainer.enable_logging,
             "tabular": self.trainer.tabular.state_dict(),
             "progress": progress,
@@ -197,7 +221,9 @@ class TrainerSession:
         directory = find_snapshot(from_dir, from_epoch)
         state = read_snapshot(directory).state
         if "trainer" not in state:
-            raise SnapshotUnreadableError(f"{directory} was not written by a Trainer: whatever wrote it resumes it")
+            raise SnapshotUnreadableError(
+                f"{directory} was not written by a Trainer: whatever wrote it resumes it"
+            )
         if self._engine is None:
             self.trainer.setup(*_rebuilt(state["recipe"], directory))
         report = self.engine("restore").restore(state)
@@ -212,7 +238,14 @@ class TrainerSession:
         self._progress, self._rows = None, read_rows(directory.parent / FILE_NAME, own["progress"])
         if not self.configured:
             self.config = SnapshotConfig(directory.parent, **own["config"])
-        saved = {"n_epochs": 0, "batch_size": None, "plot": False, "store_episodes": False, "pause_for_plot": False, **(own["args"] or {})}
+        saved = {
+            "n_epochs": 0,
+            "batch_size": None,
+            "plot": False,
+            "store_episodes": False,
+            "pause_for_plot": False,
+            **(own["args"] or {}),
+        }
         self.args = TrainArgs(**{**saved, "start_epoch": self.clock.epochs})
         return self.args.changed()
 
@@ -221,7 +254,9 @@ class TrainerSession:
             return {"parts": recipes_of({"algo": self.algo, "env": self.env})}
         except RecipeError as error:
             if self.rebuildable:
-                raise RecipeError(f"{error}; or take rebuildable=True away, and call setup before restore") from error
+                raise RecipeError(
+                    f"{error}; or take rebuildable=True away, and call setup before restore"
+                ) from error
             return {"missing": str(error)}
 
     def _owner(self) -> SnapshotOwner:
@@ -240,8 +275,17 @@ class TrainerSession:
     # Around an epoch and around a training
 
     def _close_epoch(self, clock: ClockView) -> None:
-        trainer, stats, args, recorder = self.trainer, self.stats, self.arguments("step_epochs"), self._recorder
-        stats.total_epoch, stats.total_itr, stats.total_env_steps = clock.epochs - 1, int(trainer.step_itr), clock.env_steps
+        trainer, stats, args, recorder = (
+            self.trainer,
+            self.stats,
+            self.arguments("step_epochs"),
+            self._recorder,
+        )
+        stats.total_epoch, stats.total_itr, stats.total_env_steps = (
+            clock.epochs - 1,
+            int(trainer.step_itr),
+            clock.env_steps,
+        )
         stats.last_episode = _as_list(trainer.step_episode) if args.store_episodes else None
         if recorder is None:
             return
@@ -269,12 +313,17 @@ class TrainerSession:
         if self._writer is not None:
             self._writer.saved_exception = False
         _describe(
-            directory / EXPERIMENT, {"algo": _name(self.algo), "env": str(self.env), "seed": self.seed, **asdict(args)}, self._recipe()
+            directory / EXPERIMENT,
+            {"algo": _name(self.algo), "env": str(self.env), "seed": self.seed, **asdict(args)},
+            self._recipe(),
         )
         self.begin_epoch()
 
     def _close(self) -> None:
-        """Ends what the training started; a sampler that fails here must not hide how the training ended."""
+        """Ends what the training started.
+
+        A sampler that fails here must not hide how the training ended.
+        """
         sampler = getattr(self.algo, "_sampler", None)
         for name in ("shutdown_worker", "close"):
             if callable(end := getattr(sampler, name, None)):

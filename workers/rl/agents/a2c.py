@@ -1,4 +1,5 @@
-"""Advantage actor-critic, the synchronous form of A3C (Mnih et al. 2016, "Asynchronous Methods", algorithm S3 with environments in step).
+"""Advantage actor-critic, the synchronous form of A3C (Mnih et al. 2016, "Asynchronous Methods",
+algorithm S3 with environments in step).
 
 N transitions of a rollout, P parameters.
 """
@@ -11,7 +12,12 @@ from torch import Tensor
 from palestra.contract.agents import A2cParameters
 from workers.acceleration.update_runner import Gradient
 from workers.core.types import AgentContext
-from workers.rl.agents.common.actor_critic import OnPolicyMath, RolloutBatch, actor_critic, standardised
+from workers.rl.agents.common.actor_critic import (
+    OnPolicyMath,
+    RolloutBatch,
+    actor_critic,
+    standardised,
+)
 from workers.rl.agents.common.adam import clip_to_norm
 from workers.rl.agents.common.algorithm import Updated
 from workers.rl.agents.common.normalisers import Normalisers
@@ -31,37 +37,57 @@ class A2cState(NamedTuple):
 class A2c(OnPolicyMath[A2cParameters]):
     """The mathematics of one definition."""
 
-    report_names: ClassVar[tuple[str, ...]] = ("loss/total", "loss/policy", "loss/value", "policy/entropy", "gradient/norm")
+    report_names: ClassVar[tuple[str, ...]] = (
+        "loss/total",
+        "loss/policy",
+        "loss/value",
+        "policy/entropy",
+        "gradient/norm",
+    )
     reads_log_probability: ClassVar[bool] = False
 
     def start(self, generator: torch.Generator) -> A2cState:
         """Returns the state before the first update."""
         hyper, vector = self.hyper, self.model.layout.join(self.model.initial(generator))
-        return A2cState(vector, rmsprop_start(vector, hyper.learning_rate, inside=hyper.epsilon_inside))
+        return A2cState(
+            vector, rmsprop_start(vector, hyper.learning_rate, inside=hyper.epsilon_inside)
+        )
 
     def loss(self, parameters: Parameters, batch: RolloutBatch) -> tuple[Tensor, tuple[Tensor]]:
-        """Returns policy loss with value loss and entropy bonus [], and the values of `report_names` but the last [4].
+        """Returns policy loss with value loss and entropy bonus [], and the values of
+        `report_names` but the last [4].
 
-        The gradient of the first is that of section 4, log pi(a|s) (R - V(s)), where R is the n-step return.
+        The gradient of the first is that of section 4, log pi(a|s) (R - V(s)), where R is the
+        n-step return.
         """
         hyper, policy, advantage = self.hyper, self.model.policy, batch.advantage
         if hyper.normalize_advantages:
             advantage = standardised(advantage)
         outputs, value = self.model(parameters, batch.observation)
-        policy_loss = -(policy.log_probability(parameters, outputs, batch.action) * advantage).mean()
+        policy_loss = -(
+            policy.log_probability(parameters, outputs, batch.action) * advantage
+        ).mean()
         value_loss = (value - batch.value_target).square().mean()
         entropy = policy.entropy(parameters, outputs).mean()
-        total = policy_loss + hyper.value_coefficient * value_loss - hyper.entropy_coefficient * entropy
+        total = (
+            policy_loss + hyper.value_coefficient * value_loss - hyper.entropy_coefficient * entropy
+        )
         return total, (torch.stack((total, policy_loss, value_loss, entropy)).detach(),)
 
     def update(self, gradient: Gradient, state: A2cState, batch: RolloutBatch) -> Updated[A2cState]:
         """Makes a gradient step on a rollout."""
         hyper, split = self.hyper, self.model.layout.split
-        slope, _, (report,) = gradient(lambda vector: self.loss(split(vector), batch), state.parameters)
+        slope, _, (report,) = gradient(
+            lambda vector: self.loss(split(vector), batch), state.parameters
+        )
         slope, norm = clip_to_norm(slope, hyper.max_grad_norm)
         settings = {"decay": hyper.rmsprop_decay, "epsilon": hyper.rmsprop_epsilon}
-        parameters, optimizer = rmsprop(state.parameters, slope, state.optimizer, inside=hyper.epsilon_inside, **settings)
-        return Updated(A2cState(parameters, optimizer), torch.cat((report, norm.unsqueeze(0))), batch.advantage)
+        parameters, optimizer = rmsprop(
+            state.parameters, slope, state.optimizer, inside=hyper.epsilon_inside, **settings
+        )
+        return Updated(
+            A2cState(parameters, optimizer), torch.cat((report, norm.unsqueeze(0))), batch.advantage
+        )
 
 
 def build(parameters: A2cParameters, context: AgentContext) -> RolloutAgent:
@@ -73,7 +99,10 @@ def build(parameters: A2cParameters, context: AgentContext) -> RolloutAgent:
             learning_rate=parameters.learning_rate,
             vector_steps=parameters.rollout_steps,
             normalisers=Normalisers(
-                context, parameters.gamma, observations=parameters.normalize_observations, rewards=parameters.normalize_rewards
+                context,
+                parameters.gamma,
+                observations=parameters.normalize_observations,
+                rewards=parameters.normalize_rewards,
             ),
         ),
         context,

@@ -1,8 +1,11 @@
-"""Asynchronous advantage actor-critic (Mnih et al. 2016, "Asynchronous Methods for Deep Reinforcement Learning", algorithm S3).
+"""Asynchronous advantage actor-critic (Mnih et al. 2016, "Asynchronous Methods for Deep
+Reinforcement Learning", algorithm S3).
 
-Processes with an environment each train shared parameters without a lock: each copies them, makes up to t_max steps, and adds its gradient
-by RMSprop whose statistics are shared too (section 4 and supplement 4). Started by `train_agent_async`, or for a definition by
-`workers.rl.collect.actor_learners`, whose engine has what is shared as its agent (`a3c_shared`). P parameters, t_max steps of a rollout.
+Processes with an environment each train shared parameters without a lock: each copies them, makes
+up to t_max steps, and adds its gradient by RMSprop whose statistics are shared too (section 4 and
+supplement 4). Started by `train_agent_async`, or for a definition by
+`workers.rl.collect.actor_learners`, whose engine has what is shared as its agent (`a3c_shared`). P
+parameters, t_max steps of a rollout.
 """
 
 from collections.abc import Iterable
@@ -26,8 +29,17 @@ from workers.rl.agents.shells.base import TrainingSwitch, torch_generator
 from workers.rl.exploration.random_blocks import Blocks
 from workers.rl.networks.parameter_layout import Parameters
 
-REPORT_NAMES: Final = ("loss/total", "loss/policy", "loss/value", "policy/entropy", "value/mean", "gradient/norm")
-"""What is told of an update: means over the steps of its rollout, and the norm of its gradient before it is clipped."""
+REPORT_NAMES: Final = (
+    "loss/total",
+    "loss/policy",
+    "loss/value",
+    "policy/entropy",
+    "value/mean",
+    "gradient/norm",
+)
+"""What is told of an update: means over the steps of its rollout, and the norm of its gradient
+before it is clipped.
+"""
 
 _FILE: Final = "a3c.npz"
 
@@ -54,8 +66,17 @@ def returns(rewards: list[float], behind: float, gamma: float) -> list[float]:
     return result[::-1]
 
 
-def rmsprop_shared(parameters: Tensor, squares: Tensor, gradient: Tensor, hyper: A3cParameters, learning_rate: float) -> None:
-    """Writes one step of shared RMSprop (equation S2) to parameters and squares, float32 [P] each; other processes may do so meanwhile."""
+def rmsprop_shared(
+    parameters: Tensor,
+    squares: Tensor,
+    gradient: Tensor,
+    hyper: A3cParameters,
+    learning_rate: float,
+) -> None:
+    """Writes one step of shared RMSprop (equation S2) to parameters and squares, float32 [P] each.
+
+    Other processes may do so meanwhile.
+    """
     decay = hyper.rmsprop_decay
     squares.mul_(decay).addcmul_(gradient, gradient, value=1 - decay)
     parameters.addcdiv_(gradient, (squares + hyper.rmsprop_epsilon).sqrt_(), value=-learning_rate)
@@ -69,24 +90,43 @@ class A3cMath:
     hyper: A3cParameters
 
     def loss(self, parameters: Parameters, steps: Steps) -> tuple[Tensor, tuple[Tensor]]:
-        """Returns the loss [], summed over steps: -log pi(a|s) (R - V(s)) - beta H + c (R - V(s))^2; and `REPORT_NAMES` but one [5]."""
+        """Returns the loss [], summed over steps: -log pi(a|s) (R - V(s)) - beta H + c (R -
+        V(s))^2; and `REPORT_NAMES` but one [5].
+        """
         policy, weight = self.model.policy, steps.weight
         outputs, value = self.model(parameters, steps.observation)
         error, entropy = steps.returned - value, policy.entropy(parameters, outputs)
-        policy_loss, value_loss = -policy.log_probability(parameters, outputs, steps.action) * error.detach(), error.square()
-        each = policy_loss + self.hyper.value_coefficient * value_loss - self.hyper.entropy_coefficient * entropy
-        means = torch.stack((each, policy_loss, value_loss, entropy, value)).detach() @ weight / weight.sum()
+        policy_loss, value_loss = (
+            -policy.log_probability(parameters, outputs, steps.action) * error.detach(),
+            error.square(),
+        )
+        each = (
+            policy_loss
+            + self.hyper.value_coefficient * value_loss
+            - self.hyper.entropy_coefficient * entropy
+        )
+        means = (
+            torch.stack((each, policy_loss, value_loss, entropy, value)).detach()
+            @ weight
+            / weight.sum()
+        )
         return (each * weight).sum(), (means,)
 
     def slope(self, gradient: Gradient, vector: Tensor, steps: Steps) -> tuple[Tensor, Tensor]:
-        """Returns the gradient [P], clipped, at parameters [P], and the values of `REPORT_NAMES` [6]."""
-        slope, _, (means,) = gradient(lambda own: self.loss(self.model.layout.split(own), steps), vector)
+        """Returns the gradient [P], clipped, at parameters [P], and the values of `REPORT_NAMES`
+        [6].
+        """
+        slope, _, (means,) = gradient(
+            lambda own: self.loss(self.model.layout.split(own), steps), vector
+        )
         slope, norm = clip_to_norm(slope, self.hyper.max_grad_norm)
         return slope, torch.cat((means, norm.unsqueeze(0)))
 
 
 class A3c:
-    """One process's part: acts in its environment and adds to what all share. Has the face of a PFRL agent.
+    """One process's part: acts in its environment and adds to what all share.
+
+    Has the face of a PFRL agent.
 
     Args:
         hyper: Hyperparameters.
@@ -120,19 +160,32 @@ class A3c:
         self._hyper, self._model = hyper, model
         self._slope = runnable(A3cMath(model, hyper).slope, mode=compile)
         generator = derive_generator(seed, "agent/explore", process_idx)
-        self._draws = Blocks(generator, lambda generator, shape: (model.policy.noise(generator, shape),))
+        self._draws = Blocks(
+            generator, lambda generator, shape: (model.policy.noise(generator, shape),)
+        )
         self._training = TrainingSwitch()
         self.forget_rollout()
-        self._last, self._sum, self._updates = torch.full((len(REPORT_NAMES),), float("nan")), torch.zeros(len(REPORT_NAMES)), 0
+        self._last, self._sum, self._updates = (
+            torch.full((len(REPORT_NAMES),), float("nan")),
+            torch.zeros(len(REPORT_NAMES)),
+            0,
+        )
         self.sync_parameters()
 
     def sync_parameters(self) -> None:
-        """Copies the shared parameters: what this process acts on and differentiates at until its next update."""
+        """Copies the shared parameters: what this process acts on and differentiates at until its
+        next update.
+        """
         self._own = self.parameters.clone()
-        self._named, self._arrays = self._model.layout.split(self._own), self._model.layout.split_array(self._own.numpy())
+        self._named, self._arrays = (
+            self._model.layout.split(self._own),
+            self._model.layout.split_array(self._own.numpy()),
+        )
 
     def act(self, observation: Array) -> Any:
-        """Returns an action of the space: drawn from the policy, or in `eval_mode` the likeliest one."""
+        """Returns an action of the space: drawn from the policy, or in `eval_mode` the likeliest
+        one.
+        """
         policy, noise = self._model.policy, None
         if self._training.on:
             self._draws.advance((1,))
@@ -144,7 +197,10 @@ class A3c:
         return policy.to_space(raw)[0]
 
     def observe(self, observation: Array, reward: float, done: bool, reset: bool) -> None:
-        """Takes down what an action led to; learns after t_max steps or at the end of the episode, whose value is 0 where it is `done`."""
+        """Takes down what an action led to.
+
+        Learns after t_max steps or at the end of the episode, whose value is 0 where it is `done`.
+        """
         if not self._training.on:
             return
         self._rewards.append(float(reward))
@@ -168,7 +224,9 @@ class A3c:
 
     def save(self, dirname: str) -> None:
         """Writes the shared tensors into a directory."""
-        np.savez(Path(dirname) / _FILE, parameters=self.parameters.numpy(), squares=self.squares.numpy())
+        np.savez(
+            Path(dirname) / _FILE, parameters=self.parameters.numpy(), squares=self.squares.numpy()
+        )
 
     def load(self, dirname: str) -> None:
         """Reads what `save` wrote."""
@@ -177,22 +235,33 @@ class A3c:
 
     def state_dict(self) -> StateTree:
         """Returns the shared tensors and what is this process's own."""
-        parameters = {name: part.clone() for name, part in self._model.layout.split(self.parameters).items()}
+        parameters = {
+            name: part.clone() for name, part in self._model.layout.split(self.parameters).items()
+        }
         return {"parameters": parameters, "squares": self.squares.clone(), **self.own_state()}
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Brings a freshly made agent to a captured state; raises ValueError where it is of another network."""
+        """Brings a freshly made agent to a captured state.
+
+        Raises ValueError where it is of another network.
+        """
         self._take(self._model.layout.join(state["parameters"]), torch.as_tensor(state["squares"]))
         self.load_own_state(state)
 
     def own_state(self) -> StateTree:
-        """Returns this process's copy of the parameters, its random numbers, and its rollout so far."""
+        """Returns this process's copy of the parameters, its random numbers, and its rollout so
+        far.
+        """
         model, count = self._model, len(self._rewards)
         return {
             "own": self._own.clone(),
             "explorer": self._draws.state_dict(),
-            "observation": np.stack(self._observations[:count]) if count else np.zeros((0, *model.encoding.shape), model.encoding.dtype),
-            "action": np.stack(self._actions[:count]) if count else np.zeros((0, *model.policy.raw_shape), model.policy.raw_dtype),
+            "observation": np.stack(self._observations[:count])
+            if count
+            else np.zeros((0, *model.encoding.shape), model.encoding.dtype),
+            "action": np.stack(self._actions[:count])
+            if count
+            else np.zeros((0, *model.policy.raw_shape), model.policy.raw_dtype),
             "reward": np.array(self._rewards),
         }
 
@@ -205,7 +274,11 @@ class A3c:
 
     def forget_rollout(self) -> None:
         """Gives the rollout up: the episode that it is of does not go on."""
-        self._observations, self._actions, self._rewards = list[Array](), list[Array](), list[float]()
+        self._observations, self._actions, self._rewards = (
+            list[Array](),
+            list[Array](),
+            list[float](),
+        )
 
     # Private
 
@@ -235,12 +308,16 @@ class A3c:
         self.forget_rollout()
 
     def _steps(self, behind: float) -> Steps:
-        """Returns the rollout, repeated with weight 0 up to t_max, so that a compiled gradient fits every length."""
+        """Returns the rollout, repeated with weight 0 up to t_max, so that a compiled gradient fits
+        every length.
+        """
         count, length = len(self._rewards), self._hyper.rollout_steps
         spare = length - count
         returned = returns(self._rewards, behind, self._hyper.gamma)
         weight = torch.zeros(length)
         weight[:count] = 1.0
-        observation = torch.from_numpy(np.stack([*self._observations, *self._observations[:1] * spare]))
+        observation = torch.from_numpy(
+            np.stack([*self._observations, *self._observations[:1] * spare])
+        )
         action = torch.from_numpy(np.stack([*self._actions, *self._actions[:1] * spare]))
         return Steps(observation, action, torch.tensor([*returned, *returned[:1] * spare]), weight)

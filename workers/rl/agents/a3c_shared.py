@@ -1,4 +1,5 @@
-"""What the processes of A3C share, as the agent of an engine: it acts for evaluations, is saved and exported, and learns nothing by itself.
+"""What the processes of A3C share, as the agent of an engine: it acts for evaluations, is saved and
+exported, and learns nothing by itself.
 
 P parameters.
 """
@@ -13,7 +14,15 @@ from torch import Tensor
 
 from palestra.contract.agents import A3cParameters
 from workers.core.null_parts import NoMemory
-from workers.core.types import AgentContext, Array, CollectPlan, Experience, LearnReport, LearnSchedule, StateTree
+from workers.core.types import (
+    AgentContext,
+    Array,
+    CollectPlan,
+    Experience,
+    LearnReport,
+    LearnSchedule,
+    StateTree,
+)
 from workers.rl.agents.a3c import REPORT_NAMES
 from workers.rl.agents.common.actor_critic import actor_critic
 from workers.rl.agents.shared_tensors import share
@@ -22,12 +31,15 @@ from workers.rl.networks.acting_module import ActingModule
 from workers.rl.networks.parameter_layout import Parameters
 
 _GRANT: Final = 128
-"""env_steps per process between two boundaries: what the first to be done waits for the last one costs little of it."""
+"""env_steps per process between two boundaries: what the first to be done waits for the last one
+costs little of it.
+"""
 _NEVER: Final = 2**62
 
 
 class SharedA3c:
-    """Parameters and statistics of RMSprop in shared memory, which `workers.rl.agents.a3c.A3c` of every process writes to.
+    """Parameters and statistics of RMSprop in shared memory, which `workers.rl.agents.a3c.A3c` of
+    every process writes to.
 
     Args:
         hyper: Hyperparameters.
@@ -62,7 +74,10 @@ class SharedA3c:
         self._arrays = model.layout.split_array(self.parameters.numpy())
 
     def act(self, observation: Array, *, explore: bool) -> Array:
-        """Returns the likeliest actions [B, ...]. Raises ValueError where it is to explore: its processes do."""
+        """Returns the likeliest actions [B, ...].
+
+        Raises ValueError where it is to explore: its processes do.
+        """
         if explore:
             raise ValueError("a3c explores in its processes alone")
         policy, outputs = self._model.policy, self._model.outputs_array(self._arrays, observation)
@@ -90,20 +105,34 @@ class SharedA3c:
     def acting_module(self) -> ActingModule:
         """Returns the greedy policy as a module of its own."""
         model, policy = self._model, self._model.policy
-        parameters = {name: tensor for name, tensor in self._named.items() if not name.startswith("value.")}
+        parameters = {
+            name: tensor for name, tensor in self._named.items() if not name.startswith("value.")
+        }
 
         def greedy(parameters: Parameters, observation: Tensor) -> Tensor:
-            return policy.tensor_to_space(policy.sample_tensor(parameters, model.outputs(parameters, observation), None))
+            return policy.tensor_to_space(
+                policy.sample_tensor(parameters, model.outputs(parameters, observation), None)
+            )
 
         return ActingModule(parameters, greedy)
 
     def state_dict(self) -> StateTree:
-        """Returns the shared tensors and the learning rate; what is a process's own is the collector's to save."""
+        """Returns the shared tensors and the learning rate.
+
+        What is a process's own is the collector's to save.
+        """
         parameters = {name: part.clone() for name, part in self._named.items()}
-        return {"parameters": parameters, "squares": self.squares.clone(), "learning_rate": self.learning_rate}
+        return {
+            "parameters": parameters,
+            "squares": self.squares.clone(),
+            "learning_rate": self.learning_rate,
+        }
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Writes a captured state to the shared tensors; raises ValueError where it is of another network."""
+        """Writes a captured state to the shared tensors.
+
+        Raises ValueError where it is of another network.
+        """
         self.parameters.copy_(self._model.layout.join(state["parameters"]))
         self.squares.copy_(torch.as_tensor(state["squares"]))
         self.learning_rate = float(state["learning_rate"])

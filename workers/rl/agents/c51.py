@@ -1,7 +1,9 @@
-"""Categorical DQN, or C51 (Bellemare, Dabney & Munos 2017, "A Distributional Perspective on Reinforcement Learning").
+"""Categorical DQN, or C51 (Bellemare, Dabney & Munos 2017, "A Distributional Perspective on
+Reinforcement Learning").
 
-By options with double Q-learning, dueling streams, noisy layers, n-step returns and prioritized replay; with all of them it is Rainbow
-(`workers.rl.agents.rainbow`). N samples of a batch, A actions, K atoms.
+By options with double Q-learning, dueling streams, noisy layers, n-step returns and prioritized
+replay; with all of them it is Rainbow (`workers.rl.agents.rainbow`). N samples of a batch, A
+actions, K atoms.
 """
 
 from collections.abc import Mapping
@@ -25,10 +27,12 @@ from workers.rl.networks.parameter_layout import Parameters
 
 
 def projected(probabilities: Tensor, reward: Tensor, discount: Tensor, support: Tensor) -> Tensor:
-    """Returns the distribution of reward + discount * Z, shared out to the nearest atoms of the support: float32 [N, K].
+    """Returns the distribution of reward + discount * Z, shared out to the nearest atoms of the
+    support: float32 [N, K].
 
-    (Phi T Z)_i = sum over j of [1 - |clip(r + gamma z_j, v_min, v_max) - z_i| / dz] between 0 and 1, times p_j: equation 7. It is the sum
-    that algorithm 1 makes by adding to the two neighbours; what falls onto an atom goes there whole.
+    (Phi T Z)_i = sum over j of [1 - |clip(r + gamma z_j, v_min, v_max) - z_i| / dz] between 0 and
+    1, times p_j: equation 7. It is the sum that algorithm 1 makes by adding to the two neighbours;
+    what falls onto an atom goes there whole.
 
     Args:
         probabilities: p of Z, float32 [N, K].
@@ -60,21 +64,34 @@ class CategoricalDqn(QLearning):
     def td_targets(self, parameters: Parameters, targets: Parameters, batch: ReplayBatch) -> Tensor:
         """Returns m, the projected distribution that is learnt, float32 [N, K] (algorithm 1).
 
-        a* is the best action by the target network, or by the online one where Q-learning is double.
+        a* is the best action by the target network, or by the online one where Q-learning is
+        double.
         """
         _, of_target, of_choice = batch.noise or (None, None, None)
         logits = self.network(targets, batch.next_observation, of_target)
-        choosing = self.network(parameters, batch.next_observation, of_choice) if self.hyper.double else logits
+        choosing = (
+            self.network(parameters, batch.next_observation, of_choice)
+            if self.hyper.double
+            else logits
+        )
         probabilities = chosen(logits, self.values(choosing).argmax(1)).softmax(1)
         return projected(probabilities, batch.reward, batch.discount, self.support(logits.device))
 
-    def loss(self, parameters: Parameters, batch: ReplayBatch, td_targets: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """Returns the weighted mean of -sum over i of m_i log p_i(s, a) []; the mean value of the actions taken [], the divergences [N].
+    def loss(
+        self, parameters: Parameters, batch: ReplayBatch, td_targets: Tensor
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """Returns the weighted mean of -sum over i of m_i log p_i(s, a) [].
 
-        The cross-entropy is the part of the Kullback-Leibler divergence that has a gradient (algorithm 1); the divergence itself is the
-        error of a sample (Hessel et al. 2018, "Rainbow", section "The integrated agent").
+        The mean value of the actions taken [], the divergences [N].
+
+        The cross-entropy is the part of the Kullback-Leibler divergence that has a gradient
+        (algorithm 1); the divergence itself is the error of a sample (Hessel et al. 2018,
+        "Rainbow", section "The integrated agent").
         """
-        logits = chosen(self.network(parameters, batch.observation, batch.noise[0] if batch.noise else None), batch.action)
+        logits = chosen(
+            self.network(parameters, batch.observation, batch.noise[0] if batch.noise else None),
+            batch.action,
+        )
         each = -(td_targets * logits.log_softmax(1)).sum(1)
         divergence = (each + torch.xlogy(td_targets, td_targets).sum(1)).clamp(min=0)
         return (each * batch.weight).mean(), (self.values(logits).mean(), divergence)
@@ -83,7 +100,9 @@ class CategoricalDqn(QLearning):
         """Returns the actions int64 [N] of highest value."""
         return self.values(self.network(parameters, observation, *noise)).argmax(1)
 
-    def act_arrays(self, parameters: Mapping[str, Array], observation: Array, noise: tuple[Array, ...]) -> Array | None:
+    def act_arrays(
+        self, parameters: Mapping[str, Array], observation: Array, noise: tuple[Array, ...]
+    ) -> Array | None:
         """Returns the actions int64 [N] of highest value."""
         logits = self.network.forward_numpy(parameters, observation, *noise)
         if logits is None:
@@ -97,7 +116,9 @@ class CategoricalDqn(QLearning):
         return self.support(torch.device("cpu")).numpy()
 
 
-def categorical(parameters: C51Parameters, actions: DiscreteActions, context: AgentContext) -> ReplayAgent:
+def categorical(
+    parameters: C51Parameters, actions: DiscreteActions, context: AgentContext
+) -> ReplayAgent:
     """Returns the agent of these options."""
     network = action_values(
         context.observation_space,
@@ -109,7 +130,9 @@ def categorical(parameters: C51Parameters, actions: DiscreteActions, context: Ag
         atoms=parameters.atoms,
     )
     algorithm = CategoricalDqn(network, parameters)
-    memory = replay_memory(parameters, actions, context, n_step=parameters.n_step, prioritized=parameters.prioritized)
+    memory = replay_memory(
+        parameters, actions, context, n_step=parameters.n_step, prioritized=parameters.prioritized
+    )
     parts = replay_parts(algorithm, parameters, actions, memory, context)
     return ReplayAgent(parts, context)
 

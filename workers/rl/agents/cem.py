@@ -1,7 +1,9 @@
-"""The noisy cross-entropy method over the parameters of a policy (Szita & Lorincz 2006, "Learning Tetris ...").
+"""The noisy cross-entropy method over the parameters of a policy (Szita & Lorincz 2006, "Learning
+Tetris ...").
 
-P candidates of a generation, D parameters of a policy, A outputs of its network, B environments. An environment plays whole episodes of one
-candidate at a time. Candidates are drawn anew from the run's seed and the number of the generation, so a snapshot holds none of them.
+P candidates of a generation, D parameters of a policy, A outputs of its network, B environments. An
+environment plays whole episodes of one candidate at a time. Candidates are drawn anew from the
+run's seed and the number of the generation, so a snapshot holds none of them.
 """
 
 from collections.abc import Mapping
@@ -16,7 +18,15 @@ from torch import Tensor
 
 from palestra.contract.agents import CemParameters
 from workers.core.rng import derive_generator
-from workers.core.types import AgentContext, Array, CollectPlan, Experience, LearnReport, LearnSchedule, StateTree
+from workers.core.types import (
+    AgentContext,
+    Array,
+    CollectPlan,
+    Experience,
+    LearnReport,
+    LearnSchedule,
+    StateTree,
+)
 from workers.rl.agents.cem_candidates import Candidates
 from workers.rl.agents.common.action_encoding import box_actions, discrete_actions
 from workers.rl.agents.shells.base import TrainingSwitch
@@ -31,12 +41,18 @@ _NEVER: Final = 2**62
 
 
 def elites_of(scores: Floats, fraction: float) -> npt.NDArray[np.int64]:
-    """Returns which candidates, best first, have the highest of the scores [P]; at least one. A score that is no number is the worst."""
+    """Returns which candidates, best first, have the highest of the scores [P]; at least one.
+
+    A score that is no number is the worst.
+    """
     return np.argsort(-scores, kind="stable")[: max(1, int(fraction * len(scores)))]
 
 
 def added_variance(hyper: CemParameters, generation: int) -> float:
-    """Returns Z_t = max(noise (1 - t / noise_generations), 0); with the defaults the paper's max(5 - t / 10, 0)."""
+    """Returns Z_t = max(noise (1 - t / noise_generations), 0).
+
+    With the defaults the paper's max(5 - t / 10, 0).
+    """
     return max(hyper.noise * (1 - generation / hyper.noise_generations), 0.0)
 
 
@@ -48,18 +64,29 @@ class Cem:
         context: Spaces and seed; everything is computed on the CPU.
     """
 
-    report_names: ClassVar[tuple[str, ...]] = ("loss/elites", "population/return", "population/best", "population/std")
+    report_names: ClassVar[tuple[str, ...]] = (
+        "loss/elites",
+        "population/return",
+        "population/best",
+        "population/std",
+    )
 
     def __init__(self, hyper: CemParameters, context: AgentContext) -> None:
         self._hyper, self._seed = hyper, context.seed
         space = context.action_space
         self._discrete = not isinstance(space, spaces.Box)
-        self._actions = discrete_actions(space, "cem") if self._discrete else box_actions(space, "cem")
+        self._actions = (
+            discrete_actions(space, "cem") if self._discrete else box_actions(space, "cem")
+        )
         self._encoding = encoding_of(context.observation_space)
         outputs = int(space.n) if isinstance(space, spaces.Discrete) else self._actions.raw_shape[0]
-        self._policy = Mlp("policy", (self._encoding.size, *hyper.hidden_sizes, outputs), hyper.activation)
+        self._policy = Mlp(
+            "policy", (self._encoding.size, *hyper.hidden_sizes, outputs), hyper.activation
+        )
         self._layout = Layout(self._policy.shapes())
-        self.memory = Candidates(hyper.population_size, hyper.episodes_per_candidate, context.num_envs)
+        self.memory = Candidates(
+            hyper.population_size, hyper.episodes_per_candidate, context.num_envs
+        )
         self.learning_rate = hyper.learning_rate
         """Share of the way that mean and variance go to those of the elites."""
         self._training = TrainingSwitch()
@@ -73,15 +100,24 @@ class Cem:
     # Actor
 
     def act(self, observation: Array, *, explore: bool) -> Array:
-        """Returns actions [B, ...]: those of each environment's candidate, or of the mean of the distribution."""
+        """Returns actions [B, ...]: those of each environment's candidate, or of the mean of the
+        distribution.
+        """
         encoded = self._encoding.forward_numpy(observation)
         if not explore:
-            return self._actions.to_space(self._raw(self._policy.forward_numpy(self._greedy, encoded)))
+            return self._actions.to_space(
+                self._raw(self._policy.forward_numpy(self._greedy, encoded))
+            )
         assigned = self.memory.assigned
         playing = assigned if len(encoded) == len(assigned) else np.resize(assigned, len(encoded))
         if self._playing is not playing:
-            self._playing, self._stack = playing, self._layout.split_array(self._population[playing])
-        return self._actions.to_space(self._raw(self._policy.forward_numpy(self._stack, encoded[:, None])[:, 0]))
+            self._playing, self._stack = (
+                playing,
+                self._layout.split_array(self._population[playing]),
+            )
+        return self._actions.to_space(
+            self._raw(self._policy.forward_numpy(self._stack, encoded[:, None])[:, 0])
+        )
 
     # Learner
 
@@ -98,10 +134,15 @@ class Cem:
     def observe(self, experience: Experience) -> None:
         """Counts the rewards for the candidates."""
         if self._training.on:
-            self.memory.extend(experience.reward, experience.terminated | experience.truncated, experience.active)
+            self.memory.extend(
+                experience.reward, experience.terminated | experience.truncated, experience.active
+            )
 
     def learn(self, updates: int) -> LearnReport:
-        """Goes on to the next generation once all candidates have played; one at most, however many updates are asked for."""
+        """Goes on to the next generation once all candidates have played.
+
+        One at most, however many updates are asked for.
+        """
         if not self._training.on or updates < 1 or not self.memory.complete:
             return LearnReport(0)
         scores = self.memory.scores
@@ -110,7 +151,9 @@ class Cem:
         self._generation += 1
         self._changed()
         self.memory.begin()
-        return LearnReport(1, np.array([-scores[elites].mean(), scores.mean(), scores[elites[0]], self._deviation]))
+        return LearnReport(
+            1, np.array([-scores[elites].mean(), scores.mean(), scores[elites[0]], self._deviation])
+        )
 
     def metrics(self) -> Mapping[str, float]:
         """Returns the episodes played in this generation, and the root of the mean variance."""
@@ -122,13 +165,20 @@ class Cem:
 
     def acting_module(self) -> ActingModule:
         """Returns the policy of the mean as a module of its own."""
-        policy, encoding, actions, discrete = self._policy, self._encoding, self._actions, self._discrete
+        policy, encoding, actions, discrete = (
+            self._policy,
+            self._encoding,
+            self._actions,
+            self._discrete,
+        )
 
         def greedy(parameters: Parameters, observation: Tensor) -> Tensor:
             outputs = policy(parameters, encoding(observation))
             return actions.tensor_to_space(outputs.argmax(-1) if discrete else outputs.tanh())
 
-        return ActingModule({name: torch.from_numpy(array) for name, array in self._greedy.items()}, greedy)
+        return ActingModule(
+            {name: torch.from_numpy(array) for name, array in self._greedy.items()}, greedy
+        )
 
     # State
 
@@ -144,7 +194,10 @@ class Cem:
         }
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Brings a freshly built agent of the same definition to a captured state; raises ValueError where it is of another network."""
+        """Brings a freshly built agent of the same definition to a captured state.
+
+        Raises ValueError where it is of another network.
+        """
         self._mean = self._layout.join(state["parameters"]).numpy()
         self._variance = np.array(state["variance"], np.float64)
         self._generation, self._seed = int(state["generation"]), int(state["seed"])
@@ -158,7 +211,9 @@ class Cem:
         return float(np.sqrt(self._variance.mean()))
 
     def _towards(self, elites: Array) -> None:
-        """Moves mean and variance to those of the elites [n, D] and the added variance, all the way or a part of it."""
+        """Moves mean and variance to those of the elites [n, D] and the added variance, all the way
+        or a part of it.
+        """
         chosen, rate = elites.astype(np.float64), self.learning_rate
         variance = chosen.var(0) + added_variance(self._hyper, self._generation)
         self._mean = (1 - rate) * self._mean + rate * chosen.mean(0)

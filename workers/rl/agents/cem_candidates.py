@@ -1,4 +1,7 @@
-"""What the candidates of one generation reached, and which of them each environment plays. P candidates, B environments, T vector steps."""
+"""What the candidates of one generation reached, and which of them each environment plays.
+
+P candidates, B environments, T vector steps.
+"""
 
 import numpy as np
 import numpy.typing as npt
@@ -9,8 +12,9 @@ from workers.core.types import Array, StateTree
 class Candidates:
     """The memory of an agent that ranks candidates by the returns of whole episodes.
 
-    An environment keeps its candidate until an episode ends together with what was gathered; then it gets the next one in turn. Once all
-    have played, further episodes of the generation go round again and count too.
+    An environment keeps its candidate until an episode ends together with what was gathered; then
+    it gets the next one in turn. Once all have played, further episodes of the generation go round
+    again and count too.
 
     Args:
         count: P.
@@ -62,7 +66,10 @@ class Candidates:
             ended: bool [T, B]: the episode ended with this step.
             active: bool [T, B]: false where a slot waited; `None` where none did.
         """
-        over = [self._played_by(slot, *_rows(reward, ended, active, slot)) for slot in range(len(self._midway))]
+        over = [
+            self._played_by(slot, *_rows(reward, ended, active, slot))
+            for slot in range(len(self._midway))
+        ]
         if any(over):
             assigned = self.assigned.copy()
             assigned[over] = self._next(sum(over))
@@ -81,19 +88,31 @@ class Candidates:
         }
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Brings everything to a captured state; raises ValueError if it is of another number of candidates or environments."""
+        """Brings everything to a captured state.
+
+        Raises ValueError if it is of another number of candidates or environments.
+        """
         if len(state["totals"]) != self._count or len(state["midway"]) != len(self._midway):
             raise ValueError(
                 f"the stored generation is of {len(state['totals'])} candidates in {len(state['midway'])} environments, "
                 f"this one of {self._count} in {len(self._midway)}: resume with the same definition"
             )
-        self._totals, self._played = np.array(state["totals"], np.float64), np.array(state["played"], np.int64)
+        self._totals, self._played = (
+            np.array(state["totals"], np.float64),
+            np.array(state["played"], np.int64),
+        )
         self.assigned, self._given = np.array(state["assigned"], np.int64), int(state["given"])
-        self._returns, self._midway = np.array(state["returns"], np.float64), np.array(state["midway"], np.bool_)
+        self._returns, self._midway = (
+            np.array(state["returns"], np.float64),
+            np.array(state["midway"], np.bool_),
+        )
         self._foreign = np.array(state["foreign"], np.bool_)
 
     def _played_by(self, slot: int, rewards: Array, ended: Array) -> bool:
-        """Counts what one environment played; returns whether an episode ended with the last of it."""
+        """Counts what one environment played.
+
+        Returns whether an episode ended with the last of it.
+        """
         if not len(rewards):
             return False
         *finished, rest = np.split(rewards, np.flatnonzero(ended) + 1)

@@ -1,6 +1,7 @@
 """Deep deterministic policy gradient (Lillicrap et al. 2016), algorithm 1. N samples of a batch.
 
-Left out of section 7: batch normalisation, and that the action enters at the second layer of the critic; it enters at the first.
+Left out of section 7: batch normalisation, and that the action enters at the second layer of the
+critic; it enters at the first.
 """
 
 from dataclasses import dataclass
@@ -15,7 +16,12 @@ from workers.core.types import AgentContext
 from workers.rl.agents.common.action_encoding import box_actions
 from workers.rl.agents.common.adam import AdamState, adam, adam_start
 from workers.rl.agents.common.algorithm import ReplayBatch, Updated, bootstrapped
-from workers.rl.agents.common.deterministic_policy import Deterministic, actor_critic_layouts, additive_noise, build_continuous
+from workers.rl.agents.common.deterministic_policy import (
+    Deterministic,
+    actor_critic_layouts,
+    additive_noise,
+    build_continuous,
+)
 from workers.rl.agents.common.learning_state import Layouts
 from workers.rl.agents.shells.replay_agent import ReplayAgent
 from workers.rl.networks.initialisation import DDPG_BOUND
@@ -52,39 +58,61 @@ class Ddpg(Deterministic):
     def start(self, generator: torch.Generator) -> DdpgState:
         """Returns the state before the first update; the last layers begin near 0 (section 7)."""
         actor = self.layouts["actor"].join(self.policy.initial_uniform(generator, last=DDPG_BOUND))
-        critic = self.layouts["critics"].join(self.critic.initial_uniform(generator, last=DDPG_BOUND))
-        optimizers = adam_start(actor, self.hyper.actor_learning_rate), adam_start(critic, self.hyper.learning_rate)
+        critic = self.layouts["critics"].join(
+            self.critic.initial_uniform(generator, last=DDPG_BOUND)
+        )
+        optimizers = (
+            adam_start(actor, self.hyper.actor_learning_rate),
+            adam_start(critic, self.hyper.learning_rate),
+        )
         return DdpgState(actor, actor, critic, critic, *optimizers)
 
     def values(self, critic: Parameters, encoded: Tensor, action: Tensor) -> Tensor:
         """Returns Q float32 [N]."""
         return self.critic(critic, torch.cat((encoded, action), -1)).squeeze(-1)
 
-    def td_targets(self, actor_targets: Parameters, critic_targets: Parameters, batch: ReplayBatch) -> Tensor:
+    def td_targets(
+        self, actor_targets: Parameters, critic_targets: Parameters, batch: ReplayBatch
+    ) -> Tensor:
         """Returns y = r + gamma Q'(s', mu'(s')) float32 [N]."""
         encoded = self.encoding(batch.next_observation)
-        return bootstrapped(batch, self.values(critic_targets, encoded, self.greedy(actor_targets, encoded)))
+        return bootstrapped(
+            batch, self.values(critic_targets, encoded, self.greedy(actor_targets, encoded))
+        )
 
-    def critic_loss(self, critic: Parameters, batch: ReplayBatch, td_targets: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """Returns the mean of (y - Q(s, a))^2 [] (equation 4); the mean value [], the size of the errors [N]."""
+    def critic_loss(
+        self, critic: Parameters, batch: ReplayBatch, td_targets: Tensor
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """Returns the mean of (y - Q(s, a))^2 [] (equation 4).
+
+        The mean value [], the size of the errors [N].
+        """
         value = self.values(critic, self.encoding(batch.observation), batch.action)
         error = value - td_targets
         return (error.square() * batch.weight).mean(), (value.mean(), error.abs())
 
-    def actor_loss(self, actor: Parameters, critic: Parameters, batch: ReplayBatch) -> tuple[Tensor, tuple[()]]:
+    def actor_loss(
+        self, actor: Parameters, critic: Parameters, batch: ReplayBatch
+    ) -> tuple[Tensor, tuple[()]]:
         """Returns minus the mean of Q(s, mu(s)) [], whose gradient is equation 6."""
         encoded = self.encoding(batch.observation)
         return -self.values(critic, encoded, self.greedy(actor, encoded)).mean(), ()
 
-    def update(self, gradient: Gradient, state: DdpgState, batch: ReplayBatch) -> Updated[DdpgState]:
+    def update(
+        self, gradient: Gradient, state: DdpgState, batch: ReplayBatch
+    ) -> Updated[DdpgState]:
         """Makes a gradient step of the critic, then of the policy, and moves both targets."""
         actor, critic = self.layouts["actor"].split, self.layouts["critics"].split
         wanted = self.td_targets(actor(state.actor_targets), critic(state.critic_targets), batch)
-        slope, critic_loss, (value, error) = gradient(lambda theta: self.critic_loss(critic(theta), batch, wanted), state.critics)
+        slope, critic_loss, (value, error) = gradient(
+            lambda theta: self.critic_loss(critic(theta), batch, wanted), state.critics
+        )
         slope = slope + self.hyper.critic_weight_decay * state.critics
         critics, critic_optimizer = adam(state.critics, slope, state.critic_optimizer)
         fixed = critic(critics)
-        slope, actor_loss, _ = gradient(lambda theta: self.actor_loss(actor(theta), fixed, batch), state.actor)
+        slope, actor_loss, _ = gradient(
+            lambda theta: self.actor_loss(actor(theta), fixed, batch), state.actor
+        )
         policy, actor_optimizer = adam(state.actor, slope, state.actor_optimizer)
         state = DdpgState(
             actor=policy,
@@ -99,10 +127,15 @@ class Ddpg(Deterministic):
 
 def build(parameters: DdpgParameters, context: AgentContext) -> ReplayAgent:
     """Builds the agent; raises DefinitionError if a space does not fit."""
-    actions, encoding = box_actions(context.action_space, "ddpg"), encoding_of(context.observation_space)
+    actions, encoding = (
+        box_actions(context.action_space, "ddpg"),
+        encoding_of(context.observation_space),
+    )
     size, hidden = actions.raw_shape[0], parameters.hidden_sizes
     policy = Mlp("policy", (encoding.size, *hidden, size), parameters.activation)
     critic = Mlp("q", (encoding.size + size, *hidden, 1), parameters.activation)
-    algorithm = Ddpg(policy, encoding, size, critic, actor_critic_layouts(policy, critic), parameters)
+    algorithm = Ddpg(
+        policy, encoding, size, critic, actor_critic_layouts(policy, critic), parameters
+    )
     noise = additive_noise(parameters.noise, parameters.noise_scale, context.seed)
     return build_continuous(algorithm, parameters, context, actions, noise)

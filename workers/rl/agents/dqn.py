@@ -1,7 +1,8 @@
 """Deep Q-network (Mnih et al. 2015) with double Q-learning (van Hasselt, Guez & Silver 2016).
 
-By options with dueling streams (Wang et al. 2016), noisy layers (Fortunato et al. 2018), n-step returns (Sutton 1988) and prioritized
-replay (Schaul et al. 2016): the first two are in the network, the last two in the memory. N samples of a batch, A actions, P parameters.
+By options with dueling streams (Wang et al. 2016), noisy layers (Fortunato et al. 2018), n-step
+returns (Sutton 1988) and prioritized replay (Schaul et al. 2016): the first two are in the network,
+the last two in the memory. N samples of a batch, A actions, P parameters.
 """
 
 from collections.abc import Mapping
@@ -33,7 +34,8 @@ class Dqn(QLearning):
     def td_targets(self, parameters: Parameters, targets: Parameters, batch: ReplayBatch) -> Tensor:
         """Returns r + gamma Q_target(s', a') float32 [N].
 
-        a' is the best action by the target network (Mnih et al., algorithm 1), or by the online one (van Hasselt et al., equation 4).
+        a' is the best action by the target network (Mnih et al., algorithm 1), or by the online one
+        (van Hasselt et al., equation 4).
         """
         _, of_target, of_choice = batch.noise or (None, None, None)
         next_values = self.network(targets, batch.next_observation, of_target)
@@ -44,9 +46,16 @@ class Dqn(QLearning):
             value = next_values.amax(1)
         return bootstrapped(batch, value)
 
-    def loss(self, parameters: Parameters, batch: ReplayBatch, td_targets: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """Returns the mean weighted loss on the temporal-difference error []; the mean value of the actions taken [], the errors [N]."""
-        values = self.network(parameters, batch.observation, batch.noise[0] if batch.noise else None)
+    def loss(
+        self, parameters: Parameters, batch: ReplayBatch, td_targets: Tensor
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """Returns the mean weighted loss on the temporal-difference error [].
+
+        The mean value of the actions taken [], the errors [N].
+        """
+        values = self.network(
+            parameters, batch.observation, batch.noise[0] if batch.noise else None
+        )
         value = values.gather(1, batch.action.unsqueeze(1)).squeeze(1)
         error = huber_loss if self.hyper.loss == "huber" else mse_loss
         each = error(value, td_targets, reduction="none")
@@ -56,7 +65,9 @@ class Dqn(QLearning):
         """Returns the actions int64 [N] of highest value."""
         return self.network(parameters, observation, *noise).argmax(1)
 
-    def act_arrays(self, parameters: Mapping[str, Array], observation: Array, noise: tuple[Array, ...]) -> Array | None:
+    def act_arrays(
+        self, parameters: Mapping[str, Array], observation: Array, noise: tuple[Array, ...]
+    ) -> Array | None:
         """Returns the actions int64 [N] of highest value."""
         values = self.network.forward_numpy(parameters, observation, *noise)
         return None if values is None else values.argmax(-1)

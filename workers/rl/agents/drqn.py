@@ -1,8 +1,10 @@
-"""Deep recurrent Q-network (Hausknecht & Stone 2015, "Deep Recurrent Q-Learning for Partially Observable MDPs").
+"""Deep recurrent Q-network (Hausknecht & Stone 2015, "Deep Recurrent Q-Learning for Partially
+Observable MDPs").
 
-Sequences begin at random places with a state of zeros (section 4.2, "bootstrapped random updates"); their first steps may only fill the
-state, without a gradient, before it is learnt from the rest (burn-in: Kapturowski et al. 2019, "Recurrent Experience Replay in Distributed
-Reinforcement Learning", section 3). N sequences of a batch, L steps, A actions, S numbers of a recurrent state.
+Sequences begin at random places with a state of zeros (section 4.2, "bootstrapped random updates");
+their first steps may only fill the state, without a gradient, before it is learnt from the rest
+(burn-in: Kapturowski et al. 2019, "Recurrent Experience Replay in Distributed Reinforcement
+Learning", section 3). N sequences of a batch, L steps, A actions, S numbers of a recurrent state.
 """
 
 from collections.abc import Iterator, Mapping
@@ -44,10 +46,17 @@ class RecurrentValues:
 
     def features(self, parameters: Parameters, observation: Tensor) -> Tensor:
         """Returns what the recurrent layer is given, float32 [N, F]."""
-        return self.torso(parameters, observation if isinstance(self.torso, NatureCnn) else self.encoding(observation))
+        return self.torso(
+            parameters,
+            observation if isinstance(self.torso, NatureCnn) else self.encoding(observation),
+        )
 
-    def step(self, parameters: Parameters, observation: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns the values [N, A] of observations [N, ...] after states [N, S], and the states after them."""
+    def step(
+        self, parameters: Parameters, observation: Tensor, state: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Returns the values [N, A] of observations [N, ...] after states [N, S], and the states
+        after them.
+        """
         output, after = self.memory(parameters, self.features(parameters, observation), state)
         return self.head(parameters, output), after
 
@@ -62,7 +71,11 @@ class RecurrentValues:
     def initial_uniform(self, generator: torch.Generator) -> dict[str, Tensor]:
         """Returns fresh parameters as `torch.nn` draws them."""
         parts = (self.torso, self.memory, self.head)
-        return {name: tensor for part in parts for name, tensor in part.initial_uniform(generator).items()}
+        return {
+            name: tensor
+            for part in parts
+            for name, tensor in part.initial_uniform(generator).items()
+        }
 
 
 class DrqnBatch(NamedTuple):
@@ -93,45 +106,76 @@ class Drqn(QLearning):
     report_names: ClassVar[tuple[str, ...]] = ("loss/td", "q/mean", "gradient/norm")
 
     def states(self, parameters: Parameters, batch: DrqnBatch) -> Tensor:
-        """Returns the states [L - burn-in, N, S] after each step that is learnt from; those of the burn-in pass no gradient on."""
+        """Returns the states [L - burn-in, N, S] after each step that is learnt from.
+
+        Those of the burn-in pass no gradient on.
+        """
         network, warm = self.network, self.hyper.burn_in
         length, count = batch.action.shape
-        inputs = network.features(parameters, batch.observation.flatten(0, 1)).reshape(length, count, -1)
+        inputs = network.features(parameters, batch.observation.flatten(0, 1)).reshape(
+            length, count, -1
+        )
         state = network.memory.initial_state(count, inputs.device)
         if warm:
-            state = network.memory.states(parameters, inputs[:warm], state, batch.begins[:warm])[-1].detach()
+            state = network.memory.states(parameters, inputs[:warm], state, batch.begins[:warm])[
+                -1
+            ].detach()
         return network.memory.states(parameters, inputs[warm:], state, batch.begins[warm:])
 
     def next_values(self, parameters: Parameters, batch: DrqnBatch) -> Tensor:
-        """Returns Q of each step's own successor [L - burn-in, N, A], also where that is not the next observation of the sequence."""
+        """Returns Q of each step's own successor [L - burn-in, N, A], also where that is not the
+        next observation of the sequence.
+        """
         states = self.states(parameters, batch)
         successor = batch.next_observation[self.hyper.burn_in :].flatten(0, 1)
         values, _ = self.network.step(parameters, successor, states.flatten(0, 1))
         return values.reshape(*states.shape[:2], -1)
 
     def td_targets(self, parameters: Parameters, targets: Parameters, batch: DrqnBatch) -> Tensor:
-        """Returns r + gamma Q_target(h', s', a') float32 [L - burn-in, N]; a' is the best by the online network where it is double."""
-        next_values = self.next_values(targets, batch)
-        best = (self.next_values(parameters, batch) if self.hyper.double else next_values).argmax(-1, keepdim=True)
-        learnt = batch.after(self.hyper.burn_in)
-        return bootstrapped(ReplayBatch(*learnt[:5], learnt.weight, ()), next_values.gather(-1, best).squeeze(-1))
+        """Returns r + gamma Q_target(h', s', a') float32 [L - burn-in, N].
 
-    def loss(self, parameters: Parameters, batch: DrqnBatch, td_targets: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """Returns the mean loss [] over the steps that count; the mean value of the actions taken [], and the mean errors [N]."""
+        A' is the best by the online network where it is double.
+        """
+        next_values = self.next_values(targets, batch)
+        best = (self.next_values(parameters, batch) if self.hyper.double else next_values).argmax(
+            -1, keepdim=True
+        )
+        learnt = batch.after(self.hyper.burn_in)
+        return bootstrapped(
+            ReplayBatch(*learnt[:5], learnt.weight, ()), next_values.gather(-1, best).squeeze(-1)
+        )
+
+    def loss(
+        self, parameters: Parameters, batch: DrqnBatch, td_targets: Tensor
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """Returns the mean loss [] over the steps that count.
+
+        The mean value of the actions taken [], and the mean errors [N].
+        """
         learnt = batch.after(self.hyper.burn_in)
         values = self.network.values(parameters, self.states(parameters, batch))
         value = values.gather(-1, learnt.action.unsqueeze(-1)).squeeze(-1)
-        each = (huber_loss if self.hyper.loss == "huber" else mse_loss)(value, td_targets, reduction="none")
+        each = (huber_loss if self.hyper.loss == "huber" else mse_loss)(
+            value, td_targets, reduction="none"
+        )
         share = learnt.weight / learnt.weight.sum().clamp(min=1)
-        return (each * share).sum(), ((value * share).sum(), ((value - td_targets).abs() * learnt.weight).mean(0))
+        return (each * share).sum(), (
+            (value * share).sum(),
+            ((value - td_targets).abs() * learnt.weight).mean(0),
+        )
 
     def act(self, parameters: Parameters, observation: Tensor, noise: tuple[Tensor, ...]) -> Tensor:
-        """Returns the best actions int64 [N] at the beginning of an episode; see `DrqnAgent.act`."""
+        """Returns the best actions int64 [N] at the beginning of an episode.
+
+        See `DrqnAgent.act`.
+        """
         del noise
         state = self.network.memory.initial_state(observation.shape[0], observation.device)
         return self.network.step(parameters, observation, state)[0].argmax(-1)
 
-    def act_arrays(self, parameters: Mapping[str, Array], observation: Array, noise: tuple[Array, ...]) -> Array | None:
+    def act_arrays(
+        self, parameters: Mapping[str, Array], observation: Array, noise: tuple[Array, ...]
+    ) -> Array | None:
         """Returns nothing."""
         del parameters, observation, noise
         return None
@@ -159,16 +203,24 @@ class DrqnAgent(ReplayAgent):
         return CollectPlan(vector_steps=1)
 
     def act(self, observation: Array, *, explore: bool) -> Array:
-        """Returns actions [B, ...]; greedy ones count for the recurrent state once `observe_evaluation` says that they were carried out."""
+        """Returns actions [B, ...].
+
+        Greedy ones count for the recurrent state once `observe_evaluation` says that they were
+        carried out.
+        """
         before = self._recurrent.before(len(observation), explore=explore)
         with torch.inference_mode():
-            values, after = self._drqn.network.step(self.named_parameters(), self._tensor(observation), self._tensor(before))
+            values, after = self._drqn.network.step(
+                self.named_parameters(), self._tensor(observation), self._tensor(before)
+            )
             raw: Array = values.argmax(-1).cpu().numpy()
         self._recurrent.after(after.cpu().numpy(), explore=explore)
         return self.explored(raw) if explore else self._parts.actions.to_space(raw)
 
     def observe(self, experience: Experience) -> None:
-        """Copies the transitions into the memory, and forgets what was remembered where an episode ended."""
+        """Copies the transitions into the memory, and forgets what was remembered where an episode
+        ended.
+        """
         super().observe(experience)
         if self._training.on:
             self._recurrent.training_ended(experience.terminated[-1] | experience.truncated[-1])
@@ -179,9 +231,16 @@ class DrqnAgent(ReplayAgent):
         self._recurrent.training_ended(lost)
 
     def observe_evaluation(
-        self, observation: Array, reward: Array, terminated: npt.NDArray[np.bool_], reset: npt.NDArray[np.bool_]
+        self,
+        observation: Array,
+        reward: Array,
+        terminated: npt.NDArray[np.bool_],
+        reset: npt.NDArray[np.bool_],
     ) -> None:
-        """Hears of a step of an evaluation; `reset` bool [B] says where the episode is over, or given up."""
+        """Hears of a step of an evaluation.
+
+        `reset` bool [B] says where the episode is over, or given up.
+        """
         del observation, reward, terminated
         self._recurrent.evaluation_stepped(reset)
 
@@ -192,18 +251,26 @@ class DrqnAgent(ReplayAgent):
             return
         for _ in range(updates):
             sample = self.memory.sample_sequences(1, size, length)
-            columns = (self._tensor(column[0]).transpose(0, 1) for column in (*sample[:6], sample.valid.astype(np.float32)))
+            columns = (
+                self._tensor(column[0]).transpose(0, 1)
+                for column in (*sample[:6], sample.valid.astype(np.float32))
+            )
             batch: Any = DrqnBatch(*columns)
             yield SampledBatch(batch, np.zeros(0, np.int64))
 
     def eval_mode(self) -> AbstractContextManager[None]:
-        """Returns a context in which nothing is stored and nothing learnt; what an earlier evaluation remembered is forgotten."""
+        """Returns a context in which nothing is stored and nothing learnt.
+
+        What an earlier evaluation remembered is forgotten.
+        """
         self._recurrent.evaluation_begins()
         return super().eval_mode()
 
     def acting_module(self) -> Any:
         """Raises TypeError: one observation is not enough to act on."""
-        raise TypeError("the agent drqn cannot be exported: it acts on all observations of an episode, an exported module on one")
+        raise TypeError(
+            "the agent drqn cannot be exported: it acts on all observations of an episode, an exported module on one"
+        )
 
     def state_dict(self) -> StateTree:
         """Returns everything but the memory."""
@@ -218,9 +285,13 @@ class DrqnAgent(ReplayAgent):
 def build(parameters: DrqnParameters, context: AgentContext) -> DrqnAgent:
     """Builds the agent; raises DefinitionError if a space does not fit."""
     actions = discrete_actions(context.action_space, "drqn")
-    encoding, torso = torso_for(context.observation_space, parameters.hidden_sizes, parameters.activation)
+    encoding, torso = torso_for(
+        context.observation_space, parameters.hidden_sizes, parameters.activation
+    )
     memory = Recurrent("memory", torso.outputs, parameters.memory_units, parameters.cell)
     network = RecurrentValues(encoding, torso, memory, Mlp("q", (memory.outputs, actions.count)))
-    algorithm: Any = Drqn(network, parameters)  # as any algorithm but for its batches, which are sequences
+    algorithm: Any = Drqn(
+        network, parameters
+    )  # as any algorithm but for its batches, which are sequences
     stored = replay_memory(parameters, actions, context)
     return DrqnAgent(replay_parts(algorithm, parameters, actions, stored, context), context)

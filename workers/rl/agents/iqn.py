@@ -1,4 +1,5 @@
-"""Implicit quantile network (Dabney, Ostrovski, Silver & Munos 2018, "Implicit Quantile Networks for Distributional RL").
+"""Implicit quantile network (Dabney, Ostrovski, Silver & Munos 2018, "Implicit Quantile Networks
+for Distributional RL").
 
 B samples of a batch, A actions; N, N' and K fractions as in the paper.
 """
@@ -30,7 +31,8 @@ from workers.rl.networks.parameter_layout import Parameters
 def quantile_huber(error: Tensor, fractions: Tensor, kappa: float) -> Tensor:
     """Returns rho = |tau - 1{delta < 0}| L_kappa(delta) / kappa, float32 [B, N, N'].
 
-    Equation 10 of Dabney et al. 2018, "Distributional Reinforcement Learning with Quantile Regression", over kappa.
+    Equation 10 of Dabney et al. 2018, "Distributional Reinforcement Learning with Quantile
+    Regression", over kappa.
 
     Args:
         error: delta_ij = target_j - quantile_i, float32 [B, N, N'].
@@ -53,17 +55,24 @@ class ImplicitQuantiles:
 
     def __call__(self, parameters: Parameters, observation: Tensor, fractions: Tensor) -> Tensor:
         """Returns quantiles float32 [B, K, A] at fractions float32 [B, K]."""
-        features = self.torso(parameters, observation if isinstance(self.torso, NatureCnn) else self.encoding(observation))
+        features = self.torso(
+            parameters,
+            observation if isinstance(self.torso, NatureCnn) else self.encoding(observation),
+        )
         return self.head(parameters, self.embedding(parameters, features, fractions))
 
-    def forward_numpy(self, parameters: Mapping[str, Array], observation: Array, fractions: Array) -> Array | None:
+    def forward_numpy(
+        self, parameters: Mapping[str, Array], observation: Array, fractions: Array
+    ) -> Array | None:
         """The same function in numpy; `None` where there are convolutions."""
         if isinstance(self.torso, NatureCnn):
             return None
         features = self.torso.forward_numpy(parameters, self.encoding.forward_numpy(observation))
         joined = features[..., None, :] * self.embedding.embed_numpy(parameters, fractions)
         flat = joined.reshape(*features.shape[:-2], -1, features.shape[-1])
-        return self.head.forward_numpy(parameters, flat).reshape(*joined.shape[:-1], self.head.outputs)
+        return self.head.forward_numpy(parameters, flat).reshape(
+            *joined.shape[:-1], self.head.outputs
+        )
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Returns the shape of each parameter."""
@@ -72,7 +81,11 @@ class ImplicitQuantiles:
     def initial_uniform(self, generator: torch.Generator) -> dict[str, Tensor]:
         """Returns fresh parameters as `torch.nn` draws them."""
         parts = (self.torso, self.embedding, self.head)
-        return {name: tensor for part in parts for name, tensor in part.initial_uniform(generator).items()}
+        return {
+            name: tensor
+            for part in parts
+            for name, tensor in part.initial_uniform(generator).items()
+        }
 
 
 @dataclass(frozen=True)
@@ -84,14 +97,26 @@ class Iqn(QLearning):
     report_names: ClassVar[tuple[str, ...]] = ("loss/quantile", "q/mean", "gradient/norm")
 
     def td_targets(self, parameters: Parameters, targets: Parameters, batch: ReplayBatch) -> Tensor:
-        """Returns r + gamma Z_tau'(x', a*) float32 [B, N'] (equation 2), where a* is best by the mean of K quantiles (section 3)."""
+        """Returns r + gamma Z_tau'(x', a*) float32 [B, N'] (equation 2), where a* is best by the
+        mean of K quantiles (section 3).
+        """
         _, of_target, of_choice = batch.noise
-        best = self.network(parameters if self.hyper.double else targets, batch.next_observation, of_choice).mean(1).argmax(1)
+        best = (
+            self.network(
+                parameters if self.hyper.double else targets, batch.next_observation, of_choice
+            )
+            .mean(1)
+            .argmax(1)
+        )
         following = _of_action(self.network(targets, batch.next_observation, of_target), best)
-        bootstrap = (batch.discount.unsqueeze(1) * following).masked_fill((batch.discount == 0).unsqueeze(1), 0.0)
+        bootstrap = (batch.discount.unsqueeze(1) * following).masked_fill(
+            (batch.discount == 0).unsqueeze(1), 0.0
+        )
         return batch.reward.unsqueeze(1) + bootstrap
 
-    def loss(self, parameters: Parameters, batch: ReplayBatch, td_targets: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    def loss(
+        self, parameters: Parameters, batch: ReplayBatch, td_targets: Tensor
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Returns the weighted mean of 1/N' sum over i and j of rho(delta_ij) [] (equation 3).
 
         Aside come the mean value [] and the absolute errors of the means over quantiles [B].
@@ -100,10 +125,15 @@ class Iqn(QLearning):
         quantiles = _of_action(self.network(parameters, batch.observation, fractions), batch.action)
         error = td_targets.unsqueeze(1) - quantiles.unsqueeze(2)
         each = quantile_huber(error, fractions, self.hyper.kappa).mean(2).sum(1)
-        return (each * batch.weight).mean(), (quantiles.mean(), (td_targets.mean(1) - quantiles.mean(1)).abs())
+        return (each * batch.weight).mean(), (
+            quantiles.mean(),
+            (td_targets.mean(1) - quantiles.mean(1)).abs(),
+        )
 
     def noise(self, generator: np.random.Generator, shape: tuple[int, int]) -> tuple[Array, ...]:
-        """Returns fractions from U(0, 1): tau [..., N], tau' [..., N'], and those that choose a*, [..., K]."""
+        """Returns fractions from U(0, 1): tau [..., N], tau' [..., N'], and those that choose a*,
+        [..., K].
+        """
         hyper = self.hyper
         counts = hyper.fractions, hyper.target_fractions, hyper.acting_fractions
         return tuple(generator.random((*shape, count), np.float32) for count in counts)
@@ -113,19 +143,30 @@ class Iqn(QLearning):
         return (generator.random((count, self.hyper.acting_fractions), np.float32),)
 
     def act(self, parameters: Parameters, observation: Tensor, noise: tuple[Tensor, ...]) -> Tensor:
-        """Returns the actions int64 [B] of highest mean over K quantiles; without noise over those in the midst of K equal parts."""
+        """Returns the actions int64 [B] of highest mean over K quantiles.
+
+        Without noise over those in the midst of K equal parts.
+        """
         if noise:
             return self.network(parameters, observation, noise[0]).mean(1).argmax(1)
         count = self.hyper.acting_fractions
         fractions = (torch.arange(count, device=observation.device) + 0.5) / count
-        return self.network(parameters, observation, fractions.expand(observation.shape[0], -1)).mean(1).argmax(1)
+        return (
+            self.network(parameters, observation, fractions.expand(observation.shape[0], -1))
+            .mean(1)
+            .argmax(1)
+        )
 
-    def act_arrays(self, parameters: Mapping[str, Array], observation: Array, noise: tuple[Array, ...]) -> Array | None:
+    def act_arrays(
+        self, parameters: Mapping[str, Array], observation: Array, noise: tuple[Array, ...]
+    ) -> Array | None:
         """Returns what `act` does."""
         front = observation.shape[: observation.ndim - len(self.network.encoding.shape)]
         count = self.hyper.acting_fractions
         even = (np.arange(count, dtype=np.float32) + np.float32(0.5)) / np.float32(count)
-        quantiles = self.network.forward_numpy(parameters, observation, noise[0] if noise else np.broadcast_to(even, (*front, count)))
+        quantiles = self.network.forward_numpy(
+            parameters, observation, noise[0] if noise else np.broadcast_to(even, (*front, count))
+        )
         return None if quantiles is None else quantiles.mean(-2).argmax(-1)
 
 
@@ -133,7 +174,9 @@ def build(parameters: IqnParameters, context: AgentContext) -> ReplayAgent:
     """Builds the agent; raises DefinitionError if a space does not fit."""
     actions = discrete_actions(context.action_space, "iqn")
     algorithm = Iqn(_network(context.observation_space, actions.count, parameters), parameters)
-    memory = replay_memory(parameters, actions, context, n_step=parameters.n_step, prioritized=parameters.prioritized)
+    memory = replay_memory(
+        parameters, actions, context, n_step=parameters.n_step, prioritized=parameters.prioritized
+    )
     parts = replay_parts(algorithm, parameters, actions, memory, context)
     return ReplayAgent(parts, context)
 
@@ -143,9 +186,13 @@ def _network(space: Space[Any], actions: int, parameters: IqnParameters) -> Impl
     hidden = parameters.hidden_sizes
     encoding, torso = torso_for(space, hidden[:-1], parameters.activation)
     head = Mlp("q", (torso.outputs, *hidden[-1:], actions), parameters.activation)
-    return ImplicitQuantiles(encoding, torso, CosineEmbedding("tau", torso.outputs, parameters.cosines), head)
+    return ImplicitQuantiles(
+        encoding, torso, CosineEmbedding("tau", torso.outputs, parameters.cosines), head
+    )
 
 
 def _of_action(quantiles: Tensor, action: Tensor) -> Tensor:
     """Returns [B, K] of quantiles [B, K, A] and actions int64 [B]."""
-    return quantiles.gather(2, action.reshape(-1, 1, 1).expand(-1, quantiles.shape[1], 1)).squeeze(2)
+    return quantiles.gather(2, action.reshape(-1, 1, 1).expand(-1, quantiles.shape[1], 1)).squeeze(
+        2
+    )

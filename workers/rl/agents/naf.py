@@ -1,6 +1,8 @@
-"""Q-learning with normalised advantage functions (Gu et al. 2016), section 4: the quadratic advantage, and algorithm 1.
+"""Q-learning with normalised advantage functions (Gu et al. 2016), section 4: the quadratic
+advantage, and algorithm 1.
 
-N samples of a batch, A entries of an action, E = A (A + 1) / 2. One network gives mu [A] before tanh, V [1] and the entries of L [E].
+N samples of a batch, A entries of an action, E = A (A + 1) / 2. One network gives mu [A] before
+tanh, V [1] and the entries of L [E].
 """
 
 from dataclasses import dataclass
@@ -16,7 +18,11 @@ from workers.core.types import AgentContext
 from workers.rl.agents.common.action_encoding import box_actions
 from workers.rl.agents.common.adam import AdamState, adam, adam_start, clip_to_norm
 from workers.rl.agents.common.algorithm import ReplayBatch, Updated, bootstrapped
-from workers.rl.agents.common.deterministic_policy import Deterministic, additive_noise, build_continuous
+from workers.rl.agents.common.deterministic_policy import (
+    Deterministic,
+    additive_noise,
+    build_continuous,
+)
 from workers.rl.agents.common.learning_state import Layouts
 from workers.rl.agents.shells.replay_agent import ReplayAgent
 from workers.rl.networks.mlp import Mlp
@@ -49,7 +55,8 @@ class Naf(Deterministic):
         return NafState(vector, vector, adam_start(vector, self.hyper.learning_rate))
 
     def triangle(self, entries: Tensor) -> Tensor:
-        """Returns L float32 [N, A, A], lower triangular with a positive diagonal, of its entries [N, E] row by row.
+        """Returns L float32 [N, A, A], lower triangular with a positive diagonal, of its entries
+        [N, E] row by row.
 
         The diagonal is the exponential of its entries, so that P = L L^T is positive definite.
         """
@@ -63,7 +70,9 @@ class Naf(Deterministic):
     def advantages(self, outputs: Tensor, action: Tensor) -> Tensor:
         """Returns A(s, a) = -1/2 (a - mu)^T L L^T (a - mu) float32 [N], at most 0."""
         difference = action - outputs[..., : self.size].tanh()
-        stretched = (self.triangle(outputs[..., self.size + 1 :]).mT @ difference.unsqueeze(-1)).squeeze(-1)
+        stretched = (
+            self.triangle(outputs[..., self.size + 1 :]).mT @ difference.unsqueeze(-1)
+        ).squeeze(-1)
         return -0.5 * stretched.square().sum(-1)
 
     def values(self, parameters: Parameters, observation: Tensor, action: Tensor) -> Tensor:
@@ -73,9 +82,13 @@ class Naf(Deterministic):
 
     def td_targets(self, targets: Parameters, batch: ReplayBatch) -> Tensor:
         """Returns y = r + gamma V'(s') float32 [N]: V is the largest value that Q takes."""
-        return bootstrapped(batch, self.policy(targets, self.encoding(batch.next_observation))[..., self.size])
+        return bootstrapped(
+            batch, self.policy(targets, self.encoding(batch.next_observation))[..., self.size]
+        )
 
-    def loss(self, parameters: Parameters, batch: ReplayBatch, td_targets: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    def loss(
+        self, parameters: Parameters, batch: ReplayBatch, td_targets: Tensor
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Returns the mean of (y - Q(s, a))^2 []; the mean value [], the size of the errors [N]."""
         value = self.values(parameters, batch.observation, batch.action)
         error = value - td_targets
@@ -85,16 +98,23 @@ class Naf(Deterministic):
         """Makes a gradient step, and moves the targets."""
         split = self.layouts["parameters"].split
         wanted = self.td_targets(split(state.targets), batch)
-        slope, loss, (value, error) = gradient(lambda theta: self.loss(split(theta), batch, wanted), state.parameters)
+        slope, loss, (value, error) = gradient(
+            lambda theta: self.loss(split(theta), batch, wanted), state.parameters
+        )
         slope, norm = clip_to_norm(slope, self.hyper.max_grad_norm)
         parameters, optimizer = adam(state.parameters, slope, state.optimizer)
         targets = torch.lerp(state.targets, parameters, self.hyper.tau)
-        return Updated(NafState(parameters, targets, optimizer), torch.stack((loss, value, norm)), error)
+        return Updated(
+            NafState(parameters, targets, optimizer), torch.stack((loss, value, norm)), error
+        )
 
 
 def build(parameters: NafParameters, context: AgentContext) -> ReplayAgent:
     """Builds the agent; raises DefinitionError if a space does not fit."""
-    actions, encoding = box_actions(context.action_space, "naf"), encoding_of(context.observation_space)
+    actions, encoding = (
+        box_actions(context.action_space, "naf"),
+        encoding_of(context.observation_space),
+    )
     size = actions.raw_shape[0]
     outputs = size + 1 + size * (size + 1) // 2
     network = Mlp("naf", (encoding.size, *parameters.hidden_sizes, outputs), parameters.activation)

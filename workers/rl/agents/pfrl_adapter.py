@@ -1,7 +1,9 @@
-"""Agents of other people's making: any object with the methods of a PFRL agent, as an agent of ours.
+"""Agents of other people's making: any object with the methods of a PFRL agent, as an agent of
+ours.
 
-Such an object decides by itself when it learns, inside its `observe`, and writes files of its own. Owns the copies that it is given, since
-it may keep references while our arrays are used again. Must not know what it learns or how.
+Such an object decides by itself when it learns, inside its `observe`, and writes files of its own.
+Owns the copies that it is given, since it may keep references while our arrays are used again. Must
+not know what it learns or how.
 """
 
 import re
@@ -14,7 +16,16 @@ import numpy as np
 import numpy.typing as npt
 
 from workers.core.null_parts import NoMemory
-from workers.core.types import Array, CollectPlan, Experience, LearnReport, LearnSchedule, OwnFiles, OwnFilesAt, StateTree
+from workers.core.types import (
+    Array,
+    CollectPlan,
+    Experience,
+    LearnReport,
+    LearnSchedule,
+    OwnFiles,
+    OwnFilesAt,
+    StateTree,
+)
 from workers.rl.networks.torch_optimizers import optimizers_of
 
 _NEVER: Final = 2**62
@@ -26,16 +37,20 @@ _BATCH: Final = ("batch_act", "batch_observe", *_COMMON)
 
 
 class ForeignAgent:
-    """An object with `act`, `observe`, `save`, `load`, `get_statistics` and `eval_mode` as an agent.
+    """An object with `act`, `observe`, `save`, `load`, `get_statistics` and `eval_mode` as an
+    agent.
 
-    A snapshot holds what its `save` writes, so that its `load` can read the directory, and what else it offers: `state_dict` and
-    `load_state_dict` with a tree of state, else `save_snapshot` and `load_snapshot`, and its step counter `t`.
+    A snapshot holds what its `save` writes, so that its `load` can read the directory, and what
+    else it offers: `state_dict` and `load_state_dict` with a tree of state, else `save_snapshot`
+    and `load_snapshot`, and its step counter `t`.
 
     Args:
         agent: The object.
         num_envs: Environments of training.
-        batch: Call `batch_act` and `batch_observe` with one entry per environment, instead of `act` and `observe`.
-        save_memory: Snapshots hold what the object's `save_snapshot` writes, in place of what its `save` writes.
+        batch: Call `batch_act` and `batch_observe` with one entry per environment, instead of `act`
+            and `observe`.
+        save_memory: Snapshots hold what the object's `save_snapshot` writes, in place of what its
+            `save` writes.
 
     Raises:
         TypeError: If it lacks a method, which the message names.
@@ -52,7 +67,9 @@ class ForeignAgent:
     def __init__(self, agent: Any, *, num_envs: int, batch: bool, save_memory: bool = True) -> None:
         check_methods(agent, batch=batch)
         if num_envs != 1 and not batch:
-            raise ValueError(f"num_envs is {num_envs}: act and observe take one environment, batch_act and batch_observe take several")
+            raise ValueError(
+                f"num_envs is {num_envs}: act and observe take one environment, batch_act and batch_observe take several"
+            )
         self.wrapped = agent
         self.memory = NoMemory()
         self._batch = batch
@@ -60,7 +77,9 @@ class ForeignAgent:
         self._choose = agent.batch_act if batch else agent.act
         self._tell = agent.batch_observe if batch else agent.observe
         self._held: list[Any] = [None] * num_envs
-        """The object's own copy of each running episode's newest observation: given to `observe`, then to `act`, so it is kept once."""
+        """The object's own copy of each running episode's newest observation: given to `observe`,
+        then to `act`, so it is kept once.
+        """
         self._any_begun = True
 
     @property
@@ -82,9 +101,14 @@ class ForeignAgent:
             tell(experience, step)
 
     def observe_evaluation(
-        self, observation: Array, reward: Array, terminated: npt.NDArray[np.bool_], reset: npt.NDArray[np.bool_]
+        self,
+        observation: Array,
+        reward: Array,
+        terminated: npt.NDArray[np.bool_],
+        reset: npt.NDArray[np.bool_],
     ) -> None:
-        """Tells the object of a step of an evaluation, in its `eval_mode`: recurrent state is forgotten where episodes end.
+        """Tells the object of a step of an evaluation, in its `eval_mode`: recurrent state is
+        forgotten where episodes end.
 
         Args:
             observation: [B, ...]: the successor.
@@ -105,8 +129,18 @@ class ForeignAgent:
 
     @property
     def learning_rate(self) -> float:
-        """Step size of the first optimiser of torch among the object's attributes; not a number where it has none."""
-        return next((float(group["lr"]) for one in optimizers_of(self.wrapped) for group in one.param_groups), float("nan"))
+        """Step size of the first optimiser of torch among the object's attributes.
+
+        Not a number where it has none.
+        """
+        return next(
+            (
+                float(group["lr"])
+                for one in optimizers_of(self.wrapped)
+                for group in one.param_groups
+            ),
+            float("nan"),
+        )
 
     @learning_rate.setter
     def learning_rate(self, value: float) -> None:
@@ -119,9 +153,17 @@ class ForeignAgent:
         return dict(self.wrapped.get_statistics())
 
     def metrics(self) -> Mapping[str, float]:
-        """Returns the numbers of `get_statistics` as gauges `agent/<name>`; what no name of a series may hold becomes `_`."""
-        numbers = ((str(name), value) for name, value in self.statistics().items() if _is_number(value))
-        return {f"agent/{_NOT_IN_NAMES.sub('_', name)[:_LONGEST_NAME]}": float(value) for name, value in numbers}
+        """Returns the numbers of `get_statistics` as gauges `agent/<name>`.
+
+        What no name of a series may hold becomes `_`.
+        """
+        numbers = (
+            (str(name), value) for name, value in self.statistics().items() if _is_number(value)
+        )
+        return {
+            f"agent/{_NOT_IN_NAMES.sub('_', name)[:_LONGEST_NAME]}": float(value)
+            for name, value in numbers
+        }
 
     def eval_mode(self) -> AbstractContextManager[None]:
         """Returns the object's own context."""
@@ -130,15 +172,20 @@ class ForeignAgent:
 
     def acting_module(self) -> Any:
         """Raises TypeError: nothing is known of how the object acts."""
-        raise TypeError(f"{type(self.wrapped).__name__} cannot be exported: only its own act knows how it acts")
+        raise TypeError(
+            f"{type(self.wrapped).__name__} cannot be exported: only its own act knows how it acts"
+        )
 
     # State
 
     @property
     def step(self) -> int | None:
-        """The object's attribute `t`, its count of env_steps; `None` where it has none, or where it is not for others to set.
+        """The object's attribute `t`, its count of env_steps.
 
-        Objects with an attribute `t_start`, such as PFRL's A2C, find their place in a rollout by `t` and must begin at their own 0.
+        `None` where it has none, or where it is not for others to set.
+
+        Objects with an attribute `t_start`, such as PFRL's A2C, find their place in a rollout by
+        `t` and must begin at their own 0.
         """
         if not hasattr(self.wrapped, "t") or hasattr(self.wrapped, "t_start"):
             return None
@@ -152,7 +199,10 @@ class ForeignAgent:
     def state_dict(self) -> StateTree:
         """Returns all that the object offers; its files are written when the snapshot is."""
         agent, snapshots = self.wrapped, self._save_memory and self._has_snapshots()
-        state: StateTree = {"files": OwnFiles(agent.save_snapshot if snapshots else agent.save), "snapshot_files": snapshots}
+        state: StateTree = {
+            "files": OwnFiles(agent.save_snapshot if snapshots else agent.save),
+            "snapshot_files": snapshots,
+        }
         if (step := self.step) is not None:
             state["t"] = step
         if self.exact:
@@ -165,7 +215,11 @@ class ForeignAgent:
         if "state" in state and self.exact:
             agent.load_state_dict(state["state"])
         elif isinstance(files, OwnFilesAt):
-            load = agent.load_snapshot if state.get("snapshot_files") and self._has_snapshots() else agent.load
+            load = (
+                agent.load_snapshot
+                if state.get("snapshot_files") and self._has_snapshots()
+                else agent.load
+            )
             load(files.directory)
         if "t" in state:
             self.step = state["t"]
@@ -176,8 +230,8 @@ class ForeignAgent:
 
         Args:
             state: What `state_dict` returned, read back.
-            parts: Names of attributes that have a file `<name>.pt` there, or of entries of its state; `None` takes its networks
-                (torch modules) without optimisers and counters.
+            parts: Names of attributes that have a file `<name>.pt` there, or of entries of its
+                state; `None` takes its networks (torch modules) without optimisers and counters.
 
         Raises:
             ValueError: If the snapshot or the object has no such part.
@@ -188,10 +242,24 @@ class ForeignAgent:
         if "state" in state and self.exact:
             self._load_entries(state["state"], parts)
             return
-        names = tuple(name for name, value in vars(self.wrapped).items() if isinstance(value, torch.nn.Module)) if parts is None else parts
-        found = [name for name in names if (Path(directory) / f"{name}.pt").exists()] if parts is None else list(names)
+        names = (
+            tuple(
+                name
+                for name, value in vars(self.wrapped).items()
+                if isinstance(value, torch.nn.Module)
+            )
+            if parts is None
+            else parts
+        )
+        found = (
+            [name for name in names if (Path(directory) / f"{name}.pt").exists()]
+            if parts is None
+            else list(names)
+        )
         if not found:
-            raise ValueError(f"resume_parts: {type(self.wrapped).__name__} has no torch module with a file in {directory}: name its parts")
+            raise ValueError(
+                f"resume_parts: {type(self.wrapped).__name__} has no torch module with a file in {directory}: name its parts"
+            )
         for name in found:
             self._load_attribute(Path(directory) / f"{name}.pt", name)
 
@@ -213,7 +281,10 @@ class ForeignAgent:
         self._tell(row, experience.reward.item(step), done, reset)
 
     def _tell_batch(self, experience: Experience, step: int) -> None:
-        terminated, truncated = experience.terminated[step].copy(), experience.truncated[step].copy()
+        terminated, truncated = (
+            experience.terminated[step].copy(),
+            experience.truncated[step].copy(),
+        )
         rows = list(experience.next_observation[step].copy())
         self._held = rows.copy()
         over = (terminated | truncated).tolist()
@@ -226,7 +297,11 @@ class ForeignAgent:
         import torch  # noqa: PLC0415 - as above
 
         now = self.wrapped.state_dict()
-        names = [name for name, value in saved.items() if isinstance(value, dict | torch.Tensor) and not name.endswith("optimizer")]
+        names = [
+            name
+            for name, value in saved.items()
+            if isinstance(value, dict | torch.Tensor) and not name.endswith("optimizer")
+        ]
         wanted = names if parts is None else list(parts)
         if missing := sorted(set(wanted) - set(saved)):
             raise ValueError(f"resume_parts: the snapshot has no {missing}, it has {sorted(saved)}")
@@ -237,7 +312,9 @@ class ForeignAgent:
 
         target = getattr(self.wrapped, name, None)
         if target is None or not path.exists():
-            raise ValueError(f"resume_parts: {name!r} is no attribute of the agent that the snapshot has a file of")
+            raise ValueError(
+                f"resume_parts: {name!r} is no attribute of the agent that the snapshot has a file of"
+            )
         target.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
 
     def _has_snapshots(self) -> bool:
@@ -246,9 +323,13 @@ class ForeignAgent:
 
 def check_methods(agent: Any, *, batch: bool) -> None:
     """Raises TypeError where an object lacks a method of an agent; the message names it."""
-    missing = [name for name in (_BATCH if batch else _SERIAL) if not callable(getattr(agent, name, None))]
+    missing = [
+        name for name in (_BATCH if batch else _SERIAL) if not callable(getattr(agent, name, None))
+    ]
     if missing:
-        raise TypeError(f"agent: {type(agent).__name__} has no method {', '.join(missing)}; an agent of this function needs them all")
+        raise TypeError(
+            f"agent: {type(agent).__name__} has no method {', '.join(missing)}; an agent of this function needs them all"
+        )
 
 
 def _offers(agent: Any, *names: str) -> bool:

@@ -1,4 +1,5 @@
-"""Proximal policy optimisation (Schulman et al. 2017) with generalised advantage estimation (Schulman et al. 2016).
+"""Proximal policy optimisation (Schulman et al. 2017) with generalised advantage estimation
+(Schulman et al. 2016).
 
 N transitions of a batch, P parameters.
 """
@@ -11,14 +12,27 @@ from torch import Tensor
 from palestra.contract.agents import PpoParameters, RecurrentPpoParameters
 from workers.acceleration.update_runner import Gradient
 from workers.core.types import AgentContext
-from workers.rl.agents.common.actor_critic import OnPolicyMath, RolloutBatch, actor_critic, standardised
+from workers.rl.agents.common.actor_critic import (
+    OnPolicyMath,
+    RolloutBatch,
+    actor_critic,
+    standardised,
+)
 from workers.rl.agents.common.adam import AdamState, adam, adam_start, clip_to_norm
 from workers.rl.agents.common.algorithm import Updated
 from workers.rl.agents.common.normalisers import Normalisers
 from workers.rl.agents.shells.rollout_agent import RolloutAgent, RolloutParts
 from workers.rl.networks.parameter_layout import Parameters
 
-REPORT_NAMES: Final = ("loss/total", "loss/policy", "loss/value", "policy/entropy", "policy/kl", "policy/clip_fraction", "gradient/norm")
+REPORT_NAMES: Final = (
+    "loss/total",
+    "loss/policy",
+    "loss/value",
+    "policy/entropy",
+    "policy/kl",
+    "policy/clip_fraction",
+    "gradient/norm",
+)
 ADAM_EPSILON: Final = 1e-5
 """As in the reference implementation of the paper."""
 
@@ -43,16 +57,24 @@ class Gathered(Protocol):
 
 
 def clipped_loss(
-    hyper: PpoParameters | RecurrentPpoParameters, batch: Gathered, log_probability: Tensor, value: Tensor, entropy: Tensor
+    hyper: PpoParameters | RecurrentPpoParameters,
+    batch: Gathered,
+    log_probability: Tensor,
+    value: Tensor,
+    entropy: Tensor,
 ) -> tuple[Tensor, Tensor]:
-    """Returns the negative of equation 9 [], and the first values of `REPORT_NAMES` [6]; mean over all samples.
+    """Returns the negative of equation 9 [], and the first values of `REPORT_NAMES` [6].
 
-    The value loss is the squared error, without a half, as in equation 9, Stable-Baselines3, PFRL and tianshou.
+    Mean over all samples.
+
+    The value loss is the squared error, without a half, as in equation 9, Stable-Baselines3, PFRL
+    and tianshou.
 
     Args:
         hyper: Clipping range (epsilon) and coefficients (c1, c2).
         batch: What was gathered.
-        log_probability: Of its actions by the present policy, in the shape of `batch.log_probability`.
+        log_probability: Of its actions by the present policy, in the shape of
+            `batch.log_probability`.
         value: Of its observations by the present value function, in the same shape.
         entropy: Of the present policy, in the same shape.
     """
@@ -64,10 +86,16 @@ def clipped_loss(
     clipped = ratio.clamp(1 - hyper.clip_range, 1 + hyper.clip_range)
     policy_loss = -torch.minimum(ratio * advantage, clipped * advantage).mean()  # equation 7
     value_loss = (value - batch.value_target).square().mean()
-    total = policy_loss + hyper.value_coefficient * value_loss - hyper.entropy_coefficient * entropy.mean()
+    total = (
+        policy_loss
+        + hyper.value_coefficient * value_loss
+        - hyper.entropy_coefficient * entropy.mean()
+    )
     kl = (ratio - 1 - log_ratio).mean()  # never negative: http://joschu.net/blog/kl-approx.html
     fraction = ((ratio - 1).abs() > hyper.clip_range).float().mean()
-    return total, torch.stack((total, policy_loss, value_loss, entropy.mean(), kl, fraction)).detach()
+    return total, torch.stack(
+        (total, policy_loss, value_loss, entropy.mean(), kl, fraction)
+    ).detach()
 
 
 class Ppo(OnPolicyMath[PpoParameters]):
@@ -81,19 +109,28 @@ class Ppo(OnPolicyMath[PpoParameters]):
         return PpoState(vector, adam_start(vector, self.hyper.learning_rate))
 
     def loss(self, parameters: Parameters, batch: RolloutBatch) -> tuple[Tensor, tuple[Tensor]]:
-        """Returns the clipped surrogate loss with value loss and entropy bonus [], and the values of `REPORT_NAMES` but the last [6]."""
+        """Returns the clipped surrogate loss with value loss and entropy bonus [], and the values
+        of `REPORT_NAMES` but the last [6].
+        """
         policy = self.model.policy
         outputs, value = self.model(parameters, batch.observation)
-        log_probability, entropy = policy.log_probability(parameters, outputs, batch.action), policy.entropy(parameters, outputs)
+        log_probability, entropy = (
+            policy.log_probability(parameters, outputs, batch.action),
+            policy.entropy(parameters, outputs),
+        )
         total, report = clipped_loss(self.hyper, batch, log_probability, value, entropy)
         return total, (report,)
 
     def update(self, gradient: Gradient, state: PpoState, batch: RolloutBatch) -> Updated[PpoState]:
         """Makes a gradient step on a minibatch."""
-        slope, _, (report,) = gradient(lambda vector: self.loss(self.model.layout.split(vector), batch), state.parameters)
+        slope, _, (report,) = gradient(
+            lambda vector: self.loss(self.model.layout.split(vector), batch), state.parameters
+        )
         slope, norm = clip_to_norm(slope, self.hyper.max_grad_norm)
         parameters, optimizer = adam(state.parameters, slope, state.optimizer, epsilon=ADAM_EPSILON)
-        return Updated(PpoState(parameters, optimizer), torch.cat((report, norm.unsqueeze(0))), batch.advantage)
+        return Updated(
+            PpoState(parameters, optimizer), torch.cat((report, norm.unsqueeze(0))), batch.advantage
+        )
 
 
 def build(parameters: PpoParameters, context: AgentContext) -> RolloutAgent:
@@ -108,7 +145,10 @@ def build(parameters: PpoParameters, context: AgentContext) -> RolloutAgent:
             minibatch_size=parameters.minibatch_size,
             target_kl=parameters.target_kl,
             normalisers=Normalisers(
-                context, parameters.gamma, observations=parameters.normalize_observations, rewards=parameters.normalize_rewards
+                context,
+                parameters.gamma,
+                observations=parameters.normalize_observations,
+                rewards=parameters.normalize_rewards,
             ),
         ),
         context,

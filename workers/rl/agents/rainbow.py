@@ -2,11 +2,15 @@
 
 The sum of six extensions of the deep Q-network, each of which stands in a place of its own:
 
-- the distribution of returns instead of their mean: `workers.rl.agents.c51` (Bellemare et al. 2017);
-- double Q-learning: the online network chooses a*, the target network gives its distribution (`CategoricalDqn.target`);
-- dueling streams that are joined atom by atom: `workers.rl.networks.dueling`; and noisy layers in both: `workers.rl.networks.noisy`;
+- the distribution of returns instead of their mean: `workers.rl.agents.c51` (Bellemare et al.
+  2017);
+- double Q-learning: the online network chooses a*, the target network gives its distribution
+  (`CategoricalDqn.target`);
+- dueling streams that are joined atom by atom: `workers.rl.networks.dueling`; and noisy layers in
+  both: `workers.rl.networks.noisy`;
 - returns over n steps: the target is R_t^(n) + gamma^n z (`workers.rl.memory.replay`);
-- prioritized replay, p proportional to the Kullback-Leibler divergence D(Phi d' || d): `rl.memory.sampling_rules`, `CategoricalDqn.loss`.
+- prioritized replay, p proportional to the Kullback-Leibler divergence D(Phi d' || d):
+  `rl.memory.sampling_rules`, `CategoricalDqn.loss`.
 """
 
 from palestra.contract.agents import C51Parameters, RainbowParameters
@@ -19,5 +23,9 @@ from workers.rl.agents.shells.replay_agent import ReplayAgent
 def build(parameters: RainbowParameters, context: AgentContext) -> ReplayAgent:
     """Builds the agent; raises DefinitionError if a space does not fit."""
     actions = discrete_actions(context.action_space, "rainbow")
-    shared = {name: getattr(parameters, name) for name in RainbowParameters.model_fields if name != "name"}
-    return categorical(C51Parameters(**shared, double=True, dueling=True, noisy=True), actions, context)
+    shared = {
+        name: getattr(parameters, name) for name in RainbowParameters.model_fields if name != "name"
+    }
+    return categorical(
+        C51Parameters(**shared, double=True, dueling=True, noisy=True), actions, context
+    )

@@ -1,7 +1,9 @@
-"""PPO with a recurrent layer (Schulman et al. 2017; Hausknecht & Stone 2015 for acting on a remembered state).
+"""PPO with a recurrent layer (Schulman et al. 2017; Hausknecht & Stone 2015 for acting on a
+remembered state).
 
-What is learnt from are whole rollouts of some environments each, unrolled from the state with which the rollout began: backpropagation
-through time is truncated there. B environments, T steps of a rollout, A outputs of the policy, S numbers of a recurrent state.
+What is learnt from are whole rollouts of some environments each, unrolled from the state with which
+the rollout began: backpropagation through time is truncated there. B environments, T steps of a
+rollout, A outputs of the policy, S numbers of a recurrent state.
 """
 
 from collections.abc import Mapping
@@ -53,13 +55,19 @@ class RecurrentPpoBatch(NamedTuple):
 
     def rows(self, places: Tensor) -> "RecurrentPpoBatch":
         """Returns the rollouts of the environments int64 [k] `places`."""
-        observation, action, log_probability, advantage, target, begins, state = (column[places] for column in self[:7])
-        return RecurrentPpoBatch(observation, action, log_probability, advantage, target, begins, state)
+        observation, action, log_probability, advantage, target, begins, state = (
+            column[places] for column in self[:7]
+        )
+        return RecurrentPpoBatch(
+            observation, action, log_probability, advantage, target, begins, state
+        )
 
 
 @dataclass(frozen=True)
 class RecurrentActorCritic:
-    """Layers for each observation by itself, a recurrent layer, and a layer each for policy and value."""
+    """Layers for each observation by itself, a recurrent layer, and a layer each for policy and
+    value.
+    """
 
     policy: Policy
     encoding: Encoding
@@ -71,7 +79,10 @@ class RecurrentActorCritic:
 
     def initial(self, generator: torch.Generator) -> dict[str, Tensor]:
         """Returns orthogonal weights and zeros."""
-        torso, actor = self.torso.initial_orthogonal(generator, gain=2**0.5), self.actor.initial_orthogonal(generator, gain=0.01)
+        torso, actor = (
+            self.torso.initial_orthogonal(generator, gain=2**0.5),
+            self.actor.initial_orthogonal(generator, gain=0.01),
+        )
         extra = {name: torch.zeros(shape) for name, shape in self.policy.extra_shapes.items()}
         return {
             **torso,
@@ -83,7 +94,10 @@ class RecurrentActorCritic:
 
     def features(self, parameters: Parameters, observation: Tensor) -> Tensor:
         """Returns what the recurrent layer is given, float32 [N, F]."""
-        return self.torso(parameters, observation if isinstance(self.torso, NatureCnn) else self.encoding(observation))
+        return self.torso(
+            parameters,
+            observation if isinstance(self.torso, NatureCnn) else self.encoding(observation),
+        )
 
     def heads(self, parameters: Parameters, states: Tensor) -> tuple[Tensor, Tensor]:
         """Returns outputs [N, A] and V [N] of the states [N, S] after an observation."""
@@ -97,8 +111,12 @@ class RecurrentActorCritic:
     def states(self, parameters: Parameters, batch: RecurrentPpoBatch) -> Tensor:
         """Returns the states [n * T, S] after each step."""
         count, length = batch.begins.shape
-        inputs = self.features(parameters, batch.observation.flatten(0, 1)).reshape(count, length, -1)
-        states = self.memory.states(parameters, inputs.transpose(0, 1), batch.state, batch.begins.transpose(0, 1))
+        inputs = self.features(parameters, batch.observation.flatten(0, 1)).reshape(
+            count, length, -1
+        )
+        states = self.memory.states(
+            parameters, inputs.transpose(0, 1), batch.state, batch.begins.transpose(0, 1)
+        )
         return states.transpose(0, 1).flatten(0, 1)
 
 
@@ -122,48 +140,91 @@ class RecurrentPpo:
         return PpoState(vector, adam_start(vector, self.hyper.learning_rate))
 
     def prepared(self, state: PpoState, rollout: Mapping[str, Array]) -> RecurrentPpoBatch:
-        """Returns the rollouts of all environments with what is learnt from them; see `OnPolicyMath.prepared`."""
+        """Returns the rollouts of all environments with what is learnt from them.
+
+        See `OnPolicyMath.prepared`.
+        """
         parameters, device = self.model.layout.split(state.parameters), state.parameters.device
         ends = ends_of(rollout["terminated"], rollout["truncated"], rollout["active"])
         begins = np.concatenate((np.zeros_like(ends.ended[:1]), ends.ended[:-1]))
-        columns = (np.ascontiguousarray(np.swapaxes(rollout[name], 0, 1)) for name in ("observation", "action"))
+        columns = (
+            np.ascontiguousarray(np.swapaxes(rollout[name], 0, 1))
+            for name in ("observation", "action")
+        )
         observation, action = (torch.from_numpy(column).to(device) for column in columns)
-        marks, first = torch.from_numpy(begins.T.copy()).to(device), torch.from_numpy(rollout["state"][0].copy()).to(device)
+        marks, first = (
+            torch.from_numpy(begins.T.copy()).to(device),
+            torch.from_numpy(rollout["state"][0].copy()).to(device),
+        )
         blank = torch.zeros(marks.shape, device=device)
         batch = RecurrentPpoBatch(observation, action, blank, blank, blank, marks, first)
         with torch.no_grad():
             states = self.model.states(parameters, batch)
             outputs, values = self.model.heads(parameters, states)
-            log_probability = self.model.policy.log_probability(parameters, outputs, action.flatten(0, 1)).view(marks.shape)
-            kept = states.view(*marks.shape, -1).transpose(0, 1)[torch.from_numpy(ends.foreign).to(device)]
+            log_probability = self.model.policy.log_probability(
+                parameters, outputs, action.flatten(0, 1)
+            ).view(marks.shape)
+            kept = states.view(*marks.shape, -1).transpose(0, 1)[
+                torch.from_numpy(ends.foreign).to(device)
+            ]
             successor = torch.from_numpy(rollout["next_observation"][ends.foreign]).to(device)
             foreign = self.model.heads(parameters, self.model.step(parameters, successor, kept))[1]
         value = np.ascontiguousarray(values.view(marks.shape).T.cpu().numpy())
-        advantage = generalised(rollout["reward"], value, foreign.cpu().numpy(), ends, (self.hyper.gamma, self.hyper.gae_lambda))
-        weights, targets = (torch.from_numpy(array.T.copy()).to(device) for array in (advantage, advantage + value))
-        return batch._replace(log_probability=log_probability, advantage=weights, value_target=targets)
+        advantage = generalised(
+            rollout["reward"],
+            value,
+            foreign.cpu().numpy(),
+            ends,
+            (self.hyper.gamma, self.hyper.gae_lambda),
+        )
+        weights, targets = (
+            torch.from_numpy(array.T.copy()).to(device) for array in (advantage, advantage + value)
+        )
+        return batch._replace(
+            log_probability=log_probability, advantage=weights, value_target=targets
+        )
 
     def noise(self, generator: np.random.Generator, count: int) -> tuple[Array, ...]:
         """Returns nothing."""
         del generator, count
         return ()
 
-    def loss(self, parameters: Parameters, batch: RecurrentPpoBatch) -> tuple[Tensor, tuple[Tensor]]:
-        """Returns PPO's loss [] over all steps of the sequences, and the values of `REPORT_NAMES` but the last [6]."""
+    def loss(
+        self, parameters: Parameters, batch: RecurrentPpoBatch
+    ) -> tuple[Tensor, tuple[Tensor]]:
+        """Returns PPO's loss [] over all steps of the sequences, and the values of `REPORT_NAMES`
+        but the last [6].
+        """
         policy, shape = self.model.policy, batch.advantage.shape
         outputs, value = self.model.heads(parameters, self.model.states(parameters, batch))
-        log_probability = policy.log_probability(parameters, outputs, batch.action.flatten(0, 1)).view(shape)
-        total, report = clipped_loss(self.hyper, batch, log_probability, value.view(shape), policy.entropy(parameters, outputs))
+        log_probability = policy.log_probability(
+            parameters, outputs, batch.action.flatten(0, 1)
+        ).view(shape)
+        total, report = clipped_loss(
+            self.hyper,
+            batch,
+            log_probability,
+            value.view(shape),
+            policy.entropy(parameters, outputs),
+        )
         return total, (report,)
 
-    def update(self, gradient: Gradient, state: PpoState, batch: RecurrentPpoBatch) -> Updated[PpoState]:
+    def update(
+        self, gradient: Gradient, state: PpoState, batch: RecurrentPpoBatch
+    ) -> Updated[PpoState]:
         """Makes a gradient step on the sequences of some environments."""
-        slope, _, (report,) = gradient(lambda vector: self.loss(self.model.layout.split(vector), batch), state.parameters)
+        slope, _, (report,) = gradient(
+            lambda vector: self.loss(self.model.layout.split(vector), batch), state.parameters
+        )
         slope, norm = clip_to_norm(slope, self.hyper.max_grad_norm)
         parameters, optimizer = adam(state.parameters, slope, state.optimizer, epsilon=ADAM_EPSILON)
-        return Updated(PpoState(parameters, optimizer), torch.cat((report, norm.unsqueeze(0))), batch.advantage)
+        return Updated(
+            PpoState(parameters, optimizer), torch.cat((report, norm.unsqueeze(0))), batch.advantage
+        )
 
-    def acting_noise(self, generator: np.random.Generator, shape: tuple[int, ...]) -> tuple[Array, ...]:
+    def acting_noise(
+        self, generator: np.random.Generator, shape: tuple[int, ...]
+    ) -> tuple[Array, ...]:
         """Returns the random numbers of actions, [*shape, A]."""
         return (self.model.policy.noise(generator, shape),)
 
@@ -171,12 +232,30 @@ class RecurrentPpo:
 def build(parameters: RecurrentPpoParameters, context: AgentContext) -> RecurrentAgent:
     """Builds the agent; raises DefinitionError if a space does not fit."""
     policy = policy_for(context.action_space, "recurrent_ppo")
-    encoding, torso = torso_for(context.observation_space, parameters.hidden_sizes, parameters.activation)
+    encoding, torso = torso_for(
+        context.observation_space, parameters.hidden_sizes, parameters.activation
+    )
     memory = Recurrent("memory", torso.outputs, parameters.memory_units)
-    actor, critic = Mlp("policy", (memory.outputs, policy.outputs)), Mlp("value", (memory.outputs, 1))
-    layout = Layout({**torso.shapes(), **memory.shapes(), **actor.shapes(), **critic.shapes(), **policy.extra_shapes})
-    algorithm: Any = RecurrentPpo(RecurrentActorCritic(policy, encoding, torso, memory, actor, critic, layout), parameters)
-    normalised = {"observations": parameters.normalize_observations, "rewards": parameters.normalize_rewards}
+    actor, critic = (
+        Mlp("policy", (memory.outputs, policy.outputs)),
+        Mlp("value", (memory.outputs, 1)),
+    )
+    layout = Layout(
+        {
+            **torso.shapes(),
+            **memory.shapes(),
+            **actor.shapes(),
+            **critic.shapes(),
+            **policy.extra_shapes,
+        }
+    )
+    algorithm: Any = RecurrentPpo(
+        RecurrentActorCritic(policy, encoding, torso, memory, actor, critic, layout), parameters
+    )
+    normalised = {
+        "observations": parameters.normalize_observations,
+        "rewards": parameters.normalize_rewards,
+    }
     return RecurrentAgent(
         RolloutParts(
             algorithm=algorithm,  # as any algorithm but for its batches, which are sequences

@@ -1,4 +1,5 @@
-"""REINFORCE: the policy gradient on whole episodes (Williams 1992), with returns to go and, where wanted, a learned baseline.
+"""REINFORCE: the policy gradient on whole episodes (Williams 1992), with returns to go and, where
+wanted, a learned baseline.
 
 N transitions of a rollout, P parameters.
 """
@@ -13,7 +14,12 @@ from torch import Tensor
 from palestra.contract.agents import ReinforceParameters
 from workers.acceleration.update_runner import Gradient
 from workers.core.types import AgentContext, Array
-from workers.rl.agents.common.actor_critic import OnPolicyMath, RolloutBatch, actor_critic, standardised
+from workers.rl.agents.common.actor_critic import (
+    OnPolicyMath,
+    RolloutBatch,
+    actor_critic,
+    standardised,
+)
 from workers.rl.agents.common.adam import AdamState, adam, adam_start, clip_to_norm
 from workers.rl.agents.common.advantages import discounted_sums, of_ended_episodes
 from workers.rl.agents.common.algorithm import Updated
@@ -33,7 +39,13 @@ class ReinforceState(NamedTuple):
 class Reinforce(OnPolicyMath[ReinforceParameters]):
     """The mathematics of one definition."""
 
-    report_names: ClassVar[tuple[str, ...]] = ("loss/total", "loss/policy", "loss/value", "policy/entropy", "gradient/norm")
+    report_names: ClassVar[tuple[str, ...]] = (
+        "loss/total",
+        "loss/policy",
+        "loss/value",
+        "policy/entropy",
+        "gradient/norm",
+    )
 
     def start(self, generator: torch.Generator) -> ReinforceState:
         """Returns the state before the first update."""
@@ -41,23 +53,33 @@ class Reinforce(OnPolicyMath[ReinforceParameters]):
         return ReinforceState(vector, adam_start(vector, self.hyper.learning_rate))
 
     def prepared(self, state: Any, rollout: Mapping[str, Array]) -> RolloutBatch:
-        """Returns the transitions of the episodes that ended, with their returns to go; a time limit is an end like any other."""
+        """Returns the transitions of the episodes that ended, with their returns to go.
+
+        A time limit is an end like any other.
+        """
         active = rollout["active"]
         ended = (rollout["terminated"] | rollout["truncated"]) & active
         returns = discounted_sums(rollout["reward"] * active, ended | ~active, self.gamma)
         wanted = np.flatnonzero(active & of_ended_episodes(ended))
         columns = (
-            np.take(array.reshape(-1, *array.shape[2:]), wanted, 0) for array in (rollout["observation"], rollout["action"], returns)
+            np.take(array.reshape(-1, *array.shape[2:]), wanted, 0)
+            for array in (rollout["observation"], rollout["action"], returns)
         )
-        observation, action, returned = (torch.from_numpy(column).to(state.parameters.device) for column in columns)
+        observation, action, returned = (
+            torch.from_numpy(column).to(state.parameters.device) for column in columns
+        )
         value = torch.zeros_like(returned)
         if self.hyper.baseline:
             with torch.no_grad():
                 value = self.model.values(self.named(state), observation)
-        return RolloutBatch(observation, action, torch.zeros_like(returned), returned - value, returned)
+        return RolloutBatch(
+            observation, action, torch.zeros_like(returned), returned - value, returned
+        )
 
     def loss(self, parameters: Parameters, batch: RolloutBatch) -> tuple[Tensor, tuple[Tensor]]:
-        """Returns the loss [], whose gradient is that of Williams, section 4: (r - b) d ln pi / d theta; and what is reported of it."""
+        """Returns the loss [], whose gradient is that of Williams, section 4: (r - b) d ln pi / d
+        theta; and what is reported of it.
+        """
         hyper, policy, weight = self.hyper, self.model.policy, batch.advantage
         if hyper.normalize_advantages:
             weight = standardised(weight)
@@ -70,12 +92,20 @@ class Reinforce(OnPolicyMath[ReinforceParameters]):
             total = total + hyper.value_coefficient * value_loss
         return total, (torch.stack((total, policy_loss, value_loss, entropy)).detach(),)
 
-    def update(self, gradient: Gradient, state: ReinforceState, batch: RolloutBatch) -> Updated[ReinforceState]:
+    def update(
+        self, gradient: Gradient, state: ReinforceState, batch: RolloutBatch
+    ) -> Updated[ReinforceState]:
         """Makes a gradient step on the episodes of a rollout."""
-        slope, _, (report,) = gradient(lambda vector: self.loss(self.model.layout.split(vector), batch), state.parameters)
+        slope, _, (report,) = gradient(
+            lambda vector: self.loss(self.model.layout.split(vector), batch), state.parameters
+        )
         slope, norm = clip_to_norm(slope, self.hyper.max_grad_norm)
         parameters, optimizer = adam(state.parameters, slope, state.optimizer)
-        return Updated(ReinforceState(parameters, optimizer), torch.cat((report, norm.unsqueeze(0))), batch.advantage)
+        return Updated(
+            ReinforceState(parameters, optimizer),
+            torch.cat((report, norm.unsqueeze(0))),
+            batch.advantage,
+        )
 
 
 def build(parameters: ReinforceParameters, context: AgentContext) -> RolloutAgent:
@@ -87,7 +117,10 @@ def build(parameters: ReinforceParameters, context: AgentContext) -> RolloutAgen
             learning_rate=parameters.learning_rate,
             episodes=parameters.episodes,
             normalisers=Normalisers(
-                context, parameters.gamma, observations=parameters.normalize_observations, rewards=parameters.normalize_rewards
+                context,
+                parameters.gamma,
+                observations=parameters.normalize_observations,
+                rewards=parameters.normalize_rewards,
             ),
         ),
         context,

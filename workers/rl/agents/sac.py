@@ -1,7 +1,8 @@
-"""Soft actor-critic with a learned temperature (Haarnoja et al. 2018, "Soft Actor-Critic Algorithms and Applications").
+"""Soft actor-critic with a learned temperature (Haarnoja et al. 2018, "Soft Actor-Critic Algorithms
+and Applications").
 
-N samples of a batch, A entries of an action. Both critics are one stacked network, so that a layer of the two is one batched product, and
-no gradient is computed but those that are used.
+N samples of a batch, A entries of an action. Both critics are one stacked network, so that a layer
+of the two is one batched product, and no gradient is computed but those that are used.
 """
 
 from collections.abc import Mapping
@@ -55,7 +56,13 @@ class Sac:
     layouts: Layouts
     target_entropy: float
     hyper: SacParameters
-    report_names: ClassVar[tuple[str, ...]] = ("loss/critic", "loss/actor", "q/mean", "entropy", "temperature")
+    report_names: ClassVar[tuple[str, ...]] = (
+        "loss/critic",
+        "loss/actor",
+        "q/mean",
+        "entropy",
+        "temperature",
+    )
     actor: ClassVar[str] = "actor"
 
     def start(self, generator: torch.Generator) -> SacState:
@@ -63,56 +70,98 @@ class Sac:
         actor = self.layouts["actor"].join(self.policy.initial_uniform(generator))
         critics = self.layouts["critics"].join(self.critics.initial_uniform(generator))
         log_temperature = torch.tensor(self.hyper.initial_temperature).log()
-        optimizers = (adam_start(vector, self.hyper.learning_rate) for vector in (actor, critics, log_temperature))
+        optimizers = (
+            adam_start(vector, self.hyper.learning_rate)
+            for vector in (actor, critics, log_temperature)
+        )
         return SacState(actor, critics, critics, log_temperature, *optimizers)
 
     def values(self, critics: Parameters, encoded: Tensor, action: Tensor) -> Tensor:
         """Returns Q of both critics, float32 [2, N]."""
         return self.critics(critics, torch.cat((encoded, action), -1)).squeeze(-1)
 
-    def td_targets(self, actor: Parameters, targets: Parameters, temperature: Tensor, batch: ReplayBatch) -> Tensor:
-        """Returns r + gamma (min Q_target(s', a') - alpha log pi(a'|s')) float32 [N], a' drawn from the policy (equations 3 and 5)."""
+    def td_targets(
+        self, actor: Parameters, targets: Parameters, temperature: Tensor, batch: ReplayBatch
+    ) -> Tensor:
+        """Returns r + gamma (min Q_target(s', a') - alpha log pi(a'|s')) float32 [N], a' drawn from
+        the policy (equations 3 and 5).
+        """
         encoded = self.encoding(batch.next_observation)
         action, log_density = squashed_gaussian.sample(self.policy(actor, encoded), batch.noise[0])
-        return bootstrapped(batch, self.values(targets, encoded, action).amin(0) - temperature * log_density)
+        return bootstrapped(
+            batch, self.values(targets, encoded, action).amin(0) - temperature * log_density
+        )
 
-    def critic_loss(self, critics: Parameters, batch: ReplayBatch, td_targets: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """Returns the sum of both critics' losses [] (equation 5); the mean value [], the mean size of the errors [N]."""
+    def critic_loss(
+        self, critics: Parameters, batch: ReplayBatch, td_targets: Tensor
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """Returns the sum of both critics' losses [] (equation 5).
+
+        The mean value [], the mean size of the errors [N].
+        """
         value = self.values(critics, self.encoding(batch.observation), batch.action)
         error = value - td_targets
-        return 0.5 * (error.square() * batch.weight).mean(-1).sum(), (value.mean(), error.abs().mean(0))
+        return 0.5 * (error.square() * batch.weight).mean(-1).sum(), (
+            value.mean(),
+            error.abs().mean(0),
+        )
 
-    def actor_loss(self, actor: Parameters, critics: Parameters, temperature: Tensor, batch: ReplayBatch) -> tuple[Tensor, tuple[Tensor]]:
-        """Returns the mean of alpha log pi(a|s) - min Q(s, a) [] with a = f(noise; s) (equation 9); the mean of log pi []."""
+    def actor_loss(
+        self, actor: Parameters, critics: Parameters, temperature: Tensor, batch: ReplayBatch
+    ) -> tuple[Tensor, tuple[Tensor]]:
+        """Returns the mean of alpha log pi(a|s) - min Q(s, a) [] with a = f(noise; s) (equation 9).
+
+        The mean of log pi [].
+        """
         encoded = self.encoding(batch.observation)
         action, log_density = squashed_gaussian.sample(self.policy(actor, encoded), batch.noise[1])
         value = self.values(critics, encoded, action).amin(0)
         return (temperature * log_density - value).mean(), (log_density.mean(),)
 
     def temperature_slope(self, temperature: Tensor, log_density: Tensor) -> Tensor:
-        """Returns the derivative [] of J(alpha) = E[-alpha (log pi + target entropy)] by log alpha (equation 18)."""
+        """Returns the derivative [] of J(alpha) = E[-alpha (log pi + target entropy)] by log alpha
+        (equation 18).
+        """
         return -temperature * (log_density + self.target_entropy)
 
     def update(self, gradient: Gradient, state: SacState, batch: ReplayBatch) -> Updated[SacState]:
-        """Makes a gradient step of the critics, then of policy and temperature, and moves the targets (algorithm 1)."""
-        actor, critic, temperature = self.layouts["actor"].split, self.layouts["critics"].split, state.log_temperature.exp()
-        wanted = self.td_targets(actor(state.actor), critic(state.critic_targets), temperature, batch)
-        slope, critic_loss, (value, error) = gradient(lambda theta: self.critic_loss(critic(theta), batch, wanted), state.critics)
+        """Makes a gradient step of the critics, then of policy and temperature, and moves the
+        targets (algorithm 1).
+        """
+        actor, critic, temperature = (
+            self.layouts["actor"].split,
+            self.layouts["critics"].split,
+            state.log_temperature.exp(),
+        )
+        wanted = self.td_targets(
+            actor(state.actor), critic(state.critic_targets), temperature, batch
+        )
+        slope, critic_loss, (value, error) = gradient(
+            lambda theta: self.critic_loss(critic(theta), batch, wanted), state.critics
+        )
         critics, critic_optimizer = adam(state.critics, slope, state.critic_optimizer)
         fixed = critic(critics)
-        slope, actor_loss, (log_density,) = gradient(lambda phi: self.actor_loss(actor(phi), fixed, temperature, batch), state.actor)
+        slope, actor_loss, (log_density,) = gradient(
+            lambda phi: self.actor_loss(actor(phi), fixed, temperature, batch), state.actor
+        )
         policy, actor_optimizer = adam(state.actor, slope, state.actor_optimizer)
         log_temperature, temperature_optimizer = state.log_temperature, state.temperature_optimizer
         if self.hyper.learn_temperature:
             slope = self.temperature_slope(temperature, log_density)
-            log_temperature, temperature_optimizer = adam(log_temperature, slope, temperature_optimizer)
+            log_temperature, temperature_optimizer = adam(
+                log_temperature, slope, temperature_optimizer
+            )
         targets = torch.lerp(state.critic_targets, critics, self.hyper.tau)
         optimizers = actor_optimizer, critic_optimizer, temperature_optimizer
         report = torch.stack((critic_loss, actor_loss, value, -log_density, temperature))
-        return Updated(SacState(policy, critics, targets, log_temperature, *optimizers), report, error)
+        return Updated(
+            SacState(policy, critics, targets, log_temperature, *optimizers), report, error
+        )
 
     def noise(self, generator: np.random.Generator, shape: tuple[int, int]) -> tuple[Array, ...]:
-        """Returns the normal numbers of the next actions and of those of the policy's loss, float32 [*shape, A] each."""
+        """Returns the normal numbers of the next actions and of those of the policy's loss, float32
+        [*shape, A] each.
+        """
         drawn = generator.standard_normal((2, *shape, self.policy.outputs // 2), dtype=np.float32)
         return drawn[0], drawn[1]
 
@@ -123,9 +172,15 @@ class Sac:
     def act(self, parameters: Parameters, observation: Tensor, noise: tuple[Tensor, ...]) -> Tensor:
         """Returns actions float32 [N, A] drawn from the policy, or without noise its mode."""
         outputs = self.policy(parameters, self.encoding(observation))
-        return squashed_gaussian.sample(outputs, noise[0])[0] if noise else squashed_gaussian.mode(outputs)
+        return (
+            squashed_gaussian.sample(outputs, noise[0])[0]
+            if noise
+            else squashed_gaussian.mode(outputs)
+        )
 
-    def act_arrays(self, parameters: Mapping[str, Array], observation: Array, noise: tuple[Array, ...]) -> Array | None:
+    def act_arrays(
+        self, parameters: Mapping[str, Array], observation: Array, noise: tuple[Array, ...]
+    ) -> Array | None:
         """Returns what `act` does, float32 [..., A]."""
         outputs = self.policy.forward_numpy(parameters, self.encoding.forward_numpy(observation))
         return squashed_gaussian.act_arrays(outputs, noise[0] if noise else None)
@@ -133,10 +188,21 @@ class Sac:
 
 def build(parameters: SacParameters, context: AgentContext) -> ReplayAgent:
     """Builds the agent; raises DefinitionError if a space does not fit."""
-    actions, encoding = box_actions(context.action_space, "sac"), encoding_of(context.observation_space)
+    actions, encoding = (
+        box_actions(context.action_space, "sac"),
+        encoding_of(context.observation_space),
+    )
     size, hidden = actions.raw_shape[0], parameters.hidden_sizes
     policy = Mlp("policy", (encoding.size, *hidden, 2 * size), parameters.activation)
     critics = Ensemble("q", 2, (encoding.size + size, *hidden, 1), parameters.activation)
     layouts = actor_critic_layouts(policy, critics)
-    target_entropy = -float(size) if parameters.target_entropy is None else parameters.target_entropy
-    return build_continuous(Sac(policy, critics, encoding, layouts, target_entropy, parameters), parameters, context, actions, Greedy())
+    target_entropy = (
+        -float(size) if parameters.target_entropy is None else parameters.target_entropy
+    )
+    return build_continuous(
+        Sac(policy, critics, encoding, layouts, target_entropy, parameters),
+        parameters,
+        context,
+        actions,
+        Greedy(),
+    )

@@ -1,4 +1,5 @@
-"""The tensors of an agent that several processes train together: found among its attributes, moved to shared memory, taken over by others.
+"""The tensors of an agent that several processes train together: found among its attributes, moved
+to shared memory, taken over by others.
 
 torch is looked at only where it is loaded already; an agent without it has nothing to share.
 """
@@ -8,14 +9,19 @@ from collections.abc import Iterator
 from typing import Any
 
 SharedTensors = dict[str, Any]
-"""By attribute: of a module its parameters and buffers by name; of an optimiser the state of each parameter, in order; or a tensor."""
+"""By attribute: of a module its parameters and buffers by name.
+
+Of an optimiser the state of each parameter, in order; or a tensor.
+"""
 
 
 def share(agent: Any) -> SharedTensors:
-    """Moves the agent's shared tensors to shared memory, where they stay the same objects, and returns them.
+    """Moves the agent's shared tensors to shared memory, where they stay the same objects, and
+    returns them.
 
     Args:
-        agent: Its `shared_attributes` name what is shared; without them it is each torch module, optimiser and tensor that it has.
+        agent: Its `shared_attributes` name what is shared; without them it is each torch module,
+            optimiser and tensor that it has.
 
     Raises:
         TypeError: If `shared_attributes` names what is not there or cannot be shared.
@@ -46,7 +52,9 @@ def _parts(agent: Any) -> Iterator[tuple[str, Any]]:
     kinds = (torch.nn.Module, torch.optim.Optimizer, torch.Tensor)
     named = getattr(agent, "shared_attributes", None)
     if named is None:
-        yield from ((name, value) for name, value in vars(agent).items() if isinstance(value, kinds))
+        yield from (
+            (name, value) for name, value in vars(agent).items() if isinstance(value, kinds)
+        )
         return
     for name in named:
         value = getattr(agent, name, None)
@@ -63,7 +71,9 @@ def _shared(name: str, value: Any) -> Any:
         value.share_memory()
         return {key: tensor.detach() for key, tensor in _named(value)}
     if value.device.type != "cpu":
-        raise ValueError(f"agent: {name} lies on {value.device}: processes share memory of the CPU only")
+        raise ValueError(
+            f"agent: {name} lies on {value.device}: processes share memory of the CPU only"
+        )
     value.share_memory_()
     return value.detach()
 
@@ -85,7 +95,9 @@ def _take_over(name: str, own: Any, shared: Any) -> None:
         return
     targets = dict(_named(own)) if isinstance(shared, dict) else {"": own}
     sources = shared if isinstance(shared, dict) else {"": shared}
-    if {key: _shape(tensor) for key, tensor in targets.items()} != {key: _shape(tensor) for key, tensor in sources.items()}:
+    if {key: _shape(tensor) for key, tensor in targets.items()} != {
+        key: _shape(tensor) for key, tensor in sources.items()
+    }:
         raise ValueError(_unlike(name))
     for key, tensor in targets.items():
         tensor.data = sources[key]

@@ -1,7 +1,8 @@
 """Twin delayed deep deterministic policy gradient (Fujimoto, van Hoof & Meger 2018), algorithm 1.
 
-N samples of a batch. Both critics are one stacked network. The policy and the targets move at every d-th update only; which one that is, is
-told by the count that the shell keeps, so that the other updates do not pay for a gradient of the policy.
+N samples of a batch. Both critics are one stacked network. The policy and the targets move at every
+d-th update only; which one that is, is told by the count that the shell keeps, so that the other
+updates do not pay for a gradient of the policy.
 """
 
 from dataclasses import dataclass
@@ -17,7 +18,12 @@ from workers.core.types import AgentContext, Array
 from workers.rl.agents.common.action_encoding import box_actions
 from workers.rl.agents.common.adam import AdamState, adam, adam_start
 from workers.rl.agents.common.algorithm import ReplayBatch, Update, Updated, bootstrapped
-from workers.rl.agents.common.deterministic_policy import Deterministic, actor_critic_layouts, additive_noise, build_continuous
+from workers.rl.agents.common.deterministic_policy import (
+    Deterministic,
+    actor_critic_layouts,
+    additive_noise,
+    build_continuous,
+)
 from workers.rl.agents.common.learning_state import Layouts
 from workers.rl.agents.shells.replay_agent import ReplayAgent
 from workers.rl.networks.ensemble import Ensemble
@@ -65,37 +71,61 @@ class Td3(Deterministic):
         return self.critics(critics, torch.cat((encoded, action), -1)).squeeze(-1)
 
     def smoothed(self, action: Tensor, normal: Tensor) -> Tensor:
-        """Returns a + clip(epsilon, -c, c), within the bounds of actions (section 5.3); epsilon is `target_noise` times normal numbers."""
+        """Returns a + clip(epsilon, -c, c), within the bounds of actions (section 5.3).
+
+        Epsilon is `target_noise` times normal numbers.
+        """
         clip = self.hyper.target_noise_clip
         return (action + (self.hyper.target_noise * normal).clamp(-clip, clip)).clamp(-1, 1)
 
-    def td_targets(self, actor_targets: Parameters, critic_targets: Parameters, batch: ReplayBatch) -> Tensor:
-        """Returns r + gamma min Q_target(s', a') float32 [N] with a smoothed action of the target policy (equation 10)."""
+    def td_targets(
+        self, actor_targets: Parameters, critic_targets: Parameters, batch: ReplayBatch
+    ) -> Tensor:
+        """Returns r + gamma min Q_target(s', a') float32 [N] with a smoothed action of the target
+        policy (equation 10).
+        """
         encoded = self.encoding(batch.next_observation)
         action = self.smoothed(self.greedy(actor_targets, encoded), batch.noise[0])
         return bootstrapped(batch, self.values(critic_targets, encoded, action).amin(0))
 
-    def critic_loss(self, critics: Parameters, batch: ReplayBatch, td_targets: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """Returns the sum of both critics' mean squared errors []; the mean value [], the mean size of the errors [N]."""
+    def critic_loss(
+        self, critics: Parameters, batch: ReplayBatch, td_targets: Tensor
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """Returns the sum of both critics' mean squared errors [].
+
+        The mean value [], the mean size of the errors [N].
+        """
         value = self.values(critics, self.encoding(batch.observation), batch.action)
         error = value - td_targets
         return (error.square() * batch.weight).mean(-1).sum(), (value.mean(), error.abs().mean(0))
 
-    def actor_loss(self, actor: Parameters, first_critic: Parameters, batch: ReplayBatch) -> tuple[Tensor, tuple[()]]:
-        """Returns minus the mean of the first critic's value of the policy's actions []: the deterministic policy gradient."""
+    def actor_loss(
+        self, actor: Parameters, first_critic: Parameters, batch: ReplayBatch
+    ) -> tuple[Tensor, tuple[()]]:
+        """Returns minus the mean of the first critic's value of the policy's actions []: the
+        deterministic policy gradient.
+        """
         encoded = self.encoding(batch.observation)
         return -self.values(first_critic, encoded, self.greedy(actor, encoded)).mean(), ()
 
     @property
     def cycle(self) -> tuple[Update, ...]:
-        """`policy_delay` updates of the critics, the last of which is followed by the policy and the targets."""
+        """`policy_delay` updates of the critics, the last of which is followed by the policy and
+        the targets.
+        """
         return (*[self.update_critics] * (self.hyper.policy_delay - 1), self.update)
 
-    def update_critics(self, gradient: Gradient, state: Td3State, batch: ReplayBatch) -> Updated[Td3State]:
+    def update_critics(
+        self, gradient: Gradient, state: Td3State, batch: ReplayBatch
+    ) -> Updated[Td3State]:
         """Makes a gradient step of the critics."""
         critic = self.layouts["critics"].split
-        wanted = self.td_targets(self.layouts["actor"].split(state.actor_targets), critic(state.critic_targets), batch)
-        slope, loss, (value, error) = gradient(lambda theta: self.critic_loss(critic(theta), batch, wanted), state.critics)
+        wanted = self.td_targets(
+            self.layouts["actor"].split(state.actor_targets), critic(state.critic_targets), batch
+        )
+        slope, loss, (value, error) = gradient(
+            lambda theta: self.critic_loss(critic(theta), batch, wanted), state.critics
+        )
         critics, optimizer = adam(state.critics, slope, state.critic_optimizer)
         report = torch.stack((loss, state.actor_loss, value))
         return Updated(state._replace(critics=critics, critic_optimizer=optimizer), report, error)
@@ -103,8 +133,13 @@ class Td3(Deterministic):
     def update(self, gradient: Gradient, state: Td3State, batch: ReplayBatch) -> Updated[Td3State]:
         """Makes a gradient step of the critics, then of the policy, and moves all targets."""
         state, report, error = self.update_critics(gradient, state, batch)
-        actor, first_critic = self.layouts["actor"].split, self.critics.first(self.layouts["critics"].split(state.critics))
-        slope, loss, _ = gradient(lambda phi: self.actor_loss(actor(phi), first_critic, batch), state.actor)
+        actor, first_critic = (
+            self.layouts["actor"].split,
+            self.critics.first(self.layouts["critics"].split(state.critics)),
+        )
+        slope, loss, _ = gradient(
+            lambda phi: self.actor_loss(actor(phi), first_critic, batch), state.actor
+        )
         policy, optimizer = adam(state.actor, slope, state.actor_optimizer)
         state = state._replace(
             actor=policy,
@@ -122,10 +157,15 @@ class Td3(Deterministic):
 
 def build(parameters: Td3Parameters, context: AgentContext) -> ReplayAgent:
     """Builds the agent; raises DefinitionError if a space does not fit."""
-    actions, encoding = box_actions(context.action_space, "td3"), encoding_of(context.observation_space)
+    actions, encoding = (
+        box_actions(context.action_space, "td3"),
+        encoding_of(context.observation_space),
+    )
     size, hidden = actions.raw_shape[0], parameters.hidden_sizes
     policy = Mlp("policy", (encoding.size, *hidden, size), parameters.activation)
     critics = Ensemble("q", 2, (encoding.size + size, *hidden, 1), parameters.activation)
-    algorithm: Any = Td3(policy, encoding, size, critics, actor_critic_layouts(policy, critics), parameters)
+    algorithm: Any = Td3(
+        policy, encoding, size, critics, actor_critic_layouts(policy, critics), parameters
+    )
     noise = additive_noise("gaussian", parameters.exploration_noise, context.seed)
     return build_continuous(algorithm, parameters, context, actions, noise)

@@ -1,11 +1,14 @@
-"""Trust region policy optimisation (Schulman et al. 2015) with generalised advantage estimation (Schulman et al. 2016).
+"""Trust region policy optimisation (Schulman et al. 2015) with generalised advantage estimation
+(Schulman et al. 2016).
 
-The policy makes one step per rollout: the natural gradient by conjugate gradients on products with the Fisher matrix (appendix C), then a
-line search. N transitions of a rollout, P parameters of the policy.
+The policy makes one step per rollout: the natural gradient by conjugate gradients on products with
+the Fisher matrix (appendix C), then a line search. N transitions of a rollout, P parameters of the
+policy.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -16,7 +19,12 @@ from palestra.contract.agents import TrpoParameters
 from workers.acceleration.update_runner import Gradient
 from workers.core.errors import DefinitionError
 from workers.core.types import AgentContext, Array
-from workers.rl.agents.common.actor_critic import OnPolicyMath, RolloutBatch, actor_critic, standardised
+from workers.rl.agents.common.actor_critic import (
+    OnPolicyMath,
+    RolloutBatch,
+    actor_critic,
+    standardised,
+)
 from workers.rl.agents.common.adam import AdamState, adam, adam_start
 from workers.rl.agents.common.algorithm import Updated
 from workers.rl.agents.common.learning_state import Layouts
@@ -42,7 +50,9 @@ class TrpoState(NamedTuple):
 
 
 def conjugate_gradients(product: Product, right: Tensor, steps: int) -> Tensor:
-    """Returns x [P] with A x = `right` [P] after so many iterations (Hestenes & Stiefel 1952), for a symmetric positive definite A."""
+    """Returns x [P] with A x = `right` [P] after so many iterations (Hestenes & Stiefel 1952), for
+    a symmetric positive definite A.
+    """
     solution, residual, direction = torch.zeros_like(right), right, right
     squared = residual.dot(residual)
     for _ in range(steps):
@@ -57,8 +67,15 @@ def conjugate_gradients(product: Product, right: Tensor, steps: int) -> Tensor:
     return solution
 
 
-def line_search(judge: Callable[[Tensor], tuple[Tensor, Tensor]], begin: Tensor, step: Tensor, max_kl: float, count: int) -> Tensor:
-    """Returns the first of `begin` + step / 2^k, k < count, that improves and stays within the region; `begin` [P] if there is none.
+def line_search(
+    judge: Callable[[Tensor], tuple[Tensor, Tensor]],
+    begin: Tensor,
+    step: Tensor,
+    max_kl: float,
+    count: int,
+) -> Tensor:
+    """Returns the first of `begin` + step / 2^k, k < count, that improves and stays within the
+    region; `begin` [P] if there is none.
 
     Args:
         judge: Parameters [P] -> improvement of the surrogate [] and KL divergence [].
@@ -81,11 +98,19 @@ class Trpo(OnPolicyMath[TrpoParameters]):
 
     policy_layout: Layout = field(init=False)
     value_layout: Layout = field(init=False)
-    report_names: ClassVar[tuple[str, ...]] = ("loss/policy", "loss/value", "policy/entropy", "policy/kl", "gradient/norm")
+    report_names: ClassVar[tuple[str, ...]] = (
+        "loss/policy",
+        "loss/value",
+        "policy/entropy",
+        "policy/kl",
+        "gradient/norm",
+    )
 
     def __post_init__(self) -> None:
         model = self.model
-        object.__setattr__(self, "policy_layout", Layout({**model.actor.shapes(), **model.policy.extra_shapes}))
+        object.__setattr__(
+            self, "policy_layout", Layout({**model.actor.shapes(), **model.policy.extra_shapes})
+        )
         object.__setattr__(self, "value_layout", Layout(model.critic.shapes()))
 
     @property
@@ -95,12 +120,18 @@ class Trpo(OnPolicyMath[TrpoParameters]):
 
     def named(self, state: TrpoState) -> Parameters:
         """Returns all parameters by name."""
-        return {**self.policy_layout.split(state.parameters), **self.value_layout.split(state.values)}
+        return {
+            **self.policy_layout.split(state.parameters),
+            **self.value_layout.split(state.values),
+        }
 
     def start(self, generator: torch.Generator) -> TrpoState:
         """Returns the state before the first update."""
         initial = self.model.initial(generator)
-        policy, value = (layout.join({name: initial[name] for name in layout.shapes}) for layout in (self.policy_layout, self.value_layout))
+        policy, value = (
+            layout.join({name: initial[name] for name in layout.shapes})
+            for layout in (self.policy_layout, self.value_layout)
+        )
         return TrpoState(policy, value, adam_start(value, self.hyper.learning_rate))
 
     def noise(self, generator: np.random.Generator, count: int) -> tuple[Array, ...]:
@@ -111,19 +142,29 @@ class Trpo(OnPolicyMath[TrpoParameters]):
         """Returns the mean of ratio times advantage []: the objective of equation 14."""
         parameters = self.policy_layout.split(vector)
         outputs = self.model.outputs(parameters, batch.observation)
-        ratio = (self.model.policy.log_probability(parameters, outputs, batch.action) - batch.log_probability).exp()
+        ratio = (
+            self.model.policy.log_probability(parameters, outputs, batch.action)
+            - batch.log_probability
+        ).exp()
         return (ratio * batch.advantage).mean()
 
     def divergence(self, old: Tensor, new: Tensor, observation: Tensor) -> Tensor:
-        """Returns the mean KL divergence [] from the policy of parameters `old` [P] to that of `new` [P]."""
+        """Returns the mean KL divergence [] from the policy of parameters `old` [P] to that of
+        `new` [P].
+        """
         before, after = self.policy_layout.split(old), self.policy_layout.split(new)
         outputs = self.model.outputs(before, observation), self.model.outputs(after, observation)
         return self.model.policy.kl((before, outputs[0]), (after, outputs[1])).mean()
 
     def fisher_product(self, parameters: Tensor, observation: Tensor) -> Product:
-        """Returns the product with the Hessian of the mean KL divergence at `parameters` [P] (appendix C.1), plus damping."""
+        """Returns the product with the Hessian of the mean KL divergence at `parameters` [P]
+        (appendix C.1), plus damping.
+        """
         slope = torch.func.grad(lambda vector: self.divergence(parameters, vector, observation))
-        damping, pull = self.hyper.damping, torch.func.vjp(slope, parameters)[1]  # the Hessian is symmetric: pulling back is its product
+        damping, pull = (
+            self.hyper.damping,
+            torch.func.vjp(slope, parameters)[1],
+        )  # the Hessian is symmetric: pulling back is its product
 
         def product(vector: Tensor) -> Tensor:
             curved: Tensor = pull(vector)[0]
@@ -131,46 +172,70 @@ class Trpo(OnPolicyMath[TrpoParameters]):
 
         return product
 
-    def policy_step(self, gradient: Gradient, parameters: Tensor, batch: RolloutBatch) -> tuple[Tensor, Tensor]:
+    def policy_step(
+        self, gradient: Gradient, parameters: Tensor, batch: RolloutBatch
+    ) -> tuple[Tensor, Tensor]:
         """Returns the policy's parameters [P] after one step, and the norm of the gradient []."""
         hyper = self.hyper
         slope, before, _ = gradient(lambda vector: (self.surrogate(vector, batch), ()), parameters)
         product = self.fisher_product(parameters, batch.observation)
         direction = conjugate_gradients(product, slope, hyper.conjugate_gradient_steps)
-        longest = (2 * hyper.max_kl / direction.dot(product(direction)).clamp(min=1e-30)).sqrt()  # appendix C
+        longest = (
+            2 * hyper.max_kl / direction.dot(product(direction)).clamp(min=1e-30)
+        ).sqrt()  # appendix C
 
         def judge(vector: Tensor) -> tuple[Tensor, Tensor]:
-            return self.surrogate(vector, batch) - before, self.divergence(parameters, vector, batch.observation)
+            return self.surrogate(vector, batch) - before, self.divergence(
+                parameters, vector, batch.observation
+            )
 
-        moved = line_search(judge, parameters, longest * direction, hyper.max_kl, hyper.line_search_steps)
+        moved = line_search(
+            judge, parameters, longest * direction, hyper.max_kl, hyper.line_search_steps
+        )
         return moved, torch.linalg.vector_norm(slope)
 
-    def value_loss(self, vector: Tensor, observation: Tensor, target: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
+    def value_loss(
+        self, vector: Tensor, observation: Tensor, target: Tensor
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Returns half the mean squared error of V []."""
-        return 0.5 * (self.model.values(self.value_layout.split(vector), observation) - target).square().mean(), ()
+        return 0.5 * (
+            self.model.values(self.value_layout.split(vector), observation) - target
+        ).square().mean(), ()
 
-    def value_steps(self, gradient: Gradient, state: TrpoState, batch: RolloutBatch) -> tuple[Tensor, AdamState, Tensor]:
-        """Returns the value network's parameters [V] and optimiser after all passes, and the mean loss []."""
+    def value_steps(
+        self, gradient: Gradient, state: TrpoState, batch: RolloutBatch
+    ) -> tuple[Tensor, AdamState, Tensor]:
+        """Returns the value network's parameters [V] and optimiser after all passes, and the mean
+        loss [].
+        """
         values, optimizer, losses = state.values, state.optimizer, list[Tensor]()
         count = -(-len(batch.advantage) // self.hyper.value_minibatch_size)
         for order in batch.noise[0].unbind(0):
             for rows in order.tensor_split(count):
                 observation, target = batch.observation[rows], batch.value_target[rows]
-                slope, loss, _ = gradient(lambda vector, seen=observation, wanted=target: self.value_loss(vector, seen, wanted), values)  # type: ignore[misc]
+                slope, loss, _ = gradient(
+                    partial(self.value_loss, observation=observation, target=target), values
+                )
                 values, optimizer = adam(values, slope, optimizer)
                 losses.append(loss)
         return values, optimizer, torch.stack(losses).mean()
 
-    def update(self, gradient: Gradient, state: TrpoState, batch: RolloutBatch) -> Updated[TrpoState]:
+    def update(
+        self, gradient: Gradient, state: TrpoState, batch: RolloutBatch
+    ) -> Updated[TrpoState]:
         """Makes the policy's step on a rollout, then fits the value network to it."""
         if self.hyper.normalize_advantages:
             batch = batch._replace(advantage=standardised(batch.advantage))
         parameters, norm = self.policy_step(gradient, state.parameters, batch)
         values, optimizer, value_loss = self.value_steps(gradient, state, batch)
         named = self.policy_layout.split(parameters)
-        entropy = self.model.policy.entropy(named, self.model.outputs(named, batch.observation)).mean()
+        entropy = self.model.policy.entropy(
+            named, self.model.outputs(named, batch.observation)
+        ).mean()
         divergence = self.divergence(state.parameters, parameters, batch.observation)
-        report = torch.stack((-self.surrogate(parameters, batch), value_loss, entropy, divergence, norm))
+        report = torch.stack(
+            (-self.surrogate(parameters, batch), value_loss, entropy, divergence, norm)
+        )
         return Updated(TrpoState(parameters, values, optimizer), report, batch.advantage)
 
 
@@ -178,7 +243,9 @@ def build(parameters: TrpoParameters, context: AgentContext) -> RolloutAgent:
     """Builds the agent; raises DefinitionError if a space does not fit."""
     model = actor_critic(context, "trpo", parameters.hidden_sizes, parameters.activation)
     if model.trunk is not None:
-        raise DefinitionError("agent trpo reads no images: take ppo, or flatten them with a wrapper")
+        raise DefinitionError(
+            "agent trpo reads no images: take ppo, or flatten them with a wrapper"
+        )
     return RolloutAgent(
         RolloutParts(
             algorithm=Trpo(model, parameters, parameters.gamma, parameters.gae_lambda),
@@ -186,7 +253,10 @@ def build(parameters: TrpoParameters, context: AgentContext) -> RolloutAgent:
             vector_steps=parameters.rollout_steps,
             compiles=False,
             normalisers=Normalisers(
-                context, parameters.gamma, observations=parameters.normalize_observations, rewards=parameters.normalize_rewards
+                context,
+                parameters.gamma,
+                observations=parameters.normalize_observations,
+                rewards=parameters.normalize_rewards,
             ),
         ),
         context,

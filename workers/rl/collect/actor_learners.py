@@ -1,7 +1,9 @@
-"""The collector of an agent whose processes gather and learn at once (A3C): actor-learners, each with an environment of its own.
+"""The collector of an agent whose processes gather and learn at once (A3C): actor-learners, each
+with an environment of its own.
 
-A collect grants them its env_steps, which they claim one by one from a shared count. Between two collects all of them rest, so budgets and
-evaluations fall on exact env_steps, and a snapshot holds one state of the whole. Owns the processes; must not know how they learn.
+A collect grants them its env_steps, which they claim one by one from a shared count. Between two
+collects all of them rest, so budgets and evaluations fall on exact env_steps, and a snapshot holds
+one state of the whole. Owns the processes; must not know how they learn.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,7 +15,14 @@ from workers.core.rng import global_state, load_global_state
 from workers.core.shared_counter import SharedCount
 from workers.core.state_tree import with_tensors, without_tensors
 from workers.core.subprocess_pool import Command, Servants
-from workers.core.types import CollectPlan, EpisodeEnd, Experience, LearnReport, RestoreReport, StateTree
+from workers.core.types import (
+    CollectPlan,
+    EpisodeEnd,
+    Experience,
+    LearnReport,
+    RestoreReport,
+    StateTree,
+)
 from workers.rl.collect.vector_collector import VectorCollector
 
 _ONE_STEP: Final = CollectPlan(vector_steps=1)
@@ -74,7 +83,11 @@ class ActorLearner:
     """
 
     def __init__(
-        self, collector: VectorCollector, observe: Callable[[Experience], None], learner: AsynchronousLearner, count: SharedCount
+        self,
+        collector: VectorCollector,
+        observe: Callable[[Experience], None],
+        learner: AsynchronousLearner,
+        count: SharedCount,
     ) -> None:
         self._collector = collector
         self._observe = observe
@@ -108,7 +121,11 @@ class ActorLearner:
         return _Gathered(made, episodes, self._learner.report())
 
     def _state(self) -> StateTree:
-        return {"learner": self._learner.own_state(), "collector": self._collector.state_dict(), "rng": global_state()}
+        return {
+            "learner": self._learner.own_state(),
+            "collector": self._collector.state_dict(),
+            "rng": global_state(),
+        }
 
     def _restore(self, state: StateTree) -> RestoreReport:
         report = self._collector.restore(state["collector"])
@@ -120,7 +137,8 @@ class ActorLearner:
 
 
 class ActorLearners:
-    """The processes as the collector of one engine: what they gather stays with them, what they learn comes along with it.
+    """The processes as the collector of one engine: what they gather stays with them, what they
+    learn comes along with it.
 
     Args:
         makers: One per process: returns its `ActorLearner`, whose tensors and count are shared.
@@ -130,7 +148,9 @@ class ActorLearners:
 
     num_envs = 1
 
-    def __init__(self, makers: Sequence[Callable[[], ActorLearner]], agent: RateHolder, count: SharedCount) -> None:
+    def __init__(
+        self, makers: Sequence[Callable[[], ActorLearner]], agent: RateHolder, count: SharedCount
+    ) -> None:
         self._agent = agent
         self._count = count
         self._size = len(makers)
@@ -150,7 +170,9 @@ class ActorLearners:
         return self._servants.pids
 
     def collect(self, plan: CollectPlan) -> Experience:
-        """Lets the processes make exactly so many env_steps. The experience has none of their transitions.
+        """Lets the processes make exactly so many env_steps.
+
+        The experience has none of their transitions.
 
         Raises:
             ValueError: If the plan is one of episodes.
@@ -160,21 +182,37 @@ class ActorLearners:
         if env_steps is None or plan.whole_episodes:
             raise ValueError("actor-learners are granted env_steps, no episodes")
         self._count.value = 0
-        parts: list[_Gathered] = self._servants.ask([("gather", env_steps, self._agent.learning_rate)] * self._size)
-        ends = sorted((end for part in parts for end in part.episodes), key=lambda end: end.vector_step)
+        parts: list[_Gathered] = self._servants.ask(
+            [("gather", env_steps, self._agent.learning_rate)] * self._size
+        )
+        ends = sorted(
+            (end for part in parts for end in part.episodes), key=lambda end: end.vector_step
+        )
         learnt = [part.report for part in parts if part.report.updates]
         made = sum(part.env_steps for part in parts)
-        return replace(Experience.without_transitions(self.num_envs), episodes=ends, env_steps=made, learnt=learnt)
+        return replace(
+            Experience.without_transitions(self.num_envs),
+            episodes=ends,
+            env_steps=made,
+            learnt=learnt,
+        )
 
     def state_dict(self) -> StateTree:
-        """Returns what is each process's own: its rollout, its random numbers, its place in its episode.
+        """Returns what is each process's own: its rollout, its random numbers, its place in its
+        episode.
 
         Raises:
             ActorLearnerError: If they do not all live and rest.
         """
         if not self._servants.at_rest:
-            raise ActorLearnerError("the actor-learners have no common state any more: one is dead, or was left in the middle of a collect")
-        return {"processes": [with_tensors(state) for state in self._servants.ask([("state",)] * self._size)]}
+            raise ActorLearnerError(
+                "the actor-learners have no common state any more: one is dead, or was left in the middle of a collect"
+            )
+        return {
+            "processes": [
+                with_tensors(state) for state in self._servants.ask([("state",)] * self._size)
+            ]
+        }
 
     def load_state_dict(self, state: StateTree) -> None:
         """Like `restore`, for callers that do not ask how it went."""
@@ -188,8 +226,12 @@ class ActorLearners:
         """
         states = state["processes"]
         if len(states) != self._size:
-            raise ValueError(f"the state is of {len(states)} actor-learners, here are {self._size}: build as many")
-        reports: list[RestoreReport] = self._servants.ask([("restore", without_tensors(one)) for one in states])
+            raise ValueError(
+                f"the state is of {len(states)} actor-learners, here are {self._size}: build as many"
+            )
+        reports: list[RestoreReport] = self._servants.ask(
+            [("restore", without_tensors(one)) for one in states]
+        )
         notes = [note for report in reports for note in report.notes]
         if self._size > 1:
             message = f"{self._size} actor-learners write to what they share in the order of their timing, so the resume is statistical."

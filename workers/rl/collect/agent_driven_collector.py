@@ -1,4 +1,6 @@
-"""The collector of an agent that has a loop of its own: the agent makes the steps, the engine is told of them one by one."""
+"""The collector of an agent that has a loop of its own: the agent makes the steps, the engine is
+told of them one by one.
+"""
 
 from typing import Final
 
@@ -14,10 +16,11 @@ _NOTE: Final = (
 
 
 class OwnLoopCollector:
-    """Steps a vector environment with the actions of somebody else's loop, and hands each step to the engine once.
+    """Steps a vector environment with the actions of somebody else's loop, and hands each step to
+    the engine once.
 
-    The loop calls `step`, and lets the engine end the iteration, which calls `collect`, before the next one. Episodes begin at once where
-    one ended, as such loops expect.
+    The loop calls `step`, and lets the engine end the iteration, which calls `collect`, before the
+    next one. Episodes begin at once where one ended, as such loops expect.
 
     Args:
         env: Stepped by nobody else; the caller closes it.
@@ -37,11 +40,16 @@ class OwnLoopCollector:
     # What the loop calls
 
     def begin(self) -> Array:
-        """Begins the episodes that are due and returns the current observations [B, ...], borrowed until the next step."""
+        """Begins the episodes that are due and returns the current observations [B, ...], borrowed
+        until the next step.
+        """
         return self._inner.begin_due()
 
     def step(self, actions: Array) -> Experience:
-        """Makes one step [1, B, ...] in every environment; its arrays are valid until the next one."""
+        """Makes one step [1, B, ...] in every environment.
+
+        Its arrays are valid until the next one.
+        """
         self._given.actions = actions
         self._made = self._inner.collect(_ONE_STEP)
         return self._made
@@ -49,7 +57,10 @@ class OwnLoopCollector:
     # What the engine calls
 
     def collect(self, plan: CollectPlan) -> Experience:
-        """Returns the step that was made since the last call; an empty experience where there was none."""
+        """Returns the step that was made since the last call.
+
+        An empty experience where there was none.
+        """
         del plan
         made, self._made = self._made, None
         return made or Experience.without_transitions(self.num_envs)

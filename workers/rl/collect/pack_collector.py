@@ -1,4 +1,6 @@
-"""Gathers experience for a pack: the environments of all members are stepped as one vector. n members, B environments of each."""
+"""Gathers experience for a pack: the environments of all members are stepped as one vector. n
+members, B environments of each.
+"""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -10,7 +12,9 @@ from workers.rl.envs.concatenated_vector import joined
 
 
 class ActsTogether(Actor, Protocol):
-    """The agents of a pack: it acts for all members that have not left, in their order, on observations [n * B, ...]."""
+    """The agents of a pack: it acts for all members that have not left, in their order, on
+    observations [n * B, ...].
+    """
 
     @property
     def live(self) -> list[int]:
@@ -28,7 +32,9 @@ class ActsTogether(Actor, Protocol):
 
 
 class PackCollector:
-    """The collectors of a pack. The first member that asks lets all of them gather and observe; the others find theirs done.
+    """The collectors of a pack.
+
+    The first member that asks lets all of them gather and observe; the others find theirs done.
 
     Args:
         agents: Act and observe.
@@ -54,7 +60,10 @@ class PackCollector:
     @property
     def members(self) -> list["MemberCollector"]:
         """Returns the collector of each member, in order."""
-        return [MemberCollector(self, index, collector) for index, collector in enumerate(self._collectors)]
+        return [
+            MemberCollector(self, index, collector)
+            for index, collector in enumerate(self._collectors)
+        ]
 
     def collect(self, index: int, plan: CollectPlan) -> Experience:
         """Returns what was gathered for a member by the plan, whose length is known before.
@@ -64,7 +73,9 @@ class PackCollector:
         """
         if index not in self._ready:
             if self._ready and self._ready.keys() & set(self._agents.live):
-                raise RuntimeError(f"members {sorted(self._ready)} of the pack did not ask for their experience: they are out of step")
+                raise RuntimeError(
+                    f"members {sorted(self._ready)} of the pack did not ask for their experience: they are out of step"
+                )
             self._gather(plan.vector_steps or -(-(plan.env_steps or 0) // self._num_envs))
         return self._ready.pop(index)
 
@@ -82,7 +93,9 @@ class PackCollector:
         if self._stepped != self._agents.live:
             self._join(self._agents.live)
         assert self._whole is not None
-        plan = self._plans.get(steps) or self._plans.setdefault(steps, CollectPlan(vector_steps=steps))
+        plan = self._plans.get(steps) or self._plans.setdefault(
+            steps, CollectPlan(vector_steps=steps)
+        )
         experience = self._whole.collect(plan)
         self._agents.observe(experience)
         parts = self._parts.get(steps) or self._parts.setdefault(steps, self._split(experience))
@@ -99,7 +112,10 @@ class PackCollector:
 
     def _split(self, experience: Experience) -> list[Experience]:
         width = self._num_envs
-        return [experience.columns(slice(index * width, (index + 1) * width)) for index in range(len(self._stepped))]
+        return [
+            experience.columns(slice(index * width, (index + 1) * width))
+            for index in range(len(self._stepped))
+        ]
 
     def _hand_out(self, episodes: Sequence[EpisodeEnd], parts: list[Experience]) -> None:
         """Tells each member of its own episodes."""

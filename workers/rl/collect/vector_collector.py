@@ -1,7 +1,8 @@
 """Steps a vector environment with an actor.
 
-Owns the running episodes and their numbering. An episode's seed derives from (run seed, `env`, environment index, episode index)
-alone, so any episode can be begun again. Must not touch the clock or update anything of the actor.
+Owns the running episodes and their numbering. An episode's seed derives from (run seed, `env`,
+environment index, episode index) alone, so any episode can be begun again. Must not touch the clock
+or update anything of the actor.
 """
 
 from collections.abc import Sequence
@@ -38,8 +39,9 @@ class VectorCollector:
     """The collector of a vector environment.
 
     Args:
-        env: Stepped by nobody else; the caller closes it. What a `Heard` one tells the learner becomes the experience; returns, lengths
-            and ends of episodes stay the environment's own.
+        env: Stepped by nobody else; the caller closes it. What a `Heard` one tells the learner
+            becomes the experience; returns, lengths and ends of episodes stay the environment's
+            own.
         actor: Chooses the actions, exploring.
         seed: The run's seed.
         first: Index of the first environment among all that the run trains on.
@@ -67,16 +69,20 @@ class VectorCollector:
         self._ended: list[EpisodeEnd] = []
 
     def take(self, collectors: Sequence[Self]) -> None:
-        """Goes on with the episodes of collectors whose environments are this one's, in order, of runs with different seeds.
+        """Goes on with the episodes of collectors whose environments are this one's, in order, of
+        runs with different seeds.
 
-        They keep their slots as views of its own, to save and restore them (see `settled` and `moved`), but step no more.
+        They keep their slots as views of its own, to save and restore them (see `settled` and
+        `moved`), but step no more.
         """
         self.origins = [origin for own in collectors for origin in own.origins]
         give_views(self, collectors, _OF_SLOTS)
         self.moved()
 
     def settled(self) -> None:
-        """Brings up to date what is counted late: whoever reads a slot through a collector that was joined asks for it before."""
+        """Brings up to date what is counted late: whoever reads a slot through a collector that was
+        joined asks for it before.
+        """
         self._lengths += self._uncounted
         self._uncounted = 0
 
@@ -109,7 +115,10 @@ class VectorCollector:
         )
 
     def begin_due(self) -> Array:
-        """Begins the episodes whose slots are free now, instead of before the next step; returns the observations [B, ...], borrowed."""
+        """Begins the episodes whose slots are free now, instead of before the next step.
+
+        Returns the observations [B, ...], borrowed.
+        """
         if self._any_over:
             self._begin_episodes(self._over)
             self._over[:] = False
@@ -131,9 +140,12 @@ class VectorCollector:
         self.restore(state)
 
     def restore(self, state: StateTree) -> RestoreReport:
-        """Finds back into the running episodes; one that its environment does not repeat is given up, and a new one begins in its place.
+        """Finds back into the running episodes.
 
-        An actor with a method `episodes_lost` is told where, bool [B]; it has its own state and its memory again by then.
+        One that its environment does not repeat is given up, and a new one begins in its place.
+
+        An actor with a method `episodes_lost` is told where, bool [B]; it has its own state and its
+        memory again by then.
         """
         self._begun[:] = state["begun"]
         self._returns[:] = state["returns"]
@@ -141,7 +153,11 @@ class VectorCollector:
         self._uncounted = 0
         self._over[:] = state["over"]
         restored = self.env.restore_episodes(state["episodes"])
-        lost = [i for i, result in enumerate(restored) if not result.reproduced or (result.observation is None and not self._over[i])]
+        lost = [
+            i
+            for i, result in enumerate(restored)
+            if not result.reproduced or (result.observation is None and not self._over[i])
+        ]
         for index, result in enumerate(restored):
             if result.observation is not None:
                 self._current[index] = result.observation
@@ -162,7 +178,9 @@ class VectorCollector:
         actions = self.actor.act(observation, explore=True)
         successor, reward, terminated, truncated = self.env.advance(actions)
         buffers.action[index] = actions
-        buffers.reward[index], buffers.terminated[index] = (reward, terminated) if self._told is None else self._told.heard
+        buffers.reward[index], buffers.terminated[index] = (
+            (reward, terminated) if self._told is None else self._told.heard
+        )
         buffers.truncated[index] = truncated
         buffers.next_observation[index] = successor
         self._current[...] = successor
@@ -179,7 +197,9 @@ class VectorCollector:
         slots, seeds = np.flatnonzero(mask).tolist(), [0] * self._count
         for slot in slots:
             seed, index = self.origins[slot]
-            seeds[slot] = derive_seed(seed, "env", index, int(self._begun[slot]), bits=ENV_SEED_BITS)
+            seeds[slot] = derive_seed(
+                seed, "env", index, int(self._begun[slot]), bits=ENV_SEED_BITS
+            )
         first = self.env.begin(mask, seeds)
         for slot in slots:  # most often one: by the mask, each line takes as long as the loop
             self._current[slot] = first[slot]
@@ -188,9 +208,19 @@ class VectorCollector:
             self._lengths[slot] = 0
         self._any_over = False
 
-    def _ends(self, step: int, terminated: npt.NDArray[np.bool_], over: npt.NDArray[np.bool_]) -> list[EpisodeEnd]:
-        slots, first, returns, lengths = np.flatnonzero(over).tolist(), self._first, self._returns, self._lengths
-        return [EpisodeEnd(first + i, step, float(returns[i]), int(lengths[i]), bool(terminated[i])) for i in slots]
+    def _ends(
+        self, step: int, terminated: npt.NDArray[np.bool_], over: npt.NDArray[np.bool_]
+    ) -> list[EpisodeEnd]:
+        slots, first, returns, lengths = (
+            np.flatnonzero(over).tolist(),
+            self._first,
+            self._returns,
+            self._lengths,
+        )
+        return [
+            EpisodeEnd(first + i, step, float(returns[i]), int(lengths[i]), bool(terminated[i]))
+            for i in slots
+        ]
 
     def _collect_episodes(self, plan: CollectPlan) -> Experience:
         """Gathers whole episodes only; those that run are given up first, uncounted."""
@@ -200,7 +230,9 @@ class VectorCollector:
         active = np.zeros(self._count, np.bool_)
         begun = 0
         while True:
-            begun += self._begin_wanted(plan, active, begun, sum(end.episode_length for end in ended))
+            begun += self._begin_wanted(
+                plan, active, begun, sum(end.episode_length for end in ended)
+            )
             if not active.any():
                 break
             row = _new_buffers(self.env, 1)
@@ -212,7 +244,9 @@ class VectorCollector:
         self._any_over = True
         return _stacked(steps, active_rows, ended)
 
-    def _begin_wanted(self, plan: CollectPlan, active: npt.NDArray[np.bool_], begun: int, finished_steps: int) -> int:
+    def _begin_wanted(
+        self, plan: CollectPlan, active: npt.NDArray[np.bool_], begun: int, finished_steps: int
+    ) -> int:
         """Begins episodes in idle slots while the plan wants more of them; returns how many."""
         idle = np.flatnonzero(~active)
         if plan.episodes is not None:
@@ -227,7 +261,9 @@ class VectorCollector:
             active |= mask
         return int(idle.size)
 
-    def _step_active(self, row: _Buffers, active: npt.NDArray[np.bool_], step: int, ended: list[EpisodeEnd]) -> None:
+    def _step_active(
+        self, row: _Buffers, active: npt.NDArray[np.bool_], step: int, ended: list[EpisodeEnd]
+    ) -> None:
         row.observation[0] = self._current
         told = getattr(self.actor, "slots_active", None)
         if told is not None:
@@ -235,7 +271,11 @@ class VectorCollector:
         actions = self.actor.act(row.observation[0], explore=True)
         successor, reward, terminated, truncated = self.env.advance(actions)
         heard = (reward, terminated) if self._told is None else self._told.heard
-        row.action[0], (row.reward[0], row.terminated[0]), row.truncated[0] = actions, heard, truncated
+        row.action[0], (row.reward[0], row.terminated[0]), row.truncated[0] = (
+            actions,
+            heard,
+            truncated,
+        )
         row.next_observation[0] = successor
         self._current[...] = successor
         self._returns[active] += reward[active]
@@ -264,7 +304,9 @@ def _new_buffers(env: EpisodeVector, steps: int) -> _Buffers:
     )
 
 
-def _stacked(steps: list[_Buffers], active_rows: list[npt.NDArray[np.bool_]], ended: list[EpisodeEnd]) -> Experience:
+def _stacked(
+    steps: list[_Buffers], active_rows: list[npt.NDArray[np.bool_]], ended: list[EpisodeEnd]
+) -> Experience:
     active = np.stack(active_rows)
     return Experience(
         np.concatenate([row.observation for row in steps]),
@@ -284,4 +326,9 @@ def _notes(lost: list[int]) -> tuple[tuple[str, str], ...]:
         return ()
     which = ", ".join(map(str, lost[:8])) + (", …" if len(lost) > 8 else "")
     message = f"Environments {which} did not repeat their episode from its seed and actions: the environment is not deterministic, "
-    return (("env_not_deterministic", message + "so these episodes begin again and the resume is statistical."),)
+    return (
+        (
+            "env_not_deterministic",
+            message + "so these episodes begin again and the resume is statistical.",
+        ),
+    )

@@ -1,1 +1,3 @@
-"""Environments: Gymnasium vector environments without autoreset, whose running episodes can be saved and begun again."""
+"""Environments: Gymnasium vector environments without autoreset, whose running episodes can be
+saved and begun again.
+"""

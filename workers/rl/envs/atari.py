@@ -1,9 +1,10 @@
 """Atari games of ale-py with the usual preprocessing.
 
-Two ways with the same settings: Gymnasium's wrappers around one game, and the vector that ale-py brings along, which works in threads
-of its own but loads the ROM anew for every seed. Each repeats an episode from its seed, but not the other's: screens are scaled and
-idle starts drawn differently. Both show frames of zeros before the first one of a game. Rewards are never clipped here, nor is a lost
-life an end: see `workers.rl.envs.learner_rewards`.
+Two ways with the same settings: Gymnasium's wrappers around one game, and the vector that ale-py
+brings along, which works in threads of its own but loads the ROM anew for every seed. Each repeats
+an episode from its seed, but not the other's: screens are scaled and idle starts drawn differently.
+Both show frames of zeros before the first one of a game. Rewards are never clipped here, nor is a
+lost life an end: see `workers.rl.envs.learner_rewards`.
 """
 
 import os
@@ -28,17 +29,26 @@ _TAKEN: Final = frozenset({"continuous", "frameskip", "obs_type"})
 """Arguments of the games that the preprocessing sets."""
 _STICKY: Final = "repeat_action_probability"
 _DRAW_WHEN_RESET: Final = frozenset({"adventure"})
-"""Games whose reset draws from the numbers that sticky actions are drawn from, so that it depends on all frames before."""
+"""Games whose reset draws from the numbers that sticky actions are drawn from, so that it depends
+on all frames before.
+"""
 _EPISODES_PER_SEED: Final = 64
-"""A seed costs a ROM, some 90 ms; finding back to an episode costs a reset of some 5 ms for each since the seed."""
+"""A seed costs a ROM, some 90 ms.
+
+Finding back to an episode costs a reset of some 5 ms for each since the seed.
+"""
 _FRAMES_PER_SECOND: Final = 60
 _ENLARGED: Final = 4
 
 
 def make_game(
-    registered: Registered, spec: AtariPreprocessing, kwargs: Mapping[str, JsonScalar], render_mode: str | None = None
+    registered: Registered,
+    spec: AtariPreprocessing,
+    kwargs: Mapping[str, JsonScalar],
+    render_mode: str | None = None,
 ) -> gym.Env[Any, Any]:
-    """Returns a game whose observations are stacked frames, uint8 [frame_stack, screen_size, screen_size(, 3)].
+    """Returns a game whose observations are stacked frames, uint8 [frame_stack, screen_size,
+    screen_size(, 3)].
 
     Args:
         registered: The game.
@@ -47,15 +57,25 @@ def make_game(
         render_mode: `rgb_array` for pictures.
 
     Raises:
-        DefinitionError: If it is not a game of ale-py, or `kwargs` says what the preprocessing says.
+        DefinitionError: If it is not a game of ale-py, or `kwargs` says what the preprocessing
+            says.
         gymnasium.error.DependencyNotInstalled: If there is no OpenCV.
     """
     _check_options(kwargs)
     if not str(registered.entry_point).startswith("ale_py"):
-        raise DefinitionError(f"env.preprocessing: {registered.id} is not a game of ale-py, such as ALE/Pong-v5: leave preprocessing out")
+        raise DefinitionError(
+            f"env.preprocessing: {registered.id} is not a game of ale-py, such as ALE/Pong-v5: leave preprocessing out"
+        )
     sticky = float({**registered.kwargs, **kwargs}.get(_STICKY) or 0.0)
-    options: dict[str, Any] = {**kwargs, _STICKY: 0.0, "frameskip": 1, "obs_type": "grayscale" if spec.grayscale else "rgb"}
-    game: gym.Env[Any, Any] = gym.make(registered, **options, render_mode=render_mode, max_episode_steps=-1)
+    options: dict[str, Any] = {
+        **kwargs,
+        _STICKY: 0.0,
+        "frameskip": 1,
+        "obs_type": "grayscale" if spec.grayscale else "rgb",
+    }
+    game: gym.Env[Any, Any] = gym.make(
+        registered, **options, render_mode=render_mode, max_episode_steps=-1
+    )
     frames = Preprocessed(
         _Game(game, sticky, redraws=spec.noop_max > 0),
         noop_max=spec.noop_max,
@@ -75,7 +95,8 @@ def native_vector(
     *,
     by_seed: bool = True,
 ) -> GymVector:
-    """Returns ale-py's own vector: several times the steps per second of the wrappers, on one core already.
+    """Returns ale-py's own vector: several times the steps per second of the wrappers, on one core
+    already.
 
     Args:
         registered: The game.
@@ -83,14 +104,17 @@ def native_vector(
         kwargs: Arguments of ale-py's vector.
         num_envs: Copies.
         limit: Time limit in env_steps.
-        by_seed: Whether each episode follows from its seed alone; see `_CountedResets`. It does where actions are sticky, too.
+        by_seed: Whether each episode follows from its seed alone; see `_CountedResets`. It does
+            where actions are sticky, too.
 
     Raises:
         DefinitionError: If the game has no such vector.
     """
     _check_options(kwargs)
     if registered.vector_entry_point is None or "ale_py" not in str(registered.vector_entry_point):
-        raise DefinitionError(f"env.vectorization: {registered.id} has no vector of its own; choose sync, or a game named ALE/...-v5")
+        raise DefinitionError(
+            f"env.vectorization: {registered.id} has no vector of its own; choose sync, or a game named ALE/...-v5"
+        )
     options: dict[str, Any] = {
         **kwargs,
         "frameskip": spec.frame_skip,
@@ -107,20 +131,23 @@ def native_vector(
     vector = gym.make_vec(registered, num_envs, vectorization_mode="vector_entry_point", **options)
     sticky = bool({**registered.kwargs, **kwargs}.get(_STICKY))
     seeded = by_seed or sticky or registered.kwargs.get("game") in _DRAW_WHEN_RESET
-    return GymVector(_MaskedSeeds(vector) if seeded else _CountedResets(vector), limit, resets_itself=True)
+    return GymVector(
+        _MaskedSeeds(vector) if seeded else _CountedResets(vector), limit, resets_itself=True
+    )
 
 
 class _Game(gym.Wrapper[Any, Any, Any, Any]):
     """A game frame by frame, without an observation: the preprocessing reads the screen.
 
-    ale-py takes a seed only together with its ROM, for as long as several hundred steps, and uses it for sticky actions alone. So these
-    are drawn here, before each frame and with the same rule (Machado et al. 2018, section 5.2), and a reset brings back the first state.
+    ale-py takes a seed only together with its ROM, for as long as several hundred steps, and uses
+    it for sticky actions alone. So these are drawn here, before each frame and with the same rule
+    (Machado et al. 2018, section 5.2), and a reset brings back the first state.
 
     Args:
         game: One frame per step, no sticky actions.
         sticky: Probability that the last action is taken again.
-        redraws: Whether the caller takes a step after each reset, before it looks at the screen: a restored state does not draw it, a
-            reset of the game does, for as long as thirty steps.
+        redraws: Whether the caller takes a step after each reset, before it looks at the screen: a
+            restored state does not draw it, a reset of the game does, for as long as thirty steps.
     """
 
     def __init__(self, game: gym.Env[Any, Any], sticky: float, *, redraws: bool) -> None:
@@ -129,14 +156,18 @@ class _Game(gym.Wrapper[Any, Any, Any, Any]):
         self._inner = inner
         self._ale = inner.ale
         legal = self._ale.getLegalActionSet()
-        self._actions = tuple(legal if len(legal) == inner.action_space.n else self._ale.getMinimalActionSet())
+        self._actions = tuple(
+            legal if len(legal) == inner.action_space.n else self._ale.getMinimalActionSet()
+        )
         self._sticky = sticky
         self._redraws = redraws
         self._last = 0
         self._ale.reset_game()
         self._start = self._ale.cloneState()
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         del options
         if seed is not None:
             self._inner.np_random = np_random(seed)[0]
@@ -151,11 +182,18 @@ class _Game(gym.Wrapper[Any, Any, Any, Any]):
         if not self._sticky or self._inner.np_random.random() >= self._sticky:
             self._last = action
         reward = self._ale.act(self._actions[self._last])
-        return None, float(reward), self._ale.game_over(with_truncation=False), self._ale.game_truncated(), {}
+        return (
+            None,
+            float(reward),
+            self._ale.game_over(with_truncation=False),
+            self._ale.game_truncated(),
+            {},
+        )
 
 
 class NativeGame(gym.Env[Array, int]):
-    """One game of ale-py's vector, so that an episode of it can be filmed: its pictures are the frames that the agent sees.
+    """One game of ale-py's vector, so that an episode of it can be filmed: its pictures are the
+    frames that the agent sees.
 
     Args:
         vector: Of one copy; owned.
@@ -165,19 +203,31 @@ class NativeGame(gym.Env[Array, int]):
     def __init__(self, vector: GymVector, frame_skip: int) -> None:
         self._vector = vector
         self._frames: Array = np.zeros(vector.single_observation_space.shape or (), np.uint8)
-        self.observation_space, self.action_space = vector.single_observation_space, vector.single_action_space
-        self.metadata = {"render_modes": ["rgb_array"], "render_fps": _FRAMES_PER_SECOND / frame_skip}
+        self.observation_space, self.action_space = (
+            vector.single_observation_space,
+            vector.single_action_space,
+        )
+        self.metadata = {
+            "render_modes": ["rgb_array"],
+            "render_fps": _FRAMES_PER_SECOND / frame_skip,
+        }
         self.render_mode = "rgb_array"
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Array, dict[str, Any]]:
         """Begins an episode."""
         super().reset(seed=seed, options=options)
-        self._frames = self._vector.begin(np.ones(1, np.bool_), [int(self.np_random.integers(2**31)) if seed is None else seed])[0]
+        self._frames = self._vector.begin(
+            np.ones(1, np.bool_), [int(self.np_random.integers(2**31)) if seed is None else seed]
+        )[0]
         return self._frames, {}
 
     def step(self, action: int) -> tuple[Array, float, bool, bool, dict[str, Any]]:
         """Steps on."""
-        observation, reward, terminated, truncated = self._vector.advance(np.array([action], np.int64))
+        observation, reward, terminated, truncated = self._vector.advance(
+            np.array([action], np.int64)
+        )
         self._frames = observation[0]
         return self._frames, float(reward[0]), bool(terminated[0]), bool(truncated[0]), {}
 
@@ -195,14 +245,17 @@ class NativeGame(gym.Env[Array, int]):
 class _MaskedSeeds(VectorWrapper[Any, Any, Any, Any]):
     """Resets ale-py's vector as Gymnasium's are: a seed for each copy, of which the mask chooses.
 
-    The vector resets an ended game by itself in the next step; a reset before that takes its place, and nobody sees the idle games.
+    The vector resets an ended game by itself in the next step; a reset before that takes its place,
+    and nobody sees the idle games.
     """
 
     def __init__(self, env: VectorEnv[Any, Any, Any]) -> None:
         super().__init__(env)
         self._begun = False
 
-    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(
+        self, *, seed: Any = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         mask = (options or {}).get("reset_mask", np.ones(self.num_envs, np.bool_))
         seeds = np.asarray(seed)
         if not self._begun:
@@ -214,10 +267,13 @@ class _MaskedSeeds(VectorWrapper[Any, Any, Any, Any]):
 
 
 class _CountedResets(_MaskedSeeds):
-    """Seeds a game for one episode in 64; where an episode begins is told by that seed and the number of resets since.
+    """Seeds a game for one episode in 64.
 
-    Without sticky actions a reset draws from two generators alone, that of the idle frames and that of the emulated hardware, the same
-    numbers of numbers each time whatever was played. Seeding loads the ROM, which takes as long as some 18 resets.
+    Where an episode begins is told by that seed and the number of resets since.
+
+    Without sticky actions a reset draws from two generators alone, that of the idle frames and that
+    of the emulated hardware, the same numbers of numbers each time whatever was played. Seeding
+    loads the ROM, which takes as long as some 18 resets.
     """
 
     def __init__(self, env: VectorEnv[Any, Any, Any]) -> None:
@@ -231,10 +287,18 @@ class _CountedResets(_MaskedSeeds):
         """Returns the seed that a slot had last, and how many resets ago."""
         return self._seeds[index], int(self._since[index])
 
-    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Resets games of a mask; with `since` int64 [B] in the options, to that number of resets after their seed."""
+    def reset(
+        self, *, seed: Any = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Resets games of a mask.
+
+        With `since` int64 [B] in the options, to that number of resets after their seed.
+        """
         options = options or {}
-        mask, since = options.get("reset_mask", np.ones(self.num_envs, np.bool_)), options.get("since")
+        mask, since = (
+            options.get("reset_mask", np.ones(self.num_envs, np.bool_)),
+            options.get("since"),
+        )
         fresh = mask & (self._since + 1 >= _EPISODES_PER_SEED) if since is None else mask
         self._over[mask] = False
         if fresh.any():
@@ -259,4 +323,6 @@ class _CountedResets(_MaskedSeeds):
 
 def _check_options(kwargs: Mapping[str, JsonScalar]) -> None:
     if taken := _TAKEN & set(kwargs):
-        raise DefinitionError(f"env.kwargs.{min(taken)}: preprocessing sets it; use env.preprocessing, or leave one of them out")
+        raise DefinitionError(
+            f"env.kwargs.{min(taken)}: preprocessing sets it; use env.preprocessing, or leave one of them out"
+        )

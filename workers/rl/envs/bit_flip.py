@@ -1,4 +1,6 @@
-"""Flipping bits towards a goal: unsolvable by chance for many bits, easy with hindsight (Andrychowicz et al. 2017, section 3.1)."""
+"""Flipping bits towards a goal: unsolvable by chance for many bits, easy with hindsight
+(Andrychowicz et al. 2017, section 3.1).
+"""
 
 from typing import Any
 
@@ -10,10 +12,13 @@ Bits = npt.NDArray[np.int8]
 
 
 class BitFlip(gym.Env[dict[str, Bits], np.int64]):
-    """`bits` bits, a start and a goal drawn uniformly; action i flips bit i; the reward is -1 until the goal is reached, then 0.
+    """`bits` bits, a start and a goal drawn uniformly.
 
-    An episode terminates at the goal, which is its success, and is truncated after `bits` steps, which always suffice. The start is never
-    the goal. Observations are a dict of `observation`, `achieved_goal` (the same) and `desired_goal`, int8 [bits] each.
+    Action i flips bit i; the reward is -1 until the goal is reached, then 0.
+
+    An episode terminates at the goal, which is its success, and is truncated after `bits` steps,
+    which always suffice. The start is never the goal. Observations are a dict of `observation`,
+    `achieved_goal` (the same) and `desired_goal`, int8 [bits] each.
 
     Args:
         bits: n of the paper.
@@ -26,13 +31,17 @@ class BitFlip(gym.Env[dict[str, Bits], np.int64]):
         if bits < 1:
             raise ValueError(f"bits must be at least 1, not {bits}")
         binary = gym.spaces.MultiBinary(bits)
-        self.observation_space: gym.Space[Any] = gym.spaces.Dict({"observation": binary, "achieved_goal": binary, "desired_goal": binary})
+        self.observation_space: gym.Space[Any] = gym.spaces.Dict(
+            {"observation": binary, "achieved_goal": binary, "desired_goal": binary}
+        )
         self.action_space = gym.spaces.Discrete(bits)
         self._bits: Bits = np.zeros(bits, np.int8)
         self._goal: Bits = np.ones(bits, np.int8)
         self._steps = 0
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[dict[str, Bits], dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Bits], dict[str, Any]]:
         """Draws a start and a goal."""
         super().reset(seed=seed, options=options)
         size = len(self._bits)
@@ -48,19 +57,35 @@ class BitFlip(gym.Env[dict[str, Bits], np.int64]):
         self._steps += 1
         reward = float(self.compute_reward(self._bits, self._goal))
         terminated = bool(self.compute_terminated(self._bits, self._goal))
-        return self._observation(), reward, terminated, self._steps >= len(self._bits), {"is_success": terminated}
+        return (
+            self._observation(),
+            reward,
+            terminated,
+            self._steps >= len(self._bits),
+            {"is_success": terminated},
+        )
 
     @staticmethod
-    def compute_reward(achieved: npt.NDArray[Any], desired: npt.NDArray[Any], info: object = None) -> npt.NDArray[np.float64]:
-        """Returns the reward [...] of reaching `achieved` [..., bits] where the goal is `desired`: -1, or 0 where they are equal."""
+    def compute_reward(
+        achieved: npt.NDArray[Any], desired: npt.NDArray[Any], info: object = None
+    ) -> npt.NDArray[np.float64]:
+        """Returns the reward [...] of reaching `achieved` [..., bits] where the goal is `desired`:
+        -1, or 0 where they are equal.
+        """
         del info
         return np.where((np.asarray(achieved) == desired).all(axis=-1), 0.0, -1.0)
 
     @staticmethod
-    def compute_terminated(achieved: npt.NDArray[Any], desired: npt.NDArray[Any], info: object = None) -> npt.NDArray[np.bool_]:
+    def compute_terminated(
+        achieved: npt.NDArray[Any], desired: npt.NDArray[Any], info: object = None
+    ) -> npt.NDArray[np.bool_]:
         """Returns whether the goal is reached [...]; arguments like `compute_reward`."""
         del info
         return np.asarray((np.asarray(achieved) == desired).all(axis=-1))
 
     def _observation(self) -> dict[str, Bits]:
-        return {"observation": self._bits.copy(), "achieved_goal": self._bits.copy(), "desired_goal": self._goal.copy()}
+        return {
+            "observation": self._bits.copy(),
+            "achieved_goal": self._bits.copy(),
+            "desired_goal": self._goal.copy(),
+        }

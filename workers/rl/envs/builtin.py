@@ -1,4 +1,6 @@
-"""The environments that come with Palestra, small tests of a single ability; importing this registers them.
+"""The environments that come with Palestra, small tests of a single ability.
+
+Importing this registers them.
 
 Code outside reaches them as `gymnasium.make("workers.envs.own:palestra/BitFlip-v0")`.
 """

@@ -1,7 +1,8 @@
-"""Environments that a caller hands over: one, several in a list, or a vector environment of Gymnasium.
+"""Environments that a caller hands over: one, several in a list, or a vector environment of
+Gymnasium.
 
-Owns the way from them to an `EpisodeVector`, copies for evaluation, and the statistics that they may offer. Must not make environments of
-its own but as copies.
+Owns the way from them to an `EpisodeVector`, copies for evaluation, and the statistics that they
+may offer. Must not make environments of its own but as copies.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +16,12 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, Vecto
 
 from workers.core.errors import EnvironmentFailedError
 from workers.core.types import Array, StateTree
-from workers.rl.envs.resumable_episode import MAX_RECORDED_ACTIONS, EpisodeEnv, Restored, observation_hash
+from workers.rl.envs.resumable_episode import (
+    MAX_RECORDED_ACTIONS,
+    EpisodeEnv,
+    Restored,
+    observation_hash,
+)
 from workers.rl.envs.space_arrays import check_is_array
 from workers.rl.envs.vector import EpisodeVector, SerialVector, StepArrays
 
@@ -29,11 +35,12 @@ def as_vector(env: Given, name: str = "env", max_episode_steps: int | None = Non
     Args:
         env: One environment, a list of them, or a vector environment whose autoreset is disabled.
         name: Parameter that it came by, for errors.
-        max_episode_steps: Length at which episodes are truncated; `None` for no limit but their own.
+        max_episode_steps: Length at which episodes are truncated; `None` for no limit but their
+            own.
 
     Raises:
-        TypeError: If it is no environment of Gymnasium, or its spaces are not arrays: `Dict` and `Tuple` observations are not flattened,
-            since the caller's agent may expect their parts.
+        TypeError: If it is no environment of Gymnasium, or its spaces are not arrays: `Dict` and
+            `Tuple` observations are not flattened, since the caller's agent may expect their parts.
         ValueError: If it resets itself, or the environments of a list do not fit together.
     """
     if max_episode_steps is not None and max_episode_steps < 1:
@@ -52,7 +59,8 @@ def as_vector(env: Given, name: str = "env", max_episode_steps: int | None = Non
 
 
 def copy_of(env: Given, name: str = "eval_env") -> Given:
-    """Returns a second environment like the first: made anew from its recipe (spec or factories), else a deep copy.
+    """Returns a second environment like the first: made anew from its recipe (spec or factories),
+    else a deep copy.
 
     Args:
         env: What `as_vector` takes.
@@ -70,7 +78,10 @@ def copy_of(env: Given, name: str = "eval_env") -> Given:
 
 
 def statistics_of(env: Given) -> list[tuple[str, Any]]:
-    """Returns the pairs of an environment's own `get_statistics`, the mean over several; nothing where it offers none."""
+    """Returns the pairs of an environment's own `get_statistics`, the mean over several.
+
+    Nothing where it offers none.
+    """
     if (offered := _method(env, "get_statistics")) is not None:
         return list(offered())
     gathered: dict[str, list[Any]] = {}
@@ -101,10 +112,17 @@ class GymVector:
     Args:
         env: Stepped by nobody else.
         max_episode_steps: Time limit in env_steps; `None` for none.
-        resets_itself: Its ended slots begin idle episodes by themselves in the next step, unless they are reset before.
+        resets_itself: Its ended slots begin idle episodes by themselves in the next step, unless
+            they are reset before.
     """
 
-    def __init__(self, env: VectorEnv[Any, Any, Any], max_episode_steps: int | None, *, resets_itself: bool = False) -> None:
+    def __init__(
+        self,
+        env: VectorEnv[Any, Any, Any],
+        max_episode_steps: int | None,
+        *,
+        resets_itself: bool = False,
+    ) -> None:
         self._env: Any = env
         self._resets_itself = resets_itself
         self.num_envs = env.num_envs
@@ -120,11 +138,23 @@ class GymVector:
         self._seeds = [0] * self.num_envs
         self._actions: list[list[Any]] = [[] for _ in range(self.num_envs)]
 
-    def begin(self, mask: npt.NDArray[np.bool_], seeds: Sequence[int], since: npt.NDArray[np.int64] | None = None) -> Array:
-        """Begins episodes where `mask` is true; with `since` [B] so many resets after the seed, where the environment counts them."""
+    def begin(
+        self,
+        mask: npt.NDArray[np.bool_],
+        seeds: Sequence[int],
+        since: npt.NDArray[np.int64] | None = None,
+    ) -> Array:
+        """Begins episodes where `mask` is true.
+
+        With `since` [B] so many resets after the seed, where the environment counts them.
+        """
         if mask.any():
             begun = self._reset(mask, seeds, since)
-            self._observation = np.where(_rows(mask, begun), begun, self._observation) if self._observation.size else begun
+            self._observation = (
+                np.where(_rows(mask, begun), begun, self._observation)
+                if self._observation.size
+                else begun
+            )
             self._terminated[mask] = self._truncated[mask] = False
             self._lengths[mask] = 0
             for index in np.flatnonzero(mask).tolist():
@@ -143,13 +173,20 @@ class GymVector:
         for index in np.flatnonzero(running).tolist():
             self._remember(index, actions[index])
         self._lengths[running] += 1
-        truncated = truncated | (self._lengths >= self._limit) | _flags(info, "needs_reset", self.num_envs)
+        truncated = (
+            truncated | (self._lengths >= self._limit) | _flags(info, "needs_reset", self.num_envs)
+        )
         if waiting.any():
             observation[waiting] = self._observation[waiting]
         self._observation = observation
         self._terminated = np.where(waiting, self._terminated, terminated)
         self._truncated = np.where(waiting, self._truncated, truncated)
-        return observation, np.where(waiting, 0.0, reward), self._terminated.copy(), self._truncated.copy()
+        return (
+            observation,
+            np.where(waiting, 0.0, reward),
+            self._terminated.copy(),
+            self._truncated.copy(),
+        )
 
     def successes(self) -> list[bool | None]:
         """Returns nothing known."""
@@ -160,23 +197,47 @@ class GymVector:
         return np.array(self._info["lives"], np.int64)
 
     def save_episodes(self) -> list[StateTree]:
-        """Returns the running episode of each slot: its seed, its actions and the hash of its observation."""
+        """Returns the running episode of each slot: its seed, its actions and the hash of its
+        observation.
+        """
         over = self._terminated | self._truncated
-        return [{"over": True, **self._origin(index)} if over[index] else self._saved(index) for index in range(self.num_envs)]
+        return [
+            {"over": True, **self._origin(index)} if over[index] else self._saved(index)
+            for index in range(self.num_envs)
+        ]
 
     def restore_episodes(self, episodes: list[StateTree]) -> list[Restored]:
-        """Replays the episodes side by side, so that all arrive at once: a shorter one begins later, one that is over last of all."""
-        wanted = [index for index, saved in enumerate(episodes) if not saved["over"] and "actions" in saved]
+        """Replays the episodes side by side, so that all arrive at once: a shorter one begins
+        later, one that is over last of all.
+        """
+        wanted = [
+            index
+            for index, saved in enumerate(episodes)
+            if not saved["over"] and "actions" in saved
+        ]
         longest = max((len(episodes[index]["actions"]) for index in wanted), default=0)
-        seeds, since = ([int(saved.get(name, 0)) for saved in episodes] for name in ("seed", "since"))
+        seeds, since = (
+            [int(saved.get(name, 0)) for saved in episodes] for name in ("seed", "since")
+        )
         begins = longest - np.array([len(saved.get("actions", ())) for saved in episodes])
         counted = np.array(since) if any(since) else None
-        self.begin(np.ones(self.num_envs, np.bool_), seeds, None if counted is None else np.where(begins == 0, counted, 0))
+        self.begin(
+            np.ones(self.num_envs, np.bool_),
+            seeds,
+            None if counted is None else np.where(begins == 0, counted, 0),
+        )
         for step in range(longest + 1):
             if step:
                 self.begin(begins == step, seeds, counted)
             if step < longest:
-                self.advance(np.stack([_replayed(episodes[index], step - longest, episodes[wanted[0]]) for index in range(self.num_envs)]))
+                self.advance(
+                    np.stack(
+                        [
+                            _replayed(episodes[index], step - longest, episodes[wanted[0]])
+                            for index in range(self.num_envs)
+                        ]
+                    )
+                )
         return [self._arrived(index, saved) for index, saved in enumerate(episodes)]
 
     def close(self) -> None:
@@ -184,7 +245,11 @@ class GymVector:
         self._env.close()
 
     def _saved(self, index: int) -> StateTree:
-        own = {"over": False, "seed": self._seeds[index], "hash": observation_hash(self._observation[index])}
+        own = {
+            "over": False,
+            "seed": self._seeds[index],
+            "hash": observation_hash(self._observation[index]),
+        }
         saved: StateTree = {**own, **self._origin(index)}
         if len(self._actions[index]) == self._lengths[index]:
             saved["actions"] = np.array(self._actions[index])
@@ -200,7 +265,11 @@ class GymVector:
         self._truncated[index] = True
         if saved["over"]:
             return Restored(None, reproduced=True)
-        if over or "actions" not in saved or observation_hash(self._observation[index]) != saved["hash"]:
+        if (
+            over
+            or "actions" not in saved
+            or observation_hash(self._observation[index]) != saved["hash"]
+        ):
             return Restored(None, reproduced=False)
         self._truncated[index] = False
         return Restored(np.array(self._observation[index]), reproduced=True)
@@ -209,25 +278,45 @@ class GymVector:
         if len(self._actions[index]) < MAX_RECORDED_ACTIONS:
             self._actions[index].append(np.array(action))
 
-    def _reset(self, mask: npt.NDArray[np.bool_], seeds: Sequence[int], since: npt.NDArray[np.int64] | None = None) -> Array:
+    def _reset(
+        self,
+        mask: npt.NDArray[np.bool_],
+        seeds: Sequence[int],
+        since: npt.NDArray[np.int64] | None = None,
+    ) -> Array:
         options = {"reset_mask": mask.copy(), **({} if since is None else {"since": since})}
         try:
-            observation, self._info = self._env.reset(seed=[int(seed) for seed in seeds], options=options)
+            observation, self._info = self._env.reset(
+                seed=[int(seed) for seed in seeds], options=options
+            )
         except Exception as error:
-            raise EnvironmentFailedError(f"the environment raised in reset: {type(error).__name__}: {error}") from error
+            raise EnvironmentFailedError(
+                f"the environment raised in reset: {type(error).__name__}: {error}"
+            ) from error
         return np.array(observation)
 
     def _stepped(self, actions: Array) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
         try:
             observation, reward, terminated, truncated, info = self._env.step(actions)
         except Exception as error:
-            raise EnvironmentFailedError(f"the environment raised in a step: {type(error).__name__}: {error}") from error
+            raise EnvironmentFailedError(
+                f"the environment raised in a step: {type(error).__name__}: {error}"
+            ) from error
         self._info = info
-        return np.array(observation), np.asarray(reward, np.float64), np.asarray(terminated), np.asarray(truncated), info
+        return (
+            np.array(observation),
+            np.asarray(reward, np.float64),
+            np.asarray(terminated),
+            np.asarray(truncated),
+            info,
+        )
 
 
 def _members(env: Given, name: str) -> list[gym.Env[Any, Any]] | None:
-    """Returns the environments that can be stepped one by one; `None` for a vector environment that only steps them together."""
+    """Returns the environments that can be stepped one by one.
+
+    `None` for a vector environment that only steps them together.
+    """
     if isinstance(env, gym.Env):
         return [env]
     if type(env) in {SyncVectorEnv, SerialVector}:
@@ -255,10 +344,17 @@ def _without_autoreset(env: Any, name: str) -> VectorEnv[Any, Any, Any]:
 
 def _check_alike(envs: list[gym.Env[Any, Any]], name: str) -> None:
     if len({id(one) for one in envs}) != len(envs):
-        raise ValueError(f"{name}: the list holds one environment twice, each must be an object of its own")
+        raise ValueError(
+            f"{name}: the list holds one environment twice, each must be an object of its own"
+        )
     for index, one in enumerate(envs):
-        if (one.observation_space, one.action_space) != (envs[0].observation_space, envs[0].action_space):
-            raise ValueError(f"{name}: the spaces of environment {index} are not those of environment 0")
+        if (one.observation_space, one.action_space) != (
+            envs[0].observation_space,
+            envs[0].action_space,
+        ):
+            raise ValueError(
+                f"{name}: the spaces of environment {index} are not those of environment 0"
+            )
 
 
 def _maker(env: gym.Env[Any, Any], index: int, limit: int | None) -> Callable[[], EpisodeEnv]:
@@ -276,7 +372,9 @@ def _copy_of_one(env: Any, name: str) -> Any:
         return deepcopy(env)
     except Exception as error:
         message = f"{name}: give an environment of its own for evaluation; {type(env).__name__} has no spec to make one from"
-        raise ValueError(f"{message}, and cannot be copied ({type(error).__name__}: {error})") from error
+        raise ValueError(
+            f"{message}, and cannot be copied ({type(error).__name__}: {error})"
+        ) from error
 
 
 def _method(env: Any, name: str) -> Callable[[], Any] | None:
@@ -307,6 +405,9 @@ def _rows(mask: npt.NDArray[np.bool_], array: Array) -> Array:
 
 
 def _replayed(saved: StateTree, place: int, other: StateTree) -> Any:
-    """Returns the action at a place counted from the end; of an episode that has not begun yet, any valid one."""
+    """Returns the action at a place counted from the end.
+
+    Of an episode that has not begun yet, any valid one.
+    """
     actions = saved.get("actions", ())
     return actions[place] if len(actions) >= -place else other["actions"][0]

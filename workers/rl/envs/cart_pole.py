@@ -1,8 +1,11 @@
-"""Gymnasium's cart-pole, all copies in one array operation each: the same numbers, to the last bit, in a third of the time of eight copies.
+"""Gymnasium's cart-pole, all copies in one array operation each: the same numbers, to the last bit,
+in a third of the time of eight copies.
 
-Gymnasium's own vector of it takes one seed for all copies and resets them by itself; here each episode begins from its own seed, where
-its slot is told to. The equations of motion are those of `gymnasium.envs.classic_control.cartpole.CartPoleEnv` (Barto, Sutton and
-Anderson 1983; Florian 2007), evaluated in its order. An episode is saved as one of `SavedCartPole` is, so each finds back into the other's.
+Gymnasium's own vector of it takes one seed for all copies and resets them by itself; here each
+episode begins from its own seed, where its slot is told to. The equations of motion are those of
+`gymnasium.envs.classic_control.cartpole.CartPoleEnv` (Barto, Sutton and Anderson 1983; Florian
+2007), evaluated in its order. An episode is saved as one of `SavedCartPole` is, so each finds back
+into the other's.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,12 +37,18 @@ _ARRAYS: Final = ("_state", "_terminated", "_truncated", "_over", "_lengths", "_
 def is_cart_pole(registered: Registered, kwargs: Mapping[str, Any]) -> bool:
     """Returns whether an id, with these arguments, is what `CartPoleVector` computes."""
     return (
-        registered.entry_point == _ENTRY_POINT and not registered.additional_wrappers and set(registered.kwargs) | set(kwargs) <= _OPTIONS
+        registered.entry_point == _ENTRY_POINT
+        and not registered.additional_wrappers
+        and set(registered.kwargs) | set(kwargs) <= _OPTIONS
     )
 
 
-def accelerations(env: CartPoleEnv, force: Any, theta_dot: Any, cosine: Any, sine: Any) -> tuple[Any, Any]:
-    """Returns the accelerations of cart and pole, of numbers or of arrays [B], in the order in which Gymnasium evaluates them."""
+def accelerations(
+    env: CartPoleEnv, force: Any, theta_dot: Any, cosine: Any, sine: Any
+) -> tuple[Any, Any]:
+    """Returns the accelerations of cart and pole, of numbers or of arrays [B], in the order in
+    which Gymnasium evaluates them.
+    """
     temp = (force + env.polemass_length * (theta_dot * theta_dot) * sine) / env.total_mass
     share = env.length * (4.0 / 3.0 - env.masspole * (cosine * cosine) / env.total_mass)
     theta_acc = (env.gravity * sine - cosine * temp) / share
@@ -47,18 +56,29 @@ def accelerations(env: CartPoleEnv, force: Any, theta_dot: Any, cosine: Any, sin
 
 
 class SavedCartPole(CartPoleEnv):
-    """Gymnasium's cart-pole that saves itself, see `workers.rl.envs.resumable_episode.StatefulEnv`, and steps in a third of the time."""
+    """Gymnasium's cart-pole that saves itself, see `workers.rl.envs.resumable_episode.StatefulEnv`,
+    and steps in a third of the time.
+    """
 
     entry_point: Final = f"{__name__}:SavedCartPole"
 
     def step(self, action: Any) -> tuple[Array, float, bool, bool, dict[str, Any]]:
-        """Gymnasium's step, with the same result to the last bit: numbers of Python, and NumPy's only where the last bit may differ."""
-        if self.state is None or self.steps_beyond_terminated is not None or self.render_mode == "human" or action not in {0, 1}:
+        """Gymnasium's step, with the same result to the last bit: numbers of Python, and NumPy's
+        only where the last bit may differ.
+        """
+        if (
+            self.state is None
+            or self.steps_beyond_terminated is not None
+            or self.render_mode == "human"
+            or action not in {0, 1}
+        ):
             checked: tuple[Array, float, bool, bool, dict[str, Any]] = super().step(action)  # type: ignore[no-untyped-call]
             return checked
         x, x_dot, theta, theta_dot = self.state.tolist()
         force = self.force_mag if action == 1 else -self.force_mag
-        x_acc, theta_acc = accelerations(self, force, theta_dot, float(np.cos(theta)), float(np.sin(theta)))
+        x_acc, theta_acc = accelerations(
+            self, force, theta_dot, float(np.cos(theta)), float(np.sin(theta))
+        )
         x, x_dot = x + self.tau * x_dot, x_dot + self.tau * x_acc
         theta, theta_dot = theta + self.tau * theta_dot, theta_dot + self.tau * theta_acc
         self.state = np.array((x, x_dot, theta, theta_dot))
@@ -95,7 +115,9 @@ class CartPoleVector:
         self.single_observation_space = self._one.observation_space
         self.single_action_space = self._one.action_space
         self.limit = max_episode_steps or 2**63 - 1
-        self._lasting, self._falling = (0.0, -1.0) if options.get("sutton_barto_reward") else (1.0, 1.0)
+        self._lasting, self._falling = (
+            (0.0, -1.0) if options.get("sutton_barto_reward") else (1.0, 1.0)
+        )
         self._forces = np.array((-self._one.force_mag, self._one.force_mag))
         """By action."""
         self._bounds = np.array([[self._one.x_threshold], [self._one.theta_threshold_radians]])
@@ -110,7 +132,10 @@ class CartPoleVector:
         self._seeds = np.zeros(num_envs, np.int64)
 
     def take(self, vectors: Sequence[Self]) -> None:
-        """Goes on with the episodes of vectors that are alike; these keep their slots as views of its own, to save and restore them."""
+        """Goes on with the episodes of vectors that are alike.
+
+        These keep their slots as views of its own, to save and restore them.
+        """
         give_views(self, vectors, _ARRAYS, last=True)
 
     def begin(self, mask: npt.NDArray[np.bool_], seeds: Sequence[int]) -> Array:
@@ -124,7 +149,11 @@ class CartPoleVector:
 
     def advance(self, actions: Array) -> StepArrays:
         """Steps all slots."""
-        if actions.shape != self._over.shape or actions.dtype.kind not in "biu" or np.count_nonzero(actions >> 1):
+        if (
+            actions.shape != self._over.shape
+            or actions.dtype.kind not in "biu"
+            or np.count_nonzero(actions >> 1)
+        ):
             actions = _checked(actions, self.num_envs)
         waiting = self._over if np.count_nonzero(self._over) else None
         resting = None if waiting is None else self._state[:, waiting]
@@ -150,8 +179,13 @@ class CartPoleVector:
         return [None] * self.num_envs
 
     def save_episodes(self) -> list[StateTree]:
-        """Returns the running episode of each slot: its state, for nothing is drawn after the reset."""
-        return [{"over": True} if over else self._saved(index) for index, over in enumerate(self._over.tolist())]
+        """Returns the running episode of each slot: its state, for nothing is drawn after the
+        reset.
+        """
+        return [
+            {"over": True} if over else self._saved(index)
+            for index, over in enumerate(self._over.tolist())
+        ]
 
     def restore_episodes(self, episodes: list[StateTree]) -> list[Restored]:
         """Finds back into episodes."""
@@ -164,7 +198,9 @@ class CartPoleVector:
     def _move(self, actions: Array) -> None:
         """Moves all on by one time step: Euler's method, positions by the velocities before."""
         _, _, theta, theta_dot = self._state
-        x_acc, theta_acc = accelerations(self._one, self._forces.take(actions), theta_dot, np.cos(theta), np.sin(theta))
+        x_acc, theta_acc = accelerations(
+            self._one, self._forces.take(actions), theta_dot, np.cos(theta), np.sin(theta)
+        )
         positions, velocities = self._state[::2], self._state[1::2]
         positions += self._one.tau * velocities
         velocities += self._one.tau * np.array((x_acc, theta_acc))
@@ -173,9 +209,19 @@ class CartPoleVector:
         seed, observation = int(self._seeds[index]), self._state[:, index].astype(np.float32)
         generator, _ = np_random(seed)
         generator.uniform(-_START, _START, 4)
-        saved: StateTree = {"over": False, "seed": seed, "length": int(self._lengths[index]), "hash": observation_hash(observation)}
+        saved: StateTree = {
+            "over": False,
+            "seed": seed,
+            "length": int(self._lengths[index]),
+            "hash": observation_hash(observation),
+        }
         state = {"state": self._state[:, index].copy()}
-        return {**saved, "state": state, "observation": observation, "generator": generator_state(generator)}
+        return {
+            **saved,
+            "state": state,
+            "observation": observation,
+            "generator": generator_state(generator),
+        }
 
     def _run(self, index: int, length: int) -> None:
         self._terminated[index] = self._truncated[index] = self._over[index] = False
@@ -199,5 +245,7 @@ def _checked(actions: Array, num_envs: int) -> npt.NDArray[np.int64]:
     """
     if actions.shape != (num_envs,) or ((actions != 0) & (actions != 1)).any():
         given = f"{actions.tolist()[:8]}, of shape {list(actions.shape)}"
-        raise EnvironmentFailedError(f"the environment raised in a step: {num_envs} actions must be 0 or 1, not {given}")
+        raise EnvironmentFailedError(
+            f"the environment raised in a step: {num_envs} actions must be 0 or 1, not {given}"
+        )
     return actions.astype(np.int64)

@@ -17,11 +17,14 @@ from workers.rl.envs.vector import EpisodeVector, StepArrays
 def joined(vectors: Sequence[EpisodeVector]) -> EpisodeVector:
     """Returns a vector of the slots [n * B] of vectors that are alike, in their order.
 
-    Each vector keeps its slots and goes on saving and restoring them, but only the whole is stepped from now on.
+    Each vector keeps its slots and goes on saving and restoring them, but only the whole is stepped
+    from now on.
     """
     first = vectors[0]
     if isinstance(first, CartPoleVector):
-        whole = CartPoleVector(sum(vector.num_envs for vector in vectors), first.limit, **first.options)
+        whole = CartPoleVector(
+            sum(vector.num_envs for vector in vectors), first.limit, **first.options
+        )
         whole.take(cast("Sequence[CartPoleVector]", vectors))
         return whole
     return (HeardSideBySide if isinstance(first, Heard) else SideBySide)(vectors)
@@ -37,9 +40,15 @@ class SideBySide:
     def __init__(self, vectors: Sequence[EpisodeVector]) -> None:
         first = vectors[0]
         self._vectors = list(vectors)
-        self._parts = [slice(*ends) for ends in pairwise(accumulate((vector.num_envs for vector in vectors), initial=0))]
+        self._parts = [
+            slice(*ends)
+            for ends in pairwise(accumulate((vector.num_envs for vector in vectors), initial=0))
+        ]
         self.num_envs = sum(vector.num_envs for vector in vectors)
-        self.single_observation_space, self.single_action_space = first.single_observation_space, first.single_action_space
+        self.single_observation_space, self.single_action_space = (
+            first.single_observation_space,
+            first.single_action_space,
+        )
 
     def begin(self, mask: npt.NDArray[np.bool_], seeds: Sequence[int]) -> Array:
         """Begins episodes where `mask` is true."""
@@ -48,8 +57,13 @@ class SideBySide:
 
     def advance(self, actions: Array) -> StepArrays:
         """Steps all slots."""
-        stepped = [vector.advance(actions[part]) for vector, part in zip(self._vectors, self._parts, strict=True)]
-        observation, reward, terminated, truncated = (np.concatenate(column) for column in zip(*stepped, strict=True))
+        stepped = [
+            vector.advance(actions[part])
+            for vector, part in zip(self._vectors, self._parts, strict=True)
+        ]
+        observation, reward, terminated, truncated = (
+            np.concatenate(column) for column in zip(*stepped, strict=True)
+        )
         return observation, reward, terminated, truncated
 
     def successes(self) -> list[bool | None]:
@@ -63,17 +77,26 @@ class SideBySide:
     def restore_episodes(self, episodes: list[StateTree]) -> list[Restored]:
         """Finds back into episodes."""
         each = zip(self._vectors, self._parts, strict=True)
-        return [restored for vector, part in each for restored in vector.restore_episodes(episodes[part])]
+        return [
+            restored
+            for vector, part in each
+            for restored in vector.restore_episodes(episodes[part])
+        ]
 
     def close(self) -> None:
         """Does nothing: the vectors are the caller's."""
 
 
 class HeardSideBySide(SideBySide):
-    """Vectors of whose steps a learner hears something else; see `workers.rl.envs.learner_rewards`."""
+    """Vectors of whose steps a learner hears something else.
+
+    See `workers.rl.envs.learner_rewards`.
+    """
 
     @property
     def heard(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
         """Reward [n * B] and terminated [n * B] of the last step, for the learner."""
         heard = [vector.heard for vector in self._vectors if isinstance(vector, Heard)]
-        return np.concatenate([reward for reward, _ in heard]), np.concatenate([terminated for _, terminated in heard])
+        return np.concatenate([reward for reward, _ in heard]), np.concatenate(
+            [terminated for _, terminated in heard]
+        )

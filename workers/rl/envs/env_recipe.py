@@ -1,7 +1,8 @@
 """How a Gymnasium environment was made, as data, and how it is made again.
 
-From `env.spec`: the id, the arguments and the wrappers. A class that the spec names is never called for that: the id must be registered
-here, and a wrapper must be one of Gymnasium's own or marked as rebuildable.
+From `env.spec`: the id, the arguments and the wrappers. A class that the spec names is never called
+for that: the id must be registered here, and a wrapper must be one of Gymnasium's own or marked as
+rebuildable.
 """
 
 import copy
@@ -26,13 +27,20 @@ def env_recipe(env: gym.Env[Any, Any]) -> StateTree:
     """
     spec = env.spec
     if spec is None:
-        raise RecipeError(f"{type(env.unwrapped).__name__} was not made by gymnasium.make and its class is not marked with rebuildable")
+        raise RecipeError(
+            f"{type(env.unwrapped).__name__} was not made by gymnasium.make and its class is not marked with rebuildable"
+        )
     registered = gym.registry.get(spec.id)
     by_make = len(registered.additional_wrappers) if registered else 0
-    wrappers = [{"entry_point": one.entry_point, "kwargs": _plain(one.kwargs, one.name)} for one in spec.additional_wrappers[by_make:]]
+    wrappers = [
+        {"entry_point": one.entry_point, "kwargs": _plain(one.kwargs, one.name)}
+        for one in spec.additional_wrappers[by_make:]
+    ]
     return {
         "id": spec.id,
-        "kwargs": _plain({key: value for key, value in spec.kwargs.items() if key not in _BY_MAKE}, spec.id),
+        "kwargs": _plain(
+            {key: value for key, value in spec.kwargs.items() if key not in _BY_MAKE}, spec.id
+        ),
         **{name: getattr(spec, name) for name in _BY_MAKE},
         "wrappers": wrappers,
     }
@@ -51,10 +59,15 @@ def env_from_recipe(recipe: StateTree, **changes: Any) -> gym.Env[Any, Any]:
     name = str(recipe["id"])
     registered = gym.registry.get(name)
     if registered is None:
-        raise RecipeError(f"{name} is not a registered environment here: import what registers it, or call setup before restore")
+        raise RecipeError(
+            f"{name} is not a registered environment here: import what registers it, or call setup before restore"
+        )
     spec = copy.deepcopy(registered)
     spec.kwargs = {**spec.kwargs, **recipe["kwargs"], **changes}
-    spec.order_enforce, spec.disable_env_checker = bool(recipe["order_enforce"]), bool(recipe["disable_env_checker"])
+    spec.order_enforce, spec.disable_env_checker = (
+        bool(recipe["order_enforce"]),
+        bool(recipe["disable_env_checker"]),
+    )
     limit = recipe["max_episode_steps"]
     env: gym.Env[Any, Any] = gym.make(spec, max_episode_steps=-1 if limit is None else int(limit))
     for wrapper in recipe["wrappers"]:
@@ -63,7 +76,8 @@ def env_from_recipe(recipe: StateTree, **changes: Any) -> gym.Env[Any, Any]:
 
 
 def copy_env(env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
-    """Returns an independent copy: a deep one, or one made anew where the environment holds what cannot be copied, such as a window.
+    """Returns an independent copy: a deep one, or one made anew where the environment holds what
+    cannot be copied, such as a window.
 
     Raises:
         RecipeError: If neither is possible.
@@ -74,7 +88,9 @@ def copy_env(env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
         try:
             return env_from_recipe(env_recipe(env))
         except RecipeError as second:
-            raise RecipeError(f"the environment cannot be copied ({error}), nor made anew: {second}") from error
+            raise RecipeError(
+                f"the environment cannot be copied ({error}), nor made anew: {second}"
+            ) from error
 
 
 def _wrapper_class(entry_point: str) -> Any:
@@ -92,7 +108,9 @@ def _wrapper_class(entry_point: str) -> Any:
 
 def _plain(arguments: Any, owner: str) -> dict[str, Any]:
     if arguments is None:
-        raise RecipeError(f"the wrapper {owner} does not record its arguments: let it inherit gymnasium.utils.RecordConstructorArgs")
+        raise RecipeError(
+            f"the wrapper {owner} does not record its arguments: let it inherit gymnasium.utils.RecordConstructorArgs"
+        )
     try:
         read: dict[str, Any] = json.loads(json.dumps(arguments, allow_nan=False))
     except (TypeError, ValueError) as error:
@@ -100,4 +118,6 @@ def _plain(arguments: Any, owner: str) -> dict[str, Any]:
     return read
 
 
-register_kind(Kind("gymnasium", lambda value: isinstance(value, gym.Env), env_recipe, env_from_recipe))
+register_kind(
+    Kind("gymnasium", lambda value: isinstance(value, gym.Env), env_recipe, env_from_recipe)
+)

@@ -1,8 +1,11 @@
-"""Where environments come from that are neither Gymnasium's, ale-py's nor Palestra's, and whose code they are.
+"""Where environments come from that are neither Gymnasium's, ale-py's nor Palestra's, and whose
+code they are.
 
-Sources are the entry points of installed distributions, of Gymnasium's own group `gymnasium.envs` and of `palestra.environments`; the
-modules of the worker's option `--import`; and last the modules of registered agents, which may register environments beside them. Each is
-asked to register its environments when an id is not known otherwise. An environment belongs to the module that called `gymnasium.register`.
+Sources are the entry points of installed distributions, of Gymnasium's own group `gymnasium.envs`
+and of `palestra.environments`; the modules of the worker's option `--import`; and last the modules
+of registered agents, which may register environments beside them. Each is asked to register its
+environments when an id is not known otherwise. An environment belongs to the module that called
+`gymnasium.register`.
 """
 
 import contextlib
@@ -31,7 +34,10 @@ GAMES: Final = "ale_py"
 """Registers the Atari games when it is imported."""
 _AGENT_GROUP: Final = "palestra.agents"
 _WITHOUT_NAMESPACE: Final = frozenset({"__root__", "__internal__"})
-"""Names of entry points of Gymnasium's group whose environments stand in no namespace; any other name is the namespace."""
+"""Names of entry points of Gymnasium's group whose environments stand in no namespace.
+
+Any other name is the namespace.
+"""
 _KNOWN: Final = frozenset({"gymnasium", GAMES, "palestra", "workers"})
 """Top-level packages whose environments need no code of their own in an experiment's identity."""
 
@@ -56,7 +62,9 @@ class _Source(NamedTuple):
 
 
 def environment_code(env_id: str) -> DistributionCode | ModuleCode | None:
-    """Returns whose code an environment is; `None` for those of Gymnasium, ale-py and Palestra, and for ids that nobody knows.
+    """Returns whose code an environment is.
+
+    `None` for those of Gymnasium, ale-py and Palestra, and for ids that nobody knows.
 
     Raises:
         PartNotFoundError: If its code cannot be found.
@@ -66,7 +74,9 @@ def environment_code(env_id: str) -> DistributionCode | ModuleCode | None:
     try:
         return None if owner is None else code_of_module(owner)
     except (ValueError, OSError) as error:
-        raise PartNotFoundError(f"env.id {name} is registered by {owner}, whose code cannot be told: {error}") from error
+        raise PartNotFoundError(
+            f"env.id {name} is registered by {owner}, whose code cannot be told: {error}"
+        ) from error
 
 
 def ensure_registered(name: str) -> None:
@@ -108,7 +118,10 @@ def plain_id(env_id: str) -> str:
 
 @cache
 def register_sources() -> RegisteredSources:
-    """Has every source register its environments, once. What fails is left out; an id that two modules claim is nobody's."""
+    """Has every source register its environments, once.
+
+    What fails is left out; an id that two modules claim is nobody's.
+    """
     register_games()
     before = dict(gym.registry)
     owners: dict[str, set[str]] = {}
@@ -117,7 +130,9 @@ def register_sources() -> RegisteredSources:
         known = set(gym.registry)
         try:
             with _noting(owners), contextlib.redirect_stdout(sys.stderr), warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # somebody else's; ids that are registered twice are told of below
+                warnings.simplefilter(
+                    "ignore"
+                )  # somebody else's; ids that are registered twice are told of below
                 source.run()
         except Exception as error:  # noqa: BLE001 - whatever somebody else's code raises
             left_out[source.name] = f"cannot be imported: {type(error).__name__}: {error}"
@@ -126,12 +141,18 @@ def register_sources() -> RegisteredSources:
     for name, tops in owners.items():
         if name in before:
             gym.registry[name] = before[name]
-            left_out[name] = f"{' and '.join(sorted(tops))} would replace an environment of this id: choose another id"
+            left_out[name] = (
+                f"{' and '.join(sorted(tops))} would replace an environment of this id: choose another id"
+            )
         elif len(tops) > 1:
             gym.registry.pop(name, None)
-            left_out[name] = f"{' and '.join(sorted(tops))} both register this id: uninstall one, or rename its environment"
+            left_out[name] = (
+                f"{' and '.join(sorted(tops))} both register this id: uninstall one, or rename its environment"
+            )
     third_party = {name: next(iter(tops)) for name, tops in owners.items() if name not in left_out}
-    return RegisteredSources({name: top for name, top in third_party.items() if top not in _KNOWN}, left_out)
+    return RegisteredSources(
+        {name: top for name, top in third_party.items() if top not in _KNOWN}, left_out
+    )
 
 
 def _sources() -> Iterator[_Source]:
@@ -141,9 +162,15 @@ def _sources() -> Iterator[_Source]:
     for entry_point in entry_points(OUR_GROUP):
         yield _of_entry_point(OUR_GROUP, entry_point, partial(_run, entry_point.load))
     for module in allowed_imports():
-        yield _Source(f"--import {module}", _top(module), partial(_run, partial(importlib.import_module, module)))
+        yield _Source(
+            f"--import {module}",
+            _top(module),
+            partial(_run, partial(importlib.import_module, module)),
+        )
     for entry_point in entry_points(_AGENT_GROUP):
-        yield _of_entry_point(_AGENT_GROUP, entry_point, partial(_import_quietly, entry_point.module))
+        yield _of_entry_point(
+            _AGENT_GROUP, entry_point, partial(_import_quietly, entry_point.module)
+        )
 
 
 def _of_entry_point(group: str, entry_point: EntryPoint, run: Callable[[], None]) -> _Source:
@@ -153,7 +180,9 @@ def _of_entry_point(group: str, entry_point: EntryPoint, run: Callable[[], None]
 def _run_plugin(entry_point: EntryPoint) -> None:
     """Runs an entry point of Gymnasium's group in the namespace that its name is."""
     before = registration.current_namespace
-    registration.current_namespace = None if entry_point.name in _WITHOUT_NAMESPACE else entry_point.name
+    registration.current_namespace = (
+        None if entry_point.name in _WITHOUT_NAMESPACE else entry_point.name
+    )
     try:
         _run(entry_point.load)
     finally:

@@ -32,7 +32,12 @@ RenderMode = Literal["rgb_array", "human"]
 
 
 def make_vector(
-    spec: EnvDefinition, num_envs: int | None = None, max_episode_steps: int | None = None, *, runs: int = 1, by_seed: bool = True
+    spec: EnvDefinition,
+    num_envs: int | None = None,
+    max_episode_steps: int | None = None,
+    *,
+    runs: int = 1,
+    by_seed: bool = True,
 ) -> EpisodeVector:
     """Returns a vector environment.
 
@@ -40,21 +45,31 @@ def make_vector(
         spec: What to make.
         num_envs: Copies; `None` takes the spec's.
         max_episode_steps: Time limit; `None` takes the spec's, or else the environment's own.
-        runs: How many such vectors are to be stepped together, see `workers.rl.envs.concatenated_vector`.
-        by_seed: Whether each episode must follow from its seed alone. Without that a native vector of games resets quicker.
+        runs: How many such vectors are to be stepped together, see
+            `workers.rl.envs.concatenated_vector`.
+        by_seed: Whether each episode must follow from its seed alone. Without that a native vector
+            of games resets quicker.
 
     Raises:
         PartNotFoundError: If the id is not registered here, or cannot be imported.
-        DefinitionError: If the environment cannot be made with these arguments, or its spaces are not arrays.
+        DefinitionError: If the environment cannot be made with these arguments, or its spaces are
+            not arrays.
     """
     registered = _registered(spec.id)
     limit = _limit(registered, spec, max_episode_steps)
     count = num_envs or spec.num_envs
     if spec.vectorization == "native":
         return _make_native(registered, spec, count, limit, by_seed=by_seed)
-    if spec.vectorization == "sync" and count * runs >= LEAST and spec.preprocessing is None and is_cart_pole(registered, spec.kwargs):
+    if (
+        spec.vectorization == "sync"
+        and count * runs >= LEAST
+        and spec.preprocessing is None
+        and is_cart_pole(registered, spec.kwargs)
+    ):
         return CartPoleVector(count, limit, **spec.kwargs)
-    makers: list[Callable[[], EpisodeEnv]] = [functools.partial(_make_one, registered, spec, index, limit) for index in range(count)]
+    makers: list[Callable[[], EpisodeEnv]] = [
+        functools.partial(_make_one, registered, spec, index, limit) for index in range(count)
+    ]
     first = makers[0]()
     if spec.vectorization == "sync":
         return SerialVector([lambda: first, *makers[1:]])
@@ -63,7 +78,8 @@ def make_vector(
 
 
 def make_training_vector(spec: EnvDefinition, runs: int = 1) -> EpisodeVector:
-    """Returns the vector environment that an agent is trained on: that of `make_vector`, with what the agent hears of it beside.
+    """Returns the vector environment that an agent is trained on: that of `make_vector`, with what
+    the agent hears of it beside.
 
     Args:
         spec: What to make.
@@ -79,18 +95,25 @@ def make_training_vector(spec: EnvDefinition, runs: int = 1) -> EpisodeVector:
     return HeardVector(env, told)
 
 
-def make_rendered(spec: EnvDefinition, max_episode_steps: int | None = None, mode: RenderMode = "rgb_array") -> EpisodeEnv:
-    """Returns one environment that renders pictures, or shows itself on the screen; raises as `make_vector` does.
+def make_rendered(
+    spec: EnvDefinition, max_episode_steps: int | None = None, mode: RenderMode = "rgb_array"
+) -> EpisodeEnv:
+    """Returns one environment that renders pictures, or shows itself on the screen.
+
+    Raises as `make_vector` does.
 
     Args:
         spec: What to make.
         max_episode_steps: Time limit; `None` takes the spec's, or else the environment's own.
-        mode: `human` opens a window. A native game has none: its one environment of the same rules shows itself.
+        mode: `human` opens a window. A native game has none: its one environment of the same rules
+            shows itself.
     """
     registered = _registered(spec.id)
     limit = _limit(registered, spec, max_episode_steps)
     if mode == "rgb_array" and spec.vectorization == "native" and spec.preprocessing is not None:
-        return EpisodeEnv(NativeGame(_make_native(registered, spec, 1, limit), spec.preprocessing.frame_skip))
+        return EpisodeEnv(
+            NativeGame(_make_native(registered, spec, 1, limit), spec.preprocessing.frame_skip)
+        )
     return _make_one(registered, spec, 0, limit, render_mode=mode)
 
 
@@ -103,7 +126,11 @@ def make_goal_rule(spec: EnvDefinition, env: EpisodeVector) -> GoalRule | None:
     """
     if not has_goals(env.single_observation_space):
         return None
-    one = env.envs[0] if isinstance(env, SerialVector) else _make_one(_registered(spec.id), spec, 0, None)
+    one = (
+        env.envs[0]
+        if isinstance(env, SerialVector)
+        else _make_one(_registered(spec.id), spec, 0, None)
+    )
     return goal_rule(one, env.single_observation_space)
 
 
@@ -114,37 +141,66 @@ def is_game(registered: Registered) -> bool:
 
 @functools.cache
 def log_mujoco() -> None:
-    """Lets MuJoCo's warnings go to the log, each text once, instead of to a file in the working directory."""
+    """Lets MuJoCo's warnings go to the log, each text once, instead of to a file in the working
+    directory.
+    """
     with contextlib.suppress(ImportError):
-        importlib.import_module("mujoco").set_mju_user_warning(functools.cache(logging.getLogger("mujoco").warning))
+        importlib.import_module("mujoco").set_mju_user_warning(
+            functools.cache(logging.getLogger("mujoco").warning)
+        )
 
 
-def _limit(registered: Registered, spec: EnvDefinition, max_episode_steps: int | None) -> int | None:
+def _limit(
+    registered: Registered, spec: EnvDefinition, max_episode_steps: int | None
+) -> int | None:
     return max_episode_steps or spec.max_episode_steps or registered.max_episode_steps
 
 
 def _registered(env_id: str) -> Registered:
-    """Returns a copy of what the id stands for: processes that are started later may not know what was registered here by code."""
+    """Returns a copy of what the id stands for: processes that are started later may not know what
+    was registered here by code.
+    """
     env_id = plain_id(env_id)
     ensure_registered(env_id)
     try:
         registered = deepcopy(gym.spec(env_id))
     except (ImportError, gym.error.Error) as error:
-        hint = ": pip install 'palestra[atari]'" if env_id.startswith("ALE/") and importlib.util.find_spec(GAMES) is None else ""
+        hint = (
+            ": pip install 'palestra[atari]'"
+            if env_id.startswith("ALE/") and importlib.util.find_spec(GAMES) is None
+            else ""
+        )
         reason = register_sources().left_out.get(env_id, error)
-        raise PartNotFoundError(f"env.id {env_id} is not an environment of this worker: {reason}{hint}") from error
+        raise PartNotFoundError(
+            f"env.id {env_id} is not an environment of this worker: {reason}{hint}"
+        ) from error
     registered.order_enforce = False
     registered.disable_env_checker = True
     return registered
 
 
-def _make_native(registered: Registered, spec: EnvDefinition, count: int, limit: int | None, *, by_seed: bool = True) -> GymVector:
+def _make_native(
+    registered: Registered,
+    spec: EnvDefinition,
+    count: int,
+    limit: int | None,
+    *,
+    by_seed: bool = True,
+) -> GymVector:
     assert spec.preprocessing is not None
     with _explained(registered, spec):
-        return native_vector(registered, spec.preprocessing, spec.kwargs, count, limit, by_seed=by_seed)
+        return native_vector(
+            registered, spec.preprocessing, spec.kwargs, count, limit, by_seed=by_seed
+        )
 
 
-def _make_one(registered: Registered, spec: EnvDefinition, index: int, limit: int | None, render_mode: str | None = None) -> EpisodeEnv:
+def _make_one(
+    registered: Registered,
+    spec: EnvDefinition,
+    index: int,
+    limit: int | None,
+    render_mode: str | None = None,
+) -> EpisodeEnv:
     with _explained(registered, spec):
         env = _bare(registered, spec, render_mode)
     try:
@@ -154,21 +210,31 @@ def _make_one(registered: Registered, spec: EnvDefinition, index: int, limit: in
         raise
 
 
-def _bare(registered: Registered, spec: EnvDefinition, render_mode: str | None) -> gym.Env[Any, Any]:
+def _bare(
+    registered: Registered, spec: EnvDefinition, render_mode: str | None
+) -> gym.Env[Any, Any]:
     if "mujoco" in str(registered.entry_point):
         log_mujoco()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # where Box2D's are errors, its import ends the process
+        warnings.simplefilter(
+            "ignore", DeprecationWarning
+        )  # where Box2D's are errors, its import ends the process
         if spec.preprocessing is not None:
             return make_game(registered, spec.preprocessing, spec.kwargs, render_mode)
         if is_cart_pole(registered, {}):
             registered = replace(registered, entry_point=SavedCartPole.entry_point)
-        options: dict[str, Any] = {**spec.kwargs, **({} if render_mode is None else {"render_mode": render_mode}), "max_episode_steps": -1}
+        options: dict[str, Any] = {
+            **spec.kwargs,
+            **({} if render_mode is None else {"render_mode": render_mode}),
+            "max_episode_steps": -1,
+        }
         made: gym.Env[Any, Any] = gym.make(registered, **options)
     return made
 
 
-def _with_episodes(env_id: str, env: gym.Env[Any, Any], index: int, limit: int | None) -> EpisodeEnv:
+def _with_episodes(
+    env_id: str, env: gym.Env[Any, Any], index: int, limit: int | None
+) -> EpisodeEnv:
     what = "observation_space"
     try:
         made = EpisodeEnv(env, index, limit)
@@ -188,7 +254,9 @@ def _explained(registered: Registered, spec: EnvDefinition) -> Iterator[None]:
     except (DefinitionError, PartNotFoundError):
         raise
     except (ImportError, gym.error.DependencyNotInstalled) as error:
-        raise PartNotFoundError(f"env.id {registered.id} needs a package that this worker lacks: {error}") from error
+        raise PartNotFoundError(
+            f"env.id {registered.id} needs a package that this worker lacks: {error}"
+        ) from error
     except Exception as error:
         message = f"env.id {registered.id} cannot be made with env.kwargs {dict(spec.kwargs)}: {type(error).__name__}: {error}"
         raise DefinitionError(message) from error

@@ -1,7 +1,8 @@
 """What a goal-conditioned environment says of other goals than the one that was asked for.
 
 Such an environment observes a dict of `observation`, `achieved_goal` and `desired_goal` and offers
-`compute_reward(achieved, desired, info)` and perhaps `compute_terminated`, as those of gymnasium-robotics do.
+`compute_reward(achieved, desired, info)` and perhaps `compute_terminated`, as those of
+gymnasium-robotics do.
 """
 
 from collections.abc import Callable
@@ -30,14 +31,24 @@ def goal_rule(env: gym.Env[Any, Any], space: gym.Space[Any]) -> GoalRule | None:
         space: Its own observation space.
     """
     inner: Any = env.unwrapped
-    if not isinstance(space, gym.spaces.Dict) or not has_goals(space) or not hasattr(inner, "compute_reward"):
+    if (
+        not isinstance(space, gym.spaces.Dict)
+        or not has_goals(space)
+        or not hasattr(inner, "compute_reward")
+    ):
         return None
     flat = Flattener(space)
     shapes = [space[key].shape or () for key in (ACHIEVED, DESIRED)]
 
     def judge(achieved: Array, desired: Array) -> tuple[Array, Array]:
-        goals = [one.reshape(-1, *shape) for one, shape in zip((achieved, desired), shapes, strict=True)]
-        ended = _asked(inner.compute_terminated, goals) if hasattr(inner, "compute_terminated") else np.zeros(len(achieved))
+        goals = [
+            one.reshape(-1, *shape) for one, shape in zip((achieved, desired), shapes, strict=True)
+        ]
+        ended = (
+            _asked(inner.compute_terminated, goals)
+            if hasattr(inner, "compute_terminated")
+            else np.zeros(len(achieved))
+        )
         return _asked(inner.compute_reward, goals).astype(np.float64), ended.astype(np.bool_)
 
     return GoalRule(flat.span(ACHIEVED), flat.span(DESIRED), judge)
@@ -54,4 +65,6 @@ def _asked(function: Callable[..., Any], goals: list[Array]) -> Array:
         else:
             if answer.shape == (len(achieved),):
                 return answer
-    return np.array([function(one, other, {}) for one, other in zip(achieved, desired, strict=True)]).reshape(len(achieved))
+    return np.array(
+        [function(one, other, {}) for one, other in zip(achieved, desired, strict=True)]
+    ).reshape(len(achieved))

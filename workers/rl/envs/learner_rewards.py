@@ -1,7 +1,9 @@
-"""What an agent learns from, where that is not what the game says: clipped rewards, and lost lives as ends.
+"""What an agent learns from, where that is not what the game says: clipped rewards, and lost lives
+as ends.
 
-Owns the difference and nothing else: `advance` returns the game's own rewards and ends, from which returns, episodes and evaluations
-are made. So the curve shows raw returns of whole games, whatever the agent is told (Mnih et al. 2015, Methods: Training details).
+Owns the difference and nothing else: `advance` returns the game's own rewards and ends, from which
+returns, episodes and evaluations are made. So the curve shows raw returns of whole games, whatever
+the agent is told (Mnih et al. 2015, Methods: Training details).
 """
 
 from collections.abc import Sequence
@@ -41,7 +43,10 @@ class HeardVector:
         self.num_envs = env.num_envs
         self.single_observation_space = env.single_observation_space
         self.single_action_space = env.single_action_space
-        self.heard: tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]] = np.zeros(env.num_envs), np.zeros(env.num_envs, np.bool_)
+        self.heard: tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]] = (
+            np.zeros(env.num_envs),
+            np.zeros(env.num_envs, np.bool_),
+        )
         """Reward [B] and terminated [B] of the last step, for the learner."""
 
     def begin(self, mask: npt.NDArray[np.bool_], seeds: Sequence[int]) -> Array:

@@ -1,4 +1,6 @@
-"""Naming a cue that is no longer seen: a task that only an agent with a memory solves (the T-maze of Bakker 2001 without the walking)."""
+"""Naming a cue that is no longer seen: a task that only an agent with a memory solves (the T-maze
+of Bakker 2001 without the walking).
+"""
 
 from typing import Any
 
@@ -10,11 +12,14 @@ Seen = npt.NDArray[np.float32]
 
 
 class Recall(gym.Env[Seen, np.int64]):
-    """The first observation shows a cue, the next ones nothing, the last one a question; the action there must name the cue.
+    """The first observation shows a cue, the next ones nothing, the last one a question.
 
-    The cue is drawn uniformly and nothing that is seen or done later depends on it, so without a memory the best mean return is 1 / cues.
-    Observations are float32 [cues + 1]: the cue as a one-hot vector, and the question as a 1 at the end. The episode terminates with the
-    answer, after delay + 1 steps; the reward is 1 for the right one, else 0.
+    The action there must name the cue.
+
+    The cue is drawn uniformly and nothing that is seen or done later depends on it, so without a
+    memory the best mean return is 1 / cues. Observations are float32 [cues + 1]: the cue as a
+    one-hot vector, and the question as a 1 at the end. The episode terminates with the answer,
+    after delay + 1 steps; the reward is 1 for the right one, else 0.
 
     Args:
         cues: Kinds of cue, and actions.
@@ -26,7 +31,9 @@ class Recall(gym.Env[Seen, np.int64]):
 
     def __init__(self, cues: int = 4, delay: int = 6) -> None:
         if cues < 2 or delay < 1:
-            raise ValueError(f"cues must be at least 2 and delay at least 1, not {cues} and {delay}")
+            raise ValueError(
+                f"cues must be at least 2 and delay at least 1, not {cues} and {delay}"
+            )
         self.observation_space = gym.spaces.Box(0.0, 1.0, (cues + 1,), np.float32)
         self.action_space = gym.spaces.Discrete(cues)
         self._cues = cues
@@ -34,7 +41,9 @@ class Recall(gym.Env[Seen, np.int64]):
         self._cue = 0
         self._steps = 0
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Seen, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Seen, dict[str, Any]]:
         """Draws and shows a cue."""
         super().reset(seed=seed, options=options)
         self._cue = int(self.np_random.integers(self._cues))
@@ -45,7 +54,13 @@ class Recall(gym.Env[Seen, np.int64]):
         """Lets time pass, or judges the answer."""
         self._steps += 1
         if self._steps <= self._delay:
-            return self._showing(self._cues if self._steps == self._delay else None), 0.0, False, False, {}
+            return (
+                self._showing(self._cues if self._steps == self._delay else None),
+                0.0,
+                False,
+                False,
+                {},
+            )
         right = int(action) == self._cue
         return self._showing(None), float(right), True, False, {"is_success": right}
 

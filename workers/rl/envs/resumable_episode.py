@@ -1,7 +1,8 @@
 """One environment whose running episode can be saved and brought back.
 
-Owns the time limit, the record of actions since the reset, and the way back into an episode: through the environment's own state protocol
-where it has one, else by replaying the actions from the same seed and comparing the observation's hash.
+Owns the time limit, the record of actions since the reset, and the way back into an episode:
+through the environment's own state protocol where it has one, else by replaying the actions from
+the same seed and comparing the observation's hash.
 """
 
 import hashlib
@@ -16,12 +17,15 @@ from workers.core.types import Array, StateTree
 from workers.rl.envs.space_arrays import Flattener
 
 MAX_RECORDED_ACTIONS: Final = 1_000_000
-"""Beyond so many actions an episode is no longer recorded: replaying it would take as long as training anew."""
+"""Beyond so many actions an episode is no longer recorded: replaying it would take as long as
+training anew.
+"""
 
 
 @runtime_checkable
 class StatefulEnv(Protocol):
-    """An environment, or a wrapper of one, that can save itself in the middle of an episode, so that nothing need be replayed.
+    """An environment, or a wrapper of one, that can save itself in the middle of an episode, so
+    that nothing need be replayed.
 
     Its generator (`np_random`) is saved beside this state and need not be part of it.
     """
@@ -39,18 +43,24 @@ class Restored(NamedTuple):
     """The end of a way back into an episode."""
 
     observation: Array | None
-    """The current observation; `None` where there is no running episode or it could not be reached."""
+    """The current observation.
+
+    `None` where there is no running episode or it could not be reached.
+    """
     reproduced: bool
     """False where the environment did not do the same again."""
 
 
 class EpisodeEnv(gym.Wrapper[Any, Any, Any, Any]):
-    """Wraps an environment without a time limit of its own. Where its info says `needs_reset`, the episode is truncated.
+    """Wraps an environment without a time limit of its own.
 
-    Observations of `Dict` and `Tuple` spaces come out as vectors, see `workers.rl.envs.space_arrays`.
+    Where its info says `needs_reset`, the episode is truncated.
 
-    Stepping on after the end of an episode changes nothing and returns the last observation, reward 0 and the same flags, so a vector
-    environment may leave an ended slot alone.
+    Observations of `Dict` and `Tuple` spaces come out as vectors, see
+    `workers.rl.envs.space_arrays`.
+
+    Stepping on after the end of an episode changes nothing and returns the last observation, reward
+    0 and the same flags, so a vector environment may leave an ended slot alone.
 
     Args:
         env: The environment; owned.
@@ -61,12 +71,16 @@ class EpisodeEnv(gym.Wrapper[Any, Any, Any, Any]):
         TypeError: If a part of a `Dict` or `Tuple` of observations is no array.
     """
 
-    def __init__(self, env: gym.Env[Any, Any], index: int = 0, max_episode_steps: int | None = None) -> None:
+    def __init__(
+        self, env: gym.Env[Any, Any], index: int = 0, max_episode_steps: int | None = None
+    ) -> None:
         super().__init__(env)
         self._index = index
         self._limit = max_episode_steps or 2**63
         self._discrete = isinstance(env.action_space, gym.spaces.Discrete)
-        self._action_type = env.action_space.dtype if isinstance(env.action_space, gym.spaces.MultiBinary) else None
+        self._action_type = (
+            env.action_space.dtype if isinstance(env.action_space, gym.spaces.MultiBinary) else None
+        )
         self.declared_space: gym.Space[Any] = env.observation_space
         """The environment's own observation space."""
         self._flatten: Flattener | None = None
@@ -82,9 +96,13 @@ class EpisodeEnv(gym.Wrapper[Any, Any, Any, Any]):
         blank = None if shape is None else np.zeros(shape, self.observation_space.dtype)
         self._last: tuple[Any, bool, bool] = (blank, True, False)
         self.success: bool | None = None
-        """Whether the last finished episode succeeded, by `is_success` or `success` of its last info; `None` where neither is there."""
+        """Whether the last finished episode succeeded, by `is_success` or `success` of its last
+        info; `None` where neither is there.
+        """
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         """Begins an episode. Without a seed it cannot be replayed."""
         self._seed = seed
         self._actions = []
@@ -92,7 +110,9 @@ class EpisodeEnv(gym.Wrapper[Any, Any, Any, Any]):
         try:
             observation, info = self.env.reset(seed=seed, options=options)
         except Exception as error:
-            raise EnvironmentFailedError(f"the environment raised in reset: {type(error).__name__}: {error}") from error
+            raise EnvironmentFailedError(
+                f"the environment raised in reset: {type(error).__name__}: {error}"
+            ) from error
         if self._flatten is not None:
             observation = self._flatten(observation)
         self._last = (observation, False, False)
@@ -107,15 +127,26 @@ class EpisodeEnv(gym.Wrapper[Any, Any, Any, Any]):
         try:
             observation, reward, terminated, truncated, info = self.env.step(action)
         except Exception as error:
-            raise EnvironmentFailedError(f"the environment raised in step {self._length + 1}: {type(error).__name__}: {error}") from error
+            raise EnvironmentFailedError(
+                f"the environment raised in step {self._length + 1}: {type(error).__name__}: {error}"
+            ) from error
         self._length += 1
         if self._recording and self._length <= MAX_RECORDED_ACTIONS:
             self._actions.append(action)
         if self._flatten is not None:
             observation = self._flatten(observation)
-        if terminated or truncated or self._length >= self._limit or (info and info.get("needs_reset", False)):
+        if (
+            terminated
+            or truncated
+            or self._length >= self._limit
+            or (info and info.get("needs_reset", False))
+        ):
             over = bool(terminated)
-            cut = bool(truncated) or self._length >= self._limit or bool(info.get("needs_reset", False))
+            cut = (
+                bool(truncated)
+                or self._length >= self._limit
+                or bool(info.get("needs_reset", False))
+            )
             self.success = _success(info)
         self._last = (observation, over, cut)
         return observation, float(reward), over, cut, info
@@ -127,14 +158,26 @@ class EpisodeEnv(gym.Wrapper[Any, Any, Any, Any]):
         return int(game.ale.lives())
 
     def save_episode(self) -> StateTree:
-        """Returns the running episode, so that `restore_episode` of a freshly made environment finds back into it."""
+        """Returns the running episode, so that `restore_episode` of a freshly made environment
+        finds back into it.
+        """
         observation, terminated, truncated = self._last
         if terminated or truncated:
             return {"over": True}
-        saved: StateTree = {"over": False, "seed": self._seed, "length": self._length, "hash": observation_hash(observation)}
+        saved: StateTree = {
+            "over": False,
+            "seed": self._seed,
+            "length": self._length,
+            "hash": observation_hash(observation),
+        }
         if self._state_holder is not None:
             generator = generator_state(self.env.unwrapped.np_random)
-            return {**saved, "state": self._state_holder.snapshot_state(), "observation": np.array(observation), "generator": generator}
+            return {
+                **saved,
+                "state": self._state_holder.snapshot_state(),
+                "observation": np.array(observation),
+                "generator": generator,
+            }
         if len(self._actions) == self._length:
             saved["actions"] = np.array(self._actions)
         return saved
@@ -143,7 +186,8 @@ class EpisodeEnv(gym.Wrapper[Any, Any, Any, Any]):
         """Finds back into the episode that `save_episode` returned.
 
         Args:
-            episodes: Those of all environments of the vector environment; this one takes the one at its index.
+            episodes: Those of all environments of the vector environment; this one takes the one at
+                its index.
         """
         saved = episodes[self._index]
         if saved["over"]:

@@ -1,15 +1,21 @@
-"""Arrays of slots that several objects see: what a pack's members keep of the one that is stepped for all of them."""
+"""Arrays of slots that several objects see: what a pack's members keep of the one that is stepped
+for all of them.
+"""
 
 from collections.abc import Sequence
 from typing import Any
 
 
-def give_views(whole: Any, parts: Sequence[Any], names: Sequence[str], *, last: bool = False) -> None:
-    """Takes the slots of some objects over in their order, and leaves them views of the whole's in place of their own arrays.
+def give_views(
+    whole: Any, parts: Sequence[Any], names: Sequence[str], *, last: bool = False
+) -> None:
+    """Takes the slots of some objects over in their order, and leaves them views of the whole's in
+    place of their own arrays.
 
     Args:
         whole: Has an array of every name.
-        parts: Have arrays of the same names for `num_envs` slots each, together as many as the whole.
+        parts: Have arrays of the same names for `num_envs` slots each, together as many as the
+            whole.
         names: Attributes.
         last: Slots are the last dimension of each array; else the first.
     """

@@ -1,7 +1,8 @@
 """How elements of Gymnasium spaces become arrays.
 
-Boxes, discrete spaces and their multiples are arrays already. A `Dict` or `Tuple`, nested at will, becomes one float32 vector in the
-order of `gymnasium.spaces.utils.flatten`: boxes and binaries row by row, discrete values as one-hot vectors.
+Boxes, discrete spaces and their multiples are arrays already. A `Dict` or `Tuple`, nested at will,
+becomes one float32 vector in the order of `gymnasium.spaces.utils.flatten`: boxes and binaries row
+by row, discrete values as one-hot vectors.
 """
 
 import math
@@ -24,7 +25,10 @@ class _Part(NamedTuple):
     begin: int
     end: int
     ones: npt.NDArray[np.int64] | None
-    """For discrete values [n]: the place of the one that stands for the value 0; `None` for arrays."""
+    """For discrete values [n]: the place of the one that stands for the value 0.
+
+    `None` for arrays.
+    """
 
 
 class Flattener:
@@ -40,7 +44,9 @@ class Flattener:
     def __init__(self, space: spaces.Dict[Any] | spaces.Tuple[Any]) -> None:
         self._parts = tuple(_parts(space))
         if not self._parts:
-            raise TypeError(f"{type(space).__name__} space without parts: there is nothing to observe")
+            raise TypeError(
+                f"{type(space).__name__} space without parts: there is nothing to observe"
+            )
         self.size = self._parts[-1].end
         """Length of the vector."""
 
@@ -72,7 +78,8 @@ class Flattener:
 
 
 def array_layout(space: Space[Any]) -> Layout:
-    """Returns shape and dtype of one observation as it is stored: that of the space, or of the vector of a `Dict` or `Tuple`.
+    """Returns shape and dtype of one observation as it is stored: that of the space, or of the
+    vector of a `Dict` or `Tuple`.
 
     Raises:
         TypeError: If its elements are no arrays, or hold not a single number.
@@ -80,16 +87,21 @@ def array_layout(space: Space[Any]) -> Layout:
     if isinstance(space, spaces.Dict | spaces.Tuple):
         layout: Layout = (Flattener(space).size,), np.dtype(np.float32)
     elif space.shape is None or space.dtype is None:
-        raise TypeError(f"{type(space).__name__} spaces cannot be stored as one array: turn them into a Box with a wrapper")
+        raise TypeError(
+            f"{type(space).__name__} spaces cannot be stored as one array: turn them into a Box with a wrapper"
+        )
     else:
         layout = space.shape, np.dtype(space.dtype)
     if math.prod(layout[0]) == 0:
-        raise TypeError(f"the space {space} holds no number (shape {list(layout[0])}): give the environment one of at least one number")
+        raise TypeError(
+            f"the space {space} holds no number (shape {list(layout[0])}): give the environment one of at least one number"
+        )
     return layout
 
 
 def check_is_array(space: Space[Any], name: str) -> None:
-    """Refuses observations that an agent of the caller's would not get as the environment makes them.
+    """Refuses observations that an agent of the caller's would not get as the environment makes
+    them.
 
     Args:
         space: Of the observations.
@@ -100,20 +112,27 @@ def check_is_array(space: Space[Any], name: str) -> None:
     """
     if isinstance(space, spaces.Dict | spaces.Tuple):
         message = f"{name}: observations of a {type(space).__name__} space are not flattened here"
-        raise TypeError(f"{message}: wrap each environment in gymnasium.wrappers.FlattenObservation")
+        raise TypeError(
+            f"{message}: wrap each environment in gymnasium.wrappers.FlattenObservation"
+        )
     array_layout(space)
 
 
 def action_layout(space: Space[Any]) -> Layout:
-    """Returns shape and dtype of one action as it is stored: int64 for discrete spaces and their multiples, else that of the space.
+    """Returns shape and dtype of one action as it is stored: int64 for discrete spaces and their
+    multiples, else that of the space.
 
     Raises:
         TypeError: If its elements are no arrays.
     """
     if isinstance(space, spaces.Dict | spaces.Tuple):
-        raise TypeError(f"{type(space).__name__} spaces of actions cannot be stored as one array: turn them into a Box or a MultiDiscrete")
+        raise TypeError(
+            f"{type(space).__name__} spaces of actions cannot be stored as one array: turn them into a Box or a MultiDiscrete"
+        )
     shape, dtype = array_layout(space)
-    return shape, np.dtype(np.int64) if isinstance(space, spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary) else dtype
+    return shape, np.dtype(np.int64) if isinstance(
+        space, spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary
+    ) else dtype
 
 
 def _parts(space: Space[Any]) -> Iterator[_Part]:
@@ -124,7 +143,9 @@ def _parts(space: Space[Any]) -> Iterator[_Part]:
         begin += size
 
 
-def _leaves(space: Space[Any], path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], Space[Any]]]:
+def _leaves(
+    space: Space[Any], path: tuple[str | int, ...]
+) -> Iterator[tuple[tuple[str | int, ...], Space[Any]]]:
     match space:
         case spaces.Dict():
             for key, inner in space.spaces.items():
@@ -136,7 +157,9 @@ def _leaves(space: Space[Any], path: tuple[str | int, ...]) -> Iterator[tuple[tu
             yield path, space
 
 
-def _places(leaf: Space[Any], begin: int, path: tuple[str | int, ...]) -> tuple[int, npt.NDArray[np.int64] | None]:
+def _places(
+    leaf: Space[Any], begin: int, path: tuple[str | int, ...]
+) -> tuple[int, npt.NDArray[np.int64] | None]:
     """Returns how many numbers a leaf takes, and where the ones of discrete values lie."""
     match leaf:
         case spaces.Box() | spaces.MultiBinary():
@@ -147,4 +170,6 @@ def _places(leaf: Space[Any], begin: int, path: tuple[str | int, ...]) -> tuple[
             sizes, starts = leaf.nvec.reshape(-1), np.asarray(leaf.start).reshape(-1)
             return int(sizes.sum()), (begin + np.cumsum(sizes) - sizes - starts).astype(np.int64)
     where = ".".join(map(str, path))
-    raise TypeError(f"{type(leaf).__name__} spaces, here {where}, cannot be part of one vector: leave it out with a wrapper")
+    raise TypeError(
+        f"{type(leaf).__name__} spaces, here {where}, cannot be part of one vector: leave it out with a wrapper"
+    )

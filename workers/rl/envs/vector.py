@@ -17,15 +17,24 @@ StepArrays = tuple[Array, npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.ND
 
 
 class EpisodeVector(Protocol):
-    """Several copies of an environment, stepped together. Arrays that it returns are valid until the next call."""
+    """Several copies of an environment, stepped together.
+
+    Arrays that it returns are valid until the next call.
+    """
 
     num_envs: int
     single_observation_space: gym.Space[Any]
-    """As the environment declares it; of a `Dict` or `Tuple` the arrays hold the vectors of `workers.rl.envs.space_arrays`."""
+    """As the environment declares it.
+
+    Of a `Dict` or `Tuple` the arrays hold the vectors of `workers.rl.envs.space_arrays`.
+    """
     single_action_space: gym.Space[Any]
 
     def begin(self, mask: npt.NDArray[np.bool_], seeds: Sequence[int]) -> Array:
-        """Begins episodes where `mask` is true, perhaps nowhere, each from its seed; returns the current observation of all, [B, ...]."""
+        """Begins episodes where `mask` is true, perhaps nowhere, each from its seed.
+
+        Returns the current observation of all, [B, ...].
+        """
         ...
 
     def advance(self, actions: Array) -> StepArrays:
@@ -37,7 +46,10 @@ class EpisodeVector(Protocol):
         ...
 
     def successes(self) -> list[bool | None]:
-        """Returns for each slot whether its last finished episode succeeded; `None` where the environment does not say."""
+        """Returns for each slot whether its last finished episode succeeded.
+
+        `None` where the environment does not say.
+        """
         ...
 
     def save_episodes(self) -> list[StateTree]:
@@ -66,7 +78,10 @@ class SerialVector(VectorEnv[Any, Any, Any]):
         first = self.envs[0]
         self.metadata = {**first.metadata, "autoreset_mode": AutoresetMode.DISABLED}
         self.render_mode = first.render_mode
-        self.single_observation_space, self.single_action_space = first.declared_space, first.action_space
+        self.single_observation_space, self.single_action_space = (
+            first.declared_space,
+            first.action_space,
+        )
         self.observation_space = batch_space(first.observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self._plain = isinstance(self.single_action_space, gym.spaces.Discrete)
@@ -84,22 +99,39 @@ class SerialVector(VectorEnv[Any, Any, Any]):
 
     def advance(self, actions: Array) -> StepArrays:
         """Steps all slots."""
-        observation, reward, terminated, truncated = self._observation, self._reward, self._terminated, self._truncated
+        observation, reward, terminated, truncated = (
+            self._observation,
+            self._reward,
+            self._terminated,
+            self._truncated,
+        )
         chosen: Any = actions.tolist() if self._plain else actions
         for index, env in enumerate(self.envs):
-            observation[index], reward[index], terminated[index], truncated[index], _ = env.step(chosen[index])
+            observation[index], reward[index], terminated[index], truncated[index], _ = env.step(
+                chosen[index]
+            )
         return observation, reward, terminated, truncated
 
-    def reset(self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Array, dict[str, Any]]:
         """Gymnasium's reset, with `options["reset_mask"]`."""
         options = dict(options or {})
         mask = options.pop("reset_mask", np.ones(self.num_envs, np.bool_))
-        seeds = [seed + index for index in range(self.num_envs)] if isinstance(seed, int) else seed or [None] * self.num_envs
+        seeds = (
+            [seed + index for index in range(self.num_envs)]
+            if isinstance(seed, int)
+            else seed or [None] * self.num_envs
+        )
         for index in np.flatnonzero(mask).tolist():
             self._observation[index], _ = self.envs[index].reset(seed=seeds[index], options=options)
         return self._observation.copy(), {}
 
-    def step(self, actions: Array) -> tuple[Array, npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.NDArray[np.bool_], dict[str, Any]]:
+    def step(
+        self, actions: Array
+    ) -> tuple[
+        Array, npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.NDArray[np.bool_], dict[str, Any]
+    ]:
         """Gymnasium's step; infos are dropped."""
         observation, reward, terminated, truncated = self.advance(np.asarray(actions))
         return observation.copy(), reward.copy(), terminated.copy(), truncated.copy(), {}
@@ -128,14 +160,17 @@ class SerialVector(VectorEnv[Any, Any, Any]):
 
 
 class ProcessVector:
-    """Gives each copy its own process (Gymnasium's `AsyncVectorEnv`): for environments slower than about a millisecond.
+    """Gives each copy its own process (Gymnasium's `AsyncVectorEnv`): for environments slower than
+    about a millisecond.
 
     Args:
         makers: One per copy; they cross to the processes.
     """
 
     def __init__(self, makers: Sequence[Callable[[], EpisodeEnv]]) -> None:
-        self._env: Any = AsyncVectorEnv(list(makers), copy=False, autoreset_mode=AutoresetMode.DISABLED, context="spawn")
+        self._env: Any = AsyncVectorEnv(
+            list(makers), copy=False, autoreset_mode=AutoresetMode.DISABLED, context="spawn"
+        )
         self._observation: Array = np.zeros(0)
         self.num_envs = self._env.num_envs
         self.single_observation_space: gym.Space[Any] = self._env.get_attr("declared_space")[0]
@@ -144,7 +179,9 @@ class ProcessVector:
     def begin(self, mask: npt.NDArray[np.bool_], seeds: Sequence[int]) -> Array:
         """Begins episodes where `mask` is true."""
         if mask.any():
-            observation, _ = self._env.reset(seed=[int(seed) for seed in seeds], options={"reset_mask": mask.copy()})
+            observation, _ = self._env.reset(
+                seed=[int(seed) for seed in seeds], options={"reset_mask": mask.copy()}
+            )
             self._observation = np.asarray(observation)
         return self._observation
 

@@ -1,7 +1,8 @@
 """Evaluates in a process of its own while training goes on.
 
-The process builds an agent and an evaluator of its own and is sent the training agent's state: it evaluates exactly the state at which it
-was asked, however far training has come meanwhile. Owns that process. It ends with the evaluator, and with the trainer if that is killed.
+The process builds an agent and an evaluator of its own and is sent the training agent's state: it
+evaluates exactly the state at which it was asked, however far training has come meanwhile. Owns
+that process. It ends with the evaluator, and with the trainer if that is killed.
 """
 
 import multiprocessing
@@ -122,12 +123,16 @@ class SubprocessEvaluator:
             else:
                 return
         self._question = None
-        raise EvaluatorLostError(f"the evaluating process ended with status {self._status} instead of an answer: was it short of memory?")
+        raise EvaluatorLostError(
+            f"the evaluating process ended with status {self._status} instead of an answer: was it short of memory?"
+        )
 
     def _start(self) -> Connection:
         context = multiprocessing.get_context("spawn")
         self._connection, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, self._build), name="evaluator", daemon=True)
+        self._process = context.Process(
+            target=_serve, args=(theirs, self._build), name="evaluator", daemon=True
+        )
         self._process.start()
         theirs.close()
         return self._connection
@@ -181,7 +186,9 @@ def _packed(value: Any) -> Any:
         raise DefinitionError(
             "an agent that keeps files of its own cannot be evaluated in parallel: evaluate inline, or by continuous_eval"
         )
-    return _Tensor(value.detach().cpu().numpy().copy()) if isinstance(value, torch.Tensor) else value
+    return (
+        _Tensor(value.detach().cpu().numpy().copy()) if isinstance(value, torch.Tensor) else value
+    )
 
 
 def _unpacked(value: Any) -> StateTree | Any:

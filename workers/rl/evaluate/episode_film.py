@@ -1,6 +1,7 @@
 """Plays one episode of an evaluation again, with the camera on.
 
-Owns an environment made to be rendered. The episode begins from the seed that the evaluation gave it, so it is the one that was counted.
+Owns an environment made to be rendered. The episode begins from the seed that the evaluation gave
+it, so it is the one that was counted.
 """
 
 from collections.abc import Iterator
@@ -34,7 +35,9 @@ class Film:
     def __init__(self, env: gym.Env[Any, Any], agent: TrainableAgent) -> None:
         if env.render_mode != "rgb_array":
             env.close()
-            raise DefinitionError("the environment cannot be filmed: it has no render mode rgb_array; leave the hook video out")
+            raise DefinitionError(
+                "the environment cannot be filmed: it has no render mode rgb_array; leave the hook video out"
+            )
         self.player = Player(env, agent)
 
     @property
@@ -43,7 +46,9 @@ class Film:
         return float(self.player.env.metadata.get("render_fps") or _DEFAULT_FPS)
 
     def frames(self, seed: int, most: int | None) -> Iterator[Array]:
-        """Yields the pictures of one episode, uint8 [height, width, 3], from its reset to its end, at most `most` of them."""
+        """Yields the pictures of one episode, uint8 [height, width, 3], from its reset to its end,
+        at most `most` of them.
+        """
         for _ in self.player.steps(seed, most):
             yield np.asarray(self.player.env.render())
 

@@ -1,4 +1,6 @@
-"""Plays whole episodes in one environment without exploring, step by step, for somebody who watches."""
+"""Plays whole episodes in one environment without exploring, step by step, for somebody who
+watches.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -30,18 +32,28 @@ class Player:
         """env_steps of the episode so far."""
 
     def steps(self, seed: int, most: int | None = None) -> Iterator[None]:
-        """Yields after the reset and after each step of one episode; ends with the episode, or after `most` times."""
+        """Yields after the reset and after each step of one episode.
+
+        Ends with the episode, or after `most` times.
+        """
         self.episode_return, self.episode_length, over = 0.0, 0, False
         with preserved_global_state(), self._agent.eval_mode():
             observation, _ = self.env.reset(seed=seed)
             yield
             while not over and (most is None or self.episode_length + 1 < most):
                 action = self._agent.act(np.asarray(observation)[None], explore=False)[0]
-                observation, reward, terminated, truncated, _ = self.env.step(int(action) if self._discrete else action)
+                observation, reward, terminated, truncated, _ = self.env.step(
+                    int(action) if self._discrete else action
+                )
                 self.episode_return += float(reward)
                 self.episode_length += 1
                 over = bool(terminated or truncated)
-                self._tell(observation, float(reward), bool(terminated), reset=over or self.episode_length + 1 == most)
+                self._tell(
+                    observation,
+                    float(reward),
+                    bool(terminated),
+                    reset=over or self.episode_length + 1 == most,
+                )
                 yield
 
     def close(self) -> None:
@@ -50,4 +62,9 @@ class Player:
 
     def _tell(self, observation: Any, reward: float, terminated: bool, *, reset: bool) -> None:
         if self._told is not None:
-            self._told(np.asarray(observation)[None], np.array([reward]), np.array([terminated]), np.array([reset]))
+            self._told(
+                np.asarray(observation)[None],
+                np.array([reward]),
+                np.array([terminated]),
+                np.array([reset]),
+            )

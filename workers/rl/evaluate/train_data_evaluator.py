@@ -1,7 +1,9 @@
-"""Evaluates on the very episodes that training begins with, instead of fresh ones: the gap between both shows what was learnt by heart.
+"""Evaluates on the very episodes that training begins with, instead of fresh ones: the gap between
+both shows what was learnt by heart.
 
-The training's episode e of environment i has the seed `derive_seed(run seed, "env", i, e)`. The evaluation's episodes are episode 0 of each
-of the B training environments, then episode 1 of each, and so on.
+The training's episode e of environment i has the seed `derive_seed(run seed, "env", i, e)`. The
+evaluation's episodes are episode 0 of each of the B training environments, then episode 1 of each,
+and so on.
 """
 
 from collections.abc import Sequence
@@ -23,7 +25,8 @@ class TrainDataEvaluator:
     """Evaluates an agent on the first training episodes of its run.
 
     Args:
-        env: Like the training's, with its time limit, in any number of copies; used by nobody else, closed with the evaluator.
+        env: Like the training's, with its time limit, in any number of copies; used by nobody else,
+            closed with the evaluator.
         agent: Acts without exploring.
         budget: How much to run.
         seed: The run's seed; results name it as theirs.
@@ -32,13 +35,23 @@ class TrainDataEvaluator:
     """
 
     def __init__(
-        self, env: EpisodeVector, agent: TrainableAgent, budget: EvaluationBudget, *, seed: int, num_envs: int, told: Told | None = None
+        self,
+        env: EpisodeVector,
+        agent: TrainableAgent,
+        budget: EvaluationBudget,
+        *,
+        seed: int,
+        num_envs: int,
+        told: Told | None = None,
     ) -> None:
         self._env = _TrainingEpisodes(env, seed, num_envs)
         self._evaluator = VectorEvaluator(self._env, agent, budget, fixed_seed(seed), told)
 
     def evaluate(self, clock: ClockView) -> EvaluationResult:
-        """Runs one evaluation; the same agent gets the same result each time, where the environment is deterministic."""
+        """Runs one evaluation.
+
+        The same agent gets the same result each time, where the environment is deterministic.
+        """
         self._env.begun = 0
         return self._evaluator.evaluate(clock)
 
@@ -48,7 +61,9 @@ class TrainDataEvaluator:
 
 
 class _TrainingEpisodes:
-    """A vector environment whose n-th episode is the n-th of the training, whatever seed is asked for."""
+    """A vector environment whose n-th episode is the n-th of the training, whatever seed is asked
+    for.
+    """
 
     def __init__(self, env: EpisodeVector, seed: int, num_envs: int) -> None:
         self._env = env

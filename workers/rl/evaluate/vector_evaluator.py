@@ -1,7 +1,8 @@
 """Runs whole episodes with exploration off and sums them up.
 
-Episodes are numbered when they start, and only the first ones by start order count, so short episodes are not over-represented: several
-environments give the same result as one. Owns its environment; changes neither the actor nor any generator that training uses.
+Episodes are numbered when they start, and only the first ones by start order count, so short
+episodes are not over-represented: several environments give the same result as one. Owns its
+environment; changes neither the actor nor any generator that training uses.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,7 +25,10 @@ class EvaluationBudget:
     episodes: int | None = None
     """Whole episodes."""
     steps: int | None = None
-    """env_steps as one environment would make them, one episode after the other; the unfinished last episode is dropped."""
+    """env_steps as one environment would make them, one episode after the other.
+
+    The unfinished last episode is dropped.
+    """
 
     def __post_init__(self) -> None:
         if (self.episodes is None) == (self.steps is None):
@@ -38,8 +42,12 @@ class SeedRule(Protocol):
 
 
 def training_seeds(run_seed: int) -> SeedRule:
-    """Returns the rule for evaluations during training: a fresh seed at every step, the same again after a resume."""
-    return lambda clock: derive_seed(run_seed, "evaluation", clock.env_steps, clock.updates, bits=53)
+    """Returns the rule for evaluations during training: a fresh seed at every step, the same again
+    after a resume.
+    """
+    return lambda clock: derive_seed(
+        run_seed, "evaluation", clock.env_steps, clock.updates, bits=53
+    )
 
 
 def fixed_seed(seed: int) -> SeedRule:
@@ -47,13 +55,19 @@ def fixed_seed(seed: int) -> SeedRule:
     return lambda _: seed
 
 
-Told = Callable[[Array, npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.NDArray[np.bool_]], None]
-"""Hears of each vector step: successor [B, ...], reward [B], terminated [B], and reset [B], which is true where an episode is over, or
-given up because the evaluation is. Arrays are borrowed for the call."""
+Told = Callable[
+    [Array, npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.NDArray[np.bool_]], None
+]
+"""Hears of each vector step: successor [B, ...], reward [B], terminated [B], and reset [B], which
+is true where an episode is over, or given up because the evaluation is. Arrays are borrowed for the
+call.
+"""
 
 
 def episode_seed(evaluation_seed: int, episode: int) -> int:
-    """Returns the seed that an evaluation begins its episode number `episode` from, numbered from 0 by start order."""
+    """Returns the seed that an evaluation begins its episode number `episode` from, numbered from 0
+    by start order.
+    """
     return derive_seed(evaluation_seed, "episode", episode, bits=ENV_SEED_BITS)
 
 
@@ -69,7 +83,12 @@ class VectorEvaluator:
     """
 
     def __init__(
-        self, env: EpisodeVector, agent: TrainableAgent, budget: EvaluationBudget, seeds: SeedRule, told: Told | None = None
+        self,
+        env: EpisodeVector,
+        agent: TrainableAgent,
+        budget: EvaluationBudget,
+        seeds: SeedRule,
+        told: Told | None = None,
     ) -> None:
         self._env = env
         self._agent = agent
@@ -82,7 +101,9 @@ class VectorEvaluator:
         seed = self._seeds(clock)
         with preserved_global_state(), self._agent.eval_mode():
             returns, lengths, successes, partial = self._run(seed).counted()
-        return replace(summarise(returns, lengths, seed, partial=partial), success_rate=success_rate(successes))
+        return replace(
+            summarise(returns, lengths, seed, partial=partial), success_rate=success_rate(successes)
+        )
 
     def close(self) -> None:
         """Closes the environment."""
@@ -163,7 +184,9 @@ class _Ledger:
         return self._finished_steps + running >= self._budget.steps
 
     def counted(self) -> tuple[list[float], list[int], list[bool | None], bool]:
-        """Returns the returns, lengths and successes that count, and whether the only one is that of an unfinished episode."""
+        """Returns the returns, lengths and successes that count, and whether the only one is that
+        of an unfinished episode.
+        """
         limit = self._budget.steps
         count, steps = 0, 0
         while count < self._finished and (limit is None or steps + self._lengths[count] <= limit):
@@ -173,11 +196,18 @@ class _Ledger:
         return self._returns[shown], self._lengths[shown], self._successes[shown], count == 0
 
 
-def summarise(returns: list[float], lengths: list[int], seed: int, *, partial: bool = False) -> EvaluationResult:
-    """Returns mean, median, sample standard deviation, least and greatest of returns and lengths; non-finite returns stay non-finite."""
+def summarise(
+    returns: list[float], lengths: list[int], seed: int, *, partial: bool = False
+) -> EvaluationResult:
+    """Returns mean, median, sample standard deviation, least and greatest of returns and lengths.
+
+    Non-finite returns stay non-finite.
+    """
     with np.errstate(all="ignore"):
         mean, median, stdev, least, greatest = _statistics(np.asarray(returns, np.float64))
-        length_mean, length_median, length_stdev, length_least, length_greatest = _statistics(np.asarray(lengths, np.float64))
+        length_mean, length_median, length_stdev, length_least, length_greatest = _statistics(
+            np.asarray(lengths, np.float64)
+        )
     return EvaluationResult(
         returns=tuple(returns),
         lengths=tuple(lengths),
@@ -197,7 +227,10 @@ def summarise(returns: list[float], lengths: list[int], seed: int, *, partial: b
 
 
 def success_rate(successes: Sequence[bool | None]) -> float | None:
-    """Returns the share of successes; `None` where the environment said nothing of any episode, else silence is no success."""
+    """Returns the share of successes.
+
+    `None` where the environment said nothing of any episode, else silence is no success.
+    """
     if all(one is None for one in successes):
         return None
     return sum(one is True for one in successes) / len(successes)
@@ -210,4 +243,10 @@ def share_reaching(result: EvaluationResult, threshold: float) -> float:
 
 def _statistics(values: npt.NDArray[np.float64]) -> tuple[float, float, float, float, float]:
     stdev = float(values.std(ddof=1)) if len(values) > 1 else 0.0
-    return float(values.mean()), float(np.median(values)), stdev, float(values.min()), float(values.max())
+    return (
+        float(values.mean()),
+        float(np.median(values)),
+        stdev,
+        float(values.min()),
+        float(values.max()),
+    )

@@ -37,7 +37,11 @@ class AdditiveGaussian:
     needs_values: ClassVar[bool] = False
 
     def __init__(
-        self, scale: RateSchedule | float = 0.1, *, generator: np.random.Generator, bounds: ActionBounds | None = ActionBounds()
+        self,
+        scale: RateSchedule | float = 0.1,
+        *,
+        generator: np.random.Generator,
+        bounds: ActionBounds | None = ActionBounds(),
     ) -> None:
         self._schedule = Constant(scale) if isinstance(scale, int | float) else scale
         self.draws: Blocks = Blocks(generator, _draw)
@@ -56,7 +60,9 @@ class AdditiveGaussian:
         return self._clip(actions, greedy.dtype)
 
     def drawing_from(self, draws: Blocks) -> Self:
-        """Returns a like explorer with another source of random numbers, for as many environments as it draws for."""
+        """Returns a like explorer with another source of random numbers, for as many environments
+        as it draws for.
+        """
         like = copy(self)
         like.draws = draws
         return like
@@ -86,11 +92,15 @@ class Wandering:
     mu: float = 0.0
     """Where it returns to."""
     at_mu: bool = True
-    """Whether an episode begins at mu; else where the noise is after a long time, at mu + sigma / sqrt(2 theta - theta^2) N(0, 1)."""
+    """Whether an episode begins at mu.
+
+    Else where the noise is after a long time, at mu + sigma / sqrt(2 theta - theta^2) N(0, 1).
+    """
 
 
 class AdditiveOrnsteinUhlenbeck:
-    """Adds noise that wanders within an episode (Uhlenbeck & Ornstein 1930; Lillicrap et al. 2016, "DDPG", section 7).
+    """Adds noise that wanders within an episode (Uhlenbeck & Ornstein 1930; Lillicrap et al. 2016,
+    "DDPG", section 7).
 
     Begins anew with each episode of an environment; see `reset`.
 
@@ -128,7 +138,10 @@ class AdditiveOrnsteinUhlenbeck:
         self._draws.advance(greedy.shape)
         normal, sigma = self._draws.block[0][self._draws.at], self._schedule(env_steps)
         if self._noise.shape != greedy.shape:
-            self._noise, self._fresh = np.zeros(greedy.shape, np.float32), np.ones(len(greedy), np.bool_)
+            self._noise, self._fresh = (
+                np.zeros(greedy.shape, np.float32),
+                np.ones(len(greedy), np.bool_),
+            )
         theta, mu = self._wandering.theta, self._wandering.mu
         noise: Floats = self._noise * (1 - theta)
         noise += sigma * normal
@@ -160,9 +173,14 @@ class AdditiveOrnsteinUhlenbeck:
         self._fresh = None if state["fresh"] is None else np.array(state["fresh"])
 
     def _beginning(self, normal: Floats, sigma: float) -> Floats:
-        """The first noise of episodes takes the normal numbers of the step that it replaces, so nothing more is drawn."""
+        """The first noise of episodes takes the normal numbers of the step that it replaces, so
+        nothing more is drawn.
+        """
         theta = self._wandering.theta
-        return self._wandering.mu + (sigma if self._wandering.at_mu else sigma * (2 * theta - theta**2) ** -0.5) * normal
+        return (
+            self._wandering.mu
+            + (sigma if self._wandering.at_mu else sigma * (2 * theta - theta**2) ** -0.5) * normal
+        )
 
 
 class _Clip:
@@ -179,7 +197,10 @@ class _Clip:
         if self._bounds is not None:
             if self._dtype != actions.dtype:
                 self._dtype = actions.dtype
-                self._low, self._high = (np.asarray(bound, actions.dtype) for bound in (self._bounds.low, self._bounds.high))
+                self._low, self._high = (
+                    np.asarray(bound, actions.dtype)
+                    for bound in (self._bounds.low, self._bounds.high)
+                )
             np.maximum(actions, self._low, out=actions)
             np.minimum(actions, self._high, out=actions)
         return actions if actions.dtype == dtype else actions.astype(dtype)

@@ -1,4 +1,6 @@
-"""Boltzmann exploration: the better an action looks, the more often it is taken (Sutton & Barto 2018, section 2.8)."""
+"""Boltzmann exploration: the better an action looks, the more often it is taken (Sutton & Barto
+2018, section 2.8).
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
@@ -16,20 +18,28 @@ class Boltzmann:
     """Draws actions with probabilities proportional to exp(value / temperature).
 
     Args:
-        temperature: Above 0, by env_steps or the same for ever: near 0 the best action is taken, at infinity all alike.
+        temperature: Above 0, by env_steps or the same for ever: near 0 the best action is taken, at
+            infinity all alike.
         generator: Source of randomness; the explorer's own.
     """
 
     needs_values: ClassVar[bool] = True
 
-    def __init__(self, temperature: RateSchedule | float = 1.0, *, generator: np.random.Generator) -> None:
-        self._schedule = Constant(temperature) if isinstance(temperature, int | float) else temperature
+    def __init__(
+        self, temperature: RateSchedule | float = 1.0, *, generator: np.random.Generator
+    ) -> None:
+        self._schedule = (
+            Constant(temperature) if isinstance(temperature, int | float) else temperature
+        )
         if self._schedule(0) <= 0:
-            raise DefinitionError(f"the temperature of Boltzmann exploration must be above 0, not {self._schedule(0)}")
+            raise DefinitionError(
+                f"the temperature of Boltzmann exploration must be above 0, not {self._schedule(0)}"
+            )
         self._draws = Blocks(generator, _draw)
 
     def explore(self, greedy: Array, env_steps: int) -> npt.NDArray[np.int64]:
-        """Returns actions int64 [B] by the Gumbel-max trick: the greatest of value / T + Gumbel noise is a sample.
+        """Returns actions int64 [B] by the Gumbel-max trick: the greatest of value / T + Gumbel
+        noise is a sample.
 
         Args:
             greedy: Values float [B, actions].

@@ -25,7 +25,9 @@ class EpsilonGreedy:
 
     needs_values: ClassVar[bool] = False
 
-    def __init__(self, epsilon: RateSchedule, *, actions: int, generator: np.random.Generator) -> None:
+    def __init__(
+        self, epsilon: RateSchedule, *, actions: int, generator: np.random.Generator
+    ) -> None:
         self._schedule, self._actions = epsilon, actions
         self.draws: Blocks = Blocks(generator, self._draw)
         self._lowest: list[float] = []
@@ -51,7 +53,9 @@ class EpsilonGreedy:
         return np.where(chance[at] < epsilon, random[at], greedy)
 
     def drawing_from(self, draws: Blocks) -> Self:
-        """Returns a like explorer with another source of random numbers, for as many environments as it draws for."""
+        """Returns a like explorer with another source of random numbers, for as many environments
+        as it draws for.
+        """
         like = copy(self)
         like.draws = draws
         return like
@@ -73,7 +77,9 @@ class EpsilonGreedy:
         self._note()
 
     def _note(self) -> None:
-        """Least chance of each step: where it is no less than epsilon, which is most often so late in a training, no action is replaced."""
+        """Least chance of each step: where it is no less than epsilon, which is most often so late
+        in a training, no action is replaced.
+        """
         self._lowest = self.draws.block[0].min(1).tolist() if self.draws.block else []
 
     def _draw(self, generator: np.random.Generator, shape: tuple[int, ...]) -> Sequence[Array]:
@@ -81,7 +87,8 @@ class EpsilonGreedy:
 
 
 class LinearEpsilonGreedy(EpsilonGreedy):
-    """Epsilon-greedy with a probability that falls linearly with env_steps, then stays (Mnih et al. 2015, Methods).
+    """Epsilon-greedy with a probability that falls linearly with env_steps, then stays (Mnih et al.
+    2015, Methods).
 
     Args:
         start: Probability at env_step 0.
@@ -91,7 +98,15 @@ class LinearEpsilonGreedy(EpsilonGreedy):
         generator: Source of randomness; the explorer's own.
     """
 
-    def __init__(self, *, start: float, end: float, decay_steps: int, actions: int, generator: np.random.Generator) -> None:
+    def __init__(
+        self,
+        *,
+        start: float,
+        end: float,
+        decay_steps: int,
+        actions: int,
+        generator: np.random.Generator,
+    ) -> None:
         super().__init__(Linear(start, end, decay_steps), actions=actions, generator=generator)
 
 
@@ -105,5 +120,13 @@ class ConstantEpsilonGreedy(EpsilonGreedy):
 class ExponentialEpsilonGreedy(EpsilonGreedy):
     """Epsilon-greedy with the probability start * decay^env_steps, but no less than `end`."""
 
-    def __init__(self, *, start: float, end: float, decay: float, actions: int, generator: np.random.Generator) -> None:
+    def __init__(
+        self,
+        *,
+        start: float,
+        end: float,
+        decay: float,
+        actions: int,
+        generator: np.random.Generator,
+    ) -> None:
         super().__init__(Exponential(start, end, decay), actions=actions, generator=generator)

@@ -13,12 +13,16 @@ from workers.rl.exploration.random_blocks import Blocks, JoinedBlocks
 
 @runtime_checkable
 class DrawsOnly(Explorer, Protocol):
-    """An explorer that depends on nothing but its draws, so that one can explore for several with the draws of all."""
+    """An explorer that depends on nothing but its draws, so that one can explore for several with
+    the draws of all.
+    """
 
     draws: Blocks
 
     def drawing_from(self, draws: Blocks) -> Self:
-        """Returns a like explorer with another source of random numbers, for as many environments as it draws for."""
+        """Returns a like explorer with another source of random numbers, for as many environments
+        as it draws for.
+        """
         ...
 
 
@@ -43,7 +47,9 @@ class JoinedExplorers:
         if self._whole is not None:
             return self._whole.explore(greedy, env_steps)
         parts = np.split(greedy, len(self._each))
-        return np.concatenate([one.explore(part, env_steps) for one, part in zip(self._each, parts, strict=True)])
+        return np.concatenate(
+            [one.explore(part, env_steps) for one, part in zip(self._each, parts, strict=True)]
+        )
 
     def reset(self, ended: npt.NDArray[np.bool_]) -> None:
         """Says in which environments, bool [n * B], the episode ended with the last actions."""

@@ -12,15 +12,17 @@ from workers.core.types import Array, StateTree
 class Explorer(Protocol):
     """Turns what a policy would do into what is done while training data are collected.
 
-    Keeps a generator of its own, and draws as many numbers at a call whatever comes of them: what the stream gives next depends on the
-    number of calls alone.
+    Keeps a generator of its own, and draws as many numbers at a call whatever comes of them: what
+    the stream gives next depends on the number of calls alone.
     """
 
     needs_values: ClassVar[bool]
     """Whether `explore` takes the values [B, actions] of all actions instead of the greedy ones."""
 
     def explore(self, greedy: Array, env_steps: int) -> Array:
-        """Returns actions [B, ...] of the dtype of greedy ones; `greedy` itself, which is never written to, where they are the same.
+        """Returns actions [B, ...] of the dtype of greedy ones.
+
+        `greedy` itself, which is never written to, where they are the same.
 
         Args:
             greedy: Actions [B, ...] of the policy, or values float32 [B, actions].

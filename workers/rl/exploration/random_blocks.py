@@ -17,9 +17,11 @@ _ROWS: Final = 65_536
 
 
 class Blocks:
-    """Draws for `STEPS` steps at a time, because a call to a generator costs more than the numbers for a few environments.
+    """Draws for `STEPS` steps at a time, because a call to a generator costs more than the numbers
+    for a few environments.
 
-    A snapshot holds the generator as it was before the block, and how far into it one is: a resume draws the block again.
+    A snapshot holds the generator as it was before the block, and how far into it one is: a resume
+    draws the block again.
 
     Args:
         generator: Source of randomness; the caller's own from here on.
@@ -41,7 +43,8 @@ class Blocks:
         """Moves to the next step, and returns whether a new block was drawn for it.
 
         Args:
-            shape: Of the actions, beginning with B. Where it differs from the one before, the rest of the block is thrown away.
+            shape: Of the actions, beginning with B. Where it differs from the one before, the rest
+                of the block is thrown away.
         """
         self.at += 1
         if self.at < self._steps and shape == self._shape:
@@ -57,10 +60,20 @@ class Blocks:
         return self._block
 
     def state_dict(self) -> StateTree:
-        """Returns the state of the generator before the present block, the block's shape, and the steps taken of it."""
+        """Returns the state of the generator before the present block, the block's shape, and the
+        steps taken of it.
+        """
         if self._begin is None:
-            return {"generator": generator_state(self._generator), "shape": np.zeros(0, np.int64), "taken": 0}
-        return {"generator": self._begin, "shape": np.array(self._shape, np.int64), "taken": self.at + 1}
+            return {
+                "generator": generator_state(self._generator),
+                "shape": np.zeros(0, np.int64),
+                "taken": 0,
+            }
+        return {
+            "generator": self._begin,
+            "shape": np.array(self._shape, np.int64),
+            "taken": self.at + 1,
+        }
 
     def load_state_dict(self, state: StateTree) -> None:
         """Finds back into the block."""
@@ -77,7 +90,8 @@ class Blocks:
 
 
 class JoinedBlocks(Blocks):
-    """The blocks of several explorers that are at the same step, as one. n explorers, B environments of each.
+    """The blocks of several explorers that are at the same step, as one. n explorers, B
+    environments of each.
 
     Args:
         each: Their own `at` is right after `settle`; they save and load themselves.
@@ -90,13 +104,18 @@ class JoinedBlocks(Blocks):
 
     def __init__(self, each: Sequence[Blocks]) -> None:  # not the base's: nothing is drawn here
         if len({blocks.at for blocks in each}) > 1:
-            raise RuntimeError("the members of the pack drew different numbers of actions: they are out of step")
+            raise RuntimeError(
+                "the members of the pack drew different numbers of actions: they are out of step"
+            )
         self._each = list(each)
         self.at = each[0].at
         self._block, self._steps = (), 0
 
     def advance(self, shape: tuple[int, ...]) -> bool:
-        """Moves to the next step, and returns whether it is in another block than the step before; `shape` begins with n * B."""
+        """Moves to the next step, and returns whether it is in another block than the step before.
+
+        `shape` begins with n * B.
+        """
         if self.at + 1 < self._steps:
             self.at += 1
             return False
@@ -104,7 +123,10 @@ class JoinedBlocks(Blocks):
         for blocks in self._each:
             blocks.advance((shape[0] // len(self._each), *shape[1:]))
         self.at = self._each[0].at
-        self._block = [np.concatenate(parts, 1) for parts in zip(*(blocks.block for blocks in self._each), strict=True)]
+        self._block = [
+            np.concatenate(parts, 1)
+            for parts in zip(*(blocks.block for blocks in self._each), strict=True)
+        ]
         self._steps = len(self._block[0])
         return True
 

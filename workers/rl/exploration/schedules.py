@@ -1,4 +1,7 @@
-"""How the strength of an exploration changes with env_steps. Functions of the counter alone, so a resumed run goes on where it was."""
+"""How the strength of an exploration changes with env_steps.
+
+Functions of the counter alone, so a resumed run goes on where it was.
+"""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -35,7 +38,9 @@ class Linear:
     steps: int
 
     def __call__(self, env_steps: float) -> float:
-        """Returns start + (end - start) * env_steps / steps, and `end` from `steps` on, so from the beginning where that is 0."""
+        """Returns start + (end - start) * env_steps / steps, and `end` from `steps` on, so from the
+        beginning where that is 0.
+        """
         if env_steps >= self.steps:
             return self.end
         return self.start + (self.end - self.start) * (env_steps / self.steps)
@@ -52,7 +57,9 @@ class Exponential:
 
     def __post_init__(self) -> None:
         if not 0 < self.decay < 1:
-            raise DefinitionError(f"an exponential decay needs a factor per env_step in (0, 1), not {self.decay}")
+            raise DefinitionError(
+                f"an exponential decay needs a factor per env_step in (0, 1), not {self.decay}"
+            )
 
     def __call__(self, env_steps: float) -> float:
         """Returns start * decay^env_steps, but no less than `end`."""

@@ -1,4 +1,6 @@
-"""Replay of stacked frames that keeps each frame once: an observation of k frames is k numbers of frames."""
+"""Replay of stacked frames that keeps each frame once: an observation of k frames is k numbers of
+frames.
+"""
 
 from collections.abc import Mapping
 from typing import Final
@@ -19,32 +21,42 @@ _PIECE: Final = 4_096
 
 
 class FrameReplay(Replay):
-    """A `Replay` of observations [k, ...] that are stacks of the newest k frames, the newest last. B environments.
+    """A `Replay` of observations [k, ...] that are stacks of the newest k frames, the newest last.
 
-    Nothing is assumed of the environment, everything is compared: an observation that equals the successor of the row before shares all of
-    its frames, a successor that is its observation moved on by one adds one frame, and anything else - the first observation of an
-    episode, however it is padded - is stored whole, though equal frames within it once. So stacks come back as they were given, exactly,
-    and each row holds its true successor, where an episode ended too.
+    B environments.
 
-    An episode of L steps needs L + 1 frames, or L + 2 where black frames pad its first stack. At first there is room for a sixteenth more
-    frames than transitions, which is enough while episodes last 32 steps on average. Shorter ones, and observations that move on by no
-    frame, such as the channels of a colour image, need more: the room grows, up to that for whole observations, so that the memory holds
-    as many transitions as it was asked to. Where it cannot grow, the oldest, whose frames were overwritten, are no longer sampled.
+    Nothing is assumed of the environment, everything is compared: an observation that equals the
+    successor of the row before shares all of its frames, a successor that is its observation moved
+    on by one adds one frame, and anything else - the first observation of an episode, however it is
+    padded - is stored whole, though equal frames within it once. So stacks come back as they were
+    given, exactly, and each row holds its true successor, where an episode ended too.
+
+    An episode of L steps needs L + 1 frames, or L + 2 where black frames pad its first stack. At
+    first there is room for a sixteenth more frames than transitions, which is enough while episodes
+    last 32 steps on average. Shorter ones, and observations that move on by no frame, such as the
+    channels of a colour image, need more: the room grows, up to that for whole observations, so
+    that the memory holds as many transitions as it was asked to. Where it cannot grow, the oldest,
+    whose frames were overwritten, are no longer sampled.
 
     Args:
         spec: What it keeps; observations [k, ...].
         rule: How places are chosen; the memory's own.
-        spare: Frames beyond one per transition that there is room for at first, as a share of the capacity.
+        spare: Frames beyond one per transition that there is room for at first, as a share of the
+            capacity.
         grows: Whether there may come to be room for more.
 
     Raises:
         ValueError: If observations have no axis of frames, or frames are too many to be numbered.
     """
 
-    def __init__(self, spec: ReplaySpec, rule: Rule, *, spare: float = _SPARE, grows: bool = True) -> None:
+    def __init__(
+        self, spec: ReplaySpec, rule: Rule, *, spare: float = _SPARE, grows: bool = True
+    ) -> None:
         shape, dtype = spec.observation
         if len(shape) < 2:
-            raise ValueError(f"frames share memory where observations are stacks [k, ...], not of shape {list(shape)}: use Replay")
+            raise ValueError(
+                f"frames share memory where observations are stacks [k, ...], not of shape {list(shape)}: use Replay"
+            )
         self._stack = shape[0]
         super().__init__(spec, rule)
         least = 2 * self._stack * (self._stack + 1) * spec.num_envs
@@ -53,7 +65,10 @@ class FrameReplay(Replay):
             raise ValueError(f"{count} frames are more than can be numbered: lower the capacity")
         most = min(2 * self._stack * self.capacity + least, 2**31 - 1)
         self._numbered = max(count, most) if grows else count
-        """Numbers that there are for frames; rows keep theirs while the room grows. The room never exceeds it."""
+        """Numbers that there are for frames; rows keep theirs while the room grows.
+
+        The room never exceeds it.
+        """
         self._frames = np.zeros((count, *shape[1:]), dtype)
         self._added = 0
         self._oldest = np.zeros(self._steps, np.int64)
@@ -61,14 +76,25 @@ class FrameReplay(Replay):
 
     def state_dict(self) -> StateTree:
         """Returns what is small, and rows and frames as streams."""
-        own = {"added": self._added, "room": len(self._frames), "numbered": self._numbered, "oldest": self._oldest, "intact": self._intact}
-        return {**super().state_dict(), **own, "frames": RowStream({"frame": self._frames}, self._added)}
+        own = {
+            "added": self._added,
+            "room": len(self._frames),
+            "numbered": self._numbered,
+            "oldest": self._oldest,
+            "intact": self._intact,
+        }
+        return {
+            **super().state_dict(),
+            **own,
+            "frames": RowStream({"frame": self._frames}, self._added),
+        }
 
     def load_state_dict(self, state: StateTree) -> None:
         """Brings the memory to a captured state.
 
         Raises:
-            ValueError: If it is of a memory with other fields or frames, another capacity, number of environments or rule.
+            ValueError: If it is of a memory with other fields or frames, another capacity, number
+                of environments or rule.
         """
         self._check_frames(state)
         super().load_state_dict(state)
@@ -76,7 +102,9 @@ class FrameReplay(Replay):
         if room != len(self._frames):
             self._frames = np.zeros((room, *self._frames.shape[1:]), self._frames.dtype)
         self._frames[: len(frames)] = frames
-        self._numbered = int(state.get("numbered", room))  # before it grew, its numbers were the places
+        self._numbered = int(
+            state.get("numbered", room)
+        )  # before it grew, its numbers were the places
         self._added, self._intact = int(state["added"]), int(state["intact"])
         self._oldest[:] = state["oldest"]
         for step in range(self._written - self._filled, self._intact):
@@ -108,22 +136,39 @@ class FrameReplay(Replay):
         return self._frames.take(numbers, axis=0)
 
     def _make_room(self, row: int) -> None:
-        """Lets the room grow where the frames of the vector step `row` might take the place of some that older rows still need."""
-        oldest = int(self._oldest[self._intact % self._steps]) if self._intact < row else self._added
+        """Lets the room grow where the frames of the vector step `row` might take the place of some
+        that older rows still need.
+        """
+        oldest = (
+            int(self._oldest[self._intact % self._steps]) if self._intact < row else self._added
+        )
         needed, room = self._added - oldest + 2 * self._stack * self._num_envs, len(self._frames)
         if needed <= room or room == self._numbered:
             return
-        larger = np.zeros((min(max(room + room // 4, needed), self._numbered), *self._frames.shape[1:]), self._frames.dtype)
+        larger = np.zeros(
+            (min(max(room + room // 4, needed), self._numbered), *self._frames.shape[1:]),
+            self._frames.dtype,
+        )
         for begin in range(oldest, self._added, _PIECE):
             numbers = np.arange(begin, min(begin + _PIECE, self._added))
             larger[numbers % len(larger)] = self._frames[numbers % room]
         self._frames = larger
 
     def _write_step(self, place: int, observation: Array, successor: Array, active: Array) -> None:
-        """Writes the observations [B, k, ...] of one vector step into a row; those of slots that waited mean nothing."""
-        stacks, successors = self._columns["observation"][place], self._columns["next_observation"][place]
+        """Writes the observations [B, k, ...] of one vector step into a row.
+
+        Those of slots that waited mean nothing.
+        """
+        stacks, successors = (
+            self._columns["observation"][place],
+            self._columns["next_observation"][place],
+        )
         stacks[:] = self._columns["next_observation"][place - 1]
-        follows = ~_differ(self._shown(stacks), observation) & self._columns["live"][place - 1] & (self._added > 0)
+        follows = (
+            ~_differ(self._shown(stacks), observation)
+            & self._columns["live"][place - 1]
+            & (self._added > 0)
+        )
         if not follows.all():
             for slot in np.flatnonzero(active & ~follows):
                 stacks[slot] = self._add_stack(observation[slot])
@@ -138,17 +183,22 @@ class FrameReplay(Replay):
     def _keep_intact(self, place: int, active: Array) -> None:
         """Drops the rows that lost a frame to those added with the row `place`.
 
-        The first frame of a stack is its oldest, and rows need no older frames than the rows before them, so the oldest rows go first.
+        The first frame of a stack is its oldest, and rows need no older frames than the rows before
+        them, so the oldest rows go first.
         """
         room, newest = len(self._frames), self._added - 1
-        ages = (newest - self._columns["observation"][place, active, 0].astype(np.int64)) % self._numbered
+        ages = (
+            newest - self._columns["observation"][place, active, 0].astype(np.int64)
+        ) % self._numbered
         self._oldest[place] = newest - int(ages.max(initial=-1))
         while self._oldest[self._intact % self._steps] < self._added - room:
             self._drop(self._intact % self._steps)
             self._intact += 1
 
     def _add_stack(self, stack: Array) -> npt.NDArray[np.int64]:
-        """Stores the frames of a stack [k, ...], equal neighbours once, and returns their numbers int64 [k]."""
+        """Stores the frames of a stack [k, ...], equal neighbours once, and returns their numbers
+        int64 [k].
+        """
         new = np.concatenate(([True], _differ(stack[1:], stack[:-1])))
         numbers: npt.NDArray[np.int64] = self._add(stack[new])[np.cumsum(new) - 1]
         return numbers
@@ -162,11 +212,20 @@ class FrameReplay(Replay):
 
     def _check_frames(self, state: StateTree) -> None:
         if "frames" not in state:
-            raise ValueError("the stored memory keeps whole observations, this one shares frames: store and load with the same kind")
+            raise ValueError(
+                "the stored memory keeps whole observations, this one shares frames: store and load with the same kind"
+            )
         frames, room = state["frames"]["frame"], int(state["room"])
         numbered, count = int(state.get("numbered", room)), min(int(state["added"]), room)
-        expected, given = (count, *self._frames.shape[1:], self._frames.dtype), (*frames.shape, frames.dtype)
-        if given != expected or numbered not in {self._numbered, len(self._frames)} or not len(self._frames) <= room <= numbered:
+        expected, given = (
+            (count, *self._frames.shape[1:], self._frames.dtype),
+            (*frames.shape, frames.dtype),
+        )
+        if (
+            given != expected
+            or numbered not in {self._numbered, len(self._frames)}
+            or not len(self._frames) <= room <= numbered
+        ):
             told = f"room is {room}, count, shape and dtype are {given}, here {len(self._frames)} and {expected}"
             raise ValueError(f"the stored frames do not fit this memory: {told}")
 

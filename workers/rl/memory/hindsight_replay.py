@@ -1,4 +1,6 @@
-"""Hindsight experience replay (Andrychowicz et al. 2017, sections 3.3 and 4.5): transitions relabelled with goals that were reached."""
+"""Hindsight experience replay (Andrychowicz et al. 2017, sections 3.3 and 4.5): transitions
+relabelled with goals that were reached.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,7 +18,9 @@ Entries = slice | Sequence[int]
 """Which entries of an observation vector."""
 
 RewardOf = Callable[[Array, Array], Array | tuple[Array, Array]]
-"""Of goals achieved [M, G] and goals desired [M, G]: rewards [M], or those and bool [M], whether the episode terminates there."""
+"""Of goals achieved [M, G] and goals desired [M, G]: rewards [M], or those and bool [M], whether
+the episode terminates there.
+"""
 
 _OPEN: Final = np.iinfo(np.int64).max
 
@@ -34,21 +38,30 @@ class Goals:
     desired: Entries
     """Entries of the goal that was asked for, G of them."""
     compute_reward: RewardOf
-    """The environment's reward of the state after a step. Where it says nothing of termination, that stays as it was stored."""
+    """The environment's reward of the state after a step.
+
+    Where it says nothing of termination, that stays as it was stored.
+    """
     ratio: float = 4.0
-    """Virtual goals per real one, at least 0: each transition gets one with probability ratio / (ratio + 1)."""
+    """Virtual goals per real one, at least 0: each transition gets one with probability ratio /
+    (ratio + 1).
+    """
 
     def __post_init__(self) -> None:
         if not self.ratio >= 0:
-            raise ValueError(f"ratio must be at least 0, not {self.ratio}: 4 relabels four transitions of five")
+            raise ValueError(
+                f"ratio must be at least 0, not {self.ratio}: 4 relabels four transitions of five"
+            )
 
 
 class Hindsight(Replay):
-    """A `Replay` of goal-conditioned observations, float32 vectors, that relabels transitions as they are sampled: strategy `future`.
+    """A `Replay` of goal-conditioned observations, float32 vectors, that relabels transitions as
+    they are sampled: strategy `future`.
 
-    A relabelled transition gets as its goal what was achieved by a row of the same episode, itself or a later one that is still stored,
-    each as likely as the others; its reward is computed for that goal. An episode that still runs counts as far as it is stored. Sequences
-    are not relabelled.
+    A relabelled transition gets as its goal what was achieved by a row of the same episode, itself
+    or a later one that is still stored, each as likely as the others; its reward is computed for
+    that goal. An episode that still runs counts as far as it is stored. Sequences are not
+    relabelled.
 
     Args:
         spec: What it keeps.
@@ -56,7 +69,8 @@ class Hindsight(Replay):
         goals: Where the goals stand.
 
     Raises:
-        ValueError: If the spec asks for more than one step, observations are no float32 vectors, or the goals do not fit them.
+        ValueError: If the spec asks for more than one step, observations are no float32 vectors, or
+            the goals do not fit them.
     """
 
     def __init__(self, spec: ReplaySpec, rule: Rule, goals: Goals) -> None:
@@ -68,7 +82,10 @@ class Hindsight(Replay):
         self._begins = np.zeros(self._num_envs, np.int64)
 
     def sample(self, updates: int, batch_size: int) -> Sample:
-        """Returns `updates` batches of `batch_size` transitions, some of them relabelled; see `Replay.sample`."""
+        """Returns `updates` batches of `batch_size` transitions, some of them relabelled.
+
+        See `Replay.sample`.
+        """
         sample = super().sample(updates, batch_size)
         virtual = self.rule.generator.random(sample.places.shape) < self._share
         if virtual.any():
@@ -90,7 +107,9 @@ class Hindsight(Replay):
         self._close_episodes(self._written + np.arange(count))
 
     def _close_episodes(self, steps: Places) -> None:
-        """Notes the ends of the episodes that ended before one of the vector steps `steps`, which are just written."""
+        """Notes the ends of the episodes that ended before one of the vector steps `steps`, which
+        are just written.
+        """
         first, oldest = self._columns["first"], int(steps[-1]) + 1 - self._steps
         begun = first[steps % self._steps]
         for t, slot in zip(*np.nonzero(begun), strict=True):
@@ -125,13 +144,21 @@ class Hindsight(Replay):
 def _check(spec: ReplaySpec, goals: Goals) -> None:
     shape, dtype = spec.observation
     if spec.n_step != 1:
-        raise ValueError(f"hindsight needs n_step 1, not {spec.n_step}: the rewards of further steps were computed for another goal")
+        raise ValueError(
+            f"hindsight needs n_step 1, not {spec.n_step}: the rewards of further steps were computed for another goal"
+        )
     if len(shape) != 1 or np.dtype(dtype) != np.float32:
-        raise ValueError(f"hindsight needs observations that are float32 vectors, not {np.dtype(dtype)} {list(shape)}: flatten them")
+        raise ValueError(
+            f"hindsight needs observations that are float32 vectors, not {np.dtype(dtype)} {list(shape)}: flatten them"
+        )
     entries = np.arange(shape[0])
     try:
         achieved, desired = entries[goals.achieved], entries[goals.desired]
     except IndexError as error:
-        raise ValueError(f"the goals do not lie within observations of {shape[0]} entries: {error}") from error
+        raise ValueError(
+            f"the goals do not lie within observations of {shape[0]} entries: {error}"
+        ) from error
     if len(achieved) != len(desired) or not len(achieved):
-        raise ValueError(f"achieved and desired goals must have as many entries, at least 1, not {len(achieved)} and {len(desired)}")
+        raise ValueError(
+            f"achieved and desired goals must have as many entries, at least 1, not {len(achieved)} and {len(desired)}"
+        )

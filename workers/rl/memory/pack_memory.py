@@ -1,6 +1,8 @@
-"""One replay memory for the agents of a pack: what all of them gather is written at once and sampled at once.
+"""One replay memory for the agents of a pack: what all of them gather is written at once and
+sampled at once.
 
-n members, B environments of each, N samples of a batch of each, U batches. A member's lane is B of the n * B columns of the memory.
+n members, B environments of each, N samples of a batch of each, U batches. A member's lane is B of
+the n * B columns of the memory.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,7 +16,14 @@ from workers.core.protocols import ExperienceMemory
 from workers.core.row_stream import RowStream
 from workers.core.types import Array, StateTree
 from workers.rl.memory.replay import Replay
-from workers.rl.memory.sampling_rules import Places, Rule, Uniform, UniformTogether, Weights, equal_weights
+from workers.rl.memory.sampling_rules import (
+    Places,
+    Rule,
+    Uniform,
+    UniformTogether,
+    Weights,
+    equal_weights,
+)
 from workers.rl.memory.transitions import ReplaySpec, Sample
 
 
@@ -43,11 +52,16 @@ class PackMemory(Protocol):
         ...
 
     def extend(self, columns: Sequence[Array]) -> None:
-        """Copies vector steps of these members; the first arguments of `Replay.extend`, [T, m * B, ...] each."""
+        """Copies vector steps of these members.
+
+        The first arguments of `Replay.extend`, [T, m * B, ...] each.
+        """
         ...
 
     def sample(self, updates: int, batch_size: int) -> Sample:
-        """Returns what each draws by its own rule: arrays [U, m, N, ...], in the order of the members."""
+        """Returns what each draws by its own rule: arrays [U, m, N, ...], in the order of the
+        members.
+        """
         ...
 
     def feedback(self, places: Places, errors: Array) -> None:
@@ -56,7 +70,10 @@ class PackMemory(Protocol):
 
 
 def together(memories: Sequence[Replay]) -> PackMemory:
-    """Returns the memories of a pack as one; they must not have been written to yet, and its `lanes` take their place."""
+    """Returns the memories of a pack as one.
+
+    They must not have been written to yet, and its `lanes` take their place.
+    """
     return SharedReplay(memories) if type(memories[0]) is Replay else SeparateReplays(memories)
 
 
@@ -73,7 +90,9 @@ class SharedReplay:
         self._num_envs = spec.num_envs
         self._rule = LaneRules(rules, spec.num_envs)
         self._whole = Replay(_widened(spec, self._count), self._rule)
-        self.lanes = [Lane(self._whole, rule, index, self._count) for index, rule in enumerate(rules)]
+        self.lanes = [
+            Lane(self._whole, rule, index, self._count) for index, rule in enumerate(rules)
+        ]
         self._live = list(range(self._count))
         self._drawn: Sequence[Array | None] = [None] * len(Sample._fields)
         """The last sample of the whole memory, and what was made of it."""
@@ -92,7 +111,9 @@ class SharedReplay:
 
     def extend(self, columns: Sequence[Array]) -> None:
         """Copies vector steps."""
-        observation, action, reward, successor, terminated, truncated = map(self._all_lanes, columns)
+        observation, action, reward, successor, terminated, truncated = map(
+            self._all_lanes, columns
+        )
         self._whole.extend(observation, action, reward, successor, terminated, truncated)
 
     def sample(self, updates: int, batch_size: int) -> Sample:
@@ -101,7 +122,9 @@ class SharedReplay:
         sample: tuple[Array, ...] = self._whole.sample(updates, members * batch_size)
         for index, (array, before) in enumerate(zip(sample, self._drawn, strict=True)):
             if array is not before:  # else the one by members shows what was drawn now
-                self._by_member[index] = array.reshape(updates, members, batch_size, *array.shape[2:])
+                self._by_member[index] = array.reshape(
+                    updates, members, batch_size, *array.shape[2:]
+                )
         self._drawn = sample
         return Sample._make(self._by_member)
 
@@ -140,7 +163,9 @@ class SeparateReplays:
     def extend(self, columns: Sequence[Array]) -> None:
         """Copies vector steps."""
         parts = zip(*(np.split(column, len(self._live), 1) for column in columns), strict=True)
-        for memory, (observation, action, reward, successor, terminated, truncated) in zip(self._live, parts, strict=True):
+        for memory, (observation, action, reward, successor, terminated, truncated) in zip(
+            self._live, parts, strict=True
+        ):
             memory.extend(observation, action, reward, successor, terminated, truncated)
 
     def sample(self, updates: int, batch_size: int) -> Sample:
@@ -155,7 +180,8 @@ class SeparateReplays:
 
 
 class Lane:
-    """One member's rows of a shared memory, to be saved and restored as if they were a memory of their own.
+    """One member's rows of a shared memory, to be saved and restored as if they were a memory of
+    their own.
 
     Args:
         whole: The memory.
@@ -184,7 +210,9 @@ class Lane:
     def leave(self) -> None:
         """Keeps the state as it is now: the rows are no longer this member's."""
         state = self.state_dict()
-        rows = RowStream({name: column.copy() for name, column in state["rows"].items()}, state["rows"].end)
+        rows = RowStream(
+            {name: column.copy() for name, column in state["rows"].items()}, state["rows"].end
+        )
         self._left = {**state, "fresh": state["fresh"].copy(), "rows": rows}
 
     def cut(self) -> None:
@@ -199,10 +227,13 @@ class Lane:
         """Brings the rows to a captured state, and the whole memory to its row.
 
         Raises:
-            ValueError: If the rows of another member that was brought to its state end at another row; and as `Replay` does.
+            ValueError: If the rows of another member that was brought to its state end at another
+                row; and as `Replay` does.
         """
         if len(self._whole) and self._whole.written != int(state["written"]):
-            raise ValueError(f"{state['written']} rows were written to the stored memory, {self._whole.written} to others of the pack")
+            raise ValueError(
+                f"{state['written']} rows were written to the stored memory, {self._whole.written} to others of the pack"
+            )
         self._whole.load_lane(state, self._rule, self._part)
 
 
@@ -268,7 +299,9 @@ class LaneRules:
         """Does nothing."""
 
     def _by_lane(self, places: Places) -> Iterator[tuple[int, Places, npt.NDArray[np.bool_]]]:
-        """Yields each live lane, its places as its rule knows them, and which of `places` [N] they are, bool [N]."""
+        """Yields each live lane, its places as its rule knows them, and which of `places` [N] they
+        are, bool [N].
+        """
         row, column = np.divmod(places, len(self._rules) * self._num_envs)
         lanes, index = np.divmod(column, self._num_envs)
         for lane in self._live:
@@ -278,4 +311,6 @@ class LaneRules:
 
 
 def _widened(spec: ReplaySpec, count: int) -> ReplaySpec:
-    return replace(spec, capacity=spec.steps * spec.num_envs * count, num_envs=spec.num_envs * count)
+    return replace(
+        spec, capacity=spec.steps * spec.num_envs * count, num_envs=spec.num_envs * count
+    )

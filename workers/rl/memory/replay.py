@@ -1,7 +1,9 @@
-"""Replay memory: the newest transitions of B environments, sampled singly by a rule, as n-step transitions or as sequences.
+"""Replay memory: the newest transitions of B environments, sampled singly by a rule, as n-step
+transitions or as sequences.
 
-Rows lie time-major, [capacity // B, B]: a place is the number t * B + b, and all environments go on together. One row is one record, so
-that drawing a transition touches one stretch of memory; what `sample` returns are columns of a copy, which the next one overwrites.
+Rows lie time-major, [capacity // B, B]: a place is the number t * B + b, and all environments go on
+together. One row is one record, so that drawing a transition touches one stretch of memory; what
+`sample` returns are columns of a copy, which the next one overwrites.
 """
 
 from collections.abc import Mapping
@@ -19,8 +21,9 @@ from workers.rl.memory.transitions import Field, ReplaySpec, Rows, Sample, Sampl
 class Replay:
     """Keeps the newest transitions and samples them.
 
-    Beside what it is given, a row holds `first`, which says that the row does not continue the one before it: where it is set, n-step sums
-    and sequences know that an episode ended. So nothing that was written is changed afterwards, but that a row may be dropped.
+    Beside what it is given, a row holds `first`, which says that the row does not continue the one
+    before it: where it is set, n-step sums and sequences know that an episode ended. So nothing
+    that was written is changed afterwards, but that a row may be dropped.
 
     Args:
         spec: What it keeps.
@@ -39,7 +42,9 @@ class Replay:
             "first": ((), np.bool_),
             "live": ((), np.bool_),
         }
-        row = np.dtype([(name, dtype, shape) for name, (shape, dtype) in fields.items()], align=True)
+        row = np.dtype(
+            [(name, dtype, shape) for name, (shape, dtype) in fields.items()], align=True
+        )
         self._table = np.zeros((self._steps, self._num_envs), row)
         self._flat = self._table.reshape(-1)
         self._bytes = self._flat.view(np.dtype((np.void, row.itemsize)))
@@ -93,7 +98,8 @@ class Replay:
             next_observation: The true successor, also where the episode ended.
             terminated: bool: the episode ended in a terminal state.
             truncated: bool: the episode was cut.
-            active: bool: false where a slot waited, so that its entries mean nothing and are never sampled; `None` where none did.
+            active: bool: false where a slot waited, so that its entries mean nothing and are never
+                sampled; `None` where none did.
         """
         ended = terminated | truncated
         if active is not None:
@@ -112,7 +118,9 @@ class Replay:
             self._write(0, rows.part(room))
 
     def cut(self, part: slice = slice(None)) -> None:
-        """Says that the next rows of some environments do not continue the newest ones, as after steps not stored, or a lost episode."""
+        """Says that the next rows of some environments do not continue the newest ones, as after
+        steps not stored, or a lost episode.
+        """
         self._fresh = self._fresh.copy()
         self._fresh[part] = True
 
@@ -121,10 +129,12 @@ class Replay:
     def sample(self, updates: int, batch_size: int) -> Sample:
         """Returns `updates` batches of `batch_size` transitions, with replacement.
 
-        A transition sums up n rewards, but fewer where its episode ended before, and where the memory ends: the newest rows are sampled
-        too. The target reward + discount * V(next_observation) with discount = gamma^k is a right one for every k: it is the k-step
-        Bellman equation of the same value, and k only decides how much of it is a bootstrap. So a transition of k < n rows is not an
-        approximation, and leaving out the newest rows would delay what they teach for nothing.
+        A transition sums up n rewards, but fewer where its episode ended before, and where the
+        memory ends: the newest rows are sampled too. The target reward + discount *
+        V(next_observation) with discount = gamma^k is a right one for every k: it is the k-step
+        Bellman equation of the same value, and k only decides how much of it is a bootstrap. So a
+        transition of k < n rows is not an approximation, and leaving out the newest rows would
+        delay what they teach for nothing.
 
         Raises:
             ValueError: If nothing is stored.
@@ -139,13 +149,17 @@ class Replay:
         else:
             reward, discount, last = self._returns(places)
         observation, next_observation = self._observations(rows, last)
-        return Sample(observation, rows["action"], reward, next_observation, discount, weight, places)
+        return Sample(
+            observation, rows["action"], reward, next_observation, discount, weight, places
+        )
 
     def sample_sequences(self, updates: int, batch_size: int, length: int) -> SampledSequences:
-        """Returns `updates` batches of `batch_size` sequences of `length` rows, uniformly over all places where one can begin.
+        """Returns `updates` batches of `batch_size` sequences of `length` rows, uniformly over all
+        places where one can begin.
 
-        It can begin where so many rows follow in the same environment; episodes may begin and end within it, and `reset` says where. If
-        less is stored, all begin with the oldest row, and what lies behind the newest is padding.
+        It can begin where so many rows follow in the same environment; episodes may begin and end
+        within it, and `reset` says where. If less is stored, all begin with the oldest row, and
+        what lies behind the newest is padding.
 
         Raises:
             ValueError: If nothing that long is stored, or the length is below 1.
@@ -157,12 +171,22 @@ class Replay:
         drawn = self._starts(starts, (updates, batch_size))
         follow = np.arange(length)
         left = self._left(drawn)[..., np.newaxis]
-        places = (drawn[..., np.newaxis] + np.minimum(follow, left - 1) * self._num_envs) % self.capacity
+        places = (
+            drawn[..., np.newaxis] + np.minimum(follow, left - 1) * self._num_envs
+        ) % self.capacity
         rows = _Copied(self._flat.dtype, places.shape).filled(self._bytes, places)
         observation, next_observation = self._observations(rows, None)
         valid = rows["live"] & (follow < left)
         discount = rows["bootstrap"] * self._gamma
-        return SampledSequences(observation, rows["action"], rows["reward"], next_observation, discount, rows["first"], valid)
+        return SampledSequences(
+            observation,
+            rows["action"],
+            rows["reward"],
+            next_observation,
+            discount,
+            rows["first"],
+            valid,
+        )
 
     def feedback(self, places: Places, errors: Array) -> None:
         """Hands the absolute temporal-difference errors of the last `sample` to the rule.
@@ -190,17 +214,29 @@ class Replay:
         """Brings the memory to a captured state.
 
         Raises:
-            ValueError: If it is of a memory with other fields, another capacity, another number of environments or another rule.
+            ValueError: If it is of a memory with other fields, another capacity, another number of
+                environments or another rule.
         """
         self._load(state, self.rule, slice(None))
 
     def lane_state(self, rule: Rule, part: slice) -> StateTree:
-        """Returns what a memory of some of the environments, with that rule, would return as its state."""
-        rows = RowStream({name: column[:, part] for name, column in self._columns.items()}, self._written)
-        return {**self._counts(), "fresh": self._fresh[part], "rule": rule.state_dict(), "rows": rows}
+        """Returns what a memory of some of the environments, with that rule, would return as its
+        state.
+        """
+        rows = RowStream(
+            {name: column[:, part] for name, column in self._columns.items()}, self._written
+        )
+        return {
+            **self._counts(),
+            "fresh": self._fresh[part],
+            "rule": rule.state_dict(),
+            "rows": rows,
+        }
 
     def load_lane(self, state: StateTree, rule: Rule, part: slice) -> None:
-        """Brings some of the environments, and that rule, to a captured state; all are to be brought to the same row.
+        """Brings some of the environments, and that rule, to a captured state.
+
+        All are to be brought to the same row.
 
         Raises:
             ValueError: As `load_state_dict` does.
@@ -214,18 +250,27 @@ class Replay:
         return {"observation": self.spec.observation, "next_observation": self.spec.observation}
 
     def _write_observations(self, begin: int, rows: Rows) -> None:
-        """Writes the observations of rows, the first of which goes to row `begin`; they do not wrap."""
+        """Writes the observations of rows, the first of which goes to row `begin`.
+
+        They do not wrap.
+        """
         span = slice(begin, begin + len(rows.ended))
         self._columns["observation"][span] = rows.observation
         self._columns["next_observation"][span] = rows.next_observation
 
     def _observations(self, rows: Mapping[str, Array], last: Places | None) -> tuple[Array, Array]:
-        """Returns the observations of drawn rows, and the successors of those at the places `last`, or their own."""
-        successor: Array = rows["next_observation"] if last is None else self._flat["next_observation"][last]
+        """Returns the observations of drawn rows, and the successors of those at the places `last`,
+        or their own.
+        """
+        successor: Array = (
+            rows["next_observation"] if last is None else self._flat["next_observation"][last]
+        )
         return rows["observation"], successor
 
     def _drop(self, step: int) -> None:
-        """Takes the row `step` of all environments out of what is sampled, until it is written again."""
+        """Takes the row `step` of all environments out of what is sampled, until it is written
+        again.
+        """
         live = self._columns["live"][step]
         self._dead += int(np.count_nonzero(live))
         live[:] = False
@@ -267,18 +312,26 @@ class Replay:
 
     def _load(self, state: StateTree, rule: Rule, part: slice) -> None:
         filled = min(int(state["written"]), self._steps)
-        self._check_fits(state, filled, {name: column[:, part] for name, column in self._columns.items()})
+        self._check_fits(
+            state, filled, {name: column[:, part] for name, column in self._columns.items()}
+        )
         rule.load_state_dict(state["rule"])
         for name, column in self._columns.items():
             column[:filled, part] = state["rows"][name]
-        self._written, self._filled, self._sampled_at = int(state["written"]), filled, int(state["sampled_at"])
+        self._written, self._filled, self._sampled_at = (
+            int(state["written"]),
+            filled,
+            int(state["sampled_at"]),
+        )
         self._fresh = self._fresh.copy()
         self._fresh[part] = state["fresh"]
         self._dead = int(np.count_nonzero(~self._columns["live"][:filled, part]))
 
     def _check_stored(self) -> None:
         if not len(self):
-            raise ValueError("the memory holds no transition that could be sampled: extend it first")
+            raise ValueError(
+                "the memory holds no transition that could be sampled: extend it first"
+            )
 
     def _draw(self, updates: int, batch_size: int) -> tuple[Places, Weights]:
         size = self._filled * self._num_envs
@@ -293,20 +346,30 @@ class Replay:
         return places, weight
 
     def _starts(self, count: int, shape: tuple[int, ...]) -> Places:
-        """Returns places of `shape`, uniformly of those of the `count` oldest that can be sampled, in order of age."""
+        """Returns places of `shape`, uniformly of those of the `count` oldest that can be sampled,
+        in order of age.
+        """
         generator = self.rule.generator
         if not self._dead:
             return self._aged(generator.integers(count, size=shape))
         among = self._aged(np.arange(count))
         among = among[self._flat["live"][among]]
         if not len(among):
-            raise ValueError("the memory holds no sequence of that length that could be sampled: ask for a shorter one")
+            raise ValueError(
+                "the memory holds no sequence of that length that could be sampled: ask for a shorter one"
+            )
         chosen: Places = among[generator.integers(len(among), size=shape)]
         return chosen
 
-    def _returns(self, places: Places) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], Places]:
-        """Returns the discounted sums of the rewards of k + 1 rows each, the discounts after them, and the places of the last rows."""
-        begin = places - self.capacity  # negative places count from the end of the ring, so it closes by itself
+    def _returns(
+        self, places: Places
+    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], Places]:
+        """Returns the discounted sums of the rewards of k + 1 rows each, the discounts after them,
+        and the places of the last rows.
+        """
+        begin = (
+            places - self.capacity
+        )  # negative places count from the end of the ring, so it closes by itself
         window = begin[..., np.newaxis] + self._follow * self._num_envs
         stop = self._follow + 1 >= self._left(places)[..., np.newaxis]
         stop[..., :-1] |= self._flat["first"][window[..., 1:]]
@@ -317,7 +380,9 @@ class Replay:
         return reward, self._discounts[k] * self._flat["bootstrap"][last], last
 
     def _left(self, places: Places) -> Places:
-        """Returns how many rows there are from each place on up to the newest: behind it lie rows of long ago, which follow nothing."""
+        """Returns how many rows there are from each place on up to the newest: behind it lie rows
+        of long ago, which follow nothing.
+        """
         return (self._written - 1 - places // self._num_envs) % self._steps + 1
 
     def _aged(self, ages: Places) -> Places:
@@ -326,17 +391,29 @@ class Replay:
         return (ages + oldest * self._num_envs) % self.capacity
 
     def _check_fits(self, state: StateTree, filled: int, columns: Mapping[str, Array]) -> None:
-        steps, fields = state["steps"], {name: (column.shape[1:], column.dtype) for name, column in columns.items()}
+        steps, fields = (
+            state["steps"],
+            {name: (column.shape[1:], column.dtype) for name, column in columns.items()},
+        )
         if steps != self._steps:
-            raise ValueError(f"the stored memory keeps {steps} rows of each environment, this one {self._steps}: give it the same capacity")
+            raise ValueError(
+                f"the stored memory keeps {steps} rows of each environment, this one {self._steps}: give it the same capacity"
+            )
         given = {name: (row.shape[1:], row.dtype) for name, row in state["rows"].items()}
         if given != fields:
-            differing = sorted(name for name in {*given, *fields} if given.get(name) != fields.get(name))
-            told = "; ".join(f"{name} is {_told(given.get(name))}, here {_told(fields.get(name))}" for name in differing)
+            differing = sorted(
+                name for name in {*given, *fields} if given.get(name) != fields.get(name)
+            )
+            told = "; ".join(
+                f"{name} is {_told(given.get(name))}, here {_told(fields.get(name))}"
+                for name in differing
+            )
             raise ValueError(f"the stored memory has other fields than this one: {told}")
         lengths = {len(row) for row in state["rows"].values()}
         if lengths != {filled}:
-            raise ValueError(f"the stored memory is not whole: it holds {sorted(lengths)} rows of its fields, {filled} were written")
+            raise ValueError(
+                f"the stored memory is not whole: it holds {sorted(lengths)} rows of its fields, {filled} were written"
+            )
 
 
 def _told(field: tuple[tuple[int, ...], np.dtype[Any]] | None) -> str:
@@ -344,7 +421,9 @@ def _told(field: tuple[tuple[int, ...], np.dtype[Any]] | None) -> str:
 
 
 class _Copied:
-    """Room for copies of drawn rows, of a shape such as [U, N], and the same arrays of it every time: whoever wraps them does so once."""
+    """Room for copies of drawn rows, of a shape such as [U, N], and the same arrays of it every
+    time: whoever wraps them does so once.
+    """
 
     def __init__(self, row: np.dtype[Any], shape: tuple[int, ...]) -> None:
         self.shape, rows = shape, np.empty(shape, row)
@@ -352,6 +431,11 @@ class _Copied:
         self._columns = {name: rows[name] for name in row.names or ()}
 
     def filled(self, table: Array, places: Places) -> Mapping[str, Array]:
-        """Copies the rows of a table of bytes, in a third of the time that records would take; returns their columns."""
-        table.take(places, out=self._bytes, mode="clip")  # no place is beyond the end, and checking for it would copy everything twice
+        """Copies the rows of a table of bytes, in a third of the time that records would take.
+
+        Returns their columns.
+        """
+        table.take(
+            places, out=self._bytes, mode="clip"
+        )  # no place is beyond the end, and checking for it would copy everything twice
         return self._columns

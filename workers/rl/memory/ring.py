@@ -1,4 +1,7 @@
-"""A replay ring: the newest transitions in preallocated arrays. Owns storage, not the choice of what is sampled."""
+"""A replay ring: the newest transitions in preallocated arrays.
+
+Owns storage, not the choice of what is sampled.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,7 +16,9 @@ Fields = Mapping[str, tuple[tuple[int, ...], npt.DTypeLike]]
 
 
 class RowRing:
-    """Keeps the last `capacity` rows of some fields. Row number i of the whole history lies at place i % capacity.
+    """Keeps the last `capacity` rows of some fields.
+
+    Row number i of the whole history lies at place i % capacity.
 
     Memory is reserved at once and used as it fills.
 
@@ -24,7 +29,9 @@ class RowRing:
 
     def __init__(self, capacity: int, fields: Fields) -> None:
         self._capacity = capacity
-        self._arrays = {name: np.zeros((capacity, *shape), dtype) for name, (shape, dtype) in fields.items()}
+        self._arrays = {
+            name: np.zeros((capacity, *shape), dtype) for name, (shape, dtype) in fields.items()
+        }
         self._total = 0
 
     @property
@@ -44,7 +51,8 @@ class RowRing:
         """Writes N rows in order; of more than `capacity`, the last ones.
 
         Args:
-            rows: One array [N, ...] per field, in the order of the fields; converted to the dtype of the field.
+            rows: One array [N, ...] per field, in the order of the fields; converted to the dtype
+                of the field.
         """
         count = len(rows[0])
         skipped = max(0, count - self._capacity)
@@ -58,7 +66,9 @@ class RowRing:
         self._total += count
 
     def take(self, places: npt.NDArray[np.int64]) -> list[Array]:
-        """Returns a copy of the rows at `places` (any shape, each in [0, len)): one array [*places.shape, ...] per field."""
+        """Returns a copy of the rows at `places` (any shape, each in [0, len)): one array
+        [*places.shape, ...] per field.
+        """
         return [array.take(places, axis=0) for array in self._arrays.values()]
 
     def state_dict(self) -> StateTree:
@@ -78,7 +88,9 @@ class RowRing:
         shapes = {name: (filled, *array.shape[1:]) for name, array in self._arrays.items()}
         given = {name: tuple(row.shape) for name, row in rows.items()}
         if given != shapes:
-            raise ValueError(f"the stored memory does not fit this one: expected {shapes}, got {given}")
+            raise ValueError(
+                f"the stored memory does not fit this one: expected {shapes}, got {given}"
+            )
         for name, array in self._arrays.items():
             array[:filled] = rows[name]
         self._total = total

@@ -9,7 +9,9 @@ from workers.rl.memory.ring import Fields
 
 
 class Rollout:
-    """Gathers vector steps in order until they are taken all at once. T vector steps, B environments.
+    """Gathers vector steps in order until they are taken all at once.
+
+    T vector steps, B environments.
 
     Args:
         vector_steps: Steps for which memory is reserved; a longer rollout makes it grow.
@@ -19,7 +21,10 @@ class Rollout:
 
     def __init__(self, vector_steps: int, num_envs: int, fields: Fields) -> None:
         self._num_envs = num_envs
-        self._arrays = {name: np.zeros((vector_steps, num_envs, *shape), dtype) for name, (shape, dtype) in fields.items()}
+        self._arrays = {
+            name: np.zeros((vector_steps, num_envs, *shape), dtype)
+            for name, (shape, dtype) in fields.items()
+        }
         self._steps = vector_steps
         self._filled = 0
 
@@ -35,7 +40,8 @@ class Rollout:
         """Appends T vector steps.
 
         Args:
-            rows: One array [T, B, ...] per field, in the order of the fields; converted to the dtype of the field.
+            rows: One array [T, B, ...] per field, in the order of the fields; converted to the
+                dtype of the field.
         """
         begin, end = self._filled, self._filled + len(rows[0])
         if end > self._steps:
@@ -60,13 +66,16 @@ class Rollout:
         """Brings the memory to a captured state.
 
         Raises:
-            ValueError: If the state is of a rollout with other fields or another number of environments.
+            ValueError: If the state is of a rollout with other fields or another number of
+                environments.
         """
         rows = state["rows"]
         shapes = {name: array.shape[1:] for name, array in self._arrays.items()}
         given = {name: tuple(row.shape[1:]) for name, row in rows.items()}
         if given != shapes:
-            raise ValueError(f"the stored rollout does not fit this one: expected {shapes}, got {given}")
+            raise ValueError(
+                f"the stored rollout does not fit this one: expected {shapes}, got {given}"
+            )
         self.clear()
         self.extend([rows[name] for name in self._arrays])
 

@@ -1,4 +1,7 @@
-"""Rules by which places of a memory are sampled. A rule knows places alone, not what lies there. N samples of a batch."""
+"""Rules by which places of a memory are sampled.
+
+A rule knows places alone, not what lies there. N samples of a batch.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -27,7 +30,9 @@ class Rule(Protocol):
         ...
 
     def draw(self, size: int, shape: tuple[int, int]) -> tuple[Places, Weights]:
-        """Returns places int64 in [0, size) and importance weights float32, both [updates, N] = `shape`, with replacement."""
+        """Returns places int64 in [0, size) and importance weights float32, both [updates, N] =
+        `shape`, with replacement.
+        """
         ...
 
     def written(self, begin: int, end: int) -> None:
@@ -35,11 +40,16 @@ class Rule(Protocol):
         ...
 
     def dropped(self, places: Places) -> None:
-        """Says that the rows at `places` must not be sampled until they are written again; a rule may draw them nonetheless."""
+        """Says that the rows at `places` must not be sampled until they are written again.
+
+        A rule may draw them nonetheless.
+        """
         ...
 
     def feedback(self, places: Places, errors: npt.NDArray[Any]) -> None:
-        """Says how large the temporal-difference errors of `places` were, both [N], none of them negative."""
+        """Says how large the temporal-difference errors of `places` were, both [N], none of them
+        negative.
+        """
         ...
 
     def state_dict(self) -> StateTree:
@@ -109,7 +119,10 @@ class UniformTogether:
         """Returns places in [0, size), int64 [U, n, N] for a shape of (U, N)."""
         if self._numbers.shape[1:] != shape:
             self._numbers = np.empty((len(self._generators), *shape))
-            self._fill = [partial(one.random, out=own) for one, own in zip(self._generators, self._numbers, strict=True)]
+            self._fill = [
+                partial(one.random, out=own)
+                for one, own in zip(self._generators, self._numbers, strict=True)
+            ]
         for fill in self._fill:
             fill()
         return (self._numbers * size).astype(np.int64).swapaxes(0, 1)
@@ -117,7 +130,9 @@ class UniformTogether:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Priorities:
-    """The constants of prioritized replay; those of the paper's proportional variant, but for the length of the annealing.
+    """The constants of prioritized replay.
+
+    Those of the paper's proportional variant, but for the length of the annealing.
 
     Raises:
         ValueError: If one is out of its bounds.
@@ -138,24 +153,31 @@ class Priorities:
         if not self.alpha >= 0:
             raise ValueError(f"alpha must be at least 0, not {self.alpha}: 0 samples uniformly")
         if not (0 <= self.beta <= 1 and 0 <= self.beta_final <= 1):
-            raise ValueError(f"beta and beta_final must lie in [0, 1], not at {self.beta} and {self.beta_final}")
+            raise ValueError(
+                f"beta and beta_final must lie in [0, 1], not at {self.beta} and {self.beta_final}"
+            )
         if self.anneal_updates < 1 or not self.epsilon > 0:
-            raise ValueError(f"anneal_updates and epsilon must be above 0, not {self.anneal_updates} and {self.epsilon}")
+            raise ValueError(
+                f"anneal_updates and epsilon must be above 0, not {self.anneal_updates} and {self.epsilon}"
+            )
 
 
 class Prioritized:
     """Proportional prioritized replay (Schaul et al. 2016, section 3.3 and algorithm 1).
 
-    P(i) = p_i / sum_j p_j with p_i = (|delta_i| + epsilon)^alpha, equation 1. New rows get the highest p that any row ever had, 1 before
-    the first feedback, so that each is likely seen soon. A batch is stratified: the sum of all p is cut into N equal ranges and one row
-    drawn from each. Priorities change with `feedback` alone, so batches drawn in one call do not know of each other.
+    P(i) = p_i / sum_j p_j with p_i = (|delta_i| + epsilon)^alpha, equation 1. New rows get the
+    highest p that any row ever had, 1 before the first feedback, so that each is likely seen soon.
+    A batch is stratified: the sum of all p is cut into N equal ranges and one row drawn from each.
+    Priorities change with `feedback` alone, so batches drawn in one call do not know of each other.
 
     Args:
         generator: Source of randomness; the rule's own.
         priorities: Its constants.
     """
 
-    def __init__(self, generator: np.random.Generator, priorities: Priorities | None = None) -> None:
+    def __init__(
+        self, generator: np.random.Generator, priorities: Priorities | None = None
+    ) -> None:
         self.generator = generator
         self._constants = priorities or Priorities()
         self._tree = SumTree(1)
@@ -174,13 +196,16 @@ class Prioritized:
     def draw(self, size: int, shape: tuple[int, int]) -> tuple[Places, Weights]:  # noqa: ARG002 - what was not written has no priority
         """Returns places int64 and weights float32, both of `shape`.
 
-        The weights of a batch are (size * P(i))^-beta over their maximum (section 3.4); size and sum of the p cancel out.
+        The weights of a batch are (size * P(i))^-beta over their maximum (section 3.4); size and
+        sum of the p cancel out.
         """
         updates, batch = shape
         strata = np.arange(batch) + self.generator.random(shape)
         places = self._tree.find((strata * (self._tree.total / batch)).reshape(-1)).reshape(shape)
         p = self._tree.values[places]
-        weights = (p / p.min(1, keepdims=True)) ** [[-self._beta(self._drawn + update)] for update in range(updates)]
+        weights = (p / p.min(1, keepdims=True)) ** [
+            [-self._beta(self._drawn + update)] for update in range(updates)
+        ]
         self._drawn += updates
         return places, weights.astype(np.float32)
 
@@ -193,7 +218,10 @@ class Prioritized:
         self._tree.set(places, 0.0)
 
     def feedback(self, places: Places, errors: npt.NDArray[Any]) -> None:
-        """Sets the priorities of `places` [N] by their errors [N]; errors that are not finite give the highest priority."""
+        """Sets the priorities of `places` [N] by their errors [N].
+
+        Errors that are not finite give the highest priority.
+        """
         p = (np.abs(errors, dtype=np.float64) + self._constants.epsilon) ** self._constants.alpha
         finite = np.isfinite(p)
         if not finite.all():
@@ -202,9 +230,16 @@ class Prioritized:
         self._tree.set(places, p)
 
     def state_dict(self) -> StateTree:
-        """Returns the priorities by place, the highest one, how many batches were drawn, and the generator."""
+        """Returns the priorities by place, the highest one, how many batches were drawn, and the
+        generator.
+        """
         generator = generator_state(self.generator)
-        return {"priorities": self._tree.values, "highest": self._highest, "drawn": self._drawn, "generator": generator}
+        return {
+            "priorities": self._tree.values,
+            "highest": self._highest,
+            "drawn": self._drawn,
+            "generator": generator,
+        }
 
     def load_state_dict(self, state: StateTree) -> None:
         """Brings the rule to a captured state.
@@ -213,14 +248,20 @@ class Prioritized:
             ValueError: If it is of a memory of another size, or of another rule.
         """
         if "priorities" not in state:
-            raise ValueError("the stored memory was sampled by another rule, it has no priorities: sample by the same rule")
+            raise ValueError(
+                "the stored memory was sampled by another rule, it has no priorities: sample by the same rule"
+            )
         values, size = state["priorities"], len(self._tree.values)
         if len(values) != size:
-            raise ValueError(f"the stored priorities are of {len(values)} places, this memory has {size}: give it the same capacity")
+            raise ValueError(
+                f"the stored priorities are of {len(values)} places, this memory has {size}: give it the same capacity"
+            )
         self._tree.fill(0, size, values)
         self._highest, self._drawn = float(state["highest"]), int(state["drawn"])
         load_generator_state(self.generator, state["generator"])
 
     def _beta(self, drawn: int) -> float:
         constants = self._constants
-        return constants.beta + min(drawn / constants.anneal_updates, 1.0) * (constants.beta_final - constants.beta)
+        return constants.beta + min(drawn / constants.anneal_updates, 1.0) * (
+            constants.beta_final - constants.beta
+        )

@@ -1,4 +1,6 @@
-"""A tree of running sums: draws places in proportion to their values, and changes many values at once, in numpy alone."""
+"""A tree of running sums: draws places in proportion to their values, and changes many values at
+once, in numpy alone.
+"""
 
 from typing import Final
 
@@ -17,9 +19,10 @@ _TOP: Final = 4096
 class SumTree:
     """Values that are not negative, one at each of `size` places, drawn in proportion.
 
-    A level cuts the values below it into groups of `_WIDTH` and keeps 0 and the running sums of each group; the last sum of a group is
-    its value on the level above. Wide groups make the tree flat: a million places are two levels and a root. A group is always summed
-    anew, from left to right, so the sums depend on nothing but the values, however often those changed.
+    A level cuts the values below it into groups of `_WIDTH` and keeps 0 and the running sums of
+    each group; the last sum of a group is its value on the level above. Wide groups make the tree
+    flat: a million places are two levels and a root. A group is always summed anew, from left to
+    right, so the sums depend on nothing but the values, however often those changed.
 
     Args:
         size: Number of places.
@@ -63,7 +66,8 @@ class SumTree:
         self._stale = True
 
     def find(self, sums: Floats) -> Places:
-        """Returns, for each number [N] in [0, total), the place at which the running sum of all values first exceeds it.
+        """Returns, for each number [N] in [0, total), the place at which the running sum of all
+        values first exceeds it.
 
         The value of that place is never 0: rounding cannot lead past the last value of a group.
         """
@@ -82,7 +86,11 @@ class SumTree:
 
     def _below(self, level: int) -> Floats:
         """Returns the values that the sums of a level are of, [groups, _WIDTH]; a view."""
-        return self._values if level == 0 else self._sums[level - 1].reshape(-1, _WIDTH, _WIDTH + 1)[:, :, -1]
+        return (
+            self._values
+            if level == 0
+            else self._sums[level - 1].reshape(-1, _WIDTH, _WIDTH + 1)[:, :, -1]
+        )
 
     def _running(self) -> Floats:
         if self._stale:

@@ -34,7 +34,9 @@ class ReplaySpec:
 
     def __post_init__(self) -> None:
         if self.capacity < 1 or self.num_envs < 1:
-            raise ValueError(f"capacity and num_envs must be at least 1, not {self.capacity} and {self.num_envs}")
+            raise ValueError(
+                f"capacity and num_envs must be at least 1, not {self.capacity} and {self.num_envs}"
+            )
         if not 1 <= self.n_step <= 100:
             raise ValueError(f"n_step must lie between 1 and 100, not at {self.n_step}")
         if not 0 <= self.gamma <= 1:
@@ -61,7 +63,9 @@ class Sample(NamedTuple):
     next_observation: Array
     """[U, N, ...]: after the last of them."""
     discount: npt.NDArray[np.float32]
-    """float32 [U, N]: of the value of `next_observation`: gamma^k after k rows, 0 where the last of them terminated."""
+    """float32 [U, N]: of the value of `next_observation`: gamma^k after k rows, 0 where the last of
+    them terminated.
+    """
     weight: Weights
     """float32 [U, N]: importance weights, at most 1."""
     places: Places
@@ -69,7 +73,10 @@ class Sample(NamedTuple):
 
 
 class SampledSequences(NamedTuple):
-    """Batches of consecutive rows of one environment each; U batches of N sequences of L rows. n-step sums are not made."""
+    """Batches of consecutive rows of one environment each.
+
+    U batches of N sequences of L rows. n-step sums are not made.
+    """
 
     observation: Array
     """[U, N, L, ...]"""

@@ -15,7 +15,9 @@ class ActingModule(nn.Module):
         greedy: Pure function of parameters and observations.
     """
 
-    def __init__(self, parameters: Parameters, greedy: Callable[[Parameters, Tensor], Tensor]) -> None:
+    def __init__(
+        self, parameters: Parameters, greedy: Callable[[Parameters, Tensor], Tensor]
+    ) -> None:
         super().__init__()
         self._greedy = greedy
         self._names = {name: name.replace(".", "_") for name in parameters}
@@ -24,4 +26,6 @@ class ActingModule(nn.Module):
         self.eval()
 
     def forward(self, observation: Tensor) -> Tensor:
-        return self._greedy({name: self.get_buffer(key) for name, key in self._names.items()}, observation)
+        return self._greedy(
+            {name: self.get_buffer(key) for name, key in self._names.items()}, observation
+        )

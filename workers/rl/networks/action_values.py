@@ -1,4 +1,6 @@
-"""Networks that give numbers for each action of an observation: values, or the atoms of their distributions."""
+"""Networks that give numbers for each action of an observation: values, or the atoms of their
+distributions.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,7 +24,10 @@ Head = Mlp | NoisyMlp | DuelingHead
 
 @dataclass(frozen=True, slots=True)
 class ActionValues:
-    """Features of an observation, and a head that makes of them the numbers of each action. N samples, A actions."""
+    """Features of an observation, and a head that makes of them the numbers of each action.
+
+    N samples, A actions.
+    """
 
     encoding: Encoding
     torso: Torso
@@ -37,24 +42,42 @@ class ActionValues:
         """Normal numbers that one perturbation of the network takes; 0 without noisy layers."""
         return 0 if isinstance(self.head, Mlp) else self.head.noise_size
 
-    def __call__(self, parameters: Parameters, observation: Tensor, noise: Tensor | None = None) -> Tensor:
+    def __call__(
+        self, parameters: Parameters, observation: Tensor, noise: Tensor | None = None
+    ) -> Tensor:
         """Returns float32 [N, A], or [N, A, atoms].
 
         Args:
             parameters: By name.
             observation: [N, ...]
-            noise: float32 [noise_size], one perturbed network for all samples, or [N, noise_size], one for each; `None` for the mean.
+            noise: float32 [noise_size], one perturbed network for all samples, or [N, noise_size],
+                one for each; `None` for the mean.
         """
         features = self.features(parameters, observation)
-        outputs = self.head(parameters, features) if isinstance(self.head, Mlp) else self.head(parameters, features, noise)
-        return outputs if self.atoms is None else outputs.reshape(*features.shape[:-1], self.actions, self.atoms)
+        outputs = (
+            self.head(parameters, features)
+            if isinstance(self.head, Mlp)
+            else self.head(parameters, features, noise)
+        )
+        return (
+            outputs
+            if self.atoms is None
+            else outputs.reshape(*features.shape[:-1], self.actions, self.atoms)
+        )
 
     def features(self, parameters: Parameters, observation: Tensor) -> Tensor:
         """Returns what the head is given, float32 [N, features]."""
-        return self.torso(parameters, observation if isinstance(self.torso, NatureCnn) else self.encoding(observation))
+        return self.torso(
+            parameters,
+            observation if isinstance(self.torso, NatureCnn) else self.encoding(observation),
+        )
 
-    def forward_numpy(self, parameters: Mapping[str, Array], observation: Array, noise: Floats | None = None) -> Floats | None:
-        """The same function in numpy, for the few rows of acting; `None` where there are convolutions.
+    def forward_numpy(
+        self, parameters: Mapping[str, Array], observation: Array, noise: Floats | None = None
+    ) -> Floats | None:
+        """The same function in numpy, for the few rows of acting.
+
+        `None` where there are convolutions.
 
         Args:
             parameters: Arrays by name; or of several networks stacked, with a dimension n in front.
@@ -68,7 +91,11 @@ class ActionValues:
             outputs = self.head.forward_numpy(parameters, features)
         else:
             outputs = self.head.forward_numpy(parameters, features, noise)
-        return outputs if self.atoms is None else outputs.reshape(*features.shape[:-1], self.actions, self.atoms)
+        return (
+            outputs
+            if self.atoms is None
+            else outputs.reshape(*features.shape[:-1], self.actions, self.atoms)
+        )
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Returns the shape of each parameter."""
@@ -79,10 +106,14 @@ class ActionValues:
         return {**self.torso.initial_uniform(generator), **self.head.initial_uniform(generator)}
 
 
-def torso_for(space: Space[Any], hidden: tuple[int, ...], activation: Activation) -> tuple[Encoding, Torso]:
-    """Returns layers that make features of the observations of a space, and how these are encoded for them.
+def torso_for(
+    space: Space[Any], hidden: tuple[int, ...], activation: Activation
+) -> tuple[Encoding, Torso]:
+    """Returns layers that make features of the observations of a space, and how these are encoded
+    for them.
 
-    Images pass the convolutions of Mnih et al. 2015 and then the hidden layers; no hidden layer at all leaves vectors as they are.
+    Images pass the convolutions of Mnih et al. 2015 and then the hidden layers; no hidden layer at
+    all leaves vectors as they are.
 
     Raises:
         DefinitionError: If the built-in networks cannot read the space.
@@ -105,8 +136,9 @@ def action_values(  # noqa: PLR0913 - keyword only
 ) -> ActionValues:
     """Returns the network of a space of observations and a number of actions.
 
-    With dueling streams or noisy layers the last hidden layer belongs to the head: to either stream (Wang et al. 2016, section 4.2), or
-    noisy like the last layer (Fortunato et al. 2018, section 3.2); the layers before it are plain ones.
+    With dueling streams or noisy layers the last hidden layer belongs to the head: to either stream
+    (Wang et al. 2016, section 4.2), or noisy like the last layer (Fortunato et al. 2018, section
+    3.2); the layers before it are plain ones.
 
     Raises:
         DefinitionError: If the built-in networks cannot read the space.

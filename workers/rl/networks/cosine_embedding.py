@@ -1,4 +1,6 @@
-"""Embedding of quantile fractions (Dabney et al. 2018, "Implicit Quantile Networks for Distributional Reinforcement Learning")."""
+"""Embedding of quantile fractions (Dabney et al. 2018, "Implicit Quantile Networks for
+Distributional Reinforcement Learning").
+"""
 
 import math
 from collections.abc import Mapping
@@ -16,7 +18,8 @@ from workers.rl.networks.parameter_layout import Parameters
 
 @dataclass(frozen=True, slots=True)
 class CosineEmbedding:
-    """Joins the features psi(x) of an observation with fractions tau: psi(x) * phi(tau), entry by entry (section 3.2).
+    """Joins the features psi(x) of an observation with fractions tau: psi(x) * phi(tau), entry by
+    entry (section 3.2).
 
     phi_j(tau) = ReLU(sum over i = 0 … n - 1 of cos(pi i tau) w_ij + b_j), equation 4.
     """
@@ -40,12 +43,21 @@ class CosineEmbedding:
 
     def embed(self, parameters: Parameters, fractions: Tensor) -> Tensor:
         """Returns phi(tau), float32 [..., features] of fractions [...]."""
-        multiples = math.pi * torch.arange(self.cosines, dtype=fractions.dtype, device=fractions.device)
+        multiples = math.pi * torch.arange(
+            self.cosines, dtype=fractions.dtype, device=fractions.device
+        )
         cosines = (fractions.unsqueeze(-1) * multiples).cos()
-        return torch.relu(linear(cosines, parameters[f"{self.prefix}.0.weight"], parameters[f"{self.prefix}.0.bias"]))
+        return torch.relu(
+            linear(
+                cosines, parameters[f"{self.prefix}.0.weight"], parameters[f"{self.prefix}.0.bias"]
+            )
+        )
 
     def embed_numpy(self, parameters: Mapping[str, Floats], fractions: Floats) -> Floats:
-        """The same as `embed` in numpy, for the few rows of acting; of several networks stacked too, with a dimension n in front."""
+        """The same as `embed` in numpy, for the few rows of acting.
+
+        Of several networks stacked too, with a dimension n in front.
+        """
         multiples = np.float32(math.pi) * np.arange(self.cosines, dtype=np.float32)
         cosines = np.cos(fractions[..., None] * multiples)
         weight, bias = parameters[f"{self.prefix}.0.weight"], parameters[f"{self.prefix}.0.bias"]

@@ -1,4 +1,6 @@
-"""Dueling networks (Wang et al. 2016, "Dueling Network Architectures for Deep Reinforcement Learning")."""
+"""Dueling networks (Wang et al. 2016, "Dueling Network Architectures for Deep Reinforcement
+Learning").
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -26,11 +28,15 @@ def dueling(value: Tensor, advantage: Tensor, dim: int = -1) -> Tensor:
 class DuelingHead:
     """A value stream and an advantage stream over the same features.
 
-    With atoms each stream puts out that many numbers per action, which are joined atom by atom (Hessel et al. 2018, "Rainbow").
+    With atoms each stream puts out that many numbers per action, which are joined atom by atom
+    (Hessel et al. 2018, "Rainbow").
     """
 
     prefix: str
-    """First part of each parameter's name; `q` gives `q.value.0.weight` … and `q.advantage.0.weight` …"""
+    """First part of each parameter's name.
+
+    `q` gives `q.value.0.weight` … and `q.advantage.0.weight` …
+    """
     features: int
     """Length of the vector that comes in."""
     actions: int
@@ -46,9 +52,16 @@ class DuelingHead:
 
     def __post_init__(self) -> None:
         atoms, units = self.atoms or 1, (self.features, *self.hidden)
-        sizes = {f"{self.prefix}.value": (*units, atoms), f"{self.prefix}.advantage": (*units, self.actions * atoms)}
+        sizes = {
+            f"{self.prefix}.value": (*units, atoms),
+            f"{self.prefix}.advantage": (*units, self.actions * atoms),
+        }
         kind = NoisyMlp if self.noisy else Mlp
-        object.__setattr__(self, "_streams", tuple(kind(name, layers, self.activation) for name, layers in sizes.items()))
+        object.__setattr__(
+            self,
+            "_streams",
+            tuple(kind(name, layers, self.activation) for name, layers in sizes.items()),
+        )
 
     @property
     def outputs(self) -> int:
@@ -60,7 +73,9 @@ class DuelingHead:
         """Noise values that a call takes; 0 without noisy layers."""
         return sum(self._noise_sizes())
 
-    def __call__(self, parameters: Parameters, features: Tensor, noise: Tensor | None = None) -> Tensor:
+    def __call__(
+        self, parameters: Parameters, features: Tensor, noise: Tensor | None = None
+    ) -> Tensor:
         """Returns Q float32 [..., actions] or [..., actions, atoms].
 
         Args:
@@ -73,23 +88,39 @@ class DuelingHead:
             value, advantage = first(parameters, features), second(parameters, features)
         else:
             parts = torch.split(noise, self._noise_sizes(), -1)
-            value, advantage = first(parameters, features, parts[0]), second(parameters, features, parts[1])
+            value, advantage = (
+                first(parameters, features, parts[0]),
+                second(parameters, features, parts[1]),
+            )
         if self.atoms is None:
             return dueling(value, advantage)
-        return dueling(value.unsqueeze(-2), advantage.reshape(*advantage.shape[:-1], self.actions, self.atoms), -2)
+        return dueling(
+            value.unsqueeze(-2),
+            advantage.reshape(*advantage.shape[:-1], self.actions, self.atoms),
+            -2,
+        )
 
-    def forward_numpy(self, parameters: Mapping[str, Floats], features: Floats, noise: Floats | None = None) -> Floats:
+    def forward_numpy(
+        self, parameters: Mapping[str, Floats], features: Floats, noise: Floats | None = None
+    ) -> Floats:
         """The same function in numpy, for the few rows of acting; see `NoisyMlp.forward_numpy`."""
         first, second = self._streams
         if noise is None or not isinstance(first, NoisyMlp) or not isinstance(second, NoisyMlp):
-            value, advantage = first.forward_numpy(parameters, features), second.forward_numpy(parameters, features)
+            value, advantage = (
+                first.forward_numpy(parameters, features),
+                second.forward_numpy(parameters, features),
+            )
         else:
             size = first.noise_size
             value = first.forward_numpy(parameters, features, noise[..., :size])
             advantage = second.forward_numpy(parameters, features, noise[..., size:])
         dim = -1
         if self.atoms is not None:
-            value, advantage, dim = value[..., None, :], advantage.reshape(*advantage.shape[:-1], self.actions, self.atoms), -2
+            value, advantage, dim = (
+                value[..., None, :],
+                advantage.reshape(*advantage.shape[:-1], self.actions, self.atoms),
+                -2,
+            )
         joined: Floats = advantage + (value - advantage.mean(dim, keepdims=True))
         return joined
 
@@ -99,7 +130,11 @@ class DuelingHead:
 
     def initial_uniform(self, generator: torch.Generator) -> dict[str, Tensor]:
         """Returns fresh parameters; see the layers."""
-        return {name: tensor for stream in self._streams for name, tensor in stream.initial_uniform(generator).items()}
+        return {
+            name: tensor
+            for stream in self._streams
+            for name, tensor in stream.initial_uniform(generator).items()
+        }
 
     def _noise_sizes(self) -> list[int]:
         return [stream.noise_size for stream in self._streams if isinstance(stream, NoisyMlp)]

@@ -1,4 +1,6 @@
-"""Networks of one shape that read the same inputs, as one: a layer of all of them is one batched product."""
+"""Networks of one shape that read the same inputs, as one: a layer of all of them is one batched
+product.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,26 +12,40 @@ from torch import Tensor
 from workers.rl.networks.mlp import Activation, Mlp
 from workers.rl.networks.parameter_layout import Parameters
 
-_ACTIVATIONS: Final[dict[str, Callable[[Tensor], Tensor]]] = {"relu": torch.relu, "tanh": torch.tanh}
+_ACTIVATIONS: Final[dict[str, Callable[[Tensor], Tensor]]] = {
+    "relu": torch.relu,
+    "tanh": torch.tanh,
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Ensemble:
-    """`members` networks with parameters of their own, stacked; each is fully connected, with a non-linearity between layers."""
+    """`members` networks with parameters of their own, stacked.
+
+    Each is fully connected, with a non-linearity between layers.
+    """
 
     prefix: str
-    """First part of each parameter's name, as `Mlp` has it; weights are [members, outputs, inputs], biases [members, outputs]."""
+    """First part of each parameter's name, as `Mlp` has it.
+
+    Weights are [members, outputs, inputs], biases [members, outputs].
+    """
     members: int
     sizes: tuple[int, ...]
     """Inputs, units of each hidden layer, outputs."""
     activation: Activation = "relu"
 
     def __call__(self, parameters: Parameters, inputs: Tensor) -> Tensor:
-        """Returns outputs float32 [n, N, outputs] of inputs float32 [N, inputs], for the parameters of all members or of n of them."""
+        """Returns outputs float32 [n, N, outputs] of inputs float32 [N, inputs], for the parameters
+        of all members or of n of them.
+        """
         function, last = _ACTIVATIONS[self.activation], len(self.sizes) - 2
         features = inputs.expand(len(parameters[f"{self.prefix}.0.weight"]), *inputs.shape)
         for index in range(last + 1):
-            weight, bias = parameters[f"{self.prefix}.{index}.weight"], parameters[f"{self.prefix}.{index}.bias"]
+            weight, bias = (
+                parameters[f"{self.prefix}.{index}.weight"],
+                parameters[f"{self.prefix}.{index}.bias"],
+            )
             features = torch.baddbmm(bias.unsqueeze(1), features, weight.mT)
             if index < last:
                 features = function(features)
@@ -44,7 +60,9 @@ class Ensemble:
         return {name: tensor[:1] for name, tensor in parameters.items()}
 
     def initial_uniform(self, generator: torch.Generator) -> dict[str, Tensor]:
-        """Returns weights and biases that every member draws for itself, as `Mlp.initial_uniform` does."""
+        """Returns weights and biases that every member draws for itself, as `Mlp.initial_uniform`
+        does.
+        """
         drawn = [self._member().initial_uniform(generator) for _ in range(self.members)]
         return {name: torch.stack([one[name] for one in drawn]) for name in drawn[0]}
 

@@ -8,7 +8,9 @@ import torch
 from torch import Tensor
 
 DDPG_BOUND: Final = 3e-3
-"""Bound of the last layer of actors and critics that begin near 0 (Lillicrap et al. 2016, section 7)."""
+"""Bound of the last layer of actors and critics that begin near 0 (Lillicrap et al. 2016, section
+7).
+"""
 
 
 def uniform(shape: tuple[int, ...], bound: float, generator: torch.Generator) -> Tensor:
@@ -22,17 +24,27 @@ def fan_in(shape: tuple[int, ...]) -> int:
 
 
 def linear_uniform(shape: tuple[int, ...], generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Returns weight [*shape] and bias [outputs] from U(-1/sqrt(fan-in), 1/sqrt(fan-in)), as `torch.nn.Linear` and `Conv2d` begin."""
+    """Returns weight [*shape] and bias [outputs] from U(-1/sqrt(fan-in), 1/sqrt(fan-in)), as
+    `torch.nn.Linear` and `Conv2d` begin.
+    """
     bound = fan_in(shape) ** -0.5
     return uniform(shape, bound, generator), uniform(shape[:1], bound, generator)
 
 
-def linear_orthogonal(shape: tuple[int, ...], gain: float, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Returns a weight [*shape] whose rows, or columns where those are fewer, are orthogonal with length `gain`, and a bias of zeros."""
-    return torch.nn.init.orthogonal_(torch.empty(shape), gain, generator=generator), torch.zeros(shape[:1])
+def linear_orthogonal(
+    shape: tuple[int, ...], gain: float, generator: torch.Generator
+) -> tuple[Tensor, Tensor]:
+    """Returns a weight [*shape] whose rows, or columns where those are fewer, are orthogonal with
+    length `gain`, and a bias of zeros.
+    """
+    return torch.nn.init.orthogonal_(torch.empty(shape), gain, generator=generator), torch.zeros(
+        shape[:1]
+    )
 
 
-def initial_uniform(weights: Mapping[str, tuple[int, ...]], generator: torch.Generator, last: float | None = None) -> dict[str, Tensor]:
+def initial_uniform(
+    weights: Mapping[str, tuple[int, ...]], generator: torch.Generator, last: float | None = None
+) -> dict[str, Tensor]:
     """Returns weights and biases of layers as `linear_uniform` draws them.
 
     Args:
@@ -50,8 +62,11 @@ def initial_uniform(weights: Mapping[str, tuple[int, ...]], generator: torch.Gen
     return parameters
 
 
-def initial_orthogonal(weights: Mapping[str, tuple[int, ...]], generator: torch.Generator, *, gain: float) -> dict[str, Tensor]:
-    """Returns orthogonal weights and zero biases, as on-policy agents use them (Engstrom et al. 2020, "Implementation Matters").
+def initial_orthogonal(
+    weights: Mapping[str, tuple[int, ...]], generator: torch.Generator, *, gain: float
+) -> dict[str, Tensor]:
+    """Returns orthogonal weights and zero biases, as on-policy agents use them (Engstrom et al.
+    2020, "Implementation Matters").
 
     Args:
         weights: Shape of the weight of each layer by the layer's name, in order.
@@ -61,7 +76,9 @@ def initial_orthogonal(weights: Mapping[str, tuple[int, ...]], generator: torch.
     parameters: dict[str, Tensor] = {}
     for index, (name, shape) in enumerate(weights.items()):
         scale = gain if index == len(weights) - 1 else 2**0.5
-        parameters[f"{name}.weight"], parameters[f"{name}.bias"] = linear_orthogonal(shape, scale, generator)
+        parameters[f"{name}.weight"], parameters[f"{name}.bias"] = linear_orthogonal(
+            shape, scale, generator
+        )
     return parameters
 
 

@@ -17,7 +17,10 @@ from workers.rl.networks.parameter_layout import Parameters
 Activation = Literal["relu", "tanh"]
 Floats = npt.NDArray[np.float32]
 
-_ACTIVATIONS: Final[dict[str, Callable[[Tensor], Tensor]]] = {"relu": torch.relu, "tanh": torch.tanh}
+_ACTIVATIONS: Final[dict[str, Callable[[Tensor], Tensor]]] = {
+    "relu": torch.relu,
+    "tanh": torch.tanh,
+}
 _ZERO: Final = np.float32(0)
 
 
@@ -60,13 +63,18 @@ class Mlp:
     """Inputs, units of each hidden layer, outputs. One size alone makes the identity."""
     activation: Activation = "relu"
     activate_last: bool = False
-    """Whether the non-linearity follows the last layer too: what comes out are features for another network."""
+    """Whether the non-linearity follows the last layer too: what comes out are features for another
+    network.
+    """
     _layers: tuple[tuple[str, str, bool], ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         count = len(self.sizes) - 1
         names = [f"{self.prefix}.{index}" for index in range(count)]
-        layers = tuple((f"{name}.weight", f"{name}.bias", self.activate_last or index < count - 1) for index, name in enumerate(names))
+        layers = tuple(
+            (f"{name}.weight", f"{name}.bias", self.activate_last or index < count - 1)
+            for index, name in enumerate(names)
+        )
         object.__setattr__(self, "_layers", layers)
 
     @property
@@ -87,7 +95,8 @@ class Mlp:
         """The same function in numpy: a third of the time of torch's for the few rows of acting.
 
         Args:
-            parameters: Arrays by name, float32; or of several networks stacked, weights [n, outputs, inputs] and biases [n, outputs].
+            parameters: Arrays by name, float32; or of several networks stacked, weights [n,
+                outputs, inputs] and biases [n, outputs].
             inputs: float32 [N, inputs]; or [n, N, inputs] for stacked networks.
 
         Returns:
@@ -103,17 +112,22 @@ class Mlp:
         """Returns the shape of each parameter: weights [outputs, inputs], biases [outputs]."""
         return initialisation.layer_shapes(self._weights())
 
-    def initial_uniform(self, generator: torch.Generator, *, last: float | None = None) -> dict[str, Tensor]:
-        """Returns weights and biases drawn from U(-1/sqrt(inputs), 1/sqrt(inputs)): the initialisation of `torch.nn.Linear`.
+    def initial_uniform(
+        self, generator: torch.Generator, *, last: float | None = None
+    ) -> dict[str, Tensor]:
+        """Returns weights and biases drawn from U(-1/sqrt(inputs), 1/sqrt(inputs)): the
+        initialisation of `torch.nn.Linear`.
 
         Args:
             generator: Source of randomness.
-            last: Bound of the last layer instead, such as `workers.rl.networks.initialisation.DDPG_BOUND`.
+            last: Bound of the last layer instead, such as
+                `workers.rl.networks.initialisation.DDPG_BOUND`.
         """
         return initialisation.initial_uniform(self._weights(), generator, last)
 
     def initial_orthogonal(self, generator: torch.Generator, *, gain: float) -> dict[str, Tensor]:
-        """Returns orthogonal weights and zero biases, as on-policy agents use them (Engstrom et al. 2020, "Implementation Matters").
+        """Returns orthogonal weights and zero biases, as on-policy agents use them (Engstrom et al.
+        2020, "Implementation Matters").
 
         Args:
             generator: Source of randomness.
@@ -122,4 +136,7 @@ class Mlp:
         return initialisation.initial_orthogonal(self._weights(), generator, gain=gain)
 
     def _weights(self) -> dict[str, tuple[int, ...]]:
-        return {f"{self.prefix}.{index}": (outputs, inputs) for index, (inputs, outputs) in enumerate(pairwise(self.sizes))}
+        return {
+            f"{self.prefix}.{index}": (outputs, inputs)
+            for index, (inputs, outputs) in enumerate(pairwise(self.sizes))
+        }

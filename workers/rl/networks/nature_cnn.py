@@ -1,4 +1,6 @@
-"""The convolutional network of the deep Q-network (Mnih et al. 2015, "Human-level control", Methods, "Model architecture")."""
+"""The convolutional network of the deep Q-network (Mnih et al. 2015, "Human-level control",
+Methods, "Model architecture").
+"""
 
 import math
 from dataclasses import dataclass, field
@@ -25,8 +27,9 @@ SMALLEST: Final = 36
 class NatureCnn:
     """Three convolutions and fully connected layers, with rectifiers between them.
 
-    Images are [C, H, W] or [H, W, C], where C is the smaller of the first and the last number, or [H, W]. Bytes are scaled by 1/255, floats
-    are taken as they are. What comes in may be flat too, as `Encoding` makes it; bytes need no encoding before and are quicker.
+    Images are [C, H, W] or [H, W, C], where C is the smaller of the first and the last number, or
+    [H, W]. Bytes are scaled by 1/255, floats are taken as they are. What comes in may be flat too,
+    as `Encoding` makes it; bytes need no encoding before and are quicker.
 
     Raises:
         DefinitionError: If the shape is none of an image, or too small.
@@ -39,7 +42,9 @@ class NatureCnn:
     sizes: tuple[int, ...] = (512,)
     """Units of each fully connected layer, outputs; empty to take what the convolutions put out."""
     activate_last: bool = False
-    """Whether a rectifier follows the last layer too: what comes out are features for another network."""
+    """Whether a rectifier follows the last layer too: what comes out are features for another
+    network.
+    """
     _channels: int = field(init=False, repr=False)
     _channels_last: bool = field(init=False, repr=False)
     _head: Mlp = field(init=False, repr=False)
@@ -47,7 +52,9 @@ class NatureCnn:
     def __post_init__(self) -> None:
         shape = (1, *self.shape) if len(self.shape) == 2 else self.shape
         if len(shape) != 3:
-            raise DefinitionError(f"the network of Mnih et al. 2015 reads images [C, H, W] or [H, W, C], not {self.shape}: flatten them")
+            raise DefinitionError(
+                f"the network of Mnih et al. 2015 reads images [C, H, W] or [H, W, C], not {self.shape}: flatten them"
+            )
         channels_last = shape[2] < shape[0]
         channels, *sides = (shape[2], *shape[:2]) if channels_last else shape
         if min(sides) < SMALLEST:
@@ -56,7 +63,11 @@ class NatureCnn:
                 f"resize them to at least {SMALLEST}x{SMALLEST}, or take a network without convolutions"
             )
         head = Mlp(self.prefix, (_filters_out(sides), *self.sizes), "relu", self.activate_last)
-        for name, value in (("_channels", channels), ("_channels_last", channels_last), ("_head", head)):
+        for name, value in (
+            ("_channels", channels),
+            ("_channels_last", channels_last),
+            ("_head", head),
+        ):
             object.__setattr__(self, name, value)
 
     @property
@@ -69,25 +80,45 @@ class NatureCnn:
         images = self._images(inputs)
         for index, (_, _, stride) in enumerate(_CONVOLUTIONS):
             name = f"{self.prefix}.conv.{index}"
-            images = torch.relu(conv2d(images, parameters[f"{name}.weight"], parameters[f"{name}.bias"], stride))
+            images = torch.relu(
+                conv2d(images, parameters[f"{name}.weight"], parameters[f"{name}.bias"], stride)
+            )
         return self._head(parameters, images.flatten(1))
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Returns the shape of each parameter: convolutions [filters, channels, side, side], layers [outputs, inputs], biases [outputs]."""
+        """Returns the shape of each parameter: convolutions [filters, channels, side, side], layers
+        [outputs, inputs], biases [outputs].
+        """
         return {**initialisation.layer_shapes(self._convolutions()), **self._head.shapes()}
 
     def initial_uniform(self, generator: torch.Generator) -> dict[str, Tensor]:
-        """Returns weights and biases drawn from U(-1/sqrt(fan-in), 1/sqrt(fan-in)): the initialisation of `torch.nn`."""
-        return {**initialisation.initial_uniform(self._convolutions(), generator), **self._head.initial_uniform(generator)}
+        """Returns weights and biases drawn from U(-1/sqrt(fan-in), 1/sqrt(fan-in)): the
+        initialisation of `torch.nn`.
+        """
+        return {
+            **initialisation.initial_uniform(self._convolutions(), generator),
+            **self._head.initial_uniform(generator),
+        }
 
     def initial_orthogonal(self, generator: torch.Generator, *, gain: float) -> dict[str, Tensor]:
-        """Returns orthogonal weights and zero biases; `gain` scales the last fully connected layer, the others have sqrt(2)."""
-        convolutions = initialisation.initial_orthogonal(self._convolutions(), generator, gain=2**0.5)
+        """Returns orthogonal weights and zero biases.
+
+        `gain` scales the last fully connected layer, the others have sqrt(2).
+        """
+        convolutions = initialisation.initial_orthogonal(
+            self._convolutions(), generator, gain=2**0.5
+        )
         return {**convolutions, **self._head.initial_orthogonal(generator, gain=gain)}
 
     def _images(self, inputs: Tensor) -> Tensor:
-        """Returns float32 [N, C, H, W]; the channels lie together in memory where that is cheap, because the CPU convolves quicker so."""
-        images = inputs.reshape(inputs.shape[0], *(self.shape if len(self.shape) == 3 else (1, *self.shape)))
+        """Returns float32 [N, C, H, W].
+
+        The channels lie together in memory where that is cheap, because the CPU convolves quicker
+        so.
+        """
+        images = inputs.reshape(
+            inputs.shape[0], *(self.shape if len(self.shape) == 3 else (1, *self.shape))
+        )
         if self._channels_last:
             images = images.permute(0, 3, 1, 2)
         if images.dtype != torch.uint8:
@@ -99,12 +130,19 @@ class NatureCnn:
     def _convolutions(self) -> dict[str, tuple[int, ...]]:
         channels = (self._channels, *(filters for filters, _, _ in _CONVOLUTIONS))
         sides = enumerate(_CONVOLUTIONS)
-        return {f"{self.prefix}.conv.{index}": (filters, channels[index], side, side) for index, (filters, side, _) in sides}
+        return {
+            f"{self.prefix}.conv.{index}": (filters, channels[index], side, side)
+            for index, (filters, side, _) in sides
+        }
 
 
 def is_image(space: Space[Any]) -> bool:
     """Returns whether the elements of a space are images of bytes that `NatureCnn` reads."""
-    if not isinstance(space, spaces.Box) or space.dtype != np.uint8 or len(space.shape) not in {2, 3}:
+    if (
+        not isinstance(space, spaces.Box)
+        or space.dtype != np.uint8
+        or len(space.shape) not in {2, 3}
+    ):
         return False
     *_, second, largest = sorted(space.shape)
     return min(second, largest) >= SMALLEST

@@ -9,7 +9,10 @@ from workers.rl.networks.parameter_layout import Parameters
 
 
 class Network(Protocol):
-    """Names and shapes of parameters, and the function of them. Holds no numbers, so one object serves any number of parameter sets."""
+    """Names and shapes of parameters, and the function of them.
+
+    Holds no numbers, so one object serves any number of parameter sets.
+    """
 
     @property
     def outputs(self) -> int:

@@ -1,4 +1,6 @@
-"""Noisy layers with factorised Gaussian noise (Fortunato et al. 2018, "Noisy Networks for Exploration")."""
+"""Noisy layers with factorised Gaussian noise (Fortunato et al. 2018, "Noisy Networks for
+Exploration").
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,13 +22,18 @@ SIGMA_0: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class NoisyMlp:
-    """Fully connected noisy layers: y = (mu_w + sigma_w * eps_w) x + mu_b + sigma_b * eps_b (equation 9).
+    """Fully connected noisy layers: y = (mu_w + sigma_w * eps_w) x + mu_b + sigma_b * eps_b
+    (equation 9).
 
-    The noise comes from outside, so that a call is a pure function. Where it is left out the mean weights act: evaluation.
+    The noise comes from outside, so that a call is a pure function. Where it is left out the mean
+    weights act: evaluation.
     """
 
     prefix: str
-    """First part of each parameter's name; `q` gives `q.0.weight`, `q.0.bias`, `q.0.weight_sigma`, `q.0.bias_sigma` …"""
+    """First part of each parameter's name.
+
+    `q` gives `q.0.weight`, `q.0.bias`, `q.0.weight_sigma`, `q.0.bias_sigma` …
+    """
     sizes: tuple[int, ...]
     """Inputs, units of each hidden layer, outputs."""
     activation: Activation = "relu"
@@ -35,7 +42,9 @@ class NoisyMlp:
     _noise_sizes: tuple[int, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_noise_sizes", tuple(size for pair in pairwise(self.sizes) for size in pair))
+        object.__setattr__(
+            self, "_noise_sizes", tuple(size for pair in pairwise(self.sizes) for size in pair)
+        )
 
     @property
     def outputs(self) -> int:
@@ -47,13 +56,16 @@ class NoisyMlp:
         """Independent standard normal numbers that a call takes: inputs and outputs of each layer."""
         return sum(self._noise_sizes)
 
-    def __call__(self, parameters: Parameters, inputs: Tensor, noise: Tensor | None = None) -> Tensor:
+    def __call__(
+        self, parameters: Parameters, inputs: Tensor, noise: Tensor | None = None
+    ) -> Tensor:
         """Returns outputs float32 [..., outputs].
 
         Args:
             parameters: By name.
             inputs: float32 [..., inputs].
-            noise: float32 [noise_size], one perturbed network for all samples, or [..., noise_size], one for each; `None` for the mean.
+            noise: float32 [noise_size], one perturbed network for all samples, or [...,
+                noise_size], one for each; `None` for the mean.
         """
         parts = (
             [None] * len(self._noise_sizes)
@@ -61,29 +73,41 @@ class NoisyMlp:
             else [_scaled(part) for part in torch.split(noise, list(self._noise_sizes), -1)]
         )
         for index in range(len(self.sizes) - 1):
-            inputs = _layer(parameters, f"{self.prefix}.{index}", inputs, parts[2 * index], parts[2 * index + 1])
+            inputs = _layer(
+                parameters, f"{self.prefix}.{index}", inputs, parts[2 * index], parts[2 * index + 1]
+            )
             if index < len(self.sizes) - 2:
                 inputs = torch.relu(inputs) if self.activation == "relu" else torch.tanh(inputs)
         return inputs
 
-    def forward_numpy(self, parameters: Mapping[str, Floats], inputs: Floats, noise: Floats | None = None) -> Floats:
+    def forward_numpy(
+        self, parameters: Mapping[str, Floats], inputs: Floats, noise: Floats | None = None
+    ) -> Floats:
         """The same function in numpy, for the few rows of acting.
 
         Args:
-            parameters: Arrays by name, float32; or of several networks stacked, with a dimension n in front.
+            parameters: Arrays by name, float32; or of several networks stacked, with a dimension n
+                in front.
             inputs: float32 [N, inputs], or [n, N, inputs] for stacked networks.
-            noise: float32, one that broadcasts to [N, noise_size] or [n, N, noise_size]; `None` for the mean.
+            noise: float32, one that broadcasts to [N, noise_size] or [n, N, noise_size]; `None` for
+                the mean.
 
         Returns:
             A new array [N, outputs] or [n, N, outputs].
         """
         ends = np.cumsum(self._noise_sizes)[:-1]
-        parts = None if noise is None else np.split(np.sign(noise) * np.sqrt(np.abs(noise)), ends, -1)
+        parts = (
+            None if noise is None else np.split(np.sign(noise) * np.sqrt(np.abs(noise)), ends, -1)
+        )
         for index in range(len(self.sizes) - 1):
             name = f"{self.prefix}.{index}"
             outputs = affine(inputs, parameters[f"{name}.weight"], parameters[f"{name}.bias"])
             if parts is not None:
-                perturbed = affine(inputs * parts[2 * index], parameters[f"{name}.weight_sigma"], parameters[f"{name}.bias_sigma"])
+                perturbed = affine(
+                    inputs * parts[2 * index],
+                    parameters[f"{name}.weight_sigma"],
+                    parameters[f"{name}.bias_sigma"],
+                )
                 outputs += parts[2 * index + 1] * perturbed
             if index < len(self.sizes) - 2:
                 activate(outputs, self.activation)
@@ -91,7 +115,9 @@ class NoisyMlp:
         return inputs
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Returns the shape of each parameter: means and deviations of weights [outputs, inputs] and of biases [outputs]."""
+        """Returns the shape of each parameter: means and deviations of weights [outputs, inputs]
+        and of biases [outputs].
+        """
         shapes: dict[str, tuple[int, ...]] = {}
         for index, (inputs, outputs) in enumerate(pairwise(self.sizes)):
             name = f"{self.prefix}.{index}"
@@ -100,7 +126,9 @@ class NoisyMlp:
         return shapes
 
     def initial_uniform(self, generator: torch.Generator) -> dict[str, Tensor]:
-        """Returns means from U(-1/sqrt(inputs), 1/sqrt(inputs)) and deviations of sigma_0/sqrt(inputs) (section 3.2)."""
+        """Returns means from U(-1/sqrt(inputs), 1/sqrt(inputs)) and deviations of
+        sigma_0/sqrt(inputs) (section 3.2).
+        """
         parameters: dict[str, Tensor] = {}
         for index, (inputs, outputs) in enumerate(pairwise(self.sizes)):
             name, sigma = f"{self.prefix}.{index}", self.sigma * inputs**-0.5
@@ -115,7 +143,13 @@ def _scaled(noise: Tensor) -> Tensor:
     return noise.sign() * noise.abs().sqrt()
 
 
-def _layer(parameters: Parameters, name: str, inputs: Tensor, over_inputs: Tensor | None, over_outputs: Tensor | None) -> Tensor:
+def _layer(
+    parameters: Parameters,
+    name: str,
+    inputs: Tensor,
+    over_inputs: Tensor | None,
+    over_outputs: Tensor | None,
+) -> Tensor:
     weight, bias = parameters[f"{name}.weight"], parameters[f"{name}.bias"]
     if over_inputs is None or over_outputs is None:
         return linear(inputs, weight, bias)
@@ -123,5 +157,8 @@ def _layer(parameters: Parameters, name: str, inputs: Tensor, over_inputs: Tenso
     if over_outputs.dim() == 1:
         noisy = torch.addcmul(weight, weight_sigma, over_outputs.unsqueeze(1) * over_inputs)
         return linear(inputs, noisy, torch.addcmul(bias, bias_sigma, over_outputs))
-    # (f(eps_out) f(eps_in)^T * sigma_w) x = f(eps_out) * sigma_w (f(eps_in) * x): no weight per sample has to be made
-    return linear(inputs, weight, bias) + over_outputs * linear(inputs * over_inputs, weight_sigma, bias_sigma)
+    # (f(eps_out) f(eps_in)^T * sigma_w) x = f(eps_out) * sigma_w (f(eps_in) * x): no weight per
+    # sample has to be made
+    return linear(inputs, weight, bias) + over_outputs * linear(
+        inputs * over_inputs, weight_sigma, bias_sigma
+    )

@@ -22,7 +22,10 @@ _BYTE_SCALE: Final = 1 / 255
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """How a batch of observations becomes a batch of vectors. Works on tensors of any device, compiled and under `vmap`."""
+    """How a batch of observations becomes a batch of vectors.
+
+    Works on tensors of any device, compiled and under `vmap`.
+    """
 
     size: int
     """Length of the vector of one observation."""
@@ -31,40 +34,72 @@ class Encoding:
     dtype: np.dtype[Any]
     """What a memory stores observations as."""
     first: int | None = None
-    """Smallest value of a discrete space, whose values become one-hot vectors; `None` for arrays."""
+    """Smallest value of a discrete space, whose values become one-hot vectors.
+
+    `None` for arrays.
+    """
     scale: float = 1.0
     """Factor on arrays: 1/255 for bytes."""
     components: tuple[tuple[int, int], ...] | None = None
-    """Smallest value and number of values of each component of a multi-discrete space; their one-hot vectors follow one another."""
+    """Smallest value and number of values of each component of a multi-discrete space.
+
+    Their one-hot vectors follow one another.
+    """
     segments: tuple[tuple[int, float], ...] | None = None
-    """Length of each stretch of a flattened composite, and the factor on it: 1/255 where it comes from bytes; `None` where all are 1."""
+    """Length of each stretch of a flattened composite, and the factor on it: 1/255 where it comes
+    from bytes; `None` where all are 1.
+    """
 
     def __call__(self, observation: Tensor) -> Tensor:
         """Returns float32 [N, size] of observations [N, *shape]."""
         device = observation.device
         if self.first is not None:
-            return (observation.unsqueeze(-1) == torch.arange(self.first, self.first + self.size, device=device)).float()
-        flat = observation if len(self.shape) == 1 else observation.reshape(observation.shape[0], math.prod(self.shape))
+            return (
+                observation.unsqueeze(-1)
+                == torch.arange(self.first, self.first + self.size, device=device)
+            ).float()
+        flat = (
+            observation
+            if len(self.shape) == 1
+            else observation.reshape(observation.shape[0], math.prod(self.shape))
+        )
         if self.components is not None:
             columns = zip(torch.split(flat, 1, 1), self.components, strict=True)
-            return torch.cat([column == torch.arange(first, first + count, device=device) for column, (first, count) in columns], 1).float()
+            return torch.cat(
+                [
+                    column == torch.arange(first, first + count, device=device)
+                    for column, (first, count) in columns
+                ],
+                1,
+            ).float()
         if self.segments is not None:
-            return _floats(flat) * torch.cat([torch.full((length,), factor, device=device) for length, factor in self.segments])
+            return _floats(flat) * torch.cat(
+                [torch.full((length,), factor, device=device) for length, factor in self.segments]
+            )
         return _floats(flat) if self.scale == 1.0 else _floats(flat) * self.scale
 
     def forward_numpy(self, observation: Array) -> npt.NDArray[np.float32]:
-        """The same function in numpy: float32 [..., size] of observations [..., *shape], with any dimensions in front.
+        """The same function in numpy: float32 [..., size] of observations [..., *shape], with any
+        dimensions in front.
 
         May return `observation` itself.
         """
         if self.first is not None:
-            return np.equal(observation[..., None], np.arange(self.first, self.first + self.size)).astype(np.float32)
+            return np.equal(
+                observation[..., None], np.arange(self.first, self.first + self.size)
+            ).astype(np.float32)
         front = observation.shape[: observation.ndim - len(self.shape)]
-        flat = observation if len(self.shape) == 1 else observation.reshape(*front, math.prod(self.shape))
+        flat = (
+            observation
+            if len(self.shape) == 1
+            else observation.reshape(*front, math.prod(self.shape))
+        )
         if self.components is not None:
             places, values = _one_hot(self.components)
             return np.equal(flat.take(places, -1), values).astype(np.float32)
-        floats: npt.NDArray[np.float32] = flat if flat.dtype == np.float32 else flat.astype(np.float32)
+        floats: npt.NDArray[np.float32] = (
+            flat if flat.dtype == np.float32 else flat.astype(np.float32)
+        )
         if self.segments is not None:
             return floats * _factors(self.segments)
         return floats if self.scale == 1.0 else floats * np.float32(self.scale)
@@ -73,17 +108,22 @@ class Encoding:
 def encoding_of(space: Space[Any]) -> Encoding:
     """Returns the encoding of an observation space.
 
-    Boxes and binaries are flattened; discrete values, and each component of multi-discrete ones, become one-hot vectors. Dicts and tuples
-    reach an agent as one flat float32 vector in the order of `gymnasium.spaces.utils.flatten`, images in them flattened too.
+    Boxes and binaries are flattened; discrete values, and each component of multi-discrete ones,
+    become one-hot vectors. Dicts and tuples reach an agent as one flat float32 vector in the order
+    of `gymnasium.spaces.utils.flatten`, images in them flattened too.
 
     Raises:
         DefinitionError: If the built-in networks cannot read the space.
     """
     match space:
         case spaces.Discrete():
-            return Encoding(size=int(space.n), shape=(), dtype=np.dtype(np.int64), first=int(space.start))
+            return Encoding(
+                size=int(space.n), shape=(), dtype=np.dtype(np.int64), first=int(space.start)
+            )
         case spaces.MultiDiscrete():
-            components = tuple(zip(space.start.reshape(-1).tolist(), space.nvec.reshape(-1).tolist(), strict=True))
+            components = tuple(
+                zip(space.start.reshape(-1).tolist(), space.nvec.reshape(-1).tolist(), strict=True)
+            )
             size = sum(count for _, count in components)
             return Encoding(size, tuple(space.shape), np.dtype(np.int64), components=components)
         case spaces.Box() | spaces.MultiBinary():
@@ -94,11 +134,15 @@ def encoding_of(space: Space[Any]) -> Encoding:
             return Encoding(math.prod(shape), shape, dtype, scale=_scale_of(space))
         case spaces.Dict() | spaces.Tuple():
             parts = groupby(_parts(space), key=lambda part: part[1])
-            segments = tuple((sum(length for length, _ in group), factor) for factor, group in parts)
+            segments = tuple(
+                (sum(length for length, _ in group), factor) for factor, group in parts
+            )
             size = sum(length for length, _ in segments)
             _check_holds(space, size)
             plain = all(factor == 1.0 for _, factor in segments)
-            return Encoding(size, (size,), np.dtype(np.float32), segments=None if plain else segments)
+            return Encoding(
+                size, (size,), np.dtype(np.float32), segments=None if plain else segments
+            )
     raise _unreadable(space)
 
 
@@ -123,19 +167,25 @@ def _scale_of(space: Space[Any]) -> float:
 
 @lru_cache
 def _one_hot(components: tuple[tuple[int, int], ...]) -> tuple[Array, Array]:
-    """Returns for each entry of the one-hot vectors the place of its component, and the value for which it is 1."""
+    """Returns for each entry of the one-hot vectors the place of its component, and the value for
+    which it is 1.
+    """
     places = np.repeat(np.arange(len(components)), [count for _, count in components])
     return places, np.concatenate([np.arange(first, first + count) for first, count in components])
 
 
 @lru_cache
 def _factors(segments: tuple[tuple[int, float], ...]) -> npt.NDArray[np.float32]:
-    return np.repeat(np.array([factor for _, factor in segments], np.float32), [length for length, _ in segments])
+    return np.repeat(
+        np.array([factor for _, factor in segments], np.float32), [length for length, _ in segments]
+    )
 
 
 def _check_holds(space: Space[Any], size: int) -> None:
     if not size:
-        raise DefinitionError(f"env.id: its observations, {space}, hold not a single number: choose an environment that shows something")
+        raise DefinitionError(
+            f"env.id: its observations, {space}, hold not a single number: choose an environment that shows something"
+        )
 
 
 def _unreadable(space: Space[Any]) -> DefinitionError:

@@ -16,8 +16,8 @@ Parameters = Mapping[str, Tensor]
 class Layout:
     """Names and shapes of the tensors that one flat vector holds, in order.
 
-    One vector makes an optimiser step a handful of operations whatever the depth of a network, the gradient one tensor, a copy of a
-    network one reference, and a stack of seeds one matrix.
+    One vector makes an optimiser step a handful of operations whatever the depth of a network, the
+    gradient one tensor, a copy of a network one reference, and a stack of seeds one matrix.
 
     Args:
         shapes: Shape of each tensor by name.
@@ -31,7 +31,8 @@ class Layout:
         self._counts = [math.prod(shape) for shape in self.shapes.values()]
         ends = list(itertools.accumulate(self._counts))
         self._places = [
-            (name, shape, slice(end - count, end)) for (name, shape), count, end in zip(self._items, self._counts, ends, strict=True)
+            (name, shape, slice(end - count, end))
+            for (name, shape), count, end in zip(self._items, self._counts, ends, strict=True)
         ]
         self.size = sum(self._counts)
 
@@ -42,14 +43,20 @@ class Layout:
     def split(self, vector: Tensor) -> dict[str, Tensor]:
         """Returns the tensors as views of `vector` [size]."""
         parts = torch.split_with_sizes(vector, self._counts)
-        return {name: part.view(shape) for (name, shape), part in zip(self._items, parts, strict=True)}
+        return {
+            name: part.view(shape) for (name, shape), part in zip(self._items, parts, strict=True)
+        }
 
     def split_array(self, vector: Array) -> dict[str, Array]:
         """Returns the same as arrays: views of `vector` [..., size]."""
-        if vector.ndim == 1:  # that of one agent, split anew after each update: twice as fast as with leading dimensions
+        if (
+            vector.ndim == 1
+        ):  # that of one agent, split anew after each update: twice as fast as with leading dimensions
             return {name: vector[place].reshape(shape) for name, shape, place in self._places}
         lead = vector.shape[:-1]
-        return {name: vector[..., place].reshape(*lead, *shape) for name, shape, place in self._places}
+        return {
+            name: vector[..., place].reshape(*lead, *shape) for name, shape, place in self._places
+        }
 
     def join(self, parameters: Parameters) -> Tensor:
         """Returns a new vector [size] that holds a copy of `parameters`.
@@ -59,5 +66,7 @@ class Layout:
         """
         shapes = {name: tuple(tensor.shape) for name, tensor in parameters.items()}
         if shapes != self.shapes:
-            raise ValueError(f"parameters do not fit the network: expected {self.shapes}, got {shapes}")
+            raise ValueError(
+                f"parameters do not fit the network: expected {self.shapes}, got {shapes}"
+            )
         return torch.cat([parameters[name].reshape(-1) for name in self.shapes])

@@ -1,4 +1,6 @@
-"""Recurrent cells as functions of their parameters: LSTM (Hochreiter & Schmidhuber 1997) and GRU (Cho et al. 2014)."""
+"""Recurrent cells as functions of their parameters: LSTM (Hochreiter & Schmidhuber 1997) and GRU
+(Cho et al. 2014).
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,13 +18,19 @@ from workers.rl.networks.parameter_layout import Parameters
 
 @dataclass(frozen=True, slots=True)
 class Recurrent:
-    """One recurrent layer with the arithmetic of `torch.nn.LSTMCell` or `GRUCell`; its state is one tensor.
+    """One recurrent layer with the arithmetic of `torch.nn.LSTMCell` or `GRUCell`.
 
-    N samples, T steps, H units, S numbers of state: H for a GRU; 2 H for an LSTM, the output, then the cell.
+    Its state is one tensor.
+
+    N samples, T steps, H units, S numbers of state: H for a GRU; 2 H for an LSTM, the output, then
+    the cell.
     """
 
     prefix: str
-    """First part of each parameter's name; `memory` gives `memory.inputs.weight`, `memory.state.weight` and their biases."""
+    """First part of each parameter's name.
+
+    `memory` gives `memory.inputs.weight`, `memory.state.weight` and their biases.
+    """
     inputs: int
     """Length of the vector that comes in."""
     units: int
@@ -39,7 +47,9 @@ class Recurrent:
         """S."""
         return 2 * self.units if self.kind == "lstm" else self.units
 
-    def __call__(self, parameters: Parameters, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+    def __call__(
+        self, parameters: Parameters, inputs: Tensor, state: Tensor
+    ) -> tuple[Tensor, Tensor]:
         """Makes one step.
 
         Args:
@@ -52,20 +62,32 @@ class Recurrent:
         """
         return self._step(parameters, self._from_inputs(parameters, inputs), state)
 
-    def forward_numpy(self, parameters: Mapping[str, Floats], inputs: Floats, state: Floats) -> tuple[Floats, Floats]:
+    def forward_numpy(
+        self, parameters: Mapping[str, Floats], inputs: Floats, state: Floats
+    ) -> tuple[Floats, Floats]:
         """The same step in numpy, for the few rows of acting.
 
         Args:
-            parameters: Arrays by name, float32; or of several networks stacked, with a dimension n in front.
+            parameters: Arrays by name, float32; or of several networks stacked, with a dimension n
+                in front.
             inputs: float32 [N, inputs], or [n, N, inputs] for stacked networks.
             state: float32 [N, S] or [n, N, S]; left as it is.
 
         Returns:
-            New arrays, output [N, H] or [n, N, H] and state [N, S] or [n, N, S]; for a GRU one array twice.
+            New arrays, output [N, H] or [n, N, H] and state [N, S] or [n, N, S]; for a GRU one
+                array twice.
         """
         units, hidden = self.units, state[..., : self.units]
-        given = affine(inputs, parameters[f"{self.prefix}.inputs.weight"], parameters[f"{self.prefix}.inputs.bias"])
-        carried = affine(hidden, parameters[f"{self.prefix}.state.weight"], parameters[f"{self.prefix}.state.bias"])
+        given = affine(
+            inputs,
+            parameters[f"{self.prefix}.inputs.weight"],
+            parameters[f"{self.prefix}.inputs.bias"],
+        )
+        carried = affine(
+            hidden,
+            parameters[f"{self.prefix}.state.weight"],
+            parameters[f"{self.prefix}.state.bias"],
+        )
         if self.kind == "gru":
             both = _sigmoid(given[..., : 2 * units] + carried[..., : 2 * units])
             mixed = np.tanh(given[..., 2 * units :] + both[..., :units] * carried[..., 2 * units :])
@@ -80,7 +102,9 @@ class Recurrent:
         np.multiply(_sigmoid(given[..., 3 * units :]), np.tanh(cell), out=after[..., :units])
         return after[..., :units], after
 
-    def unroll(self, parameters: Parameters, inputs: Tensor, state: Tensor, begins: Tensor) -> tuple[Tensor, Tensor]:
+    def unroll(
+        self, parameters: Parameters, inputs: Tensor, state: Tensor, begins: Tensor
+    ) -> tuple[Tensor, Tensor]:
         """Makes T steps.
 
         Args:
@@ -95,8 +119,13 @@ class Recurrent:
         states = self.states(parameters, inputs, state, begins)
         return states[..., : self.units], states[-1]
 
-    def states(self, parameters: Parameters, inputs: Tensor, state: Tensor, begins: Tensor) -> Tensor:
-        """Makes T steps as `unroll` does and returns the states after each, float32 [T, N, S]; their first H numbers are the outputs."""
+    def states(
+        self, parameters: Parameters, inputs: Tensor, state: Tensor, begins: Tensor
+    ) -> Tensor:
+        """Makes T steps as `unroll` does and returns the states after each, float32 [T, N, S].
+
+        Their first H numbers are the outputs.
+        """
         given = self._from_inputs(parameters, inputs)
         kept = (~begins).to(state.dtype).unsqueeze(-1)
         states: list[Tensor] = []
@@ -114,32 +143,53 @@ class Recurrent:
         return initialisation.layer_shapes(self._weights())
 
     def initial_uniform(self, generator: torch.Generator) -> dict[str, Tensor]:
-        """Returns weights and biases drawn from U(-1/sqrt(H), 1/sqrt(H)), as by `torch.nn.LSTM`, and 1 more for the gate that keeps.
+        """Returns weights and biases drawn from U(-1/sqrt(H), 1/sqrt(H)), as by `torch.nn.LSTM`,
+        and 1 more for the gate that keeps.
 
-        As TensorFlow and Haiku do (Gers et al. 2000, Jozefowicz et al. 2015): a gate that begins half open leaves 0.3 % of an input after
-        twelve steps, one that begins with this bias 8 %.
+        As TensorFlow and Haiku do (Gers et al. 2000, Jozefowicz et al. 2015): a gate that begins
+        half open leaves 0.3 % of an input after twelve steps, one that begins with this bias 8 %.
         """
-        parameters = {name: initialisation.uniform(shape, self.units**-0.5, generator) for name, shape in self.shapes().items()}
-        parameters[f"{self.prefix}.inputs.bias"][self.units : 2 * self.units] += 1.0  # forget gate of an LSTM, update gate of a GRU
+        parameters = {
+            name: initialisation.uniform(shape, self.units**-0.5, generator)
+            for name, shape in self.shapes().items()
+        }
+        parameters[f"{self.prefix}.inputs.bias"][self.units : 2 * self.units] += (
+            1.0  # forget gate of an LSTM, update gate of a GRU
+        )
         return parameters
 
-    def initial_orthogonal(self, generator: torch.Generator, *, gain: float = 1.0) -> dict[str, Tensor]:
+    def initial_orthogonal(
+        self, generator: torch.Generator, *, gain: float = 1.0
+    ) -> dict[str, Tensor]:
         """Returns orthogonal weights of this gain and zero biases."""
         weights, parameters = self._weights(), dict[str, Tensor]()
         for name, shape in weights.items():
-            parameters[f"{name}.weight"], parameters[f"{name}.bias"] = initialisation.linear_orthogonal(shape, gain, generator)
+            parameters[f"{name}.weight"], parameters[f"{name}.bias"] = (
+                initialisation.linear_orthogonal(shape, gain, generator)
+            )
         return parameters
 
     def _weights(self) -> dict[str, tuple[int, ...]]:
         rows = (4 if self.kind == "lstm" else 3) * self.units
-        return {f"{self.prefix}.inputs": (rows, self.inputs), f"{self.prefix}.state": (rows, self.units)}
+        return {
+            f"{self.prefix}.inputs": (rows, self.inputs),
+            f"{self.prefix}.state": (rows, self.units),
+        }
 
     def _from_inputs(self, parameters: Parameters, inputs: Tensor) -> Tensor:
-        return linear(inputs, parameters[f"{self.prefix}.inputs.weight"], parameters[f"{self.prefix}.inputs.bias"])
+        return linear(
+            inputs,
+            parameters[f"{self.prefix}.inputs.weight"],
+            parameters[f"{self.prefix}.inputs.bias"],
+        )
 
     def _step(self, parameters: Parameters, given: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         hidden = state[..., : self.units]
-        carried = linear(hidden, parameters[f"{self.prefix}.state.weight"], parameters[f"{self.prefix}.state.bias"])
+        carried = linear(
+            hidden,
+            parameters[f"{self.prefix}.state.weight"],
+            parameters[f"{self.prefix}.state.bias"],
+        )
         if self.kind == "gru":
             hidden = _gru(given, carried, hidden)
             return hidden, hidden
@@ -162,6 +212,9 @@ def _lstm(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _gru(given: Tensor, carried: Tensor, hidden: Tensor) -> Tensor:
-    (reset, update, candidate), (reset_c, update_c, candidate_c) = given.chunk(3, -1), carried.chunk(3, -1)
+    (reset, update, candidate), (reset_c, update_c, candidate_c) = (
+        given.chunk(3, -1),
+        carried.chunk(3, -1),
+    )
     mixed = (candidate + (reset + reset_c).sigmoid() * candidate_c).tanh()
     return torch.lerp(mixed, hidden, (update + update_c).sigmoid())

@@ -1,7 +1,7 @@
 """Running statistics that bring observations and rewards to unit size.
 
-An agent updates them while it collects, never while it is evaluated, and keeps their state with its own: a snapshot holds them, and an
-exported policy the two tensors that they come to.
+An agent updates them while it collects, never while it is evaluated, and keeps their state with its
+own: a snapshot holds them, and an exported policy the two tensors that they come to.
 """
 
 import math
@@ -22,7 +22,8 @@ _NOTHING: Final[Doubles] = np.zeros(())
 
 
 class RunningMoments:
-    """Mean and variance of everything seen, by the parallel update of Chan, Golub & LeVeque (1983) in double precision.
+    """Mean and variance of everything seen, by the parallel update of Chan, Golub & LeVeque (1983)
+    in double precision.
 
     Args:
         shape: Shape of one sample; each entry has statistics of its own.
@@ -49,7 +50,9 @@ class RunningMoments:
         if count == 1:
             self._merge(1, values[0], _NOTHING)
             return
-        mean = np.add.reduce(values, 0) / count  # values.mean(0) takes twice as long for few samples
+        mean = (
+            np.add.reduce(values, 0) / count
+        )  # values.mean(0) takes twice as long for few samples
         values -= mean
         values *= values
         self._merge(count, mean, np.add.reduce(values, 0))
@@ -61,7 +64,11 @@ class RunningMoments:
 
     def state_dict(self) -> StateTree:
         """Returns the number of samples, their mean, and the sum of the squared distances from it."""
-        return {"count": self.count, "mean": np.array(self.mean), "squares": np.array(self._squares)}
+        return {
+            "count": self.count,
+            "mean": np.array(self.mean),
+            "squares": np.array(self._squares),
+        }
 
     def load_state_dict(self, state: StateTree) -> None:
         """Brings the statistics to a captured state.
@@ -71,7 +78,9 @@ class RunningMoments:
         """
         mean, squares = np.array(state["mean"], np.float64), np.array(state["squares"], np.float64)
         if mean.shape != self.mean.shape:
-            raise ValueError(f"the stored statistics do not fit: expected samples of shape {self.mean.shape}, got {mean.shape}")
+            raise ValueError(
+                f"the stored statistics do not fit: expected samples of shape {self.mean.shape}, got {mean.shape}"
+            )
         self.count, self.mean, self._squares = int(state["count"]), mean, squares
 
     def _merge(self, count: int, mean: Doubles, squares: Doubles) -> None:
@@ -104,7 +113,9 @@ class _Freezable:
 
 
 class ObservationNormaliser(_Freezable):
-    """(x - mean) / sqrt(variance + epsilon), clipped, over all environments of a run; each entry by itself.
+    """(x - mean) / sqrt(variance + epsilon), clipped, over all environments of a run.
+
+    Each entry by itself.
 
     Args:
         shape: Shape of one observation.
@@ -112,7 +123,9 @@ class ObservationNormaliser(_Freezable):
         epsilon: Added to the variance.
     """
 
-    def __init__(self, shape: tuple[int, ...], *, clip: float = 10.0, epsilon: float = 1e-8) -> None:
+    def __init__(
+        self, shape: tuple[int, ...], *, clip: float = 10.0, epsilon: float = 1e-8
+    ) -> None:
         super().__init__()
         self._clip, self._epsilon = clip, epsilon
         self.moments = RunningMoments(shape)
@@ -130,7 +143,10 @@ class ObservationNormaliser(_Freezable):
             self._affine = None
 
     def __call__(self, observation: Array) -> Floats:
-        """Returns normalised observations float32 [..., *shape] of observations [..., *shape]. Changes no statistics."""
+        """Returns normalised observations float32 [..., *shape] of observations [..., *shape].
+
+        Changes no statistics.
+        """
         mean, scale = self._mean_and_scale()
         result: Floats = observation.astype(np.float32)
         result -= mean
@@ -148,7 +164,10 @@ class ObservationNormaliser(_Freezable):
         return self.moments.state_dict()
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Brings the statistics to a captured state; raises ValueError where it is of another shape."""
+        """Brings the statistics to a captured state.
+
+        Raises ValueError where it is of another shape.
+        """
         self.moments.load_state_dict(state)
         self._affine = None
 
@@ -161,7 +180,8 @@ class ObservationNormaliser(_Freezable):
 
 
 def normalise(observation: Tensor, mean: Tensor, scale: Tensor, clip: float = 10.0) -> Tensor:
-    """Returns what `ObservationNormaliser` makes of observations [N, *shape], as a pure function of tensors.
+    """Returns what `ObservationNormaliser` makes of observations [N, *shape], as a pure function of
+    tensors.
 
     Args:
         observation: Any dtype.
@@ -173,10 +193,13 @@ def normalise(observation: Tensor, mean: Tensor, scale: Tensor, clip: float = 10
 
 
 class RewardNormaliser(_Freezable):
-    """r / sqrt(variance of the discounted return + epsilon), clipped; nothing is subtracted, so signs stay.
+    """r / sqrt(variance of the discounted return + epsilon), clipped.
 
-    The return runs backwards, R <- gamma R + r, for each environment, and begins again at 0 after an episode. The rule is that of
-    Gymnasium's `NormalizeReward` and of Stable-Baselines3's `VecNormalize`.
+    Nothing is subtracted, so signs stay.
+
+    The return runs backwards, R <- gamma R + r, for each environment, and begins again at 0 after
+    an episode. The rule is that of Gymnasium's `NormalizeReward` and of Stable-Baselines3's
+    `VecNormalize`.
 
     Args:
         num_envs: B.
@@ -185,7 +208,9 @@ class RewardNormaliser(_Freezable):
         epsilon: Added to the variance.
     """
 
-    def __init__(self, num_envs: int, gamma: float, *, clip: float = 10.0, epsilon: float = 1e-8) -> None:
+    def __init__(
+        self, num_envs: int, gamma: float, *, clip: float = 10.0, epsilon: float = 1e-8
+    ) -> None:
         super().__init__()
         self._gamma, self._clip, self._epsilon = gamma, clip, epsilon
         self._returns: Doubles = np.zeros(num_envs)
@@ -202,12 +227,15 @@ class RewardNormaliser(_Freezable):
         return 1 / math.sqrt(float(self.moments.variance) + self._epsilon)
 
     def update(self, reward: Array, ended: Array, active: Array | None = None) -> None:
-        """Takes in T vector steps; nothing while frozen. Steps given one by one or together make the same statistics, but for rounding.
+        """Takes in T vector steps; nothing while frozen.
+
+        Steps given one by one or together make the same statistics, but for rounding.
 
         Args:
             reward: [T, B].
             ended: bool [T, B]: terminated or truncated with this step.
-            active: bool [T, B]: false where a slot waited, whose reward is none; `None` for all true.
+            active: bool [T, B]: false where a slot waited, whose reward is none; `None` for all
+                true.
         """
         if self._frozen:
             return
@@ -238,6 +266,8 @@ class RewardNormaliser(_Freezable):
         """
         returns = np.array(state["returns"], np.float64)
         if returns.shape != self._returns.shape:
-            raise ValueError(f"the stored returns do not fit: expected {len(self._returns)} environments, got {returns.shape}")
+            raise ValueError(
+                f"the stored returns do not fit: expected {len(self._returns)} environments, got {returns.shape}"
+            )
         self.moments.load_state_dict(state)
         self._returns = returns

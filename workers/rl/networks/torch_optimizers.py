@@ -1,4 +1,6 @@
-"""Optimisers of torch that an object of somebody else's making holds. torch is looked at only where it is loaded already."""
+"""Optimisers of torch that an object of somebody else's making holds. torch is looked at only where
+it is loaded already.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +13,15 @@ if TYPE_CHECKING:
 
 
 def optimizers_of(holder: Any) -> Iterator[torch.optim.Optimizer]:
-    """Yields those among an object's attributes, and those that an attribute of it wraps as its own attribute `optimizer`."""
+    """Yields those among an object's attributes, and those that an attribute of it wraps as its own
+    attribute `optimizer`.
+    """
     torch = sys.modules.get("torch")
     if torch is None:
         return
     for value in tuple(getattr(holder, "__dict__", {}).values()):
-        inner = value if isinstance(value, torch.optim.Optimizer) else getattr(value, "optimizer", None)
+        inner = (
+            value if isinstance(value, torch.optim.Optimizer) else getattr(value, "optimizer", None)
+        )
         if isinstance(inner, torch.optim.Optimizer):
             yield inner

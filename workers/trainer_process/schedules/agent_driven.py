@@ -1,7 +1,9 @@
-"""Drives the engine from within the loop of an agent that trains by itself: the one loop that is not the engine's.
+"""Drives the engine from within the loop of an agent that trains by itself: the one loop that is
+not the engine's.
 
-The engine's `ticks` is advanced from between two steps of that loop, so the order of an iteration stays the engine's: what the agent
-collected is counted, what it learnt is reported, and the boundary follows. No second order, no thread.
+The engine's `ticks` is advanced from between two steps of that loop, so the order of an iteration
+stays the engine's: what the agent collected is counted, what it learnt is reported, and the
+boundary follows. No second order, no thread.
 """
 
 from workers.core.errors import DefinitionError
@@ -15,7 +17,8 @@ def run(engine: Engine, loop: OwnLoop) -> RunResult:
 
     Args:
         engine: With the collector that the loop steps.
-        loop: Calls what it is given between two steps, and returns where that says false, or once it has made all steps.
+        loop: Calls what it is given between two steps, and returns where that says false, or once
+            it has made all steps.
 
     Raises:
         DefinitionError: If the loop made all its steps and the engine still waits for something.

@@ -1,6 +1,8 @@
-"""The face of the continuous schedules: evaluates the snapshots of a run, one after another, as its supervisor hands them in.
+"""The face of the continuous schedules: evaluates the snapshots of a run, one after another, as its
+supervisor hands them in.
 
-Trains nothing. All waiting is the supervisor's (`workers.supervisor.snapshot_feed`); here a request is written and its answer awaited.
+Trains nothing. All waiting is the supervisor's (`workers.supervisor.snapshot_feed`); here a request
+is written and its answer awaited.
 """
 
 import json
@@ -61,17 +63,25 @@ class Follower:
     _evaluated: deque[str] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
 
     def follow(self) -> Followed:
-        """Evaluates until the training of the run is over or nobody trains it now, or until the definition's success score was reached."""
+        """Evaluates until the training of the run is over or nobody trains it now, or until the
+        definition's success score was reached.
+        """
         in_a_row, stop = 0, self.definition.stop
         for given in self._given():
             if given.snapshot_id is None:
-                reason = StopReason.BUDGET if given.end is NoSnapshotReason.OVER else StopReason.DRAIN
+                reason = (
+                    StopReason.BUDGET if given.end is NoSnapshotReason.OVER else StopReason.DRAIN
+                )
                 return Followed(reason, max(given.stored, self._made))
             record = self._evaluate(given.snapshot_id, given.stored)
             self.sink.append([record])
             self._made += 1
             self._evaluated.append(given.snapshot_id)
-            in_a_row = in_a_row + 1 if stop.success_score is not None and record.mean >= stop.success_score else 0
+            in_a_row = (
+                in_a_row + 1
+                if stop.success_score is not None and record.mean >= stop.success_score
+                else 0
+            )
             if in_a_row >= stop.success_evaluations:
                 return Followed(StopReason.SUCCESS_SCORE, max(given.stored, self._made))
         raise AssertionError("requests have no end")
@@ -80,7 +90,9 @@ class Follower:
         number = 0
         while True:
             number += 1
-            snapshot_requests.ask(self.directory, Wanted(number=number, evaluated=tuple(self._evaluated)))
+            snapshot_requests.ask(
+                self.directory, Wanted(number=number, evaluated=tuple(self._evaluated))
+            )
             yield self._answer_to(number)
 
     def _answer_to(self, number: int) -> Given:
@@ -94,7 +106,9 @@ class Follower:
         return given
 
     def _tell(self, looks: int, *, waiting: bool) -> None:
-        """Writes the progress: a look for a snapshot is one too, so that waiting is not taken for hanging."""
+        """Writes the progress: a look for a snapshot is one too, so that waiting is not taken for
+        hanging.
+        """
         clock = self.clock
         at = (0, 0, 0) if clock is None else (clock.env_steps, clock.updates, clock.episodes)
         document = dict(zip(("env_step", "update", "episode"), at, strict=True))
@@ -103,7 +117,9 @@ class Follower:
 
     def _evaluate(self, snapshot_id: str, stored: int) -> Evaluation:
         snapshot = load_snapshot(
-            self.directory.inputs / snapshot_id, run_id=self.run.run_id, definition_hash=definition_hash(self.definition)
+            self.directory.inputs / snapshot_id,
+            run_id=self.run.run_id,
+            definition_hash=definition_hash(self.definition),
         )
         clock = self.clock = StillClock.of(snapshot.state)
         evaluator = self._evaluator(self._agent(snapshot), stored)
@@ -111,7 +127,14 @@ class Follower:
             result = evaluator.evaluate(clock)
         finally:
             evaluator.close()
-        return evaluation_record(self.run.run_id, clock, result, self.wall(), snapshot_id=snapshot_id, source=self._source)
+        return evaluation_record(
+            self.run.run_id,
+            clock,
+            result,
+            self.wall(),
+            snapshot_id=snapshot_id,
+            source=self._source,
+        )
 
     def _agent(self, snapshot: LoadedSnapshot) -> TrainableAgent:
         return load_agent(self.definition, self.run.seed, snapshot, self.device)
@@ -123,15 +146,23 @@ class Follower:
 
     def _evaluator(self, agent: TrainableAgent, stored: int) -> ClosableEvaluator:
         if self._source is EvaluationSource.TRAIN_DATA:
-            return build_train_data_evaluator(self.definition, agent, self.run.seed, self.run.episodes)
+            return build_train_data_evaluator(
+                self.definition, agent, self.run.seed, self.run.episodes
+            )
         follow = self.run.follow or Follow()
         repeat = 0 if follow.only_once else max(stored, self._made)
-        return build_evaluator(self.definition, agent, _seeds(self.run, follow, repeat), self.run.episodes)
+        return build_evaluator(
+            self.definition, agent, _seeds(self.run, follow, repeat), self.run.episodes
+        )
 
 
 def _seeds(run: RunOrder, follow: Follow, repeat: int) -> SeedRule:
-    """Returns the rule: the named seed for every snapshot, or else fresh episodes for each, and for each time that it is evaluated."""
+    """Returns the rule: the named seed for every snapshot, or else fresh episodes for each, and for
+    each time that it is evaluated.
+    """
     base = run.seed if run.evaluation_seed is None else run.evaluation_seed
     if follow.same_episodes:
         return fixed_seed(base)
-    return lambda clock: derive_seed(base, "followed", clock.env_steps, clock.updates, repeat, bits=53)
+    return lambda clock: derive_seed(
+        base, "followed", clock.env_steps, clock.updates, repeat, bits=53
+    )

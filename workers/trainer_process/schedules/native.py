@@ -1,4 +1,7 @@
-"""The native face: what a job of a schedule does. Holds no loop; `Engine.run` has it, or the agent one of its own."""
+"""The native face: what a job of a schedule does.
+
+Holds no loop; `Engine.run` has it, or the agent one of its own.
+"""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -7,7 +10,13 @@ from palestra.contract.definition import Definition, definition_hash
 from palestra.contract.names import ExportFormat
 from palestra.contract.telemetry import Evaluation
 from palestra.contract.work_order import RunOrder
-from workers.assembly.training import PackTraining, Training, build_evaluator, describe_acting, fresh_agent
+from workers.assembly.training import (
+    PackTraining,
+    Training,
+    build_evaluator,
+    describe_acting,
+    fresh_agent,
+)
 from workers.core.protocols import ClockView, TrainableAgent
 from workers.core.rng import derive_seed
 from workers.engine.clock import StillClock
@@ -22,7 +31,11 @@ from workers.trainer_process.schedules import agent_driven
 
 def train(training: Training) -> RunResult:
     """Trains until the budget, a stop condition or an order."""
-    return training.engine.run() if training.own_loop is None else agent_driven.run(training.engine, training.own_loop)
+    return (
+        training.engine.run()
+        if training.own_loop is None
+        else agent_driven.run(training.engine, training.own_loop)
+    )
 
 
 def train_pack(pack: PackTraining, left: Callable[[int], None]) -> list[RunResult]:
@@ -40,12 +53,15 @@ def train_pack(pack: PackTraining, left: Callable[[int], None]) -> list[RunResul
     return lockstep([training.engine for training in pack.trainings], leave)
 
 
-def evaluate(definition: Definition, run: RunOrder, snapshot: LoadedSnapshot, wall: float, device: str) -> Evaluation:
+def evaluate(
+    definition: Definition, run: RunOrder, snapshot: LoadedSnapshot, wall: float, device: str
+) -> Evaluation:
     """Returns the evaluation of a snapshot.
 
     Args:
         definition: What the snapshot was trained by.
-        run: Says how many episodes, and from which seed; without one it derives from the snapshot, other than during training.
+        run: Says how many episodes, and from which seed; without one it derives from the snapshot,
+            other than during training.
         snapshot: Evaluated.
         wall: Seconds since the epoch.
         device: A torch device.
@@ -60,13 +76,23 @@ def evaluate(definition: Definition, run: RunOrder, snapshot: LoadedSnapshot, wa
         result = evaluator.evaluate(clock)
     finally:
         evaluator.close()
-    return evaluation_record(run.run_id, clock, result, wall, snapshot_id=snapshot.manifest.snapshot_id)
+    return evaluation_record(
+        run.run_id, clock, result, wall, snapshot_id=snapshot.manifest.snapshot_id
+    )
 
 
 def export(
-    definition: Definition, run: RunOrder, agent: TrainableAgent, clock: ClockView, directory: Path, formats: Sequence[ExportFormat]
+    definition: Definition,
+    run: RunOrder,
+    agent: TrainableAgent,
+    clock: ClockView,
+    directory: Path,
+    formats: Sequence[ExportFormat],
 ) -> list[Path]:
-    """Writes what is needed to act, or to predict, into `directory` and returns the files; none for no format."""
+    """Writes what is needed to act, or to predict, into `directory` and returns the files.
+
+    None for no format.
+    """
     if not formats:
         return []
     shown, example = describe_acting(definition, agent)
@@ -81,13 +107,19 @@ def export(
     return write_module(agent.acting_module(), directory, formats, description, example)
 
 
-def export_formats(definition: Definition, agent: TrainableAgent, *, implied: bool) -> tuple[ExportFormat, ...]:
-    """Returns what the end of a training exports: what its definition names, else `weights` where that is implied and can be had."""
+def export_formats(
+    definition: Definition, agent: TrainableAgent, *, implied: bool
+) -> tuple[ExportFormat, ...]:
+    """Returns what the end of a training exports: what its definition names, else `weights` where
+    that is implied and can be had.
+    """
     can = getattr(agent, "exportable", True)
     return definition.export.formats or (("weights",) if implied and can else ())
 
 
-def load_agent(definition: Definition, seed: int, snapshot: LoadedSnapshot, device: str) -> TrainableAgent:
+def load_agent(
+    definition: Definition, seed: int, snapshot: LoadedSnapshot, device: str
+) -> TrainableAgent:
     """Returns the agent of a snapshot, without its memory."""
     agent = fresh_agent(definition, seed, device)
     agent.load_state_dict(snapshot.state["agent"])

@@ -1,4 +1,7 @@
-"""The face of the schedule `test`: one update, one evaluation, one snapshot read back; nothing of it belongs to the run's history."""
+"""The face of the schedule `test`: one update, one evaluation, one snapshot read back.
+
+Nothing of it belongs to the run's history.
+"""
 
 from typing import Final
 
@@ -16,7 +19,9 @@ MOST_ENV_STEPS: Final = 1_000_000
 
 
 class TrialSink:
-    """Lets evaluations through, marked as a test's, and notes; everything else would be training state.
+    """Lets evaluations through, marked as a test's, and notes.
+
+    Everything else would be training state.
 
     Args:
         sink: Where they go.
@@ -32,11 +37,12 @@ class TrialSink:
 
 
 def try_out(training: Training) -> RunResult:
-    """Collects until the agent can make its first update, whatever its warm-up, and ends as a training ends.
+    """Collects until the agent can make its first update, whatever its warm-up, and ends as a
+    training ends.
 
-    An agent that learns by itself, and so reports no update, gets one episode. One whose processes learn as they gather is granted one
-    env_step at a time, so that it makes one update too. One with a loop of its own goes on until it has learnt, at most for its whole
-    budget.
+    An agent that learns by itself, and so reports no update, gets one episode. One whose processes
+    learn as they gather is granted one env_step at a time, so that it makes one update too. One
+    with a loop of its own goes on until it has learnt, at most for its whole budget.
 
     Args:
         training: Assembled for the schedule `test`: its budget is one update.
@@ -48,14 +54,20 @@ def try_out(training: Training) -> RunResult:
         return agent_driven.run(training.engine, training.own_loop)
     engine, tried = training.engine, False
     by_itself = getattr(engine.agent, "learns_by_itself", False)
-    plan = CollectPlan(vector_steps=1) if getattr(engine.agent, "learns_as_it_gathers", False) else None
+    plan = (
+        CollectPlan(vector_steps=1)
+        if getattr(engine.agent, "learns_as_it_gathers", False)
+        else None
+    )
     for _ in engine.epochs(1):
         while not tried:
             engine.agent.observe(engine.collect(plan))
             engine.learn(1)
             tried = engine.clock.updates > 0 or (by_itself and engine.clock.episodes > 0)
             if not tried and engine.clock.env_steps >= MOST_ENV_STEPS:
-                raise DefinitionError(f"the agent made no update within {MOST_ENV_STEPS:,} env_steps: see agent.batch_size and buffer_size")
+                raise DefinitionError(
+                    f"the agent made no update within {MOST_ENV_STEPS:,} env_steps: see agent.batch_size and buffer_size"
+                )
     return engine.result
 
 

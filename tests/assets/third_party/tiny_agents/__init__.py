@@ -10,14 +10,20 @@ class Parameters(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    noise: float = Field(default=0.5, gt=0, le=10, description="Standard deviation of a change of the weights.")
-    patience: int = Field(default=1, ge=1, description="Episodes in which changed weights are tried.")
+    noise: float = Field(
+        default=0.5, gt=0, le=10, description="Standard deviation of a change of the weights."
+    )
+    patience: int = Field(
+        default=1, ge=1, description="Episodes in which changed weights are tried."
+    )
 
 
 def climber(parameters: Parameters, context):
     """Returns an agent for discrete actions."""
     size = context.observation_space.shape[0]
-    return HillClimber(size, int(context.action_space.n), parameters.noise, parameters.patience, context.seed)
+    return HillClimber(
+        size, int(context.action_space.n), parameters.noise, parameters.patience, context.seed
+    )
 
 
 climber.Parameters = Parameters
@@ -29,7 +35,10 @@ def fragile(parameters, context):
     return object()
 
 
-fragile.parameters_schema = {"type": "object", "properties": {"table": {"$ref": "https://example.org/table.json"}}}
+fragile.parameters_schema = {
+    "type": "object",
+    "properties": {"table": {"$ref": "https://example.org/table.json"}},
+}
 
 
 def odd(parameters, context):

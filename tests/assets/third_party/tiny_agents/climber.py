@@ -48,7 +48,9 @@ class HillClimber:
         folder = Path(dirname) / "policy"
         folder.mkdir(parents=True, exist_ok=True)
         np.save(folder / "weights.npy", self.best)
-        (Path(dirname) / "climber.json").write_text(json.dumps({"best_return": self.best_return, "climbs": self.climbs}))
+        (Path(dirname) / "climber.json").write_text(
+            json.dumps({"best_return": self.best_return, "climbs": self.climbs})
+        )
 
     def load(self, dirname):
         self.best = self.tried = np.load(Path(dirname) / "policy" / "weights.npy")

@@ -15,7 +15,11 @@ def line(features, labels, mode, params):
     if not mode.has_labels:
         return EstimatorSpec(mode, {"results": predicted})
     loss = mse_loss(predicted, labels)
-    train_op = minimize(loss, lambda all_of: torch.optim.SGD(all_of, lr=params["rate"])) if mode is Modes.TRAIN else None
+    train_op = (
+        minimize(loss, lambda all_of: torch.optim.SGD(all_of, lr=params["rate"]))
+        if mode is Modes.TRAIN
+        else None
+    )
     return EstimatorSpec(mode, {"results": predicted}, loss, train_op)
 
 

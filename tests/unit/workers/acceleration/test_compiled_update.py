@@ -1,7 +1,8 @@
-"""Compiled functions: each kind of arguments has code of its own, so none is ever run by code that was made for another.
+"""Compiled functions: each kind of arguments has code of its own, so none is ever run by code that
+was made for another.
 
-Most tests leave out the machine code and run the traced graph instead, which is as specialised: it holds sizes, dtypes and steps as
-constants.
+Most tests leave out the machine code and run the traced graph instead, which is as specialised: it
+holds sizes, dtypes and steps as constants.
 """
 
 from collections.abc import Mapping
@@ -32,7 +33,9 @@ class State(NamedTuple):
 def function(state: State, rows: Tensor) -> tuple[State, Tensor]:
     """Depends on the number of rows, which a trace holds as a constant."""
     mean = rows.sum(0) / len(rows)
-    return State(state.weight - mean * state.inner[0], tuple(one + 1 for one in state.inner)), mean.sum() * len(state.inner)
+    return State(
+        state.weight - mean * state.inner[0], tuple(one + 1 for one in state.inner)
+    ), mean.sum() * len(state.inner)
 
 
 def batched(state: State, batch: tuple[Tensor]) -> tuple[State, Tensor]:
@@ -46,7 +49,10 @@ def exchanged(state: State, rows: Tensor) -> tuple[State, Tensor]:
 
 
 def state_of(width: int = 3, dtype: torch.dtype = torch.float32, extra: int = 1) -> State:
-    return State(torch.arange(width, dtype=dtype), tuple(torch.tensor(0.5 + i, dtype=dtype) for i in range(extra)))
+    return State(
+        torch.arange(width, dtype=dtype),
+        tuple(torch.tensor(0.5 + i, dtype=dtype) for i in range(extra)),
+    )
 
 
 def fails(*arguments):
@@ -85,7 +91,9 @@ def assert_right(quick: Compiled, state: State, rows: Tensor) -> None:
         pytest.param(state_of(), rows_of(8)[::2], id="rows apart"),
     ],
 )
-def test_arguments_of_another_kind_get_code_of_their_own(traces, state: State, rows: Tensor) -> None:
+def test_arguments_of_another_kind_get_code_of_their_own(
+    traces, state: State, rows: Tensor
+) -> None:
     quick = made_of(function)
     for _ in range(2):
         assert_right(quick, state_of(), rows_of(4))
@@ -111,22 +119,30 @@ def test_a_held_state_is_written_to_and_equals_the_one_that_a_pure_function_retu
         assert_equal(found, expected)
         assert_equal(value, wanted)
         assert found is held.flat.tree
-        if step == 3:  # as a target network is replaced between updates: by a tensor that stands at another place too
-            found, expected = (State(one.inner[0] * torch.ones(3), one.inner) for one in (found, expected))
+        if (
+            step == 3
+        ):  # as a target network is replaced between updates: by a tensor that stands at another place too
+            found, expected = (
+                State(one.inner[0] * torch.ones(3), one.inner) for one in (found, expected)
+            )
         if step == 5:
             found, expected = (one._replace(inner=(one.weight.sum(),)) for one in (found, expected))
     assert_equal(first, state_of())
     assert len(traces) == 1
 
 
-def test_a_batch_that_is_filled_anew_is_looked_at_once_and_read_every_time(traces, monkeypatch) -> None:
+def test_a_batch_that_is_filled_anew_is_looked_at_once_and_read_every_time(
+    traces, monkeypatch
+) -> None:
     looked, flat = [], compiled_update._flat
     monkeypatch.setattr(compiled_update, "_flat", lambda tree: looked.append(tree) or flat(tree))
     quick = Compiled(batched, fallback=fails, like=batched, identity=None, held=Held())
     batch, expected, threads = (rows_of(4).clone(),), state_of(), torch.get_num_threads()
     found: State = expected
     for step in range(12):
-        monkeypatch.setattr(torch, "get_num_threads", lambda threads=threads, step=step: threads + (step >= 8))
+        monkeypatch.setattr(
+            torch, "get_num_threads", lambda threads=threads, step=step: threads + (step >= 8)
+        )
         batch[0].copy_(rows_of(4) * step)
         (found, value), (expected, wanted) = quick(found, batch), batched(expected, batch)
         assert_equal(found, expected)
@@ -139,7 +155,10 @@ def test_a_batch_that_is_filled_anew_is_looked_at_once_and_read_every_time(trace
 
 def test_only_what_is_held_is_written_to(traces) -> None:
     held = Held()
-    one, other = (Compiled(update, fallback=fails, like=update, identity=None, held=held) for update in (function, exchanged))
+    one, other = (
+        Compiled(update, fallback=fails, like=update, identity=None, held=held)
+        for update in (function, exchanged)
+    )
     state, _ = one(State(torch.ones(3), (torch.tensor(2.0),)), rows_of(4))
     before = map_tensors(torch.clone, state)
     copy = map_tensors(torch.clone, state)
@@ -161,7 +180,10 @@ def test_a_state_is_copied_only_where_code_writes_to_it(monkeypatch) -> None:
         given.append(state)
         return function(state, rows)
 
-    quick, state = Compiled(function, fallback=plainly, like=function, identity=None, held=held), state_of()
+    quick, state = (
+        Compiled(function, fallback=plainly, like=function, identity=None, held=held),
+        state_of(),
+    )
     for _ in range(3):
         asked = state
         state, _ = quick(state, rows_of(4))
@@ -171,7 +193,10 @@ def test_a_state_is_copied_only_where_code_writes_to_it(monkeypatch) -> None:
 
 def test_a_copy_has_the_steps_that_code_was_made_for(traces) -> None:
     held = Held()
-    quick, apart = Compiled(function, fallback=fails, like=function, identity=None, held=held), torch.arange(6.0)[::2]
+    quick, apart = (
+        Compiled(function, fallback=fails, like=function, identity=None, held=held),
+        torch.arange(6.0)[::2],
+    )
     found, _ = quick(State(apart, (torch.tensor(0.5),)), rows_of(4))
     assert found.weight.stride() == apart.stride()
     assert_equal(found, function(State(apart, (torch.tensor(0.5),)), rows_of(4))[0])
@@ -191,7 +216,11 @@ def test_tensors_that_change_places_do_not_overwrite_one_another(traces) -> None
 
 
 def test_code_belongs_to_a_setting_of_determinism_and_a_number_of_threads(traces) -> None:
-    quick, before, threads = made_of(function), torch.are_deterministic_algorithms_enabled(), torch.get_num_threads()
+    quick, before, threads = (
+        made_of(function),
+        torch.are_deterministic_algorithms_enabled(),
+        torch.get_num_threads(),
+    )
     try:
         for wanted in (True, False, True):
             torch.use_deterministic_algorithms(wanted)
@@ -238,21 +267,40 @@ def test_what_cannot_be_compiled_runs_as_it_stands_and_says_so_once(monkeypatch)
     with structlog.testing.capture_logs() as logs:
         for _ in range(3):
             assert_right(quick, state_of(), rows_of(4))
-    assert [(one["event"], one["error"]) for one in logs] == [("agent.compile_failed", "RuntimeError: no C++ compiler")]
+    assert [(one["event"], one["error"]) for one in logs] == [
+        ("agent.compile_failed", "RuntimeError: no C++ compiler")
+    ]
 
 
 TWO_ACTIONS = spaces.Box(-2, 2, (2,), np.float32)
 BUILDS = {
-    "dqn": (dqn.build, DqnParameters(batch_size=16, hidden_sizes=(16,), target_update_every=2), spaces.Discrete(4), 1),
+    "dqn": (
+        dqn.build,
+        DqnParameters(batch_size=16, hidden_sizes=(16,), target_update_every=2),
+        spaces.Discrete(4),
+        1,
+    ),
     "a2c": (a2c.build, A2cParameters(rollout_steps=20, hidden_sizes=(16,)), spaces.Discrete(4), 1),
-    "sac": (sac.build, SacParameters(batch_size=16, hidden_sizes=(16,), learning_starts=8), TWO_ACTIONS, 1),
-    "td3": (td3.build, Td3Parameters(batch_size=16, hidden_sizes=(16,), learning_starts=8), TWO_ACTIONS, 2),
+    "sac": (
+        sac.build,
+        SacParameters(batch_size=16, hidden_sizes=(16,), learning_starts=8),
+        TWO_ACTIONS,
+        1,
+    ),
+    "td3": (
+        td3.build,
+        Td3Parameters(batch_size=16, hidden_sizes=(16,), learning_starts=8),
+        TWO_ACTIONS,
+        2,
+    ),
 }
 """The last is the number of updates that take turns."""
 
 
 @pytest.mark.parametrize("name", BUILDS)
-def test_an_agent_obeys_a_new_learning_rate_and_resumes_exactly_on_one_piece_of_code(traces, name: str) -> None:
+def test_an_agent_obeys_a_new_learning_rate_and_resumes_exactly_on_one_piece_of_code(
+    traces, name: str
+) -> None:
     build, hyper, space, updates = BUILDS[name]
 
     def learnt(agent, seeds):
@@ -282,14 +330,25 @@ def test_an_agent_obeys_a_new_learning_rate_and_resumes_exactly_on_one_piece_of_
 def map_copy(tree):
     if isinstance(tree, Mapping):
         return {name: map_copy(part) for name, part in tree.items()}
-    return tree.clone() if isinstance(tree, Tensor) else np.array(tree) if isinstance(tree, np.ndarray) else tree
+    return (
+        tree.clone()
+        if isinstance(tree, Tensor)
+        else np.array(tree)
+        if isinstance(tree, np.ndarray)
+        else tree
+    )
 
 
 def batch_of(size: int) -> ReplayBatch:
     generator = torch.Generator().manual_seed(size)
     seen, successor = (torch.rand(size, 3, generator=generator) for _ in range(2))
-    action, reward = torch.randint(4, (size,), generator=generator), torch.rand(size, generator=generator)
-    return ReplayBatch(seen, action, reward, successor, torch.full((size,), 0.9), torch.ones(size), ())
+    action, reward = (
+        torch.randint(4, (size,), generator=generator),
+        torch.rand(size, generator=generator),
+    )
+    return ReplayBatch(
+        seen, action, reward, successor, torch.full((size,), 0.9), torch.ones(size), ()
+    )
 
 
 def assert_close_states(found, expected) -> None:
@@ -304,7 +363,12 @@ def test_machine_code_of_several_kinds_side_by_side() -> None:
     quick, same = made_of(function), torch.ones(3)
     doubled, rows = state_of(dtype=torch.float64), rows_of(4, dtype=torch.float64)
     for _ in range(2):
-        for state, seen in ((state_of(), rows_of(4)), (doubled, rows), (state_of(), rows_of(8)[::2]), (state_of(), rows_of(3, 4).T)):
+        for state, seen in (
+            (state_of(), rows_of(4)),
+            (doubled, rows),
+            (state_of(), rows_of(8)[::2]),
+            (state_of(), rows_of(3, 4).T),
+        ):
             (found, value), (expected, wanted) = quick(state, seen), function(state, seen)
             torch.testing.assert_close(found, expected)
             torch.testing.assert_close(value, wanted)
@@ -334,9 +398,15 @@ def test_machine_code_of_two_batch_sizes_equals_the_eager_update() -> None:
 @pytest.mark.timeout(600)
 @pytest.mark.filterwarnings("ignore")
 def test_a_stack_that_shrinks_goes_on_with_code_of_its_own() -> None:
-    agents = [dqn.build(BUILDS["dqn"][1], context(spaces.Discrete(4), seed=seed)) for seed in range(4)]
-    quick, plain = (stacked(agents[0].algorithm.update, mode=mode) for mode in ("compiled", "eager"))
-    stack = map_tensors(lambda *rows: torch.stack(rows), *(agent.learning_state for agent in agents))
+    agents = [
+        dqn.build(BUILDS["dqn"][1], context(spaces.Discrete(4), seed=seed)) for seed in range(4)
+    ]
+    quick, plain = (
+        stacked(agents[0].algorithm.update, mode=mode) for mode in ("compiled", "eager")
+    )
+    stack = map_tensors(
+        lambda *rows: torch.stack(rows), *(agent.learning_state for agent in agents)
+    )
     batch = map_tensors(lambda *rows: torch.stack(rows), *(batch_of(16) for _ in agents))
     with structlog.testing.capture_logs() as logs:
         for kept in ([0, 1, 2, 3], [1, 3], [1]):

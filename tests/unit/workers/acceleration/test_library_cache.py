@@ -32,7 +32,9 @@ EXAMPLES = [torch.arange(3.0), torch.ones(3)]
 
 @pytest.fixture
 def compiler(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """Stands in for the compiler, which takes ten seconds and more: files that say what they were made of, and what was made."""
+    """Stands in for the compiler, which takes ten seconds and more: files that say what they were
+    made of, and what was made.
+    """
     made: list[Path] = []
 
     def compiled(graph, examples, library):
@@ -76,9 +78,14 @@ def test_graphs_that_differ_in_a_constant_alone_are_two(compiler) -> None:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("torch.__version__", "0.0"), ("workers.acceleration.library_cache._processor", lambda: "flags: none")],
+    [
+        ("torch.__version__", "0.0"),
+        ("workers.acceleration.library_cache._processor", lambda: "flags: none"),
+    ],
 )
-def test_code_of_another_machine_or_another_torch_is_not_ours(compiler, monkeypatch, name: str, value: object) -> None:
+def test_code_of_another_machine_or_another_torch_is_not_ours(
+    compiler, monkeypatch, name: str, value: object
+) -> None:
     library_cache.machine_code("one", "sizes", doubled, EXAMPLES)
     library_cache._ground.cache_clear()
     try:
@@ -91,9 +98,13 @@ def test_code_of_another_machine_or_another_torch_is_not_ours(compiler, monkeypa
 
 
 def test_a_changed_byte_in_any_folder_of_traced_sources_gives_another_key(tmp_path: Path) -> None:
-    """Issue 16, step 1: old machine code would be loaded after an edit in a folder that the key leaves out."""
+    """Issue 16, step 1: old machine code would be loaded after an edit in a folder that the key
+    leaves out.
+    """
     originals = library_cache.traced_folders()
-    folders = [Path(shutil.copytree(one, tmp_path / str(index))) for index, one in enumerate(originals)]
+    folders = [
+        Path(shutil.copytree(one, tmp_path / str(index))) for index, one in enumerate(originals)
+    ]
     before = library_cache.digest_of_sources(folders)
     assert before == library_cache.digest_of_sources(originals)
     touched = list(_one_source_of_each_folder(folders))
@@ -106,7 +117,9 @@ def test_a_changed_byte_in_any_folder_of_traced_sources_gives_another_key(tmp_pa
     assert library_cache.digest_of_sources(folders) == before
 
 
-def test_code_made_of_other_sources_in_a_sub_folder_is_not_ours(compiler, monkeypatch, tmp_path: Path) -> None:
+def test_code_made_of_other_sources_in_a_sub_folder_is_not_ours(
+    compiler, monkeypatch, tmp_path: Path
+) -> None:
     """Issue 16, step 1."""
     source = tmp_path / "sources" / "common" / "losses.py"
     source.parent.mkdir(parents=True)
@@ -122,9 +135,16 @@ def test_code_made_of_other_sources_in_a_sub_folder_is_not_ours(compiler, monkey
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name in TRACED else pytest.mark.slow) for name in CASES if name not in UNCOMPILED]
+    "name",
+    [
+        pytest.param(name, marks=() if name in TRACED else pytest.mark.slow)
+        for name in CASES
+        if name not in UNCOMPILED
+    ],
 )
-def test_all_of_ours_that_runs_while_an_update_is_traced_is_part_of_the_key(name: str, traces, monkeypatch) -> None:
+def test_all_of_ours_that_runs_while_an_update_is_traced_is_part_of_the_key(
+    name: str, traces, monkeypatch
+) -> None:
     """Issue 16, step 1: what the key leaves out may be edited, and old machine code be loaded."""
     ran: set[str] = set()
     trace = library_cache._traced
@@ -141,16 +161,24 @@ def test_all_of_ours_that_runs_while_an_update_is_traced_is_part_of_the_key(name
     ours = {Path(file) for file in ran if any(Path(file).is_relative_to(one) for one in OURS)}
     folders = library_cache.traced_folders()
     assert len(ours) > 2
-    assert [file for file in ours if not any(file.is_relative_to(folder) for folder in folders)] == []
+    assert [
+        file for file in ours if not any(file.is_relative_to(folder) for folder in folders)
+    ] == []
 
 
 def _one_source_of_each_folder(folders: list[Path]) -> Iterator[Path]:
     for folder in folders:
-        by_folder = {source.parent: source for source in sorted(folder.rglob("*.py")) if source.stat().st_size}
+        by_folder = {
+            source.parent: source
+            for source in sorted(folder.rglob("*.py"))
+            if source.stat().st_size
+        }
         yield from by_folder.values()
 
 
-def test_of_many_libraries_those_not_loaded_for_longest_go(compiler, libraries: Path, monkeypatch) -> None:
+def test_of_many_libraries_those_not_loaded_for_longest_go(
+    compiler, libraries: Path, monkeypatch
+) -> None:
     assert MOST_LIBRARIES > 3
     monkeypatch.setattr(library_cache, "MOST_LIBRARIES", 3)
     abandoned, busy = libraries / "making-1", libraries / "making-2"
@@ -160,7 +188,9 @@ def test_of_many_libraries_those_not_loaded_for_longest_go(compiler, libraries: 
     library_cache.machine_code(None, "0", doubled, EXAMPLES)
     assert (abandoned.exists(), busy.exists()) == (False, True)
     for signature in "1234":
-        for age, library in enumerate(sorted(libraries.glob("*.so"), key=lambda one: one.stat().st_mtime)):
+        for age, library in enumerate(
+            sorted(libraries.glob("*.so"), key=lambda one: one.stat().st_mtime)
+        ):
             os.utime(library, (age, age))
         library_cache.machine_code(None, signature, doubled, EXAMPLES)
     assert {one.name for one in libraries.glob("*.so")} == {one.name for one in compiler[-3:]}
@@ -244,5 +274,7 @@ print("torch._inductor" in sys.modules)
 @pytest.mark.timeout(300)
 def test_a_second_process_loads_no_compiler() -> None:
     for compiles in ("True", "False"):
-        finished = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False)
+        finished = subprocess.run(
+            [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False
+        )
         assert (finished.stdout.strip(), finished.stderr) == (compiles, "")

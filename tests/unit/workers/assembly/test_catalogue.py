@@ -17,8 +17,14 @@ from workers.rl.envs.factory import is_game
     ("space", "described"),
     [
         (spaces.Discrete(3), SpaceDescription(kind="discrete", n=3, dtype="int64")),
-        (spaces.Box(-1, 1, (2, 3), np.float32), SpaceDescription(kind="box", shape=(2, 3), dtype="float32")),
-        (spaces.MultiDiscrete([2, 3]), SpaceDescription(kind="multi_discrete", shape=(2,), dtype="int64")),
+        (
+            spaces.Box(-1, 1, (2, 3), np.float32),
+            SpaceDescription(kind="box", shape=(2, 3), dtype="float32"),
+        ),
+        (
+            spaces.MultiDiscrete([2, 3]),
+            SpaceDescription(kind="multi_discrete", shape=(2,), dtype="int64"),
+        ),
         (spaces.MultiBinary(4), SpaceDescription(kind="multi_binary", shape=(4,), dtype="int8")),
         (spaces.Dict({"a": spaces.Discrete(2)}), SpaceDescription(kind="dict")),
         (spaces.Tuple((spaces.Discrete(2),)), SpaceDescription(kind="tuple")),

@@ -18,12 +18,17 @@ def no_wish(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PALESTRA_WORKER_COMPILE")
 
 
-@pytest.mark.parametrize(("updates", "mode"), [(WORTH_UPDATES, "compiled"), (WORTH_UPDATES - 1, "eager"), (float("inf"), "compiled")])
+@pytest.mark.parametrize(
+    ("updates", "mode"),
+    [(WORTH_UPDATES, "compiled"), (WORTH_UPDATES - 1, "eager"), (float("inf"), "compiled")],
+)
 def test_auto_compiles_where_it_pays(updates: float, mode: str) -> None:
     assert compile_mode("auto", "cpu", updates) == mode
 
 
-def test_auto_stays_eager_without_a_compiler_and_where_the_worker_wishes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_stays_eager_without_a_compiler_and_where_the_worker_wishes_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("PALESTRA_WORKER_COMPILE", "eager")
     assert compile_mode("auto", "cpu", 1e9) == "eager"
     assert compile_mode("compiled", "cpu", 0) == "compiled"
@@ -39,19 +44,31 @@ def test_a_cuda_graph_needs_a_gpu() -> None:
 
 
 @pytest.mark.parametrize(
-    ("loop", "expected"), [({"env_steps": 1_060}, 250), ({"env_steps": 1_060, "updates": 9}, 9), ({"episodes": 4}, float("inf"))]
+    ("loop", "expected"),
+    [
+        ({"env_steps": 1_060}, 250),
+        ({"env_steps": 1_060, "updates": 9}, 9),
+        ({"episodes": 4}, float("inf")),
+    ],
 )
 def test_updates_follow_from_budget_and_schedule(loop: dict[str, int], expected: float) -> None:
     document = RlDefinition.model_validate_json(json.dumps(definition(loop=loop)))
-    assert most_updates(document, LearnSchedule(every_env_steps=8, updates=2, warmup_env_steps=60)) == expected
+    assert (
+        most_updates(document, LearnSchedule(every_env_steps=8, updates=2, warmup_env_steps=60))
+        == expected
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("agent", ["dqn", "ppo"])
-def test_a_job_compiles_and_records_the_same_evaluations_within_roundings(tmp_path: Path, agent: str) -> None:
+def test_a_job_compiles_and_records_the_same_evaluations_within_roundings(
+    tmp_path: Path, agent: str
+) -> None:
     scores = []
     for compiled in ("compiled", "eager"):
-        order = work_order(definition(agent, num_envs=2)).model_copy(update={"resources": Resources(compile=compiled)})
+        order = work_order(definition(agent, num_envs=2)).model_copy(
+            update={"resources": Resources(compile=compiled)}
+        )
         directory, report = execute(tmp_path, order)
         assert report.outcome is Outcome.SUCCEEDED
         scores.append([one["mean"] for one in records(directory, "evaluation")])

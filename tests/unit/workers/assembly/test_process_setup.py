@@ -28,7 +28,12 @@ print(faults_of(10))
 """
 
 
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library keeps what is freed by rules of its own")
+@pytest.mark.skipif(
+    platform.libc_ver()[0] != "glibc",
+    reason="another C library keeps what is freed by rules of its own",
+)
 def test_what_an_update_frees_is_used_again_without_new_pages() -> None:
-    done = subprocess.run([sys.executable, "-c", FAULTS], capture_output=True, text=True, check=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", FAULTS], capture_output=True, text=True, check=True, timeout=120
+    )
     assert int(done.stdout) < 100, "8 MB are 1,953 pages, four times ten of them 78,000"

@@ -1,4 +1,6 @@
-"""Agents of installed distributions: found by metadata, bound to the digest of their code, built, and refused in words."""
+"""Agents of installed distributions: found by metadata, bound to the digest of their code, built,
+and refused in words.
+"""
 
 import json
 import shutil
@@ -57,7 +59,10 @@ def rl(agent: dict[str, Any] = HILL, **changes: Any) -> Any:
 def context(num_envs: int = 1) -> AgentContext:
     env = make_vector(rl().env, 1)
     env.close()
-    spaces = {"observation_space": env.single_observation_space, "action_space": env.single_action_space}
+    spaces = {
+        "observation_space": env.single_observation_space,
+        "action_space": env.single_action_space,
+    }
     return AgentContext(**spaces, num_envs=num_envs, seed=1)
 
 
@@ -71,19 +76,29 @@ def test_discovery_imports_nothing_and_leaves_out_what_has_no_proper_name(instal
     assert set(discover("input_functions").parts) == {"points"}
 
 
-def test_the_digest_is_over_the_code_and_nothing_that_an_installer_or_python_writes(installed: Path, tmp_path: Path) -> None:
+def test_the_digest_is_over_the_code_and_nothing_that_an_installer_or_python_writes(
+    installed: Path, tmp_path: Path
+) -> None:
     first = digest_of(distribution("tiny-agents"))
     (installed / "tiny_agents" / "__pycache__").mkdir()
     (installed / "tiny_agents" / "__pycache__" / "x.pyc").write_bytes(b"1")
     metadata = next(installed.glob("*.dist-info"))
     (metadata / "INSTALLER").write_text("another")
     assert digest_of(distribution("tiny-agents")) == first
-    elsewhere = next(iter(distribution("tiny-agents").discover(name="tiny-agents", path=[str(install(tmp_path / "other"))])))
+    elsewhere = next(
+        iter(
+            distribution("tiny-agents").discover(
+                name="tiny-agents", path=[str(install(tmp_path / "other"))]
+            )
+        )
+    )
     assert digest_of(elsewhere) == first, "the place does not matter"
     (installed / "tiny_agents" / "climber.py").write_text("changed = 1\n")
     assert digest_of(distribution("tiny-agents")) != first
     (metadata / "RECORD").unlink()
-    assert digest_of(distribution("tiny-agents")) != first, "an editable install has no record of its package"
+    assert digest_of(distribution("tiny-agents")) != first, (
+        "an editable install has no record of its package"
+    )
 
 
 def test_a_distribution_without_files_is_left_out(installed: Path) -> None:
@@ -103,8 +118,15 @@ def test_a_name_that_two_distributions_claim_is_nobodys(installed: Path) -> None
 
 def test_a_worker_refuses_other_code_than_it_has(installed: Path) -> None:
     registry.check_code(rl(), code())
-    for other in (code().model_copy(update={"digest": "0" * 64}), code().model_copy(update={"version": "1.3.0"}), BuiltinCode()):
-        with pytest.raises(CodeChangedError, match=r"this worker has tiny-agents 1\.2\.0 .*submit the definition again"):
+    for other in (
+        code().model_copy(update={"digest": "0" * 64}),
+        code().model_copy(update={"version": "1.3.0"}),
+        BuiltinCode(),
+    ):
+        with pytest.raises(
+            CodeChangedError,
+            match=r"this worker has tiny-agents 1\.2\.0 .*submit the definition again",
+        ):
             registry.check_code(rl(), other)
     with pytest.raises(CodeChangedError, match="the work tree at aaaaaaaaaaaa"):
         registry.check_code(rl(), GitCode(kind="git", head="a" * 40))
@@ -129,15 +151,22 @@ def test_other_code_of_the_same_distribution_can_be_allowed(installed: Path) -> 
 
 
 def test_a_factory_gets_its_model_of_parameters(installed: Path) -> None:
-    agent = registry.make_agent(RegisteredAgent(name="hill_climber", parameters={"noise": 2.5}), context())
+    agent = registry.make_agent(
+        RegisteredAgent(name="hill_climber", parameters={"noise": 2.5}), context()
+    )
     assert isinstance(agent, ForeignAgent)
     assert (agent.wrapped.noise, agent.wrapped.patience) == (2.5, 1)
     with pytest.raises(DefinitionError, match=r"agent\.parameters do not fit 'hill_climber'"):
-        registry.make_agent(RegisteredAgent(name="hill_climber", parameters={"noise": -1}), context())
+        registry.make_agent(
+            RegisteredAgent(name="hill_climber", parameters={"noise": -1}), context()
+        )
 
 
 def test_what_is_no_agent_is_told_as_such(installed: Path) -> None:
-    with pytest.raises(DefinitionError, match=r"'odd' of tiny-agents 1\.2\.0 returned cannot be trained: agent: object has no method"):
+    with pytest.raises(
+        DefinitionError,
+        match=r"'odd' of tiny-agents 1\.2\.0 returned cannot be trained: agent: object has no method",
+    ):
         registry.make_agent(RegisteredAgent(name="odd"), context())
     with pytest.raises(PartNotFoundError, match="ModuleNotFoundError"):
         registry.make_agent(RegisteredAgent(name="missing"), context())
@@ -145,21 +174,31 @@ def test_what_is_no_agent_is_told_as_such(installed: Path) -> None:
         registry.make_agent(RegisteredAgent(**HILL), context(num_envs=4))
 
 
-def test_several_environments_take_the_batch_forms(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_environments_take_the_batch_forms(
+    installed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     scripted = ScriptedBatch()
-    monkeypatch.setattr(registered_parts.RegisteredPart, "load", lambda _: lambda parameters, context: scripted)
+    monkeypatch.setattr(
+        registered_parts.RegisteredPart, "load", lambda _: lambda parameters, context: scripted
+    )
     observation = np.zeros((4, 4), np.float32)
-    registry.make_agent(RegisteredAgent(name="odd"), context(num_envs=4)).act(observation, explore=True)
+    registry.make_agent(RegisteredAgent(name="odd"), context(num_envs=4)).act(
+        observation, explore=True
+    )
     registry.make_agent(RegisteredAgent(name="odd"), context()).act(observation[:1], explore=True)
     assert [call[0] for call in scripted.calls] == ["batch_act", "act"]
 
 
-def test_an_agent_of_our_own_shape_is_taken_as_it_is(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_agent_of_our_own_shape_is_taken_as_it_is(
+    installed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from tests.support.trainer_fakes import FakeAgent
     from workers.core.types import CollectPlan, LearnSchedule
 
     own = FakeAgent([], CollectPlan(vector_steps=1), LearnSchedule(every_env_steps=1, updates=1))
-    monkeypatch.setattr(registered_parts.RegisteredPart, "load", lambda _: lambda parameters, context: own)
+    monkeypatch.setattr(
+        registered_parts.RegisteredPart, "load", lambda _: lambda parameters, context: own
+    )
     assert registry.make_agent(RegisteredAgent(name="odd"), context()) is own
 
 
@@ -167,11 +206,20 @@ def test_the_catalogue_lists_what_can_be_used_and_tells_what_not(installed: Path
     from workers.ipc.process_tree import python_environment
 
     environment = python_environment({"PYTHONPATH": str(installed)})
-    done = subprocess.run([sys.executable, "-m", "workers.assembly.catalogue"], env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "workers.assembly.catalogue"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     agents = {agent["name"]: agent for agent in json.loads(done.stdout)["agents"]}
     assert set(agents) == {*BUILTIN_AGENTS, "hill_climber", "odd"}
     functions = {part["name"]: part for part in json.loads(done.stdout)["model_functions"]}
-    assert (functions["classifier"]["code"], functions["line"]["code"]) == (None, code().model_dump())
+    assert (functions["classifier"]["code"], functions["line"]["code"]) == (
+        None,
+        code().model_dump(),
+    )
     assert functions["line"]["parameters_schema"]["properties"]["rate"]["default"] == 0.1
     assert functions["classifier"]["parameters_schema"]["required"] == ["classes"]
     assert agents["hill_climber"]["code"] == code().model_dump()
@@ -197,21 +245,33 @@ def test_it_trains_is_saved_with_its_own_files_and_goes_on(installed: Path, tmp_
     assert len(finals) == 1
 
 
-def test_an_agent_that_cannot_be_exported_says_so_before_it_trains(installed: Path, tmp_path: Path) -> None:
+def test_an_agent_that_cannot_be_exported_says_so_before_it_trains(
+    installed: Path, tmp_path: Path
+) -> None:
     document = {**definition(export={"formats": ["weights"]}), "agent": HILL}
-    with pytest.raises(DefinitionError, match=r"export\.formats: the agent 'hill_climber' cannot be exported"):
+    with pytest.raises(
+        DefinitionError, match=r"export\.formats: the agent 'hill_climber' cannot be exported"
+    ):
         Trained(work_order(document), tmp_path).run()
     agent = registry.make_agent(RegisteredAgent(**HILL), context())
     assert native.export_formats(rl(), agent, implied=True) == ()
 
 
-def test_registered_functions_train_a_supervised_definition_to_the_same_bits_after_a_resume(installed: Path, tmp_path: Path) -> None:
+def test_registered_functions_train_a_supervised_definition_to_the_same_bits_after_a_resume(
+    installed: Path, tmp_path: Path
+) -> None:
     named = {
         "estimator": {"name": "line", "params": {"rate": 0.2}},
         "train_input": {"name": "points"},
         "evaluation_input": {"name": "points"},
     }
-    document = {"kind": "supervised", "name": "line", "loop": {"updates": 60}, "evaluation": {"every_updates": 20}, **named}
+    document = {
+        "kind": "supervised",
+        "name": "line",
+        "loop": {"updates": 60},
+        "evaluation": {"every_updates": 20},
+        **named,
+    }
     registry.check_code(read_definition(json.dumps(document)), code())
     with pytest.raises(CodeChangedError, match="made with built-in parts"):
         registry.check_code(read_definition(json.dumps(document)), BuiltinCode())
@@ -221,4 +281,6 @@ def test_registered_functions_train_a_supervised_definition_to_the_same_bits_aft
     assert losses[-1] < 0.01 < losses[0]
     first = Trained(order, tmp_path / "first").run(pause_at=30)
     second = Trained(order, tmp_path / "second", first.snapshot_at("stop")[0]).run()
-    assert second.weights() == straight.weights(), "an input without a state of its own is drawn again up to its place"
+    assert second.weights() == straight.weights(), (
+        "an input without a state of its own is drawn again up to its place"
+    )

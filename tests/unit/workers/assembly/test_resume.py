@@ -1,4 +1,6 @@
-"""Resume is exact: 2N in one go is N, an end, and N more, with the same weights and the same points."""
+"""Resume is exact: 2N in one go is N, an end, and N more, with the same weights and the same
+points.
+"""
 
 from pathlib import Path
 
@@ -9,24 +11,43 @@ from workers.core.errors import DefinitionError
 
 CASES = [
     ("dqn", 1, {}),
-    ("dqn", 3, {"hooks": [{"name": "nan_guard"}, {"name": "learning_rate_schedule", "env_steps": 500}]}),
+    (
+        "dqn",
+        3,
+        {"hooks": [{"name": "nan_guard"}, {"name": "learning_rate_schedule", "env_steps": 500}]},
+    ),
     ("ppo", 1, {}),
-    ("a3c", 1, {"snapshot": {"every_env_steps": 300}, "hooks": [{"name": "learning_rate_schedule", "env_steps": 500}]}),
+    (
+        "a3c",
+        1,
+        {
+            "snapshot": {"every_env_steps": 300},
+            "hooks": [{"name": "learning_rate_schedule", "env_steps": 500}],
+        },
+    ),
     ("dqn", 1, {"hooks": [{"name": "video", "every_evaluations": 2, "max_frames": 20}]}),
     ("ppo", 4, {"env": {"id": "Pendulum-v1", "num_envs": 4, "max_episode_steps": 37}}),
 ]
 
 
 @pytest.mark.parametrize(("agent", "num_envs", "sections"), CASES)
-def test_a_killed_training_resumes_exactly(tmp_path: Path, agent: str, num_envs: int, sections: dict[str, object]) -> None:
+def test_a_killed_training_resumes_exactly(
+    tmp_path: Path, agent: str, num_envs: int, sections: dict[str, object]
+) -> None:
     order = work_order(definition(agent, num_envs, **sections))
     straight = Trained(order, tmp_path / "straight").run()
     killed = Trained(order, tmp_path / "killed").run(stop_at=430)
     snapshot, at = killed.snapshot_at("periodic")
     assert 0 < at < 430
     collector = load(order, snapshot).state["collector"]
-    episodes = collector["processes"][0]["collector"]["episodes"] if agent == "a3c" else collector["episodes"]
-    assert any(not episode["over"] and episode["length"] > 0 for episode in episodes), "the snapshot lies within episodes"
+    episodes = (
+        collector["processes"][0]["collector"]["episodes"]
+        if agent == "a3c"
+        else collector["episodes"]
+    )
+    assert any(not episode["over"] and episode["length"] > 0 for episode in episodes), (
+        "the snapshot lies within episodes"
+    )
     resumed = Trained(order, tmp_path / "resumed", snapshot).run()
     assert resumed.exact
     assert resumed.weights() == straight.weights()
@@ -38,10 +59,17 @@ def test_a_killed_training_resumes_exactly(tmp_path: Path, agent: str, num_envs:
     [
         ("dqn", 2, {}),
         ("ppo", 2, {}),
-        pytest.param("a3c", 1, {"snapshot": {"every_env_steps": None}, "evaluation": {"every_env_steps": 550}}, marks=pytest.mark.slow),
+        pytest.param(
+            "a3c",
+            1,
+            {"snapshot": {"every_env_steps": None}, "evaluation": {"every_env_steps": 550}},
+            marks=pytest.mark.slow,
+        ),
     ],
 )
-def test_a_pause_at_any_step_changes_nothing(tmp_path: Path, agent: str, num_envs: int, sections: dict[str, object]) -> None:
+def test_a_pause_at_any_step_changes_nothing(
+    tmp_path: Path, agent: str, num_envs: int, sections: dict[str, object]
+) -> None:
     order = work_order(definition(agent, num_envs, **sections))
     straight = Trained(order, tmp_path / "straight").run()
     paused = Trained(order, tmp_path / "paused").run(pause_at=307)
@@ -52,7 +80,9 @@ def test_a_pause_at_any_step_changes_nothing(tmp_path: Path, agent: str, num_env
     assert max(row[1] for row in paused.points()) <= at < 600
 
 
-def test_several_actor_learners_are_cut_at_the_exact_step_and_resume_statistically(tmp_path: Path) -> None:
+def test_several_actor_learners_are_cut_at_the_exact_step_and_resume_statistically(
+    tmp_path: Path,
+) -> None:
     document = definition("a3c", snapshot={"every_env_steps": None})
     document["agent"]["processes"] = 2
     order = work_order(document)
@@ -62,17 +92,25 @@ def test_several_actor_learners_are_cut_at_the_exact_step_and_resume_statistical
     snapshot = tmp_path / "paused" / last["snapshot_id"]
     resumed = Trained(order, tmp_path / "resumed", snapshot).run()
     assert resumed.exact is False
-    assert [record["code"] for record in resumed.dumped() if record["type"] == "note"] == ["resume_statistical"]
+    assert [record["code"] for record in resumed.dumped() if record["type"] == "note"] == [
+        "resume_statistical"
+    ]
     assert [one[0] for one in evaluations(paused) + evaluations(resumed)] == [250, 500, 600]
-    episodes = sorted((row[4], row[1]) for row in paused.points() + resumed.points() if row[0] == "episode")
+    episodes = sorted(
+        (row[4], row[1]) for row in paused.points() + resumed.points() if row[0] == "episode"
+    )
     assert [number for number, _ in episodes] == list(range(1, len(episodes) + 1))
     assert [step for _, step in episodes] == sorted({step for _, step in episodes})
 
 
 @pytest.mark.slow
-def test_an_evaluation_in_its_own_process_says_what_one_within_the_training_says(tmp_path: Path) -> None:
+def test_an_evaluation_in_its_own_process_says_what_one_within_the_training_says(
+    tmp_path: Path,
+) -> None:
     order = work_order(definition("dqn", 1, snapshot={"every_env_steps": 100, "keep_last": 100}))
-    apart = order.model_copy(update={"resources": order.resources.model_copy(update={"evaluation": "process"})})
+    apart = order.model_copy(
+        update={"resources": order.resources.model_copy(update={"evaluation": "process"})}
+    )
     inline = Trained(order, tmp_path / "inline").run()
     beside = Trained(apart, tmp_path / "beside").run()
     assert beside.weights() == inline.weights()
@@ -89,7 +127,9 @@ def evaluations(trained: Trained) -> list[tuple[int, tuple[float, ...], int]]:
 
 
 def test_every_second_evaluation_is_filmed(tmp_path: Path) -> None:
-    order = work_order(definition("dqn", 1, hooks=[{"name": "video", "every_evaluations": 2, "max_frames": 20}]))
+    order = work_order(
+        definition("dqn", 1, hooks=[{"name": "video", "every_evaluations": 2, "max_frames": 20}])
+    )
     trained = Trained(order, tmp_path / "snapshots").run()
     steps = [one[0] for one in evaluations(trained)]
     made = sorted(path.name for path in (tmp_path / "videos").iterdir())
@@ -99,6 +139,8 @@ def test_every_second_evaluation_is_filmed(tmp_path: Path) -> None:
 
 def test_filming_and_an_evaluating_process_exclude_each_other(tmp_path: Path) -> None:
     order = work_order(definition("dqn", 1, hooks=[{"name": "video"}]))
-    apart = order.model_copy(update={"resources": order.resources.model_copy(update={"evaluation": "process"})})
+    apart = order.model_copy(
+        update={"resources": order.resources.model_copy(update={"evaluation": "process"})}
+    )
     with pytest.raises(DefinitionError, match=r"resources\.evaluation"):
         Trained(apart, tmp_path).run()

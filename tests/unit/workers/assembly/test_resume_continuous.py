@@ -1,4 +1,6 @@
-"""Resume of the agents for continuous actions, and of the cross-entropy method, is exact in whole trainings."""
+"""Resume of the agents for continuous actions, and of the cross-entropy method, is exact in whole
+trainings.
+"""
 
 from pathlib import Path
 

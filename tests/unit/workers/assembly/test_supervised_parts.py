@@ -1,4 +1,6 @@
-"""Supervised definitions through the assembled parts: they learn, resume to the last bit, are evaluated and exported."""
+"""Supervised definitions through the assembled parts: they learn, resume to the last bit, are
+evaluated and exported.
+"""
 
 import json
 from pathlib import Path
@@ -26,7 +28,10 @@ def spirals(**sections: Any) -> dict[str, Any]:
     return {
         "kind": "supervised",
         "name": "spirals",
-        "estimator": {"name": "classifier", "params": {"classes": 3, "hidden_sizes": [24], "learning_rate": 0.01}},
+        "estimator": {
+            "name": "classifier",
+            "params": {"classes": 3, "hidden_sizes": [24], "learning_rate": 0.01},
+        },
         "train_input": {"name": "spirals", "params": {"batch_size": 32}},
         "evaluation_input": {"name": "spirals", "params": {"points": 50}},
         "loop": {"updates": 200, "epoch_updates": 50},
@@ -59,13 +64,20 @@ def test_it_learns(straight: Trained) -> None:
     ]
     assert rows[-1]["metrics"]["accuracy"] > 0.8 > rows[0]["metrics"]["accuracy"] > 1 / 3
     assert rows[-1]["metrics"]["loss"] < rows[0]["metrics"]["loss"]
-    assert all(row["mean"] == row["metrics"]["accuracy"] and row["returns"] == [row["mean"]] for row in rows)
+    assert all(
+        row["mean"] == row["metrics"]["accuracy"] and row["returns"] == [row["mean"]]
+        for row in rows
+    )
     assert {row["length_mean"] for row in rows} == {3}, "150 points in batches of 64"
 
 
 def test_the_example_reads_digits_that_it_never_saw(tmp_path: Path) -> None:
     document = yaml.safe_load(EXAMPLE.read_text())["definition"]
-    short = {**document, "loop": {"updates": 400}, "train_input": {"name": "digits", "params": {"images": 2_000}}}
+    short = {
+        **document,
+        "loop": {"updates": 400},
+        "train_input": {"name": "digits", "params": {"images": 2_000}},
+    }
     rows = evaluations(Trained(work_order(short), tmp_path).run())
     assert rows[-1]["metrics"]["accuracy"] > 0.95
 
@@ -89,9 +101,17 @@ def test_a_resume_goes_on_to_the_last_bit(straight: Trained, tmp_path: Path, pau
 
 
 def test_series_epochs_snapshots_and_the_best_follow_the_updates(straight: Trained) -> None:
-    assert {record["series"] for record in straight.dumped() if record["type"] == "points"} == {"loss/train", "learning_rate"}
+    assert {record["series"] for record in straight.dumped() if record["type"] == "points"} == {
+        "loss/train",
+        "learning_rate",
+    }
     stats = [record for record in straight.dumped() if record["type"] == "experiment_stats"]
-    assert [(record["total_epoch"], record["update"]) for record in stats] == [(0, 50), (1, 100), (2, 150), (3, 200)]
+    assert [(record["total_epoch"], record["update"]) for record in stats] == [
+        (0, 50),
+        (1, 100),
+        (2, 150),
+        (3, 200),
+    ]
     written = [(record["reason"], record["update"]) for record in snapshots(straight)]
     assert [update for reason, update in written if reason == "periodic"] == [35, 70, 105, 140, 175]
     best = [record for record in snapshots(straight) if record["score"] is not None]
@@ -100,7 +120,11 @@ def test_series_epochs_snapshots_and_the_best_follow_the_updates(straight: Train
 
 
 def test_minus_the_loss_is_the_score_unless_told_otherwise(tmp_path: Path) -> None:
-    rows = evaluations(Trained(work_order(spirals(evaluation={"every_updates": None}, loop={"updates": 20})), tmp_path).run())
+    rows = evaluations(
+        Trained(
+            work_order(spirals(evaluation={"every_updates": None}, loop={"updates": 20})), tmp_path
+        ).run()
+    )
     assert [row["mean"] for row in rows] == [-rows[0]["metrics"]["loss"]]
 
 
@@ -114,16 +138,25 @@ def test_the_end_of_a_finite_input_ends_the_run(tmp_path: Path) -> None:
     document = spirals(train_input={"name": "spirals", "params": {"batch_size": 100, "epochs": 2}})
     trained = Trained(work_order(document), tmp_path).run()
     assert snapshots(trained)[-1]["update"] == 12
-    assert load(trained.order, trained.snapshot_at("finish")[0]).manifest.stop == StopReason.INPUT_EXHAUSTED
+    assert (
+        load(trained.order, trained.snapshot_at("finish")[0]).manifest.stop
+        == StopReason.INPUT_EXHAUSTED
+    )
     assert evaluations(trained)[-1]["update"] == 12
 
 
 def test_a_loss_that_is_not_finite_ends_the_run_as_diverged(tmp_path: Path) -> None:
-    estimator = {"name": "classifier", "params": {"classes": 3, "learning_rate": 1.0, "hidden_sizes": [4]}}
+    estimator = {
+        "name": "classifier",
+        "params": {"classes": 3, "learning_rate": 1.0, "hidden_sizes": [4]},
+    }
     poisoned = work_order(spirals(estimator=estimator, hooks=[{"name": "nan_guard", "updates": 3}]))
     trained = Trained(poisoned, tmp_path)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("workers.supervised.models.cross_entropy", lambda logits, labels: logits.sum() * float("nan"))
+        patch.setattr(
+            "workers.supervised.models.cross_entropy",
+            lambda logits, labels: logits.sum() * float("nan"),
+        )
         trained.run()
     assert snapshots(trained)[-1]["reason"] == "exception"
     assert snapshots(trained)[-1]["update"] < 60
@@ -137,17 +170,29 @@ def test_a_loss_that_is_not_finite_ends_the_run_as_diverged(tmp_path: Path) -> N
             DefinitionError,
             "evaluation.metric: the model has no 'f1'; it has accuracy, loss",
         ),
-        ({"estimator": {"name": "perceptron"}}, PartNotFoundError, "no installed distribution registers 'perceptron'"),
-        ({"train_input": {"name": "imagenet"}}, PartNotFoundError, "no installed distribution registers 'imagenet'"),
+        (
+            {"estimator": {"name": "perceptron"}},
+            PartNotFoundError,
+            "no installed distribution registers 'perceptron'",
+        ),
+        (
+            {"train_input": {"name": "imagenet"}},
+            PartNotFoundError,
+            "no installed distribution registers 'imagenet'",
+        ),
     ],
 )
-def test_what_is_not_there_is_told(tmp_path: Path, sections: dict[str, Any], error: type[Exception], told: str) -> None:
+def test_what_is_not_there_is_told(
+    tmp_path: Path, sections: dict[str, Any], error: type[Exception], told: str
+) -> None:
     with pytest.raises(error, match=told):
         Trained(work_order(spirals(**sections)), tmp_path).run()
 
 
 def snapshot_order(straight: Trained, schedule: Schedule, **run: Any) -> WorkOrder:
-    return work_order(json.loads(straight.order.definition.model_dump_json()), schedule=schedule.value, **run)
+    return work_order(
+        json.loads(straight.order.definition.model_dump_json()), schedule=schedule.value, **run
+    )
 
 
 def test_a_snapshot_is_evaluated_as_it_was_in_training(straight: Trained) -> None:
@@ -156,7 +201,9 @@ def test_a_snapshot_is_evaluated_as_it_was_in_training(straight: Trained) -> Non
     record = native.evaluate(order.definition, order.runs[0], loaded, 0.0, "cpu")
     assert record.metrics == evaluations(straight)[-1]["metrics"]
     assert (record.update, record.seed, record.snapshot_id) == (200, 3, loaded.manifest.snapshot_id)
-    few = native.evaluate(order.definition, order.runs[0].model_copy(update={"episodes": 1}), loaded, 0.0, "cpu")
+    few = native.evaluate(
+        order.definition, order.runs[0].model_copy(update={"episodes": 1}), loaded, 0.0, "cpu"
+    )
     assert few.length_mean == 1
 
 
@@ -177,7 +224,14 @@ def test_an_export_predicts_without_the_model_function(straight: Trained, tmp_pa
     order = straight.order
     loaded = load(order, straight.snapshot_at("finish")[0])
     model = native.load_agent(order.definition, 7, loaded, "cpu")
-    files = native.export(order.definition, order.runs[0], model, StillClock.of(loaded.state), tmp_path, ("weights", "program"))
+    files = native.export(
+        order.definition,
+        order.runs[0],
+        model,
+        StillClock.of(loaded.state),
+        tmp_path,
+        ("weights", "program"),
+    )
     assert {file.name for file in files} == {"weights.safetensors", "policy.json", "policy.pt2"}
     described = json.loads((tmp_path / "policy.json").read_text())
     assert described["estimator"]["name"] == "classifier"

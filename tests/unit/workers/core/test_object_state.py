@@ -38,7 +38,11 @@ class Algorithm:
         self.counts = {1: seed, (0, 1): 2 * seed}
         self.part = Part(seed)
         self.same_part = self.part
-        self.generators = [np.random.default_rng(seed), random.Random(seed), torch.Generator().manual_seed(seed)]
+        self.generators = [
+            np.random.default_rng(seed),
+            random.Random(seed),
+            torch.Generator().manual_seed(seed),
+        ]
         self.log = logging.getLogger("x")
         self.rule = lambda value: value + seed
 
@@ -61,8 +65,13 @@ def test_everything_comes_back_through_the_disk(tmp_path: Path) -> None:
     write_tree(tmp_path, {"agent": {"algorithm": state_of(first, "algo")}})
     theta, weights = second.theta, second.weights
     load_state(second, read_tree(tmp_path)["agent"]["algorithm"], "algo")
-    for one, two in zip((first.model, *first.networks), (second.model, *second.networks), strict=True):
-        assert all(torch.equal(a, b) for a, b in zip(one.state_dict().values(), two.state_dict().values(), strict=True))
+    for one, two in zip(
+        (first.model, *first.networks), (second.model, *second.networks), strict=True
+    ):
+        assert all(
+            torch.equal(a, b)
+            for a, b in zip(one.state_dict().values(), two.state_dict().values(), strict=True)
+        )
     assert second.optimizer.param_groups[0]["lr"] == 0.1
     first.work()
     second.work()
@@ -77,7 +86,9 @@ def test_everything_comes_back_through_the_disk(tmp_path: Path) -> None:
     assert (second.pair, second.counts, second.by_name["b"]) == (first.pair, first.counts, 3)
     assert second.part is second.same_part is second.best_part
     assert second.part.value == 3
-    assert [str(one.random()) for one in second.generators[:2]] == [str(one.random()) for one in first.generators[:2]]
+    assert [str(one.random()) for one in second.generators[:2]] == [
+        str(one.random()) for one in first.generators[:2]
+    ]
     assert torch.equal(*(torch.rand(3, generator=one.generators[2]) for one in (first, second)))
 
 
@@ -114,12 +125,27 @@ def test_cycles_end() -> None:
 
 
 def test_what_a_state_dict_may_not_hold_is_named() -> None:
-    holder = SimpleNamespace(state_dict=lambda: {"inner": [1, object()]}, load_state_dict=lambda _: None)
-    with pytest.raises(TypeError, match=r"algo\.state_dict\(\)\.inner\[1\]: a object cannot be saved"):
+    holder = SimpleNamespace(
+        state_dict=lambda: {"inner": [1, object()]}, load_state_dict=lambda _: None
+    )
+    with pytest.raises(
+        TypeError, match=r"algo\.state_dict\(\)\.inner\[1\]: a object cannot be saved"
+    ):
         state_of(holder, "algo")
 
 
-@pytest.mark.parametrize("value", [{1: "x"}, (1, (2, [3])), deque([1], 2), {"a": {"$b": 1}}, [None, True, 1.5], float("inf"), {(1, 2): 3}])
+@pytest.mark.parametrize(
+    "value",
+    [
+        {1: "x"},
+        (1, (2, [3])),
+        deque([1], 2),
+        {"a": {"$b": 1}},
+        [None, True, 1.5],
+        float("inf"),
+        {(1, 2): 3},
+    ],
+)
 def test_plain_data_comes_back(value: Any) -> None:
     assert unpack(pack(value, "x")) == value
     objects = np.array([None, "x", np.zeros(2)], object)

@@ -30,7 +30,14 @@ def through_disk(recipes: dict[str, Any], path: Path) -> Any:
 
 def test_nested_objects_are_built_again_and_shared_ones_once(tmp_path: Path) -> None:
     policy, array = ConstantPolicy(3.0), np.arange(3.0)
-    holder = Holder(policy, array, (1, "x"), named={"again": [policy], "tensor": torch.ones(2)}, kind=ConstantPolicy, env=CountingEnv(7))
+    holder = Holder(
+        policy,
+        array,
+        (1, "x"),
+        named={"again": [policy], "tensor": torch.ones(2)},
+        kind=ConstantPolicy,
+        env=CountingEnv(7),
+    )
     array[:] = 9
     built = through_disk(recipes_of({"one": holder, "two": policy}), tmp_path / "recipe")
     one, two = built["one"], built["two"]
@@ -44,7 +51,9 @@ def test_nested_objects_are_built_again_and_shared_ones_once(tmp_path: Path) -> 
 
 
 def test_environments_of_gymnasium_keep_arguments_limits_and_wrappers(tmp_path: Path) -> None:
-    env = gym.wrappers.ClipReward(gym.make("CartPole-v1", max_episode_steps=13, sutton_barto_reward=True), -0.5, 0.5)
+    env = gym.wrappers.ClipReward(
+        gym.make("CartPole-v1", max_episode_steps=13, sutton_barto_reward=True), -0.5, 0.5
+    )
     made = through_disk(recipes_of({"env": env}), tmp_path / "recipe")["env"]
     assert made.spec.max_episode_steps == 13
     assert made.unwrapped._sutton_barto_reward
@@ -110,11 +119,19 @@ def test_only_marked_classes_are_ever_called(path: str) -> None:
     [
         ({"id": "os:system"}, "not a registered environment"),
         ({"wrappers": [{"entry_point": "os:system", "kwargs": {}}]}, "cannot be the path"),
-        ({"wrappers": [{"entry_point": "gymnasium.wrappers.common:gym", "kwargs": {}}]}, "not a wrapper"),
-        ({"wrappers": [{"entry_point": "tests.support.garage_kit:CountingEnv", "kwargs": {}}]}, "not a wrapper"),
+        (
+            {"wrappers": [{"entry_point": "gymnasium.wrappers.common:gym", "kwargs": {}}]},
+            "not a wrapper",
+        ),
+        (
+            {"wrappers": [{"entry_point": "tests.support.garage_kit:CountingEnv", "kwargs": {}}]},
+            "not a wrapper",
+        ),
     ],
 )
-def test_only_registered_environments_and_known_wrappers_are_made(change: dict[str, Any], message: str) -> None:
+def test_only_registered_environments_and_known_wrappers_are_made(
+    change: dict[str, Any], message: str
+) -> None:
     recipe = recipes_of({"env": gym.make("CartPole-v1")})["env"]
     with pytest.raises(RecipeError, match=message):
         rebuild({"env": {**recipe, "how": {**recipe["how"], **change}}})
@@ -127,7 +144,10 @@ def test_algorithms_with_their_samplers_parts() -> None:
     built = rebuild(recipes_of({"algo": Reinforce(env, learning_rate=0.25), "env": env}))
     assert built["algo"].optimizer.param_groups[0]["lr"] == 0.25
     assert built["env"].spec.id == "CartPole-v1"
-    assert isinstance(rebuild(recipes_of({"algo": CountingAlgo(CountingEnv(4), n_workers=2)}))["algo"], CountingAlgo)
+    assert isinstance(
+        rebuild(recipes_of({"algo": CountingAlgo(CountingEnv(4), n_workers=2)}))["algo"],
+        CountingAlgo,
+    )
 
 
 def test_a_copy_of_an_environment_that_cannot_be_copied_is_made_anew() -> None:

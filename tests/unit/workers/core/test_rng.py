@@ -29,10 +29,19 @@ def test_a_seed_is_the_same_for_ever() -> None:
     assert derive_seed(0, "env", 0, 0, bits=31) == 1792803319
 
 
-@given(seed=st.integers(0, 2**32 - 1), a=st.integers(0, 1_000), b=st.integers(0, 1_000), bits=st.integers(1, 64))
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    a=st.integers(0, 1_000),
+    b=st.integers(0, 1_000),
+    bits=st.integers(1, 64),
+)
 def test_seeds_fit_their_bits_and_tell_streams_apart(seed: int, a: int, b: int, bits: int) -> None:
     assert 0 <= derive_seed(seed, "env", a, b, bits=bits) < 2**bits
-    others = {derive_seed(seed, "env", a, b + 1), derive_seed(seed, "env", a + 1, b), derive_seed(seed + 1, "env", a, b)}
+    others = {
+        derive_seed(seed, "env", a, b + 1),
+        derive_seed(seed, "env", a + 1, b),
+        derive_seed(seed + 1, "env", a, b),
+    }
     assert derive_seed(seed, "env", a, b) not in others | {derive_seed(seed, "evaluation", a, b)}
 
 

@@ -1,4 +1,6 @@
-"""Evaluations that run beside training: of which state, when they are told of, and what waits for them."""
+"""Evaluations that run beside training: of which state, when they are told of, and what waits for
+them.
+"""
 
 from typing import Any
 
@@ -56,7 +58,11 @@ def test_training_goes_on_and_the_result_is_of_the_state_that_was_asked_about() 
     made = rig(cadence({STEPS: 12}, evaluation=4, save_best=True), evaluator)
     made.engine.run()
     assert evaluator.asked == ["begin 4", "found 4", "begin 8", "found 8", "begin 12", "waited 12"]
-    assert [(at, score, final) for at, _, score, final in rows(made)] == [(4, 7.0, False), (8, 5.0, False), (12, 0.0, True)]
+    assert [(at, score, final) for at, _, score, final in rows(made)] == [
+        (4, 7.0, False),
+        (8, 5.0, False),
+        (12, 0.0, True),
+    ]
     reason, at, score = made.snapshotter.saved[0]
     assert (reason, at, score) == (SnapshotReason.BEST, 4, 7.0)
     assert made.snapshotter.states[0]["clock"]["env_steps"] == 4

@@ -7,7 +7,14 @@ from typing import Any
 import pytest
 
 from tests.support.trainer_fakes import Rig, TracingHook, cadence
-from workers.core.types import CollectPlan, LearnReport, LearnSchedule, SnapshotReason, StopReason, Unit
+from workers.core.types import (
+    CollectPlan,
+    LearnReport,
+    LearnSchedule,
+    SnapshotReason,
+    StopReason,
+    Unit,
+)
 
 STEPS = Unit.ENV_STEPS
 
@@ -65,7 +72,11 @@ def test_a_finished_run_is_evaluated_once_and_saved() -> None:
     assert rig.snapshotter.saved == [(SnapshotReason.FINISH, 5, 0.0)]
     evaluations = [row for row in rig.recorder.rows if row[0] == "evaluation"]
     assert [row[-1] for row in evaluations] == [False, False, True]
-    assert [row for row in rig.recorder.rows if row[0] == "epoch"] == [("epoch", 1, 2), ("epoch", 2, 4), ("epoch", 3, 5)]
+    assert [row for row in rig.recorder.rows if row[0] == "epoch"] == [
+        ("epoch", 1, 2),
+        ("epoch", 2, 4),
+        ("epoch", 3, 5),
+    ]
 
 
 def test_the_last_evaluation_is_not_made_twice() -> None:
@@ -76,7 +87,9 @@ def test_the_last_evaluation_is_not_made_twice() -> None:
 
 
 @pytest.mark.parametrize(("num_envs", "budget", "end"), [(1, 7, 7), (4, 10, 12), (8, 100, 104)])
-def test_the_budget_is_exact_for_one_environment_and_overshoots_by_less_than_all(num_envs: int, budget: int, end: int) -> None:
+def test_the_budget_is_exact_for_one_environment_and_overshoots_by_less_than_all(
+    num_envs: int, budget: int, end: int
+) -> None:
     rig = Rig(cadence({STEPS: budget}), plan=CollectPlan(vector_steps=5), num_envs=num_envs)
     rig.engine.run()
     assert rig.engine.clock.env_steps == end
@@ -96,23 +109,38 @@ def test_rollouts_are_cut_for_the_budget_the_evaluation_and_the_learn() -> None:
 
 
 def test_evaluation_waits_for_the_end_of_an_episode() -> None:
-    rig = Rig(cadence({STEPS: 30}, evaluation=10, evaluate_during_episode=False, save_best=False), episode_steps=7)
+    rig = Rig(
+        cadence({STEPS: 30}, evaluation=10, evaluate_during_episode=False, save_best=False),
+        episode_steps=7,
+    )
     rig.engine.run()
     assert rig.evaluator.at == [14, 21, 30]
 
 
 def test_learning_keeps_its_ratio_with_several_environments_and_begins_after_the_warmup() -> None:
-    rig = Rig(cadence({STEPS: 40}), num_envs=4, schedule=LearnSchedule(every_env_steps=2, updates=3, warmup_env_steps=20))
+    rig = Rig(
+        cadence({STEPS: 40}),
+        num_envs=4,
+        schedule=LearnSchedule(every_env_steps=2, updates=3, warmup_env_steps=20),
+    )
     rig.engine.run()
     assert rig.agent.asked == [6] * 6
     assert rig.engine.clock.updates == 36
 
 
-def test_updates_made_while_gathering_are_counted_at_once_and_recorded_before_those_of_learn(monkeypatch: pytest.MonkeyPatch) -> None:
-    rig = Rig(cadence({STEPS: 8}), plan=CollectPlan(vector_steps=5), schedule=LearnSchedule(every_env_steps=8, updates=1))
+def test_updates_made_while_gathering_are_counted_at_once_and_recorded_before_those_of_learn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rig = Rig(
+        cadence({STEPS: 8}),
+        plan=CollectPlan(vector_steps=5),
+        schedule=LearnSchedule(every_env_steps=8, updates=1),
+    )
     collect = rig.collector.collect
     learnt = [LearnReport(2, (0.5,)), LearnReport(1, (0.25,))]
-    monkeypatch.setattr(rig.collector, "collect", lambda plan: replace(collect(plan), learnt=learnt))
+    monkeypatch.setattr(
+        rig.collector, "collect", lambda plan: replace(collect(plan), learnt=learnt)
+    )
     rig.engine.run()
     assert rig.engine.clock.updates == 7
     assert [row for row in rig.recorder.rows if row[0] == "learn"] == [
@@ -198,16 +226,25 @@ def test_resume_goes_on_as_if_nothing_had_happened(num_envs: int, at: int) -> No
     second.engine.run()
     assert first.recorder.rows + second.recorder.rows == straight.recorder.rows
     ignore = {"wall_seconds"}
-    ends = [{k: v for k, v in one.engine.clock.state_dict().items() if k not in ignore} for one in (second, straight)]
+    ends = [
+        {k: v for k, v in one.engine.clock.state_dict().items() if k not in ignore}
+        for one in (second, straight)
+    ]
     assert ends[0] == ends[1]
     assert second.agent.asked == straight.agent.asked
 
 
 def test_without_a_saved_memory_the_warmup_begins_again() -> None:
-    first = Rig(cadence({STEPS: 20}, save_memory=False), schedule=LearnSchedule(every_env_steps=1, updates=1, warmup_env_steps=5))
+    first = Rig(
+        cadence({STEPS: 20}, save_memory=False),
+        schedule=LearnSchedule(every_env_steps=1, updates=1, warmup_env_steps=5),
+    )
     first.engine.run()
     assert "memory" not in first.snapshotter.states[-1]
-    second = Rig(cadence({STEPS: 40}, save_memory=False), schedule=LearnSchedule(every_env_steps=1, updates=1, warmup_env_steps=5))
+    second = Rig(
+        cadence({STEPS: 40}, save_memory=False),
+        schedule=LearnSchedule(every_env_steps=1, updates=1, warmup_env_steps=5),
+    )
     report = second.engine.restore(first.snapshotter.states[-1])
     assert not report.exact
     assert report.notes[0][0] == "resume_statistical"
@@ -216,7 +253,9 @@ def test_without_a_saved_memory_the_warmup_begins_again() -> None:
 
 
 def test_a_caller_may_drive_by_epochs() -> None:
-    rig = Rig(cadence({STEPS: 1_000}, snapshot=4), schedule=LearnSchedule(every_env_steps=1, updates=2))
+    rig = Rig(
+        cadence({STEPS: 1_000}, snapshot=4), schedule=LearnSchedule(every_env_steps=1, updates=2)
+    )
     seen = []
     for epoch in rig.engine.epochs(3):
         seen.append(epoch)
@@ -226,7 +265,11 @@ def test_a_caller_may_drive_by_epochs() -> None:
     assert seen == [0, 1, 2]
     clock = rig.engine.clock
     assert (clock.epochs, clock.iterations, clock.env_steps, clock.updates) == (3, 3, 9, 21)
-    assert [row for row in rig.recorder.rows if row[0] == "epoch"] == [("epoch", 1, 3), ("epoch", 2, 6), ("epoch", 3, 9)]
+    assert [row for row in rig.recorder.rows if row[0] == "epoch"] == [
+        ("epoch", 1, 3),
+        ("epoch", 2, 6),
+        ("epoch", 3, 9),
+    ]
     assert [reason for reason, _, _ in rig.snapshotter.saved][-1] is SnapshotReason.FINISH
     assert list(rig.engine.epochs(4)) == [3]
 

@@ -39,7 +39,9 @@ def test_every_counts_each_multiple_once(interval: int, steps: list[int]) -> Non
 
 
 @given(interval=st.integers(1, 60), steps=strides, cut=st.integers(0, 200))
-def test_a_resumed_trigger_fires_at_the_same_steps(interval: int, steps: list[int], cut: int) -> None:
+def test_a_resumed_trigger_fires_at_the_same_steps(
+    interval: int, steps: list[int], cut: int
+) -> None:
     straight, clock = Every(interval), Counters()
     resumed = Every(interval)
     for index, step in enumerate(steps):
@@ -72,7 +74,9 @@ def test_an_interval_is_positive() -> None:
 
 
 @given(bound=st.integers(1, 10_000), num_envs=st.integers(1, 64), plan=st.integers(1, 300))
-def test_collecting_by_the_room_left_overshoots_by_less_than_one_vector_step(bound: int, num_envs: int, plan: int) -> None:
+def test_collecting_by_the_room_left_overshoots_by_less_than_one_vector_step(
+    bound: int, num_envs: int, plan: int
+) -> None:
     budget, clock = Budget({Unit.ENV_STEPS: bound}), Counters()
     while not budget.exhausted(clock):
         room = budget.room(clock, Unit.ENV_STEPS)

@@ -15,7 +15,9 @@ from workers.estimators.export_strategies import make_export_strategy
 from workers.estimators.run_config import RunConfig
 
 
-def test_onnx_without_its_packages_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_onnx_without_its_packages_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     estimator = Estimator(regression, tmp_path, RunConfig(**QUIET)).train(Lines(), max_steps=1)
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     with pytest.raises(PartNotFoundError, match="pip install onnx onnxscript"):
@@ -36,4 +38,6 @@ def test_an_exported_policy_is_greedy(tmp_path: Path) -> None:
     states = torch.randn(5, 2)
     actions = program(states)
     assert actions.shape == (5,)
-    assert all(torch.equal(program(states), actions) for _ in range(5)), "half of the actions are random where it explores"
+    assert all(torch.equal(program(states), actions) for _ in range(5)), (
+        "half of the actions are random where it explores"
+    )

@@ -23,7 +23,12 @@ from workers.core.errors import NumericalFailureError
 from workers.core.null_parts import NoOrders
 from workers.core.types import StopReason
 from workers.estimators.agents import Agent
-from workers.estimators.basic_hooks import FinalOpsHook, GlobalStepWaiterHook, NanTensorHook, StopAfterNEvalsHook
+from workers.estimators.basic_hooks import (
+    FinalOpsHook,
+    GlobalStepWaiterHook,
+    NanTensorHook,
+    StopAfterNEvalsHook,
+)
 from workers.estimators.checkpoints import all_checkpoints, load_checkpoint, training_ended
 from workers.estimators.cluster import SharedStepHook, address_of
 from workers.estimators.episode_hooks import (
@@ -59,7 +64,9 @@ def learned(session: RunSession, loss: float = 1.0) -> None:
     session.run(op)
 
 
-def session_with(*hooks: SessionRunHook, directory: str = "", time: FakeTime | None = None) -> RunSession:
+def session_with(
+    *hooks: SessionRunHook, directory: str = "", time: FakeTime | None = None
+) -> RunSession:
     session = RunSession(Variables(), hooks, directory, (time or FakeTime()).now)
     session.start()
     return session
@@ -97,7 +104,10 @@ def test_a_diverged_training_is_not_resumed(tmp_path: Path) -> None:
         spec = regression(features, labels, mode)
         broken = mode is Modes.TRAIN and get_step() == 4
         return EstimatorSpec(
-            mode, spec.predictions, spec.loss * float("nan") if broken and spec.loss is not None else spec.loss, spec.train_op
+            mode,
+            spec.predictions,
+            spec.loss * float("nan") if broken and spec.loss is not None else spec.loss,
+            spec.train_op,
         )
 
     from workers.supervised.variables import global_step as get_step
@@ -108,14 +118,21 @@ def test_a_diverged_training_is_not_resumed(tmp_path: Path) -> None:
     assert [path.name for path in sorted(tmp_path.iterdir())] == ["ckpt-2", "ckpt-4", "failed-4"]
     assert estimator.global_step == 4
     assert not training_ended(tmp_path)
-    Estimator(model, tmp_path, RunConfig(**QUIET)).train(Lines(), max_steps=9, hooks=[NanTensorHook(fail_on_nan_loss=False)])
+    Estimator(model, tmp_path, RunConfig(**QUIET)).train(
+        Lines(), max_steps=9, hooks=[NanTensorHook(fail_on_nan_loss=False)]
+    )
     assert training_ended(tmp_path), "a hook of the caller's stands in for the default one"
     assert estimator.global_step == 4
 
 
 def test_step_hooks_fire_at_multiples_by_steps_or_seconds(tmp_path: Path) -> None:
     time = FakeTime()
-    hooks = [StepCheckpointSaverHook(save_steps=3), StepSummarySaverHook(2), StepLoggingTensorHook(1), StepCounterHook(4)]
+    hooks = [
+        StepCheckpointSaverHook(save_steps=3),
+        StepSummarySaverHook(2),
+        StepLoggingTensorHook(1),
+        StepCounterHook(4),
+    ]
     session = session_with(*hooks, directory=str(tmp_path), time=time)
     asked = []
     for _ in range(8):
@@ -142,13 +159,23 @@ def test_step_hooks_fire_at_multiples_by_steps_or_seconds(tmp_path: Path) -> Non
 
 def test_episode_hooks_fire_at_ends_of_episodes(tmp_path: Path) -> None:
     counter = EpisodeCounterHook(2)
-    hooks = [counter, EpisodeSummarySaverHook(2), EpisodeLoggingTensorHook(3), EpisodeCheckpointSaverHook(save_episodes=3)]
+    hooks = [
+        counter,
+        EpisodeSummarySaverHook(2),
+        EpisodeLoggingTensorHook(3),
+        EpisodeCheckpointSaverHook(save_episodes=3),
+    ]
     agent = make_agent(tmp_path, save_checkpoints_episodes=2, keep_checkpoint_max=None)
     agent.train(Scripted(), 4, 5, max_episodes=7, hooks=hooks)
     rows = [json.loads(line) for line in (tmp_path / SUMMARIES_FILE).read_text().splitlines()]
     assert [row["global_episode"] for row in rows if "total_reward" in row] == [2, 4, 6]
-    assert [row["global_episode/steps"] for row in rows if "global_episode/steps" in row] == [10.0] * 3
-    saved = [load_checkpoint(tmp_path, path).manifest.episode for path in all_checkpoints(tmp_path).values()]  # type: ignore[union-attr]
+    assert [row["global_episode/steps"] for row in rows if "global_episode/steps" in row] == [
+        10.0
+    ] * 3
+    saved = [
+        load_checkpoint(tmp_path, path).manifest.episode
+        for path in all_checkpoints(tmp_path).values()
+    ]  # type: ignore[union-attr]
     assert saved == [3, 6, 7], "a hook of the caller's stands in for the default one"
     for wrong in ({}, {"num_episodes": 1, "last_episode": 2}):
         with pytest.raises(ValueError, match="StopAtEpisodeHook"):
@@ -164,7 +191,9 @@ def test_stop_hooks_count_from_where_the_training_stands(tmp_path: Path) -> None
     agent.train(Scripted(), 4, 5, hooks=[StopAtEpisodeHook(last_episode=6)])
     assert load_checkpoint(tmp_path).manifest.episode == 6  # type: ignore[union-attr]
     step = agent.global_step
-    assert agent.train(Scripted(), 4, 5, hooks=[StopAtStepHook(num_steps=3)]).global_step == step + 3
+    assert (
+        agent.train(Scripted(), 4, 5, hooks=[StopAtStepHook(num_steps=3)]).global_step == step + 3
+    )
 
 
 def test_waiting_final_ops_and_bounds_of_evaluations() -> None:
@@ -295,21 +324,29 @@ def test_a_prediction_that_the_model_does_not_make_is_named(tmp_path: Path) -> N
         next(estimator.predict(Lines(1), "results"))
 
 
-@pytest.mark.parametrize("name", ["global_step", "global_timestep", "global_episode", "loss", "wall"])
+@pytest.mark.parametrize(
+    "name", ["global_step", "global_timestep", "global_episode", "loss", "wall"]
+)
 def test_a_metric_does_not_take_the_name_of_another_entry(name: str) -> None:
     """Line 33: such a metric was overwritten without a word."""
     with pytest.raises(ValueError, match=f"an entry '{name}' of its own"):
         EstimatorSpec(Modes.EVAL, loss=torch.tensor(1.0), metrics={name: 1.0})
 
 
-@pytest.mark.parametrize("kind", [Estimator, lambda model_fn, **given: Agent(model_fn, Memory(8, 2), **given)])
+@pytest.mark.parametrize(
+    "kind", [Estimator, lambda model_fn, **given: Agent(model_fn, Memory(8, 2), **given)]
+)
 def test_arguments_of_another_type_are_named(kind: Any, tmp_path: Path) -> None:
     """Line 33: a configuration that was a string ended in an AttributeError of something within."""
     with pytest.raises(TypeError, match="config must be a RunConfig or None, not a str"):
         kind(regression, model_dir=tmp_path, config="x")
-    with pytest.raises(TypeError, match="params must be a mapping of names to values or None, not a list"):
+    with pytest.raises(
+        TypeError, match="params must be a mapping of names to values or None, not a list"
+    ):
         kind(regression, model_dir=tmp_path, params=[1])
-    with pytest.raises(TypeError, match="model_fn must be a function of features and labels, not a str"):
+    with pytest.raises(
+        TypeError, match="model_fn must be a function of features and labels, not a str"
+    ):
         kind("regression", model_dir=tmp_path)
 
 

@@ -37,7 +37,12 @@ def test_reports_of_several_kinds_are_judged_together_after_a_resume() -> None:
     view = View()
     hook = NanGuardHook(("q/mean", "loss/td", "gradient/norm"), 20)
     hook.load_state_dict({"bad": 0, "pending": [[1, False]] * 16})
-    kinds = torch.tensor([1.0, NAN, 1.0]), np.array([1.0, NAN, 1.0], np.float32), [1.0, NAN, 1.0], (1.0, NAN, 1.0)
+    kinds = (
+        torch.tensor([1.0, NAN, 1.0]),
+        np.array([1.0, NAN, 1.0], np.float32),
+        [1.0, NAN, 1.0],
+        (1.0, NAN, 1.0),
+    )
     for kind in kinds[:3]:
         hook.on_tick(view, [LearnReport(1, kind)])
     assert view.stop is None

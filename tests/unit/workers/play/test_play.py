@@ -1,4 +1,7 @@
-"""Line 15.23: no command played a snapshot. The player, as a process of its own, on snapshots that real trainings left."""
+"""Line 15.23: no command played a snapshot.
+
+The player, as a process of its own, on snapshots that real trainings left.
+"""
 
 import json
 import os
@@ -16,11 +19,19 @@ from tests.support.trainings import definition, work_order
 from tests.unit.workers.trainer_process.test_attempt import execute, records
 
 SMALL = {"hidden_sizes": [16]}
-PENDULUM = {"env": {"id": "Pendulum-v1"}, "evaluation": {"every_env_steps": None, "episodes": 1, "max_episode_steps": 20}}
+PENDULUM = {
+    "env": {"id": "Pendulum-v1"},
+    "evaluation": {"every_env_steps": None, "episodes": 1, "max_episode_steps": 20},
+}
 SHORT = {"loop": {"env_steps": 128}, "snapshot": {"every_env_steps": 64}}
 SAC = {"name": "sac", "batch_size": 8, "learning_starts": 32, "buffer_size": 200, **SMALL}
 DRQN = {"name": "drqn", "batch_size": 4, "learning_starts": 40, "buffer_size": 500, **SMALL}
-SB3 = {"name": "sb3", "algorithm": "PPO", "policy": "MlpPolicy", "parameters": {"n_steps": 64, "batch_size": 32, "n_epochs": 1}}
+SB3 = {
+    "name": "sb3",
+    "algorithm": "PPO",
+    "policy": "MlpPolicy",
+    "parameters": {"n_steps": 64, "batch_size": 32, "n_epochs": 1},
+}
 TRAININGS: dict[str, dict[str, Any]] = {
     "dqn": definition(**SHORT),
     "ppo": definition("ppo", num_envs=2, **SHORT),
@@ -36,15 +47,31 @@ def trained(root: Path, document: dict[str, Any]) -> PlayOrder:
     directory, report = execute(root, order)
     assert report.outcome is Outcome.SUCCEEDED, report.failure
     snapshot = directory.snapshots / records(directory, "snapshot")[-1]["snapshot_id"]
-    return PlayOrder(definition=order.definition, code=order.code, snapshot=str(snapshot), episodes=2, seed=5)
+    return PlayOrder(
+        definition=order.definition, code=order.code, snapshot=str(snapshot), episodes=2, seed=5
+    )
 
 
 def run(root: Path, order: PlayOrder, **environment: str) -> tuple[int, list[dict[str, Any]], str]:
-    """Runs the player; returns its exit code, the episodes that it told and what it printed besides."""
+    """Runs the player.
+
+    Returns its exit code, the episodes that it told and what it printed besides.
+    """
     (root / "play.json").write_text(order.model_dump_json())
-    headless = {name: value for name, value in os.environ.items() if name not in {"DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER"}}
+    headless = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in {"DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER"}
+    }
     command = [sys.executable, "-m", "workers.play", str(root / "play.json")]
-    done = subprocess.run(command, env={**headless, **environment}, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        command,
+        env={**headless, **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     return done.returncode, [json.loads(line) for line in done.stdout.splitlines()], done.stderr
 
 
@@ -57,7 +84,9 @@ def order(tmp_path_factory: pytest.TempPathFactory) -> PlayOrder:
 def test_a_snapshot_plays_into_a_video(tmp_path: Path, agent: str) -> None:
     """Line 15.23: built-in agents, recurrent ones and those of Stable-Baselines3."""
     order = trained(tmp_path, TRAININGS[agent])
-    code, played, said = run(tmp_path, order.model_copy(update={"video": str(tmp_path / "film.mp4")}))
+    code, played, said = run(
+        tmp_path, order.model_copy(update={"video": str(tmp_path / "film.mp4")})
+    )
     assert code == 0, said
     assert [one["episode"] for one in played] == [1, 2]
     assert all(1 <= one["length"] <= 50 for one in played)
@@ -67,18 +96,26 @@ def test_a_snapshot_plays_into_a_video(tmp_path: Path, agent: str) -> None:
 
 
 def test_the_window_is_the_environment_s_own(tmp_path: Path, order: PlayOrder) -> None:
-    """Line 15.23: without a video the environment shows itself; a machine without a display is told what to do."""
+    """Line 15.23: without a video the environment shows itself.
+
+    A machine without a display is told what to do.
+    """
     code, shown, said = run(tmp_path, order, SDL_VIDEODRIVER="dummy")
     assert (code, len(shown)) == (0, 2), said
     filmed = run(tmp_path, order.model_copy(update={"video": str(tmp_path / "film.mp4")}))[1]
     assert filmed == shown, "the same seed gives the same episodes"
     code, played, said = run(tmp_path, order)
     assert (code, played) == (1, [])
-    assert said.splitlines()[-1] == "palestra play: there is no display to show it on: write a video with --video FILE.mp4"
+    assert (
+        said.splitlines()[-1]
+        == "palestra play: there is no display to show it on: write a video with --video FILE.mp4"
+    )
 
 
 def test_what_cannot_be_played_is_said(tmp_path: Path, order: PlayOrder) -> None:
-    other = order.definition.model_copy(update={"name": "other", "agent": order.definition.agent.model_copy(update={"gamma": 0.5})})
+    other = order.definition.model_copy(
+        update={"name": "other", "agent": order.definition.agent.model_copy(update={"gamma": 0.5})}
+    )
     code, played, said = run(tmp_path, order.model_copy(update={"definition": other}))
     assert (code, played) == (1, [])
     assert "made by another definition" in said

@@ -53,7 +53,9 @@ def clock() -> Clock:
 
 
 def series(sink: Sink, name: str) -> list[tuple[int, float]]:
-    records = [record for record in sink.records if record.type == "points" and record.series == name]
+    records = [
+        record for record in sink.records if record.type == "points" and record.series == name
+    ]
     return [pair for record in records for pair in zip(record.env_step, record.value, strict=True)]
 
 
@@ -65,32 +67,57 @@ def wait_for(condition: Callable[[], object]) -> None:
 
 
 def test_more_than_a_record_holds_becomes_several(tmp_path: Path, clock: Clock) -> None:
-    """Line 31: episodes and points of one writing beyond the limit of a column, through a real spool."""
+    """Line 31: episodes and points of one writing beyond the limit of a column, through a real
+    spool.
+    """
     count = 2 * MAX_COLUMN + 3
     spool = SpoolWriter(tmp_path)
     recorder = SpoolRecorder(RUN, spool)
     for number in range(count):
         recorder.point(clock, "value", float(number))
     clock.env_steps = clock.episodes = count
-    recorder.tick(clock, [(number + 1, EpisodeEnd(0, 0, float(number), 1, True)) for number in range(count)], ())
+    recorder.tick(
+        clock,
+        [(number + 1, EpisodeEnd(0, 0, float(number), 1, True)) for number in range(count)],
+        (),
+    )
     recorder.flush()
     records = [json.loads(payload) for payload in read_all(SpoolReader(tmp_path))]
-    returns = [value for record in records if record["type"] == "episodes" for value in record["episode_return"]]
-    numbers = [value for record in records if record["type"] == "episodes" for value in record["episode"]]
-    points = [value for record in records if record.get("series") == "value" for value in record["value"]]
+    returns = [
+        value
+        for record in records
+        if record["type"] == "episodes"
+        for value in record["episode_return"]
+    ]
+    numbers = [
+        value for record in records if record["type"] == "episodes" for value in record["episode"]
+    ]
+    points = [
+        value for record in records if record.get("series") == "value" for value in record["value"]
+    ]
     assert returns == points == list(range(count))
     assert numbers == list(range(1, count + 1))
 
 
-def test_an_evaluation_of_more_episodes_than_a_record_holds_keeps_its_statistics(clock: Clock) -> None:
+def test_an_evaluation_of_more_episodes_than_a_record_holds_keeps_its_statistics(
+    clock: Clock,
+) -> None:
     """Line 31, the same of an evaluation's returns."""
     sink = Sink()
     recorder = SpoolRecorder(RUN, sink)
-    recorder.evaluation(clock, summarise([1.0] * (MAX_EVALUATION_RETURNS + 1), [2] * (MAX_EVALUATION_RETURNS + 1), 0), final=True)
+    recorder.evaluation(
+        clock,
+        summarise([1.0] * (MAX_EVALUATION_RETURNS + 1), [2] * (MAX_EVALUATION_RETURNS + 1), 0),
+        final=True,
+    )
     recorder.flush()
     note, evaluation = sink.records
     assert (note.code, evaluation.returns) == ("evaluation_returns_dropped", ())
-    assert (evaluation.episodes, evaluation.mean, evaluation.length_mean) == (MAX_EVALUATION_RETURNS + 1, 1.0, 2.0)
+    assert (evaluation.episodes, evaluation.mean, evaluation.length_mean) == (
+        MAX_EVALUATION_RETURNS + 1,
+        1.0,
+        2.0,
+    )
 
 
 def read_all(reader: SpoolReader) -> Iterator[bytes]:
@@ -98,7 +125,9 @@ def read_all(reader: SpoolReader) -> Iterator[bytes]:
         yield from payloads
 
 
-def tick(recorder: SpoolRecorder, clock: Clock, env_steps: int, *values: Any, ended: Any = ()) -> None:
+def tick(
+    recorder: SpoolRecorder, clock: Clock, env_steps: int, *values: Any, ended: Any = ()
+) -> None:
     clock.env_steps = env_steps
     recorder.tick(clock, ended, [LearnReport(1, value) for value in values])
 
@@ -171,12 +200,19 @@ def test_episodes_are_numbered_within_the_run(clock: Clock) -> None:
     sink = Sink()
     recorder = SpoolRecorder(RUN, sink)
     clock.episodes, clock.updates = 7, 3
-    ended = [(4, EpisodeEnd(1, 0, 2.0, 4, terminated=True)), (6, EpisodeEnd(0, 1, 3.0, 6, terminated=False))]
+    ended = [
+        (4, EpisodeEnd(1, 0, 2.0, 4, terminated=True)),
+        (6, EpisodeEnd(0, 1, 3.0, 6, terminated=False)),
+    ]
     tick(recorder, clock, 8, ended=ended)
     recorder.flush()
     record = sink.records[0]
     assert (record.episode, record.env_step, record.env_index) == ((6, 7), (4, 6), (1, 0))
-    assert (record.episode_return, record.episode_length, record.terminated) == ((2.0, 3.0), (4, 6), (True, False))
+    assert (record.episode_return, record.episode_length, record.terminated) == (
+        (2.0, 3.0),
+        (4, 6),
+        (True, False),
+    )
 
 
 def test_an_epoch_sums_up_its_own_episodes(clock: Clock) -> None:
@@ -200,7 +236,12 @@ def test_an_evaluation_keeps_what_is_not_finite(clock: Clock) -> None:
     recorder.evaluation(clock, summarise([1.0, float("inf")], [2, 3], 5), final=True)
     recorder.flush()
     document = json.loads(sink.records[0].model_dump_json())
-    assert (document["max"], document["final"], document["episodes"], document["seed"]) == ("Infinity", True, 2, 5)
+    assert (document["max"], document["final"], document["episodes"], document["seed"]) == (
+        "Infinity",
+        True,
+        2,
+        5,
+    )
 
 
 def test_what_a_full_disk_refused_is_written_later_and_in_order(clock: Clock) -> None:
@@ -230,7 +271,9 @@ def test_the_loop_hears_that_the_thread_could_not_write(clock: Clock) -> None:
     assert series(sink, "a") == [(0, 1.0)]
 
 
-def test_the_recorders_of_a_pack_share_a_thread_and_one_that_fails_or_ends_leaves_it_to_the_others(clock: Clock) -> None:
+def test_the_recorders_of_a_pack_share_a_thread_and_one_that_fails_or_ends_leaves_it_to_the_others(
+    clock: Clock,
+) -> None:
     writer, sinks = WriterThread(), [Sink(), Sink(), Sink()]
     threads = threading.active_count()
     recorders = [SpoolRecorder(RUN, sink, writer=writer) for sink in sinks]
@@ -278,7 +321,8 @@ def test_a_thread_writes_into_the_spool_without_being_asked(tmp_path: Path, cloc
 
 
 @pytest.mark.parametrize(
-    ("budget", "window"), [(None, 500), (1, 1), (2_000, 1), (3_000, 2), (150_000, 100), (1_000_000, 500), (10**9, 1_000)]
+    ("budget", "window"),
+    [(None, 500), (1, 1), (2_000, 1), (3_000, 2), (150_000, 100), (1_000_000, 500), (10**9, 1_000)],
 )
 def test_the_window_follows_from_the_budget(budget: int | None, window: int) -> None:
     assert window_length(budget) == window

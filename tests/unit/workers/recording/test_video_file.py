@@ -23,7 +23,11 @@ def test_a_video_holds_every_frame_at_its_place(tmp_path: Path) -> None:
     with av.open(str(files.video)) as container:
         stream = container.streams.video[0]
         read = [frame.to_ndarray(format="rgb24").astype(int) for frame in container.decode(stream)]
-        assert (stream.codec_context.name, stream.codec_context.pix_fmt, float(stream.average_rate or 0)) == ("h264", "yuv420p", 30.0)
+        assert (
+            stream.codec_context.name,
+            stream.codec_context.pix_fmt,
+            float(stream.average_rate or 0),
+        ) == ("h264", "yuv420p", 30.0)
     assert files.frames == len(read) == 30
     for wanted, got in zip(moving_square(30), read, strict=True):
         assert np.abs(got - wanted).mean() < 6
@@ -57,7 +61,9 @@ def test_odd_sides_lose_a_line_and_a_broken_rate_is_kept(tmp_path: Path) -> None
         ([np.zeros((8, 8, 3), np.uint8), np.zeros((8, 10, 3), np.uint8)], 30, "frame 1"),
     ],
 )
-def test_what_is_no_video_is_refused_and_leaves_nothing(tmp_path: Path, frames: list[Frame], fps: float, said: str) -> None:
+def test_what_is_no_video_is_refused_and_leaves_nothing(
+    tmp_path: Path, frames: list[Frame], fps: float, said: str
+) -> None:
     with pytest.raises(ValueError, match=said):
         write_video(tmp_path / "episode.mp4", frames, fps)
     assert list(tmp_path.iterdir()) == []

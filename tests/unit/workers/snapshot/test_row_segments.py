@@ -62,7 +62,11 @@ def assert_holds(directory: Path, document: dict[str, Any], ring: Ring) -> None:
         assert column.dtype == ring.columns[name].dtype
 
 
-@given(room=st.integers(1, 20), most=st.integers(1, 8), counts=st.lists(st.integers(0, 30), min_size=1, max_size=6))
+@given(
+    room=st.integers(1, 20),
+    most=st.integers(1, 8),
+    counts=st.lists(st.integers(0, 30), min_size=1, max_size=6),
+)
 @settings(deadline=None, max_examples=20)
 def test_every_snapshot_gives_back_the_ring_as_it_was(tmp_path_factory, room, most, counts) -> None:
     root, ring, before = tmp_path_factory.mktemp("rows"), Ring(room), None
@@ -86,10 +90,17 @@ def test_full_stretches_are_links_and_only_what_is_new_is_written(tmp_path: Path
     again = written(tmp_path / "3", ring, tmp_path / "2")
     ring.extend(6)
     third = written(tmp_path / "4", ring, tmp_path / "3")
-    assert [name.split(".")[2] for name in first["files"]] == ["000000000000-000000000004", "000000000004-000000000006"]
+    assert [name.split(".")[2] for name in first["files"]] == [
+        "000000000000-000000000004",
+        "000000000004-000000000006",
+    ]
     assert second == again
-    numbers = [tuple(int(part) for part in name.split(".")[2].split("-")) for name in third["files"]]
-    assert numbers == [(0, 4), (4, 8), (8, 12), (12, 13)], "the oldest file holds rows that the ring has no more"
+    numbers = [
+        tuple(int(part) for part in name.split(".")[2].split("-")) for name in third["files"]
+    ]
+    assert numbers == [(0, 4), (4, 8), (8, 12), (12, 13)], (
+        "the oldest file holds rows that the ring has no more"
+    )
     links = {name: (tmp_path / "4" / name).stat().st_nlink for name in third["files"]}
     assert list(links.values()) == [4, 1, 1, 1]
     assert (tmp_path / "3" / second["files"][1]).stat().st_nlink == 2
@@ -99,7 +110,9 @@ def test_full_stretches_are_links_and_only_what_is_new_is_written(tmp_path: Path
 
 
 @pytest.mark.usefixtures("four_rows")
-def test_without_links_or_an_earlier_snapshot_all_rows_are_written(tmp_path: Path, monkeypatch) -> None:
+def test_without_links_or_an_earlier_snapshot_all_rows_are_written(
+    tmp_path: Path, monkeypatch
+) -> None:
     ring = Ring(10)
     ring.extend(9)
     written(tmp_path / "1", ring)
@@ -145,7 +158,9 @@ def test_rows_that_are_missing_or_others_are_refused(tmp_path: Path) -> None:
     (tmp_path / "1" / two).write_bytes((tmp_path / "1" / foreign).read_bytes())
     (tmp_path / "1" / two).rename(tmp_path / "1" / "memory.0.000000000004-000000000009.npz")
     with pytest.raises(SnapshotUnreadableError, match="does not hold the rows"):
-        read_stream(tmp_path / "1", {**document, "files": [one, "memory.0.000000000004-000000000009.npz"]})
+        read_stream(
+            tmp_path / "1", {**document, "files": [one, "memory.0.000000000004-000000000009.npz"]}
+        )
 
 
 def test_a_stream_says_which_rows_it_has() -> None:
@@ -158,20 +173,33 @@ def test_a_stream_says_which_rows_it_has() -> None:
 
 
 @pytest.mark.usefixtures("four_rows")
-def test_snapshots_share_rows_and_each_is_whole_without_the_others(tmp_path: Path, monkeypatch) -> None:
+def test_snapshots_share_rows_and_each_is_whole_without_the_others(
+    tmp_path: Path, monkeypatch
+) -> None:
     ring, kept, hashed = Ring(30), [], []
     describe = manifest.describe_file
-    monkeypatch.setattr(manifest, "describe_file", lambda path, root: hashed.append(path.name) or describe(path, root))
+    monkeypatch.setattr(
+        manifest,
+        "describe_file",
+        lambda path, root: hashed.append(path.name) or describe(path, root),
+    )
     store = SnapshotStore(tmp_path, owner(), keep_last=2, announce=kept.append)
     for _ in range(5):
         ring.extend(6)
         hashed.clear()
-        store.save({"memory": {"rows": ring.stream}, "loop": {"end": ring.end}}, CLOCK, SnapshotReason.PERIODIC, None)
+        store.save(
+            {"memory": {"rows": ring.stream}, "loop": {"end": ring.end}},
+            CLOCK,
+            SnapshotReason.PERIODIC,
+            None,
+        )
     assert [len(one.files) for one in kept] == [4, 5, 7, 8, 10]
     assert store._last_size < 4 * ROW_BYTES + sum(file.size for file in kept[-1].files) / 2
     full = {file.name for file in kept[-2].files if file.name.endswith("-000000000016.npz")}
     assert full
-    assert full.isdisjoint(hashed), "what was read back as a file of the snapshot before is not read again"
+    assert full.isdisjoint(hashed), (
+        "what was read back as a file of the snapshot before is not read again"
+    )
     assert sum(name.endswith(".npz") for name in hashed) > 0
     last = tmp_path / kept[-1].snapshot_id
     state = read_snapshot(last).state
@@ -186,13 +214,19 @@ def test_snapshots_share_rows_and_each_is_whole_without_the_others(tmp_path: Pat
 @pytest.mark.parametrize("kind", ["vectors", "frames", "frames whose room grows"])
 def test_a_memory_from_files_goes_on_like_one_from_its_state(tmp_path, kind, monkeypatch) -> None:
     observation = ((3,), np.float32) if kind == "vectors" else ((3, 2, 3), np.uint8)
-    spec = ReplaySpec(capacity=400, num_envs=2, observation=observation, action=((), np.int64), n_step=3)
+    spec = ReplaySpec(
+        capacity=400, num_envs=2, observation=observation, action=((), np.int64), n_step=3
+    )
     stream = VectorStream(0, 2) if kind == "vectors" else FrameStream(0, 2, 3, end=0.5)
     monkeypatch.setattr(row_segments, "SEGMENT_BYTES", 5_000)
 
     def memory(seed: int) -> Replay:
         rule = Prioritized(derive_generator(seed, "memory"))
-        return Replay(spec, rule) if kind == "vectors" else FrameReplay(spec, rule, spare=0.0, grows=kind != "frames")
+        return (
+            Replay(spec, rule)
+            if kind == "vectors"
+            else FrameReplay(spec, rule, spare=0.0, grows=kind != "frames")
+        )
 
     memories, kept = [memory(0)], []
     store = SnapshotStore(tmp_path, owner(), announce=kept.append)
@@ -206,5 +240,7 @@ def test_a_memory_from_files_goes_on_like_one_from_its_state(tmp_path, kind, mon
         samples = [one.sample(2, 16) for one in memories]
         for columns in zip(*samples, strict=True):
             assert all(np.array_equal(column, columns[0]) for column in columns)
-    assert (len(memories[0]) < 400) == (kind == "frames")  # short episodes cost the oldest rows their frames
+    assert (len(memories[0]) < 400) == (
+        kind == "frames"
+    )  # short episodes cost the oldest rows their frames
     assert max(path.stat().st_nlink for path in (tmp_path / kept[-1].snapshot_id).iterdir()) > 1

@@ -19,13 +19,21 @@ from workers.snapshot import attempt_store as store_module
 from workers.snapshot import snapshot_directory as writing_module
 from workers.snapshot.attempt_store import SnapshotStore, load_snapshot
 from workers.snapshot.manifest import FORMAT_VERSION, MANIFEST, Manifest, verify
-from workers.snapshot.snapshot_directory import Moment, SnapshotOwner, read_snapshot, settle, write_snapshot
+from workers.snapshot.snapshot_directory import (
+    Moment,
+    SnapshotOwner,
+    read_snapshot,
+    settle,
+    write_snapshot,
+)
 from workers.snapshot.state_files import read_tree, write_tree
 
 RUN = new_id("run")
 HASH = "0" * 64
 PERIODIC = SnapshotReason.PERIODIC
-CLOCK: Any = SimpleNamespace(env_steps=10, updates=4, iterations=9, epochs=0, episodes=2, wall_seconds=1.0)
+CLOCK: Any = SimpleNamespace(
+    env_steps=10, updates=4, iterations=9, epochs=0, episodes=2, wall_seconds=1.0
+)
 
 
 def owner(run_id: str = RUN, definition_hash: str = HASH) -> SnapshotOwner:
@@ -42,16 +50,38 @@ def owner(run_id: str = RUN, definition_hash: str = HASH) -> SnapshotOwner:
     )
 
 
-def store(directory: Path, written: list[SnapshotWritten] | None = None, **options: Any) -> SnapshotStore:
-    return SnapshotStore(directory, options.pop("owner", owner()), announce=(written if written is not None else []).append, **options)
+def store(
+    directory: Path, written: list[SnapshotWritten] | None = None, **options: Any
+) -> SnapshotStore:
+    return SnapshotStore(
+        directory,
+        options.pop("owner", owner()),
+        announce=(written if written is not None else []).append,
+        **options,
+    )
 
 
 def state(value: float = 1.0) -> dict[str, Any]:
     shared = torch.arange(6.0).reshape(2, 3)
     return {
-        "agent": {"weights": shared, "view": shared[0], "step": value, "names": ["a", "b"], "nothing": None, "flag": True},
-        "memory": {"rows": {"obs": np.arange(6, dtype=np.uint8).reshape(2, 3)}, "empty": np.zeros((0, 2))},
-        "loop": {"best": float("-inf"), "rate": float("nan"), "count": np.int64(3), "exact": 0.1 + 0.2},
+        "agent": {
+            "weights": shared,
+            "view": shared[0],
+            "step": value,
+            "names": ["a", "b"],
+            "nothing": None,
+            "flag": True,
+        },
+        "memory": {
+            "rows": {"obs": np.arange(6, dtype=np.uint8).reshape(2, 3)},
+            "empty": np.zeros((0, 2)),
+        },
+        "loop": {
+            "best": float("-inf"),
+            "rate": float("nan"),
+            "count": np.int64(3),
+            "exact": 0.1 + 0.2,
+        },
     }
 
 
@@ -75,9 +105,13 @@ def test_a_tree_comes_back_as_it_was(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "leaf", [object(), np.array([object()]), {1: 2}, {"$tensor": 1}, 1j], ids=["object", "object array", "key", "mark", "complex"]
+    "leaf",
+    [object(), np.array([object()]), {1: 2}, {"$tensor": 1}, 1j],
+    ids=["object", "object array", "key", "mark", "complex"],
 )
-def test_what_a_snapshot_cannot_hold_is_refused_and_leaves_nothing(tmp_path: Path, leaf: Any) -> None:
+def test_what_a_snapshot_cannot_hold_is_refused_and_leaves_nothing(
+    tmp_path: Path, leaf: Any
+) -> None:
     with pytest.raises(TypeError):
         store(tmp_path).save({"agent": {"leaf": leaf}}, CLOCK, SnapshotReason.PERIODIC, None)
     assert list(tmp_path.iterdir()) == []
@@ -88,8 +122,16 @@ def test_a_snapshot_announces_every_file_with_its_hash(tmp_path: Path) -> None:
     made = store(tmp_path, written)
     snapshot_id = made.save(state(), CLOCK, SnapshotReason.BEST, 3.5)
     record = written[0]
-    assert (record.snapshot_id, record.score, record.reason, record.env_step, record.update) == (snapshot_id, 3.5, "best", 10, 4)
-    assert {file.name for file in record.files} == {path.name for path in (tmp_path / snapshot_id).iterdir()}
+    assert (record.snapshot_id, record.score, record.reason, record.env_step, record.update) == (
+        snapshot_id,
+        3.5,
+        "best",
+        10,
+        4,
+    )
+    assert {file.name for file in record.files} == {
+        path.name for path in (tmp_path / snapshot_id).iterdir()
+    }
     assert MANIFEST in {file.name for file in record.files}
     loaded = load_snapshot(tmp_path / snapshot_id, run_id=RUN, definition_hash=HASH)
     assert loaded.state["agent"]["step"] == 1.0
@@ -110,7 +152,9 @@ def test_damage_is_found(saved: Path, name: str) -> None:
         verify(saved)
 
 
-def test_a_torn_file_a_missing_one_and_an_unknown_one_are_found(saved: Path, tmp_path: Path) -> None:
+def test_a_torn_file_a_missing_one_and_an_unknown_one_are_found(
+    saved: Path, tmp_path: Path
+) -> None:
     for break_it, text in (
         (lambda at: os.truncate(at / "memory.npz", 10), "size or SHA-256"),
         (lambda at: (at / "memory.npz").unlink(), "missing"),
@@ -142,10 +186,13 @@ def test_links_are_refused(saved: Path, tmp_path: Path) -> None:
 
 def test_a_newer_format_names_the_version_to_upgrade_to(saved: Path) -> None:
     document = json.loads((saved / MANIFEST).read_text())
-    document.update(format_version=FORMAT_VERSION + 1, versions={"palestra": "2.3"}, something_new=True)
+    document.update(
+        format_version=FORMAT_VERSION + 1, versions={"palestra": "2.3"}, something_new=True
+    )
     (saved / MANIFEST).write_text(json.dumps(document))
     with pytest.raises(
-        SnapshotUnreadableError, match=rf"Palestra 2\.3 in format {FORMAT_VERSION + 1}, .* reads up to format {FORMAT_VERSION}: up"
+        SnapshotUnreadableError,
+        match=rf"Palestra 2\.3 in format {FORMAT_VERSION + 1}, .* reads up to format {FORMAT_VERSION}: up",
     ):
         verify(saved)
 
@@ -161,17 +208,28 @@ def test_a_foreign_snapshot_is_refused(saved: Path, tmp_path: Path) -> None:
 
 def test_two_attempts_may_write_side_by_side(tmp_path: Path) -> None:
     first, second = store(tmp_path), store(tmp_path)
-    ids = [made.save(state(float(index)), CLOCK, SnapshotReason.PERIODIC, None) for index, made in enumerate((first, second) * 2)]
-    assert [load_snapshot(tmp_path / one, run_id=RUN, definition_hash=HASH).state["agent"]["step"] for one in ids] == [0.0, 1.0, 2.0, 3.0]
+    ids = [
+        made.save(state(float(index)), CLOCK, SnapshotReason.PERIODIC, None)
+        for index, made in enumerate((first, second) * 2)
+    ]
+    assert [
+        load_snapshot(tmp_path / one, run_id=RUN, definition_hash=HASH).state["agent"]["step"]
+        for one in ids
+    ] == [0.0, 1.0, 2.0, 3.0]
 
 
 def test_the_last_ones_and_the_best_are_kept(tmp_path: Path) -> None:
     made = store(tmp_path, keep_last=2)
-    ids = [made.save(state(), CLOCK, SnapshotReason.PERIODIC, score) for score in (1.0, 9.0, None, 2.0, None)]
+    ids = [
+        made.save(state(), CLOCK, SnapshotReason.PERIODIC, score)
+        for score in (1.0, 9.0, None, 2.0, None)
+    ]
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([ids[1], *ids[-2:]])
 
 
-def test_nothing_is_deleted_while_the_newest_cannot_be_read_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_deleted_while_the_newest_cannot_be_read_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def unreadable(*_: Any) -> Manifest:
         raise SnapshotUnreadableError("torn")
 
@@ -234,7 +292,9 @@ def _die_at(moment: str, count: int) -> None:
     setattr(writing_module, moment, dying)
 
 
-def test_an_agents_own_files_lie_beside_the_state_and_come_back_as_a_directory(tmp_path: Path) -> None:
+def test_an_agents_own_files_lie_beside_the_state_and_come_back_as_a_directory(
+    tmp_path: Path,
+) -> None:
     def save(directory: str) -> None:
         (Path(directory) / "target").mkdir()
         (Path(directory) / "model.pt").write_bytes(b"weights")
@@ -242,7 +302,12 @@ def test_an_agents_own_files_lie_beside_the_state_and_come_back_as_a_directory(t
 
     target = tmp_path / "best"
     for loss in (1.0, 2.0):
-        manifest = write_snapshot(target, owner(), {"agent": {"own": OwnFiles(save), "loss": loss}}, Moment(clock=CLOCK, reason=PERIODIC))
+        manifest = write_snapshot(
+            target,
+            owner(),
+            {"agent": {"own": OwnFiles(save), "loss": loss}},
+            Moment(clock=CLOCK, reason=PERIODIC),
+        )
     assert {file.name for file in manifest.files} == {"model.pt", "target/model.pt", "state.json"}
     assert read_snapshot(target).state == {"agent": {"own": OwnFilesAt(str(target)), "loss": 2.0}}
     assert [path.name for path in tmp_path.iterdir()] == ["best"]
@@ -252,19 +317,28 @@ def test_an_agents_own_files_lie_beside_the_state_and_come_back_as_a_directory(t
 
 
 @pytest.mark.parametrize("name", ["state.json", "a file", "a/b/c/d/e"])
-def test_an_agents_own_file_may_not_take_a_name_that_is_ours_or_cannot_be_stored(tmp_path: Path, name: str) -> None:
+def test_an_agents_own_file_may_not_take_a_name_that_is_ours_or_cannot_be_stored(
+    tmp_path: Path, name: str
+) -> None:
     def save(directory: str) -> None:
         path = Path(directory, name)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("")
 
     with pytest.raises(TypeError, match=name):
-        write_snapshot(tmp_path / "best", owner(), {"agent": {"own": OwnFiles(save)}}, Moment(clock=CLOCK, reason=PERIODIC))
+        write_snapshot(
+            tmp_path / "best",
+            owner(),
+            {"agent": {"own": OwnFiles(save)}},
+            Moment(clock=CLOCK, reason=PERIODIC),
+        )
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("kills", range(1, 9))
-def test_a_kill_while_a_snapshot_takes_anothers_place_leaves_one_of_the_two(tmp_path: Path, kills: int) -> None:
+def test_a_kill_while_a_snapshot_takes_anothers_place_leaves_one_of_the_two(
+    tmp_path: Path, kills: int
+) -> None:
     target = tmp_path / "params"
     write_snapshot(target, owner(), state(1.0), Moment(clock=CLOCK, reason=PERIODIC))
     pid = os.fork()
@@ -295,11 +369,22 @@ def test_a_kill_while_a_snapshot_takes_anothers_place_leaves_one_of_the_two(tmp_
 
 
 def test_a_snapshot_of_the_first_format_is_read_as_one_of_today(tmp_path: Path) -> None:
-    loop = {"evaluation": {"next": 20}, "evaluation_pending": False, "score": 3.0, "evaluated_at": [10, 4], "best": 3.0}
+    loop = {
+        "evaluation": {"next": 20},
+        "evaluation_pending": False,
+        "score": 3.0,
+        "evaluated_at": [10, 4],
+        "best": 3.0,
+    }
     loop |= {"learning": {"next": 11}, "warmup_end": 5}
     target = tmp_path / "old"
     write_snapshot(target, owner(), {"loop": loop}, Moment(clock=CLOCK, reason=PERIODIC))
     manifest = json.loads((target / MANIFEST).read_text())
     (target / MANIFEST).write_text(json.dumps(manifest | {"format_version": 1}))
-    wanted: dict[str, Any] = {"evaluations": {"trigger": {"next": 20}, "pending": False, "score": 3.0, "at": [10, 4]}, "best": 3.0}
-    assert read_snapshot(target).state == {"loop": wanted | {"learning": {"next": 11, "warmup_end": 5}}}
+    wanted: dict[str, Any] = {
+        "evaluations": {"trigger": {"next": 20}, "pending": False, "score": 3.0, "at": [10, 4]},
+        "best": 3.0,
+    }
+    assert read_snapshot(target).state == {
+        "loop": wanted | {"learning": {"next": 11, "warmup_end": 5}}
+    }

@@ -15,7 +15,13 @@ from workers.supervised.modes import Modes
 from workers.supervised.spec import EstimatorSpec
 from workers.supervised.variables import Variables
 
-PARAMS: dict[str, Any] = {"actions": 2, "hidden_sizes": [4], "discount": 0.5, "learning_rate": 0.01, "target_update": 3}
+PARAMS: dict[str, Any] = {
+    "actions": 2,
+    "hidden_sizes": [4],
+    "discount": 0.5,
+    "learning_rate": 0.01,
+    "target_update": 3,
+}
 
 
 def batch(**changes: Any) -> tuple[Any, Any]:
@@ -30,7 +36,9 @@ def batch(**changes: Any) -> tuple[Any, Any]:
     return tensors({"state": np.array([[0.5, 0.5], [1.0, -1.0]], np.float32)}), tensors(labels)
 
 
-def run(variables: Variables, features: Any, labels: Any, mode: Modes = Modes.TRAIN, **params: Any) -> EstimatorSpec:
+def run(
+    variables: Variables, features: Any, labels: Any, mode: Modes = Modes.TRAIN, **params: Any
+) -> EstimatorSpec:
     with variables.running(mode):
         return model_function("dqn")(features, labels, mode, {**PARAMS, **params})
 
@@ -43,7 +51,9 @@ def test_dqn_bootstraps_from_the_true_next_state_and_not_from_terminal_ones() ->
     taken = online(features["state"])[torch.arange(2), labels["action"]]
     wanted = torch.tensor([1.0 + 0.5 * online(labels["next_state"])[0].max().item(), 2.0])
     assert loss is not None
-    assert torch.allclose(loss, torch.nn.functional.huber_loss(taken, wanted)), "a truncated row bootstraps, a terminal one does not"
+    assert torch.allclose(loss, torch.nn.functional.huber_loss(taken, wanted)), (
+        "a truncated row bootstraps, a terminal one does not"
+    )
     other = run(variables, *batch(next_state=np.array([[1.0, 2.0], [-5.0, 7.0]], np.float32))).loss
     assert torch.equal(loss, other), "what follows a terminal state does not matter"
 
@@ -63,7 +73,9 @@ def test_dqn_chooses_by_the_online_network_and_values_by_the_target() -> None:
         wanted = labels["reward"].float() + 0.5 * following[torch.arange(2), best]
         taken = online(features["state"])[torch.arange(2), labels["action"]]
         losses[double] = run(variables, features, labels, double=double).loss
-        assert torch.allclose(losses[double], torch.nn.functional.huber_loss(taken, wanted.detach()))
+        assert torch.allclose(
+            losses[double], torch.nn.functional.huber_loss(taken, wanted.detach())
+        )
     assert losses[True] != losses[False]
 
 
@@ -78,7 +90,9 @@ def test_the_target_follows_every_third_update() -> None:
         assert same(dict(online), dict(target)) == (step % 3 == 0), step
 
 
-@pytest.mark.parametrize(("dueling", "expected"), [("mean", [1.5, 2.5]), ("max", [1.0, 2.0]), ("naive", [5.0, 6.0])])
+@pytest.mark.parametrize(
+    ("dueling", "expected"), [("mean", [1.5, 2.5]), ("max", [1.0, 2.0]), ("naive", [5.0, 6.0])]
+)
 def test_dueling_streams(dueling: str, expected: list[float]) -> None:
     network = QNetwork((1,), 2, dueling)
     with torch.no_grad():
@@ -112,7 +126,9 @@ def test_parameters_depend_on_seed_and_name_alone() -> None:
 @pytest.mark.parametrize("function", [spirals, digits])
 def test_training_and_evaluation_share_no_example(function: Any) -> None:
     def rows(mode: Modes) -> set[bytes]:
-        return {row.tobytes() for features, _ in function(mode, {"epochs": 1}) for row in features["x"]}
+        return {
+            row.tobytes() for features, _ in function(mode, {"epochs": 1}) for row in features["x"]
+        }
 
     training, evaluation = rows(Modes.TRAIN), rows(Modes.EVAL)
     assert len(training) >= 600

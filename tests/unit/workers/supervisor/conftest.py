@@ -97,19 +97,29 @@ class Supervised:
         ]
         places = ["--ready-fd", str(write_end), "--slot-fd", str(self.slot), "--gpus", "0,1"]
         starter = subprocess.Popen(
-            [*command, *places], stdin=subprocess.PIPE, pass_fds=(write_end, self.slot), env=self.environ, start_new_session=True
+            [*command, *places],
+            stdin=subprocess.PIPE,
+            pass_fds=(write_end, self.slot),
+            env=self.environ,
+            start_new_session=True,
         )
         os.close(write_end)
         os.close(self.slot)
         assert starter.stdin is not None
-        starter.stdin.write(json.dumps({"server": self.server.url, "token": TOKEN, "renew_seconds": 0.3}).encode())
+        starter.stdin.write(
+            json.dumps({"server": self.server.url, "token": TOKEN, "renew_seconds": 0.3}).encode()
+        )
         starter.stdin.close()
         assert starter.wait(20) == 0, "the first process leaves at once"
         with os.fdopen(read_end, "rb") as ready:
             assert ready.read() == b"ready\n", self.log()
 
     def log(self) -> str:
-        return self.directory.supervisor_log.read_text() if self.directory.supervisor_log.exists() else ""
+        return (
+            self.directory.supervisor_log.read_text()
+            if self.directory.supervisor_log.exists()
+            else ""
+        )
 
     def signal(self, number: signal.Signals) -> None:
         identity = self.directory.supervisor()
@@ -135,7 +145,10 @@ class Supervised:
         return True
 
     def wait_for_step(self, step: int) -> None:
-        wait_for(lambda: read_json(self.directory.progress).get("env_step", 0) >= step, f"step {step}\n{self.log()}")
+        wait_for(
+            lambda: read_json(self.directory.progress).get("env_step", 0) >= step,
+            f"step {step}\n{self.log()}",
+        )
 
     def wait_for_end(self, seconds: float = 30.0) -> dict[str, Any]:
         """Waits for the supervisor's end and returns the report that the server got."""

@@ -1,4 +1,7 @@
-"""A trainer without learning: appends points, obeys or misbehaves as `PALESTRA_TEST_TRAINER` says. Run by a real supervisor."""
+"""A trainer without learning: appends points, obeys or misbehaves as `PALESTRA_TEST_TRAINER` says.
+
+Run by a real supervisor.
+"""
 
 import argparse
 import contextlib
@@ -22,7 +25,11 @@ from palestra.telemetry.spool import SpoolWriter
 from workers.ipc.attempt_directory import CONTROL_FD_VARIABLE, AttemptDirectory, write_atomically
 
 SLEEPER = "import time,signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
-ENDS = {"pause": (Outcome.PAUSED, Cause.USER), "cancel": (Outcome.CANCELLED, Cause.USER), "drain": (Outcome.DRAINED, Cause.DRAIN)}
+ENDS = {
+    "pause": (Outcome.PAUSED, Cause.USER),
+    "cancel": (Outcome.CANCELLED, Cause.USER),
+    "drain": (Outcome.DRAINED, Cause.DRAIN),
+}
 
 
 class Trainer:
@@ -46,9 +53,19 @@ class Trainer:
 
     def advance(self) -> None:
         self.step += 1
-        place = {"env_step": (self.step,), "update": (self.step,), "episode": (0,), "wall": (time.time(),)}
-        self.spool.append([Points(run=self.run, series="loss/td", value=(1.0 / self.step,), **place)])
-        write_atomically(self.directory.progress, json.dumps({"env_step": self.step, "update": self.step, "episode": 0}).encode())
+        place = {
+            "env_step": (self.step,),
+            "update": (self.step,),
+            "episode": (0,),
+            "wall": (time.time(),),
+        }
+        self.spool.append(
+            [Points(run=self.run, series="loss/td", value=(1.0 / self.step,), **place)]
+        )
+        write_atomically(
+            self.directory.progress,
+            json.dumps({"env_step": self.step, "update": self.step, "episode": 0}).encode(),
+        )
         if self.step % 20 == 0:
             sys.stdout.write(f"step {self.step}\n")
         if self.step % 50 == 0:
@@ -69,10 +86,18 @@ class Trainer:
         path = self.directory.snapshots / snapshot_id / "weights.bin"
         path.parent.mkdir(parents=True)
         path.write_bytes(content)
-        file = SnapshotFile(name="weights.bin", size=len(content), sha256=hashlib.sha256(content).hexdigest())
+        file = SnapshotFile(
+            name="weights.bin", size=len(content), sha256=hashlib.sha256(content).hexdigest()
+        )
         place = {"env_step": self.step, "update": self.step, "episode": 0, "wall": time.time()}
         record = SnapshotWritten(
-            run=self.run, snapshot_id=snapshot_id, reason=reason, format_version=1, resume_exact=True, files=(file,), **place
+            run=self.run,
+            snapshot_id=snapshot_id,
+            reason=reason,
+            format_version=1,
+            resume_exact=True,
+            files=(file,),
+            **place,
         )
         self.spool.append([record])
 
@@ -81,7 +106,9 @@ class Trainer:
         folder.mkdir(exist_ok=True)
         (folder / ".half.mp4.tmp").write_text("half a video")
         for ending in (".jpg", ".mp4"):
-            write_atomically(folder / f"{self.step:012d}-episode-0{ending}", f"{ending} at {self.step}".encode())
+            write_atomically(
+                folder / f"{self.step:012d}-episode-0{ending}", f"{ending} at {self.step}".encode()
+            )
 
     def end(self, outcome: Outcome, cause: Cause) -> None:
         self.save(SnapshotReason.FINISH if outcome is Outcome.SUCCEEDED else SnapshotReason.STOP)
@@ -97,9 +124,13 @@ class Trainer:
             float("a robot")
         except ValueError as error:
             trace = "".join(traceback.format_exception(error))
-            failure = Failure(message=f"ValueError: {error}", exception="ValueError", traceback=trace)
+            failure = Failure(
+                message=f"ValueError: {error}", exception="ValueError", traceback=trace
+            )
         place = {"env_step": self.step, "update": self.step}
-        report = AttemptReport(outcome=Outcome.FAILED, cause=Cause.USER_EXCEPTION, failure=failure, **place)
+        report = AttemptReport(
+            outcome=Outcome.FAILED, cause=Cause.USER_EXCEPTION, failure=failure, **place
+        )
         write_atomically(self.directory.report, report.model_dump_json().encode())
 
 
@@ -111,7 +142,13 @@ def main() -> None:
     trainer = Trainer(directory, int(argument or 10**9) if mode in {"train", "deaf"} else 10**9)
     (directory.root / "environ.json").write_text(json.dumps(dict(os.environ)))
     (directory.root / "inputs.json").write_text(
-        json.dumps({str(p.relative_to(directory.inputs)): p.read_text() for p in directory.inputs.rglob("*") if p.is_file()})
+        json.dumps(
+            {
+                str(p.relative_to(directory.inputs)): p.read_text()
+                for p in directory.inputs.rglob("*")
+                if p.is_file()
+            }
+        )
     )
     sys.stdout.write("hello from the trainer\n")
     match mode:

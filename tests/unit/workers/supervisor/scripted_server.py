@@ -1,4 +1,7 @@
-"""A scripted HTTP peer for supervisors: keeps what it was sent, answers what a test tells it. The real server has tests of its own."""
+"""A scripted HTTP peer for supervisors: keeps what it was sent, answers what a test tells it.
+
+The real server has tests of its own.
+"""
 
 import contextlib
 import hashlib
@@ -35,7 +38,10 @@ class ScriptedServer:
         self.secret = "worker-secret"
         self.broker_url = ""
         self.grant: Callable[[dict[str, Any]], Answer] = lambda _claim: problem(409, "not_queued")
-        self.follow: Callable[[dict[str, Any]], Answer] = lambda _request: (200, {"training": "over"})
+        self.follow: Callable[[dict[str, Any]], Answer] = lambda _request: (
+            200,
+            {"training": "over"},
+        )
         self.fault: Callable[[str, str], Answer | None] = lambda _method, _path: None
         self.loses_answer: Callable[[str], bool] = lambda _path: False
         """Whether the connection is cut instead of answering a request that was acted upon."""
@@ -62,14 +68,21 @@ class ScriptedServer:
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 with server.lock:
                     server.tokens.add(self.headers.get("Authorization", ""))
-                    server.credentials.append((self.path, self.headers.get("Authorization", "").removeprefix("Bearer ")))
+                    server.credentials.append(
+                        (self.path, self.headers.get("Authorization", "").removeprefix("Bearer "))
+                    )
                     status, content = server.answer(self.command, self.path, body)
                 if server.loses_answer(self.path):
                     self.close_connection = True
                     return
                 data = content if isinstance(content, bytes) else json.dumps(content).encode()
                 self.send_response(status)
-                self.send_header("Content-Type", "application/octet-stream" if isinstance(content, bytes) else "application/json")
+                self.send_header(
+                    "Content-Type",
+                    "application/octet-stream"
+                    if isinstance(content, bytes)
+                    else "application/json",
+                )
                 self.send_header("Content-Length", str(len(data)))
                 self.end_headers()
                 self.wfile.write(data)
@@ -88,7 +101,9 @@ class ScriptedServer:
 
         self._http = Http(("127.0.0.1", self.port), Handler)
         self.port = self._http.server_address[1]
-        threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        threading.Thread(
+            target=self._http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
+        ).start()
 
     def stop(self) -> None:
         if self._http is not None:
@@ -127,8 +142,17 @@ class ScriptedServer:
 
     def _register(self, registration: dict[str, Any]) -> Answer:
         self.registrations.append(registration)
-        answer = {"worker_id": "wrk_" + "0" * 26, "broker_url": self.broker_url, "queue": f"palestra.pool.{registration['pool']}"}
-        return 201, {**answer, "secret": self.secret, "heartbeat_seconds": 0.3, "work_order_versions": [1, 2]}
+        answer = {
+            "worker_id": "wrk_" + "0" * 26,
+            "broker_url": self.broker_url,
+            "queue": f"palestra.pool.{registration['pool']}",
+        }
+        return 201, {
+            **answer,
+            "secret": self.secret,
+            "heartbeat_seconds": 0.3,
+            "work_order_versions": [1, 2],
+        }
 
     def _heartbeat(self, heartbeat: dict[str, Any]) -> Answer:
         self.heartbeats.append(heartbeat)
@@ -140,7 +164,12 @@ class ScriptedServer:
 
     def _renew(self, renewal: dict[str, Any]) -> Answer:
         self.renewals.append(renewal)
-        return 200, {"order": self.order, "acked_seq": len(self.records), "lease_seconds": 60.0, "give_up": self.give_up}
+        return 200, {
+            "order": self.order,
+            "acked_seq": len(self.records),
+            "lease_seconds": 60.0,
+            "give_up": self.give_up,
+        }
 
     def _adopt(self, adoption: dict[str, Any]) -> Answer:
         self.adoptions.append(adoption)
@@ -160,23 +189,47 @@ class ScriptedServer:
 
     def _declare(self, declaration: dict[str, Any]) -> Answer:
         artifact_id = f"art_{len(self.artifacts):026d}"
-        view = {**declaration, "id": artifact_id, "attempt_id": "att", "stored": False, "created_at": "2026-01-01T00:00:00Z"}
+        view = {
+            **declaration,
+            "id": artifact_id,
+            "attempt_id": "att",
+            "stored": False,
+            "created_at": "2026-01-01T00:00:00Z",
+        }
         self.artifacts[artifact_id] = view
         return 201, view
 
     def _store(self, artifact_id: str, body: bytes) -> Answer:
         declared = self.artifacts[artifact_id]
-        assert (declared["size"], declared["sha256"]) == (len(body), hashlib.sha256(body).hexdigest())
+        assert (declared["size"], declared["sha256"]) == (
+            len(body),
+            hashlib.sha256(body).hexdigest(),
+        )
         self.blobs[artifact_id] = body
         declared["stored"] = True
         return 200, declared
 
     def steps(self) -> list[int]:
-        return [step for record in self.records if record["type"] == "points" for step in record["env_step"]]
+        return [
+            step
+            for record in self.records
+            if record["type"] == "points"
+            for step in record["env_step"]
+        ]
 
     def logged(self) -> list[str]:
-        return [line for record in self.records if record["type"] == "log" for line in record["lines"]]
+        return [
+            line for record in self.records if record["type"] == "log" for line in record["lines"]
+        ]
 
 
 def problem(status: int, code: str, **extra: Any) -> Answer:
-    return status, {"type": "t", "title": code, "status": status, "code": code, "detail": f"it is {code}", "request_id": "r", **extra}
+    return status, {
+        "type": "t",
+        "title": code,
+        "status": status,
+        "code": code,
+        "detail": f"it is {code}",
+        "request_id": "r",
+        **extra,
+    }

@@ -1,4 +1,6 @@
-"""Line 15.17: Valkey has a user for each role, whose rights are what Celery, kombu and redis-py really use."""
+"""Line 15.17: Valkey has a user for each role, whose rights are what Celery, kombu and redis-py
+really use.
+"""
 
 import asyncio
 import re
@@ -35,7 +37,13 @@ class GuardedBench(Bench):
         return f"redis://{user}:password-of-{user}@127.0.0.1:{self.port}/0"
 
     def start_broker(self):  # type: ignore[no-untyped-def]
-        options = (f"port {self.port}", "bind 127.0.0.1", 'save ""', "appendonly no", f"dir {self.directory}")
+        options = (
+            f"port {self.port}",
+            "bind 127.0.0.1",
+            'save ""',
+            "appendonly no",
+            f"dir {self.directory}",
+        )
         path = self.directory / "valkey.conf"
         path.write_text("\n".join([*options, *user_lines(PASSWORDS), ADMIN, ""]))
         started = self._start("broker", [str(get_binary_path()), str(path)])
@@ -78,15 +86,23 @@ async def fan_out(url: str) -> None:
 
 
 def used(broker: redis.Redis) -> set[str]:
-    return {name.removeprefix("cmdstat_") for name, stats in broker.info("commandstats").items() if stats["calls"] > 0}
+    return {
+        name.removeprefix("cmdstat_")
+        for name, stats in broker.info("commandstats").items()
+        if stats["calls"] > 0
+    }
 
 
 def granted(user: str) -> set[str]:
     return set(re.findall(r"\+(\S+)", RULES[user]))
 
 
-def test_all_that_the_roles_do_is_granted_and_all_that_is_granted_is_done(guarded: GuardedBench, server: ScriptedServer) -> None:
-    """Traces a worker through doorbells, idle time and its stop, the dispatcher and the live fan-out."""
+def test_all_that_the_roles_do_is_granted_and_all_that_is_granted_is_done(
+    guarded: GuardedBench, server: ScriptedServer
+) -> None:
+    """Traces a worker through doorbells, idle time and its stop, the dispatcher and the live
+    fan-out.
+    """
     guarded.start_broker()
     guarded.start_worker()
     with guarded.admin() as broker:
@@ -100,7 +116,9 @@ def test_all_that_the_roles_do_is_granted_and_all_that_is_granted_is_done(guarde
         assert not broker.exists("unacked", "unacked_index", "unacked_mutex")
 
 
-def test_a_broker_that_comes_back_is_consumed_again(guarded: GuardedBench, server: ScriptedServer) -> None:
+def test_a_broker_that_comes_back_is_consumed_again(
+    guarded: GuardedBench, server: ScriptedServer
+) -> None:
     broker = guarded.start_broker()
     guarded.start_worker()
     bells(guarded, server, 1)
@@ -152,7 +170,10 @@ def test_nobody_may_do_more(guarded: GuardedBench, user: str, more: list[tuple[s
         for command in FORBIDDEN + more:
             with pytest.raises(redis.exceptions.NoPermissionError):
                 connection.execute_command(*command)
-    with redis.Redis(port=guarded.port) as stranger, pytest.raises(redis.exceptions.AuthenticationError):
+    with (
+        redis.Redis(port=guarded.port) as stranger,
+        pytest.raises(redis.exceptions.AuthenticationError),
+    ):
         stranger.ping()
 
 

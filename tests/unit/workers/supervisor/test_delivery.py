@@ -1,4 +1,6 @@
-"""Line 15.1: a training is not final before its results are stored, whatever happens to server and supervisor until then."""
+"""Line 15.1: a training is not final before its results are stored, whatever happens to server and
+supervisor until then.
+"""
 
 import os
 import signal
@@ -29,21 +31,34 @@ def no_room(_method: str, path: str) -> Any:
 
 
 def stored(server: Any, kind: str) -> int:
-    return sum(artifact["kind"] == kind and artifact["stored"] for artifact in server.artifacts.values())
+    return sum(
+        artifact["kind"] == kind and artifact["stored"] for artifact in server.artifacts.values()
+    )
 
 
 def waits_for_room(supervised: Any, server: Any) -> None:
     wait_for(supervised.directory.ending.exists, f"the trainer ends\n{supervised.log()}", 60)
-    wait_for(lambda: server.renewals[-1]["backlog"]["problem"] and server.renewals[-1]["backlog"]["delivering"], "it is told", 60)
+    wait_for(
+        lambda: (
+            server.renewals[-1]["backlog"]["problem"]
+            and server.renewals[-1]["backlog"]["delivering"]
+        ),
+        "it is told",
+        60,
+    )
 
 
 def test_a_run_waits_for_a_server_without_room(supervise, server):
-    """Line 15.1: 413 ended every upload, the attempt was released as succeeded and its files deleted."""
+    """Line 15.1: 413 ended every upload, the attempt was released as succeeded and its files
+    deleted.
+    """
     server.fault = no_room
     supervised = supervise("train:60")
     waits_for_room(supervised, server)
     backlog = server.renewals[-1]["backlog"]
-    assert (backlog["files"], FULL in backlog["problem"]) == (2 + 2 + 1, True), "two snapshots, a video with its poster, an export"
+    assert (backlog["files"], FULL in backlog["problem"]) == (2 + 2 + 1, True), (
+        "two snapshots, a video with its poster, an export"
+    )
     assert backlog["size"] > 20_000
     assert server.releases == []
     assert not supervised.slot_is_free()
@@ -51,7 +66,11 @@ def test_a_run_waits_for_a_server_without_room(supervise, server):
     server.fault = lambda _method, _path: None
     report = supervised.wait_for_end(60)
     assert (report["outcome"], report["cause"]) == ("succeeded", "budget")
-    assert (stored(server, "snapshot"), stored(server, "export"), stored(server, "video")) == (2, 1, 2)
+    assert (stored(server, "snapshot"), stored(server, "export"), stored(server, "video")) == (
+        2,
+        1,
+        2,
+    )
     assert not supervised.directory.snapshots.exists()
 
 
@@ -69,7 +88,9 @@ def test_results_that_a_person_gives_up_make_a_run_without_result(supervise, ser
 
 
 def test_a_supervisor_that_dies_while_it_uploads_is_replaced(supervise, server, tmp_path):
-    """Line 15.1: the attempt was reported dead, and the only copies were left to a census that deletes them."""
+    """Line 15.1: the attempt was reported dead, and the only copies were left to a census that
+    deletes them.
+    """
     server.fault = no_room
     supervised = supervise("train:60")
     waits_for_room(supervised, server)
@@ -83,7 +104,9 @@ def test_a_supervisor_that_dies_while_it_uploads_is_replaced(supervise, server, 
         adopter.adopt(census.orphaned, WorkerApi(client), WORKER)
         assert server.adoptions == [{"worker_id": WORKER}]
         assert len(take_census(tmp_path, time.time()).live) == 1, supervised.log()
-        assert Slots(tmp_path, 1).free() == 0, "the attempt holds its slot until its results are stored"
+        assert Slots(tmp_path, 1).free() == 0, (
+            "the attempt holds its slot until its results are stored"
+        )
     assert server.releases == []
     server.fault = lambda _method, _path: None
     wait_for(supervised.directory.released.exists, f"released\n{supervised.log()}", 60)
@@ -101,13 +124,17 @@ def test_an_attempt_that_the_server_gave_up_is_left_alone(supervise, server, tmp
     wait_for(supervised.is_gone, "the supervisor is gone")
     server.fault = lambda _method, path: problem(409, "stale_attempt") if "adopt" in path else None
     with open_client(server.url, "worker-token") as client:
-        Adopter(server.url, Slots(tmp_path, 1)).adopt(take_census(tmp_path, time.time()).orphaned, WorkerApi(client), WORKER)
+        Adopter(server.url, Slots(tmp_path, 1)).adopt(
+            take_census(tmp_path, time.time()).orphaned, WorkerApi(client), WORKER
+        )
     census = take_census(tmp_path, time.time())
     assert (census.live, census.dead, census.orphaned) == ((), (), ())
     assert len(list(supervised.directory.snapshots.glob("*/weights.bin"))) == 2
 
 
-def test_what_the_server_refused_for_good_is_never_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_server_refused_for_good_is_never_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Line 15.1: the census removes ended attempts after a week, but not the only copy of a result."""
     for name in ("att_" + "1" * 26, "att_" + "2" * 26):
         attempt = AttemptDirectory(tmp_path / "attempts" / name)

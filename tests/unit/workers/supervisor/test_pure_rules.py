@@ -38,28 +38,80 @@ def report(outcome: Outcome, cause: Cause) -> AttemptReport:
 @pytest.mark.parametrize(
     ("ending", "outcome", "cause"),
     [
-        ({"exit_status": 0, "report": report(Outcome.SUCCEEDED, Cause.BUDGET), "order": Order.CONTINUE}, "succeeded", "budget"),
-        ({"exit_status": 0, "report": report(Outcome.SUCCEEDED, Cause.BUDGET), "order": Order.CANCEL}, "succeeded", "budget"),
-        ({"exit_status": 0, "report": report(Outcome.PAUSED, Cause.USER), "order": Order.PAUSE}, "paused", "user"),
-        ({"exit_status": 1, "report": report(Outcome.FAILED, Cause.USER_EXCEPTION), "order": Order.PAUSE}, "failed", "user_exception"),
         (
-            {"exit_status": 0, "report": report(Outcome.DRAINED, Cause.DRAIN), "order": Order.CONTINUE, "breach": BREACH},
+            {
+                "exit_status": 0,
+                "report": report(Outcome.SUCCEEDED, Cause.BUDGET),
+                "order": Order.CONTINUE,
+            },
+            "succeeded",
+            "budget",
+        ),
+        (
+            {
+                "exit_status": 0,
+                "report": report(Outcome.SUCCEEDED, Cause.BUDGET),
+                "order": Order.CANCEL,
+            },
+            "succeeded",
+            "budget",
+        ),
+        (
+            {"exit_status": 0, "report": report(Outcome.PAUSED, Cause.USER), "order": Order.PAUSE},
+            "paused",
+            "user",
+        ),
+        (
+            {
+                "exit_status": 1,
+                "report": report(Outcome.FAILED, Cause.USER_EXCEPTION),
+                "order": Order.PAUSE,
+            },
+            "failed",
+            "user_exception",
+        ),
+        (
+            {
+                "exit_status": 0,
+                "report": report(Outcome.DRAINED, Cause.DRAIN),
+                "order": Order.CONTINUE,
+                "breach": BREACH,
+            },
             "failed",
             "time_limit",
         ),
         (
-            {"exit_status": 0, "report": report(Outcome.SUCCEEDED, Cause.BUDGET), "order": Order.CONTINUE, "breach": BREACH},
+            {
+                "exit_status": 0,
+                "report": report(Outcome.SUCCEEDED, Cause.BUDGET),
+                "order": Order.CONTINUE,
+                "breach": BREACH,
+            },
             "succeeded",
             "budget",
         ),
-        ({"exit_status": -6, "report": None, "order": Order.CONTINUE, "breach": Breach(Cause.STALLED, "s")}, "failed", "stalled"),
+        (
+            {
+                "exit_status": -6,
+                "report": None,
+                "order": Order.CONTINUE,
+                "breach": Breach(Cause.STALLED, "s"),
+            },
+            "failed",
+            "stalled",
+        ),
         ({"exit_status": -9, "report": None, "order": Order.CANCEL}, "cancelled", "user"),
         ({"exit_status": -9, "report": None, "order": Order.PAUSE}, "paused", "user"),
         ({"exit_status": -9, "report": None, "order": Order.DRAIN}, "drained", "drain"),
         ({"exit_status": -9, "report": None, "order": Order.STALE}, "lost", "stale"),
         ({"exit_status": -9, "report": None, "order": Order.CONTINUE}, "failed", "trainer_killed"),
         (
-            {"exit_status": -9, "report": None, "order": Order.CONTINUE, "kernel_killed_for_memory": True},
+            {
+                "exit_status": -9,
+                "report": None,
+                "order": Order.CONTINUE,
+                "kernel_killed_for_memory": True,
+            },
             "failed",
             "host_out_of_memory",
         ),
@@ -70,11 +122,15 @@ def report(outcome: Outcome, cause: Cause) -> AttemptReport:
 def test_endings(ending, outcome, cause):
     found = report_of(TrainerExit(**{"report": None, **ending}))
     assert (found.outcome, found.cause) == (outcome, cause)
-    assert (found.failure is not None) == (outcome == "failed" and (ending["report"] is None or "breach" in ending))
+    assert (found.failure is not None) == (
+        outcome == "failed" and (ending["report"] is None or "breach" in ending)
+    )
 
 
 def test_limits_of_time():
-    watch = LimitWatch(Schedule.TRAIN, Limits(wall_seconds=100, stall_seconds=10), Resources(), 1_000.0)
+    watch = LimitWatch(
+        Schedule.TRAIN, Limits(wall_seconds=100, stall_seconds=10), Resources(), 1_000.0
+    )
     assert watch.check(1_009.0, {}) is None
     assert watch.check(1_009.5, {"env_step": 1}) is None
     assert watch.check(1_019.0, {"env_step": 1}) is None
@@ -130,7 +186,9 @@ def test_slots_are_taken_once_and_free_when_the_last_holder_is_gone(tmp_path: Pa
     assert (first.index, second.index) == (0, 1)
     assert slots.take() is None
     assert slots.free() == 0
-    holder = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, pass_fds=(first.descriptor,))
+    holder = subprocess.Popen(
+        [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, pass_fds=(first.descriptor,)
+    )
     first.let_go()
     assert slots.free() == 0, "the inherited descriptor holds it"
     holder.communicate(b"\n")
@@ -192,14 +250,22 @@ def test_slots_share_gpus(slots, gpus, shares):
 GPUS = (Gpu(index=0, name="a", memory_mib=1), Gpu(index=1, name="b", memory_mib=1))
 
 
-@pytest.mark.parametrize(("text", "chosen"), [("", ()), ("0", (0,)), ("1,0", (1, 0)), ("all", (0, 1))])
+@pytest.mark.parametrize(
+    ("text", "chosen"), [("", ()), ("0", (0,)), ("1,0", (1, 0)), ("all", (0, 1))]
+)
 def test_gpus_are_chosen(text, chosen):
     assert tuple(gpu.index for gpu in choose_gpus(text, GPUS)) == chosen
 
 
 @pytest.mark.parametrize(
     ("text", "present", "said"),
-    [("7", GPUS, "GPU 7"), ("0", (), "nvidia-smi"), ("all", (), "nvidia-smi"), ("x", GPUS, "indices"), ("0,0", GPUS, "twice")],
+    [
+        ("7", GPUS, "GPU 7"),
+        ("0", (), "nvidia-smi"),
+        ("all", (), "nvidia-smi"),
+        ("x", GPUS, "indices"),
+        ("0,0", GPUS, "twice"),
+    ],
 )
 def test_wrong_gpus_are_told(text, present, said):
     with pytest.raises(UsageError, match=said):
@@ -230,7 +296,10 @@ def test_the_token_file(tmp_path: Path):
         (["--server", "http://user:pw@host"], "--server"),
         (["--pool", "a b"], "--pool"),
         (["--name", "\u202e"], "--name"),
-        (["--import", "json", "--import", "nowhere_at_all"], "--import: Python finds no module 'nowhere_at_all'"),
+        (
+            ["--import", "json", "--import", "nowhere_at_all"],
+            "--import: Python finds no module 'nowhere_at_all'",
+        ),
         (["--import", "a b"], "--import: 'a b' is not the name of a module"),
     ],
 )
@@ -247,10 +316,14 @@ def test_modules_to_import_reach_the_trainer_and_nothing_else_of_ours_does(tmp_p
     path = tmp_path / "token"
     path.touch(0o600)
     path.write_text("t")
-    options = parse_options(["--server", "http://x", "--token-file", str(path), "--import", "json", "--import", "csv"])
+    options = parse_options(
+        ["--server", "http://x", "--token-file", str(path), "--import", "json", "--import", "csv"]
+    )
     environ = {"PALESTRA_TOKEN": "x", "PALESTRA_DATA_DIR": "y"}
     hand_down(options.imports, environ)
-    found = trainer_environment(environ, AttemptDirectory(tmp_path / "attempts" / "att_1"), 3, TrainerOptions())
+    found = trainer_environment(
+        environ, AttemptDirectory(tmp_path / "attempts" / "att_1"), 3, TrainerOptions()
+    )
     assert found["PALESTRA_WORKER_IMPORTS"] == "json,csv"
     assert not {"PALESTRA_TOKEN", "PALESTRA_DATA_DIR"} & set(found)
 
@@ -259,7 +332,15 @@ def test_the_command_refuses_an_open_token_file(tmp_path: Path):
     path = tmp_path / "token"
     path.write_text("plr_secret")
     path.chmod(0o644)
-    command = [sys.executable, "-m", "workers.host", "--server", "http://127.0.0.1:9", "--token-file", str(path)]
+    command = [
+        sys.executable,
+        "-m",
+        "workers.host",
+        "--server",
+        "http://127.0.0.1:9",
+        "--token-file",
+        str(path),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
     assert done.returncode == 2
     assert "chmod 600" in done.stderr
@@ -310,11 +391,17 @@ def test_the_census_tells_the_living_from_the_dead(tmp_path: Path):
         return directory
 
     mine = identify(os.getpid())
-    live, starting, silent, gone, rebooted, reused, released, told, old = (attempt() for _ in range(9))
+    live, starting, silent, gone, rebooted, reused, released, told, old = (
+        attempt() for _ in range(9)
+    )
     write_identity(live.supervisor_pid, mine)
     write_identity(gone.supervisor_pid, ProcessIdentity(2**22 - 1, 1, boot_id()))
-    write_identity(rebooted.supervisor_pid, ProcessIdentity(mine.pid, mine.start_ticks, "another-boot"))
-    write_identity(reused.supervisor_pid, ProcessIdentity(mine.pid, mine.start_ticks + 1, mine.boot_id))
+    write_identity(
+        rebooted.supervisor_pid, ProcessIdentity(mine.pid, mine.start_ticks, "another-boot")
+    )
+    write_identity(
+        reused.supervisor_pid, ProcessIdentity(mine.pid, mine.start_ticks + 1, mine.boot_id)
+    )
     released.released.touch()
     told.reported_dead.touch()
     old.released.touch()
@@ -322,7 +409,9 @@ def test_the_census_tells_the_living_from_the_dead(tmp_path: Path):
     os.utime(silent.root, (1, 1))
     census = take_census(tmp_path, time.time())
     assert {found.attempt_id for found in census.live} == {live.attempt_id, starting.attempt_id}
-    assert {found.attempt_id for found in census.dead} == {found.attempt_id for found in (silent, gone, rebooted, reused)}
+    assert {found.attempt_id for found in census.dead} == {
+        found.attempt_id for found in (silent, gone, rebooted, reused)
+    }
     assert not old.root.exists()
     assert released.root.exists()
 
@@ -350,7 +439,9 @@ def test_locks_do_not_leak_into_unrelated_children(tmp_path: Path):
     slots = Slots(tmp_path, 1)
     held = slots.take()
     assert held is not None
-    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, close_fds=False)
+    child = subprocess.Popen(
+        [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, close_fds=False
+    )
     held.let_go()
     try:
         wait_for(lambda: slots.free() == 1, "only inheritance on purpose holds a slot", 5)

@@ -49,19 +49,47 @@ class Bench:
         self.processes: list[subprocess.Popen[bytes]] = []
 
     def start_broker(self) -> subprocess.Popen[bytes]:
-        options = ["--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", str(self.directory)]
+        options = [
+            "--port",
+            str(self.port),
+            "--bind",
+            "127.0.0.1",
+            "--save",
+            "",
+            "--appendonly",
+            "no",
+            "--dir",
+            str(self.directory),
+        ]
         return self._start("broker", [str(get_binary_path()), *options])
 
     def start_worker(self, *more: str, slots: int = 2) -> subprocess.Popen[bytes]:
         before = len(self.server.heartbeats)
-        places = ["--server", self.server.url, "--token-file", str(self.token), "--state-dir", str(self.state), "--name", "bench"]
-        worker = self._start("worker", [sys.executable, "-m", "workers.host", *places, "--slots", str(slots), *more])
-        wait_for(lambda: len(self.server.heartbeats) > before or worker.poll() is not None, f"a sign of life\n{self.log('worker')}", 30)
+        places = [
+            "--server",
+            self.server.url,
+            "--token-file",
+            str(self.token),
+            "--state-dir",
+            str(self.state),
+            "--name",
+            "bench",
+        ]
+        worker = self._start(
+            "worker", [sys.executable, "-m", "workers.host", *places, "--slots", str(slots), *more]
+        )
+        wait_for(
+            lambda: len(self.server.heartbeats) > before or worker.poll() is not None,
+            f"a sign of life\n{self.log('worker')}",
+            30,
+        )
         return worker
 
     def _start(self, name: str, command: list[str]) -> subprocess.Popen[bytes]:
         with (self.directory / f"{name}.log").open("ab") as log:
-            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
         self.processes.append(process)
         return process
 
@@ -78,7 +106,9 @@ class Bench:
         with socket.create_connection(("127.0.0.1", self.port), timeout=5) as connection:
             for message in messages:
                 parts = (b"LPUSH", QUEUE.encode(), message)
-                wire = b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts)
+                wire = b"*%d\r\n" % len(parts) + b"".join(
+                    b"$%d\r\n%s\r\n" % (len(part), part) for part in parts
+                )
                 connection.sendall(wire)
                 assert connection.recv(100).startswith(b":")
 
@@ -86,7 +116,9 @@ class Bench:
         return Counters(self.state).values()
 
     def attempt(self) -> AttemptDirectory:
-        return wait_for(lambda: next(attempts_under(self.state), None), f"an attempt\n{self.log('worker')}", 20)
+        return wait_for(
+            lambda: next(attempts_under(self.state), None), f"an attempt\n{self.log('worker')}", 20
+        )
 
     def close(self) -> None:
         for process in self.processes:
@@ -111,7 +143,9 @@ def grant_once(server: ScriptedServer, **changes: Any) -> None:
         if len(server.claims) > 1:
             return 409, {"code": "not_queued", "detail": "it runs", "status": 409}
         order = make_work_order(job_id=claim["job_id"], **changes)
-        answer = ClaimAnswer(work_order=order, token="attempt-token", lease_seconds=60.0, renew_seconds=0.3)
+        answer = ClaimAnswer(
+            work_order=order, token="attempt-token", lease_seconds=60.0, renew_seconds=0.3
+        )
         return 201, json.loads(answer.model_dump_json())
 
     server.grant = grant
@@ -119,7 +153,13 @@ def grant_once(server: ScriptedServer, **changes: Any) -> None:
 
 def long_training() -> dict[str, Any]:
     agent = {"name": "dqn", "learning_starts": 100, "hidden_sizes": [16]}
-    return {"kind": "rl", "name": "long", "env": {"id": "CartPole-v1"}, "agent": agent, "loop": {"env_steps": 10_000_000}}
+    return {
+        "kind": "rl",
+        "name": "long",
+        "env": {"id": "CartPole-v1"},
+        "agent": agent,
+        "loop": {"env_steps": 10_000_000},
+    }
 
 
 PAUSED_FORKS = """
@@ -141,18 +181,38 @@ sys.exit(main(sys.argv[3:]))
 
 
 @pytest.mark.parametrize("goes_on", [True, False])
-def test_children_that_were_forked_as_their_worker_died_do_not_keep_the_next_one_out(bench: Bench, server: ScriptedServer, goes_on: bool):
-    """Line 15.3: killed between fork and the child's death signal. Such a child ends by itself; one that cannot, is ended."""
+def test_children_that_were_forked_as_their_worker_died_do_not_keep_the_next_one_out(
+    bench: Bench, server: ScriptedServer, goes_on: bool
+):
+    """Line 15.3: killed between fork and the child's death signal.
+
+    Such a child ends by itself; one that cannot, is ended.
+    """
     bench.start_broker()
     flag, paused = bench.directory / "pause", bench.directory / "paused"
-    places = ["--server", server.url, "--token-file", str(bench.token), "--state-dir", str(bench.state), "--slots", "2"]
-    worker = bench._start("worker", [sys.executable, "-c", PAUSED_FORKS, str(flag), str(paused), *places])
+    places = [
+        "--server",
+        server.url,
+        "--token-file",
+        str(bench.token),
+        "--state-dir",
+        str(bench.state),
+        "--slots",
+        "2",
+    ]
+    worker = bench._start(
+        "worker", [sys.executable, "-c", PAUSED_FORKS, str(flag), str(paused), *places]
+    )
     bench.ring()
     wait_for(lambda: server.claims, f"its children work\n{bench.log('worker')}", 40)
     flag.touch()
     for child in psutil.Process(worker.pid).children():
         child.kill()
-    wait_for(lambda: paused.exists() and paused.read_text().count("\n") == 2, "children are forked anew", 20)
+    wait_for(
+        lambda: paused.exists() and paused.read_text().count("\n") == 2,
+        "children are forked anew",
+        20,
+    )
     worker.kill()
     worker.wait()
     children = [psutil.Process(int(pid)) for pid in paused.read_text().split()]
@@ -170,7 +230,9 @@ def _is_gone(process: psutil.Process) -> bool:
 
 
 @pytest.mark.slow
-def test_a_killed_worker_leaves_its_training_to_the_next_one_which_drains_it(bench: Bench, server: ScriptedServer):
+def test_a_killed_worker_leaves_its_training_to_the_next_one_which_drains_it(
+    bench: Bench, server: ScriptedServer
+):
     bench.start_broker()
     grant_once(server, definition=long_training(), limits={"grace_seconds": 30})
     worker = bench.start_worker()
@@ -179,7 +241,11 @@ def test_a_killed_worker_leaves_its_training_to_the_next_one_which_drains_it(ben
     wait_for(lambda: read_json(attempt.progress).get("env_step", 0) > 200, "it trains", 40)
     assert Slots(bench.state, 2).free() == 1
     bench.ring(server.claims[0]["job_id"])
-    wait_for(lambda: bench.counted() == {"started": 1, "not_claimed": 1}, "the second ring finds nothing", 20)
+    wait_for(
+        lambda: bench.counted() == {"started": 1, "not_claimed": 1},
+        "the second ring finds nothing",
+        20,
+    )
     supervisor, trainer = attempt.supervisor(), attempt.trainer()
     assert supervisor is not None
     assert trainer is not None
@@ -187,11 +253,19 @@ def test_a_killed_worker_leaves_its_training_to_the_next_one_which_drains_it(ben
     worker.kill()
     worker.wait()
     before = read_json(attempt.progress)["env_step"]
-    wait_for(lambda: read_json(attempt.progress)["env_step"] > before + 200, "training goes on without a worker", 30)
+    wait_for(
+        lambda: read_json(attempt.progress)["env_step"] > before + 200,
+        "training goes on without a worker",
+        30,
+    )
     assert supervisor.is_alive()
     assert trainer.is_alive()
     second = bench.start_worker()
-    assert server.heartbeats[-1] == {"live_attempts": [attempt.attempt_id], "dead_attempts": [], "busy_slots": [0]}
+    assert server.heartbeats[-1] == {
+        "live_attempts": [attempt.attempt_id],
+        "dead_attempts": [],
+        "busy_slots": [0],
+    }
     assert Slots(bench.state, 2).free() == 1
     second.send_signal(signal.SIGTERM)
     assert second.wait(60) == 0, bench.log("worker")
@@ -206,7 +280,9 @@ def test_a_killed_worker_leaves_its_training_to_the_next_one_which_drains_it(ben
     assert "attempt-token" not in bench.log("worker") + attempt.supervisor_log.read_text()
 
 
-def test_a_dead_supervisor_is_reported_once_and_a_stopped_worker_may_keep_its_trainings(bench: Bench, server: ScriptedServer):
+def test_a_dead_supervisor_is_reported_once_and_a_stopped_worker_may_keep_its_trainings(
+    bench: Bench, server: ScriptedServer
+):
     bench.start_broker()
     grant_once(server, definition=long_training())
     worker = bench.start_worker("--on-stop", "keep")
@@ -221,7 +297,11 @@ def test_a_dead_supervisor_is_reported_once_and_a_stopped_worker_may_keep_its_tr
     bench.start_worker("--on-stop", "keep")
     supervisor.send(signal.SIGKILL)
     killed = time.monotonic()
-    wait_for(lambda: [beat for beat in server.heartbeats if beat["dead_attempts"]], "the death is told", 10)
+    wait_for(
+        lambda: [beat for beat in server.heartbeats if beat["dead_attempts"]],
+        "the death is told",
+        10,
+    )
     assert time.monotonic() - killed < 3
     time.sleep(1.5)
     told = [beat["dead_attempts"] for beat in server.heartbeats if beat["dead_attempts"]]
@@ -229,7 +309,9 @@ def test_a_dead_supervisor_is_reported_once_and_a_stopped_worker_may_keep_its_tr
     assert not tree(attempt.mark, None)
 
 
-def test_a_killed_broker_comes_back_and_doorbells_are_answered_again(bench: Bench, server: ScriptedServer):
+def test_a_killed_broker_comes_back_and_doorbells_are_answered_again(
+    bench: Bench, server: ScriptedServer
+):
     broker = bench.start_broker()
     worker = bench.start_worker()
     bench.ring()
@@ -241,7 +323,11 @@ def test_a_killed_broker_comes_back_and_doorbells_are_answered_again(bench: Benc
         broker = bench.start_broker()
         time.sleep(0.3)
         bench.ring()
-        wait_for(lambda n=round_number: len(server.claims) >= n + 2, f"a claim after the restart\n{bench.log('worker')}", 30)
+        wait_for(
+            lambda n=round_number: len(server.claims) >= n + 2,
+            f"a claim after the restart\n{bench.log('worker')}",
+            30,
+        )
     broker.kill()
     broker.wait()
     worker.send_signal(signal.SIGTERM)
@@ -249,7 +335,9 @@ def test_a_killed_broker_comes_back_and_doorbells_are_answered_again(bench: Benc
 
 
 def test_a_claim_whose_answer_was_lost_is_repeated(bench: Bench, server: ScriptedServer):
-    """Line 15.2: the same claim goes out again, for the same slot and doorbell, until its answer arrives."""
+    """Line 15.2: the same claim goes out again, for the same slot and doorbell, until its answer
+    arrives.
+    """
     bench.start_broker()
     answers: dict[str, tuple[int, Any]] = {}
     grant_once(server, definition=long_training())
@@ -268,8 +356,13 @@ def test_a_claim_whose_answer_was_lost_is_repeated(bench: Bench, server: Scripte
     assert len(list(attempts_under(bench.state))) == 1
 
 
-def test_a_worker_enrols_once_and_comes_back_with_its_own_secret(bench: Bench, server: ScriptedServer):
-    """Line 15.17: the enrolment token registers and does nothing else; a lost answer is asked for again with the same number."""
+def test_a_worker_enrols_once_and_comes_back_with_its_own_secret(
+    bench: Bench, server: ScriptedServer
+):
+    """Line 15.17: the enrolment token registers and does nothing else.
+
+    A lost answer is asked for again with the same number.
+    """
     bench.start_broker()
     server.loses_answer = lambda path: path.endswith("/workers") and len(server.registrations) == 1
     worker = bench.start_worker()
@@ -277,8 +370,12 @@ def test_a_worker_enrols_once_and_comes_back_with_its_own_secret(bench: Bench, s
     wait_for(lambda: server.claims, f"a claim\n{bench.log('worker')}", 30)
     first, second = server.registrations
     assert first["enrolment"] == second["enrolment"] is not None
-    assert {secret for path, secret in server.credentials if path.endswith("/workers")} == {"worker-token"}
-    assert {secret for path, secret in server.credentials if not path.endswith("/workers")} == {"worker-secret"}
+    assert {secret for path, secret in server.credentials if path.endswith("/workers")} == {
+        "worker-token"
+    }
+    assert {secret for path, secret in server.credentials if not path.endswith("/workers")} == {
+        "worker-secret"
+    }
     kept = bench.state / "worker.json"
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
     worker.send_signal(signal.SIGTERM)
@@ -286,10 +383,14 @@ def test_a_worker_enrols_once_and_comes_back_with_its_own_secret(bench: Bench, s
     bench.start_worker()
     assert len(server.registrations) == 3
     assert server.registrations[-1].get("enrolment") is None
-    assert [secret for path, secret in server.credentials if path.endswith("/workers")][-1] == "worker-secret"
+    assert [secret for path, secret in server.credentials if path.endswith("/workers")][
+        -1
+    ] == "worker-secret"
 
 
-def test_a_worker_whose_secret_ended_enrols_anew_with_another_number(bench: Bench, server: ScriptedServer):
+def test_a_worker_whose_secret_ended_enrols_anew_with_another_number(
+    bench: Bench, server: ScriptedServer
+):
     """Line 15.17: an admin forgot it. Its pool's processes claim with the new secret."""
     bench.start_broker()
     bench.start_worker()
@@ -311,18 +412,31 @@ def test_a_worker_whose_secret_ended_enrols_anew_with_another_number(bench: Benc
 
 def test_a_name_that_is_taken_is_tried_again_later(bench: Bench, server: ScriptedServer):
     """Line 15.17: exit code 75 has service managers and `palestra up` start it again."""
-    server.fault = lambda _method, path: problem(409, "worker_name_taken") if path == "/workers" else None
-    places = ["--server", server.url, "--token-file", str(bench.token), "--state-dir", str(bench.state)]
+    server.fault = lambda _method, path: (
+        problem(409, "worker_name_taken") if path == "/workers" else None
+    )
+    places = [
+        "--server",
+        server.url,
+        "--token-file",
+        str(bench.token),
+        "--state-dir",
+        str(bench.state),
+    ]
     worker = bench._start("worker", [sys.executable, "-m", "workers.host", *places])
     assert worker.wait(60) == 75
     assert "worker_name_taken" in bench.log("worker")
 
 
-def test_a_slot_that_the_server_counts_as_busy_does_not_idle_the_others(bench: Bench, server: ScriptedServer):
+def test_a_slot_that_the_server_counts_as_busy_does_not_idle_the_others(
+    bench: Bench, server: ScriptedServer
+):
     """Line 15.2: slot 0 is always tried first; refused with `slot_busy`, the next free slot is."""
     bench.start_broker()
     order = make_work_order(definition=long_training())
-    answer = ClaimAnswer(work_order=order, token="attempt-token", lease_seconds=60.0, renew_seconds=0.3)
+    answer = ClaimAnswer(
+        work_order=order, token="attempt-token", lease_seconds=60.0, renew_seconds=0.3
+    )
     busy = {0, 1}
 
     def grant(claim: dict[str, Any]) -> tuple[int, Any]:
@@ -359,7 +473,11 @@ MALFORMED = [
             "content-type": "application/x-python-serialize",
             "content-encoding": "binary",
             "headers": {"task": RING_TASK, "id": "x", "lang": "py"},
-            "properties": {"body_encoding": "base64", "delivery_tag": "1", "delivery_info": {"exchange": "", "routing_key": QUEUE}},
+            "properties": {
+                "body_encoding": "base64",
+                "delivery_tag": "1",
+                "delivery_info": {"exchange": "", "routing_key": QUEUE},
+            },
         }
     ).encode(),
     b"x" * 5_000_000,
@@ -374,12 +492,26 @@ def test_nothing_in_the_queue_stops_the_worker(bench: Bench, server: ScriptedSer
     with make_app(bench.broker_url, QUEUE) as app:
         app.send_task("os.system", args=["true"], queue=QUEUE, retry=False)
         app.send_task(RING_TASK, args=["positional"], queue=QUEUE, retry=False)
-        for wrong in ({"v": 2}, {"job_id": "../../etc"}, {"expected_attempt": -1}, {"more": 1}, {"job_id": None}):
+        for wrong in (
+            {"v": 2},
+            {"job_id": "../../etc"},
+            {"expected_attempt": -1},
+            {"more": 1},
+            {"job_id": None},
+        ):
             bell = {"v": 1, "job_id": new_id("job"), "expected_attempt": 1, **wrong}
             app.send_task(RING_TASK, kwargs=bell, queue=QUEUE, retry=False)
     bench.ring()
-    wait_for(lambda: len(server.claims) == 1, f"the good doorbell is answered\n{bench.log('worker')[-3000:]}", 30)
-    wait_for(lambda: bench.counted().get("malformed", 0) >= 7 + len(MALFORMED), f"all are counted: {bench.counted()}", 15)
+    wait_for(
+        lambda: len(server.claims) == 1,
+        f"the good doorbell is answered\n{bench.log('worker')[-3000:]}",
+        30,
+    )
+    wait_for(
+        lambda: bench.counted().get("malformed", 0) >= 7 + len(MALFORMED),
+        f"all are counted: {bench.counted()}",
+        15,
+    )
     assert worker.poll() is None
 
 
@@ -389,9 +521,16 @@ def test_many_equal_doorbells_start_one_attempt(bench: Bench, server: ScriptedSe
     job_id = new_id("job")
     with make_app(bench.broker_url, QUEUE) as app:
         for _ in range(50):
-            app.send_task(RING_TASK, kwargs={"v": 1, "job_id": job_id, "expected_attempt": 1}, queue=QUEUE, retry=False)
+            app.send_task(
+                RING_TASK,
+                kwargs={"v": 1, "job_id": job_id, "expected_attempt": 1},
+                queue=QUEUE,
+                retry=False,
+            )
     bench.start_worker(slots=3)
-    wait_for(lambda: sum(bench.counted().values()) == 50, f"all are answered: {bench.counted()}", 60)
+    wait_for(
+        lambda: sum(bench.counted().values()) == 50, f"all are answered: {bench.counted()}", 60
+    )
     assert bench.counted().get("started") == 1
     assert len(list(attempts_under(bench.state))) == 1
 
@@ -449,7 +588,9 @@ def test_it_waits_for_the_server_and_says_why(bench: Bench, server: ScriptedServ
     wait_for(lambda: server.heartbeats, f"a sign of life\n{bench.log('worker')}", 30)
     (registration,) = server.registrations
     assert {"dqn", "ppo"} <= {agent["name"] for agent in registration["catalogue"]["agents"]}
-    cartpole = next(env for env in registration["catalogue"]["environments"] if env["id"] == "CartPole-v1")
+    cartpole = next(
+        env for env in registration["catalogue"]["environments"] if env["id"] == "CartPole-v1"
+    )
     assert cartpole["action_space"]["n"] == 2
     second = bench._start(
         "second",

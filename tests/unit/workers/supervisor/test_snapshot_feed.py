@@ -43,7 +43,13 @@ class Following:
         self.server = server
         self.client = httpx.Client(base_url=server.url, trust_env=False)
         api = AttemptApi(self.client, self.order.attempt_id)
-        parts = FeedParts(api=api, directory=self.directory, run=self.order.runs[0], log=get_logger(), monotonic=lambda: self.now)
+        parts = FeedParts(
+            api=api,
+            directory=self.directory,
+            run=self.order.runs[0],
+            log=get_logger(),
+            monotonic=lambda: self.now,
+        )
         self.feed = SnapshotFeed(parts)
         self.stop = threading.Event()
         self.number = 0
@@ -71,8 +77,19 @@ class Following:
         """Lets the server name a snapshot; returns its id."""
         artifact, snapshot = new_id("art"), new_id("snp")
         self.server.blobs[artifact] = content
-        file = {"name": "w.bin", "size": len(content), "sha256": hashlib.sha256(content).hexdigest(), "artifact_id": artifact}
-        place = {"snapshot_id": snapshot, "env_step": 1, "update": 1, "episode": 1, "resume_exact": True}
+        file = {
+            "name": "w.bin",
+            "size": len(content),
+            "sha256": hashlib.sha256(content).hexdigest(),
+            "artifact_id": artifact,
+        }
+        place = {
+            "snapshot_id": snapshot,
+            "env_step": 1,
+            "update": 1,
+            "episode": 1,
+            "resume_exact": True,
+        }
         self.answer = {"training": training, "snapshot": {**place, "files": [file]}, "evaluated": 4}
         return snapshot
 
@@ -90,7 +107,9 @@ def following(tmp_path: Path, server: ScriptedServer) -> Iterator[Callable[..., 
         one.client.close()
 
 
-def test_a_request_is_answered_with_a_verified_snapshot(following: Callable[..., Following]) -> None:
+def test_a_request_is_answered_with_a_verified_snapshot(
+    following: Callable[..., Following],
+) -> None:
     one = following()
     assert not one.ask()
     assert one.given() is None
@@ -101,7 +120,9 @@ def test_a_request_is_answered_with_a_verified_snapshot(following: Callable[...,
     assert one.requests[-1] == {"run_id": one.order.runs[0].run_id, "evaluated": [], "again": False}
 
 
-def test_what_was_evaluated_is_removed_before_the_wait_for_the_next(following: Callable[..., Following]) -> None:
+def test_what_was_evaluated_is_removed_before_the_wait_for_the_next(
+    following: Callable[..., Following],
+) -> None:
     one = following()
     first = one.offer()
     one.ask()
@@ -115,8 +136,12 @@ def test_what_was_evaluated_is_removed_before_the_wait_for_the_next(following: C
     assert one.inputs() == [second]
 
 
-@pytest.mark.parametrize(("training", "end"), [("over", NoSnapshotReason.OVER), ("waiting", NoSnapshotReason.YIELD)])
-def test_the_end_is_handed_on(following: Callable[..., Following], training: str, end: NoSnapshotReason) -> None:
+@pytest.mark.parametrize(
+    ("training", "end"), [("over", NoSnapshotReason.OVER), ("waiting", NoSnapshotReason.YIELD)]
+)
+def test_the_end_is_handed_on(
+    following: Callable[..., Following], training: str, end: NoSnapshotReason
+) -> None:
     one = following()
     one.answer = {"training": training, "evaluated": 2}
     assert one.ask()
@@ -140,7 +165,9 @@ def test_starts_are_as_far_apart_as_asked(following: Callable[..., Following]) -
     assert one.ask(newer), "a slot is given back at once"
 
 
-def test_a_training_that_waits_for_the_slot_does_not_wait_for_distances(following: Callable[..., Following]) -> None:
+def test_a_training_that_waits_for_the_slot_does_not_wait_for_distances(
+    following: Callable[..., Following],
+) -> None:
     one = following(throttle_seconds=3_600)
     one.offer()
     assert one.ask()
@@ -151,7 +178,9 @@ def test_a_training_that_waits_for_the_slot_does_not_wait_for_distances(followin
     assert one.given() == snapshot_requests.Given(number=2, snapshot_id=snapshot, stored=4)
 
 
-def test_the_same_snapshot_again_is_not_downloaded_again(following: Callable[..., Following]) -> None:
+def test_the_same_snapshot_again_is_not_downloaded_again(
+    following: Callable[..., Following],
+) -> None:
     one = following(only_once=False, throttle_seconds=5)
     snapshot = one.offer()
     one.ask()
@@ -162,7 +191,9 @@ def test_the_same_snapshot_again_is_not_downloaded_again(following: Callable[...
     assert one.given() == snapshot_requests.Given(number=2, snapshot_id=snapshot, stored=4)
 
 
-def test_snapshots_that_went_away_meanwhile_are_asked_for_anew(following: Callable[..., Following]) -> None:
+def test_snapshots_that_went_away_meanwhile_are_asked_for_anew(
+    following: Callable[..., Following],
+) -> None:
     one = following()
     one.server.fault = lambda method, path: problem(404, "not_found") if method == "GET" else None
     one.offer()
@@ -186,7 +217,9 @@ def test_what_can_never_be_had_ends_the_attempt(following: Callable[..., Followi
     assert one.feed.breach.cause is Cause.NO_RESULT
 
 
-def test_a_refused_question_ends_the_attempt_unless_the_lease_does(following: Callable[..., Following]) -> None:
+def test_a_refused_question_ends_the_attempt_unless_the_lease_does(
+    following: Callable[..., Following],
+) -> None:
     one = following()
     one.server.fault = lambda method, path: problem(422, "invalid")
     snapshot_requests.ask(one.directory, Wanted(number=1))
@@ -230,7 +263,10 @@ def test_waiting_is_neither_wall_time_nor_a_stall() -> None:
     assert limits.check(1_009.0, working) is None
     stalled = limits.check(1_010.0, working)
     assert stalled is not None
-    assert (stalled.cause, stalled.message.split(" for ")[0]) == (Cause.STALLED, "No evaluation ended")
+    assert (stalled.cause, stalled.message.split(" for ")[0]) == (
+        Cause.STALLED,
+        "No evaluation ended",
+    )
     for second in range(1_010, 1_019):
         assert limits.check(float(second), {**working, "evaluations": second}) is None
     over = limits.check(1_021.0, {**working, "evaluations": 0})
@@ -254,7 +290,14 @@ def test_what_a_follower_uses_is_no_curve_of_the_training(tmp_path: Path) -> Non
     directory = AttemptDirectory(tmp_path / new_id("att"))
     directory.create(b"{}")
     with SpoolWriter(directory.spool) as spool:
-        observer = Observer(directory, [new_id("run")], spool, ResourceSampler(), get_logger(), prefix="continuous_eval/")
+        observer = Observer(
+            directory,
+            [new_id("run")],
+            spool,
+            ResourceSampler(),
+            get_logger(),
+            prefix="continuous_eval/",
+        )
         observer.look(time.monotonic() + 2 * SYSTEM_EVERY_SECONDS, list)
     (sample,) = [json.loads(payload) for payload in SpoolReader(directory.spool).read().payloads]
     assert sample["type"] == "system"
@@ -262,10 +305,18 @@ def test_what_a_follower_uses_is_no_curve_of_the_training(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("answer", "outcome", "cause"), [(problem(422, "invalid"), "failed", "no_result"), (problem(409, "stale_attempt"), "cancelled", "user")]
+    ("answer", "outcome", "cause"),
+    [
+        (problem(422, "invalid"), "failed", "no_result"),
+        (problem(409, "stale_attempt"), "cancelled", "user"),
+    ],
 )
 def test_a_real_supervisor_ends_a_trainer_that_can_get_no_snapshot(
-    supervise: Callable[..., Any], server: ScriptedServer, answer: tuple[int, Any], outcome: str, cause: str
+    supervise: Callable[..., Any],
+    server: ScriptedServer,
+    answer: tuple[int, Any],
+    outcome: str,
+    cause: str,
 ) -> None:
     """A stale attempt is ended by its lease alone: here by the order that comes with it."""
     server.follow = lambda _request: answer

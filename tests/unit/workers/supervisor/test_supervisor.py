@@ -21,28 +21,44 @@ def test_a_whole_attempt(supervise, server):
     report = supervised.wait_for_end()
     assert (report["outcome"], report["cause"], report["env_step"]) == ("succeeded", "budget", 120)
     assert server.steps() == list(range(1, 121))
-    assert server.releases[0]["last_seq"] == len(server.records) == spooled_seq(supervised.directory.spool)
+    assert (
+        server.releases[0]["last_seq"]
+        == len(server.records)
+        == spooled_seq(supervised.directory.spool)
+    )
     assert {"hello from the trainer", "step 20", "step 120"} <= set(server.logged())
     snapshots = [record["snapshot_id"] for record in server.records if record["type"] == "snapshot"]
     assert len(snapshots) == 3
     uploaded = [artifact for artifact in server.artifacts.values() if artifact["stored"]]
-    assert sorted(artifact["snapshot_id"] for artifact in uploaded if artifact["kind"] == "snapshot") == sorted(snapshots)
+    assert sorted(
+        artifact["snapshot_id"] for artifact in uploaded if artifact["kind"] == "snapshot"
+    ) == sorted(snapshots)
     assert uploaded[-1]["kind"] == "export"
-    videos = {(artifact["name"], artifact["env_step"]) for artifact in uploaded if artifact["kind"] == "video"}
-    assert videos == {(f"{at:012d}-episode-0.{ending}", at) for at in (50, 100) for ending in ("mp4", "jpg")}
+    videos = {
+        (artifact["name"], artifact["env_step"])
+        for artifact in uploaded
+        if artifact["kind"] == "video"
+    }
+    assert videos == {
+        (f"{at:012d}-episode-0.{ending}", at) for at in (50, 100) for ending in ("mp4", "jpg")
+    }
     assert len(uploaded) == 3 + 4 + 1
     assert server.renewals[-1]["trainer_pid"]
     assert server.tokens == {f"Bearer {TOKEN}"}
 
 
 def test_the_trainer_gets_no_credential(supervise, monkeypatch):
-    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)  # torch sets it where a test of this process compiled
+    monkeypatch.delenv(
+        "TORCHINDUCTOR_CACHE_DIR", raising=False
+    )  # torch sets it where a test of this process compiled
     supervised = supervise("train:10", resources={"gpus": 1, "cpu_threads": 3})
     supervised.wait_for_end()
     environ = json.loads((supervised.directory.root / "environ.json").read_text())
     assert not any("secret" in value or TOKEN in value for value in environ.values())
     assert (environ["CUDA_VISIBLE_DEVICES"], environ["OMP_NUM_THREADS"]) == ("0", "3")
-    assert environ["TORCHINDUCTOR_CACHE_DIR"] == str(supervised.directory.root.parents[1] / "compiled")
+    assert environ["TORCHINDUCTOR_CACHE_DIR"] == str(
+        supervised.directory.root.parents[1] / "compiled"
+    )
     for path in supervised.directory.root.rglob("*"):
         assert path.is_dir() or TOKEN.encode() not in path.read_bytes(), path
 
@@ -50,7 +66,10 @@ def test_the_trainer_gets_no_credential(supervise, monkeypatch):
 def test_a_job_without_gpus_sees_none(supervise):
     supervised = supervise("train:5")
     supervised.wait_for_end()
-    assert json.loads((supervised.directory.root / "environ.json").read_text())["CUDA_VISIBLE_DEVICES"] == ""
+    assert (
+        json.loads((supervised.directory.root / "environ.json").read_text())["CUDA_VISIBLE_DEVICES"]
+        == ""
+    )
 
 
 def test_the_log_says_how_an_attempt_begins_and_ends(supervise, server):
@@ -58,7 +77,11 @@ def test_the_log_says_how_an_attempt_begins_and_ends(supervise, server):
     supervise("raise").wait_for_end()
     lines = server.logged()
     assert " begins on " in lines[0]
-    end = next(index for index, line in enumerate(lines) if line.startswith("failed (user_exception) at env_step 3, "))
+    end = next(
+        index
+        for index, line in enumerate(lines)
+        if line.startswith("failed (user_exception) at env_step 3, ")
+    )
     assert lines[end].endswith(": ValueError: could not convert string to float: 'a robot'")
     assert lines[end + 1] == "Traceback (most recent call last):"
     assert lines[-1] == "ValueError: could not convert string to float: 'a robot'"
@@ -67,10 +90,14 @@ def test_the_log_says_how_an_attempt_begins_and_ends(supervise, server):
 def test_the_log_tells_a_death_that_no_trainer_could_report(supervise, server):
     """Line 15.22: of a killed trainer the log ended in the middle."""
     supervise("segfault").wait_for_end()
-    assert server.logged()[-1].startswith("failed (trainer_killed) at env_step 0, update 0, episode 0: The trainer was killed by SIGSEGV.")
+    assert server.logged()[-1].startswith(
+        "failed (trainer_killed) at env_step 0, update 0, episode 0: The trainer was killed by SIGSEGV."
+    )
 
 
-@pytest.mark.parametrize(("order", "outcome"), [("pause", "paused"), ("cancel", "cancelled"), ("drain", "drained")])
+@pytest.mark.parametrize(
+    ("order", "outcome"), [("pause", "paused"), ("cancel", "cancelled"), ("drain", "drained")]
+)
 def test_orders_reach_the_trainer_which_saves(supervise, server, order, outcome):
     supervised = supervise()
     supervised.wait_for_step(10)
@@ -80,7 +107,10 @@ def test_orders_reach_the_trainer_which_saves(supervise, server, order, outcome)
     snapshots = [record for record in server.records if record["type"] == "snapshot"]
     assert snapshots[-1]["reason"] == "stop"
     assert f"asked to {order}" in server.logged()
-    assert any(artifact["snapshot_id"] == snapshots[-1]["snapshot_id"] and artifact["stored"] for artifact in server.artifacts.values())
+    assert any(
+        artifact["snapshot_id"] == snapshots[-1]["snapshot_id"] and artifact["stored"]
+        for artifact in server.artifacts.values()
+    )
 
 
 def test_sigterm_drains(supervise, server):
@@ -150,7 +180,9 @@ def test_the_wall_time_ends_with_a_snapshot(supervise, server):
     supervised = supervise("train", limits={"wall_seconds": 1, "grace_seconds": 5})
     report = supervised.wait_for_end()
     assert (report["outcome"], report["cause"]) == ("failed", "time_limit")
-    assert [record["reason"] for record in server.records if record["type"] == "snapshot"][-1] == "stop"
+    assert [record["reason"] for record in server.records if record["type"] == "snapshot"][
+        -1
+    ] == "stop"
 
 
 def test_a_hanging_environment_is_ended_with_its_stacks(supervise, server):
@@ -189,7 +221,16 @@ def test_an_absent_server_stops_nothing_and_loses_nothing(supervise, server):
     report = supervised.wait_for_end()
     assert report["outcome"] == "succeeded"
     assert server.steps() == list(range(1, 251))
-    assert len([artifact for artifact in server.artifacts.values() if artifact["stored"] and artifact["kind"] == "snapshot"]) == 6
+    assert (
+        len(
+            [
+                artifact
+                for artifact in server.artifacts.values()
+                if artifact["stored"] and artifact["kind"] == "snapshot"
+            ]
+        )
+        == 6
+    )
 
 
 def test_a_server_that_lost_its_tail_gets_it_before_the_release(supervise, server):
@@ -209,9 +250,21 @@ def test_a_server_that_lost_its_tail_gets_it_before_the_release(supervise, serve
 
 def test_the_snapshot_to_resume_from_is_there_before_the_trainer(supervise, server):
     content = b"weights"
-    file = {"name": "w.bin", "size": len(content), "sha256": hashlib.sha256(content).hexdigest(), "artifact_id": "art_" + "7" * 26}
+    file = {
+        "name": "w.bin",
+        "size": len(content),
+        "sha256": hashlib.sha256(content).hexdigest(),
+        "artifact_id": "art_" + "7" * 26,
+    }
     server.blobs[file["artifact_id"]] = content
-    snapshot = {"snapshot_id": "snp_" + "5" * 26, "env_step": 1, "update": 1, "episode": 0, "resume_exact": True, "files": [file]}
+    snapshot = {
+        "snapshot_id": "snp_" + "5" * 26,
+        "env_step": 1,
+        "update": 1,
+        "episode": 0,
+        "resume_exact": True,
+        "files": [file],
+    }
     times = []
 
     def flaky(_method, path):
@@ -224,22 +277,37 @@ def test_the_snapshot_to_resume_from_is_there_before_the_trainer(supervise, serv
     run = {"run_id": "run_" + "1" * 26, "seed": 1, "fence": 2, "snapshot": snapshot}
     supervised = supervise("train:5", runs=[run])
     assert supervised.wait_for_end()["outcome"] == "succeeded"
-    assert json.loads((supervised.directory.root / "inputs.json").read_text()) == {f"{snapshot['snapshot_id']}/w.bin": "weights"}
+    assert json.loads((supervised.directory.root / "inputs.json").read_text()) == {
+        f"{snapshot['snapshot_id']}/w.bin": "weights"
+    }
     assert len(times) == 3
 
 
 def test_a_snapshot_that_is_gone_is_told(supervise, server):
     file = {"name": "w.bin", "size": 1, "sha256": "0" * 64, "artifact_id": "art_" + "7" * 26}
-    snapshot = {"snapshot_id": "snp_" + "5" * 26, "env_step": 1, "update": 1, "episode": 0, "resume_exact": True, "files": [file]}
-    server.fault = lambda _method, path: problem(404, "not_found") if path.startswith("/artifacts/") else None
-    report = supervise("train:5", runs=[{"run_id": "run_" + "1" * 26, "seed": 1, "fence": 2, "snapshot": snapshot}]).wait_for_end()
+    snapshot = {
+        "snapshot_id": "snp_" + "5" * 26,
+        "env_step": 1,
+        "update": 1,
+        "episode": 0,
+        "resume_exact": True,
+        "files": [file],
+    }
+    server.fault = lambda _method, path: (
+        problem(404, "not_found") if path.startswith("/artifacts/") else None
+    )
+    report = supervise(
+        "train:5", runs=[{"run_id": "run_" + "1" * 26, "seed": 1, "fence": 2, "snapshot": snapshot}]
+    ).wait_for_end()
     assert report["outcome"] == "failed"
     assert snapshot["snapshot_id"] in report["failure"]["message"]
 
 
 def test_a_refused_upload_becomes_a_note_and_the_run_has_no_result(supervise, server):
     """Line 15.1: the run was called succeeded, and its only copies were deleted."""
-    server.fault = lambda method, path: problem(413, "quota_exceeded") if path.endswith("/artifacts") and method == "POST" else None
+    server.fault = lambda method, path: (
+        problem(413, "quota_exceeded") if path.endswith("/artifacts") and method == "POST" else None
+    )
     supervised = supervise("train:60")
     report = supervised.wait_for_end()
     assert (report["outcome"], report["cause"]) == ("failed", "no_result")

@@ -1,4 +1,6 @@
-"""Lines 15.1 and 15.4: what is uploaded, in which order, what is never lost, and what a run's end says of it."""
+"""Lines 15.1 and 15.4: what is uploaded, in which order, what is never lost, and what a run's end
+says of it.
+"""
 
 import random
 import threading
@@ -63,8 +65,17 @@ def upload_all(waiting: SnapshotBacklog) -> list[int]:
 
 def test_the_newest_goes_first_then_the_best_then_older_ones() -> None:
     """Line 15.4: they went oldest first."""
-    assert upload_all(backlog(written(1), written(2, 9.0), written(3, 5.0), written(4))) == [4, 2, 3, 1]
-    assert upload_all(backlog(written(1, 1.0), written(2, float("nan")), written(3, 7.0))) == [3, 2, 1]
+    assert upload_all(backlog(written(1), written(2, 9.0), written(3, 5.0), written(4))) == [
+        4,
+        2,
+        3,
+        1,
+    ]
+    assert upload_all(backlog(written(1, 1.0), written(2, float("nan")), written(3, 7.0))) == [
+        3,
+        2,
+        1,
+    ]
 
 
 def test_a_snapshot_that_cannot_be_sent_makes_room_for_the_next() -> None:
@@ -79,12 +90,16 @@ def test_a_snapshot_that_cannot_be_sent_makes_room_for_the_next() -> None:
 @pytest.mark.parametrize("runs", [1, 2, 5])
 @pytest.mark.parametrize("seed", range(20))
 def test_no_snapshot_waits_longer_than_the_bound(runs: int, seed: int) -> None:
-    """Line 15.4: however fast snapshots come, after `uploads_behind` uploads one or a newer one of its run is stored."""
+    """Line 15.4: however fast snapshots come, after `uploads_behind` uploads one or a newer one of
+    its run is stored.
+    """
     chooser = random.Random(seed)
     names = ["run_" + str(index) * 26 for index in range(runs)]
     waiting, step, uploads = SnapshotBacklog(), 0, 0
     since: dict[str, int] = {}
-    """Upload during which the oldest snapshot of a run was written that is newer than its newest stored one."""
+    """Upload during which the oldest snapshot of a run was written that is newer than its newest
+    stored one.
+    """
     stored = dict.fromkeys(names, -1)
     under_way: SnapshotWritten | None = None
     for _ in range(300):
@@ -99,14 +114,20 @@ def test_no_snapshot_waits_longer_than_the_bound(runs: int, seed: int) -> None:
             if under_way.env_step > stored[under_way.run]:
                 stored[under_way.run] = under_way.env_step
                 since.pop(under_way.run, None)
-                if any(one.env_step > stored[under_way.run] for one in waiting if one.run == under_way.run):
+                if any(
+                    one.env_step > stored[under_way.run]
+                    for one in waiting
+                    if one.run == under_way.run
+                ):
                     since[under_way.run] = uploads - 1
         under_way = waiting.next()
         assert all(uploads - first <= uploads_behind(runs) for first in since.values())
 
 
 class Attempt:
-    """An attempt's directory, a store of snapshots as a trainer has one, and an uploader against a scripted server."""
+    """An attempt's directory, a store of snapshots as a trainer has one, and an uploader against a
+    scripted server.
+    """
 
     def __init__(self, root: Path, server: ScriptedServer) -> None:
         self.directory = AttemptDirectory(root / "attempts" / new_id("att"))
@@ -137,8 +158,13 @@ class Attempt:
     def save(self, step: int, score: float | None = None) -> str:
         """Writes a snapshot with a state of its own and rows that it shares with the one before."""
         rows = {"observation": np.arange(4_000, dtype=np.float32).reshape(1_000, 4)}
-        state = {"agent": {"weights": np.full(2_000, float(step))}, "memory": RowStream(rows, end=1_000)}
-        clock = StillClock(env_steps=step, updates=step, episodes=0, epochs=0, iterations=0, wall_seconds=0.0)
+        state = {
+            "agent": {"weights": np.full(2_000, float(step))},
+            "memory": RowStream(rows, end=1_000),
+        }
+        clock = StillClock(
+            env_steps=step, updates=step, episodes=0, epochs=0, iterations=0, wall_seconds=0.0
+        )
         return self.store.save(state, clock, SnapshotReason.PERIODIC, score)
 
     def step(self) -> bool:
@@ -154,12 +180,20 @@ def attempt(tmp_path: Path, server: ScriptedServer) -> Iterator[Attempt]:
 
 
 def stored_whole(server: ScriptedServer, snapshot: SnapshotWritten) -> bool:
-    mine = [one["name"] for one in server.artifacts.values() if one["snapshot_id"] == snapshot.snapshot_id and one["stored"]]
+    mine = [
+        one["name"]
+        for one in server.artifacts.values()
+        if one["snapshot_id"] == snapshot.snapshot_id and one["stored"]
+    ]
     return set(mine) == {file.name for file in snapshot.files}
 
 
-def test_snapshots_faster_than_the_network_are_stored_within_the_bound(attempt: Attempt, server: ScriptedServer) -> None:
-    """Line 15.4: with 0.15 s of delay 40 of 43 snapshots were cleared away before their turn, and none of the last was stored."""
+def test_snapshots_faster_than_the_network_are_stored_within_the_bound(
+    attempt: Attempt, server: ScriptedServer
+) -> None:
+    """Line 15.4: with 0.15 s of delay 40 of 43 snapshots were cleared away before their turn, and
+    none of the last was stored.
+    """
     server.fault = lambda _method, _path: time.sleep(DELAY)
     stop, stored_at = threading.Event(), [0]
 
@@ -167,7 +201,9 @@ def test_snapshots_faster_than_the_network_are_stored_within_the_bound(attempt: 
         while not stop.is_set():
             if not attempt.step():
                 stop.wait(0.01)
-            stored_at[0] = max([0, *(one.env_step for one in attempt.announced if stored_whole(server, one))])
+            stored_at[0] = max(
+                [0, *(one.env_step for one in attempt.announced if stored_whole(server, one))]
+            )
 
     thread = threading.Thread(target=upload)
     thread.start()
@@ -183,12 +219,22 @@ def test_snapshots_faster_than_the_network_are_stored_within_the_bound(attempt: 
     assert max(lags) <= seconds / 0.2 + 3, "as far as the uploads of the bound take"
     assert stored_at[0] >= 10 * 2_048
     begun = {one["snapshot_id"] for one in server.artifacts.values()}
-    torn = [one for one in attempt.announced if one.snapshot_id in begun and not stored_whole(server, one)]
-    assert torn == [], "an upload that began was brought to its end although the trainer cleared the snapshot away"
+    torn = [
+        one
+        for one in attempt.announced
+        if one.snapshot_id in begun and not stored_whole(server, one)
+    ]
+    assert torn == [], (
+        "an upload that began was brought to its end although the trainer cleared the snapshot away"
+    )
 
 
-def test_what_is_sent_is_not_cleared_away_under_it(attempt: Attempt, server: ScriptedServer) -> None:
-    """Line 15.4: the local retention deleted the files that were being sent, shared segments among them."""
+def test_what_is_sent_is_not_cleared_away_under_it(
+    attempt: Attempt, server: ScriptedServer
+) -> None:
+    """Line 15.4: the local retention deleted the files that were being sent, shared segments among
+    them.
+    """
     first = attempt.save(1)
     calls = []
 
@@ -204,15 +250,25 @@ def test_what_is_sent_is_not_cleared_away_under_it(attempt: Attempt, server: Scr
     assert stored_whole(server, attempt.announced[0])
     while attempt.step():
         pass
-    assert [stored_whole(server, one) for one in attempt.announced] == [True, False, False, True, True]
+    assert [stored_whole(server, one) for one in attempt.announced] == [
+        True,
+        False,
+        False,
+        True,
+        True,
+    ]
     assert list(attempt.directory.outgoing.iterdir()) == []
     assert attempt.uploader.backlog.files == 0
 
 
-def test_a_server_without_room_is_asked_again_and_told_why(attempt: Attempt, server: ScriptedServer) -> None:
+def test_a_server_without_room_is_asked_again_and_told_why(
+    attempt: Attempt, server: ScriptedServer
+) -> None:
     """Line 15.1: 413 was final, and the only copies were deleted."""
     attempt.save(1)
-    server.fault = lambda _method, _path: problem(507, "storage_full", detail="The disk of the server's artifact store is full.")
+    server.fault = lambda _method, _path: problem(
+        507, "storage_full", detail="The disk of the server's artifact store is full."
+    )
     for _ in range(3):
         with pytest.raises(ServerUnreachableError):
             attempt.step()
@@ -237,24 +293,32 @@ def test_only_a_refusal_is_final(attempt: Attempt, server: ScriptedServer, statu
     assert stored_whole(server, attempt.announced[0])
 
 
-def test_what_is_refused_for_good_stays_on_the_worker_and_the_run_has_failed(attempt: Attempt, server: ScriptedServer) -> None:
+def test_what_is_refused_for_good_stays_on_the_worker_and_the_run_has_failed(
+    attempt: Attempt, server: ScriptedServer
+) -> None:
     """Line 15.1: it was deleted with everything else."""
     export = attempt.directory.exports / RUN / "weights.safetensors"
     export.parent.mkdir(parents=True)
     export.write_bytes(b"the only copy")
-    server.fault = lambda _method, path: problem(413, "too_large") if path.endswith("artifacts") else None
+    server.fault = lambda _method, path: (
+        problem(413, "too_large") if path.endswith("artifacts") else None
+    )
     attempt.uploader.deliver(attempt.spool.last_seq())
     attempt.directory.clear_blobs()
     (kept,) = [path for path in attempt.directory.kept.rglob("*") if path.is_file()]
     assert kept.read_bytes() == b"the only copy"
     assert any(str(kept) in line for line in attempt.said)
-    judged = attempt.uploader.missing.judge(AttemptReport(outcome=Outcome.SUCCEEDED, cause=Cause.BUDGET))
+    judged = attempt.uploader.missing.judge(
+        AttemptReport(outcome=Outcome.SUCCEEDED, cause=Cause.BUDGET)
+    )
     assert (judged.outcome, judged.cause) == (Outcome.FAILED, Cause.NO_RESULT)
     assert judged.failure is not None
     assert "weights.safetensors" in judged.failure.message
 
 
-def test_content_that_was_damaged_on_the_way_is_sent_again(attempt: Attempt, server: ScriptedServer) -> None:
+def test_content_that_was_damaged_on_the_way_is_sent_again(
+    attempt: Attempt, server: ScriptedServer
+) -> None:
     """Line 15.1: `hash_mismatch` says "send it again" and was taken as final."""
     attempt.save(1)
     answers: list[Any] = [problem(422, "hash_mismatch")]
@@ -265,13 +329,22 @@ def test_content_that_was_damaged_on_the_way_is_sent_again(attempt: Attempt, ser
     assert stored_whole(server, attempt.announced[0])
 
 
-def test_a_snapshot_that_the_server_skips_is_dropped(attempt: Attempt, server: ScriptedServer) -> None:
+def test_a_snapshot_that_the_server_skips_is_dropped(
+    attempt: Attempt, server: ScriptedServer
+) -> None:
     """Line 15.4."""
     attempt.save(1)
-    server.fault = lambda _method, path: problem(409, "snapshot_skipped") if path.endswith("artifacts") else None
+    server.fault = lambda _method, path: (
+        problem(409, "snapshot_skipped") if path.endswith("artifacts") else None
+    )
     assert attempt.step()
     assert not attempt.step()
-    assert attempt.uploader.missing.judge(AttemptReport(outcome=Outcome.SUCCEEDED, cause=Cause.BUDGET)).outcome is Outcome.SUCCEEDED
+    assert (
+        attempt.uploader.missing.judge(
+            AttemptReport(outcome=Outcome.SUCCEEDED, cause=Cause.BUDGET)
+        ).outcome
+        is Outcome.SUCCEEDED
+    )
 
 
 Judge = Callable[[MissingResults], None]
@@ -281,17 +354,31 @@ Judge = Callable[[MissingResults], None]
     ("happened", "outcome"),
     [
         (lambda missing: missing.snapshot(written(5), "no"), Outcome.FAILED),
-        (lambda missing: (missing.snapshot(written(5), "no"), missing.stored(written(6))), Outcome.SUCCEEDED),
-        (lambda missing: (missing.stored(written(4)), missing.snapshot(written(5), "no")), Outcome.FAILED),
+        (
+            lambda missing: (missing.snapshot(written(5), "no"), missing.stored(written(6))),
+            Outcome.SUCCEEDED,
+        ),
+        (
+            lambda missing: (missing.stored(written(4)), missing.snapshot(written(5), "no")),
+            Outcome.FAILED,
+        ),
         (lambda missing: missing.export(RUN, "weights", "no"), Outcome.FAILED),
     ],
 )
-def test_a_run_has_a_result_only_if_its_last_snapshot_and_its_exports_are_stored(happened: Judge, outcome: Outcome) -> None:
+def test_a_run_has_a_result_only_if_its_last_snapshot_and_its_exports_are_stored(
+    happened: Judge, outcome: Outcome
+) -> None:
     """Line 15.1."""
     missing = MissingResults()
     happened(missing)
-    assert missing.judge(AttemptReport(outcome=Outcome.SUCCEEDED, cause=Cause.BUDGET)).outcome is outcome
-    assert missing.judge(AttemptReport(outcome=Outcome.PAUSED, cause=Cause.USER)).outcome is Outcome.PAUSED
+    assert (
+        missing.judge(AttemptReport(outcome=Outcome.SUCCEEDED, cause=Cause.BUDGET)).outcome
+        is outcome
+    )
+    assert (
+        missing.judge(AttemptReport(outcome=Outcome.PAUSED, cause=Cause.USER)).outcome
+        is Outcome.PAUSED
+    )
 
 
 def test_of_a_pack_only_the_run_without_a_result_has_failed() -> None:
@@ -299,7 +386,9 @@ def test_of_a_pack_only_the_run_without_a_result_has_failed() -> None:
     other = "run_" + "2" * 26
     missing = MissingResults()
     missing.export(RUN, "weights", "no")
-    ends = tuple(RunEnd(run_id=run, outcome=Outcome.SUCCEEDED, cause=Cause.BUDGET) for run in (RUN, other))
+    ends = tuple(
+        RunEnd(run_id=run, outcome=Outcome.SUCCEEDED, cause=Cause.BUDGET) for run in (RUN, other)
+    )
     judged = missing.judge(AttemptReport(outcome=Outcome.SUCCEEDED, cause=Cause.BUDGET, runs=ends))
     assert [end.outcome for end in judged.runs] == [Outcome.FAILED, Outcome.SUCCEEDED]
     assert judged.outcome is Outcome.SUCCEEDED

@@ -53,8 +53,13 @@ def spool(directory: Path) -> None:
         writer.append_raw([b"x" * 500_000])
 
 
-@pytest.mark.parametrize("write", [save_with_torch, save_with_safetensors, save_with_numpy, save_archive, write_rows, spool])
-def test_every_library_that_meets_a_full_disk_is_understood(tmp_path: Path, write: Callable[[Path], None]) -> None:
+@pytest.mark.parametrize(
+    "write",
+    [save_with_torch, save_with_safetensors, save_with_numpy, save_archive, write_rows, spool],
+)
+def test_every_library_that_meets_a_full_disk_is_understood(
+    tmp_path: Path, write: Callable[[Path], None]
+) -> None:
     """Line 15.5: `user_exception: SafetensorError ... os error 28`."""
     with small_disk(tmp_path / "disk", 1_024) as disk:
         fill(disk, leave=100_000)
@@ -93,7 +98,9 @@ def test_what_was_being_handled_counts_unless_it_was_hidden() -> None:
 
 
 @pytest.mark.parametrize("leave", [0, 60_000])
-def test_a_trainer_whose_disk_is_full_says_so_even_where_its_report_does_not_fit(tmp_path: Path, leave: int) -> None:
+def test_a_trainer_whose_disk_is_full_says_so_even_where_its_report_does_not_fit(
+    tmp_path: Path, leave: int
+) -> None:
     """Line 15.5: `no_result`, since the report itself could not be written."""
     with small_disk(tmp_path / "disk", 2_048) as disk:
         order = make_work_order(resources={"cpu_threads": 1})
@@ -105,16 +112,29 @@ def test_a_trainer_whose_disk_is_full_says_so_even_where_its_report_does_not_fit
             assert '"cause": "disk_full"' in directory.report.read_text()
         else:
             assert status == EXIT_STATUS
-            assert report_of(TrainerExit(exit_status=status, report=None, order=Order.CONTINUE)).cause is Cause.DISK_FULL
+            assert (
+                report_of(TrainerExit(exit_status=status, report=None, order=Order.CONTINUE)).cause
+                is Cause.DISK_FULL
+            )
 
 
 def test_a_trainer_that_dies_on_a_full_disk_without_a_word_is_understood() -> None:
     """Line 15.5."""
     for status in (1, 120, -7):
-        ended = report_of(TrainerExit(exit_status=status, report=None, order=Order.CONTINUE, disk_is_full=True))
+        ended = report_of(
+            TrainerExit(exit_status=status, report=None, order=Order.CONTINUE, disk_is_full=True)
+        )
         assert (ended.outcome, ended.cause) == (Outcome.FAILED, Cause.DISK_FULL)
-    assert report_of(TrainerExit(exit_status=-9, report=None, order=Order.CONTINUE, disk_is_full=True)).cause is Cause.TRAINER_KILLED
-    assert report_of(TrainerExit(exit_status=1, report=None, order=Order.CONTINUE)).cause is Cause.NO_RESULT
+    assert (
+        report_of(
+            TrainerExit(exit_status=-9, report=None, order=Order.CONTINUE, disk_is_full=True)
+        ).cause
+        is Cause.TRAINER_KILLED
+    )
+    assert (
+        report_of(TrainerExit(exit_status=1, report=None, order=Order.CONTINUE)).cause
+        is Cause.NO_RESULT
+    )
 
 
 def test_inputs_that_find_no_room_for_a_directory_are_a_full_disk(tmp_path: Path) -> None:
@@ -125,7 +145,13 @@ def test_inputs_that_find_no_room_for_a_directory_are_a_full_disk(tmp_path: Path
             raise OSError(errno.EDQUOT, "Disk quota exceeded")
 
     file = {"name": "a/b", "size": 1, "sha256": "0" * 64, "artifact_id": "art_1"}
-    at = {"snapshot_id": "snp_" + "0" * 26, "env_step": 0, "update": 0, "episode": 0, "resume_exact": True}
+    at = {
+        "snapshot_id": "snp_" + "0" * 26,
+        "env_step": 0,
+        "update": 0,
+        "episode": 0,
+        "resume_exact": True,
+    }
     snapshot = SnapshotRef.model_validate({**at, "files": [file]}, strict=False)
     with pytest.raises(InputError) as caught:
         fetch_snapshot(Full(), tmp_path / "inputs", snapshot, lambda: False)  # type: ignore[arg-type]

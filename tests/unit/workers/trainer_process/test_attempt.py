@@ -30,7 +30,11 @@ from workers.ipc.attempt_directory import AttemptDirectory
 from workers.trainer_process.attempt import main
 from workers.trainer_process.control import ABANDONED_EXIT
 
-LONG = {"loop": {"env_steps": 10_000_000}, "evaluation": {"every_env_steps": None}, "snapshot": {"every_env_steps": 200}}
+LONG = {
+    "loop": {"env_steps": 10_000_000},
+    "evaluation": {"every_env_steps": None},
+    "snapshot": {"every_env_steps": 200},
+}
 
 
 def attempt(root: Path, order: WorkOrder) -> AttemptDirectory:
@@ -73,20 +77,35 @@ def give_snapshot(source: AttemptDirectory, order: dict[str, Any]) -> dict[str, 
     return {**order, "snapshot": {**{name: written[name] for name in names}, "files": files}}
 
 
-def with_input(root: Path, source: AttemptDirectory, order: WorkOrder) -> tuple[AttemptDirectory, AttemptReport]:
+def with_input(
+    root: Path, source: AttemptDirectory, order: WorkOrder
+) -> tuple[AttemptDirectory, AttemptReport]:
     """Executes an order whose snapshot lies ready in its inputs."""
     reference = order.runs[0].snapshot
     assert reference is not None
     directory = attempt(root, order)
-    shutil.copytree(source.snapshots / reference.snapshot_id, directory.inputs / reference.snapshot_id)
+    shutil.copytree(
+        source.snapshots / reference.snapshot_id, directory.inputs / reference.snapshot_id
+    )
     return directory, run_here(directory)
 
 
 @contextmanager
 def running(directory: AttemptDirectory) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
-    """Starts a trainer as its supervisor would; yields it and the end of the pipe that orders go into."""
+    """Starts a trainer as its supervisor would.
+
+    Yields it and the end of the pipe that orders go into.
+    """
     read_end, write_end = os.pipe()
-    command = [sys.executable, "-m", "workers.trainer_process", "--attempt-dir", str(directory.root), "--control-fd", str(read_end)]
+    command = [
+        sys.executable,
+        "-m",
+        "workers.trainer_process",
+        "--attempt-dir",
+        str(directory.root),
+        "--control-fd",
+        str(read_end),
+    ]
     process = subprocess.Popen(command, pass_fds=(read_end,), stderr=subprocess.PIPE)
     os.close(read_end)
     try:
@@ -114,44 +133,85 @@ def test_training_then_evaluation_and_export_of_its_snapshot(tmp_path: Path) -> 
     assert [one["env_step"] for one in records(trained, "evaluation")] == [250, 500, 600]
     assert [one["final"] for one in records(trained, "evaluation")] == [False, False, True]
     assert records(trained, "experiment_stats")[-1]["total_env_steps"] == 600
-    assert {path.name for path in (trained.exports / RUN).iterdir()} == {"weights.safetensors", "policy.json", "policy.pt2"}
+    assert {path.name for path in (trained.exports / RUN).iterdir()} == {
+        "weights.safetensors",
+        "policy.json",
+        "policy.pt2",
+    }
     assert json.loads(trained.progress.read_text())["env_step"] == 600
 
-    order = work_order(document, schedule="evaluate", **give_snapshot(trained, {"episodes": 4, "evaluation_seed": 99}))
+    order = work_order(
+        document,
+        schedule="evaluate",
+        **give_snapshot(trained, {"episodes": 4, "evaluation_seed": 99}),
+    )
     evaluated, report = with_input(tmp_path, trained, order)
     assert report.outcome is Outcome.SUCCEEDED
     (evaluation,) = records(evaluated, "evaluation")
     assert (evaluation["episodes"], evaluation["seed"], evaluation["env_step"]) == (4, 99, 600)
     assert evaluation["snapshot_id"] == records(trained, "snapshot")[-1]["snapshot_id"]
 
-    order = work_order(document, schedule="export", **give_snapshot(trained, {"formats": ["weights", "program"]}))
+    order = work_order(
+        document, schedule="export", **give_snapshot(trained, {"formats": ["weights", "program"]})
+    )
     exported, report = with_input(tmp_path, trained, order)
     assert report.outcome is Outcome.SUCCEEDED
     weights = load_file(exported.exports / RUN / "weights.safetensors")
-    assert all(torch.equal(weights[name], tensor) for name, tensor in load_file(trained.exports / RUN / "weights.safetensors").items())
+    assert all(
+        torch.equal(weights[name], tensor)
+        for name, tensor in load_file(trained.exports / RUN / "weights.safetensors").items()
+    )
     program = torch.export.load(exported.exports / RUN / "policy.pt2").module()
     assert program(torch.zeros(5, 4)).shape == (5,)
 
 
 def logged(directory: AttemptDirectory, run_id: str = RUN) -> list[str]:
-    return [line for record in records(directory, "log") if record["run"] == run_id for line in record["lines"]]
+    return [
+        line
+        for record in records(directory, "log")
+        if record["run"] == run_id
+        for line in record["lines"]
+    ]
 
 
 def test_the_log_says_what_the_attempt_works_on_and_reaches(tmp_path: Path) -> None:
-    """Line 15.22: a training wrote no line; six minutes into it the log said that there was none yet."""
+    """Line 15.22: a training wrote no line.
+
+    Six minutes into it the log said that there was none yet.
+    """
     document = definition()
     trained, _ = execute(tmp_path, work_order(document, seed=5))
     first, *rest = logged(trained)
-    assert first == "train: dqn on CartPole-v1, seed 5, attempt 1 on cpu with 1 thread, from the start"
+    assert (
+        first == "train: dqn on CartPole-v1, seed 5, attempt 1 on cpu with 1 thread, from the start"
+    )
     evaluations = [one for one in records(trained, "evaluation") if one["env_step"] == 500]
-    assert any(line.startswith(f"evaluation at env_step 500: mean {evaluations[0]['mean']:,.1f}, stdev ") for line in rest)
-    assert len([line for line in rest if line.startswith("evaluation at")]) == len(records(trained, "evaluation")) == 3
+    assert any(
+        line.startswith(f"evaluation at env_step 500: mean {evaluations[0]['mean']:,.1f}, stdev ")
+        for line in rest
+    )
+    assert (
+        len([line for line in rest if line.startswith("evaluation at")])
+        == len(records(trained, "evaluation"))
+        == 3
+    )
     snapshots = records(trained, "snapshot")
-    told = [line.partition(" MiB")[0].rpartition(",")[0] for line in rest if line.startswith("snapshot ")]
-    assert told == [f"snapshot {one['snapshot_id']} at env_step {one['env_step']:,} ({one['reason']}" for one in snapshots]
+    told = [
+        line.partition(" MiB")[0].rpartition(",")[0]
+        for line in rest
+        if line.startswith("snapshot ")
+    ]
+    assert told == [
+        f"snapshot {one['snapshot_id']} at env_step {one['env_step']:,} ({one['reason']}"
+        for one in snapshots
+    ]
     assert {record["stream"] for record in records(trained, "log")} == {"palestra"}
 
-    resumed, _ = with_input(tmp_path, trained, work_order(document, schedule="evaluate", **give_snapshot(trained, {"episodes": 1})))
+    resumed, _ = with_input(
+        tmp_path,
+        trained,
+        work_order(document, schedule="evaluate", **give_snapshot(trained, {"episodes": 1})),
+    )
     newest = snapshots[-1]["snapshot_id"]
     start, result = logged(resumed)
     assert start.startswith("evaluate: dqn on CartPole-v1, seed ")
@@ -161,23 +221,42 @@ def test_the_log_says_what_the_attempt_works_on_and_reaches(tmp_path: Path) -> N
     assert "stdev" not in result, "one episode has no spread"
 
 
-def test_an_evaluate_job_without_a_seed_uses_other_episodes_than_the_training(tmp_path: Path) -> None:
+def test_an_evaluate_job_without_a_seed_uses_other_episodes_than_the_training(
+    tmp_path: Path,
+) -> None:
     document = definition()
     trained, _ = execute(tmp_path, work_order(document))
-    evaluated, _ = with_input(tmp_path, trained, work_order(document, schedule="evaluate", **give_snapshot(trained, {})))
-    assert records(evaluated, "evaluation")[0]["seed"] not in {one["seed"] for one in records(trained, "evaluation")}
+    evaluated, _ = with_input(
+        tmp_path, trained, work_order(document, schedule="evaluate", **give_snapshot(trained, {}))
+    )
+    assert records(evaluated, "evaluation")[0]["seed"] not in {
+        one["seed"] for one in records(trained, "evaluation")
+    }
 
 
 def test_a_resume_goes_on_from_its_snapshot(tmp_path: Path) -> None:
-    document = definition(loop={"env_steps": 300}, evaluation={"every_env_steps": None, "episodes": 1})
+    document = definition(
+        loop={"env_steps": 300}, evaluation={"every_env_steps": None, "episodes": 1}
+    )
     first, _ = execute(tmp_path, work_order(document))
     second, report = with_input(tmp_path, first, work_order(document, **give_snapshot(first, {})))
-    assert (report.outcome, report.resume_quality, report.env_step) == (Outcome.SUCCEEDED, ResumeQuality.EXACT, 300)
-    assert json.loads((second.snapshots / records(second, "snapshot")[-1]["snapshot_id"] / "MANIFEST.json").read_text())["parent"]
+    assert (report.outcome, report.resume_quality, report.env_step) == (
+        Outcome.SUCCEEDED,
+        ResumeQuality.EXACT,
+        300,
+    )
+    assert json.loads(
+        (
+            second.snapshots / records(second, "snapshot")[-1]["snapshot_id"] / "MANIFEST.json"
+        ).read_text()
+    )["parent"]
 
 
 def test_an_unrepeatable_environment_makes_the_resume_statistical(tmp_path: Path) -> None:
-    document = definition(env={"id": "OddRestless-v0"}, evaluation={"every_env_steps": None, "steps": 5, "episodes": None})
+    document = definition(
+        env={"id": "OddRestless-v0"},
+        evaluation={"every_env_steps": None, "steps": 5, "episodes": None},
+    )
     first, _ = execute(tmp_path, work_order(document))
     second, report = with_input(tmp_path, first, work_order(document, **give_snapshot(first, {})))
     assert report.resume_quality is ResumeQuality.STATISTICAL
@@ -196,14 +275,20 @@ def test_without_memory_the_resume_is_statistical_and_says_so(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("document", "cause", "text"),
     [
-        (definition(env={"id": "Gone-v3"}), Cause.IMPORT_ERROR, "not an environment of this worker"),
+        (
+            definition(env={"id": "Gone-v3"}),
+            Cause.IMPORT_ERROR,
+            "not an environment of this worker",
+        ),
         (definition(env={"id": "Pendulum-v1"}), Cause.USER_EXCEPTION, "Discrete"),
         (definition(env={"id": "OddBroken-v0"}), Cause.USER_EXCEPTION, "the robot fell over"),
         (definition(env={"id": "OddFull-v0"}), Cause.DISK_FULL, "disk is full"),
         (definition(env={"id": "OddLeaver-v0"}), Cause.USER_EXCEPTION, "sys.exit(0)"),
     ],
 )
-def test_failures_are_told_with_their_cause(tmp_path: Path, document: dict[str, Any], cause: Cause, text: str) -> None:
+def test_failures_are_told_with_their_cause(
+    tmp_path: Path, document: dict[str, Any], cause: Cause, text: str
+) -> None:
     _, report = execute(tmp_path, work_order(document))
     assert (report.outcome, report.cause) == (Outcome.FAILED, cause)
     assert report.failure is not None
@@ -211,7 +296,9 @@ def test_failures_are_told_with_their_cause(tmp_path: Path, document: dict[str, 
     assert "Traceback" in (report.failure.traceback or "")
 
 
-def test_a_memory_that_runs_out_is_told_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_memory_that_runs_out_is_told_as_such(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for error, cause in (
         (torch.OutOfMemoryError("CUDA out of memory"), Cause.CUDA_OUT_OF_MEMORY),
         (MemoryError(), Cause.HOST_OUT_OF_MEMORY),
@@ -226,7 +313,10 @@ def test_a_memory_that_runs_out_is_told_as_such(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_loss_that_is_not_finite_ends_as_diverged(tmp_path: Path) -> None:
-    document = definition(hooks=[{"name": "nan_guard", "updates": 5}], env={"id": "OddWalk-v0", "kwargs": {"nan_reward": True}})
+    document = definition(
+        hooks=[{"name": "nan_guard", "updates": 5}],
+        env={"id": "OddWalk-v0", "kwargs": {"nan_reward": True}},
+    )
     directory, report = execute(tmp_path, work_order(document))
     assert (report.outcome, report.cause) == (Outcome.FAILED, Cause.DIVERGED)
     assert records(directory, "snapshot")[-1]["reason"] == "exception"
@@ -277,13 +367,19 @@ def test_the_end_of_the_pipe_ends_the_trainer_at_once(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_killed_trainer_resumes_exactly_in_a_new_process(tmp_path: Path) -> None:
-    sections = {"loop": {"env_steps": 2_000}, "evaluation": {"every_env_steps": None, "episodes": 1}, "snapshot": {"every_env_steps": 500}}
+    sections = {
+        "loop": {"env_steps": 2_000},
+        "evaluation": {"every_env_steps": None, "episodes": 1},
+        "snapshot": {"every_env_steps": 500},
+    }
     document = definition("dqn", 2, **sections)
     straight, _ = execute(tmp_path, work_order(document))
     killed = attempt(tmp_path, work_order(document))
     with running(killed) as (process, _):
         process.kill()
-    resumed, report = with_input(tmp_path, killed, work_order(document, **give_snapshot(killed, {})))
+    resumed, report = with_input(
+        tmp_path, killed, work_order(document, **give_snapshot(killed, {}))
+    )
     assert report.resume_quality is ResumeQuality.EXACT
 
     def weights(directory: AttemptDirectory) -> str:
@@ -298,7 +394,9 @@ def test_an_onnx_export_acts_like_the_policy(tmp_path: Path, agent: str) -> None
     """Line 15.9: an export job of the format onnx."""
     document = definition(agent, loop={"env_steps": 200})
     trained, _ = execute(tmp_path, work_order(document))
-    order = work_order(document, schedule="export", **give_snapshot(trained, {"formats": ["program", "onnx"]}))
+    order = work_order(
+        document, schedule="export", **give_snapshot(trained, {"formats": ["program", "onnx"]})
+    )
     exported, report = with_input(tmp_path, trained, order)
     assert report.outcome is Outcome.SUCCEEDED, report.failure
     files = exported.exports / RUN
@@ -306,15 +404,29 @@ def test_an_onnx_export_acts_like_the_policy(tmp_path: Path, agent: str) -> None
     observations = np.random.default_rng(1).normal(size=(64, 4)).astype(np.float32)
     session = onnx.reference.ReferenceEvaluator(onnx.load(files / "policy.onnx"))
     (acted,) = session.run(None, {"input_0": observations})
-    assert np.array_equal(acted, torch.export.load(files / "policy.pt2").module()(torch.from_numpy(observations)).numpy())
+    assert np.array_equal(
+        acted,
+        torch.export.load(files / "policy.pt2").module()(torch.from_numpy(observations)).numpy(),
+    )
 
 
-def test_a_worker_without_onnx_says_so_before_it_trains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_without_onnx_says_so_before_it_trains(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Line 15.9: a training that could not export at its end fails at its start, with the cause."""
     monkeypatch.setattr("workers.export.onnx.PACKAGES", ("onnx", "surely_not_installed"))
-    directory, report = execute(tmp_path, work_order(definition(export={"formats": ["weights", "onnx"]})))
-    assert (report.outcome, report.cause, report.env_step) == (Outcome.FAILED, Cause.IMPORT_ERROR, 0)
+    directory, report = execute(
+        tmp_path, work_order(definition(export={"formats": ["weights", "onnx"]}))
+    )
+    assert (report.outcome, report.cause, report.env_step) == (
+        Outcome.FAILED,
+        Cause.IMPORT_ERROR,
+        0,
+    )
     assert report.failure is not None
-    assert report.failure.message == "the export format onnx needs surely_not_installed: pip install surely_not_installed"
+    assert (
+        report.failure.message
+        == "the export format onnx needs surely_not_installed: pip install surely_not_installed"
+    )
     assert "onnx" not in make_catalogue().export_formats
     assert not records(directory, "snapshot")

@@ -12,7 +12,13 @@ from palestra.contract.states import Cause, Outcome, ResumeQuality
 from palestra.contract.work_order import AttemptReport, WorkOrder
 from tests.support.misbehaving_envs import Walk
 from tests.support.trainings import definition, work_order
-from tests.unit.workers.trainer_process.test_attempt import attempt, execute, logged, records, run_here
+from tests.unit.workers.trainer_process.test_attempt import (
+    attempt,
+    execute,
+    logged,
+    records,
+    run_here,
+)
 from workers.ipc.attempt_directory import AttemptDirectory
 from workers.snapshot.snapshot_directory import read_snapshot
 
@@ -29,7 +35,11 @@ def pack(document: dict[str, Any], **changes: Any) -> WorkOrder:
 def of_run(directory: AttemptDirectory, kind: str, run_id: str) -> list[dict[str, Any]]:
     """Records of one run without what differs from attempt to attempt."""
     dropped = {"run", "wall", "seq", "seconds"}
-    return [{key: value for key, value in one.items() if key not in dropped} for one in records(directory, kind) if one["run"] == run_id]
+    return [
+        {key: value for key, value in one.items() if key not in dropped}
+        for one in records(directory, kind)
+        if one["run"] == run_id
+    ]
 
 
 @pytest.mark.parametrize("agent", ["ppo", pytest.param("dqn", marks=pytest.mark.slow)])
@@ -38,7 +48,9 @@ def test_each_run_of_a_pack_records_what_it_records_alone(tmp_path: Path, agent:
     order = pack(document)
     directory, report = execute(tmp_path, order)
     assert (report.outcome, report.cause) == (Outcome.SUCCEEDED, Cause.BUDGET)
-    assert [(end.run_id, end.outcome) for end in report.runs] == [(run.run_id, Outcome.SUCCEEDED) for run in order.runs]
+    assert [(end.run_id, end.outcome) for end in report.runs] == [
+        (run.run_id, Outcome.SUCCEEDED) for run in order.runs
+    ]
     assert report.env_step == report.runs[0].env_step
     for run in order.runs:
         alone, _ = execute(tmp_path, work_order(document, seed=run.seed, run_id=new_id("run")))
@@ -55,7 +67,9 @@ def test_a_run_that_reaches_its_score_leaves_and_the_others_go_on(tmp_path: Path
     directory, report = execute(tmp_path, order)
     assert report.outcome is Outcome.SUCCEEDED
     alone = [execute(tmp_path, work_order(document, seed=run.seed))[1] for run in order.runs]
-    assert [(end.cause, end.env_step, end.update) for end in report.runs] == [(one.cause, one.env_step, one.update) for one in alone]
+    assert [(end.cause, end.env_step, end.update) for end in report.runs] == [
+        (one.cause, one.env_step, one.update) for one in alone
+    ]
     assert len({end.env_step for end in report.runs}) > 1, "some run is to leave before another"
     for end in report.runs:
         last = [one for one in records(directory, "snapshot") if one["run"] == end.run_id][-1]
@@ -69,17 +83,25 @@ def test_each_run_of_a_pack_has_a_log_of_its_own(tmp_path: Path) -> None:
     for end, seed in zip(report.runs, SEEDS, strict=True):
         lines = logged(directory, end.run_id)
         assert f", seed {seed}, " in lines[0]
-        assert len([line for line in lines if line.startswith("evaluation at")]) == len(of_run(directory, "evaluation", end.run_id))
-        assert lines[-1].startswith(f"succeeded ({end.cause.value}) at env_step {end.env_step:,}, update {end.update:,}, episode ")
+        assert len([line for line in lines if line.startswith("evaluation at")]) == len(
+            of_run(directory, "evaluation", end.run_id)
+        )
+        assert lines[-1].startswith(
+            f"succeeded ({end.cause.value}) at env_step {end.env_step:,}, update {end.update:,}, episode "
+        )
 
 
-def test_runs_that_ended_stay_ended_where_another_one_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_that_ended_stay_ended_where_another_one_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     order = pack(definition(env={"id": "OddWalk-v0", "num_envs": 1}, stop={"success_score": -1.0}))
     begin, begun = Walk.reset, list[Walk]()
 
     def reset(self: Walk, **options: Any) -> Any:
         begun.append(self)
-        if len(begun) > 6:  # each run's training episode, and the evaluation of the first run, which ends it
+        if (
+            len(begun) > 6
+        ):  # each run's training episode, and the evaluation of the first run, which ends it
             raise ValueError("the robot fell over")
         return begin(self, **options)
 
@@ -88,38 +110,68 @@ def test_runs_that_ended_stay_ended_where_another_one_fails(tmp_path: Path, monk
     assert report.outcome is Outcome.FAILED
     assert report.failure is not None
     assert report.failure.message.endswith("the robot fell over")
-    assert [(end.run_id, end.outcome, end.cause) for end in report.runs] == [(order.runs[0].run_id, Outcome.SUCCEEDED, Cause.SUCCESS_SCORE)]
-    reasons = [{one["reason"] for one in of_run(directory, "snapshot", run.run_id)} for run in order.runs]
+    assert [(end.run_id, end.outcome, end.cause) for end in report.runs] == [
+        (order.runs[0].run_id, Outcome.SUCCEEDED, Cause.SUCCESS_SCORE)
+    ]
+    reasons = [
+        {one["reason"] for one in of_run(directory, "snapshot", run.run_id)} for run in order.runs
+    ]
     assert ["exception" in of_run for of_run in reasons] == [False, True, True]
 
 
 def episode_returns(directory: AttemptDirectory, run_id: str) -> list[float]:
     """Returns of the training episodes; how many of them a record holds is a matter of time."""
-    return [value for one in records(directory, "episodes") if one["run"] == run_id for value in one["episode_return"]]
+    return [
+        value
+        for one in records(directory, "episodes")
+        if one["run"] == run_id
+        for value in one["episode_return"]
+    ]
 
 
-def from_snapshots(root: Path, source: AttemptDirectory, order: WorkOrder, env_step: int) -> tuple[AttemptDirectory, AttemptReport]:
-    """Executes the order from each run's snapshot at an env_step, as after an attempt that was killed behind it."""
+def from_snapshots(
+    root: Path, source: AttemptDirectory, order: WorkOrder, env_step: int
+) -> tuple[AttemptDirectory, AttemptReport]:
+    """Executes the order from each run's snapshot at an env_step, as after an attempt that was
+    killed behind it.
+    """
     document = {**json.loads(order.model_dump_json()), "attempt_id": new_id("att")}
-    written = {one["run"]: one for one in records(source, "snapshot") if one["env_step"] == env_step}
+    written = {
+        one["run"]: one for one in records(source, "snapshot") if one["env_step"] == env_step
+    }
     for run in document["runs"]:
         one = written[run["run_id"]]
         files = [{**file, "artifact_id": new_id("art")} for file in one["files"]]
-        run["snapshot"] = {**{name: one[name] for name in ("snapshot_id", "env_step", "update", "episode", "resume_exact")}, "files": files}
+        run["snapshot"] = {
+            **{
+                name: one[name]
+                for name in ("snapshot_id", "env_step", "update", "episode", "resume_exact")
+            },
+            "files": files,
+        }
     directory = attempt(root, WorkOrder.model_validate_json(json.dumps(document)))
     for one in written.values():
-        shutil.copytree(source.snapshots / one["snapshot_id"], directory.inputs / one["snapshot_id"])
+        shutil.copytree(
+            source.snapshots / one["snapshot_id"], directory.inputs / one["snapshot_id"]
+        )
     return directory, run_here(directory)
 
 
 def last_parameters(directory: AttemptDirectory, run_id: str) -> dict[str, Any]:
     last = [one for one in records(directory, "snapshot") if one["run"] == run_id][-1]
-    parameters: dict[str, Any] = read_snapshot(directory.snapshots / last["snapshot_id"]).state["agent"]["learning"]["parameters"]
+    parameters: dict[str, Any] = read_snapshot(directory.snapshots / last["snapshot_id"]).state[
+        "agent"
+    ]["learning"]["parameters"]
     return parameters
 
 
 def test_a_pack_is_resumed_as_a_pack(tmp_path: Path) -> None:
-    order = pack(definition(loop={"env_steps": 500, "epoch_env_steps": 100}, snapshot={"every_env_steps": 130, "keep_last": 9}))
+    order = pack(
+        definition(
+            loop={"env_steps": 500, "epoch_env_steps": 100},
+            snapshot={"every_env_steps": 130, "keep_last": 9},
+        )
+    )
     whole, _ = execute(tmp_path, order)
     rest, report = from_snapshots(tmp_path, whole, order, 390)
     assert report.resume_quality is ResumeQuality.EXACT

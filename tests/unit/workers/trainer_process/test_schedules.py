@@ -25,7 +25,10 @@ from workers.ipc.attempt_directory import AttemptDirectory, read_json
 from workers.ipc.snapshot_requests import Given, NoSnapshotReason
 from workers.trainer_process.attempt import main
 
-SMALL = {"loop": {"env_steps": 250}, "evaluation": {"every_env_steps": 100, "episodes": 2, "max_episode_steps": 30}}
+SMALL = {
+    "loop": {"env_steps": 250},
+    "evaluation": {"every_env_steps": 100, "episodes": 2, "max_episode_steps": 30},
+}
 FOLLOW = {"follow": {}, "evaluation_seed": 5, "episodes": 2}
 
 
@@ -47,13 +50,19 @@ def execute(directory: AttemptDirectory) -> AttemptReport:
 def records(directory: AttemptDirectory, kind: str = "") -> list[dict[str, Any]]:
     """Returns the records of one type, or all but the lines of the log."""
     documents = [json.loads(payload) for payload in SpoolReader(directory.spool).read().payloads]
-    return [document for document in documents if document["type"] == kind or (not kind and document["type"] != "log")]
+    return [
+        document
+        for document in documents
+        if document["type"] == kind or (not kind and document["type"] != "log")
+    ]
 
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> AttemptDirectory:
     """A training with a snapshot every 100 env_steps, of which the last three are left."""
-    document = definition(**SMALL, snapshot={"every_env_steps": 100, "keep_last": 3, "keep_best": False})
+    document = definition(
+        **SMALL, snapshot={"every_env_steps": 100, "keep_last": 3, "keep_best": False}
+    )
     directory = attempt(tmp_path_factory.mktemp("trained"), work_order(document))
     assert execute(directory).outcome is Outcome.SUCCEEDED
     return directory
@@ -74,10 +83,14 @@ def fed(
                     return
             heard.append(snapshot_requests.wanted_of(directory))
             if isinstance(said, NoSnapshotReason):
-                snapshot_requests.answer(directory, Given(number=number, end=said, stored=number - 1))
+                snapshot_requests.answer(
+                    directory, Given(number=number, end=said, stored=number - 1)
+                )
                 return
             shutil.copytree(source.snapshots / said, directory.inputs / said, dirs_exist_ok=True)
-            snapshot_requests.answer(directory, Given(number=number, snapshot_id=said, stored=number - 1))
+            snapshot_requests.answer(
+                directory, Given(number=number, snapshot_id=said, stored=number - 1)
+            )
 
     thread = threading.Thread(target=serve)
     thread.start()
@@ -94,11 +107,17 @@ def written(source: AttemptDirectory) -> list[str]:
 
 def same_definition(source: AttemptDirectory, schedule: str, **run: Any) -> WorkOrder:
     order = WorkOrder.model_validate_json(source.work_order.read_bytes())
-    return work_order(order.definition.model_dump(mode="json"), schedule=schedule, **{**FOLLOW, **run})
+    return work_order(
+        order.definition.model_dump(mode="json"), schedule=schedule, **{**FOLLOW, **run}
+    )
 
 
-@pytest.mark.parametrize(("agent", "num_envs"), [("dqn", 1), ("dqn", 2), ("ppo", 2), ("a3c", 1), ("a3c", 2)])
-def test_a_test_makes_one_update_one_evaluation_and_one_export(tmp_path: Path, agent: str, num_envs: int) -> None:
+@pytest.mark.parametrize(
+    ("agent", "num_envs"), [("dqn", 1), ("dqn", 2), ("ppo", 2), ("a3c", 1), ("a3c", 2)]
+)
+def test_a_test_makes_one_update_one_evaluation_and_one_export(
+    tmp_path: Path, agent: str, num_envs: int
+) -> None:
     document = definition(agent, num_envs)
     if agent == "dqn":
         document["agent"]["learning_starts"] = 100_000
@@ -111,9 +130,17 @@ def test_a_test_makes_one_update_one_evaluation_and_one_export(tmp_path: Path, a
     assert report.env_step < 200, "the warm-up is not waited for"
     assert agent != "ppo" or report.env_step == 64, "it learns from a whole rollout"
     (only,) = records(directory)
-    assert (only["type"], only["source"], only["episodes"], only["final"]) == ("evaluation", "test", 1, False)
+    assert (only["type"], only["source"], only["episodes"], only["final"]) == (
+        "evaluation",
+        "test",
+        1,
+        False,
+    )
     assert (only["update"], only["snapshot_id"]) == (report.update, None)
-    assert {path.name for path in (directory.exports / RUN).iterdir()} == {"weights.safetensors", "policy.json"}
+    assert {path.name for path in (directory.exports / RUN).iterdir()} == {
+        "weights.safetensors",
+        "policy.json",
+    }
     assert not list(directory.snapshots.iterdir())
     assert not (directory.root / "scratch").exists()
 
@@ -121,7 +148,9 @@ def test_a_test_makes_one_update_one_evaluation_and_one_export(tmp_path: Path, a
 def test_a_test_of_a_broken_environment_fails_and_leaves_nothing(tmp_path: Path) -> None:
     import tests.support.misbehaving_envs  # noqa: F401 - registers
 
-    directory = attempt(tmp_path, work_order(definition(env={"id": "OddBroken-v0"}), schedule="test"))
+    directory = attempt(
+        tmp_path, work_order(definition(env={"id": "OddBroken-v0"}), schedule="test")
+    )
     report = execute(directory)
     assert (report.outcome, report.cause) == (Outcome.FAILED, Cause.USER_EXCEPTION)
     assert not records(directory, "snapshot")
@@ -129,10 +158,18 @@ def test_a_test_of_a_broken_environment_fails_and_leaves_nothing(tmp_path: Path)
 
 
 def test_rounds_end_exactly_with_an_evaluation_and_a_snapshot(tmp_path: Path) -> None:
-    document = definition(**SMALL, snapshot={"every_env_steps": None, "keep_best": False}, export={"formats": ["weights"]})
+    document = definition(
+        **SMALL,
+        snapshot={"every_env_steps": None, "keep_best": False},
+        export={"formats": ["weights"]},
+    )
     directory = attempt(tmp_path, work_order(document, schedule="continuous_train_and_evaluate"))
     assert execute(directory).outcome is Outcome.SUCCEEDED
-    assert [(one["env_step"], one["final"]) for one in records(directory, "evaluation")] == [(100, False), (200, False), (250, True)]
+    assert [(one["env_step"], one["final"]) for one in records(directory, "evaluation")] == [
+        (100, False),
+        (200, False),
+        (250, True),
+    ]
     assert [(one["env_step"], one["reason"]) for one in records(directory, "snapshot")] == [
         (100, "periodic"),
         (200, "periodic"),
@@ -142,7 +179,9 @@ def test_rounds_end_exactly_with_an_evaluation_and_a_snapshot(tmp_path: Path) ->
 
 
 def test_rounds_go_on_from_any_of_their_ends(tmp_path: Path) -> None:
-    document = definition(**SMALL, snapshot={"every_env_steps": None, "keep_best": False, "keep_last": 3})
+    document = definition(
+        **SMALL, snapshot={"every_env_steps": None, "keep_best": False, "keep_last": 3}
+    )
     first = attempt(tmp_path, work_order(document, schedule="continuous_train_and_evaluate"))
     execute(first)
     whole = records(first, "evaluation")
@@ -150,22 +189,37 @@ def test_rounds_go_on_from_any_of_their_ends(tmp_path: Path) -> None:
         files = [{**file, "artifact_id": "art_" + "0" * 26} for file in snapshot["files"]]
         names = ("snapshot_id", "env_step", "update", "episode", "resume_exact")
         reference = {**{name: snapshot[name] for name in names}, "files": files}
-        again = attempt(tmp_path, work_order(document, schedule="continuous_train_and_evaluate", snapshot=reference))
-        shutil.copytree(first.snapshots / snapshot["snapshot_id"], again.inputs / snapshot["snapshot_id"])
+        again = attempt(
+            tmp_path,
+            work_order(document, schedule="continuous_train_and_evaluate", snapshot=reference),
+        )
+        shutil.copytree(
+            first.snapshots / snapshot["snapshot_id"], again.inputs / snapshot["snapshot_id"]
+        )
         assert execute(again).env_step == 250
         rest = records(again, "evaluation")
         assert [one["returns"] for one in rest] == [one["returns"] for one in whole[place + 1 :]]
 
 
 def test_without_a_distance_between_evaluations_a_round_is_a_tenth(tmp_path: Path) -> None:
-    sections = {"loop": {"env_steps": 100}, "evaluation": {"every_env_steps": None, "episodes": 1, "max_episode_steps": 10}}
-    directory = attempt(tmp_path, work_order(definition(**sections), schedule="continuous_train_and_evaluate"))
+    sections = {
+        "loop": {"env_steps": 100},
+        "evaluation": {"every_env_steps": None, "episodes": 1, "max_episode_steps": 10},
+    }
+    directory = attempt(
+        tmp_path, work_order(definition(**sections), schedule="continuous_train_and_evaluate")
+    )
     execute(directory)
     assert [one["env_step"] for one in records(directory, "evaluation")] == list(range(10, 101, 10))
 
 
-@pytest.mark.parametrize(("formats", "files"), [([], {"weights.safetensors", "policy.json"}), (["program"], {"policy.pt2"})])
-def test_train_and_evaluate_always_exports(tmp_path: Path, formats: list[str], files: set[str]) -> None:
+@pytest.mark.parametrize(
+    ("formats", "files"),
+    [([], {"weights.safetensors", "policy.json"}), (["program"], {"policy.pt2"})],
+)
+def test_train_and_evaluate_always_exports(
+    tmp_path: Path, formats: list[str], files: set[str]
+) -> None:
     document = definition(**SMALL, export={"formats": formats})
     directory = attempt(tmp_path, work_order(document, schedule="train_and_evaluate"))
     assert execute(directory).outcome is Outcome.SUCCEEDED
@@ -173,7 +227,9 @@ def test_train_and_evaluate_always_exports(tmp_path: Path, formats: list[str], f
     assert files <= {path.name for path in (directory.exports / RUN).iterdir()}
 
 
-def test_each_snapshot_that_is_handed_in_is_evaluated(tmp_path: Path, trained: AttemptDirectory) -> None:
+def test_each_snapshot_that_is_handed_in_is_evaluated(
+    tmp_path: Path, trained: AttemptDirectory
+) -> None:
     directory = attempt(tmp_path, same_definition(trained, "continuous_eval"))
     newest, *older = reversed(written(trained))
     with fed(directory, trained, [newest, *older, NoSnapshotReason.OVER]) as heard:
@@ -184,34 +240,54 @@ def test_each_snapshot_that_is_handed_in_is_evaluated(tmp_path: Path, trained: A
         (one, "evaluation", 2) for one in reversed(written(trained))
     ]
     assert len({one["seed"] for one in made}) == 3, "fresh episodes for each snapshot"
-    assert [one.evaluated for one in heard] == [tuple([newest, *older][:count]) for count in range(4)]
+    assert [one.evaluated for one in heard] == [
+        tuple([newest, *older][:count]) for count in range(4)
+    ]
     last = {name: made[-1][name] for name in ("env_step", "update", "episode")}
     progress = read_json(directory.progress)
     assert progress == {**last, "evaluations": 3, "looks": progress["looks"], "waiting": False}
 
 
-def test_a_named_seed_gives_every_snapshot_the_same_episodes(tmp_path: Path, trained: AttemptDirectory) -> None:
-    directory = attempt(tmp_path, same_definition(trained, "continuous_eval", follow={"same_episodes": True}, evaluation_seed=9))
+def test_a_named_seed_gives_every_snapshot_the_same_episodes(
+    tmp_path: Path, trained: AttemptDirectory
+) -> None:
+    directory = attempt(
+        tmp_path,
+        same_definition(
+            trained, "continuous_eval", follow={"same_episodes": True}, evaluation_seed=9
+        ),
+    )
     with fed(directory, trained, [*written(trained)[:2], NoSnapshotReason.OVER]):
         execute(directory)
     assert [one["seed"] for one in records(directory, "evaluation")] == [9, 9]
 
 
-def test_the_same_snapshot_again_meets_other_episodes(tmp_path: Path, trained: AttemptDirectory) -> None:
-    directory = attempt(tmp_path, same_definition(trained, "continuous_eval", follow={"only_once": False, "throttle_seconds": 1}))
+def test_the_same_snapshot_again_meets_other_episodes(
+    tmp_path: Path, trained: AttemptDirectory
+) -> None:
+    directory = attempt(
+        tmp_path,
+        same_definition(
+            trained, "continuous_eval", follow={"only_once": False, "throttle_seconds": 1}
+        ),
+    )
     with fed(directory, trained, [written(trained)[-1]] * 3 + [NoSnapshotReason.OVER]):
         execute(directory)
     assert len({one["seed"] for one in records(directory, "evaluation")}) == 3
 
 
-def test_a_follower_gives_its_slot_back_when_told(tmp_path: Path, trained: AttemptDirectory) -> None:
+def test_a_follower_gives_its_slot_back_when_told(
+    tmp_path: Path, trained: AttemptDirectory
+) -> None:
     directory = attempt(tmp_path, same_definition(trained, "continuous_eval"))
     with fed(directory, trained, [NoSnapshotReason.YIELD]):
         report = execute(directory)
     assert (report.outcome, report.cause) == (Outcome.DRAINED, Cause.DRAIN)
 
 
-def test_a_run_that_left_no_snapshot_cannot_be_followed(tmp_path: Path, trained: AttemptDirectory) -> None:
+def test_a_run_that_left_no_snapshot_cannot_be_followed(
+    tmp_path: Path, trained: AttemptDirectory
+) -> None:
     directory = attempt(tmp_path, same_definition(trained, "continuous_eval"))
     with fed(directory, trained, [NoSnapshotReason.OVER]):
         report = execute(directory)
@@ -223,14 +299,21 @@ def test_a_follower_ends_at_the_success_score(tmp_path: Path) -> None:
     source = attempt(tmp_path / "source", work_order(document))
     assert execute(source).cause is Cause.SUCCESS_SCORE
     snapshot = written(source)[-1]
-    directory = attempt(tmp_path, same_definition(source, "continuous_eval", follow={"only_once": False, "throttle_seconds": 1}))
+    directory = attempt(
+        tmp_path,
+        same_definition(
+            source, "continuous_eval", follow={"only_once": False, "throttle_seconds": 1}
+        ),
+    )
     with fed(directory, source, [snapshot] * 5):
         report = execute(directory)
     assert (report.outcome, report.cause) == (Outcome.SUCCEEDED, Cause.SUCCESS_SCORE)
     assert len(records(directory, "evaluation")) == 2
 
 
-def test_on_train_data_the_episodes_are_those_of_the_training(tmp_path: Path, trained: AttemptDirectory) -> None:
+def test_on_train_data_the_episodes_are_those_of_the_training(
+    tmp_path: Path, trained: AttemptDirectory
+) -> None:
     from workers.rl.envs.vector import SerialVector
 
     begun: list[int] = []
@@ -240,20 +323,37 @@ def test_on_train_data_the_episodes_are_those_of_the_training(tmp_path: Path, tr
         begun.extend(seeds[slot] for slot in range(len(mask)) if mask[slot])
         return real(self, mask, seeds)
 
-    directory = attempt(tmp_path, same_definition(trained, "continuous_eval_on_train_data", episodes=3, evaluation_seed=None))
+    directory = attempt(
+        tmp_path,
+        same_definition(trained, "continuous_eval_on_train_data", episodes=3, evaluation_seed=None),
+    )
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(SerialVector, "begin", begin)
-        with fed(directory, trained, [written(trained)[-1], written(trained)[-2], NoSnapshotReason.OVER]):
+        with fed(
+            directory, trained, [written(trained)[-1], written(trained)[-2], NoSnapshotReason.OVER]
+        ):
             assert execute(directory).outcome is Outcome.SUCCEEDED
     first = [derive_seed(7, "env", 0, episode, bits=ENV_SEED_BITS) for episode in range(3)]
     assert begun == [*first, *first]
-    assert [(one["source"], one["seed"]) for one in records(directory, "evaluation")] == [("train_data", 7)] * 2
+    assert [(one["source"], one["seed"]) for one in records(directory, "evaluation")] == [
+        ("train_data", 7)
+    ] * 2
 
 
-def test_a_waiting_follower_ends_at_an_order_at_once(tmp_path: Path, trained: AttemptDirectory) -> None:
+def test_a_waiting_follower_ends_at_an_order_at_once(
+    tmp_path: Path, trained: AttemptDirectory
+) -> None:
     directory = attempt(tmp_path, same_definition(trained, "continuous_eval"))
     read_end, write_end = os.pipe()
-    command = [sys.executable, "-m", "workers.trainer_process", "--attempt-dir", str(directory.root), "--control-fd", str(read_end)]
+    command = [
+        sys.executable,
+        "-m",
+        "workers.trainer_process",
+        "--attempt-dir",
+        str(directory.root),
+        "--control-fd",
+        str(read_end),
+    ]
     process = subprocess.Popen(command, pass_fds=(read_end,))
     os.close(read_end)
     try:

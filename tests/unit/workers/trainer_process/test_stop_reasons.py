@@ -1,4 +1,6 @@
-"""The translations of an order: from the server's word to the engine's stop reason and the attempt's outcome."""
+"""The translations of an order: from the server's word to the engine's stop reason and the
+attempt's outcome.
+"""
 
 import pytest
 
@@ -25,11 +27,15 @@ def test_each_order_that_ends_an_attempt_has_an_outcome() -> None:
         ("time_limit", (Outcome.FAILED, Cause.TIME_LIMIT)),
     ],
 )
-def test_a_word_of_the_control_pipe_becomes_its_outcome(word: str, end: tuple[Outcome, Cause]) -> None:
+def test_a_word_of_the_control_pipe_becomes_its_outcome(
+    word: str, end: tuple[Outcome, Cause]
+) -> None:
     reason = REASON_OF_WORD[word]
     assert reason in IMPOSED
     assert ATTEMPT_ENDS[reason] == end
 
 
 def test_an_order_and_its_stop_reason_have_one_name() -> None:
-    assert {word: reason.value for word, reason in REASON_OF_WORD.items()} == {word: word for word in REASON_OF_WORD}
+    assert {word: reason.value for word, reason in REASON_OF_WORD.items()} == {
+        word: word for word in REASON_OF_WORD
+    }

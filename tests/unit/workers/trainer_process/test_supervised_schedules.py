@@ -7,7 +7,14 @@ import pytest
 
 from palestra.contract.states import Cause, Outcome
 from tests.support.trainings import RUN, work_order
-from tests.unit.workers.trainer_process.test_schedules import attempt, execute, fed, records, same_definition, written
+from tests.unit.workers.trainer_process.test_schedules import (
+    attempt,
+    execute,
+    fed,
+    records,
+    same_definition,
+    written,
+)
 from workers.ipc.attempt_directory import AttemptDirectory
 from workers.ipc.snapshot_requests import NoSnapshotReason
 
@@ -43,7 +50,9 @@ def test_training_reports_its_updates(trained: AttemptDirectory) -> None:
 
 
 def test_a_finite_input_that_ends_is_a_success(tmp_path: Path) -> None:
-    directory = attempt(tmp_path, work_order(spirals(train_input={"name": "spirals", "params": {"epochs": 1}})))
+    directory = attempt(
+        tmp_path, work_order(spirals(train_input={"name": "spirals", "params": {"epochs": 1}}))
+    )
     report = execute(directory)
     assert (report.outcome, report.cause, report.update) == (Outcome.SUCCEEDED, Cause.BUDGET, 10)
 
@@ -71,22 +80,35 @@ def test_rounds_end_with_an_evaluation_and_a_snapshot(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("schedule", "source", "batches"), [("continuous_eval", "evaluation", 3), ("continuous_eval_on_train_data", "train_data", 20)]
+    ("schedule", "source", "batches"),
+    [("continuous_eval", "evaluation", 3), ("continuous_eval_on_train_data", "train_data", 20)],
 )
-def test_each_snapshot_is_evaluated(tmp_path: Path, trained: AttemptDirectory, schedule: str, source: str, batches: int) -> None:
-    directory = attempt(tmp_path, same_definition(trained, schedule, episodes=None, evaluation_seed=None))
+def test_each_snapshot_is_evaluated(
+    tmp_path: Path, trained: AttemptDirectory, schedule: str, source: str, batches: int
+) -> None:
+    directory = attempt(
+        tmp_path, same_definition(trained, schedule, episodes=None, evaluation_seed=None)
+    )
     with fed(directory, trained, [*reversed(written(trained)), NoSnapshotReason.OVER]):
         assert execute(directory).outcome is Outcome.SUCCEEDED
     made = records(directory, "evaluation")
-    assert [(one["update"], one["source"], one["length_mean"]) for one in made] == [(at, source, batches) for at in (40, 30, 20)]
+    assert [(one["update"], one["source"], one["length_mean"]) for one in made] == [
+        (at, source, batches) for at in (40, 30, 20)
+    ]
     assert set(made[0]["metrics"]) == {"accuracy", "loss"}
     if source == "evaluation":
-        assert made[0]["metrics"] == records(trained, "evaluation")[-1]["metrics"], "the same state gives the same numbers"
+        assert made[0]["metrics"] == records(trained, "evaluation")[-1]["metrics"], (
+            "the same state gives the same numbers"
+        )
 
 
 def test_what_the_model_does_not_fit_fails_with_a_sentence(tmp_path: Path) -> None:
-    directory = attempt(tmp_path, work_order(spirals(evaluation={"metric": "f1", "goal": "maximize"})))
+    directory = attempt(
+        tmp_path, work_order(spirals(evaluation={"metric": "f1", "goal": "maximize"}))
+    )
     report = execute(directory)
     assert (report.outcome, report.cause) == (Outcome.FAILED, Cause.USER_EXCEPTION)
     assert report.failure is not None
-    assert report.failure.message == "evaluation.metric: the model has no 'f1'; it has accuracy, loss"
+    assert (
+        report.failure.message == "evaluation.metric: the model has no 'f1'; it has accuracy, loss"
+    )

@@ -99,13 +99,19 @@ class BoxActions:
     def to_space(self, raw: Array) -> Array:
         """Returns [N, *shape] of the space's dtype."""
         space = self.space
-        actions: Array = (self.centre + self.half * raw.clip(-1, 1)).astype(space.dtype).reshape(-1, *space.shape)
+        actions: Array = (
+            (self.centre + self.half * raw.clip(-1, 1))
+            .astype(space.dtype)
+            .reshape(-1, *space.shape)
+        )
         return np.clip(actions, space.low, space.high)
 
     def tensor_to_space(self, raw: Tensor) -> Tensor:
         """Returns [N, *shape] of the space's dtype."""
         space = self.space
-        centre, half = (torch.as_tensor(array, device=raw.device) for array in (self.centre, self.half))
+        centre, half = (
+            torch.as_tensor(array, device=raw.device) for array in (self.centre, self.half)
+        )
         low, high = (torch.as_tensor(array, device=raw.device) for array in (space.low, space.high))
         actions = (centre + half * raw.clamp(-1, 1)).to(low.dtype).view(-1, *space.shape)
         return torch.minimum(torch.maximum(actions, low), high)
@@ -117,27 +123,45 @@ class BoxActions:
 
 
 def discrete_actions(space: Space[Any], agent: str) -> DiscreteActions:
-    """Returns the actions of a discrete space; raises DefinitionError, which names the agent and those for the space, for another one."""
+    """Returns the actions of a discrete space.
+
+    Raises DefinitionError, which names the agent and those for the space, for another one.
+    """
     if not isinstance(space, spaces.Discrete):
-        raise DefinitionError(f"agent.name: {agent} needs a Discrete action space, not {space}: {_remedy(space)}")
+        raise DefinitionError(
+            f"agent.name: {agent} needs a Discrete action space, not {space}: {_remedy(space)}"
+        )
     return DiscreteActions(int(space.n), int(space.start))
 
 
 def box_actions(space: Space[Any], agent: str) -> BoxActions:
-    """Returns the actions of a bounded box of floats; raises DefinitionError, which names the agent and those for the space, else."""
+    """Returns the actions of a bounded box of floats.
+
+    Raises DefinitionError, which names the agent and those for the space, else.
+    """
     if not _is_floating(space):
-        raise DefinitionError(f"agent.name: {agent} needs a Box action space of floats, not {space}: {_remedy(space)}")
+        raise DefinitionError(
+            f"agent.name: {agent} needs a Box action space of floats, not {space}: {_remedy(space)}"
+        )
     low, high = space.low.reshape(-1).astype(np.float32), space.high.reshape(-1).astype(np.float32)
     if not (high > low).all():
-        raise DefinitionError(f"agent.name: {agent} needs bounds that differ on every action, not {space}: leave that action out")
+        raise DefinitionError(
+            f"agent.name: {agent} needs bounds that differ on every action, not {space}: leave that action out"
+        )
     if not (np.isfinite(low).all() and np.isfinite(high).all()):
-        raise DefinitionError(f"agent.name: {agent} needs finite bounds on every action, not {space}: {_remedy(space, bounded=False)}")
+        raise DefinitionError(
+            f"agent.name: {agent} needs finite bounds on every action, not {space}: {_remedy(space, bounded=False)}"
+        )
     return BoxActions(space, (low / 2 + high / 2), (high / 2 - low / 2))
 
 
 def no_actions(space: Space[Any], agent: str, wanted: str) -> DefinitionError:
-    """Returns the refusal of a space by an agent that takes other kinds, with the agents that take it."""
-    return DefinitionError(f"agent.name: {agent} needs {wanted} action space, not {space}: {_remedy(space)}")
+    """Returns the refusal of a space by an agent that takes other kinds, with the agents that take
+    it.
+    """
+    return DefinitionError(
+        f"agent.name: {agent} needs {wanted} action space, not {space}: {_remedy(space)}"
+    )
 
 
 def _is_floating(space: Space[Any]) -> TypeGuard[spaces.Box]:
@@ -145,7 +169,10 @@ def _is_floating(space: Space[Any]) -> TypeGuard[spaces.Box]:
 
 
 def _remedy(space: Space[Any], *, bounded: bool = True) -> str:
-    """Returns what to do about a space that an agent does not take; which agents do follows from what they declare."""
+    """Returns what to do about a space that an agent does not take.
+
+    Which agents do follows from what they declare.
+    """
     kind = next((kind for kind, known in _KINDS.items() if isinstance(space, known)), None)
     if kind is None:
         return f"no built-in agent takes {type(space).__name__} actions, let the environment declare a Box or a MultiDiscrete"

@@ -1,6 +1,7 @@
 """Policy and value as functions of one vector of parameters: what the on-policy agents share.
 
-N samples, T vector steps of a rollout, B environments, A outputs of the policy network, P parameters.
+N samples, T vector steps of a rollout, B environments, A outputs of the policy network, P
+parameters.
 """
 
 from collections.abc import Mapping
@@ -41,14 +42,18 @@ class RolloutBatch(NamedTuple):
 
     def rows(self, places: Tensor) -> "RolloutBatch":
         """Returns the samples at int64 [n] `places`."""
-        observation, action, log_probability, advantage, value_target = (column[places] for column in self[:5])
+        observation, action, log_probability, advantage, value_target = (
+            column[places] for column in self[:5]
+        )
         return RolloutBatch(observation, action, log_probability, advantage, value_target)
 
 
 def standardised(weight: Tensor) -> Tensor:
-    """Returns what weighs the gradient [...], shifted and scaled to mean 0 and standard deviation 1.
+    """Returns what weighs the gradient [...], shifted and scaled to mean 0 and standard deviation
+    1.
 
-    A single one stays as it is, as in Stable-Baselines3: less its own mean it would be 0, and the policy would never learn.
+    A single one stays as it is, as in Stable-Baselines3: less its own mean it would be 0, and the
+    policy would never learn.
     """
     if weight.numel() < 2:
         return weight
@@ -57,7 +62,10 @@ def standardised(weight: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class ActorCritic:
-    """Networks of policy and value. Images are read by convolutions that both share; all else by a network for each."""
+    """Networks of policy and value.
+
+    Images are read by convolutions that both share; all else by a network for each.
+    """
 
     policy: Policy
     encoding: Encoding
@@ -69,18 +77,36 @@ class ActorCritic:
 
     def __post_init__(self) -> None:
         shared = {} if self.trunk is None else self.trunk.shapes()
-        shapes = {**shared, **self.actor.shapes(), **self.critic.shapes(), **self.policy.extra_shapes}
+        shapes = {
+            **shared,
+            **self.actor.shapes(),
+            **self.critic.shapes(),
+            **self.policy.extra_shapes,
+        }
         object.__setattr__(self, "layout", Layout(shapes))
 
     def initial(self, generator: torch.Generator) -> dict[str, Tensor]:
-        """Returns orthogonal weights, whose gain is 0.01 for the last layer of the policy and 1 for that of the value, and zeros."""
+        """Returns orthogonal weights, whose gain is 0.01 for the last layer of the policy and 1 for
+        that of the value, and zeros.
+        """
         shared = {} if self.trunk is None else self.trunk.initial_orthogonal(generator, gain=2**0.5)
-        heads = {**self.actor.initial_orthogonal(generator, gain=0.01), **self.critic.initial_orthogonal(generator, gain=1.0)}
-        return {**shared, **heads, **{name: torch.zeros(shape) for name, shape in self.policy.extra_shapes.items()}}
+        heads = {
+            **self.actor.initial_orthogonal(generator, gain=0.01),
+            **self.critic.initial_orthogonal(generator, gain=1.0),
+        }
+        return {
+            **shared,
+            **heads,
+            **{name: torch.zeros(shape) for name, shape in self.policy.extra_shapes.items()},
+        }
 
     def features(self, parameters: Parameters, observation: Tensor) -> Tensor:
         """Returns what both networks read, float32 [N, features]."""
-        return self.encoding(observation) if self.trunk is None else self.trunk(parameters, observation)
+        return (
+            self.encoding(observation)
+            if self.trunk is None
+            else self.trunk(parameters, observation)
+        )
 
     def outputs(self, parameters: Parameters, observation: Tensor) -> Tensor:
         """Returns the outputs of the policy network float32 [N, A]."""
@@ -96,18 +122,35 @@ class ActorCritic:
         return self.actor(parameters, features), self.critic(parameters, features).squeeze(-1)
 
     def outputs_array(self, parameters: Mapping[str, Array], observation: Array) -> Array | None:
-        """Returns the outputs of the policy network float32 [..., N, A]; `None` for images, which torch is quicker with."""
+        """Returns the outputs of the policy network float32 [..., N, A].
+
+        `None` for images, which torch is quicker with.
+        """
         if self.trunk is not None:
             return None
         return self.actor.forward_numpy(parameters, self.encoding.forward_numpy(observation))
 
 
-def actor_critic(context: AgentContext, agent: str, hidden_sizes: tuple[int, ...], activation: Activation) -> ActorCritic:
-    """Returns the networks for an agent's spaces; raises DefinitionError, which names the agent, if one does not fit."""
-    policy, encoding = policy_for(context.action_space, agent), encoding_of(context.observation_space)
+def actor_critic(
+    context: AgentContext, agent: str, hidden_sizes: tuple[int, ...], activation: Activation
+) -> ActorCritic:
+    """Returns the networks for an agent's spaces.
+
+    Raises DefinitionError, which names the agent, if one does not fit.
+    """
+    policy, encoding = (
+        policy_for(context.action_space, agent),
+        encoding_of(context.observation_space),
+    )
     if is_image(context.observation_space):
         trunk = NatureCnn("features", encoding.shape, hidden_sizes or (512,), activate_last=True)
-        return ActorCritic(policy, encoding, Mlp("policy", (trunk.outputs, policy.outputs)), Mlp("value", (trunk.outputs, 1)), trunk)
+        return ActorCritic(
+            policy,
+            encoding,
+            Mlp("policy", (trunk.outputs, policy.outputs)),
+            Mlp("value", (trunk.outputs, 1)),
+            trunk,
+        )
     actor = Mlp("policy", (encoding.size, *hidden_sizes, policy.outputs), activation)
     critic = Mlp("value", (encoding.size, *hidden_sizes, 1), activation)
     return ActorCritic(policy, encoding, actor, critic)
@@ -115,9 +158,11 @@ def actor_critic(context: AgentContext, agent: str, hidden_sizes: tuple[int, ...
 
 @dataclass(frozen=True)
 class OnPolicyMath(Generic[H]):
-    """What the mathematics of the on-policy agents have in common: how they act, and what a rollout becomes.
+    """What the mathematics of the on-policy agents have in common: how they act, and what a rollout
+    becomes.
 
-    A state has a field `parameters`, which holds all parameters of the networks unless an algorithm says otherwise.
+    A state has a field `parameters`, which holds all parameters of the networks unless an algorithm
+    says otherwise.
     """
 
     model: ActorCritic
@@ -139,14 +184,16 @@ class OnPolicyMath(Generic[H]):
         return self.model.layout.split(state.parameters)
 
     def prepared(self, state: Any, rollout: Mapping[str, Array]) -> RolloutBatch:
-        """Returns the active transitions of a rollout with what is learnt from them, on the device of the state.
+        """Returns the active transitions of a rollout with what is learnt from them, on the device
+        of the state.
 
-        The value of a step's successor is that of the next row, but the one of the true successor where the episode was cut or the next
-        row is none of its own; in terminal states it is 0.
+        The value of a step's successor is that of the next row, but the one of the true successor
+        where the episode was cut or the next row is none of its own; in terminal states it is 0.
 
         Args:
             state: The state that acted.
-            rollout: `observation`, `action` (raw), `reward`, `terminated`, `truncated`, `next_observation` and `active`, each [T, B, ...].
+            rollout: `observation`, `action` (raw), `reward`, `terminated`, `truncated`,
+                `next_observation` and `active`, each [T, B, ...].
         """
         device = state.parameters.device
         ends = ends_of(rollout["terminated"], rollout["truncated"], rollout["active"])
@@ -156,13 +203,25 @@ class OnPolicyMath(Generic[H]):
         with torch.no_grad():
             log_probability, values, foreign = self.judged(state, observation, action, successors)
         value = values.cpu().numpy().reshape(ends.active.shape)
-        advantage = generalised(rollout["reward"], value, foreign.cpu().numpy(), ends, (self.gamma, self.trace))
-        weights, targets = (torch.from_numpy(array.reshape(-1)).to(device) for array in (advantage, advantage + value))
+        advantage = generalised(
+            rollout["reward"], value, foreign.cpu().numpy(), ends, (self.gamma, self.trace)
+        )
+        weights, targets = (
+            torch.from_numpy(array.reshape(-1)).to(device)
+            for array in (advantage, advantage + value)
+        )
         batch = RolloutBatch(observation, action, log_probability, weights, targets)
-        return batch if ends.active.all() else batch.rows(torch.from_numpy(np.flatnonzero(ends.active)).to(device))
+        return (
+            batch
+            if ends.active.all()
+            else batch.rows(torch.from_numpy(np.flatnonzero(ends.active)).to(device))
+        )
 
-    def judged(self, state: Any, observation: Tensor, action: Tensor, successors: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Returns the logarithms of the probabilities of raw actions [N], and V of the observations [N] and of others [M].
+    def judged(
+        self, state: Any, observation: Tensor, action: Tensor, successors: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Returns the logarithms of the probabilities of raw actions [N], and V of the observations
+        [N] and of others [M].
 
         The first are zeros where updates do not read them.
         """
@@ -179,7 +238,9 @@ class OnPolicyMath(Generic[H]):
         del generator, count
         return ()
 
-    def acting_noise(self, generator: np.random.Generator, shape: tuple[int, ...]) -> tuple[Array, ...]:
+    def acting_noise(
+        self, generator: np.random.Generator, shape: tuple[int, ...]
+    ) -> tuple[Array, ...]:
         """Returns the random numbers of actions, [*shape, A]."""
         return (self.model.policy.noise(generator, shape),)
 
@@ -188,7 +249,13 @@ class OnPolicyMath(Generic[H]):
         outputs = self.model.outputs(parameters, observation)
         return self.model.policy.sample_tensor(parameters, outputs, noise[0] if noise else None)
 
-    def act_arrays(self, parameters: Mapping[str, Array], observation: Array, noise: tuple[Array, ...]) -> Array | None:
+    def act_arrays(
+        self, parameters: Mapping[str, Array], observation: Array, noise: tuple[Array, ...]
+    ) -> Array | None:
         """Returns what `act` does, in numpy; `None` for images."""
         outputs = self.model.outputs_array(parameters, observation)
-        return None if outputs is None else self.model.policy.sample(parameters, outputs, noise[0] if noise else None)
+        return (
+            None
+            if outputs is None
+            else self.model.policy.sample(parameters, outputs, noise[0] if noise else None)
+        )

@@ -13,7 +13,10 @@ _LOG_BETA_2: Final = math.log(BETA_2)
 
 
 class AdamState(NamedTuple):
-    """State of the optimiser. All tensors, so that it compiles once for every learning rate and stacks under `vmap`."""
+    """State of the optimiser.
+
+    All tensors, so that it compiles once for every learning rate and stacks under `vmap`.
+    """
 
     first: Tensor
     """float32 [P]: running mean of the gradient."""
@@ -36,8 +39,12 @@ def adam_start(parameters: Tensor, learning_rate: float) -> AdamState:
     )
 
 
-def adam(parameters: Tensor, gradient: Tensor, state: AdamState, *, epsilon: float = 1e-8) -> tuple[Tensor, AdamState]:
-    """Returns the parameters and the state after one update; the arithmetic of `torch.optim.Adam` with its default betas.
+def adam(
+    parameters: Tensor, gradient: Tensor, state: AdamState, *, epsilon: float = 1e-8
+) -> tuple[Tensor, AdamState]:
+    """Returns the parameters and the state after one update.
+
+    The arithmetic of `torch.optim.Adam` with its default betas.
 
     Args:
         parameters: float32 [P].
@@ -48,12 +55,15 @@ def adam(parameters: Tensor, gradient: Tensor, state: AdamState, *, epsilon: flo
     step = state.step + 1
     first = torch.lerp(state.first, gradient, 1 - BETA_1)
     second = torch.addcmul(state.second * BETA_2, gradient, gradient, value=1 - BETA_2)
-    # 1 - beta^t in float64: in float32, 1 - 0.999^t loses four digits for small t. By `exp`, and these two numbers once: compiled, what is
+    # 1 - beta^t in float64: in float32, 1 - 0.999^t loses four digits for small t. By `exp`, and
+    # these two numbers once: compiled, what is
     # computed of the step alone would be computed again for each parameter.
     exact = step.double()
     rate = state.learning_rate / (1 - (exact * _LOG_BETA_1).exp()).to(parameters.dtype)
     scale = (1 - (exact * _LOG_BETA_2).exp()).rsqrt().to(parameters.dtype)
-    return parameters - rate * first / (second.sqrt() * scale + epsilon), AdamState(first, second, step, state.learning_rate)
+    return parameters - rate * first / (second.sqrt() * scale + epsilon), AdamState(
+        first, second, step, state.learning_rate
+    )
 
 
 def clip_to_norm(gradient: Tensor, max_norm: float | None) -> tuple[Tensor, Tensor]:

@@ -10,10 +10,11 @@ Flags = npt.NDArray[np.bool_]
 
 
 def discounted_sums(terms: Floats, ended: Flags, decay: float) -> Floats:
-    """Returns the sums float32 [T, B] over k of decay^k * terms[t + k] up to the end of the episode.
+    """Returns the sums float32 [T, B] over k of decay^k * terms[t + k] up to the end of the
+    episode.
 
-    With temporal-difference errors and gamma * lambda these are generalised advantages (Schulman et al. 2016, equation 16); with rewards
-    and gamma they are returns to go.
+    With temporal-difference errors and gamma * lambda these are generalised advantages (Schulman et
+    al. 2016, equation 16); with rewards and gamma they are returns to go.
 
     Args:
         terms: float32 [T, B].
@@ -30,7 +31,9 @@ def discounted_sums(terms: Floats, ended: Flags, decay: float) -> Floats:
 
 
 def of_ended_episodes(ended: Flags) -> Flags:
-    """Returns bool [T, B]: the step belongs to an episode that ends within the rollout, with it or behind it; `ended` is bool [T, B]."""
+    """Returns bool [T, B]: the step belongs to an episode that ends within the rollout, with it or
+    behind it; `ended` is bool [T, B].
+    """
     behind: Flags = np.logical_or.accumulate(ended[::-1], axis=0)[::-1]
     return behind
 
@@ -43,7 +46,9 @@ class Ends(NamedTuple):
     terminated: Flags
     """bool [T, B]: the successor is worth 0."""
     foreign: Flags
-    """bool [T, B]: the next row does not show the successor, though that has a value: at cuts, and behind the last step."""
+    """bool [T, B]: the next row does not show the successor, though that has a value: at cuts, and
+    behind the last step.
+    """
     active: Flags
     """bool [T, B]: false where a slot waited."""
 
@@ -56,10 +61,15 @@ def ends_of(terminated: Flags, truncated: Flags, active: Flags) -> Ends:
     return Ends(terminated | truncated | ~active, terminated & active, foreign, active)
 
 
-def generalised(reward: Floats, value: Floats, foreign_value: Floats, ends: Ends, decays: tuple[float, float]) -> Floats:
-    """Returns generalised advantages float32 [T, B] (Schulman et al. 2016, equations 9 and 16); 0 where a slot waited.
+def generalised(
+    reward: Floats, value: Floats, foreign_value: Floats, ends: Ends, decays: tuple[float, float]
+) -> Floats:
+    """Returns generalised advantages float32 [T, B] (Schulman et al. 2016, equations 9 and 16).
 
-    With lambda = 1 they are the n-step advantages of Mnih et al. 2016: all rewards up to the end of the rollout and the value behind it.
+    0 where a slot waited.
+
+    With lambda = 1 they are the n-step advantages of Mnih et al. 2016: all rewards up to the end of
+    the rollout and the value behind it.
 
     Args:
         reward: float32 [T, B].

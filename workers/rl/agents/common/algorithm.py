@@ -1,7 +1,9 @@
-"""What the shell of `workers.rl.agents.shells.replay_agent` asks of an agent's mathematics: pure functions of a state and a batch.
+"""What the shell of `workers.rl.agents.shells.replay_agent` asks of an agent's mathematics: pure
+functions of a state and a batch.
 
-N samples of a batch, R values of a report. The learning state of an algorithm is a named tuple of tensors; `update` maps it and a batch to
-the next one and has no effect, so it runs as it stands, compiled, or stacked over seeds.
+N samples of a batch, R values of a report. The learning state of an algorithm is a named tuple of
+tensors; `update` maps it and a batch to the next one and has no effect, so it runs as it stands,
+compiled, or stacked over seeds.
 """
 
 from collections.abc import Callable, Mapping
@@ -32,7 +34,10 @@ class ReplayBatch(NamedTuple):
     next_observation: Tensor
     """[N, ...]: behind the n steps, or where the episode ended before."""
     discount: Tensor
-    """float32 [N]: of the value of `next_observation`; 0 where the episode terminated within the steps."""
+    """float32 [N]: of the value of `next_observation`.
+
+    0 where the episode terminated within the steps.
+    """
     weight: Tensor
     """float32 [N]: importance weights; ones where sampling is uniform."""
     noise: tuple[Tensor, ...]
@@ -40,7 +45,10 @@ class ReplayBatch(NamedTuple):
 
 
 def bootstrapped(batch: ReplayBatch, value: Tensor) -> Tensor:
-    """Returns reward + discount * value float32 [N]; the reward alone where the discount is 0, even where the value is no number."""
+    """Returns reward + discount * value float32 [N].
+
+    The reward alone where the discount is 0, even where the value is no number.
+    """
     return batch.reward + (batch.discount * value).masked_fill(batch.discount == 0, 0.0)
 
 
@@ -55,7 +63,9 @@ class Updated(NamedTuple, Generic[S]):
 
 
 class Acting(Protocol[S_co]):
-    """What the mathematics of every definition has: a state, a named tuple, and a policy in one of its fields."""
+    """What the mathematics of every definition has: a state, a named tuple, and a policy in one of
+    its fields.
+    """
 
     @property
     def report_names(self) -> tuple[str, ...]:
@@ -80,7 +90,9 @@ class Acting(Protocol[S_co]):
         """Returns raw actions [N, ...]; without noise the greedy ones."""
         ...
 
-    def act_arrays(self, parameters: Mapping[str, Array], observation: Array, noise: tuple[Array, ...]) -> Array | None:
+    def act_arrays(
+        self, parameters: Mapping[str, Array], observation: Array, noise: tuple[Array, ...]
+    ) -> Array | None:
         """Returns what `act` does, on the CPU for few rows; `None` where there is no such way."""
         ...
 
@@ -93,11 +105,16 @@ class Algorithm(Acting[S], Protocol[S]):
         ...
 
     def noise(self, generator: np.random.Generator, shape: tuple[int, int]) -> tuple[Array, ...]:
-        """Returns the random numbers of updates, float32 [updates, ...] each, for a shape of (updates, N)."""
+        """Returns the random numbers of updates, float32 [updates, ...] each, for a shape of
+        (updates, N).
+        """
         ...
 
     def acting_noise(self, generator: np.random.Generator, count: int) -> tuple[Array, ...]:
-        """Returns the random numbers for exploring actions, float32 [count, ...] each; none where an explorer does it all."""
+        """Returns the random numbers for exploring actions, float32 [count, ...] each.
+
+        None where an explorer does it all.
+        """
         ...
 
 
@@ -107,9 +124,11 @@ Update = Callable[..., Updated[Any]]
 
 @runtime_checkable
 class Cyclic(Protocol):
-    """An algorithm whose updates are not all alike, such as one that moves its policy less often than its critics.
+    """An algorithm whose updates are not all alike, such as one that moves its policy less often
+    than its critics.
 
-    Which one is next is told by counting them outside, so each stays pure and compiles without a branch; `torch.where` would compute both.
+    Which one is next is told by counting them outside, so each stays pure and compiles without a
+    branch; `torch.where` would compute both.
     """
 
     @property
@@ -119,19 +138,28 @@ class Cyclic(Protocol):
 
 
 def cycle_of(algorithm: Algorithm[Any]) -> tuple[Update, ...]:
-    """Returns the updates of an algorithm in turn: number i, counted from 0, is made by entry i modulo their number."""
+    """Returns the updates of an algorithm in turn: number i, counted from 0, is made by entry i
+    modulo their number.
+    """
     return algorithm.cycle if isinstance(algorithm, Cyclic) else (algorithm.update,)
 
 
 @runtime_checkable
 class Paced(Protocol):
-    """An algorithm that does something between some of its updates which costs nothing, such as letting one network be another's copy."""
+    """An algorithm that does something between some of its updates which costs nothing, such as
+    letting one network be another's copy.
+    """
 
     def between(self, state: Any, updates: int) -> Any:
-        """Returns the state after so many updates. No arithmetic: that would stand in compiled code, and be done with every update."""
+        """Returns the state after so many updates.
+
+        No arithmetic: that would stand in compiled code, and be done with every update.
+        """
         ...
 
 
 def between_of(algorithm: Algorithm[Any]) -> Callable[[Any, int], Any]:
-    """Returns what an algorithm does between its updates: a function of the state, and of the number of updates made."""
+    """Returns what an algorithm does between its updates: a function of the state, and of the
+    number of updates made.
+    """
     return algorithm.between if isinstance(algorithm, Paced) else lambda state, _: state

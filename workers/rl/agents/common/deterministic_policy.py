@@ -1,4 +1,7 @@
-"""What the agents for continuous actions with a replay memory are put together from. N samples of a batch, A entries of an action."""
+"""What the agents for continuous actions with a replay memory are put together from.
+
+N samples of a batch, A entries of an action.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,14 +27,18 @@ from workers.rl.networks.parameter_layout import Layout, Parameters
 
 
 def actor_critic_layouts(policy: Mlp, critics: Mlp | Ensemble) -> Layouts:
-    """Returns the layouts of the fields `actor`, `critics`, and their targets `actor_targets` and `critic_targets`."""
+    """Returns the layouts of the fields `actor`, `critics`, and their targets `actor_targets` and
+    `critic_targets`.
+    """
     actor, critic = Layout(policy.shapes()), Layout(critics.shapes())
     return {"actor": actor, "actor_targets": actor, "critics": critic, "critic_targets": critic}
 
 
 @dataclass(frozen=True)
 class Deterministic:
-    """How an algorithm acts whose policy gives one action: tanh of the first A outputs of a network."""
+    """How an algorithm acts whose policy gives one action: tanh of the first A outputs of a
+    network.
+    """
 
     policy: Mlp
     encoding: Encoding
@@ -47,10 +54,16 @@ class Deterministic:
         del noise
         return self.greedy(parameters, self.encoding(observation))
 
-    def act_arrays(self, parameters: Mapping[str, Array], observation: Array, noise: tuple[Array, ...]) -> Array | None:
+    def act_arrays(
+        self, parameters: Mapping[str, Array], observation: Array, noise: tuple[Array, ...]
+    ) -> Array | None:
         """Returns mu(s) float32 [..., A]."""
         del noise
-        actions: Array = np.tanh(self.policy.forward_numpy(parameters, self.encoding.forward_numpy(observation))[..., : self.size])
+        actions: Array = np.tanh(
+            self.policy.forward_numpy(parameters, self.encoding.forward_numpy(observation))[
+                ..., : self.size
+            ]
+        )
         return actions
 
     def acting_noise(self, generator: np.random.Generator, count: int) -> tuple[Array, ...]:
@@ -64,7 +77,9 @@ class Deterministic:
         return ()
 
 
-def additive_noise(kind: Literal["ornstein_uhlenbeck", "gaussian"], scale: float, seed: int) -> Explorer:
+def additive_noise(
+    kind: Literal["ornstein_uhlenbeck", "gaussian"], scale: float, seed: int
+) -> Explorer:
     """Returns the noise of a run's exploring actions, which lie in [-1, 1]."""
     generator = derive_generator(seed, "agent/explore")
     if kind == "gaussian":
@@ -73,7 +88,11 @@ def additive_noise(kind: Literal["ornstein_uhlenbeck", "gaussian"], scale: float
 
 
 def build_continuous(
-    algorithm: Algorithm[Any], hyper: ContinuousParameters, context: AgentContext, actions: BoxActions, explorer: Explorer
+    algorithm: Algorithm[Any],
+    hyper: ContinuousParameters,
+    context: AgentContext,
+    actions: BoxActions,
+    explorer: Explorer,
 ) -> ReplayAgent:
     """Returns the agent of an algorithm, with a memory of its own that is sampled evenly."""
     parts = ReplayParts(

@@ -1,4 +1,6 @@
-"""The learning state of an agent: a named tuple of tensors, or of such tuples, that an update replaces."""
+"""The learning state of an agent: a named tuple of tensors, or of such tuples, that an update
+replaces.
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar, cast
@@ -21,7 +23,11 @@ def learning_rates(state: Any) -> list[Tensor]:
     """Returns the step size of each of a state's optimisers, in order."""
     if isinstance(state, AdamState | RmspropState):
         return [state.learning_rate]
-    return [] if isinstance(state, Tensor) else [rate for field in state for rate in learning_rates(field)]
+    return (
+        []
+        if isinstance(state, Tensor)
+        else [rate for field in state for rate in learning_rates(field)]
+    )
 
 
 def with_learning_rates(state: S, rates: Iterator[Tensor]) -> S:
@@ -47,15 +53,23 @@ def load_state(template: S, tree: StateTree, layouts: Layouts) -> S:
     """
     names: tuple[str, ...] = template._fields  # type: ignore[attr-defined]
     if tree.keys() != set(names):
-        raise ValueError(f"the stored state is of another agent: it holds {sorted(tree)}, not {sorted(names)}")
-    loaded: S = type(template)(*(_loaded(getattr(template, name), tree[name], layouts.get(name)) for name in names))
+        raise ValueError(
+            f"the stored state is of another agent: it holds {sorted(tree)}, not {sorted(names)}"
+        )
+    loaded: S = type(template)(
+        *(_loaded(getattr(template, name), tree[name], layouts.get(name)) for name in names)
+    )
     return loaded
 
 
 def _tree(field: Any, layout: Layout | None) -> Any:
     if not isinstance(field, Tensor):
         return state_tree(field, {})
-    return field.clone() if layout is None else {name: part.clone() for name, part in layout.split(field).items()}
+    return (
+        field.clone()
+        if layout is None
+        else {name: part.clone() for name, part in layout.split(field).items()}
+    )
 
 
 def _loaded(template: Any, stored: Any, layout: Layout | None) -> Any:
@@ -63,5 +77,7 @@ def _loaded(template: Any, stored: Any, layout: Layout | None) -> Any:
         return load_state(template, stored, {})
     value = torch.as_tensor(stored) if layout is None else layout.join(stored)
     if value.shape != template.shape:
-        raise ValueError(f"a stored tensor of shape {tuple(value.shape)} does not fit one of shape {tuple(template.shape)}")
+        raise ValueError(
+            f"a stored tensor of shape {tuple(value.shape)} does not fit one of shape {tuple(template.shape)}"
+        )
     return value.to(template.device, template.dtype, copy=True)

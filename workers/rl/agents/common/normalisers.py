@@ -1,9 +1,10 @@
 """The normalisers of an on-policy agent, both optional.
 
-Observations are taken in before they are acted on, from the first step of a training, as by `VecNormalize` of Stable-Baselines3 and
-`NormalizeObservation` of Gymnasium. What was acted on is what is learnt from, whatever pieces a rollout was gathered in; successors that
-were not acted on, at cuts and behind a rollout, are seen as at its end. Rewards are brought to unit size as the rollout is learnt from. An
-evaluation changes nothing.
+Observations are taken in before they are acted on, from the first step of a training, as by
+`VecNormalize` of Stable-Baselines3 and `NormalizeObservation` of Gymnasium. What was acted on is
+what is learnt from, whatever pieces a rollout was gathered in; successors that were not acted on,
+at cuts and behind a rollout, are seen as at its end. Rewards are brought to unit size as the
+rollout is learnt from. An evaluation changes nothing.
 """
 
 from collections.abc import Mapping
@@ -16,7 +17,11 @@ from torch import Tensor
 from workers.core.errors import DefinitionError
 from workers.core.types import AgentContext, Array, StateTree
 from workers.rl.networks.parameter_layout import Parameters
-from workers.rl.networks.running_normaliser import ObservationNormaliser, RewardNormaliser, normalise
+from workers.rl.networks.running_normaliser import (
+    ObservationNormaliser,
+    RewardNormaliser,
+    normalise,
+)
 
 _MEAN: Final = "observation.mean"
 _SCALE: Final = "observation.scale"
@@ -35,10 +40,16 @@ class Normalisers:
         DefinitionError: If observations cannot be normalised.
     """
 
-    def __init__(self, context: AgentContext, gamma: float, *, observations: bool, rewards: bool) -> None:
+    def __init__(
+        self, context: AgentContext, gamma: float, *, observations: bool, rewards: bool
+    ) -> None:
         space = context.observation_space
-        if observations and not (isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating)):
-            raise DefinitionError(f"normalize_observations needs a Box observation space of floats, not {space}: leave it false")
+        if observations and not (
+            isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating)
+        ):
+            raise DefinitionError(
+                f"normalize_observations needs a Box observation space of floats, not {space}: leave it false"
+            )
         self._observations = ObservationNormaliser(space.shape or ()) if observations else None
         self._rewards = RewardNormaliser(context.num_envs, gamma) if rewards else None
 
@@ -52,11 +63,13 @@ class Normalisers:
         return observation if self._observations is None else self._observations(observation)
 
     def met(self, observation: Array, active: Array | None = None) -> Array:
-        """Takes in the observations [B, ...] of a step of training, and returns them as the network reads them.
+        """Takes in the observations [B, ...] of a step of training, and returns them as the network
+        reads them.
 
         Args:
             observation: As the environments show them.
-            active: bool [B]: false where a slot waits, whose observation is none; `None` for all true.
+            active: bool [B]: false where a slot waits, whose observation is none; `None` for all
+                true.
         """
         if self._observations is None:
             return observation
@@ -64,11 +77,15 @@ class Normalisers:
         return self._observations(observation)
 
     def rollout(self, rollout: Mapping[str, Array]) -> Mapping[str, Array]:
-        """Returns a rollout of arrays [T, B, ...], whose observations `met` returned, with normalised successors and rewards."""
+        """Returns a rollout of arrays [T, B, ...], whose observations `met` returned, with
+        normalised successors and rewards.
+        """
         changed: dict[str, Array] = {}
         active = rollout["active"]
         if self._rewards is not None:
-            self._rewards.update(rollout["reward"], rollout["terminated"] | rollout["truncated"], active)
+            self._rewards.update(
+                rollout["reward"], rollout["terminated"] | rollout["truncated"], active
+            )
             changed["reward"] = self._rewards(rollout["reward"])
         if self._observations is not None:
             changed["next_observation"] = self._observations(rollout["next_observation"])
@@ -76,13 +93,21 @@ class Normalisers:
 
     def tensors(self) -> dict[str, Tensor]:
         """Returns what an exported policy needs of the statistics."""
-        return {} if self._observations is None else dict(zip((_MEAN, _SCALE), self._observations.tensors(), strict=True))
+        return (
+            {}
+            if self._observations is None
+            else dict(zip((_MEAN, _SCALE), self._observations.tensors(), strict=True))
+        )
 
     def function(self, parameters: Parameters, observation: Tensor) -> Tensor:
-        """Returns observations [N, ...] as the network reads them, by the tensors among the parameters."""
+        """Returns observations [N, ...] as the network reads them, by the tensors among the
+        parameters.
+        """
         if self._observations is None:
             return observation
-        return normalise(observation, parameters[_MEAN], parameters[_SCALE], self._observations.clip)
+        return normalise(
+            observation, parameters[_MEAN], parameters[_SCALE], self._observations.clip
+        )
 
     def state_dict(self) -> StateTree:
         """Returns the statistics."""

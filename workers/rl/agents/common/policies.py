@@ -1,6 +1,9 @@
-"""Action distributions of policies, as functions of a network's outputs. N samples, A outputs of the policy network.
+"""Action distributions of policies, as functions of a network's outputs.
 
-The learner's half works on tensors; acting draws in numpy, with random numbers that come in, so that they can be drawn many steps at once.
+N samples, A outputs of the policy network.
+
+The learner's half works on tensors; acting draws in numpy, with random numbers that come in, so
+that they can be drawn many steps at once.
 """
 
 import math
@@ -55,10 +58,15 @@ class Policy(Protocol):
         ...
 
     def sample(self, parameters: Arrays, outputs: Floats, noise: Array | None) -> Array:
-        """Returns raw actions [..., N, *raw_shape] of outputs and noise [..., N, A]; without noise the likeliest ones."""
+        """Returns raw actions [..., N, *raw_shape] of outputs and noise [..., N, A].
+
+        Without noise the likeliest ones.
+        """
         ...
 
-    def sample_tensor(self, parameters: Parameters, outputs: Tensor, noise: Tensor | None) -> Tensor:
+    def sample_tensor(
+        self, parameters: Parameters, outputs: Tensor, noise: Tensor | None
+    ) -> Tensor:
         """Returns what `sample` does, for tensors [N, A]."""
         ...
 
@@ -71,7 +79,9 @@ class Policy(Protocol):
         ...
 
     def kl(self, old: tuple[Parameters, Tensor], new: tuple[Parameters, Tensor]) -> Tensor:
-        """Returns the Kullback-Leibler divergence KL(old || new) float32 [N] of two policies, given by parameters and outputs."""
+        """Returns the Kullback-Leibler divergence KL(old || new) float32 [N] of two policies, given
+        by parameters and outputs.
+        """
         ...
 
     def to_space(self, raw: Array) -> Array:
@@ -108,7 +118,9 @@ class CategoricalPolicy(DiscreteActions):
         raw: Array = (outputs if noise is None else outputs + noise).argmax(-1)
         return raw
 
-    def sample_tensor(self, parameters: Parameters, outputs: Tensor, noise: Tensor | None) -> Tensor:
+    def sample_tensor(
+        self, parameters: Parameters, outputs: Tensor, noise: Tensor | None
+    ) -> Tensor:
         """Returns int64 [N], by the Gumbel-max trick."""
         del parameters
         return (outputs if noise is None else outputs + noise).argmax(-1)
@@ -132,7 +144,10 @@ class CategoricalPolicy(DiscreteActions):
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """Independent categorical components; the outputs are their logits one after the other. K components."""
+    """Independent categorical components; the outputs are their logits one after the other.
+
+    K components.
+    """
 
     space: spaces.MultiDiscrete
     counts: tuple[int, ...]
@@ -156,20 +171,29 @@ class Product:
     def sample(self, parameters: Arrays, outputs: Floats, noise: Array | None) -> Array:
         """Returns int64 [..., N, K], by the Gumbel-max trick in each component."""
         del parameters
-        scores, ends = outputs if noise is None else outputs + noise, np.cumsum((0, *self.counts)).tolist()
+        scores, ends = (
+            outputs if noise is None else outputs + noise,
+            np.cumsum((0, *self.counts)).tolist(),
+        )
         return np.stack([scores[..., begin:end].argmax(-1) for begin, end in pairwise(ends)], -1)
 
-    def sample_tensor(self, parameters: Parameters, outputs: Tensor, noise: Tensor | None) -> Tensor:
+    def sample_tensor(
+        self, parameters: Parameters, outputs: Tensor, noise: Tensor | None
+    ) -> Tensor:
         """Returns int64 [N, K], by the Gumbel-max trick in each component."""
         del parameters
         scores = outputs if noise is None else outputs + noise
-        return torch.stack([part.argmax(-1) for part in torch.split(scores, list(self.counts), -1)], -1)
+        return torch.stack(
+            [part.argmax(-1) for part in torch.split(scores, list(self.counts), -1)], -1
+        )
 
     def log_probability(self, parameters: Parameters, outputs: Tensor, raw: Tensor) -> Tensor:
         """Returns float32 [N]: the sum over the components."""
         del parameters
         parts = zip(torch.split(outputs, list(self.counts), 1), torch.split(raw, 1, 1), strict=True)
-        return torch.cat([logits.log_softmax(1).gather(1, column) for logits, column in parts], 1).sum(1)
+        return torch.cat(
+            [logits.log_softmax(1).gather(1, column) for logits, column in parts], 1
+        ).sum(1)
 
     def entropy(self, parameters: Parameters, outputs: Tensor) -> Tensor:
         """Returns float32 [N]: the sum over the components."""
@@ -197,7 +221,9 @@ class Product:
         return (action - self.space.start).reshape(-1, len(self.counts)).astype(np.int64)
 
     def _logs(self, outputs: Tensor) -> Tensor:
-        return torch.cat([part.log_softmax(1) for part in torch.split(outputs, list(self.counts), 1)], 1)
+        return torch.cat(
+            [part.log_softmax(1) for part in torch.split(outputs, list(self.counts), 1)], 1
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,11 +249,15 @@ class Bernoulli:
         return generator.logistic(size=(*shape, self.outputs))
 
     def sample(self, parameters: Arrays, outputs: Floats, noise: Array | None) -> Array:
-        """Returns zeros and ones float32 [..., N, A]: a bit is 1 where the sum of logit and logistic noise is above 0."""
+        """Returns zeros and ones float32 [..., N, A]: a bit is 1 where the sum of logit and
+        logistic noise is above 0.
+        """
         del parameters
         return ((outputs if noise is None else outputs + noise) > 0).astype(np.float32)
 
-    def sample_tensor(self, parameters: Parameters, outputs: Tensor, noise: Tensor | None) -> Tensor:
+    def sample_tensor(
+        self, parameters: Parameters, outputs: Tensor, noise: Tensor | None
+    ) -> Tensor:
         """Returns zeros and ones float32 [N, A]."""
         del parameters
         return ((outputs if noise is None else outputs + noise) > 0).float()
@@ -262,10 +292,13 @@ class Bernoulli:
 
 @dataclass(frozen=True, slots=True)
 class Gaussian:
-    """Independent normal distributions; the outputs are means, the standard deviations are parameters of their own.
+    """Independent normal distributions.
 
-    Raw actions are unbounded. Between finite bounds a raw -1 stands for the lower one and a raw 1 for the upper one; what lies outside is
-    clipped on its way to the environment, while the learner keeps the raw action, whose density is the right one.
+    The outputs are means, the standard deviations are parameters of their own.
+
+    Raw actions are unbounded. Between finite bounds a raw -1 stands for the lower one and a raw 1
+    for the upper one; what lies outside is clipped on its way to the environment, while the learner
+    keeps the raw action, whose density is the right one.
     """
 
     space: spaces.Box
@@ -301,7 +334,9 @@ class Gaussian:
         raw: Array = outputs + np.exp(parameters[LOG_STD])[..., None, :] * noise
         return raw
 
-    def sample_tensor(self, parameters: Parameters, outputs: Tensor, noise: Tensor | None) -> Tensor:
+    def sample_tensor(
+        self, parameters: Parameters, outputs: Tensor, noise: Tensor | None
+    ) -> Tensor:
         """Returns float32 [N, A]."""
         return outputs if noise is None else outputs + parameters[LOG_STD].exp() * noise
 
@@ -324,12 +359,17 @@ class Gaussian:
 
     def to_space(self, raw: Array) -> Array:
         """Returns [N, *shape] of the space's dtype, clipped to its bounds."""
-        actions: Array = np.clip(self.centre + self.half * raw, self.low, self.high).astype(self.space.dtype)
+        actions: Array = np.clip(self.centre + self.half * raw, self.low, self.high).astype(
+            self.space.dtype
+        )
         return actions.reshape(-1, *self.space.shape)
 
     def tensor_to_space(self, raw: Tensor) -> Tensor:
         """Returns [N, *shape] of the space's dtype, clipped to its bounds."""
-        tensors = (torch.as_tensor(array, device=raw.device) for array in (self.centre, self.half, self.low, self.high))
+        tensors = (
+            torch.as_tensor(array, device=raw.device)
+            for array in (self.centre, self.half, self.low, self.high)
+        )
         centre, half, low, high = tensors
         actions = torch.minimum(torch.maximum(centre + half * raw, low), high)
         return actions.view(-1, *self.space.shape).to(_torch_dtype(self.space.dtype))
@@ -356,7 +396,10 @@ def policy_for(space: Space[Any], agent: str = "ppo") -> Policy:
             low, high = (bound.reshape(-1).astype(np.float32) for bound in (space.low, space.high))
             bounded = np.isfinite(low) & np.isfinite(high) & (high > low)
             below, above = np.where(bounded, low, -1.0), np.where(bounded, high, 1.0)
-            centre, half = (below / 2 + above / 2).astype(np.float32), (above / 2 - below / 2).astype(np.float32)
+            centre, half = (
+                (below / 2 + above / 2).astype(np.float32),
+                (above / 2 - below / 2).astype(np.float32),
+            )
             return Gaussian(space, low, high, centre, half)
     raise no_actions(space, agent, "a Discrete, MultiDiscrete, MultiBinary or a floating Box")
 

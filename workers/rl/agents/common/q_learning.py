@@ -1,6 +1,8 @@
-"""What the agents of action values have in common: a state, one step of it, and how memory, explorer and schedule follow from a definition.
+"""What the agents of action values have in common: a state, one step of it, and how memory,
+explorer and schedule follow from a definition.
 
-N samples of a batch, A actions, P parameters. The mathematics of each is in a file of its own: `dqn`, `c51`, `iqn`, `rainbow`, `drqn`.
+N samples of a batch, A actions, P parameters. The mathematics of each is in a file of its own:
+`dqn`, `c51`, `iqn`, `rainbow`, `drqn`.
 """
 
 from abc import ABC, abstractmethod
@@ -63,33 +65,52 @@ class QLearning(ABC):
         """Returns what is learnt."""
 
     @abstractmethod
-    def loss(self, parameters: Parameters, batch: Any, td_targets: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """Returns the loss []; the mean value of the actions taken [], and the size of each sample's error [N]."""
+    def loss(
+        self, parameters: Parameters, batch: Any, td_targets: Tensor
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """Returns the loss [].
+
+        The mean value of the actions taken [], and the size of each sample's error [N].
+        """
 
     def update(self, gradient: Gradient, state: QState, batch: Any) -> Updated[QState]:
         """Makes one step on the loss."""
         split = self.layout.split
         td_targets = self.td_targets(split(state.parameters), split(state.targets), batch)
-        slope, loss, (value, error) = gradient(lambda theta: self.loss(split(theta), batch, td_targets), state.parameters)
+        slope, loss, (value, error) = gradient(
+            lambda theta: self.loss(split(theta), batch, td_targets), state.parameters
+        )
         slope, norm = clip_to_norm(slope, self.hyper.max_grad_norm)
-        parameters, optimizer = adam(state.parameters, slope, state.optimizer, epsilon=self.hyper.adam_epsilon)
-        return Updated(QState(parameters, state.targets, optimizer), torch.stack((loss, value, norm)), error)
+        parameters, optimizer = adam(
+            state.parameters, slope, state.optimizer, epsilon=self.hyper.adam_epsilon
+        )
+        return Updated(
+            QState(parameters, state.targets, optimizer), torch.stack((loss, value, norm)), error
+        )
 
     def between(self, state: QState, updates: int) -> QState:
         """Copies the online network to the target network after every so many updates."""
-        return state._replace(targets=state.parameters) if updates % self.hyper.target_update_every == 0 else state
+        return (
+            state._replace(targets=state.parameters)
+            if updates % self.hyper.target_update_every == 0
+            else state
+        )
 
     def noise(self, generator: np.random.Generator, shape: tuple[int, int]) -> tuple[Array, ...]:
-        """Returns the noise of an update's three evaluations of noisy networks, float32 [updates, noise_size] each; else nothing.
+        """Returns the noise of an update's three evaluations of noisy networks, float32 [updates,
+        noise_size] each; else nothing.
 
-        That is epsilon of the online network, epsilon' of the target network, and epsilon'' of the online network as it chooses the next
-        action, each drawn anew for every update (Fortunato et al. 2018, equations 13 to 16).
+        That is epsilon of the online network, epsilon' of the target network, and epsilon'' of the
+        online network as it chooses the next action, each drawn anew for every update (Fortunato et
+        al. 2018, equations 13 to 16).
         """
         size = self.network.noise_size
         return tuple(generator.standard_normal((3, shape[0], size), np.float32)) if size else ()
 
     def acting_noise(self, generator: np.random.Generator, count: int) -> tuple[Array, ...]:
-        """Returns that of acting, float32 [count, noise_size]: the network is another one in each environment; else nothing."""
+        """Returns that of acting, float32 [count, noise_size]: the network is another one in each
+        environment; else nothing.
+        """
         size = self.network.noise_size
         return (generator.standard_normal((count, size), np.float32),) if size else ()
 
@@ -101,7 +122,11 @@ def chosen(values: Tensor, action: Tensor) -> Tensor:
 
 
 def replay_parts(
-    algorithm: Algorithm[Any], hyper: QLearningParameters, actions: DiscreteActions, memory: Replay, context: AgentContext
+    algorithm: Algorithm[Any],
+    hyper: QLearningParameters,
+    actions: DiscreteActions,
+    memory: Replay,
+    context: AgentContext,
 ) -> ReplayParts:
     """Returns what the shell of an agent is made of."""
     explorer = LinearEpsilonGreedy(

@@ -1,4 +1,6 @@
-"""Which replay memory an agent gets: what follows from its hyperparameters and from the spaces of its environment."""
+"""Which replay memory an agent gets: what follows from its hyperparameters and from the spaces of
+its environment.
+"""
 
 from typing import Any, Protocol
 
@@ -60,7 +62,9 @@ def replay_memory(
 def _rule(prioritized: PrioritizedReplay | None, generator: np.random.Generator) -> Rule:
     if prioritized is None:
         return Uniform(generator)
-    constants = Priorities(alpha=prioritized.alpha, beta=prioritized.beta, anneal_updates=prioritized.anneal_updates)
+    constants = Priorities(
+        alpha=prioritized.alpha, beta=prioritized.beta, anneal_updates=prioritized.anneal_updates
+    )
     return Prioritized(generator, constants)
 
 
@@ -71,7 +75,12 @@ def _goals(hindsight: HindsightReplay, context: AgentContext) -> Goals:
             "agent.hindsight: the environment has no goals. It needs observations that are a dict with achieved_goal and desired_goal, and "
             "a method compute_reward: leave hindsight out, or name such an environment"
         )
-    return Goals(achieved=goals.achieved, desired=goals.desired, compute_reward=goals.judge, ratio=hindsight.ratio)
+    return Goals(
+        achieved=goals.achieved,
+        desired=goals.desired,
+        compute_reward=goals.judge,
+        ratio=hindsight.ratio,
+    )
 
 
 def _is_stack(space: Space[Any]) -> bool:

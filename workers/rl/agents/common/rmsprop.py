@@ -15,7 +15,9 @@ class RmspropState(NamedTuple):
     """float32 []."""
 
 
-def rmsprop_start(parameters: Tensor, learning_rate: float, *, inside: bool = False) -> RmspropState:
+def rmsprop_start(
+    parameters: Tensor, learning_rate: float, *, inside: bool = False
+) -> RmspropState:
     """Returns the state before the first update.
 
     Args:
@@ -28,9 +30,17 @@ def rmsprop_start(parameters: Tensor, learning_rate: float, *, inside: bool = Fa
 
 
 def rmsprop(
-    parameters: Tensor, gradient: Tensor, state: RmspropState, *, decay: float = 0.99, epsilon: float = 1e-8, inside: bool = False
+    parameters: Tensor,
+    gradient: Tensor,
+    state: RmspropState,
+    *,
+    decay: float = 0.99,
+    epsilon: float = 1e-8,
+    inside: bool = False,
 ) -> tuple[Tensor, RmspropState]:
-    """Returns the parameters and the state after one update; the arithmetic of `torch.optim.RMSprop`, or of TensorFlow's.
+    """Returns the parameters and the state after one update.
+
+    The arithmetic of `torch.optim.RMSprop`, or of TensorFlow's.
 
     Args:
         parameters: float32 [P].

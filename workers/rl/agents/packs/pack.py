@@ -1,11 +1,13 @@
 """A pack: agents of one definition with different seeds, which act and learn as one batch.
 
-The pack makes two steps for all of them at once: the forward pass of acting, and the update, stacked over the agents by `vmap`. What else
-they do as one - exploring, storing, sampling - is the business of `replay_agents` and `rollout_agents` beside it. What
-each draws, stores and reports is what it would by itself, from its own generators.
+The pack makes two steps for all of them at once: the forward pass of acting, and the update,
+stacked over the agents by `vmap`. What else they do as one - exploring, storing, sampling - is the
+business of `replay_agents` and `rollout_agents` beside it. What each draws, stores and reports is
+what it would by itself, from its own generators.
 
-All members are to be asked in turn, each as often as the others: the first that is asked makes the step for all, and the others find
-theirs done. n agents in the pack, m of them that have not left, B environments of each.
+All members are to be asked in turn, each as often as the others: the first that is asked makes the
+step for all, and the others find theirs done. n agents in the pack, m of them that have not left, B
+environments of each.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -36,12 +38,18 @@ Packable = ReplayAgent | RolloutAgent
 
 
 WORTH_CODE: Final = 100_000
-"""Parameters of policies that left the pack, from which on code for fewer rows is worth compiling. With less, an update of all rows takes
-little longer, and compiling as long as some ten thousand updates."""
+"""Parameters of policies that left the pack, from which on code for fewer rows is worth compiling.
+
+With less, an update of all rows takes little longer, and compiling as long as some ten thousand
+updates.
+"""
 
 
 class Together(Protocol):
-    """What agents do as one, beside the forward pass and the update. Arrays are in the order of those that have not left."""
+    """What agents do as one, beside the forward pass and the update.
+
+    Arrays are in the order of those that have not left.
+    """
 
     memories: Sequence[ExperienceMemory]
     """What stands for the memory of each agent."""
@@ -61,7 +69,9 @@ class Together(Protocol):
     def acting_noise(self, count: int) -> tuple[Array, ...]: ...
     def explored(self, raw: Array) -> Array: ...
     def observe(self, experience: Experience) -> None: ...
-    def batches(self, updates: int, state: Callable[[], Any]) -> Iterator[tuple[Any, Array | None]]: ...
+    def batches(
+        self, updates: int, state: Callable[[], Any]
+    ) -> Iterator[tuple[Any, Array | None]]: ...
     def note(self, report: Tensor, error: Tensor) -> None: ...
     def concluded(self) -> list[LearnReport]: ...
     def episodes_lost(self, index: int, lost: npt.NDArray[np.bool_]) -> None: ...
@@ -71,7 +81,8 @@ class Pack:
     """The agents of a pack.
 
     Args:
-        agents: At least one, of one definition, on the CPU or all on one device, whose memories are empty.
+        agents: At least one, of one definition, on the CPU or all on one device, whose memories are
+            empty.
         mode: How the stacked update runs.
     """
 
@@ -87,13 +98,19 @@ class Pack:
         self._cycle = [updates[update] for update in cycle]
         self._between = between_of(cast("Any", first.algorithm))
         self._rows = list(range(len(agents)))
-        """Which agent each row of the stack is of: of those that left too, where code was made for so many rows; see `WORTH_CODE`."""
+        """Which agent each row of the stack is of: of those that left too, where code was made for
+        so many rows; see `WORTH_CODE`.
+        """
         self._is_compiled = mode != "eager"
         self.live = list(self._rows)
         """Members that have not left, in order."""
         self._filling: list[int] | None = None
-        """For each row the place of an agent among the live ones, for rows of those that left that of any; `None` where all are live."""
-        self._stack: Any = map_tensors(lambda *rows: torch.stack(rows), *(agent.learning_state for agent in agents))
+        """For each row the place of an agent among the live ones, for rows of those that left that
+        of any; `None` where all are live.
+        """
+        self._stack: Any = map_tensors(
+            lambda *rows: torch.stack(rows), *(agent.learning_state for agent in agents)
+        )
         self._behind = [False] * len(agents)
         """Which agents do not hold their row of the stack yet."""
         self._reports: dict[int, LearnReport] = {}
@@ -128,10 +145,16 @@ class Pack:
         self._together.moved()
         row = self._rows.index(index)
         self._arrays = None
-        self._stack = map_tensors(lambda leaf, own: _with_row(leaf, row, own), self._stack, self._agents[index].learning_state)
+        self._stack = map_tensors(
+            lambda leaf, own: _with_row(leaf, row, own),
+            self._stack,
+            self._agents[index].learning_state,
+        )
 
     def episodes_lost(self, index: int, lost: npt.NDArray[np.bool_]) -> None:
-        """Says in which environments of an agent, bool [B], the next experience does not continue the last."""
+        """Says in which environments of an agent, bool [B], the next experience does not continue
+        the last.
+        """
         self._together.episodes_lost(index, lost)
 
     def set_learning_rate(self, index: int, value: float) -> None:
@@ -139,10 +162,14 @@ class Pack:
         agent, row = self._agents[index], self._rows.index(index)
         agent.learning_rate = value
         rates = zip(learning_rates(self._stack), learning_rates(agent.learning_state), strict=True)
-        self._stack = with_learning_rates(self._stack, (_with_row(every, row, own) for every, own in rates))
+        self._stack = with_learning_rates(
+            self._stack, (_with_row(every, row, own) for every, own in rates)
+        )
 
     def act(self, observation: Array, *, explore: bool) -> Array:
-        """Returns exploring actions [m * B, ...] of the live members for their observations [m * B, ...]."""
+        """Returns exploring actions [m * B, ...] of the live members for their observations [m * B,
+        ...].
+        """
         assert explore
         members, together = len(self.live), self._together
         actions = together.random_actions(len(observation))
@@ -163,7 +190,9 @@ class Pack:
         """
         if index not in self._reports:
             if self._reports:
-                raise RuntimeError(f"members {sorted(self._reports)} of the pack did not ask for what they learnt: they are out of step")
+                raise RuntimeError(
+                    f"members {sorted(self._reports)} of the pack did not ask for what they learnt: they are out of step"
+                )
             self._learn(updates)
         return self._reports.pop(index)
 
@@ -180,16 +209,22 @@ class Pack:
             self._rows = list(self.live)
             self._stack = map_tensors(lambda leaf: leaf[kept], self._stack)
             self._arrays = None
-        self._filling = [self.live.index(index) if index in self.live else 0 for index in self._rows]
+        self._filling = [
+            self.live.index(index) if index in self.live else 0 for index in self._rows
+        ]
         if len(self._rows) == len(self.live):
             self._filling = None
 
     # Private
 
     def _learn(self, updates: int) -> None:
-        for batch, has_one in self._together.batches(updates, lambda: map_tensors(self._of_live, self._stack)):
+        for batch, has_one in self._together.batches(
+            updates, lambda: map_tensors(self._of_live, self._stack)
+        ):
             made = self._together.phase
-            state, reports, errors = self._cycle[made % len(self._cycle)](self._stack, self._filled(batch))
+            state, reports, errors = self._cycle[made % len(self._cycle)](
+                self._stack, self._filled(batch)
+            )
             state = self._between(state, made + 1)
             state = state if has_one is None else self._only(has_one, state)
             if state is not self._stack:
@@ -219,13 +254,23 @@ class Pack:
         """Returns the stack with the new rows of those that had a batch, bool [m]."""
         learnt = torch.from_numpy(has_one if self._filling is None else has_one[self._filling])
         return map_tensors(
-            lambda new, old: torch.where(learnt.to(new.device).view(-1, *[1] * (new.dim() - 1)), new, old), state, self._stack
+            lambda new, old: torch.where(
+                learnt.to(new.device).view(-1, *[1] * (new.dim() - 1)), new, old
+            ),
+            state,
+            self._stack,
         )
 
     def _raw(self, observation: Array, noise: tuple[Array, ...]) -> Array:
-        """Returns raw actions [m, B, ...] for observations [m, B, ...]; one forward pass for all."""
+        """Returns raw actions [m, B, ...] for observations [m, B, ...].
+
+        One forward pass for all.
+        """
         if self._filling is not None:
-            observation, noise = observation[self._filling], tuple(part[self._filling] for part in noise)
+            observation, noise = (
+                observation[self._filling],
+                tuple(part[self._filling] for part in noise),
+            )
         raw = self._quickly(observation, noise)
         if raw is None:
             raw = self._stacked_act(observation, noise)
@@ -246,13 +291,17 @@ class Pack:
         split, act = self._layout.split, self._algorithm.act
         tensors = [torch.from_numpy(one).to(vector.device) for one in (observation, *noise)]
         with torch.inference_mode():
-            raw: Tensor = torch.func.vmap(lambda own, rows, *more: act(split(own), rows, more))(vector, *tensors)
+            raw: Tensor = torch.func.vmap(lambda own, rows, *more: act(split(own), rows, more))(
+                vector, *tensors
+            )
         result: Array = raw.cpu().numpy()
         return result
 
 
 class PackMember:
-    """One agent of a pack, as its engine sees it. It does not observe: its collector lets the pack do that for all.
+    """One agent of a pack, as its engine sees it.
+
+    It does not observe: its collector lets the pack do that for all.
 
     Args:
         pack: The pack.

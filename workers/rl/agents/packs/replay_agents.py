@@ -23,7 +23,9 @@ from workers.rl.memory.sampling_rules import Places
 
 
 class ReplaysTogether:
-    """Explores, stores and samples for all. Every agent draws from its own generators; what they count is the same for all.
+    """Explores, stores and samples for all.
+
+    Every agent draws from its own generators; what they count is the same for all.
 
     Args:
         agents: Of one definition; nothing is stored in their memories yet.
@@ -64,14 +66,18 @@ class ReplaysTogether:
         self._explorers = None
 
     def episodes_lost(self, index: int, lost: npt.NDArray[np.bool_]) -> None:
-        """Says in which environments of an agent, bool [B], the next experience does not continue the last."""
+        """Says in which environments of an agent, bool [B], the next experience does not continue
+        the last.
+        """
         self._memory.lanes[index].cut()
         self._every[index].parts.explorer.reset(lost)
 
     # Acting
 
     def random_actions(self, count: int) -> Array | None:
-        """Returns actions [m * B, ...] of the space for `count` environments, where they are to be drawn evenly from it."""
+        """Returns actions [m * B, ...] of the space for `count` environments, where they are to be
+        drawn evenly from it.
+        """
         self._begin()
         if self._counted.at >= self._parts.random_env_steps:
             return None
@@ -87,11 +93,17 @@ class ReplaysTogether:
         """Returns the random numbers of `count` exploring actions of each, [m, count, ...]."""
         first, *others = self._agents
         noise = first.acting_noise(count)
-        return _stacked([noise, *(agent.acting_noise(count) for agent in others)], 0) if noise else ()
+        return (
+            _stacked([noise, *(agent.acting_noise(count) for agent in others)], 0) if noise else ()
+        )
 
     def explored(self, raw: Array) -> Array:
-        """Returns the actions of the space that exploration makes of raw ones [m, B, ...]: [m * B, ...]."""
-        actions = self._joined_explorers().explore(raw.reshape(-1, *raw.shape[2:]), self._counted.at)
+        """Returns the actions of the space that exploration makes of raw ones [m, B, ...]: [m * B,
+        ...].
+        """
+        actions = self._joined_explorers().explore(
+            raw.reshape(-1, *raw.shape[2:]), self._counted.at
+        )
         self._count(acted=raw.shape[1])
         return self._parts.actions.to_space(actions)
 
@@ -104,10 +116,17 @@ class ReplaysTogether:
         raw = self._parts.actions.from_space(action.reshape(-1, *action.shape[2:])).reshape(
             *action.shape[:2], *self._parts.actions.raw_shape
         )
-        columns = experience.reward, experience.next_observation, experience.terminated, experience.truncated
+        columns = (
+            experience.reward,
+            experience.next_observation,
+            experience.terminated,
+            experience.truncated,
+        )
         self._memory.extend((experience.observation, raw, *columns))
         if experience.episodes:
-            self._joined_explorers().reset(np.any(experience.terminated | experience.truncated, axis=0))
+            self._joined_explorers().reset(
+                np.any(experience.terminated | experience.truncated, axis=0)
+            )
         self._count(env_steps=experience.env_steps // len(self._agents), acted=-self._counted.acted)
 
     @property
@@ -115,8 +134,13 @@ class ReplaysTogether:
         """Updates made."""
         return self._counted.updates
 
-    def batches(self, updates: int, state: Callable[[], Any]) -> Iterator[tuple[ReplayBatch, Array | None]]:
-        """Yields batches of tensors [m, N, ...] for all agents; each is to be noted before the next is asked for."""
+    def batches(
+        self, updates: int, state: Callable[[], Any]
+    ) -> Iterator[tuple[ReplayBatch, Array | None]]:
+        """Yields batches of tensors [m, N, ...] for all agents.
+
+        Each is to be noted before the next is asked for.
+        """
         del state
         size, parts = self._parts.batch_size, self._parts
         self._begin()
@@ -126,7 +150,9 @@ class ReplaysTogether:
         for done in range(0, updates, at_once):
             count = min(at_once, updates - done)
             sample = self._memory.sample(count, size)
-            for batch, places in zip(self._batches.of(sample, self._noise(count, size)), sample.places, strict=True):
+            for batch, places in zip(
+                self._batches.of(sample, self._noise(count, size)), sample.places, strict=True
+            ):
                 self._places = places
                 yield batch, None
 
@@ -148,17 +174,24 @@ class ReplaysTogether:
     # Private
 
     def _begin(self) -> None:
-        """Goes on from the agents' own state, where they were looked at since; they may have been brought to another one."""
+        """Goes on from the agents' own state, where they were looked at since.
+
+        They may have been brought to another one.
+        """
         if self._settled:
             counted = {agent.counted for agent in self._agents}
             if len(counted) > 1:
-                raise RuntimeError("the members of the pack stand at different places, so their next steps are not alike")
+                raise RuntimeError(
+                    "the members of the pack stand at different places, so their next steps are not alike"
+                )
             (self._counted,) = counted
             self._settled = False
 
     def _count(self, updates: int = 0, env_steps: int = 0, acted: int = 0) -> None:
         counted = self._counted
-        self._counted = Counted(counted.updates + updates, counted.env_steps + env_steps, counted.acted + acted)
+        self._counted = Counted(
+            counted.updates + updates, counted.env_steps + env_steps, counted.acted + acted
+        )
 
     def _joined_explorers(self) -> JoinedExplorers:
         if self._explorers is None:
@@ -168,7 +201,11 @@ class ReplaysTogether:
     def _noise(self, count: int, size: int) -> tuple[Array, ...]:
         first, *others = self._agents
         noise = first.learning_noise(count, size)
-        return _stacked([noise, *(agent.learning_noise(count, size) for agent in others)], 1) if noise else ()
+        return (
+            _stacked([noise, *(agent.learning_noise(count, size) for agent in others)], 1)
+            if noise
+            else ()
+        )
 
 
 def _stacked(noise: Sequence[tuple[Array, ...]], axis: int) -> tuple[Array, ...]:

@@ -56,7 +56,9 @@ class RolloutsTogether:
         self._draws = None
 
     def episodes_lost(self, index: int, lost: npt.NDArray[np.bool_]) -> None:
-        """Says in which environments of an agent, bool [B], the next experience does not continue the last."""
+        """Says in which environments of an agent, bool [B], the next experience does not continue
+        the last.
+        """
         self._every[index].episodes_lost(lost)
 
     # Acting
@@ -70,7 +72,9 @@ class RolloutsTogether:
         """Returns observations [m, B, ...] of a step of training as the policies take them."""
         if not self._agents[0].normalisers.observes:
             return observation
-        return np.stack([agent.met(own) for agent, own in zip(self._agents, observation, strict=True)])
+        return np.stack(
+            [agent.met(own) for agent, own in zip(self._agents, observation, strict=True)]
+        )
 
     def acting_noise(self, count: int) -> tuple[Array, ...]:
         """Returns the random numbers of `count` exploring actions of each, [m, count, ...]."""
@@ -78,10 +82,15 @@ class RolloutsTogether:
             self._draws = JoinedBlocks([agent.draws for agent in self._agents])
         draws = self._draws
         draws.advance((len(self._agents) * count,))
-        return tuple(block[draws.at].reshape(len(self._agents), count, *block.shape[2:]) for block in draws.block)
+        return tuple(
+            block[draws.at].reshape(len(self._agents), count, *block.shape[2:])
+            for block in draws.block
+        )
 
     def explored(self, raw: Array) -> Array:
-        """Returns the actions [m * B, ...] of the space that stand for raw ones [m, B, ...], which are kept for the learners."""
+        """Returns the actions [m * B, ...] of the space that stand for raw ones [m, B, ...], which
+        are kept for the learners.
+        """
         self._raw.append(raw)
         return self._agents[0].policy.to_space(raw.reshape(-1, *raw.shape[2:]))
 
@@ -95,8 +104,12 @@ class RolloutsTogether:
             agent.acted(list(own))
             agent.observe(experience.columns(slice(index * width, (index + 1) * width)))
 
-    def batches(self, updates: int, state: Callable[[], Any]) -> Iterator[tuple[RolloutBatch, Array | None]]:
-        """Yields batches of tensors [m, N, ...], and bool [m] which agents have one, where not all do; each is to be noted."""
+    def batches(
+        self, updates: int, state: Callable[[], Any]
+    ) -> Iterator[tuple[RolloutBatch, Array | None]]:
+        """Yields batches of tensors [m, N, ...], and bool [m] which agents have one, where not all
+        do; each is to be noted.
+        """
         first, device = self._agents[0], self._agents[0].device
         if updates < 1 or not len(first.memory):
             return
@@ -107,8 +120,12 @@ class RolloutsTogether:
         for done in range(0, min(updates, limit * count), count):
             begin = len(self._reports)
             for places, noise in self._pass(size, count)[: updates - done]:
-                batch = whole if places is None else _rows(whole, torch.from_numpy(places).to(device))
-                batch = batch._replace(noise=tuple(torch.from_numpy(part).to(device) for part in noise))
+                batch = (
+                    whole if places is None else _rows(whole, torch.from_numpy(places).to(device))
+                )
+                batch = batch._replace(
+                    noise=tuple(torch.from_numpy(part).to(device) for part in noise)
+                )
                 yield batch, None if self._go_on.all() else self._go_on
             self._go_on = self._go_on & ~self._moved_too_far(begin)
             if not self._go_on.any():
@@ -124,33 +141,57 @@ class RolloutsTogether:
         reports, self._reports = self._reports, []
         if not reports:
             return [LearnReport(0)] * len(self._agents)
-        values, noted = torch.stack([report for report, _ in reports]), np.stack([going for _, going in reports])
+        values, noted = (
+            torch.stack([report for report, _ in reports]),
+            np.stack([going for _, going in reports]),
+        )
         if noted.all():
             return [LearnReport(len(reports), mean) for mean in rows_of(values.mean(0))]
-        counts = noted.sum(0).tolist()  # who goes no further never goes on again, so each has the first so many
-        return [LearnReport(count, rows_of(values[:count, index].mean(0))) for index, count in enumerate(counts)]
+        counts = noted.sum(
+            0
+        ).tolist()  # who goes no further never goes on again, so each has the first so many
+        return [
+            LearnReport(count, rows_of(values[:count, index].mean(0)))
+            for index, count in enumerate(counts)
+        ]
 
     # Private
 
     def _prepared(self, state: Any) -> RolloutBatch:
-        """Returns what is learnt from all rollouts, [m, T * B, ...]; see `OnPolicyMath.prepared`, of which this is the form for many."""
+        """Returns what is learnt from all rollouts, [m, T * B, ...].
+
+        See `OnPolicyMath.prepared`, of which this is the form for many.
+        """
         algorithm: Any = self._agents[0].algorithm
         rollouts, device = [agent.taken() for agent in self._agents], self._agents[0].device
         rollout = {name: np.concatenate([own[name] for own in rollouts], 1) for name in rollouts[0]}
         ends = ends_of(rollout["terminated"], rollout["truncated"], rollout["active"])
         foreign = self._by_agent(ends.foreign)
-        places = np.argsort(~foreign, axis=1, kind="stable")[:, : foreign.sum(1).max()]  # some have fewer: theirs are followed by others
+        places = np.argsort(~foreign, axis=1, kind="stable")[
+            :, : foreign.sum(1).max()
+        ]  # some have fewer: theirs are followed by others
         rows = np.arange(len(rollouts))[:, np.newaxis]
         successors = self._by_agent(rollout["next_observation"])[rows, places]
-        arrays = self._by_agent(rollout["observation"]), self._by_agent(rollout["action"]), successors
+        arrays = (
+            self._by_agent(rollout["observation"]),
+            self._by_agent(rollout["action"]),
+            successors,
+        )
         observation, action, others = (torch.from_numpy(array).to(device) for array in arrays)
         with torch.no_grad():
-            log_probability, values, judged = torch.func.vmap(algorithm.judged)(state, observation, action, others)
+            log_probability, values, judged = torch.func.vmap(algorithm.judged)(
+                state, observation, action, others
+            )
         beyond = np.zeros(foreign.shape, np.float32)
         beyond[rows, places] = judged.cpu().numpy()
         value, steps = self._by_step(values.cpu().numpy()), self._by_step(beyond)
-        advantage = generalised(rollout["reward"], value, steps[ends.foreign], ends, (algorithm.gamma, algorithm.trace))
-        weights, targets = (torch.from_numpy(self._by_agent(array)).to(device) for array in (advantage, advantage + value))
+        advantage = generalised(
+            rollout["reward"], value, steps[ends.foreign], ends, (algorithm.gamma, algorithm.trace)
+        )
+        weights, targets = (
+            torch.from_numpy(self._by_agent(array)).to(device)
+            for array in (advantage, advantage + value)
+        )
         return RolloutBatch(observation, action, log_probability, weights, targets)
 
     def _by_agent(self, array: Array) -> Array:
@@ -162,23 +203,37 @@ class RolloutsTogether:
     def _by_step(self, array: Array) -> Array:
         """Returns an array [m, T * B] as [T, m * B]."""
         members, width = len(array), self._agents[0].num_envs
-        return np.ascontiguousarray(array.reshape(members, -1, width).swapaxes(0, 1)).reshape(-1, members * width)
+        return np.ascontiguousarray(array.reshape(members, -1, width).swapaxes(0, 1)).reshape(
+            -1, members * width
+        )
 
     def _pass(self, size: int, count: int) -> list[tuple[Array | None, tuple[Array, ...]]]:
-        """Returns for each batch of a pass the places of its samples [m, N], `None` for all, and its noise; each agent draws its own."""
-        draws = [agent.shuffled(size, count) if on else None for agent, on in zip(self._agents, self._go_on, strict=True)]
+        """Returns for each batch of a pass the places of its samples [m, N], `None` for all, and
+        its noise; each agent draws its own.
+        """
+        draws = [
+            agent.shuffled(size, count) if on else None
+            for agent, on in zip(self._agents, self._go_on, strict=True)
+        ]
         spare = next(one for one in draws if one is not None)
         orders, noise = zip(*(one or spare for one in draws), strict=True)
-        stacked_noise = [tuple(np.stack(parts) for parts in zip(*one, strict=True)) for one in zip(*noise, strict=True)]
+        stacked_noise = [
+            tuple(np.stack(parts) for parts in zip(*one, strict=True))
+            for one in zip(*noise, strict=True)
+        ]
         places = [None] if orders[0] is None else np.array_split(np.stack(orders), count, 1)
         return list(zip(places, stacked_noise, strict=True))
 
     def _moved_too_far(self, begin: int) -> npt.NDArray[np.bool_]:
-        """Returns bool [m]: which policies moved further since report `begin` than another pass may follow."""
+        """Returns bool [m]: which policies moved further since report `begin` than another pass may
+        follow.
+        """
         first = self._agents[0]
         if first.parts.target_kl is None:
             return np.zeros(len(self._agents), np.bool_)
-        kl = torch.stack([report for report, _ in self._reports[begin:]])[:, :, first.report_names.index("policy/kl")]
+        kl = torch.stack([report for report, _ in self._reports[begin:]])[
+            :, :, first.report_names.index("policy/kl")
+        ]
         moved: npt.NDArray[np.bool_] = (kl.mean(0) > first.parts.target_kl).cpu().numpy()
         return moved
 
@@ -186,5 +241,7 @@ class RolloutsTogether:
 def _rows(whole: RolloutBatch, places: Tensor) -> RolloutBatch:
     """Returns the samples at int64 [m, N] `places` of each agent."""
     members = torch.arange(len(places), device=places.device).unsqueeze(1)
-    observation, action, log_probability, advantage, value_target = (column[members, places] for column in whole[:5])
+    observation, action, log_probability, advantage, value_target = (
+        column[members, places] for column in whole[:5]
+    )
     return RolloutBatch(observation, action, log_probability, advantage, value_target)

@@ -1,7 +1,8 @@
 """Any algorithm of Stable-Baselines3 as an agent.
 
-It trains in its own `learn()`: the one loop that is not the engine's. Between two of its steps the engine ends the iteration of the first
-(`workers.rl.agents.sb3.environment`), so that recorder, evaluations, hooks, snapshots and orders work as for any agent.
+It trains in its own `learn()`: the one loop that is not the engine's. Between two of its steps the
+engine ends the iteration of the first (`workers.rl.agents.sb3.environment`), so that recorder,
+evaluations, hooks, snapshots and orders work as for any agent.
 """
 
 import copy
@@ -19,7 +20,15 @@ from workers.core.errors import DefinitionError, NumericalFailureError
 from workers.core.null_parts import NoMemory
 from workers.core.protocols import Advance, ExperienceMemory
 from workers.core.rng import derive_seed, generator_state, load_generator_state
-from workers.core.types import AgentContext, Array, CollectPlan, Experience, LearnReport, LearnSchedule, StateTree
+from workers.core.types import (
+    AgentContext,
+    Array,
+    CollectPlan,
+    Experience,
+    LearnReport,
+    LearnSchedule,
+    StateTree,
+)
 from workers.rl.agents.sb3.arguments import algorithm_class, arguments_for
 from workers.rl.agents.sb3.environment import LoopCallback, LoopEnv, Stepper
 from workers.rl.agents.sb3.export_module import GreedyModule
@@ -55,8 +64,12 @@ class Sb3Agent:
     """Where it stands within its own loop is not saved."""
 
     def __init__(self, parameters: Sb3Parameters, context: AgentContext) -> None:
-        self._observations = Observations(context.observation_space, several=parameters.policy == "MultiInputPolicy")
-        self._env = LoopEnv(context.num_envs, self._observations, copy.deepcopy(context.action_space))
+        self._observations = Observations(
+            context.observation_space, several=parameters.policy == "MultiInputPolicy"
+        )
+        self._env = LoopEnv(
+            context.num_envs, self._observations, copy.deepcopy(context.action_space)
+        )
         self._model = _make_model(parameters, self._env, context)
         self._reports = Reports(parameters.algorithm, self._model)
         self._action_dtype = action_layout(context.action_space)[1]
@@ -67,7 +80,8 @@ class Sb3Agent:
     # The own loop
 
     def train_by_itself(self, stepper: Stepper, env_steps: int, advance: Advance) -> None:
-        """Runs the algorithm's `learn` until it has made so many env_steps over all attempts, or the engine says that training is over.
+        """Runs the algorithm's `learn` until it has made so many env_steps over all attempts, or
+        the engine says that training is over.
 
         Args:
             stepper: Steps the environments.
@@ -81,11 +95,15 @@ class Sb3Agent:
         self._env.attach(stepper, advance)
         try:
             left = env_steps - model.num_timesteps
-            model.learn(left, LoopCallback(self._env), log_interval=_NEVER, reset_num_timesteps=False)
+            model.learn(
+                left, LoopCallback(self._env), log_interval=_NEVER, reset_num_timesteps=False
+            )
         except ValueError as error:
             if is_finite(model):
                 raise
-            raise NumericalFailureError("the policy's parameters are not finite: lower agent.parameters.learning_rate") from error
+            raise NumericalFailureError(
+                "the policy's parameters are not finite: lower agent.parameters.learning_rate"
+            ) from error
 
     # Acting and learning
 
@@ -101,7 +119,9 @@ class Sb3Agent:
             DefinitionError: If it did not, because somebody else's loop drives the engine.
         """
         if experience.env_steps and not self._env.attached:
-            raise DefinitionError("the agent 'sb3' trains in a loop of its own, which only jobs of a definition run: submit one")
+            raise DefinitionError(
+                "the agent 'sb3' trains in a loop of its own, which only jobs of a definition run: submit one"
+            )
 
     def learn(self, updates: int) -> LearnReport:
         """Returns what the algorithm learnt by itself since the last call, however much that is."""
@@ -120,15 +140,24 @@ class Sb3Agent:
         self._model.lr_schedule = lambda _: value
 
     def metrics(self) -> Mapping[str, float]:
-        """Returns the probability of a random action and the fill of the memory, where there are such, and what else the algorithm logs."""
+        """Returns the probability of a random action and the fill of the memory, where there are
+        such, and what else the algorithm logs.
+        """
         gauges = self._reports.gauges()
         if "sb3/exploration_rate" in gauges:
             gauges["explore/epsilon"] = gauges.pop("sb3/exploration_rate")
-        return gauges if isinstance(self.memory, NoMemory) else {**gauges, "memory/size": float(len(self.memory))}
+        return (
+            gauges
+            if isinstance(self.memory, NoMemory)
+            else {**gauges, "memory/size": float(len(self.memory))}
+        )
 
     @contextmanager
     def eval_mode(self) -> Iterator[None]:
-        """Brings the networks' mode back however the body is left; nothing is learnt outside of the own loop anyway."""
+        """Brings the networks' mode back however the body is left.
+
+        Nothing is learnt outside of the own loop anyway.
+        """
         before = self._model.policy.training
         try:
             yield
@@ -142,9 +171,15 @@ class Sb3Agent:
     # State
 
     def state_dict(self) -> StateTree:
-        """Returns parameters with targets, optimiser states, counters and the generator of random actions; borrowed."""
+        """Returns parameters with targets, optimiser states, counters and the generator of random
+        actions; borrowed.
+        """
         drawn = generator_state(self._model.action_space.np_random)
-        return {**model_state(self._model), "learning_rate": self.learning_rate, "random_actions": drawn}
+        return {
+            **model_state(self._model),
+            "learning_rate": self.learning_rate,
+            "random_actions": drawn,
+        }
 
     def load_state_dict(self, state: StateTree) -> None:
         """Takes them over; raises ValueError where they are of other networks."""
@@ -158,7 +193,9 @@ def _make_model(parameters: Sb3Parameters, env: LoopEnv, context: AgentContext) 
     arguments = arguments_for(algorithm, parameters.parameters, context.action_space)
     seed = derive_seed(context.seed, "agent/sb3", bits=_SEED_BITS)
     try:
-        model: BaseAlgorithm = algorithm(parameters.policy, env, seed=seed, device=context.device, **arguments)
+        model: BaseAlgorithm = algorithm(
+            parameters.policy, env, seed=seed, device=context.device, **arguments
+        )
     except torch.OutOfMemoryError:
         raise
     except _REFUSALS as error:

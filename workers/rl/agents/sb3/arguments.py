@@ -1,4 +1,6 @@
-"""What a definition may say of an algorithm, as arguments of its constructor: JSON in, objects of Stable-Baselines3 out."""
+"""What a definition may say of an algorithm, as arguments of its constructor: JSON in, objects of
+Stable-Baselines3 out.
+"""
 
 import difflib
 import inspect
@@ -45,16 +47,32 @@ _ACTIVATIONS: Final = (
     "Softplus",
     "Tanh",
 )
-_OPTIMIZERS: Final = ("Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "NAdam", "RAdam", "RMSprop", "SGD")
+_OPTIMIZERS: Final = (
+    "Adadelta",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "Adamax",
+    "NAdam",
+    "RAdam",
+    "RMSprop",
+    "SGD",
+)
 _EXTRACTORS: Final = ("CombinedExtractor", "FlattenExtractor", "NatureCNN")
 _CLASSES: Final[Mapping[str, Mapping[str, type]]] = {
     "activation_fn": {name: getattr(torch.nn, name) for name in _ACTIVATIONS},
-    "optimizer_class": {**{name: getattr(torch.optim, name) for name in _OPTIMIZERS}, "RMSpropTFLike": RMSpropTFLike},
+    "optimizer_class": {
+        **{name: getattr(torch.optim, name) for name in _OPTIMIZERS},
+        "RMSpropTFLike": RMSpropTFLike,
+    },
     "features_extractor_class": {name: getattr(torch_layers, name) for name in _EXTRACTORS},
 }
 """Classes that `policy_kwargs` may name."""
 
-_NOISES: Final[Mapping[str, Any]] = {"normal": noise.NormalActionNoise, "ornstein_uhlenbeck": noise.OrnsteinUhlenbeckActionNoise}
+_NOISES: Final[Mapping[str, Any]] = {
+    "normal": noise.NormalActionNoise,
+    "ornstein_uhlenbeck": noise.OrnsteinUhlenbeckActionNoise,
+}
 _NOISE_NUMBERS: Final = ("mean", "sigma", "theta", "dt")
 
 
@@ -66,31 +84,41 @@ def algorithm_class(name: str) -> type[BaseAlgorithm]:
     """
     found = getattr(stable_baselines3, name, None)
     if not (isinstance(found, type) and issubclass(found, BaseAlgorithm)):
-        raise DefinitionError(f"agent.algorithm: Stable-Baselines3 {stable_baselines3.__version__} has no algorithm {name!r}")
+        raise DefinitionError(
+            f"agent.algorithm: Stable-Baselines3 {stable_baselines3.__version__} has no algorithm {name!r}"
+        )
     return found
 
 
-def arguments_for(algorithm: type[BaseAlgorithm], parameters: Mapping[str, Any], action_space: Space[Any]) -> dict[str, Any]:
+def arguments_for(
+    algorithm: type[BaseAlgorithm], parameters: Mapping[str, Any], action_space: Space[Any]
+) -> dict[str, Any]:
     """Returns the keyword arguments that some JSON parameters stand for.
 
     Args:
         algorithm: Its constructor names the parameters that there are.
-        parameters: From the definition. `action_noise` is an object with `name` and `sigma`; `policy_kwargs` name classes by their names;
-            pairs such as that of `train_freq` are arrays.
+        parameters: From the definition. `action_noise` is an object with `name` and `sigma`;
+            `policy_kwargs` name classes by their names; pairs such as that of `train_freq` are
+            arrays.
         action_space: Of one environment.
 
     Raises:
-        DefinitionError: If one is unknown, or not a definition's to give; the message names it and the nearest one there is.
+        DefinitionError: If one is unknown, or not a definition's to give; the message names it and
+            the nearest one there is.
     """
     known = [name for name in inspect.signature(algorithm).parameters if name not in _OURS]
     for name in parameters:
-        _check_name(f"agent.parameters.{name}", name, known, f"{algorithm.__name__} of Stable-Baselines3")
+        _check_name(
+            f"agent.parameters.{name}", name, known, f"{algorithm.__name__} of Stable-Baselines3"
+        )
     return {name: _argument(name, value, action_space) for name, value in parameters.items()}
 
 
 def _check_name(where: str, name: str, known: list[str], owner: str) -> None:
     if name in _OURS:
-        raise DefinitionError(f"{where}: not a parameter of a definition, {_OURS[name]}: leave it out")
+        raise DefinitionError(
+            f"{where}: not a parameter of a definition, {_OURS[name]}: leave it out"
+        )
     if name not in known:
         near = difflib.get_close_matches(name, known, 1)
         hint = f", did you mean {near[0]!r}?" if near else f"; there are {', '.join(known)}"
@@ -110,7 +138,9 @@ def _policy_argument(name: str, value: Any) -> Any:
     if classes is None:
         return value
     if not isinstance(value, str) or value not in classes:
-        raise DefinitionError(f"agent.parameters.policy_kwargs.{name}: {value!r} is none of {', '.join(classes)}")
+        raise DefinitionError(
+            f"agent.parameters.policy_kwargs.{name}: {value!r} is none of {', '.join(classes)}"
+        )
     return classes[value]
 
 
@@ -118,13 +148,29 @@ def _noise(value: Any, action_space: Space[Any]) -> noise.ActionNoise:
     where = "agent.parameters.action_noise"
     kind = str(value.get("name")) if isinstance(value, dict) else ""
     if kind not in _NOISES:
-        raise DefinitionError(f"{where} is an object with name, one of {', '.join(_NOISES)}, and sigma")
-    numbers = {"mean": 0.0, "sigma": 0.1, **{key: one for key, one in value.items() if key != "name"}}
+        raise DefinitionError(
+            f"{where} is an object with name, one of {', '.join(_NOISES)}, and sigma"
+        )
+    numbers = {
+        "mean": 0.0,
+        "sigma": 0.1,
+        **{key: one for key, one in value.items() if key != "name"},
+    }
     for key in numbers:
-        _check_name(f"{where}.{key}", key, list(_NOISE_NUMBERS[: 2 if kind == "normal" else 4]), f"{kind} noise")
+        _check_name(
+            f"{where}.{key}",
+            key,
+            list(_NOISE_NUMBERS[: 2 if kind == "normal" else 4]),
+            f"{kind} noise",
+        )
     try:
-        spread = {key: np.full(action_space.shape or (), numbers.pop(key), np.float64) for key in ("mean", "sigma")}
-        made: noise.ActionNoise = _NOISES[kind](**spread, **{key: float(one) for key, one in numbers.items()})
+        spread = {
+            key: np.full(action_space.shape or (), numbers.pop(key), np.float64)
+            for key in ("mean", "sigma")
+        }
+        made: noise.ActionNoise = _NOISES[kind](
+            **spread, **{key: float(one) for key, one in numbers.items()}
+        )
     except (TypeError, ValueError) as error:
         raise DefinitionError(f"{where}: {error}") from error
     return made

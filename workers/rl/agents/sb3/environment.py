@@ -1,4 +1,6 @@
-"""The training environment as Stable-Baselines3 steps it: ours, with our seeds and time limits, and the engine between two steps."""
+"""The training environment as Stable-Baselines3 steps it: ours, with our seeds and time limits, and
+the engine between two steps.
+"""
 
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -17,7 +19,9 @@ class Stepper(Protocol):
     """Steps the environments."""
 
     def begin(self) -> Array:
-        """Begins the episodes that are due and returns the current observations [B, ...], borrowed until the next step."""
+        """Begins the episodes that are due and returns the current observations [B, ...], borrowed
+        until the next step.
+        """
         ...
 
     def step(self, actions: Array) -> Experience:
@@ -26,10 +30,11 @@ class Stepper(Protocol):
 
 
 class LoopEnv(VecEnv):
-    """Lets the engine end the iteration of a step when the algorithm comes for the next one, and so has learnt from it.
+    """Lets the engine end the iteration of a step when the algorithm comes for the next one, and so
+    has learnt from it.
 
-    Where the engine says that training is over, a step changes nothing: `LoopCallback` then ends the algorithm's loop, which keeps nothing
-    of that step.
+    Where the engine says that training is over, a step changes nothing: `LoopCallback` then ends
+    the algorithm's loop, which keeps nothing of that step.
 
     Args:
         num_envs: B.
@@ -70,7 +75,8 @@ class LoopEnv(VecEnv):
         """Ends the iteration of the last step, then makes the next one.
 
         Returns:
-            Observation, where an episode ended the first one of the next; reward float32 [B]; whether an episode ended bool [B]; infos with
+            Observation, where an episode ended the first one of the next; reward float32 [B];
+                whether an episode ended bool [B]; infos with
             `terminal_observation` and `TimeLimit.truncated` where one did.
         """
         stepper, advance, actions = self._stepper, self._advance, self._actions
@@ -80,7 +86,12 @@ class LoopEnv(VecEnv):
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         self.over = self._stepped and not advance()
         if self.over:
-            return self.reset(), np.zeros(self.num_envs, np.float32), np.zeros(self.num_envs, np.bool_), infos
+            return (
+                self.reset(),
+                np.zeros(self.num_envs, np.float32),
+                np.zeros(self.num_envs, np.bool_),
+                infos,
+            )
         made = stepper.step(actions)
         self._stepped = True
         ended = made.terminated[0] | made.truncated[0]
@@ -104,7 +115,9 @@ class LoopEnv(VecEnv):
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
         """Returns `None` for `render_mode`; nothing else is known of the environments."""
         if attr_name != "render_mode":
-            raise AttributeError(f"{attr_name}: an environment shows the algorithm nothing but its spaces")
+            raise AttributeError(
+                f"{attr_name}: an environment shows the algorithm nothing but its spaces"
+            )
         return [None] * len(list(self._get_indices(indices)))
 
     def set_attr(self, attr_name: str, *_: Any, **__: Any) -> None:
@@ -113,7 +126,9 @@ class LoopEnv(VecEnv):
 
     def env_method(self, method_name: str, *_: Any, **__: Any) -> list[Any]:
         """Raises AttributeError."""
-        raise AttributeError(f"{method_name}: an environment offers the algorithm nothing but steps")
+        raise AttributeError(
+            f"{method_name}: an environment offers the algorithm nothing but steps"
+        )
 
     def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
         """Returns false for each environment."""
@@ -128,7 +143,8 @@ class LoopEnv(VecEnv):
 class LoopCallback(BaseCallback):
     """Ends the algorithm's loop once the engine says that training is over.
 
-    After a resume without its replay memory an algorithm acts, but does not learn, until there is as much of it as at the first start.
+    After a resume without its replay memory an algorithm acts, but does not learn, until there is
+    as much of it as at the first start.
 
     Args:
         env: What the algorithm steps.

@@ -1,4 +1,6 @@
-"""The policy of an algorithm of Stable-Baselines3 as a module that can be exported: what is needed to act greedily, and nothing else."""
+"""The policy of an algorithm of Stable-Baselines3 as a module that can be exported: what is needed
+to act greedily, and nothing else.
+"""
 
 import copy
 from typing import Any
@@ -52,17 +54,25 @@ class GreedyModule(nn.Module):
                     actions = self.low + 0.5 * (actions + 1.0) * (self.high - self.low)
                 return torch.maximum(torch.minimum(actions.to(self.low.dtype), self.high), self.low)
             case spaces.MultiDiscrete(nvec=sizes):
-                return torch.stack([part.argmax(1) for part in torch.split(outputs, sizes.tolist(), 1)], 1)
+                return torch.stack(
+                    [part.argmax(1) for part in torch.split(outputs, sizes.tolist(), 1)], 1
+                )
             case spaces.MultiBinary():
                 return (outputs > 0).to(torch.int64)
         return outputs.argmax(1)
 
 
 def _networks(model: BaseAlgorithm) -> tuple[nn.Module, nn.Module, bool]:
-    """Returns the network of the features, the one from there to the outputs, and whether a tanh is still to follow."""
+    """Returns the network of the features, the one from there to the outputs, and whether a tanh is
+    still to follow.
+    """
     policy: Any = model.policy
     if isinstance(policy, ActorCriticPolicy):
-        return policy.pi_features_extractor, nn.Sequential(policy.mlp_extractor.policy_net, policy.action_net), policy.squash_output
+        return (
+            policy.pi_features_extractor,
+            nn.Sequential(policy.mlp_extractor.policy_net, policy.action_net),
+            policy.squash_output,
+        )
     if hasattr(policy, "q_net"):
         return policy.q_net.features_extractor, policy.q_net.q_net, False
     actor = policy.actor
@@ -75,5 +85,9 @@ def _channels_first(seen: Any, space: spaces.Space[Any]) -> Any:
     """Moves the channels of images to the front, where the algorithm's space has them there."""
     if isinstance(space, spaces.Dict):
         return {key: _channels_first(seen[key], inner) for key, inner in space.spaces.items()}
-    moved = isinstance(space, spaces.Box) and len(space.shape) == 3 and tuple(seen.shape[1:]) != space.shape
+    moved = (
+        isinstance(space, spaces.Box)
+        and len(space.shape) == 3
+        and tuple(seen.shape[1:]) != space.shape
+    )
     return seen.permute(0, 3, 1, 2) if moved else seen

@@ -1,4 +1,7 @@
-"""State of an algorithm of Stable-Baselines3 as tensors, arrays and JSON. Its own `save` pickles, so nothing here uses that."""
+"""State of an algorithm of Stable-Baselines3 as tensors, arrays and JSON.
+
+Its own `save` pickles, so nothing here uses that.
+"""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -10,15 +13,27 @@ from stable_baselines3.common.save_util import recursive_getattr
 
 from workers.core.types import Array, StateTree
 
-_COUNTERS: Final = ("num_timesteps", "_episode_num", "_n_updates", "_n_calls", "_current_progress_remaining", "exploration_rate")
+_COUNTERS: Final = (
+    "num_timesteps",
+    "_episode_num",
+    "_n_updates",
+    "_n_calls",
+    "_current_progress_remaining",
+    "exploration_rate",
+)
 _ARRAYS: Final = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
 
 
 def model_state(model: BaseAlgorithm) -> StateTree:
-    """Returns parameters with targets, optimiser states, loose tensors and counters; tensors are borrowed."""
+    """Returns parameters with targets, optimiser states, loose tensors and counters.
+
+    Tensors are borrowed.
+    """
     modules, variables = _names(model)
     return {
-        "parameters": {name: _packed(recursive_getattr(model, name).state_dict()) for name in modules},
+        "parameters": {
+            name: _packed(recursive_getattr(model, name).state_dict()) for name in modules
+        },
         "variables": {name: recursive_getattr(model, name).detach() for name in variables},
         "counters": {name: getattr(model, name) for name in _COUNTERS if hasattr(model, name)},
     }
@@ -30,11 +45,16 @@ def load_model_state(model: BaseAlgorithm, state: StateTree) -> None:
     Raises:
         ValueError: If the state is of another network.
     """
-    parameters: Any = {name: _unpacked(saved) if "groups" in saved else saved for name, saved in state["parameters"].items()}
+    parameters: Any = {
+        name: _unpacked(saved) if "groups" in saved else saved
+        for name, saved in state["parameters"].items()
+    }
     try:
         model.set_parameters(parameters, exact_match=True, device=model.device)
     except (RuntimeError, KeyError) as error:
-        raise ValueError(f"the saved parameters do not fit the agent's networks: {error}") from error
+        raise ValueError(
+            f"the saved parameters do not fit the agent's networks: {error}"
+        ) from error
     for name, value in state["variables"].items():
         recursive_getattr(model, name).data.copy_(value)
     for name, value in state["counters"].items():
@@ -60,10 +80,17 @@ class ReplayArrays:
         return self._buffer.size() * self._buffer.n_envs
 
     def state_dict(self) -> StateTree:
-        """Returns the rows that are in use; the one after them too, where observations and their successors share one array."""
+        """Returns the rows that are in use.
+
+        The one after them too, where observations and their successors share one array.
+        """
         buffer = self._buffer
         rows = min(buffer.size() + 1, buffer.buffer_size)
-        return {"arrays": {name: _rows(array, rows) for name, array in self._arrays().items()}, "pos": buffer.pos, "full": buffer.full}
+        return {
+            "arrays": {name: _rows(array, rows) for name, array in self._arrays().items()},
+            "pos": buffer.pos,
+            "full": buffer.full,
+        }
 
     def load_state_dict(self, state: StateTree) -> None:
         """Takes transitions over; raises ValueError where they are of another size."""
@@ -72,7 +99,9 @@ class ReplayArrays:
         self._buffer.pos, self._buffer.full = int(state["pos"]), bool(state["full"])
 
     def _arrays(self) -> dict[str, Any]:
-        return {name: getattr(self._buffer, name) for name in _ARRAYS if hasattr(self._buffer, name)}
+        return {
+            name: getattr(self._buffer, name) for name in _ARRAYS if hasattr(self._buffer, name)
+        }
 
 
 def _names(model: BaseAlgorithm) -> tuple[list[str], list[str]]:
@@ -83,18 +112,31 @@ def _packed(state: Mapping[str, Any]) -> StateTree:
     """Returns the state of a module as it is, that of an optimiser with text for keys."""
     if "param_groups" not in state:
         return dict(state)
-    groups = [{key: list(value) if isinstance(value, tuple) else value for key, value in group.items()} for group in state["param_groups"]]
-    return {"groups": groups, "moments": {str(index): dict(moments) for index, moments in state["state"].items()}}
+    groups = [
+        {key: list(value) if isinstance(value, tuple) else value for key, value in group.items()}
+        for group in state["param_groups"]
+    ]
+    return {
+        "groups": groups,
+        "moments": {str(index): dict(moments) for index, moments in state["state"].items()},
+    }
 
 
 def _unpacked(saved: StateTree) -> StateTree:
-    groups = [{**group, "betas": tuple(group["betas"])} if "betas" in group else group for group in saved["groups"]]
+    groups = [
+        {**group, "betas": tuple(group["betas"])} if "betas" in group else group
+        for group in saved["groups"]
+    ]
     moments: dict[Any, Any] = {int(index): moments for index, moments in saved["moments"].items()}
     return {"param_groups": groups, "state": moments}
 
 
 def _rows(array: Array | Mapping[str, Array], rows: int) -> Any:
-    return {key: part[:rows] for key, part in array.items()} if isinstance(array, Mapping) else array[:rows]
+    return (
+        {key: part[:rows] for key, part in array.items()}
+        if isinstance(array, Mapping)
+        else array[:rows]
+    )
 
 
 def _fill(array: Any, saved: Any) -> None:
@@ -102,7 +144,9 @@ def _fill(array: Any, saved: Any) -> None:
         for key, part in array.items():
             _fill(part, saved[key])
     elif saved.shape[1:] != array.shape[1:] or len(saved) > len(array):
-        raise ValueError(f"a saved replay memory {list(saved.shape)} does not fit one of {list(array.shape)}")
+        raise ValueError(
+            f"a saved replay memory {list(saved.shape)} does not fit one of {list(array.shape)}"
+        )
     else:
         array[: len(saved)] = saved
 

@@ -1,4 +1,6 @@
-"""Observations as the house keeps them, arrays or vectors, and as Stable-Baselines3 wants them: arrays, or a dict of arrays."""
+"""Observations as the house keeps them, arrays or vectors, and as Stable-Baselines3 wants them:
+arrays, or a dict of arrays.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +17,8 @@ from workers.rl.envs.space_arrays import Flattener
 class Observations:
     """Turns the one into the other.
 
-    A `Dict` becomes a dict where the policy takes several inputs; for any other policy it stays the vector of `rl.envs.space_arrays`.
+    A `Dict` becomes a dict where the policy takes several inputs; for any other policy it stays the
+    vector of `rl.envs.space_arrays`.
 
     Args:
         space: As the environment declares it.
@@ -38,7 +41,10 @@ class Observations:
         return {key: part.astype(self._leaves[key].dtype) for key, part in self.split(rows).items()}
 
     def split(self, rows: Any) -> Any:
-        """Returns arrays or tensors [B, ...] by name of a `Dict`; without one the rows as they are."""
+        """Returns arrays or tensors [B, ...] by name of a `Dict`.
+
+        Without one the rows as they are.
+        """
         if self._leaves is None:
             return rows
         parts, begin = {}, 0
@@ -50,7 +56,11 @@ class Observations:
 
     def one_of(self, observations: Any, index: int) -> Any:
         """Returns the observation of one environment."""
-        return observations[index] if self._leaves is None else {key: part[index] for key, part in observations.items()}
+        return (
+            observations[index]
+            if self._leaves is None
+            else {key: part[index] for key, part in observations.items()}
+        )
 
 
 def _element(rows: Any, leaf: Space[Any]) -> Any:
@@ -60,6 +70,9 @@ def _element(rows: Any, leaf: Space[Any]) -> Any:
             return rows.argmax(-1) + int(leaf.start)
         case spaces.MultiDiscrete():
             ends = np.cumsum(leaf.nvec.reshape(-1)).tolist()
-            found = [rows[:, begin:end].argmax(-1) for begin, end in zip([0, *ends[:-1]], ends, strict=True)]
+            found = [
+                rows[:, begin:end].argmax(-1)
+                for begin, end in zip([0, *ends[:-1]], ends, strict=True)
+            ]
             return np.stack(found, 1) if isinstance(rows, np.ndarray) else torch.stack(found, 1)
     return rows.reshape(rows.shape[0], *(leaf.shape or ()))

@@ -50,7 +50,8 @@ class ReportLogger(Logger):
 class Reports:
     """Counts the optimiser steps of an algorithm and reports what it logged about them.
 
-    An update is one step of the optimiser of the critic, where there is one, else of the policy. (PPO's own count is of passes.)
+    An update is one step of the optimiser of the critic, where there is one, else of the policy.
+    (PPO's own count is of passes.)
 
     Args:
         name: Of the algorithm.
@@ -68,17 +69,26 @@ class Reports:
         optimizer.register_step_post_hook(self._count)
 
     def take(self) -> LearnReport:
-        """Returns what was learnt since the last call; a value that the algorithm did not log this time is the last that it did, or 0."""
+        """Returns what was learnt since the last call.
+
+        A value that the algorithm did not log this time is the last that it did, or 0.
+        """
         made, self._made = self._made, 0
         if not made:
             return LearnReport(0)
         scalars = self._logger.scalars
-        return LearnReport(made, tuple(scalars.get(source, 0.0) for source in self._series.values()))
+        return LearnReport(
+            made, tuple(scalars.get(source, 0.0) for source in self._series.values())
+        )
 
     def gauges(self) -> dict[str, float]:
         """Returns the other scalars that the algorithm logs, as `sb3/<name>`."""
         shown = set(self._series.values())
-        return {f"sb3/{key.rpartition('/')[2]}": value for key, value in self._logger.scalars.items() if key not in shown}
+        return {
+            f"sb3/{key.rpartition('/')[2]}": value
+            for key, value in self._logger.scalars.items()
+            if key not in shown
+        }
 
     def _count(self, *_: Any) -> None:
         self._made += 1

@@ -1,1 +1,3 @@
-"""How an agent acts, stores and learns, whatever its algorithm: from replayed transitions or from rollouts."""
+"""How an agent acts, stores and learns, whatever its algorithm: from replayed transitions or from
+rollouts.
+"""

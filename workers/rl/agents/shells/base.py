@@ -1,4 +1,6 @@
-"""What the built-in agents share: counters, the switch between training and evaluation, and the generator of initial parameters."""
+"""What the built-in agents share: counters, the switch between training and evaluation, and the
+generator of initial parameters.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

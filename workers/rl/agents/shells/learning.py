@@ -1,4 +1,5 @@
-"""What every agent has that learns by the updates of an algorithm: the state that they replace, its step size, and what it acts on.
+"""What every agent has that learns by the updates of an algorithm: the state that they replace, its
+step size, and what it acts on.
 
 B environments, R values of a report.
 """
@@ -13,7 +14,12 @@ from torch import Tensor
 from workers.acceleration.nested_tensors import map_tensors
 from workers.core.types import AgentContext, Array, LearnReport, StateTree
 from workers.rl.agents.common.algorithm import Acting
-from workers.rl.agents.common.learning_state import learning_rates, load_state, state_tree, with_learning_rates
+from workers.rl.agents.common.learning_state import (
+    learning_rates,
+    load_state,
+    state_tree,
+    with_learning_rates,
+)
 from workers.rl.agents.shells.base import TrainingSwitch, torch_generator
 from workers.rl.networks.parameter_layout import Layout, Parameters
 
@@ -45,7 +51,10 @@ class LearningAgent(Generic[A]):
 
     @property
     def learning_state(self) -> Any:
-        """The named tuple that an update replaces, or writes to; see `workers.acceleration.compiled_update.Held`."""
+        """The named tuple that an update replaces, or writes to.
+
+        See `workers.acceleration.compiled_update.Held`.
+        """
         return self._state
 
     @learning_state.setter
@@ -63,7 +72,9 @@ class LearningAgent(Generic[A]):
     def learning_rate(self, value: float) -> None:
         if value != self._learning_rate:
             factor = value / self._first_learning_rate
-            self._state = with_learning_rates(self._state, (rate * factor for rate in self._first_rates))
+            self._state = with_learning_rates(
+                self._state, (rate * factor for rate in self._first_rates)
+            )
             self._learning_rate = value
 
     def concluded(self) -> LearnReport:
@@ -71,7 +82,9 @@ class LearningAgent(Generic[A]):
         reports, self._reports = self._reports, []
         if not reports:
             return LearnReport(0)
-        return LearnReport(len(reports), rows_of(reports[0] if len(reports) == 1 else torch.stack(reports).mean(0)))
+        return LearnReport(
+            len(reports), rows_of(reports[0] if len(reports) == 1 else torch.stack(reports).mean(0))
+        )
 
     def eval_mode(self) -> AbstractContextManager[None]:
         """Returns a context in which nothing is stored and nothing learnt."""
@@ -87,18 +100,25 @@ class LearningAgent(Generic[A]):
         """Returns raw actions [B, ...]."""
         if self.device.type == "cpu":
             if self._arrays is None:
-                self._arrays = self._layout.split_array(getattr(self._state, self.algorithm.actor).numpy())
+                self._arrays = self._layout.split_array(
+                    getattr(self._state, self.algorithm.actor).numpy()
+                )
             quick = self.algorithm.act_arrays(self._arrays, observation, noise)
             if quick is not None:
                 return quick
         with torch.inference_mode():
-            raw = self.algorithm.act(self.named_parameters(), self._tensor(observation), tuple(map(self._tensor, noise)))
+            raw = self.algorithm.act(
+                self.named_parameters(), self._tensor(observation), tuple(map(self._tensor, noise))
+            )
         result: Array = raw.cpu().numpy()
         return result
 
     def _learnt(self) -> StateTree:
         """Returns what a snapshot holds of learning."""
-        return {"learning": state_tree(self._state, self.algorithm.layouts), "learning_rate": self._learning_rate}
+        return {
+            "learning": state_tree(self._state, self.algorithm.layouts),
+            "learning_rate": self._learning_rate,
+        }
 
     def _load_learnt(self, state: StateTree) -> None:
         self.learning_state = load_state(self._state, state["learning"], self.algorithm.layouts)
@@ -108,13 +128,17 @@ class LearningAgent(Generic[A]):
         return torch.from_numpy(array).to(self.device)
 
     def _placed(self, tensor: Tensor) -> Tensor:
-        return tensor.to(self.device, copy=True)  # a target network of its own: one tensor in two places would compile twice
+        return tensor.to(
+            self.device, copy=True
+        )  # a target network of its own: one tensor in two places would compile twice
 
 
 def rows_of(values: Tensor) -> Any:
-    """Returns the rows of reports [m, R], or the numbers of one [R]: unread on a device, where reading them would be waiting.
+    """Returns the rows of reports [m, R], or the numbers of one [R]: unread on a device, where
+    reading them would be waiting.
 
-    On the CPU they are Python's numbers, which take the least to keep and to free: freeing a tensor gives up the interpreter's lock, and
-    where the thread that writes telemetry did so for each report, it took a seventh of a training's time.
+    On the CPU they are Python's numbers, which take the least to keep and to free: freeing a tensor
+    gives up the interpreter's lock, and where the thread that writes telemetry did so for each
+    report, it took a seventh of a training's time.
     """
     return values.tolist() if values.is_cpu else values

@@ -1,4 +1,6 @@
-"""The shell of on-policy agents that remember: a `RolloutAgent` with a recurrent state for each environment. S numbers of a state."""
+"""The shell of on-policy agents that remember: a `RolloutAgent` with a recurrent state for each
+environment. S numbers of a state.
+"""
 
 from contextlib import AbstractContextManager
 from typing import Any
@@ -17,7 +19,8 @@ class RecurrentAgent(RolloutAgent):
     """Acts with a recurrent state for each environment.
 
     Args:
-        parts: What it is made of; the model of its algorithm is a `workers.rl.agents.recurrent_ppo.RecurrentActorCritic`.
+        parts: What it is made of; the model of its algorithm is a
+            `workers.rl.agents.recurrent_ppo.RecurrentActorCritic`.
         context: Seed, device and number of environments.
     """
 
@@ -30,7 +33,11 @@ class RecurrentAgent(RolloutAgent):
         self._model = algorithm.model
         size = self._model.memory.state_size
         self._recurrent = RecurrentState(size, context.num_envs)
-        self.memory = Rollout(parts.vector_steps, context.num_envs, {**rollout_fields(self._model), "state": ((size,), np.float32)})
+        self.memory = Rollout(
+            parts.vector_steps,
+            context.num_envs,
+            {**rollout_fields(self._model), "state": ((size,), np.float32)},
+        )
         self._before: list[Array] = []
 
     @property
@@ -39,10 +46,20 @@ class RecurrentAgent(RolloutAgent):
         return CollectPlan(vector_steps=1)
 
     def act(self, observation: Array, *, explore: bool) -> Array:
-        """Returns actions [B, ...]; greedy ones count for the recurrent state once `observe_evaluation` says that they were carried out."""
-        before, named, policy = self._recurrent.before(len(observation), explore=explore), self.named_parameters(), self._model.policy
+        """Returns actions [B, ...].
+
+        Greedy ones count for the recurrent state once `observe_evaluation` says that they were
+        carried out.
+        """
+        before, named, policy = (
+            self._recurrent.before(len(observation), explore=explore),
+            self.named_parameters(),
+            self._model.policy,
+        )
         with torch.inference_mode():
-            seen = self._tensor(self.met(observation) if explore else self.normalisers.observation(observation))
+            seen = self._tensor(
+                self.met(observation) if explore else self.normalisers.observation(observation)
+            )
             states = self._model.step(named, seen, self._tensor(before))
             outputs = self._model.heads(named, states)[0]
             noise = self._tensor(self.acting_noise(len(observation))[0]) if explore else None
@@ -55,7 +72,9 @@ class RecurrentAgent(RolloutAgent):
         return self.explored(raw)
 
     def observe(self, experience: Experience) -> None:
-        """Copies the transitions into the rollout, and forgets what was remembered where an episode ended."""
+        """Copies the transitions into the rollout, and forgets what was remembered where an episode
+        ended.
+        """
         super().observe(experience)
         self._before.clear()
         if self._training.on:
@@ -67,20 +86,32 @@ class RecurrentAgent(RolloutAgent):
         self._recurrent.training_ended(lost)
 
     def observe_evaluation(
-        self, observation: Array, reward: Array, terminated: npt.NDArray[np.bool_], reset: npt.NDArray[np.bool_]
+        self,
+        observation: Array,
+        reward: Array,
+        terminated: npt.NDArray[np.bool_],
+        reset: npt.NDArray[np.bool_],
     ) -> None:
-        """Hears of a step of an evaluation; `reset` bool [B] says where the episode is over, or given up."""
+        """Hears of a step of an evaluation.
+
+        `reset` bool [B] says where the episode is over, or given up.
+        """
         del observation, reward, terminated
         self._recurrent.evaluation_stepped(reset)
 
     def eval_mode(self) -> AbstractContextManager[None]:
-        """Returns a context in which nothing is stored and nothing learnt; what an earlier evaluation remembered is forgotten."""
+        """Returns a context in which nothing is stored and nothing learnt.
+
+        What an earlier evaluation remembered is forgotten.
+        """
         self._recurrent.evaluation_begins()
         return super().eval_mode()
 
     def acting_module(self) -> Any:
         """Raises TypeError: one observation is not enough to act on."""
-        raise TypeError("this agent cannot be exported: it acts on all observations of an episode, an exported module on one")
+        raise TypeError(
+            "this agent cannot be exported: it acts on all observations of an episode, an exported module on one"
+        )
 
     def state_dict(self) -> StateTree:
         """Returns everything but the memory."""

@@ -1,4 +1,6 @@
-"""The shell of agents that learn from a replay memory: acting, storing, sampling, state. The mathematics is an `Algorithm`.
+"""The shell of agents that learn from a replay memory: acting, storing, sampling, state.
+
+The mathematics is an `Algorithm`.
 
 B environments, N samples of a batch, R values of a report.
 """
@@ -15,7 +17,15 @@ from torch import Tensor
 from workers.acceleration.compiled_update import Held
 from workers.acceleration.update_runner import runnable
 from workers.core.rng import derive_generator, generator_state, load_generator_state
-from workers.core.types import AgentContext, Array, CollectPlan, Experience, LearnReport, LearnSchedule, StateTree
+from workers.core.types import (
+    AgentContext,
+    Array,
+    CollectPlan,
+    Experience,
+    LearnReport,
+    LearnSchedule,
+    StateTree,
+)
 from workers.rl.agents.common.action_encoding import Actions
 from workers.rl.agents.common.algorithm import Algorithm, ReplayBatch, between_of, cycle_of
 from workers.rl.agents.shells.base import Counted
@@ -28,7 +38,10 @@ from workers.rl.networks.acting_module import ActingModule
 from workers.rl.networks.parameter_layout import Parameters
 
 ROWS_PER_DRAW: Final = 16_384
-"""Transitions drawn from the memory in one piece; bounds what a call with many updates holds at once."""
+"""Transitions drawn from the memory in one piece.
+
+Bounds what a call with many updates holds at once.
+"""
 _TENSORS: Final = len(ReplayBatch._fields) - 1
 """Fields of a batch that a sample begins with."""
 
@@ -60,7 +73,8 @@ class SampledBatch(NamedTuple):
 class ReplayAgent(LearningAgent[Algorithm[Any]]):
     """An agent that learns from a replay memory.
 
-    What `learn` and `act` are made of is public, so that a pack can make the same steps for several agents at once (`rl.agents.packs`).
+    What `learn` and `act` are made of is public, so that a pack can make the same steps for several
+    agents at once (`rl.agents.packs`).
 
     Args:
         parts: What it is made of.
@@ -114,7 +128,9 @@ class ReplayAgent(LearningAgent[Algorithm[Any]]):
 
     def random_actions(self, count: int) -> Array:
         """Returns `count` actions drawn evenly from the space."""
-        return self._parts.actions.to_space(self._parts.actions.random(self._acting_generator, count))
+        return self._parts.actions.to_space(
+            self._parts.actions.random(self._acting_generator, count)
+        )
 
     def acting_noise(self, count: int) -> tuple[Array, ...]:
         """Returns the random numbers of `count` exploring actions."""
@@ -144,8 +160,18 @@ class ReplayAgent(LearningAgent[Algorithm[Any]]):
             return
         action = experience.action
         raw = self._parts.actions.from_space(action.reshape(-1, *action.shape[2:]))
-        columns = experience.reward, experience.next_observation, experience.terminated, experience.truncated
-        self.memory.extend(experience.observation, raw.reshape(*action.shape[:2], *raw.shape[1:]), *columns, active=experience.active)
+        columns = (
+            experience.reward,
+            experience.next_observation,
+            experience.terminated,
+            experience.truncated,
+        )
+        self.memory.extend(
+            experience.observation,
+            raw.reshape(*action.shape[:2], *raw.shape[1:]),
+            *columns,
+            active=experience.active,
+        )
         if experience.episodes:
             self._parts.explorer.reset(np.any(experience.terminated | experience.truncated, axis=0))
         self._env_steps += experience.env_steps
@@ -165,7 +191,10 @@ class ReplayAgent(LearningAgent[Algorithm[Any]]):
         return self.concluded()
 
     def batches(self, updates: int) -> Iterator[SampledBatch]:
-        """Yields the batches of a call to `learn`; each is to be noted before the next is asked for."""
+        """Yields the batches of a call to `learn`.
+
+        Each is to be noted before the next is asked for.
+        """
         size = self._parts.batch_size
         if not self._training.on or len(self.memory) < size:
             return
@@ -173,7 +202,11 @@ class ReplayAgent(LearningAgent[Algorithm[Any]]):
         for done in range(0, updates, at_once):
             count = min(at_once, updates - done)
             sample = self.memory.sample(count, size)
-            yield from map(SampledBatch, self._batches.of(sample, self.learning_noise(count, size)), sample.places)
+            yield from map(
+                SampledBatch,
+                self._batches.of(sample, self.learning_noise(count, size)),
+                sample.places,
+            )
 
     def learning_noise(self, updates: int, batch_size: int) -> tuple[Array, ...]:
         """Returns the random numbers of updates, [updates, ...] each."""
@@ -188,7 +221,10 @@ class ReplayAgent(LearningAgent[Algorithm[Any]]):
 
     def metrics(self) -> Mapping[str, float]:
         """Returns what the explorer says of itself, and the size of the memory."""
-        return {**self._parts.explorer.metrics(self._env_steps), "memory/size": float(len(self.memory))}
+        return {
+            **self._parts.explorer.metrics(self._env_steps),
+            "memory/size": float(len(self.memory)),
+        }
 
     def acting_module(self) -> ActingModule:
         """Returns the greedy policy as a module of its own."""
@@ -229,7 +265,10 @@ class ReplayAgent(LearningAgent[Algorithm[Any]]):
 
 
 class Batches:
-    """Makes batches of samples. On the CPU they show the arrays of the sample; those that were in the last one, too, are wrapped already.
+    """Makes batches of samples.
+
+    On the CPU they show the arrays of the sample; those that were in the last one, too, are wrapped
+    already.
 
     Args:
         device: Where the batches are to lie.
@@ -262,6 +301,8 @@ class Batches:
 
     def _wrapped(self, array: Array) -> Sequence[Tensor]:
         """Returns the rows of an array as tensors on the device."""
-        if self._device.type == "cpu":  # taken from an array and wrapped, a row costs a quarter of one that is taken from a tensor
+        if (
+            self._device.type == "cpu"
+        ):  # taken from an array and wrapped, a row costs a quarter of one that is taken from a tensor
             return [torch.from_numpy(row) for row in array]
         return torch.from_numpy(array).to(self._device).unbind()

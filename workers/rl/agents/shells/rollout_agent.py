@@ -1,4 +1,5 @@
-"""The shell of agents that learn from what their present policy gathered: acting, rollout, passes, state. The mathematics is an `OnPolicy`.
+"""The shell of agents that learn from what their present policy gathered: acting, rollout, passes,
+state. The mathematics is an `OnPolicy`.
 
 T vector steps of a rollout, B environments, N samples of a batch, R values of a report.
 """
@@ -15,7 +16,15 @@ from torch import Tensor
 from workers.acceleration.compiled_update import Held
 from workers.acceleration.update_runner import Gradient, runnable
 from workers.core.rng import derive_generator, generator_state, load_generator_state
-from workers.core.types import AgentContext, Array, CollectPlan, Experience, LearnReport, LearnSchedule, StateTree
+from workers.core.types import (
+    AgentContext,
+    Array,
+    CollectPlan,
+    Experience,
+    LearnReport,
+    LearnSchedule,
+    StateTree,
+)
 from workers.rl.agents.common.actor_critic import ActorCritic, RolloutBatch
 from workers.rl.agents.common.algorithm import Acting, Updated
 from workers.rl.agents.common.normalisers import Normalisers
@@ -30,13 +39,19 @@ S = TypeVar("S")
 
 
 class OnPolicy(Acting[S], Protocol[S]):
-    """The mathematics of one definition that learns from rollouts: pure functions; see `common.actor_critic.OnPolicyMath`."""
+    """The mathematics of one definition that learns from rollouts: pure functions.
+
+    See `common.actor_critic.OnPolicyMath`.
+    """
 
     @property
     def model(self) -> ActorCritic: ...
 
     def prepared(self, state: S, rollout: Mapping[str, Array]) -> RolloutBatch:
-        """Returns what is learnt from a rollout of arrays [T, B, ...]; each tensor's first dimension is that which passes shuffle."""
+        """Returns what is learnt from a rollout of arrays [T, B, ...].
+
+        Each tensor's first dimension is that which passes shuffle.
+        """
         ...
 
     def noise(self, generator: np.random.Generator, count: int) -> tuple[Array, ...]:
@@ -47,7 +62,9 @@ class OnPolicy(Acting[S], Protocol[S]):
         """Returns the state after one update."""
         ...
 
-    def acting_noise(self, generator: np.random.Generator, shape: tuple[int, ...]) -> tuple[Array, ...]:
+    def acting_noise(
+        self, generator: np.random.Generator, shape: tuple[int, ...]
+    ) -> tuple[Array, ...]:
         """Returns the random numbers of actions, [*shape, ...] each."""
         ...
 
@@ -66,7 +83,9 @@ class RolloutParts:
     minibatch_size: int | None = None
     """Transitions per update; `None` learns from the whole rollout at once."""
     whole_envs: bool = False
-    """Whether a batch is made of the whole rollouts of some environments: `minibatch_size` counts these."""
+    """Whether a batch is made of the whole rollouts of some environments: `minibatch_size` counts
+    these.
+    """
     compiles: bool = True
     """Whether compiling pays for the update, where it is asked for."""
     target_kl: float | None = None
@@ -75,9 +94,11 @@ class RolloutParts:
 
 
 class RolloutAgent(LearningAgent[OnPolicy[Any]]):
-    """Acts by sampling its policy, gathers a rollout and learns from it in passes over shuffled minibatches.
+    """Acts by sampling its policy, gathers a rollout and learns from it in passes over shuffled
+    minibatches.
 
-    What `learn` and `act` are made of is public, so that a pack can make the same steps for several agents at once (`rl.agents.packs`).
+    What `learn` and `act` are made of is public, so that a pack can make the same steps for several
+    agents at once (`rl.agents.packs`).
 
     Args:
         parts: What it is made of.
@@ -96,10 +117,13 @@ class RolloutAgent(LearningAgent[OnPolicy[Any]]):
         self.draws = Blocks(derive_generator(context.seed, "agent/explore"), algorithm.acting_noise)
         self._shuffler = derive_generator(context.seed, "agent/shuffle")
         self.normalisers = parts.normalisers
-        self.memory = Rollout(max(1, parts.vector_steps), context.num_envs, rollout_fields(algorithm.model))
+        self.memory = Rollout(
+            max(1, parts.vector_steps), context.num_envs, rollout_fields(algorithm.model)
+        )
         self._raw_actions: list[Array] = []
         self._met: list[Array] = []
-        """Observations as they were acted on since the last `observe`, where they are normalised."""
+        """Observations as they were acted on since the last `observe`, where they are normalised.
+        """
         self._active: Array | None = None
 
     @property
@@ -110,17 +134,24 @@ class RolloutAgent(LearningAgent[OnPolicy[Any]]):
     # Actor
 
     def act(self, observation: Array, *, explore: bool) -> Array:
-        """Returns actions [B, ...]: drawn from the policy, or the likeliest ones without a random number."""
+        """Returns actions [B, ...]: drawn from the policy, or the likeliest ones without a random
+        number.
+        """
         if not explore:
             return self.policy.to_space(self._raw(observation, ()))
-        return self.explored(super()._raw(self.met(observation), self.acting_noise(len(observation))))
+        return self.explored(
+            super()._raw(self.met(observation), self.acting_noise(len(observation)))
+        )
 
     def slots_active(self, active: npt.NDArray[np.bool_]) -> None:
         """Says which slots, bool [B], the next exploring actions are for; the others wait."""
         self._active = active.copy()
 
     def met(self, observation: Array) -> Array:
-        """Returns observations [B, ...] of a step of training as the policy reads them; they count for the statistics, and are kept."""
+        """Returns observations [B, ...] of a step of training as the policy reads them.
+
+        They count for the statistics, and are kept.
+        """
         active, self._active = self._active, None
         if not self.normalisers.observes:
             return observation
@@ -136,7 +167,9 @@ class RolloutAgent(LearningAgent[OnPolicy[Any]]):
         return tuple(block[draws.at] for block in draws.block)
 
     def explored(self, raw: Array) -> Array:
-        """Returns the actions of the space that stand for raw ones [B, ...], which are kept for the learner."""
+        """Returns the actions of the space that stand for raw ones [B, ...], which are kept for the
+        learner.
+        """
         self._raw_actions.append(raw)
         return self.policy.to_space(raw)
 
@@ -146,7 +179,11 @@ class RolloutAgent(LearningAgent[OnPolicy[Any]]):
     def collect_plan(self) -> CollectPlan:
         """A whole rollout."""
         parts = self._parts
-        return CollectPlan(vector_steps=parts.vector_steps) if parts.vector_steps else CollectPlan(episodes=parts.episodes)
+        return (
+            CollectPlan(vector_steps=parts.vector_steps)
+            if parts.vector_steps
+            else CollectPlan(episodes=parts.episodes)
+        )
 
     @property
     def learn_schedule(self) -> LearnSchedule:
@@ -154,17 +191,21 @@ class RolloutAgent(LearningAgent[OnPolicy[Any]]):
         parts, size = self._parts, self._parts.vector_steps * self.num_envs
         if not size:
             return LearnSchedule(2**62, parts.passes, at_episode_end=True)
-        return LearnSchedule(size, parts.passes * self.minibatches(self.num_envs if parts.whole_envs else size))
+        return LearnSchedule(
+            size, parts.passes * self.minibatches(self.num_envs if parts.whole_envs else size)
+        )
 
     def acted(self, raw: Sequence[Array]) -> None:
-        """Takes raw actions [B, ...] of vector steps for the learner: a pack draws them for its agents."""
+        """Takes raw actions [B, ...] of vector steps for the learner: a pack draws them for its
+        agents.
+        """
         self._raw_actions += raw
 
     def observe(self, experience: Experience) -> None:
         """Copies the transitions into the rollout.
 
-        Raw actions, and observations as the policy read them, are those of `act` since the last call; for experience of another origin they
-        follow from what it holds.
+        Raw actions, and observations as the policy read them, are those of `act` since the last
+        call; for experience of another origin they follow from what it holds.
         """
         drawn, self._raw_actions = self._raw_actions, []
         met, self._met = self._met, []
@@ -176,17 +217,26 @@ class RolloutAgent(LearningAgent[OnPolicy[Any]]):
         flags = (experience.terminated, experience.truncated, experience.next_observation, active)
         observation = experience.observation
         if self.normalisers.observes:
-            observation = np.stack(met if len(met) == shape[0] else list(map(self.normalisers.met, observation, active)))
+            observation = np.stack(
+                met
+                if len(met) == shape[0]
+                else list(map(self.normalisers.met, observation, active))
+            )
         self.memory.extend((observation, raw, experience.reward, *flags, *self._beside(experience)))
 
     def episodes_lost(self, lost: npt.NDArray[np.bool_]) -> None:
-        """Says in which environments, bool [B], the next experience does not continue the last: the episode counts as cut short there."""
+        """Says in which environments, bool [B], the next experience does not continue the last: the
+        episode counts as cut short there.
+        """
         if len(self.memory):
             rows = self.memory.contents()
             rows["truncated"][-1] |= lost & ~rows["terminated"][-1]
 
     def learn(self, updates: int) -> LearnReport:
-        """Learns from the whole rollout and empties it; fewer updates than asked for where the policy moved too far (`target_kl`)."""
+        """Learns from the whole rollout and empties it.
+
+        Fewer updates than asked for where the policy moved too far (`target_kl`).
+        """
         for batch in self.batches(updates):
             update = self._update if len(batch.advantage) in self._usual else self._odd_update
             self.learning_state, report, error = update(self._state, batch)
@@ -194,7 +244,8 @@ class RolloutAgent(LearningAgent[OnPolicy[Any]]):
         return self.concluded()
 
     def batches(self, updates: int) -> Iterator[RolloutBatch]:
-        """Yields the minibatches of each pass: shuffled, of sizes that differ by one at most, together no more than `updates`.
+        """Yields the minibatches of each pass: shuffled, of sizes that differ by one at most,
+        together no more than `updates`.
 
         Each is to be noted before the next is asked for.
         """
@@ -212,7 +263,10 @@ class RolloutAgent(LearningAgent[OnPolicy[Any]]):
                 return
 
     def taken(self) -> Mapping[str, Array]:
-        """Empties the rollout and returns what it held, normalised; arrays [T, B, ...] that are valid until the next `observe`."""
+        """Empties the rollout and returns what it held, normalised.
+
+        Arrays [T, B, ...] that are valid until the next `observe`.
+        """
         rollout = self.normalisers.rollout(self.memory.contents())
         self.memory.clear()
         return rollout
@@ -221,12 +275,16 @@ class RolloutAgent(LearningAgent[OnPolicy[Any]]):
         """Returns the random numbers of a pass over `size` samples in `count` batches.
 
         Returns:
-            The order of the samples int64 [size], `None` where a batch is all of them; and the noise of each batch.
+            The order of the samples int64 [size], `None` where a batch is all of them; and the
+                noise of each batch.
         """
         if self._parts.minibatch_size is None:
             return None, [self.algorithm.noise(self._shuffler, size)]
         order = self._shuffler.permutation(size)
-        return order, [self.algorithm.noise(self._shuffler, size // count + (index < size % count)) for index in range(count)]
+        return order, [
+            self.algorithm.noise(self._shuffler, size // count + (index < size % count))
+            for index in range(count)
+        ]
 
     def minibatches(self, size: int) -> int:
         """Returns the number of batches in a pass over `size` samples."""
@@ -244,10 +302,16 @@ class RolloutAgent(LearningAgent[OnPolicy[Any]]):
     def acting_module(self) -> ActingModule:
         """Returns the greedy policy as a module of its own, normaliser included."""
         algorithm, policy, normalise = self.algorithm, self.policy, self.normalisers.function
-        parameters = {name: tensor for name, tensor in self.named_parameters().items() if not name.startswith("value.")}
+        parameters = {
+            name: tensor
+            for name, tensor in self.named_parameters().items()
+            if not name.startswith("value.")
+        }
 
         def greedy(parameters: Parameters, observation: Tensor) -> Tensor:
-            return policy.tensor_to_space(algorithm.act(parameters, normalise(parameters, observation), ()))
+            return policy.tensor_to_space(
+                algorithm.act(parameters, normalise(parameters, observation), ())
+            )
 
         return ActingModule({**parameters, **self.normalisers.tensors()}, greedy)
 
@@ -278,8 +342,15 @@ class RolloutAgent(LearningAgent[OnPolicy[Any]]):
     def _pass(self, whole: RolloutBatch, size: int, count: int) -> list[RolloutBatch]:
         """Returns the minibatches of one pass."""
         order, noise = self.shuffled(size, count)
-        batches = [whole] if order is None else [whole.rows(places) for places in self._tensor(order).tensor_split(count)]
-        return [batch._replace(noise=tuple(map(self._tensor, own))) for batch, own in zip(batches, noise, strict=True)]
+        batches = (
+            [whole]
+            if order is None
+            else [whole.rows(places) for places in self._tensor(order).tensor_split(count)]
+        )
+        return [
+            batch._replace(noise=tuple(map(self._tensor, own)))
+            for batch, own in zip(batches, noise, strict=True)
+        ]
 
     def _beside(self, experience: Experience) -> tuple[Array, ...]:
         """Returns what the rollout holds beside the experience, [T, B, ...] each."""
@@ -308,5 +379,15 @@ class RolloutAgent(LearningAgent[OnPolicy[Any]]):
 def rollout_fields(model: ActorCritic) -> Fields:
     """Returns what a rollout holds of each step."""
     row, flag = (model.encoding.shape, model.encoding.dtype), ((), np.bool_)
-    fields: Fields = {"observation": row, "action": (model.policy.raw_shape, model.policy.raw_dtype), "reward": ((), np.float32)}
-    return {**fields, "terminated": flag, "truncated": flag, "next_observation": row, "active": flag}
+    fields: Fields = {
+        "observation": row,
+        "action": (model.policy.raw_shape, model.policy.raw_dtype),
+        "reward": ((), np.float32),
+    }
+    return {
+        **fields,
+        "terminated": flag,
+        "truncated": flag,
+        "next_observation": row,
+        "active": flag,
+    }

@@ -1,4 +1,7 @@
-"""`train_agent_async` where something goes wrong, in every process and from every side; and what goes on after it."""
+"""`train_agent_async` where something goes wrong, in every process and from every side.
+
+And what goes on after it.
+"""
 
 import functools
 import json
@@ -67,7 +70,10 @@ def descendants() -> set[int]:
 
 def is_tracker(process: psutil.Process) -> bool:
     try:
-        return process.status() == psutil.STATUS_ZOMBIE or "multiprocessing.resource_tracker" in " ".join(process.cmdline())
+        return (
+            process.status() == psutil.STATUS_ZOMBIE
+            or "multiprocessing.resource_tracker" in " ".join(process.cmdline())
+        )
     except psutil.NoSuchProcess:
         return True
 
@@ -102,14 +108,20 @@ def outcome_of(folder: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize("index", [0, 1, 2])
 @pytest.mark.slow
-def test_any_process_killed_ends_the_run_with_an_error_and_is_saved_by_another(index: int, tmp_path: Path) -> None:
+def test_any_process_killed_ends_the_run_with_an_error_and_is_saved_by_another(
+    index: int, tmp_path: Path
+) -> None:
     hooks = [NoteSteps(str(tmp_path)), KillAt(index, 10)]
-    with pytest.raises(ProcessFailedError, match=rf"process {index} \(pid [0-9]+\) was killed by SIGKILL") as caught:
+    with pytest.raises(
+        ProcessFailedError, match=rf"process {index} \(pid [0-9]+\) was killed by SIGKILL"
+    ) as caught:
         train(tmp_path, 3, global_step_hooks=hooks)
     saved = outcome_of(tmp_path)["snapshot"]
     assert saved.endswith("_except")
     assert f"the agent was saved to {tmp_path / 'out' / saved}" in caught.value.__notes__
-    assert json.loads((tmp_path / "out" / saved / "tally.json").read_text())["index"] == (1 if index == 0 else 0)
+    assert json.loads((tmp_path / "out" / saved / "tally.json").read_text())["index"] == (
+        1 if index == 0 else 0
+    )
 
 
 @pytest.mark.slow
@@ -121,17 +133,30 @@ def test_the_only_process_killed(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_process_that_leaves_without_a_word_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ProcessFailedError, match=r"process 1 .* ended with status 0 and said nothing"):
+    with pytest.raises(
+        ProcessFailedError, match=r"process 1 .* ended with status 0 and said nothing"
+    ):
         train(tmp_path, global_step_hooks=[ExitAt(1, 5)])
 
 
 @pytest.mark.slow
 def test_what_a_killed_process_had_started_ends_too(tmp_path: Path) -> None:
     with pytest.raises(ProcessFailedError, match="SIGKILL"):
-        train(tmp_path, make_env=functools.partial(make_family, folder=str(tmp_path)), global_step_hooks=[KillAt(1, 5)])
+        train(
+            tmp_path,
+            make_env=functools.partial(make_family, folder=str(tmp_path)),
+            global_step_hooks=[KillAt(1, 5)],
+        )
     family = {one["child"] for one in notes(tmp_path, "family")}
     assert len(family) == 2
-    wait_for(lambda: not any(psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE for pid in family))
+    wait_for(
+        lambda: (
+            not any(
+                psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+                for pid in family
+            )
+        )
+    )
 
 
 @pytest.mark.slow
@@ -146,13 +171,21 @@ def test_an_environment_that_cannot_be_made_ends_everything_before_a_step(tmp_pa
 @pytest.mark.slow
 def test_an_exception_of_an_evaluation_hook_keeps_its_type(tmp_path: Path) -> None:
     with pytest.raises(PrunedError, match="at 20") as caught:
-        train(tmp_path, eval_interval=20, eval_n_episodes=1, evaluation_hooks=[NoteEvaluations(str(tmp_path)), PruneAt(20)])
+        train(
+            tmp_path,
+            eval_interval=20,
+            eval_n_episodes=1,
+            evaluation_hooks=[NoteEvaluations(str(tmp_path)), PruneAt(20)],
+        )
     assert caught.value.step == 20
     assert 20 in {row["step"] for row in read_history(tmp_path / "out")}
 
 
 def test_the_result_is_named_by_the_steps_asked_for_however_many_were_made(tmp_path: Path) -> None:
-    """Line 29: four processes that step at once overshoot 3 steps by up to three more; PFRL's scripts load `3_finish`."""
+    """Line 29: four processes that step at once overshoot 3 steps by up to three more.
+
+    PFRL's scripts load `3_finish`.
+    """
     train(tmp_path, 4, steps=3, make_env=functools.partial(make_env, kind=SlowEnv))
     assert len(steps_of(tmp_path)) > 3
     assert outcome_of(tmp_path)["snapshot"] == "3_finish"
@@ -165,14 +198,23 @@ def test_four_processes_make_each_step_once(tmp_path: Path) -> None:
     steps = steps_of(tmp_path)
     assert steps == list(range(1, len(steps) + 1))
     assert 400 <= len(steps) <= 403
-    assert sorted(one["step"] for one in read_history(tmp_path / "out")) == [100, 200, 300, len(steps)]
+    assert sorted(one["step"] for one in read_history(tmp_path / "out")) == [
+        100,
+        200,
+        300,
+        len(steps),
+    ]
 
 
 @pytest.mark.parametrize("kind", ["fork context", "thread"])
 @pytest.mark.slow
 def test_any_kind_of_event_stops_training(kind: str, tmp_path: Path) -> None:
-    event: Any = threading.Event() if kind == "thread" else multiprocessing.get_context("fork").Event()
-    thread = threading.Thread(target=lambda: (wait_for(lambda: len(notes(tmp_path, "step")) > 20), event.set()))
+    event: Any = (
+        threading.Event() if kind == "thread" else multiprocessing.get_context("fork").Event()
+    )
+    thread = threading.Thread(
+        target=lambda: (wait_for(lambda: len(notes(tmp_path, "step")) > 20), event.set())
+    )
     thread.start()
     train(tmp_path, stop_event=event)
     thread.join()
@@ -208,7 +250,14 @@ def test_steps_that_are_over_train_nothing(tmp_path: Path) -> None:
 def test_forked_processes_take_closures(tmp_path: Path) -> None:
     agent = TallyAgent()
     agent.note = lambda: None  # type: ignore[attr-defined]
-    result = train(tmp_path, steps=40, make_env=lambda index, test: ScriptedEnv(), make_agent=None, agent=agent, start_method="fork")
+    result = train(
+        tmp_path,
+        steps=40,
+        make_env=lambda index, test: ScriptedEnv(),
+        make_agent=None,
+        agent=agent,
+        start_method="fork",
+    )
     assert result is agent
     assert agent.t > 0
     steps = steps_of(tmp_path)
@@ -225,7 +274,9 @@ def test_what_cannot_cross_to_a_process_is_named_at_once(tmp_path: Path) -> None
         ({"global_step_hooks": [lambda env, agent, step: None]}, "global_step_hooks"),
         ({"evaluation_hooks": [Supported()], "eval_interval": 10}, "evaluation_hooks"),
     ):
-        with pytest.raises(TypeError, match=f"^{name} cannot be sent to a new process .*start_method=.fork"):
+        with pytest.raises(
+            TypeError, match=f"^{name} cannot be sent to a new process .*start_method=.fork"
+        ):
             train(tmp_path, **options)
     assert not (tmp_path / "out").exists()
 
@@ -241,7 +292,9 @@ class Supported:
     def __call__(self, **facts: Any) -> None: ...
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
+)
 def test_a_signal_to_the_caller_saves_and_ends_all(number: signal.Signals, tmp_path: Path) -> None:
     with running(tmp_path) as caller:
         caller.send_signal(number)
@@ -270,7 +323,9 @@ class running:  # noqa: N801 - a context manager
         script = folder / "script.py"
         script.write_text(SCRIPT)
         env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[5])}
-        self.process = subprocess.Popen([sys.executable, str(script), str(folder)], stderr=subprocess.PIPE, text=True, env=env)
+        self.process = subprocess.Popen(
+            [sys.executable, str(script), str(folder)], stderr=subprocess.PIPE, text=True, env=env
+        )
 
     def __enter__(self) -> Any:
         wait_for(lambda: len({one["pid"] for one in notes(self.folder, "step")}) == 2, 120.0)
@@ -283,7 +338,11 @@ class running:  # noqa: N801 - a context manager
 
 @pytest.mark.slow
 def test_one_process_goes_on_bit_for_bit(tmp_path: Path) -> None:
-    options: dict[str, Any] = {"make_env": functools.partial(make_env, kind=NoisyEnv, length=7), "eval_interval": 20, "eval_n_episodes": 2}
+    options: dict[str, Any] = {
+        "make_env": functools.partial(make_env, kind=NoisyEnv, length=7),
+        "eval_interval": 20,
+        "eval_n_episodes": 2,
+    }
     straight = train(tmp_path / "straight", 1, steps=60, **options)
     expected = table(tmp_path / "straight")
     for broken in (3, 20, 47):
@@ -291,14 +350,20 @@ def test_one_process_goes_on_bit_for_bit(tmp_path: Path) -> None:
         train(folder, 1, steps=broken, **options)
         agent = train(folder, 1, steps=60, resume="latest", **options)
         assert agent.state_dict() == straight.state_dict(), broken
-        assert {step: row for step, row in table(folder).items() if step in expected} == expected, broken
+        assert {step: row for step, row in table(folder).items() if step in expected} == expected, (
+            broken
+        )
         assert steps_of(folder) == list(range(1, 61))
         assert sorted(table(folder)) == sorted({*expected, broken})
 
 
 @pytest.mark.slow
 def test_several_processes_go_on_with_exact_steps(tmp_path: Path) -> None:
-    options: dict[str, Any] = {"make_env": functools.partial(make_env, kind=NoisyEnv), "eval_interval": 40, "eval_n_episodes": 1}
+    options: dict[str, Any] = {
+        "make_env": functools.partial(make_env, kind=NoisyEnv),
+        "eval_interval": 40,
+        "eval_n_episodes": 1,
+    }
     train(tmp_path, steps=50, **options)
     before = steps_of(tmp_path)
     train(tmp_path, 3, steps=120, resume="latest", **options)
@@ -309,7 +374,9 @@ def test_several_processes_go_on_with_exact_steps(tmp_path: Path) -> None:
     assert sorted(evaluated) == sorted({40, len(before), 80, len(steps)})
     begun = [one["mark"] for one in notes(tmp_path, "step")]
     episodes = len(set(begun))
-    assert episodes >= outcome_of(tmp_path)["episodes"] - 2, "processes do not repeat the episodes of before"
+    assert episodes >= outcome_of(tmp_path)["episodes"] - 2, (
+        "processes do not repeat the episodes of before"
+    )
 
 
 @pytest.mark.slow
@@ -333,6 +400,8 @@ def test_a_damaged_snapshot_is_not_gone_on_from(tmp_path: Path) -> None:
 
 
 def table(folder: Path) -> dict[int, list[str]]:
-    header, *rows = (line.split("\t") for line in (folder / "out" / "scores.txt").read_text().splitlines())
+    header, *rows = (
+        line.split("\t") for line in (folder / "out" / "scores.txt").read_text().splitlines()
+    )
     skipped = header.index("elapsed")
     return {int(row[0]): row[:skipped] + row[skipped + 1 :] for row in rows}

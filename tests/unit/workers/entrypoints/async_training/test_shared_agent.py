@@ -50,7 +50,12 @@ def test_an_adopting_agent_uses_the_same_memory() -> None:
     host.observe([0.0, 0.0], 0.0, done=False, reset=False)
     other.observe([0.0, 0.0], 0.0, done=False, reset=False)
     assert weight[0].tolist() == [1.0, 1.0, 0.0, 0.0]
-    assert other.optimizer.state[other.model.weight]["momentum_buffer"][0].tolist() == [1.0, 1.0, 0.0, 0.0]
+    assert other.optimizer.state[other.model.weight]["momentum_buffer"][0].tolist() == [
+        1.0,
+        1.0,
+        0.0,
+        0.0,
+    ]
     assert host.private.weight[0].tolist() == [1.0, 0.0, 0.0, 0.0]
     assert not host.private.weight.is_shared()
 
@@ -102,7 +107,9 @@ def test_agents_that_do_not_fit_are_refused() -> None:
 def test_only_shared_tensors_travel_by_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     agent = CountingAgent(0)
     share(agent)
-    rehearsal: Any = type("Rehearsal", (), {"DupFd": int, "duplicate_for_child": lambda _, descriptor: descriptor})()
+    rehearsal: Any = type(
+        "Rehearsal", (), {"DupFd": int, "duplicate_for_child": lambda _, descriptor: descriptor}
+    )()
     context.set_spawning_popen(rehearsal)
     try:
         packed = Parcel(agent).__getstate__()
@@ -129,7 +136,9 @@ def test_a_parcel_that_was_not_sent_holds_its_very_value() -> None:
 
 def test_what_cannot_cross_is_said_with_a_remedy() -> None:
     assert crosses({"a": 1}) is None
-    with pytest.raises(TypeError, match=r"make_env cannot be sent to a new process .*start_method=\"fork\""):
+    with pytest.raises(
+        TypeError, match=r"make_env cannot be sent to a new process .*start_method=\"fork\""
+    ):
         check_crosses("make_env", lambda: None)
 
 

@@ -1,4 +1,6 @@
-"""What the engines of several processes share: under contention, after kills, and as parts of an engine."""
+"""What the engines of several processes share: under contention, after kills, and as parts of an
+engine.
+"""
 
 import math
 import multiprocessing
@@ -11,14 +13,26 @@ from typing import Any
 
 import pytest
 
-from tests.support.trainer_fakes import FakeAgent, FakeCollector, FakeEvaluator, FakeRecorder, FakeSnapshotter
+from tests.support.trainer_fakes import (
+    FakeAgent,
+    FakeCollector,
+    FakeEvaluator,
+    FakeRecorder,
+    FakeSnapshotter,
+)
 from workers.core.shared_counter import SharedCount
 from workers.core.types import CollectPlan, LearnSchedule, Unit
 from workers.engine.budget import UNLIMITED
 from workers.engine.engine import Engine
 from workers.engine.parts import Cadence, Parts
 from workers.entrypoints.async_training.shared_block import SharedBlock, Slot, StopCause
-from workers.entrypoints.async_training.shared_parts import EndOfRun, SharedBest, SharedBudget, SharedClock, SharedEvery
+from workers.entrypoints.async_training.shared_parts import (
+    EndOfRun,
+    SharedBest,
+    SharedBudget,
+    SharedClock,
+    SharedEvery,
+)
 from workers.entrypoints.async_training.training_process import ProcessControl
 
 METHODS = ["spawn", "fork"]
@@ -140,7 +154,13 @@ def test_a_loaded_clock_counts_on_for_all() -> None:
     clocks[0].count(1, 0)
     clocks[1].count(1, 1)
     clocks[1].updates += 1
-    assert (clocks[0].env_steps, clocks[1].env_steps, clocks[1].episodes, clocks[1].updates, clocks[0].iterations) == (8, 9, 3, 5, 3)
+    assert (
+        clocks[0].env_steps,
+        clocks[1].env_steps,
+        clocks[1].episodes,
+        clocks[1].updates,
+        clocks[0].iterations,
+    ) == (8, 9, 3, 5, 3)
 
 
 def test_each_multiple_belongs_to_the_process_that_claimed_its_env_step() -> None:
@@ -208,7 +228,13 @@ def test_the_first_to_claim_the_end_writes_it() -> None:
     assert second.claim(StopCause.SUCCESS)
     assert not first.claim(StopCause.BUDGET)
     assert not second.claim(StopCause.BUDGET)
-    assert (first.over, first.mine, second.mine, first.aborted, first.ending) == (True, False, True, False, StopCause.SUCCESS)
+    assert (first.over, first.mine, second.mine, first.aborted, first.ending) == (
+        True,
+        False,
+        True,
+        False,
+        StopCause.SUCCESS,
+    )
 
 
 def test_an_abort_overrides_a_claim_and_only_the_first_one_counts() -> None:
@@ -234,13 +260,21 @@ def test_a_process_is_alone_once_the_others_stopped() -> None:
 def test_process_0_ends_the_run_at_the_budget_of_all() -> None:
     block = SharedBlock(2)
     clocks = [clock_of(block, 10) for _ in range(2)]
-    budgets = [SharedBudget(10, clock, block, EndOfRun(block, index)) for index, clock in enumerate(clocks)]
+    budgets = [
+        SharedBudget(10, clock, block, EndOfRun(block, index)) for index, clock in enumerate(clocks)
+    ]
     clocks[0].count(9, 0)
-    assert [budget.exhausted(clock) for budget, clock in zip(budgets, clocks, strict=True)] == [False, False]
+    assert [budget.exhausted(clock) for budget, clock in zip(budgets, clocks, strict=True)] == [
+        False,
+        False,
+    ]
     assert budgets[1].room(clocks[1], Unit.ENV_STEPS) == 1
     assert budgets[1].room(clocks[1], Unit.UPDATES) == UNLIMITED
     clocks[1].count(2, 0)
-    assert [budget.exhausted(clock) for budget, clock in zip(budgets, clocks, strict=True)] == [True, False]
+    assert [budget.exhausted(clock) for budget, clock in zip(budgets, clocks, strict=True)] == [
+        True,
+        False,
+    ]
     assert budgets[1].reached
     assert budgets[1].room(clocks[1], Unit.ENV_STEPS) == 0
 
@@ -271,7 +305,9 @@ def test_engines_on_one_block_are_one_run() -> None:
             best=SharedBest(block),
             clock=clock,
         )
-        cadence = Cadence(budget=budget, evaluation=SharedEvery(5, clock, 20), final_evaluation=index == 0)
+        cadence = Cadence(
+            budget=budget, evaluation=SharedEvery(5, clock, 20), final_evaluation=index == 0
+        )
         engines.append(Engine(parts, cadence, still))
     steps = []
     for first, second in zip(engines[1].ticks(), engines[0].ticks(), strict=False):

@@ -1,4 +1,6 @@
-"""Which modules a process of `train_agent_async` loads: torch takes seconds and hundreds of MB, so only an agent may bring it."""
+"""Which modules a process of `train_agent_async` loads: torch takes seconds and hundreds of MB, so
+only an agent may bring it.
+"""
 
 import functools
 from pathlib import Path
@@ -13,10 +15,22 @@ pytestmark = [pytest.mark.processes, pytest.mark.timeout(300)]
 
 
 def loaded_modules(folder: Path, **options: Any) -> list[list[str]]:
-    """Trains, evaluates, saves and ends in two processes; returns which modules each environment found when it was closed."""
-    make_env = functools.partial(make_modules_env, folder=str(folder), looked_for=("torch", "stable_baselines3"), **options)
+    """Trains, evaluates, saves and ends in two processes.
+
+    Returns which modules each environment found when it was closed.
+    """
+    make_env = functools.partial(
+        make_modules_env, folder=str(folder), looked_for=("torch", "stable_baselines3"), **options
+    )
     train_agent_async(
-        str(folder / "out"), 2, make_env, steps=60, eval_interval=20, eval_n_episodes=1, make_agent=make_agent, use_tensorboard=True
+        str(folder / "out"),
+        2,
+        make_env,
+        steps=60,
+        eval_interval=20,
+        eval_n_episodes=1,
+        make_agent=make_agent,
+        use_tensorboard=True,
     )
     found = notes(folder, "modules")
     assert all(one["ours"] > 10 for one in found)
@@ -25,7 +39,9 @@ def loaded_modules(folder: Path, **options: Any) -> list[list[str]]:
 
 def test_started_processes_load_no_torch_that_the_agent_does_not_bring(tmp_path: Path) -> None:
     """Issue 16, step 1."""
-    assert loaded_modules(tmp_path) == [[]] * 4, "two processes with an environment each to train and to evaluate"
+    assert loaded_modules(tmp_path) == [[]] * 4, (
+        "two processes with an environment each to train and to evaluate"
+    )
 
 
 @pytest.mark.slow

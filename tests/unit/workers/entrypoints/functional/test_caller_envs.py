@@ -13,7 +13,13 @@ from tests.support.recording_env import Counting, FromSeed, Line, Steady
 from workers.core.errors import EnvironmentFailedError
 from workers.entrypoints.functional import train_agent
 from workers.estimators.environments import check_env
-from workers.rl.envs.caller_envs import GymVector, as_vector, clear_statistics, copy_of, statistics_of
+from workers.rl.envs.caller_envs import (
+    GymVector,
+    as_vector,
+    clear_statistics,
+    copy_of,
+    statistics_of,
+)
 from workers.rl.envs.resumable_episode import EpisodeEnv
 
 ALL = np.array([True, True])
@@ -21,7 +27,9 @@ ALL = np.array([True, True])
 
 def together(*envs: Line) -> VectorWrapper:
     """Returns environments that can only be stepped together."""
-    return VectorWrapper(SyncVectorEnv([lambda one=one: one for one in envs], autoreset_mode=AutoresetMode.DISABLED))
+    return VectorWrapper(
+        SyncVectorEnv([lambda one=one: one for one in envs], autoreset_mode=AutoresetMode.DISABLED)
+    )
 
 
 def test_a_list_must_fit_together() -> None:
@@ -36,7 +44,10 @@ def test_a_list_must_fit_together() -> None:
         EpisodeEnv(Wordy(), 0, None)
 
 
-@pytest.mark.parametrize("space", [gym.spaces.Dict({"a": gym.spaces.Discrete(2)}), gym.spaces.Tuple([gym.spaces.Discrete(2)])])
+@pytest.mark.parametrize(
+    "space",
+    [gym.spaces.Dict({"a": gym.spaces.Discrete(2)}), gym.spaces.Tuple([gym.spaces.Discrete(2)])],
+)
 def test_observations_of_several_parts_are_refused_in_every_form(space: Any) -> None:
     """Line 33: the caller's agent would get a vector in place of the parts that it expects."""
 
@@ -45,7 +56,10 @@ def test_observations_of_several_parts_are_refused_in_every_form(space: Any) -> 
 
     vector = SyncVectorEnv([Parted], autoreset_mode=AutoresetMode.DISABLED)
     for env in (Parted(), [Parted(), Parted()], vector, VectorWrapper(vector)):
-        with pytest.raises(TypeError, match=rf"env: observations of a {type(space).__name__} space .*FlattenObservation"):
+        with pytest.raises(
+            TypeError,
+            match=rf"env: observations of a {type(space).__name__} space .*FlattenObservation",
+        ):
             as_vector(env)
     with pytest.raises(TypeError, match="not flattened"):
         train_agent(Scripted(), Parted(), 5, "nowhere")
@@ -55,7 +69,9 @@ def test_observations_of_several_parts_are_refused_in_every_form(space: Any) -> 
 
 def test_environments_of_a_sync_vector_are_stepped_one_by_one() -> None:
     env = Line()
-    assert not isinstance(as_vector(SyncVectorEnv([lambda: env], autoreset_mode=AutoresetMode.DISABLED)), GymVector)
+    assert not isinstance(
+        as_vector(SyncVectorEnv([lambda: env], autoreset_mode=AutoresetMode.DISABLED)), GymVector
+    )
 
 
 def test_flags_and_limits_of_a_vector() -> None:
@@ -63,7 +79,11 @@ def test_flags_and_limits_of_a_vector() -> None:
     assert isinstance(vector, GymVector)
     vector.begin(ALL, [1, 2])
     actions = np.zeros(2, np.int64)
-    assert [vector.advance(actions)[3].tolist() for _ in range(3)] == [[False, False], [True, False], [True, True]]
+    assert [vector.advance(actions)[3].tolist() for _ in range(3)] == [
+        [False, False],
+        [True, False],
+        [True, True],
+    ]
 
 
 def test_a_slot_that_waits_stays_as_it_is() -> None:
@@ -98,13 +118,18 @@ def test_an_episode_that_is_not_repeated_is_given_up() -> None:
     first.begin(ALL, [1, 2])
     first.begin(ALL, [1, 2])  # its observations count the episodes
     first.advance(np.zeros(2, np.int64))
-    assert [one.reproduced for one in second.restore_episodes(first.save_episodes())] == [False, False]
+    assert [one.reproduced for one in second.restore_episodes(first.save_episodes())] == [
+        False,
+        False,
+    ]
 
 
 def test_failures_name_the_cause() -> None:
     vector = as_vector(together(Line(fail_at=1)))
     vector.begin(np.array([True]), [1])
-    with pytest.raises(EnvironmentFailedError, match="raised in a step: ValueError: the robot fell over"):
+    with pytest.raises(
+        EnvironmentFailedError, match="raised in a step: ValueError: the robot fell over"
+    ):
         vector.advance(np.zeros(1, np.int64))
 
 
@@ -141,7 +166,13 @@ def test_ragged_infos_are_let_be() -> None:
     class Ragged(Line):
         def step(self, action: Any) -> Any:
             observation, reward, terminated, truncated, _ = super().step(action)
-            return observation, reward, terminated, truncated, {f"key{self.at}": [1] * self.at, "success": None}
+            return (
+                observation,
+                reward,
+                terminated,
+                truncated,
+                {f"key{self.at}": [1] * self.at, "success": None},
+            )
 
     vector = as_vector([Ragged((2,)), Ragged((3,))])
     vector.begin(ALL, [1, 2])

@@ -51,7 +51,9 @@ def test_a_value_cannot_break_the_table(tmp_path: Path) -> None:
     assert path.read_text() == "steps\n1 2 3\n"
 
 
-def test_a_rewrite_that_fails_leaves_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rewrite_that_fails_leaves_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "scores.txt"
     scores = ScoresFile(path, ["steps"], keep_until=0)
 
@@ -77,7 +79,10 @@ def test_episodes_are_written_at_once_and_kept_by_their_step(tmp_path: Path) -> 
     path = tmp_path / "episodes.csv"
     file = EpisodesFile(path, 0, wall=lambda: 9.5)
     file.tick(clock(6, 2), [(3, end(1.5)), (6, end(2.5))], [])
-    assert path.read_text() == "step,episode,env,return,length,terminated,wall\n3,1,0,1.5,3,1,9.5\n6,2,0,2.5,3,1,9.5\n"
+    assert (
+        path.read_text()
+        == "step,episode,env,return,length,terminated,wall\n3,1,0,1.5,3,1,9.5\n6,2,0,2.5,3,1,9.5\n"
+    )
     file.close()
     with path.open("a") as torn:
         torn.write("4,3,0,1")

@@ -17,7 +17,12 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, VectorWrapper
 from tests.support.pfrl_agents import Learner, Scripted
 from tests.support.recording_env import FromSeed, Line, Steady
 from workers.core.errors import SnapshotUnreadableError
-from workers.entrypoints.functional import train_agent, train_agent_batch, train_agent_batch_with_evaluation, train_agent_with_evaluation
+from workers.entrypoints.functional import (
+    train_agent,
+    train_agent_batch,
+    train_agent_batch_with_evaluation,
+    train_agent_with_evaluation,
+)
 from workers.snapshot import state_files
 from workers.snapshot.manifest import read_manifest
 
@@ -30,7 +35,9 @@ def _quick_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("workers.snapshot.snapshot_directory.sync_file", lambda path: None)
 
 
-def learn(kind: str, outdir: Path, agent: Learner, steps: int = STEPS, **options: Any) -> list[dict[str, Any]]:
+def learn(
+    kind: str, outdir: Path, agent: Learner, steps: int = STEPS, **options: Any
+) -> list[dict[str, Any]]:
     """Trains in the way that is named and returns the history."""
     options = {
         "eval_n_steps": None,
@@ -45,9 +52,13 @@ def learn(kind: str, outdir: Path, agent: Learner, steps: int = STEPS, **options
         case "serial":
             _, history = train_agent_with_evaluation(agent, FromSeed(), steps, **options)
         case "serial, apart":
-            _, history = train_agent_with_evaluation(agent, FromSeed(), steps, eval_env=FromSeed(), eval_during_episode=True, **options)
+            _, history = train_agent_with_evaluation(
+                agent, FromSeed(), steps, eval_env=FromSeed(), eval_during_episode=True, **options
+            )
         case _:
-            _, history = train_agent_batch_with_evaluation(agent, [FromSeed() for _ in range(3)], steps, **options)
+            _, history = train_agent_batch_with_evaluation(
+                agent, [FromSeed() for _ in range(3)], steps, **options
+            )
     return history
 
 
@@ -56,7 +67,10 @@ def outcome(outdir: Path, agent: Learner, history: list[dict[str, Any]]) -> Any:
     rows = [line.split("\t") for line in (outdir / "scores.txt").read_text().splitlines()]
     with (outdir / "episodes.csv").open() as file:
         episodes = [row[:-1] for row in csv.reader(file)]
-    entries = [{name: value for name, value in entry.items() if name not in {"elapsed", "wall_time"}} for entry in history]
+    entries = [
+        {name: value for name, value in entry.items() if name not in {"elapsed", "wall_time"}}
+        for entry in history
+    ]
     weights, state = agent.weights.tobytes(), agent.rng.bit_generator.state
     return (weights, state, agent.t, [[*row[:2], *row[3:]] for row in rows], episodes, entries)
 
@@ -78,7 +92,12 @@ def killed(kind: str, outdir: Path, at: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", ["serial", pytest.param("serial, apart", marks=pytest.mark.slow), pytest.param("batch", marks=pytest.mark.slow)]
+    "kind",
+    [
+        "serial",
+        pytest.param("serial, apart", marks=pytest.mark.slow),
+        pytest.param("batch", marks=pytest.mark.slow),
+    ],
 )
 def test_kill_and_resume_change_nothing(tmp_path: Path, kind: str) -> None:
     whole = Learner()
@@ -100,7 +119,12 @@ def test_a_longer_budget_goes_on_from_the_end(tmp_path: Path, kind: str) -> None
 
 def test_vector_environments_go_on_in_the_middle_of_their_episodes(tmp_path: Path) -> None:
     def envs() -> Any:
-        inner = gym.make_vec("CartPole-v1", 3, vectorization_mode="sync", vector_kwargs={"autoreset_mode": AutoresetMode.DISABLED})
+        inner = gym.make_vec(
+            "CartPole-v1",
+            3,
+            vectorization_mode="sync",
+            vector_kwargs={"autoreset_mode": AutoresetMode.DISABLED},
+        )
         return VectorWrapper(inner)
 
     whole, first, second = Learner(), Learner(), Learner(seed=5)
@@ -113,23 +137,38 @@ def test_vector_environments_go_on_in_the_middle_of_their_episodes(tmp_path: Pat
 def test_environments_in_processes(tmp_path: Path) -> None:
     envs = AsyncVectorEnv([FromSeed, FromSeed], autoreset_mode=AutoresetMode.DISABLED)
     together, alone = Learner(), Learner()
-    train_agent_batch_with_evaluation(together, envs, 40, None, 2, 20, tmp_path / "processes", seed=1)
-    train_agent_batch_with_evaluation(alone, [FromSeed(), FromSeed()], 40, None, 2, 20, tmp_path / "here", seed=1)
+    train_agent_batch_with_evaluation(
+        together, envs, 40, None, 2, 20, tmp_path / "processes", seed=1
+    )
+    train_agent_batch_with_evaluation(
+        alone, [FromSeed(), FromSeed()], 40, None, 2, 20, tmp_path / "here", seed=1
+    )
     envs.close()
     assert together.weights.tobytes() == alone.weights.tobytes()
 
 
 def test_best_score_and_rows_survive(tmp_path: Path) -> None:
     def run(steps: int, reward: float, **options: Any) -> list[Any]:
-        own = {"eval_n_steps": None, "eval_n_episodes": 1, "eval_interval": 3, "outdir": tmp_path, "checkpoint_freq": 5}
-        return train_agent_with_evaluation(Scripted(), Steady((3,), reward), steps, **{**own, **options})[1]
+        own = {
+            "eval_n_steps": None,
+            "eval_n_episodes": 1,
+            "eval_interval": 3,
+            "outdir": tmp_path,
+            "checkpoint_freq": 5,
+        }
+        return train_agent_with_evaluation(
+            Scripted(), Steady((3,), reward), steps, **{**own, **options}
+        )[1]
 
     run(9, 2.0)
     run(15, 1.0, resume="latest")
     assert read_manifest(tmp_path / "best").env_step == 3
     run(18, 1.5, step_offset=15)
     assert read_manifest(tmp_path / "best").env_step == 3
-    assert [float(line.split("\t")[3]) for line in (tmp_path / "scores.txt").read_text().splitlines()[1:]] == [6, 6, 6, 3, 3, 4.5]
+    assert [
+        float(line.split("\t")[3])
+        for line in (tmp_path / "scores.txt").read_text().splitlines()[1:]
+    ] == [6, 6, 6, 3, 3, 4.5]
 
 
 def test_a_torn_snapshot_is_refused_and_latest_takes_the_one_before(tmp_path: Path) -> None:
@@ -139,7 +178,14 @@ def test_a_torn_snapshot_is_refused_and_latest_takes_the_one_before(tmp_path: Pa
     with pytest.raises(SnapshotUnreadableError, match=r"agent\.npz is not what was written"):
         train_agent(Learner(), FromSeed(), 20, tmp_path, resume=tmp_path / "20_finish")
     steps: list[int] = []
-    train_agent(Learner(), FromSeed(), 20, tmp_path, resume="latest", step_hooks=[lambda env, agent, step: steps.append(step)])
+    train_agent(
+        Learner(),
+        FromSeed(),
+        20,
+        tmp_path,
+        resume="latest",
+        step_hooks=[lambda env, agent, step: steps.append(step)],
+    )
     assert steps == [19, 20]
     with pytest.raises(FileNotFoundError, match="resume"):
         train_agent(Learner(), FromSeed(), 20, tmp_path, resume=tmp_path / "nothing")
@@ -172,7 +218,10 @@ def test_what_a_killed_writer_left_is_repaired(tmp_path: Path) -> None:
 
 
 def test_a_snapshot_that_another_process_writes_is_left_alone(tmp_path: Path) -> None:
-    """Line 32: a training that begins in a directory in which another one is writing; what a killed writer left goes."""
+    """Line 32: a training that begins in a directory in which another one is writing.
+
+    What a killed writer left goes.
+    """
     script = """
 import sys, time
 from pathlib import Path
@@ -189,7 +238,10 @@ class Slow(Learner):
 train_agent(Slow(), FromSeed(), 5, sys.argv[1], seed=3)
 """
     with subprocess.Popen(
-        [sys.executable, "-c", script, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", script, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     ) as writer:
         assert writer.stdin is not None
         assert writer.stdout is not None
@@ -206,7 +258,9 @@ train_agent(Slow(), FromSeed(), 5, sys.argv[1], seed=3)
     assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {"5_finish"}
 
 
-def test_a_full_disk_leaves_older_snapshots_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_older_snapshots_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     written = state_files.write_tree
 
     def full(directory: Path, tree: Any, before: Path | None) -> Any:
@@ -242,12 +296,27 @@ def test_weights_alone(tmp_path: Path) -> None:
     def hook(env: Any, agent: Any, step: int) -> None:
         steps.append(step)
 
-    train_agent(target, FromSeed(), 0, tmp_path / "b", resume=tmp_path / "a" / "5_finish", resume_parts=["weights"], step_hooks=[hook])
+    train_agent(
+        target,
+        FromSeed(),
+        0,
+        tmp_path / "b",
+        resume=tmp_path / "a" / "5_finish",
+        resume_parts=["weights"],
+        step_hooks=[hook],
+    )
     assert target.weights.tobytes() == source.weights.tobytes()
     assert (target.rng.bit_generator.state, target.t, steps) == (before, 0, [])
     for parts, message in ((["nothing"], "has no"), ("everything", "resume_parts must be")):
         with pytest.raises(ValueError, match=message):
-            train_agent(target, FromSeed(), 0, tmp_path / "b", resume=tmp_path / "a" / "5_finish", resume_parts=parts)
+            train_agent(
+                target,
+                FromSeed(),
+                0,
+                tmp_path / "b",
+                resume=tmp_path / "a" / "5_finish",
+                resume_parts=parts,
+            )
     with pytest.raises(ValueError, match="give resume"):
         train_agent(target, FromSeed(), 0, tmp_path / "b", resume_parts="weights")
 
@@ -265,18 +334,31 @@ def test_time_limit(tmp_path: Path) -> None:
 def test_an_exception_of_a_batch_closes_the_environments(tmp_path: Path) -> None:
     envs, apart = [Line(), Line(fail_at=4)], [Line()]
     with pytest.raises(ValueError, match="fell over"):
-        train_agent_batch_with_evaluation(Learner(), envs, 40, None, 1, 20, tmp_path, eval_env=apart)
+        train_agent_batch_with_evaluation(
+            Learner(), envs, 40, None, 1, 20, tmp_path, eval_env=apart
+        )
     assert [env.closed for env in (*envs, *apart)] == [True] * 3
     assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {"6_except"}
 
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("log_interval", 0), ("return_window_size", 0), ("keep_checkpoints", 0), ("seed", -1), ("seed", 2**53), ("steps", 1.5)],
+    [
+        ("log_interval", 0),
+        ("return_window_size", 0),
+        ("keep_checkpoints", 0),
+        ("seed", -1),
+        ("seed", 2**53),
+        ("steps", 1.5),
+    ],
 )
-def test_what_is_out_of_range_is_refused_before_anything_is_made(tmp_path: Path, name: str, value: Any) -> None:
+def test_what_is_out_of_range_is_refused_before_anything_is_made(
+    tmp_path: Path, name: str, value: Any
+) -> None:
     with pytest.raises(ValueError, match=f"{name} must be"):
-        train_agent_batch(Learner(), [Line()], **{"steps": 9, "outdir": tmp_path / "new", name: value})
+        train_agent_batch(
+            Learner(), [Line()], **{"steps": 9, "outdir": tmp_path / "new", name: value}
+        )
     assert not (tmp_path / "new").exists()
 
 

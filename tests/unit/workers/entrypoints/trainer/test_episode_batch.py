@@ -1,4 +1,6 @@
-"""Line 35: batches of episodes have the fields and methods of garage's, so that its algorithms run unchanged."""
+"""Line 35: batches of episodes have the fields and methods of garage's, so that its algorithms run
+unchanged.
+"""
 
 from typing import Any
 
@@ -12,7 +14,16 @@ from workers.entrypoints.trainer_parts.process_sampler import ProcessSampler
 from workers.entrypoints.trainer_parts.samplers import LocalSampler, VecSampler
 
 SPEC = EnvSpec(max_episode_length=4)
-STEPS = ("observations", "next_observations", "actions", "rewards", "step_types", "terminated", "truncated", "terminals")
+STEPS = (
+    "observations",
+    "next_observations",
+    "actions",
+    "rewards",
+    "step_types",
+    "terminated",
+    "truncated",
+    "terminals",
+)
 
 
 def batch(**changes: Any) -> EpisodeBatch:
@@ -83,16 +94,26 @@ def test_lists_of_dicts_go_both_ways() -> None:
     made = batch()
     same(EpisodeBatch.from_list(SPEC, made.to_list()), made)
     rollouts = [
-        {"observations": [[0.0], [1.0], [9.0]], "actions": [0, 1], "rewards": [1.0, 1.0], "dones": [False, done]} for done in (0, 1)
+        {
+            "observations": [[0.0], [1.0], [9.0]],
+            "actions": [0, 1],
+            "rewards": [1.0, 1.0],
+            "dones": [False, done],
+        }
+        for done in (0, 1)
     ]
     paths = [{name: np.array(value) for name, value in one.items()} for one in rollouts]
     both = EpisodeBatch.from_list(SPEC, paths)
     assert both.last_observations.tolist() == [[9], [9]]
     assert both.step_types.tolist() == [0, 3, 0, 2]
-    short = EpisodeBatch.from_list(SPEC, [{**paths[0], "observations": paths[0]["observations"][:2]}])
+    short = EpisodeBatch.from_list(
+        SPEC, [{**paths[0], "observations": paths[0]["observations"][:2]}]
+    )
     assert short.last_observations.tolist() == [[1]]
     with pytest.raises(ValueError, match="neither step_types nor dones"):
-        EpisodeBatch.from_list(SPEC, [{name: value for name, value in paths[0].items() if name != "dones"}])
+        EpisodeBatch.from_list(
+            SPEC, [{name: value for name, value in paths[0].items() if name != "dones"}]
+        )
     with pytest.raises(ValueError, match="paths is empty"):
         EpisodeBatch.from_list(SPEC, [])
 

@@ -1,4 +1,6 @@
-"""Line 35: an algorithm as one writes it for garage's Trainer, whose table is dowel's, trains and is recorded."""
+"""Line 35: an algorithm as one writes it for garage's Trainer, whose table is dowel's, trains and
+is recorded.
+"""
 
 import csv
 from pathlib import Path
@@ -17,9 +19,13 @@ from workers.snapshot import SnapshotConfig
 
 
 class PolicyGradient:
-    """REINFORCE with a mean baseline over padded arrays, in garage's style: everything comes as an argument, the table is dowel's."""
+    """REINFORCE with a mean baseline over padded arrays, in garage's style: everything comes as an
+    argument, the table is dowel's.
+    """
 
-    def __init__(self, env_spec: EnvSpec, policy: TorchPolicy, sampler: Any, discount: float = 0.99) -> None:
+    def __init__(
+        self, env_spec: EnvSpec, policy: TorchPolicy, sampler: Any, discount: float = 0.99
+    ) -> None:
         self.policy = policy
         self.max_episode_length = env_spec.max_episode_length
         self._sampler = sampler
@@ -37,7 +43,9 @@ class PolicyGradient:
     def _train_once(self, itr: int, episodes: EpisodeBatch) -> float:
         returns = np.stack([self._returns(rewards) for rewards in episodes.padded_rewards])
         valid = episodes.valids.astype(bool)
-        advantages = torch.as_tensor((returns - returns[valid].mean()) / returns[valid].std(), dtype=torch.float32)
+        advantages = torch.as_tensor(
+            (returns - returns[valid].mean()) / returns[valid].std(), dtype=torch.float32
+        )
         observations = torch.as_tensor(episodes.padded_observations, dtype=torch.float32)
         log_probs = self.policy(observations).log_prob(torch.as_tensor(episodes.padded_actions))
         loss = -(log_probs * advantages)[torch.as_tensor(valid)].mean()
@@ -58,7 +66,9 @@ class PolicyGradient:
     def _returns(self, rewards: Any) -> Any:
         sums = np.zeros(len(rewards))
         for step in reversed(range(len(rewards))):
-            sums[step] = rewards[step] + self._discount * (sums[step + 1] if step + 1 < len(rewards) else 0.0)
+            sums[step] = rewards[step] + self._discount * (
+                sums[step + 1] if step + 1 < len(rewards) else 0.0
+            )
         return sums
 
 
@@ -67,7 +77,9 @@ def rows_of(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_an_algorithm_of_garages_style_learns_and_its_table_is_the_epochs_row(tmp_path: Path) -> None:
+def test_an_algorithm_of_garages_style_learns_and_its_table_is_the_epochs_row(
+    tmp_path: Path,
+) -> None:
     env = gym.make("CartPole-v1")
     trainer = Trainer(SnapshotConfig(tmp_path), seed=2)
     policy = TorchPolicy(4, 2)
@@ -85,7 +97,9 @@ def test_an_algorithm_of_garages_style_learns_and_its_table_is_the_epochs_row(tm
     assert last == pytest.approx(returns[-1])
     assert np.mean(returns[-5:]) > 2 * np.mean(returns[:5])
     assert {"Policy/Loss", "Average/TerminationRate", "TotalEnvSteps"} <= set(rows[0])
-    assert [float(row["Average/AverageReturn"]) for row in rows_of(tmp_path / "dowel.csv")] == pytest.approx(returns)
+    assert [
+        float(row["Average/AverageReturn"]) for row in rows_of(tmp_path / "dowel.csv")
+    ] == pytest.approx(returns)
     assert dowel.tabular.as_dict == {}
 
 

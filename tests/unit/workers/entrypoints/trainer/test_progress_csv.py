@@ -55,7 +55,11 @@ def test_the_table_of_another_training_is_set_aside(tmp_path: Path) -> None:
     for text, rows in itertools.product(("a\n1\n",), ([], [["9"]])):
         path.write_text(text)
         ProgressCsv(path).begin(["a"], rows)
-    assert (tmp_path / "progress.1.csv").read_text() == (tmp_path / "progress.2.csv").read_text() == "a\n1\n"
+    assert (
+        (tmp_path / "progress.1.csv").read_text()
+        == (tmp_path / "progress.2.csv").read_text()
+        == "a\n1\n"
+    )
 
 
 def test_no_file_is_no_table(tmp_path: Path) -> None:

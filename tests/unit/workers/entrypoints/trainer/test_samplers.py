@@ -19,7 +19,11 @@ from tests.support.orphan_check import check_end_with_parent
 from workers.core.recipes import RecipeError, rebuildable
 from workers.entrypoints.trainer_parts.episode import Episode
 from workers.entrypoints.trainer_parts.episode_batch import EpisodeBatch
-from workers.entrypoints.trainer_parts.process_sampler import MultiprocessingSampler, ProcessSampler, SamplerWorkerError
+from workers.entrypoints.trainer_parts.process_sampler import (
+    MultiprocessingSampler,
+    ProcessSampler,
+    SamplerWorkerError,
+)
 from workers.entrypoints.trainer_parts.samplers import LocalSampler, VecSampler
 
 
@@ -60,12 +64,24 @@ def cart() -> gym.Env[Any, Any]:
 
 
 def same(one: EpisodeBatch, two: EpisodeBatch) -> None:
-    for name in ("observations", "next_observations", "actions", "rewards", "terminated", "truncated", "lengths", "workers"):
+    for name in (
+        "observations",
+        "next_observations",
+        "actions",
+        "rewards",
+        "terminated",
+        "truncated",
+        "lengths",
+        "workers",
+    ):
         np.testing.assert_array_equal(getattr(one, name), getattr(two, name), err_msg=name)
 
 
 def test_many_short_episodes_cost_by_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Line 32: episodes are counted as they come; counting all of them again after each round made 32,000 take 77 s."""
+    """Line 32: episodes are counted as they come.
+
+    Counting all of them again after each round made 32,000 take 77 s.
+    """
     counted = []
     lengths = Episode.__len__
 
@@ -86,7 +102,9 @@ def test_many_short_episodes_cost_by_their_number(monkeypatch: pytest.MonkeyPatc
 
 def test_whole_episodes_exact_steps_and_exact_episodes() -> None:
     def lengths(unit: Any, count: int, n_workers: int) -> list[int]:
-        sampler = LocalSampler(ConstantPolicy(), CountingEnv(5), n_workers=n_workers, seed=1, unit=unit)
+        sampler = LocalSampler(
+            ConstantPolicy(), CountingEnv(5), n_workers=n_workers, seed=1, unit=unit
+        )
         return sampler.obtain_samples(0, count, None).lengths.tolist()
 
     assert lengths("whole_episodes", 11, 1) == [5, 5, 5]
@@ -111,18 +129,27 @@ def test_exact_episodes_per_worker() -> None:
 
 
 def test_a_cut_episode_is_truncated_and_a_terminal_one_is_not() -> None:
-    batch = LocalSampler(ConstantPolicy(), CountingEnv(5), max_episode_length=3, seed=1).obtain_samples(0, 4, None)
+    batch = LocalSampler(
+        ConstantPolicy(), CountingEnv(5), max_episode_length=3, seed=1
+    ).obtain_samples(0, 4, None)
     assert batch.lengths.tolist() == [3, 3]
     assert batch.step_types.tolist() == [0, 1, 3] * 2
     assert not batch.terminated.any()
-    assert LocalSampler(ConstantPolicy(), CountingEnv(1), seed=1).obtain_samples(0, 1, None).step_types.tolist() == [2]
+    assert LocalSampler(ConstantPolicy(), CountingEnv(1), seed=1).obtain_samples(
+        0, 1, None
+    ).step_types.tolist() == [2]
 
 
 def test_infos_that_not_every_step_has() -> None:
     batch = LocalSampler(ConstantPolicy(), CountingEnv(3), seed=1).obtain_samples(0, 3, None)
     np.testing.assert_array_equal(batch.env_infos["odd"], [1.0, np.nan, 1.0])
     episode = Episode(0)
-    for info in ({"shape": np.zeros(2)}, {"shape": np.zeros(3)}, {"word": "x"}, {"shape": [[1], [2, 3]]}):
+    for info in (
+        {"shape": np.zeros(2)},
+        {"shape": np.zeros(3)},
+        {"word": "x"},
+        {"shape": [[1], [2, 3]]},
+    ):
         episode.add(np.zeros(1), 0, 0.0, (info, {}))
     episode.last_observation = np.zeros(1)
     batch = EpisodeBatch.of([episode])
@@ -134,7 +161,10 @@ def test_infos_that_not_every_step_has() -> None:
 def test_the_same_seed_gives_the_same_episodes_and_leaves_the_global_generators_alone() -> None:
     policy = TorchPolicy(4, 2)
     before = (random.getstate(), torch.get_rng_state())
-    one, two = (LocalSampler(policy, cart(), n_workers=2, seed=7).obtain_samples(0, 50, None) for _ in range(2))
+    one, two = (
+        LocalSampler(policy, cart(), n_workers=2, seed=7).obtain_samples(0, 50, None)
+        for _ in range(2)
+    )
     same(one, two)
     assert random.getstate() == before[0]
     assert torch.equal(torch.get_rng_state(), before[1])
@@ -154,7 +184,11 @@ def test_without_a_seed_the_global_one_decides() -> None:
 def test_a_sampler_goes_on_from_its_state(kind: str) -> None:
     def make() -> Any:
         policy = torch.manual_seed(0) and TorchPolicy(4, 2)
-        return LocalSampler(policy, cart(), seed=3, n_workers=2) if kind == "local" else VecSampler(policy, cart(), n_envs=3, seed=3)
+        return (
+            LocalSampler(policy, cart(), seed=3, n_workers=2)
+            if kind == "local"
+            else VecSampler(policy, cart(), n_envs=3, seed=3)
+        )
 
     straight, first, second = make(), make(), make()
     batches = [straight.obtain_samples(itr, 40, None) for itr in range(3)]
@@ -181,14 +215,25 @@ def test_processes_give_what_this_process_gives(opened: Callable[[Any], Any]) ->
     policy = TorchPolicy(4, 2)
     sampler = opened(ProcessSampler(TorchPolicy(4, 2), cart(), n_workers=2, seed=7))
     local = LocalSampler(TorchPolicy(4, 2), cart(), n_workers=2, seed=7)
-    same(sampler.obtain_samples(0, 60, policy.state_dict()), local.obtain_samples(0, 60, policy.state_dict()))
+    same(
+        sampler.obtain_samples(0, 60, policy.state_dict()),
+        local.obtain_samples(0, 60, policy.state_dict()),
+    )
     state, pids = sampler.state_dict(), sampler.pids
     sampler.shutdown_worker()
     assert not any(psutil.pid_exists(pid) for pid in pids)
-    same(sampler.obtain_samples(1, 60, policy.state_dict()), local.obtain_samples(1, 60, policy.state_dict()))
+    same(
+        sampler.obtain_samples(1, 60, policy.state_dict()),
+        local.obtain_samples(1, 60, policy.state_dict()),
+    )
     other = opened(ProcessSampler(TorchPolicy(4, 2), cart(), n_workers=2, seed=1))
     other.load_state_dict(state)
-    batch = other.obtain_samples(1, 60, [policy.state_dict(), TorchPolicy(4, 2)], gym.make("CartPole-v1", max_episode_steps=4))
+    batch = other.obtain_samples(
+        1,
+        60,
+        [policy.state_dict(), TorchPolicy(4, 2)],
+        gym.make("CartPole-v1", max_episode_steps=4),
+    )
     assert batch.lengths.tolist() == [4] * 16
 
 
@@ -199,17 +244,23 @@ def test_closures_are_refused_before_anything_starts() -> None:
     with pytest.raises(RecipeError, match=r"agent: .*Local has no recipe"):
         ProcessSampler(Local(), cart())
     with pytest.raises(RecipeError, match="env: an argument of TransformReward is no plain data"):
-        ProcessSampler(ConstantPolicy(), gym.wrappers.TransformReward(cart(), lambda reward: reward))
+        ProcessSampler(
+            ConstantPolicy(), gym.wrappers.TransformReward(cart(), lambda reward: reward)
+        )
 
 
 @pytest.mark.slow
 def test_a_worker_that_raises_or_dies_is_a_clear_error(opened: Callable[[Any], Any]) -> None:
     raising = opened(ProcessSampler(ConstantPolicy(), FailingEnv("raise"), n_workers=2, seed=1))
-    with pytest.raises(SamplerWorkerError, match=r"(?s)sampler worker 0 raised.*the simulator is gone"):
+    with pytest.raises(
+        SamplerWorkerError, match=r"(?s)sampler worker 0 raised.*the simulator is gone"
+    ):
         raising.obtain_samples(0, 5, None)
     assert len(raising.state_dict()["workers"]) == 2
     dying = opened(ProcessSampler(ConstantPolicy(), FailingEnv("die"), n_workers=1, seed=1))
-    with pytest.raises(SamplerWorkerError, match=r"sampler worker 0 \(process \d+\) was ended by SIGKILL"):
+    with pytest.raises(
+        SamplerWorkerError, match=r"sampler worker 0 \(process \d+\) was ended by SIGKILL"
+    ):
         dying.obtain_samples(0, 5, None)
     with pytest.raises(SamplerWorkerError, match="SIGKILL"):
         dying.obtain_samples(0, 5, None)

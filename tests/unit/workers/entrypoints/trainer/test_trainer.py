@@ -12,7 +12,14 @@ import pytest
 import torch
 
 from palestra.telemetry.spool import SpoolReader
-from tests.support.garage_kit import ConstantPolicy, CountingAlgo, CountingEnv, GivenSamplerAlgo, TorchPolicy, names
+from tests.support.garage_kit import (
+    ConstantPolicy,
+    CountingAlgo,
+    CountingEnv,
+    GivenSamplerAlgo,
+    TorchPolicy,
+    names,
+)
 from workers.core.errors import SnapshotUnreadableError
 from workers.core.types import StopReason
 from workers.entrypoints.agent_algorithm import AgentAlgorithm
@@ -31,7 +38,9 @@ def ready(path: Path, mode: str = "all", **options: Any) -> tuple[Trainer, Count
 
 
 def test_sigterm_takes_the_way_of_an_exception(tmp_path: Path) -> None:
-    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a trainer leaves a handler of somebody else alone
+    before = signal.signal(
+        signal.SIGTERM, signal.SIG_DFL
+    )  # a trainer leaves a handler of somebody else alone
     try:
         trainer, algo = ready(tmp_path)
         algo.body = lambda _, epoch: os.kill(os.getpid(), signal.SIGTERM) if epoch == 1 else None
@@ -53,7 +62,10 @@ def test_an_order_ends_the_run_with_a_snapshot_that_the_gap_would_leave_out(tmp_
             self.seen = reason
 
     flag = Flag()
-    trainer, algo = Trainer(SnapshotConfig(tmp_path, "gap", 4), control=flag), CountingAlgo(CountingEnv())
+    trainer, algo = (
+        Trainer(SnapshotConfig(tmp_path, "gap", 4), control=flag),
+        CountingAlgo(CountingEnv()),
+    )
     trainer.setup(algo, None)
     algo.body = lambda _, epoch: setattr(flag, "order", StopReason.DRAIN) if epoch == 2 else None
     trainer.train(9, 5)
@@ -68,7 +80,9 @@ def test_a_failing_snapshot_keeps_the_first_error(tmp_path: Path) -> None:
     algo.odd = torch.distributions  # type: ignore[attr-defined]
     algo.policy.state_dict = lambda: {"bad": object()}  # type: ignore[attr-defined]
     algo.policy.load_state_dict = lambda _: None  # type: ignore[attr-defined]
-    with pytest.raises(TypeError, match=r"algo\.policy\.state_dict\(\)\.bad: a object cannot be saved"):
+    with pytest.raises(
+        TypeError, match=r"algo\.policy\.state_dict\(\)\.bad: a object cannot be saved"
+    ):
         trainer.train(2, 5)
     assert names(tmp_path) == []
 
@@ -85,8 +99,13 @@ def test_an_epoch_is_one_record_with_the_algorithms_own_iterations(tmp_path: Pat
     batch = SpoolReader(tmp_path / "telemetry", after_seq=0).read()
     records = [json.loads(payload) for payload in batch.payloads]
     stats = [one for one in records if one["type"] == "experiment_stats"]
-    assert [(one["total_epoch"], one["total_itr"], one["total_env_steps"]) for one in stats] == [(0, 10, 10), (1, 20, 20)]
-    values = [one["value"] for one in records if one["type"] == "points" and one["series"] == "Value"]
+    assert [(one["total_epoch"], one["total_itr"], one["total_env_steps"]) for one in stats] == [
+        (0, 10, 10),
+        (1, 20, 20),
+    ]
+    values = [
+        one["value"] for one in records if one["type"] == "points" and one["series"] == "Value"
+    ]
     assert values == [[1.0], [2.0]]
     assert sum(one["type"] == "episodes" for one in records) == 2
 
@@ -142,13 +161,17 @@ def test_a_trainer_with_processes_goes_on_after_a_restore(tmp_path: Path) -> Non
     second, algo = make(tmp_path / "second")
     second.restore(tmp_path, 0)
     second.resume()
-    states = [read_snapshot(path / "itr_1").state["collector"] for path in (tmp_path, tmp_path / "second")]
+    states = [
+        read_snapshot(path / "itr_1").state["collector"] for path in (tmp_path, tmp_path / "second")
+    ]
     assert states[0] == states[1]
     assert algo._sampler.pids == ()  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("kind", [LocalSampler, VecSampler, ProcessSampler])
-def test_a_sampler_as_an_argument_of_the_algorithm_is_built_again(kind: Any, tmp_path: Path) -> None:
+def test_a_sampler_as_an_argument_of_the_algorithm_is_built_again(
+    kind: Any, tmp_path: Path
+) -> None:
     """Line 30: `restore` without `setup` builds every sampler of ours, and it goes on where it was."""
 
     def trained(path: Path, epochs: int) -> dict[str, Any]:
@@ -165,19 +188,28 @@ def test_a_sampler_as_an_argument_of_the_algorithm_is_built_again(kind: Any, tmp
     again.resume(n_epochs=3)
     state = read_snapshot(tmp_path / "again" / "params").state
     assert type(again._session.algo._sampler) is kind
-    assert [state[part] for part in ("agent", "collector")] == [whole[part] for part in ("agent", "collector")]
+    assert [state[part] for part in ("agent", "collector")] == [
+        whole[part] for part in ("agent", "collector")
+    ]
 
 
 def test_numpy_integers_are_counts(tmp_path: Path) -> None:
-    """Line 32: numbers of epochs and env_steps that NumPy made, in arguments, assignments and snapshots."""
-    trainer, algo = Trainer(SnapshotConfig(tmp_path, "all", np.int64(1))), CountingAlgo(CountingEnv())  # type: ignore[arg-type]
+    """Line 32: numbers of epochs and env_steps that NumPy made, in arguments, assignments and
+    snapshots.
+    """
+    trainer, algo = (
+        Trainer(SnapshotConfig(tmp_path, "all", np.int64(1))),
+        CountingAlgo(CountingEnv()),
+    )  # type: ignore[arg-type]
     trainer.setup(algo, CountingEnv())
     trainer.train(np.int64(1), np.int32(10))  # type: ignore[arg-type]
     trainer.total_env_steps = np.int64(20)
     trainer.save(np.uint8(1))  # type: ignore[arg-type]
     again, _ = ready(tmp_path / "again")
     args = again.restore(tmp_path, np.int64(1))  # type: ignore[arg-type]
-    assert [type(value) for value in (args.n_epochs, args.batch_size, again.total_env_steps)] == [int] * 3
+    assert [type(value) for value in (args.n_epochs, args.batch_size, again.total_env_steps)] == [
+        int
+    ] * 3
     assert (args.n_epochs, args.batch_size, again.total_env_steps) == (1, 10, 20)
     for wrong in (np.float64(2), np.True_, np.int64(0)):
         with pytest.raises(ValueError, match="batch_size must be a whole number"):
@@ -202,7 +234,13 @@ def test_policies_without_parameters_are_sampled_as_they_are(tmp_path: Path) -> 
 
 
 def test_our_own_agents_learn_by_their_schedule_and_on_demand(tmp_path: Path) -> None:
-    hyper = {"name": "dqn", "learning_starts": 10, "batch_size": 4, "train_every": 5, "hidden_sizes": (4,)}
+    hyper = {
+        "name": "dqn",
+        "learning_starts": 10,
+        "batch_size": 4,
+        "train_every": 5,
+        "hidden_sizes": (4,),
+    }
     algo = AgentAlgorithm(hyper, gym.make("CartPole-v1"), seed=1)
     trainer = Trainer(SnapshotConfig(tmp_path), rebuildable=True)
     trainer.setup(algo, None)
@@ -218,7 +256,10 @@ def test_our_own_agents_learn_by_their_schedule_and_on_demand(tmp_path: Path) ->
     second.restore(tmp_path)
     assert second._session.clock.updates == 8
     for name, tensor in algo.agent.state_dict()["learning"]["parameters"].items():
-        assert tensor.shape == second._session.algo.agent.state_dict()["learning"]["parameters"][name].shape
+        assert (
+            tensor.shape
+            == second._session.algo.agent.state_dict()["learning"]["parameters"][name].shape
+        )
     with pytest.raises(ValueError, match="agent: learning_rate: must be greater than 0"):
         AgentAlgorithm({"name": "dqn", "learning_rate": -1}, "CartPole-v1")
     other, plain = ready(tmp_path / "third")
@@ -239,11 +280,15 @@ def test_a_snapshot_of_something_else_is_refused(tmp_path: Path) -> None:
 def test_restore_continues_the_random_stream_instead_of_replaying_it(tmp_path: Path) -> None:
     drawn: list[float] = []
     trainer, algo = ready(tmp_path, seed=3)
-    algo.body = lambda *_: drawn.append(float(torch.rand(1)) + float(np.random.default_rng(0).random()))
+    algo.body = lambda *_: drawn.append(
+        float(torch.rand(1)) + float(np.random.default_rng(0).random())
+    )
     trainer.train(4, 5)
     second, other = ready(tmp_path / "second", seed=3)
     again: list[float] = []
-    other.body = lambda *_: again.append(float(torch.rand(1)) + float(np.random.default_rng(0).random()))
+    other.body = lambda *_: again.append(
+        float(torch.rand(1)) + float(np.random.default_rng(0).random())
+    )
     second.restore(tmp_path, 1)
     second.resume()
     assert again == drawn[2:]

@@ -12,10 +12,14 @@ BOX = spaces.Box(-1.0, 1.0, (3,), np.float32)
 
 
 def context(action_space=None, observation_space=BOX, num_envs=2, seed=0, **more) -> AgentContext:
-    return AgentContext(observation_space, action_space or spaces.Discrete(4), num_envs, seed, **more)
+    return AgentContext(
+        observation_space, action_space or spaces.Discrete(4), num_envs, seed, **more
+    )
 
 
-def experience(agent, steps: int, num_envs: int, rng: np.random.Generator, size: int = 3) -> Experience:
+def experience(
+    agent, steps: int, num_envs: int, rng: np.random.Generator, size: int = 3
+) -> Experience:
     """Random transitions whose actions are the agent's own."""
     observation = rng.uniform(-1, 1, (steps, num_envs, size)).astype(np.float32)
     action = np.stack([agent.act(row, explore=True) for row in observation])
@@ -23,13 +27,19 @@ def experience(agent, steps: int, num_envs: int, rng: np.random.Generator, size:
     truncated = (rng.random((steps, num_envs)) < 0.1) & ~terminated
     successor = rng.uniform(-1, 1, (steps, num_envs, size)).astype(np.float32)
     reward = rng.normal(size=(steps, num_envs)).astype(np.float32)
-    return Experience(observation, action, reward, terminated, truncated, successor, env_steps=steps * num_envs)
+    return Experience(
+        observation, action, reward, terminated, truncated, successor, env_steps=steps * num_envs
+    )
 
 
 def leaves(tree, prefix: str = "") -> dict[str, object]:
     """Leaves of a state by path."""
     if isinstance(tree, Mapping):
-        return {path: leaf for key, item in tree.items() for path, leaf in leaves(item, f"{prefix}/{key}").items()}
+        return {
+            path: leaf
+            for key, item in tree.items()
+            for path, leaf in leaves(item, f"{prefix}/{key}").items()
+        }
     return {prefix: tree}
 
 

@@ -20,7 +20,12 @@ def traces(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[Tensor]]:
     """The examples of the graphs that were made instead of machine code, which run as they are."""
     made: list[Sequence[Tensor]] = []
 
-    def kept(identity: str | None, signature: str, function: Callable[..., list[Tensor]], examples: Sequence[Tensor]) -> library_cache.Code:
+    def kept(
+        identity: str | None,
+        signature: str,
+        function: Callable[..., list[Tensor]],
+        examples: Sequence[Tensor],
+    ) -> library_cache.Code:
         del identity, signature
         made.append(examples)
         graph = library_cache._traced(function, examples)

@@ -36,7 +36,15 @@ def random_batch(size=16, inputs=3, actions=2, seed=0, noises=0) -> ReplayBatch:
     discount = 0.99 * (torch.rand(size, generator=g) > 0.2).float()
     noise = tuple(torch.randn(size, actions, generator=g) for _ in range(noises))
     action = torch.rand(size, actions, generator=g) * 2 - 1
-    return ReplayBatch(observation, action, torch.randn(size, generator=g), successor, discount, torch.ones(size), noise)
+    return ReplayBatch(
+        observation,
+        action,
+        torch.randn(size, generator=g),
+        successor,
+        discount,
+        torch.ones(size),
+        noise,
+    )
 
 
 def stacked(states: list[Any]) -> Any:
@@ -47,8 +55,12 @@ def row(stack: Any, index: int) -> Any:
     return map_tensors(lambda leaf: leaf[index], stack)
 
 
-def modules(vector: torch.Tensor, sizes: tuple[int, ...], copies: int = 1) -> list[torch.nn.Sequential]:
-    """Modules with a ReLU between layers and the parameters of a flat vector, whose tensors of all copies are stacked."""
+def modules(
+    vector: torch.Tensor, sizes: tuple[int, ...], copies: int = 1
+) -> list[torch.nn.Sequential]:
+    """Modules with a ReLU between layers and the parameters of a flat vector, whose tensors of all
+    copies are stacked.
+    """
     made = []
     for index in range(copies):
         layers: list[torch.nn.Module] = []
@@ -58,7 +70,9 @@ def modules(vector: torch.Tensor, sizes: tuple[int, ...], copies: int = 1) -> li
         with torch.no_grad():
             for parameter in module.parameters():
                 count = parameter.numel()
-                parameter.copy_(vector[begin + index * count : begin + (index + 1) * count].view_as(parameter))
+                parameter.copy_(
+                    vector[begin + index * count : begin + (index + 1) * count].view_as(parameter)
+                )
                 begin += copies * count
         made.append(module)
     return made
@@ -77,8 +91,19 @@ def follow(target: torch.nn.Module, online: torch.nn.Module, tau: float) -> None
 
 
 def learns_a_bandit(build, hyper, rounds=20) -> None:
-    """The reward is minus the squared distance of the action from half the observation; 1-step episodes."""
-    agent = build(hyper, context(spaces.Box(-2, 2, (1,), np.float32), spaces.Box(-1, 1, (1,), np.float32), num_envs=64, seed=1))
+    """The reward is minus the squared distance of the action from half the observation.
+
+    1-step episodes.
+    """
+    agent = build(
+        hyper,
+        context(
+            spaces.Box(-2, 2, (1,), np.float32),
+            spaces.Box(-1, 1, (1,), np.float32),
+            num_envs=64,
+            seed=1,
+        ),
+    )
     rng = np.random.default_rng(0)
     for _ in range(rounds):
         observation, successor = rng.uniform(-1, 1, (2, 1, 64, 1)).astype(np.float32)

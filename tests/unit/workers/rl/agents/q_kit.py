@@ -17,17 +17,32 @@ def algorithm_of(hyper, **more):
 def random_batch(algorithm, size: int = 16, seed: int = 0) -> ReplayBatch:
     g, rng = torch.Generator().manual_seed(seed), np.random.default_rng(seed)
     discount = 0.99 * (torch.rand(size, generator=g) > 0.2).float()
-    columns = torch.randn(size, 3, generator=g), torch.randint(4, (size,), generator=g), torch.randn(size, generator=g)
+    columns = (
+        torch.randn(size, 3, generator=g),
+        torch.randint(4, (size,), generator=g),
+        torch.randn(size, generator=g),
+    )
     noise = tuple(torch.from_numpy(array[0]) for array in algorithm.noise(rng, (1, size)))
-    return ReplayBatch(*columns, torch.randn(size, 3, generator=g), discount, torch.rand(size, generator=g), noise)
+    return ReplayBatch(
+        *columns, torch.randn(size, 3, generator=g), discount, torch.rand(size, generator=g), noise
+    )
 
 
 def random_sequences(length: int = 6, size: int = 5, seed: int = 0) -> DrqnBatch:
     g = torch.Generator().manual_seed(seed)
     lead = (length, size)
-    columns = torch.randn(*lead, 3, generator=g), torch.randint(4, lead, generator=g), torch.randn(*lead, generator=g)
+    columns = (
+        torch.randn(*lead, 3, generator=g),
+        torch.randint(4, lead, generator=g),
+        torch.randn(*lead, generator=g),
+    )
     flags = torch.rand(*lead, generator=g) < 0.3, (torch.rand(*lead, generator=g) < 0.8).float()
-    return DrqnBatch(*columns, torch.randn(*lead, 3, generator=g), 0.9 * (torch.rand(*lead, generator=g) > 0.2).float(), *flags)
+    return DrqnBatch(
+        *columns,
+        torch.randn(*lead, 3, generator=g),
+        0.9 * (torch.rand(*lead, generator=g) > 0.2).float(),
+        *flags,
+    )
 
 
 def start(algorithm, seed: int = 0):

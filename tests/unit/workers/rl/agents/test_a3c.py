@@ -1,4 +1,6 @@
-"""A3C: its gradient by other means, the updates of what processes share, and a training in two processes."""
+"""A3C: its gradient by other means, the updates of what processes share, and a training in two
+processes.
+"""
 
 import json
 from functools import partial
@@ -22,7 +24,13 @@ TORQUE = spaces.Box(-2, 2, (2,), np.float32)
 
 
 def made(index: int = 0, action_space=None, **more) -> A3c:
-    return A3c(HYPER.model_copy(update=more), BOX, action_space or spaces.Discrete(3), seed=5, process_idx=index)
+    return A3c(
+        HYPER.model_copy(update=more),
+        BOX,
+        action_space or spaces.Discrete(3),
+        seed=5,
+        process_idx=index,
+    )
 
 
 def lived(agent: A3c, steps: int, rng: np.random.Generator) -> None:
@@ -42,7 +50,13 @@ def test_returns_by_hand() -> None:
 def test_shared_rmsprop_is_that_with_epsilon_under_the_root_in_place() -> None:
     generator = torch.Generator().manual_seed(0)
     parameters, gradient = torch.randn(2, 9, generator=generator)
-    expected, state = rmsprop(parameters, gradient, RmspropState(torch.zeros(9), torch.tensor(0.01)), epsilon=0.1, inside=True)
+    expected, state = rmsprop(
+        parameters,
+        gradient,
+        RmspropState(torch.zeros(9), torch.tensor(0.01)),
+        epsilon=0.1,
+        inside=True,
+    )
     squares, shared = torch.zeros(9), parameters.clone()
     rmsprop_shared(shared, squares, gradient, HYPER, 0.01)
     torch.testing.assert_close(shared, expected)
@@ -52,31 +66,58 @@ def test_shared_rmsprop_is_that_with_epsilon_under_the_root_in_place() -> None:
 def test_the_gradient_equals_the_sums_of_the_paper_and_padding_adds_nothing() -> None:
     agent = made(max_grad_norm=None, entropy_coefficient=0.02, value_coefficient=0.7)
     named = {name: tensor.clone().requires_grad_() for name, tensor in agent._named.items()}
-    rows, actions, returned = torch.rand(3, 3), torch.tensor([2, 0, 1]), torch.tensor([1.0, -2.0, 0.5])
+    rows, actions, returned = (
+        torch.rand(3, 3),
+        torch.tensor([2, 0, 1]),
+        torch.tensor([1.0, -2.0, 0.5]),
+    )
 
     def network(prefix):
         hidden = torch.tanh(rows @ named[f"{prefix}.0.weight"].T + named[f"{prefix}.0.bias"])
         return hidden @ named[f"{prefix}.1.weight"].T + named[f"{prefix}.1.bias"]
 
-    chosen, value = torch.distributions.Categorical(logits=network("policy")), network("value").squeeze(1)
-    policy_sum = (chosen.log_prob(actions) * (returned - value).detach() + 0.02 * chosen.entropy()).sum()
+    chosen, value = (
+        torch.distributions.Categorical(logits=network("policy")),
+        network("value").squeeze(1),
+    )
+    policy_sum = (
+        chosen.log_prob(actions) * (returned - value).detach() + 0.02 * chosen.entropy()
+    ).sum()
     (0.7 * (returned - value).square().sum() - policy_sum).backward()
     expected = torch.cat([tensor.grad.reshape(-1) for tensor in named.values()])
     steps = Steps(
-        torch.cat((rows, rows[:1])), torch.cat((actions, actions[:1])), torch.cat((returned, returned[:1])), torch.tensor([1.0, 1, 1, 0])
+        torch.cat((rows, rows[:1])),
+        torch.cat((actions, actions[:1])),
+        torch.cat((returned, returned[:1])),
+        torch.tensor([1.0, 1, 1, 0]),
     )
     for gradient in (eager_gradient, functional_gradient):
         slope, means = A3cMath(agent._model, agent._hyper).slope(gradient, agent.parameters, steps)
         torch.testing.assert_close(slope, expected, rtol=1e-4, atol=1e-5)
-        losses = torch.stack((-(chosen.log_prob(actions) * (returned - value)).mean(), (returned - value).square().mean()))
-        told = torch.stack((losses[0] + 0.7 * losses[1] - 0.02 * chosen.entropy().mean(), *losses, chosen.entropy().mean(), value.mean()))
+        losses = torch.stack(
+            (
+                -(chosen.log_prob(actions) * (returned - value)).mean(),
+                (returned - value).square().mean(),
+            )
+        )
+        told = torch.stack(
+            (
+                losses[0] + 0.7 * losses[1] - 0.02 * chosen.entropy().mean(),
+                *losses,
+                chosen.entropy().mean(),
+                value.mean(),
+            )
+        )
         torch.testing.assert_close(means, torch.cat((told.detach(), expected.norm().unsqueeze(0))))
 
 
 def test_a_rollout_ends_after_t_max_or_with_the_episode_and_a_cut_is_worth_what_follows() -> None:
     agent, row = made(), np.ones(3, np.float32)
     seen = []
-    agent._learn = lambda behind: (seen.append((len(agent._rewards), behind)), agent._rewards.clear())
+    agent._learn = lambda behind: (
+        seen.append((len(agent._rewards), behind)),
+        agent._rewards.clear(),
+    )
     for done, reset in [(False, False)] * 4 + [(False, False), (True, False), (False, True)]:
         agent.act(row)
         agent.observe(row, 1.0, done, reset)
@@ -151,7 +192,15 @@ def make_agent(hyper: A3cParameters, process_idx: int) -> A3c:
 @pytest.mark.timeout(300)
 def test_two_processes_train_the_same_parameters(tmp_path) -> None:
     make = partial(make_agent, A3cParameters(rollout_steps=5))
-    agent = train_agent_async(str(tmp_path), 2, cart_pole, steps=3_000, eval_interval=None, make_agent=make, random_seeds=[1, 2])
+    agent = train_agent_async(
+        str(tmp_path),
+        2,
+        cart_pole,
+        steps=3_000,
+        eval_interval=None,
+        make_agent=make,
+        random_seeds=[1, 2],
+    )
     assert not torch.equal(agent.parameters, make(0).parameters)
     assert agent.squares.any()
     assert json.loads((tmp_path / "outcome.json").read_text())["env_steps"] >= 3_000

@@ -1,4 +1,6 @@
-"""Line 15.12: which spaces agents take is declared once, it is true, and what a refusal recommends follows from it."""
+"""Line 15.12: which spaces agents take is declared once, it is true, and what a refusal recommends
+follows from it.
+"""
 
 import re
 
@@ -53,7 +55,10 @@ def test_a_box_without_bounds_is_taken_or_those_that_take_it_are_named(name) -> 
         return
     with pytest.raises(DefinitionError, match="needs finite bounds") as refused:
         made(name, endless)
-    assert named(str(refused.value)) == {name for name in OWN if "box" in ACTION_SPACES[name]} - NEEDS_BOUNDS
+    assert (
+        named(str(refused.value))
+        == {name for name in OWN if "box" in ACTION_SPACES[name]} - NEEDS_BOUNDS
+    )
     assert "Rescale" not in str(refused.value), "it needs bounds itself"
 
 

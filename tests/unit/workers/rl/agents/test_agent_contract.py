@@ -27,11 +27,33 @@ from palestra.contract.agents import (
     TrpoParameters,
 )
 from palestra.contract.agents.common import PrioritizedReplay
-from tests.unit.workers.rl.agents.agent_kit import BOX, assert_same_state, context, experience, leaves
+from tests.unit.workers.rl.agents.agent_kit import (
+    BOX,
+    assert_same_state,
+    context,
+    experience,
+    leaves,
+)
 from workers.core.protocols import Stateful, TrainableAgent
 from workers.core.rng import global_state
 from workers.core.types import StateTree
-from workers.rl.agents import a2c, c51, cem, ddpg, dqn, drqn, iqn, naf, ppo, rainbow, recurrent_ppo, reinforce, sac, td3, trpo
+from workers.rl.agents import (
+    a2c,
+    c51,
+    cem,
+    ddpg,
+    dqn,
+    drqn,
+    iqn,
+    naf,
+    ppo,
+    rainbow,
+    recurrent_ppo,
+    reinforce,
+    sac,
+    td3,
+    trpo,
+)
 from workers.rl.agents.a3c import A3c
 from workers.rl.agents.a3c_shared import SharedA3c
 from workers.rl.agents.a3c_shared import build as build_shared_a3c
@@ -39,39 +61,88 @@ from workers.rl.agents.shared_tensors import adopt
 
 CASES = {
     "dqn": (dqn.build, DqnParameters(batch_size=16), spaces.Discrete(4)),
-    "dqn-noisy": (dqn.build, DqnParameters(batch_size=16, dueling=True, noisy=True, prioritized=PrioritizedReplay()), spaces.Discrete(4)),
+    "dqn-noisy": (
+        dqn.build,
+        DqnParameters(batch_size=16, dueling=True, noisy=True, prioritized=PrioritizedReplay()),
+        spaces.Discrete(4),
+    ),
     "c51": (c51.build, C51Parameters(batch_size=16), spaces.Discrete(4, start=1)),
     "iqn": (iqn.build, IqnParameters(batch_size=16), spaces.Discrete(4)),
     "rainbow": (rainbow.build, RainbowParameters(batch_size=16), spaces.Discrete(4)),
-    "drqn": (drqn.build, DrqnParameters(batch_size=16, sequence_length=4, memory_units=8), spaces.Discrete(4, start=2)),
-    "ppo-discrete": (ppo.build, PpoParameters(rollout_steps=20, minibatch_size=20), spaces.Discrete(4, start=2)),
-    "ppo-box": (ppo.build, PpoParameters(rollout_steps=20, minibatch_size=20), spaces.Box(-2, 2, (2,), np.float32)),
-    "ppo-box-double": (ppo.build, PpoParameters(rollout_steps=20, minibatch_size=20), spaces.Box(-2, 2, (1, 2), np.float64)),
+    "drqn": (
+        drqn.build,
+        DrqnParameters(batch_size=16, sequence_length=4, memory_units=8),
+        spaces.Discrete(4, start=2),
+    ),
+    "ppo-discrete": (
+        ppo.build,
+        PpoParameters(rollout_steps=20, minibatch_size=20),
+        spaces.Discrete(4, start=2),
+    ),
+    "ppo-box": (
+        ppo.build,
+        PpoParameters(rollout_steps=20, minibatch_size=20),
+        spaces.Box(-2, 2, (2,), np.float32),
+    ),
+    "ppo-box-double": (
+        ppo.build,
+        PpoParameters(rollout_steps=20, minibatch_size=20),
+        spaces.Box(-2, 2, (1, 2), np.float64),
+    ),
     "ppo-normalising": (
         ppo.build,
-        PpoParameters(rollout_steps=20, minibatch_size=20, normalize_observations=True, normalize_rewards=True),
+        PpoParameters(
+            rollout_steps=20, minibatch_size=20, normalize_observations=True, normalize_rewards=True
+        ),
         spaces.MultiDiscrete([2, 3], start=[0, 4]),
     ),
     "a2c": (a2c.build, A2cParameters(rollout_steps=20), spaces.MultiBinary((2, 2))),
     "a3c": (build_shared_a3c, A3cParameters(rollout_steps=20), spaces.Discrete(4, start=1)),
     "reinforce": (reinforce.build, ReinforceParameters(episodes=2), spaces.Discrete(3)),
-    "trpo": (trpo.build, TrpoParameters(rollout_steps=20, value_minibatch_size=20), spaces.Box(-2, 2, (2,), np.float32)),
+    "trpo": (
+        trpo.build,
+        TrpoParameters(rollout_steps=20, value_minibatch_size=20),
+        spaces.Box(-2, 2, (2,), np.float32),
+    ),
     "recurrent-ppo": (
         recurrent_ppo.build,
         RecurrentPpoParameters(rollout_steps=20, minibatch_envs=1, memory_units=8),
         spaces.Box(-2, 2, (2,), np.float32),
     ),
-    "sac": (sac.build, SacParameters(batch_size=16, hidden_sizes=(16,), learning_starts=8), spaces.Box(-2, 2, (2,), np.float32)),
-    "td3": (td3.build, Td3Parameters(batch_size=16, hidden_sizes=(16,), learning_starts=8), spaces.Box(-2, 3, (1, 2), np.float64)),
-    "ddpg": (ddpg.build, DdpgParameters(batch_size=16, hidden_sizes=(16,), learning_starts=8), spaces.Box(-2, 2, (2,), np.float32)),
-    "naf": (naf.build, NafParameters(batch_size=16, hidden_sizes=(16,), learning_starts=8), spaces.Box(-2, 2, (2,), np.float32)),
-    "cem": (cem.build, CemParameters(population_size=2, elite_fraction=0.5, hidden_sizes=(16,)), spaces.Discrete(4, start=2)),
+    "sac": (
+        sac.build,
+        SacParameters(batch_size=16, hidden_sizes=(16,), learning_starts=8),
+        spaces.Box(-2, 2, (2,), np.float32),
+    ),
+    "td3": (
+        td3.build,
+        Td3Parameters(batch_size=16, hidden_sizes=(16,), learning_starts=8),
+        spaces.Box(-2, 3, (1, 2), np.float64),
+    ),
+    "ddpg": (
+        ddpg.build,
+        DdpgParameters(batch_size=16, hidden_sizes=(16,), learning_starts=8),
+        spaces.Box(-2, 2, (2,), np.float32),
+    ),
+    "naf": (
+        naf.build,
+        NafParameters(batch_size=16, hidden_sizes=(16,), learning_starts=8),
+        spaces.Box(-2, 2, (2,), np.float32),
+    ),
+    "cem": (
+        cem.build,
+        CemParameters(population_size=2, elite_fraction=0.5, hidden_sizes=(16,)),
+        spaces.Discrete(4, start=2),
+    ),
 }
 """Factory, parameters and action space of each."""
 
 
 TRACED = {"dqn", "ppo-box", "sac", "recurrent-ppo"}
-"""Cases that are traced in every test run; of the others, which take a second or two each, it is a slow test."""
+"""Cases that are traced in every test run.
+
+Of the others, which take a second or two each, it is a slow test.
+"""
 
 
 @pytest.fixture(params=CASES)
@@ -79,7 +150,9 @@ def case(request):
     return CASES[request.param]
 
 
-@pytest.fixture(params=[pytest.param(name, marks=() if name in TRACED else pytest.mark.slow) for name in CASES])
+@pytest.fixture(
+    params=[pytest.param(name, marks=() if name in TRACED else pytest.mark.slow) for name in CASES]
+)
 def traced_case(request):
     return CASES[request.param]
 
@@ -113,7 +186,9 @@ def learn_once(agent: TrainableAgent, updates: int, rng: np.random.Generator) ->
 
 
 def test_what_was_learnt_on_the_cpu_is_reported_in_numbers(case) -> None:
-    """Each tensor that the thread of the recorder frees hands the interpreter's lock to the loop and back."""
+    """Each tensor that the thread of the recorder frees hands the interpreter's lock to the loop
+    and back.
+    """
     agent, rng = trained(case), np.random.default_rng(1)
     for _ in range(3):
         if gather(agent, rng) or (report := agent.learn(1)).updates:
@@ -126,7 +201,9 @@ def test_what_was_learnt_on_the_cpu_is_reported_in_numbers(case) -> None:
 
 
 def gather(agent: TrainableAgent, rng: np.random.Generator) -> int:
-    """Lets it gather, and returns the updates that were made meanwhile: one of A3C, as a process of it makes them."""
+    """Lets it gather, and returns the updates that were made meanwhile: one of A3C, as a process of
+    it makes them.
+    """
     if not isinstance(agent, SharedA3c):
         agent.observe(experience(agent, 20, 2, rng))
         return 0
@@ -143,7 +220,9 @@ def gather(agent: TrainableAgent, rng: np.random.Generator) -> int:
 def parameters(agent: TrainableAgent) -> StateTree:
     state = agent.state_dict()
     learning = state.get("learning", state)
-    field = next(name for name in ("values", "actor", "parameters") if name in learning)  # TRPO's policy has a step of its own
+    field = next(
+        name for name in ("values", "actor", "parameters") if name in learning
+    )  # TRPO's policy has a step of its own
     return learning[field]
 
 
@@ -179,21 +258,38 @@ def test_actions_are_of_the_space(case) -> None:
 
 def test_greedy_acting_changes_nothing(case) -> None:
     agent = trained(case)
-    before = {path: leaf.clone() if isinstance(leaf, torch.Tensor) else leaf for path, leaf in leaves(agent.state_dict()).items()}
+    before = {
+        path: leaf.clone() if isinstance(leaf, torch.Tensor) else leaf
+        for path, leaf in leaves(agent.state_dict()).items()
+    }
     observation = np.stack([BOX.sample() for _ in range(7)])
     first = agent.act(observation, explore=False)
     assert np.array_equal(first, agent.act(observation, explore=False))
     assert_same_state(before, leaves(agent.state_dict()))
 
 
-def test_the_state_holds_arrays_and_json_only_and_shares_nothing_that_an_update_writes(case) -> None:
+def test_the_state_holds_arrays_and_json_only_and_shares_nothing_that_an_update_writes(
+    case,
+) -> None:
     agent = trained(case)
     state = agent.state_dict()
-    kept = {path: leaf.clone() for path, leaf in leaves(state).items() if isinstance(leaf, torch.Tensor)}
-    json.dumps({path: leaf for path, leaf in leaves(state).items() if not isinstance(leaf, torch.Tensor | np.ndarray)})
+    kept = {
+        path: leaf.clone() for path, leaf in leaves(state).items() if isinstance(leaf, torch.Tensor)
+    }
+    json.dumps(
+        {
+            path: leaf
+            for path, leaf in leaves(state).items()
+            if not isinstance(leaf, torch.Tensor | np.ndarray)
+        }
+    )
     gather(agent, np.random.default_rng(0))
     agent.learn(3)
-    assert all(torch.equal(kept[path], leaf) for path, leaf in leaves(state).items() if isinstance(leaf, torch.Tensor))
+    assert all(
+        torch.equal(kept[path], leaf)
+        for path, leaf in leaves(state).items()
+        if isinstance(leaf, torch.Tensor)
+    )
 
 
 def test_a_state_of_another_network_is_refused(case) -> None:
@@ -249,12 +345,16 @@ def test_the_acting_module_acts_like_the_agent_and_keeps_a_copy(exportable) -> N
     agent.learn(3)
     assert isinstance(module, torch.nn.Module)
     assert not module.training
-    np.testing.assert_allclose(module(torch.from_numpy(observation)).numpy(), expected, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(
+        module(torch.from_numpy(observation)).numpy(), expected, rtol=1e-4, atol=1e-6
+    )
 
 
 def test_the_acting_module_can_be_exported_with_any_batch_size(traced_case) -> None:
     module = trained(_exportable(traced_case)).acting_module()
-    program = torch.export.export(module, (torch.zeros(2, 3),), dynamic_shapes=({0: torch.export.Dim("N")},))
+    program = torch.export.export(
+        module, (torch.zeros(2, 3),), dynamic_shapes=({0: torch.export.Dim("N")},)
+    )
     observation = torch.rand(9, 3)
     torch.testing.assert_close(program.module()(observation), module(observation))
 
@@ -266,7 +366,9 @@ def test_without_a_compiler_the_agent_learns_all_the_same(traced_case, monkeypat
         raise RuntimeError("no C++ compiler")
 
     monkeypatch.setattr("torch._inductor.aot_compile", broken)
-    assert_same_state(trained(learner, compile="compiled").state_dict(), trained(learner).state_dict())
+    assert_same_state(
+        trained(learner, compile="compiled").state_dict(), trained(learner).state_dict()
+    )
 
 
 @pytest.mark.slow

@@ -1,4 +1,6 @@
-"""Batches show the arrays of a sample: what is wrapped already is not wrapped again, and what was drawn now is what they show."""
+"""Batches show the arrays of a sample: what is wrapped already is not wrapped again, and what was
+drawn now is what they show.
+"""
 
 import numpy as np
 import torch
@@ -12,7 +14,9 @@ from workers.rl.memory.transitions import ReplaySpec, Sample
 
 
 def replay(rule: type[Uniform] | type[Prioritized], n_step: int = 1) -> Replay:
-    spec = ReplaySpec(capacity=64, observation=((3,), np.float32), action=((), np.int64), n_step=n_step)
+    spec = ReplaySpec(
+        capacity=64, observation=((3,), np.float32), action=((), np.int64), n_step=n_step
+    )
     own: Rule = rule(derive_generator(0, "memory"))
     filled = Replay(spec, own)
     filled.extend(*VectorStream(0, 1).chunk(64).columns)
@@ -54,7 +58,10 @@ def test_each_update_has_its_own_noise() -> None:
         sample = memory.sample(2, 8)
         batches = made.of(sample, (noise,))
         assert_shows(batches, sample)
-        assert all(np.array_equal(batch.noise[0].numpy(), own) for batch, own in zip(batches, noise, strict=True))
+        assert all(
+            np.array_equal(batch.noise[0].numpy(), own)
+            for batch, own in zip(batches, noise, strict=True)
+        )
     assert made.of(memory.sample(2, 8), ())[0].noise == ()
 
 

@@ -15,7 +15,15 @@ from workers.rl.agents.c51 import CategoricalDqn, projected
 from workers.rl.memory.sampling_rules import Prioritized
 from workers.rl.networks.dueling import DuelingHead
 
-HYPER = C51Parameters(hidden_sizes=(8,), atoms=7, v_min=-2.0, v_max=4.0, max_grad_norm=0.3, target_update_every=7, learning_rate=1e-2)
+HYPER = C51Parameters(
+    hidden_sizes=(8,),
+    atoms=7,
+    v_min=-2.0,
+    v_max=4.0,
+    max_grad_norm=0.3,
+    target_update_every=7,
+    learning_rate=1e-2,
+)
 
 
 def naive_projection(probabilities, reward, discount, support):
@@ -43,21 +51,30 @@ def test_projection_equals_algorithm_1(atoms) -> None:
     reward[:3], discount[:3] = (-3.0, 5.0, 1.0), 0.0
     columns = (torch.tensor(array) for array in (probabilities, reward, discount, support))
     result = projected(*columns).numpy()
-    np.testing.assert_allclose(result, naive_projection(probabilities, reward, discount, support), atol=1e-12)
+    np.testing.assert_allclose(
+        result, naive_projection(probabilities, reward, discount, support), atol=1e-12
+    )
     np.testing.assert_allclose(result.sum(1), 1.0)
 
 
 def test_projection_by_hand() -> None:
-    """Atoms at 0, 1, 2: half of 1.5 goes to either side; whole numbers stay whole; what lies outside goes to the edge."""
+    """Atoms at 0, 1, 2: half of 1.5 goes to either side.
+
+    Whole numbers stay whole; what lies outside goes to the edge.
+    """
     support = torch.tensor([0.0, 1.0, 2.0])
     sure = torch.tensor([[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.5, 0.0, 0.5]])
-    result = projected(sure, torch.tensor([0.5, 0.0, 7.0, 1.0]), torch.tensor([0.5, 1.0, 1.0, 0.0]), support)
+    result = projected(
+        sure, torch.tensor([0.5, 0.0, 7.0, 1.0]), torch.tensor([0.5, 1.0, 1.0, 0.0]), support
+    )
     assert result.tolist() == [[0.0, 0.5, 0.5], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [0.0, 1.0, 0.0]]
 
 
 def test_values_and_loss_by_hand() -> None:
     algorithm = algorithm_of(C51Parameters(hidden_sizes=(), atoms=3, v_min=0.0, v_max=2.0))
-    logits = torch.tensor([[[0.0, 0.0, 0.0], [-99.0, 0.0, 0.0], [0.0, -99.0, -99.0], [-99.0, -99.0, 0.0]]])
+    logits = torch.tensor(
+        [[[0.0, 0.0, 0.0], [-99.0, 0.0, 0.0], [0.0, -99.0, -99.0], [-99.0, -99.0, 0.0]]]
+    )
     torch.testing.assert_close(algorithm.values(logits), torch.tensor([[1.0, 1.5, 0.0, 2.0]]))
     parameters = {"q.0.weight": torch.zeros(12, 3), "q.0.bias": torch.zeros(12)}
     batch = random_batch(algorithm, 2)._replace(weight=torch.tensor([1.0, 0.5]))
@@ -85,9 +102,17 @@ def test_update_equals_a_module_with_an_optimizer(double) -> None:
         state, report, error = algorithm.update(eager_gradient, state, batch)
         state = algorithm.between(state, step)
         with torch.no_grad():
-            best = (online if double else target)(batch.next_observation).softmax(2).mul(support).sum(2).argmax(1)
+            best = (
+                (online if double else target)(batch.next_observation)
+                .softmax(2)
+                .mul(support)
+                .sum(2)
+                .argmax(1)
+            )
             following = target(batch.next_observation).softmax(2)[rows, best].double().numpy()
-            columns = (column.double().numpy() for column in (batch.reward, batch.discount, support))
+            columns = (
+                column.double().numpy() for column in (batch.reward, batch.discount, support)
+            )
             wanted = torch.tensor(naive_projection(following, *columns), dtype=torch.float32)
         log_p = online(batch.observation)[rows, batch.action].log_softmax(1)
         value = (-(wanted * log_p).sum(1) * batch.weight).mean()
@@ -100,19 +125,40 @@ def test_update_equals_a_module_with_an_optimizer(double) -> None:
             target.load_state_dict(online.state_dict())
         torch.testing.assert_close(report[0], value.detach(), rtol=1e-3, atol=1e-4)
         torch.testing.assert_close(error, divergence, rtol=1e-3, atol=1e-3)
-    torch.testing.assert_close(state.parameters, nn.utils.parameters_to_vector(online.parameters()), rtol=1e-3, atol=1e-3)
-    torch.testing.assert_close(state.targets, nn.utils.parameters_to_vector(target.parameters()), rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(
+        state.parameters, nn.utils.parameters_to_vector(online.parameters()), rtol=1e-3, atol=1e-3
+    )
+    torch.testing.assert_close(
+        state.targets, nn.utils.parameters_to_vector(target.parameters()), rtol=1e-3, atol=1e-3
+    )
 
 
 def test_a_chain_of_states_gets_its_distribution() -> None:
-    """From its first state a chain ends with -1 or 1, each half of the time: two peaks, which a mean would hide."""
-    algorithm = algorithm_of(C51Parameters(hidden_sizes=(), atoms=3, v_min=-1.0, v_max=1.0, target_update_every=10, learning_rate=0.05))
+    """From its first state a chain ends with -1 or 1, each half of the time: two peaks, which a
+    mean would hide.
+    """
+    algorithm = algorithm_of(
+        C51Parameters(
+            hidden_sizes=(),
+            atoms=3,
+            v_min=-1.0,
+            v_max=1.0,
+            target_update_every=10,
+            learning_rate=0.05,
+        )
+    )
     state, rng = start(algorithm), np.random.default_rng(0)
     for step in range(200):
         ends = torch.from_numpy(rng.choice([-1.0, 1.0], 32).astype(np.float32))
         batch = random_batch(algorithm, 32)
         zeros = torch.zeros(32)
-        batch = batch._replace(observation=torch.ones(32, 3), reward=ends, discount=zeros, weight=zeros + 1, action=zeros.long())
+        batch = batch._replace(
+            observation=torch.ones(32, 3),
+            reward=ends,
+            discount=zeros,
+            weight=zeros + 1,
+            action=zeros.long(),
+        )
         state = algorithm.between(algorithm.update(eager_gradient, state, batch).state, step + 1)
     logits = algorithm.network(algorithm.layout.split(state.parameters), torch.ones(1, 3))[0, 0]
     np.testing.assert_allclose(logits.softmax(0).numpy(), [0.5, 0.0, 0.5], atol=0.15)
@@ -145,10 +191,16 @@ def test_rainbow_takes_other_noise_for_each_of_its_three_evaluations() -> None:
     split, state, batch = algorithm.layout.split, start(algorithm), random_batch(algorithm)
     online, of_target, of_choice = batch.noise
     parameters, targets = split(state.parameters), split(state.targets)
-    best = algorithm.values(algorithm.network(parameters, batch.next_observation, of_choice)).argmax(1)
-    following = algorithm.network(targets, batch.next_observation, of_target).softmax(2)[torch.arange(16), best]
+    best = algorithm.values(
+        algorithm.network(parameters, batch.next_observation, of_choice)
+    ).argmax(1)
+    following = algorithm.network(targets, batch.next_observation, of_target).softmax(2)[
+        torch.arange(16), best
+    ]
     wanted = projected(following, batch.reward, batch.discount, torch.linspace(-1, 1, 5))
     torch.testing.assert_close(algorithm.td_targets(parameters, targets, batch), wanted)
-    logits = algorithm.network(parameters, batch.observation, online)[torch.arange(16), batch.action]
+    logits = algorithm.network(parameters, batch.observation, online)[
+        torch.arange(16), batch.action
+    ]
     expected = (-(wanted * logits.log_softmax(1)).sum(1) * batch.weight).mean()
     torch.testing.assert_close(algorithm.loss(parameters, batch, wanted)[0], expected)

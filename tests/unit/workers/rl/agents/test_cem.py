@@ -13,7 +13,9 @@ from workers.core.types import CollectPlan, Experience
 from workers.rl.agents.cem import added_variance, build, elites_of
 from workers.rl.agents.cem_candidates import Candidates
 
-HYPER = CemParameters(population_size=6, elite_fraction=0.34, initial_std=1.0, noise=0.5, noise_generations=4)
+HYPER = CemParameters(
+    population_size=6, elite_fraction=0.34, initial_std=1.0, noise=0.5, noise_generations=4
+)
 
 
 def rewards_of(lengths: list[int], num_envs: int, value: float = 1.0):
@@ -26,10 +28,14 @@ def rewards_of(lengths: list[int], num_envs: int, value: float = 1.0):
 
 def episode(agent, lengths, num_envs=2, value=1.0) -> Experience:
     reward, ended, active = rewards_of(lengths, num_envs, value)
-    observation = np.random.default_rng(0).uniform(-1, 1, (len(reward), num_envs, 3)).astype(np.float32)
+    observation = (
+        np.random.default_rng(0).uniform(-1, 1, (len(reward), num_envs, 3)).astype(np.float32)
+    )
     action = np.stack([agent.act(rows, explore=True) for rows in observation])
     flags = ended, np.zeros_like(ended)
-    return Experience(observation, action, reward, *flags, observation, active=active, env_steps=int(active.sum()))
+    return Experience(
+        observation, action, reward, *flags, observation, active=active, env_steps=int(active.sum())
+    )
 
 
 def generation(agent, seed=0) -> None:
@@ -59,9 +65,13 @@ def test_episodes_in_pieces_count_once_and_keep_their_candidate() -> None:
     assert memory._totals.tolist() == [3.0, 70.0, 0.0, 80.0]
     together = Candidates(count=4, episodes=1, num_envs=2)
     together.extend(pieces, ended, None)
-    assert together._totals.tolist() == [3.0, 150.0, 0.0, 0.0], "nobody could give it another candidate in between"
+    assert together._totals.tolist() == [3.0, 150.0, 0.0, 0.0], (
+        "nobody could give it another candidate in between"
+    )
     assert together._played.tolist() == [1, 2, 0, 0]
-    assert together.assigned.tolist() == [0, 2], "the first environment is in the middle of an episode"
+    assert together.assigned.tolist() == [0, 2], (
+        "the first environment is in the middle of an episode"
+    )
 
 
 def test_episodes_that_run_while_a_generation_begins_count_for_nobody() -> None:
@@ -96,7 +106,9 @@ def test_a_generation_by_hand(rate) -> None:
     report = agent.learn(5)
     assert report.updates == 1
     np.testing.assert_allclose(agent._mean, rate * elites.mean(0), rtol=1e-6)
-    np.testing.assert_allclose(agent._variance, (1 - rate) + rate * (elites.var(0) + 0.5), rtol=1e-6)
+    np.testing.assert_allclose(
+        agent._variance, (1 - rate) + rate * (elites.var(0) + 0.5), rtol=1e-6
+    )
     assert report.values[:3].tolist() == [-8.5, 4.5, 9.0]
     assert report.values[3] == pytest.approx(np.sqrt(agent._variance.mean()))
     assert agent._population.shape == population.shape
@@ -112,11 +124,15 @@ def test_each_environment_is_played_by_its_candidate() -> None:
     actions = agent.act(observation, explore=True)
     for slot, candidate in enumerate([3, 4, 5]):
         parameters = agent._layout.split(torch.from_numpy(agent._population[candidate]))
-        expected = agent._policy(parameters, torch.from_numpy(observation[slot : slot + 1])).tanh()[0]
+        expected = agent._policy(parameters, torch.from_numpy(observation[slot : slot + 1])).tanh()[
+            0
+        ]
         np.testing.assert_allclose(actions[slot], expected.numpy(), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("space", [spaces.Discrete(4, start=2), spaces.Box(-2, 2, (1, 2), np.float64)])
+@pytest.mark.parametrize(
+    "space", [spaces.Discrete(4, start=2), spaces.Box(-2, 2, (1, 2), np.float64)]
+)
 def test_what_the_engine_is_owed(space) -> None:
     agent: TrainableAgent = build(HYPER.model_copy(update={"hidden_sizes": (5,)}), context(space))
     assert isinstance(agent, Stateful)
@@ -132,10 +148,22 @@ def test_what_the_engine_is_owed(space) -> None:
     assert all(space.contains(action) for action in greedy)
     assert all(space.contains(action) for action in agent.act(observation[:2], explore=True))
     module = agent.acting_module()
-    np.testing.assert_allclose(module(torch.from_numpy(observation)).numpy(), greedy, rtol=1e-5, atol=1e-6)
-    program = torch.export.export(module, (torch.zeros(2, 3),), dynamic_shapes=({0: torch.export.Dim("N")},))
-    torch.testing.assert_close(program.module()(torch.from_numpy(observation)), module(torch.from_numpy(observation)))
-    json.dumps({path: leaf for path, leaf in leaves(agent.state_dict()).items() if not isinstance(leaf, torch.Tensor | np.ndarray)})
+    np.testing.assert_allclose(
+        module(torch.from_numpy(observation)).numpy(), greedy, rtol=1e-5, atol=1e-6
+    )
+    program = torch.export.export(
+        module, (torch.zeros(2, 3),), dynamic_shapes=({0: torch.export.Dim("N")},)
+    )
+    torch.testing.assert_close(
+        program.module()(torch.from_numpy(observation)), module(torch.from_numpy(observation))
+    )
+    json.dumps(
+        {
+            path: leaf
+            for path, leaf in leaves(agent.state_dict()).items()
+            if not isinstance(leaf, torch.Tensor | np.ndarray)
+        }
+    )
 
 
 def test_a_state_in_mid_generation_continues_bit_exactly() -> None:
@@ -150,7 +178,9 @@ def test_a_state_in_mid_generation_continues_bit_exactly() -> None:
     for agent in (first, second):
         generation(agent, seed=1)
         agent.learn(1)
-    assert np.array_equal(first.act(observation, explore=True), second.act(observation, explore=True))
+    assert np.array_equal(
+        first.act(observation, explore=True), second.act(observation, explore=True)
+    )
     assert_same_state(first.state_dict(), second.state_dict())
     assert_same_state(first.memory.state_dict(), second.memory.state_dict())
 
@@ -158,7 +188,9 @@ def test_a_state_in_mid_generation_continues_bit_exactly() -> None:
 def test_another_network_and_another_number_of_environments_are_refused() -> None:
     agent = build(HYPER, context())
     with pytest.raises(ValueError, match="do not fit"):
-        build(HYPER.model_copy(update={"hidden_sizes": (5,)}), context()).load_state_dict(agent.state_dict())
+        build(HYPER.model_copy(update={"hidden_sizes": (5,)}), context()).load_state_dict(
+            agent.state_dict()
+        )
     with pytest.raises(ValueError, match="in 2 environments, this one of 6 in 3"):
         build(HYPER, context(num_envs=3)).memory.load_state_dict(agent.memory.state_dict())
 
@@ -184,13 +216,22 @@ def test_unreadable_actions_and_too_small_a_population_are_refused_with_a_remedy
 
 def test_cem_finds_a_linear_policy() -> None:
     """The return is larger, the closer the action is to a linear function of the observation."""
-    agent = build(HYPER.model_copy(update={"population_size": 40, "noise": 0.1}), context(spaces.Box(-1, 1, (1,), np.float32), num_envs=40))
+    agent = build(
+        HYPER.model_copy(update={"population_size": 40, "noise": 0.1}),
+        context(spaces.Box(-1, 1, (1,), np.float32), num_envs=40),
+    )
     rng, wanted = np.random.default_rng(0), np.array([0.5, -1.0, 0.2])
     for _ in range(25):
         observation = rng.uniform(-1, 1, (10, 40, 3)).astype(np.float32)
         action = np.stack([agent.act(rows, explore=True) for rows in observation])
         reward = -np.square(action[..., 0] - np.tanh(observation @ wanted))
         over = np.arange(10)[:, None] == np.full(40, 9)
-        agent.observe(Experience(observation, action, reward, over, np.zeros_like(over), observation, env_steps=400))
+        agent.observe(
+            Experience(
+                observation, action, reward, over, np.zeros_like(over), observation, env_steps=400
+            )
+        )
         assert agent.learn(1).updates == 1
-    np.testing.assert_allclose(agent._layout.split(torch.from_numpy(agent._mean))["policy.0.weight"][0], wanted, atol=0.25)
+    np.testing.assert_allclose(
+        agent._layout.split(torch.from_numpy(agent._mean))["policy.0.weight"][0], wanted, atol=0.25
+    )

@@ -25,25 +25,41 @@ from workers.core.errors import DefinitionError
 from workers.rl.agents.ddpg import build
 
 HYPER = DdpgParameters(
-    hidden_sizes=(8, 8), batch_size=16, learning_rate=1e-2, actor_learning_rate=5e-3, tau=0.1, critic_weight_decay=0.05, learning_starts=0
+    hidden_sizes=(8, 8),
+    batch_size=16,
+    learning_rate=1e-2,
+    actor_learning_rate=5e-3,
+    tau=0.1,
+    critic_weight_decay=0.05,
+    learning_starts=0,
 )
 
 
 def test_td_targets_by_hand() -> None:
     math_ = algorithm_of(build, HYPER.model_copy(update={"hidden_sizes": ()}), actions=1)
-    actor = {"policy.0.weight": torch.tensor([[0.0, 0.0, 1.0]]), "policy.0.bias": torch.tensor([0.5])}
+    actor = {
+        "policy.0.weight": torch.tensor([[0.0, 0.0, 1.0]]),
+        "policy.0.bias": torch.tensor([0.5]),
+    }
     critic = {"q.0.weight": torch.tensor([[1.0, 0.0, 0.0, 2.0]]), "q.0.bias": torch.tensor([0.25])}
     batch = random_batch(3, actions=1)._replace(discount=torch.tensor([0.9, 0.0, 0.81]))
     successor = batch.next_observation
     value = successor[:, 0] + 2 * torch.tanh(successor[:, 2] + 0.5) + 0.25
-    torch.testing.assert_close(math_.td_targets(actor, critic, batch), batch.reward + batch.discount * value)
+    torch.testing.assert_close(
+        math_.td_targets(actor, critic, batch), batch.reward + batch.discount * value
+    )
 
 
 def test_update_equals_modules_with_optimizers() -> None:
     math_ = algorithm_of(build, HYPER)
     state = state_of(math_)
-    (actor,), (actor_target,) = modules(state.actor, (3, 8, 8, 2)), modules(state.actor_targets, (3, 8, 8, 2))
-    (critic,), (target,) = (modules(vector, (5, 8, 8, 1)) for vector in (state.critics, state.critic_targets))
+    (actor,), (actor_target,) = (
+        modules(state.actor, (3, 8, 8, 2)),
+        modules(state.actor_targets, (3, 8, 8, 2)),
+    )
+    (critic,), (target,) = (
+        modules(vector, (5, 8, 8, 1)) for vector in (state.critics, state.critic_targets)
+    )
     actor_step = torch.optim.Adam(actor.parameters(), lr=5e-3)
     critic_step = torch.optim.Adam(critic.parameters(), lr=1e-2, weight_decay=0.05)
     for step in range(30):
@@ -58,7 +74,9 @@ def test_update_equals_modules_with_optimizers() -> None:
         critic_step.zero_grad()
         critic_loss.backward()
         critic_step.step()
-        actor_loss = -critic(torch.cat((batch.observation, actor(batch.observation).tanh()), 1)).mean()
+        actor_loss = -critic(
+            torch.cat((batch.observation, actor(batch.observation).tanh()), 1)
+        ).mean()
         actor_step.zero_grad()
         actor_loss.backward()
         actor_step.step()
@@ -76,7 +94,10 @@ def test_update_equals_modules_with_optimizers() -> None:
 def test_the_last_layers_begin_near_zero() -> None:
     math_ = algorithm_of(build, DdpgParameters())
     state = math_.start(torch.Generator().manual_seed(0))
-    for layout, vector, last in (("actor", state.actor, "policy.2"), ("critics", state.critics, "q.2")):
+    for layout, vector, last in (
+        ("actor", state.actor, "policy.2"),
+        ("critics", state.critics, "q.2"),
+    ):
         parameters = math_.layouts[layout].split(vector)
         assert 2e-3 < float(parameters[f"{last}.weight"].abs().max()) <= 3e-3
     assert state.actor_targets is state.actor
@@ -87,17 +108,24 @@ def test_both_gradients_give_the_same_update_and_change_nothing() -> None:
     math_ = algorithm_of(build, HYPER)
     state, batch = state_of(math_), random_batch()
     before = map_tensors(torch.clone, state), map_tensors(torch.clone, batch)
-    eager, functional = (math_.update(gradient, state, batch) for gradient in (eager_gradient, functional_gradient))
+    eager, functional = (
+        math_.update(gradient, state, batch) for gradient in (eager_gradient, functional_gradient)
+    )
     torch.testing.assert_close(tuple(eager), tuple(functional), rtol=1e-5, atol=1e-6)
     torch.testing.assert_close((state, batch), before, rtol=0, atol=0)
 
 
 def test_vmap_over_four_seeds_equals_four_updates() -> None:
     math_ = algorithm_of(build, HYPER)
-    states, batches = [state_of(math_, seed) for seed in range(4)], [random_batch(seed=seed) for seed in range(4)]
+    states, batches = (
+        [state_of(math_, seed) for seed in range(4)],
+        [random_batch(seed=seed) for seed in range(4)],
+    )
     stack, stacked_batch = stacked(states), stacked(batches)
     for _ in range(3):
-        stack = torch.func.vmap(lambda state, batch: math_.update(functional_gradient, state, batch))(stack, stacked_batch).state
+        stack = torch.func.vmap(
+            lambda state, batch: math_.update(functional_gradient, state, batch)
+        )(stack, stacked_batch).state
     for seed, alone in enumerate(states):
         for _ in range(3):
             alone = math_.update(eager_gradient, alone, batches[seed]).state  # noqa: PLW2901
@@ -114,7 +142,9 @@ def test_both_step_sizes_move_in_proportion() -> None:
 
 @pytest.mark.parametrize("noise", ["ornstein_uhlenbeck", "gaussian"])
 def test_exploring_noise_wanders_or_not(noise) -> None:
-    agent = agent_of(build, HYPER.model_copy(update={"noise": noise, "noise_scale": 0.1}), num_envs=200)
+    agent = agent_of(
+        build, HYPER.model_copy(update={"noise": noise, "noise_scale": 0.1}), num_envs=200
+    )
     observation = np.zeros((200, 3), np.float32)
     greedy = agent.act(observation, explore=False)
     drawn = np.stack([agent.act(observation, explore=True) - greedy for _ in range(30)])[10:]
@@ -143,7 +173,9 @@ def test_a_non_finite_target_network_never_reaches_terminal_targets() -> None:
     math_ = algorithm_of(build, HYPER)
     state, batch = state_of(math_), random_batch()._replace(discount=torch.zeros(16))
     broken = math_.layouts["critics"].split(torch.full_like(state.critics, math.nan))
-    assert torch.equal(math_.td_targets(math_.layouts["actor"].split(state.actor), broken, batch), batch.reward)
+    assert torch.equal(
+        math_.td_targets(math_.layouts["actor"].split(state.actor), broken, batch), batch.reward
+    )
 
 
 def test_discrete_actions_are_refused_with_a_remedy() -> None:
@@ -152,5 +184,11 @@ def test_discrete_actions_are_refused_with_a_remedy() -> None:
 
 
 def test_ddpg_learns_a_bandit() -> None:
-    hyper = DdpgParameters(hidden_sizes=(32,), learning_rate=5e-3, actor_learning_rate=5e-3, learning_starts=64, critic_weight_decay=0.0)
+    hyper = DdpgParameters(
+        hidden_sizes=(32,),
+        learning_rate=5e-3,
+        actor_learning_rate=5e-3,
+        learning_starts=64,
+        critic_weight_decay=0.0,
+    )
     learns_a_bandit(build, hyper)

@@ -22,7 +22,10 @@ def mathematics(inputs=3, actions=4, **hyper) -> Dqn:
     options = {"hidden_sizes": (8,)} | hyper
     space = spaces.Box(-1, 1, (inputs,), np.float32)
     streams = {name: options.get(name, False) for name in ("dueling", "noisy")}
-    return Dqn(action_values(space, actions, hidden=options["hidden_sizes"], **streams), DqnParameters(**options))
+    return Dqn(
+        action_values(space, actions, hidden=options["hidden_sizes"], **streams),
+        DqnParameters(**options),
+    )
 
 
 def table(math_: Dqn, values: list[list[float]]) -> dict[str, torch.Tensor]:
@@ -33,29 +36,53 @@ def table(math_: Dqn, values: list[list[float]]) -> dict[str, torch.Tensor]:
 
 def random_batch(size=16, inputs=3, actions=4, seed=0) -> ReplayBatch:
     g = torch.Generator().manual_seed(seed)
-    draw = (torch.randn(size, inputs, generator=g), torch.randint(actions, (size,), generator=g), torch.randn(size, generator=g))
-    return batch_of(*draw, torch.randn(size, inputs, generator=g), torch.rand(size, generator=g) < 0.2)
+    draw = (
+        torch.randn(size, inputs, generator=g),
+        torch.randint(actions, (size,), generator=g),
+        torch.randn(size, generator=g),
+    )
+    return batch_of(
+        *draw, torch.randn(size, inputs, generator=g), torch.rand(size, generator=g) < 0.2
+    )
 
 
 def batch_of(observation, action, reward, successor, terminated, gamma=0.99) -> ReplayBatch:
-    return ReplayBatch(observation, action, reward, successor, gamma * (~terminated).float(), torch.ones(len(reward)), ())
+    return ReplayBatch(
+        observation,
+        action,
+        reward,
+        successor,
+        gamma * (~terminated).float(),
+        torch.ones(len(reward)),
+        (),
+    )
 
 
 def state_of(math_: Dqn, seed=0) -> QState:
     g = torch.Generator().manual_seed(seed)
     parameters = math_.layout.join(math_.network.initial_uniform(g))
-    return QState(parameters, math_.layout.join(math_.network.initial_uniform(g)), adam_start(parameters, 1e-2))
+    return QState(
+        parameters,
+        math_.layout.join(math_.network.initial_uniform(g)),
+        adam_start(parameters, 1e-2),
+    )
 
 
 @pytest.mark.parametrize(
-    ("double", "expected"), [(True, [1 + 0.5 * 10.0, 2.0, 3 + 0.5 * 40.0]), (False, [1 + 0.5 * 20.0, 2.0, 3 + 0.5 * 40.0])]
+    ("double", "expected"),
+    [(True, [1 + 0.5 * 10.0, 2.0, 3 + 0.5 * 40.0]), (False, [1 + 0.5 * 20.0, 2.0, 3 + 0.5 * 40.0])],
 )
 def test_td_targets_by_hand(double, expected) -> None:
     math_ = mathematics(inputs=2, actions=2, hidden_sizes=(), gamma=0.5, double=double)
-    online, target = table(math_, [[2.0, 1.0], [0.0, 3.0]]), table(math_, [[10.0, 20.0], [30.0, 40.0]])
+    online, target = (
+        table(math_, [[2.0, 1.0], [0.0, 3.0]]),
+        table(math_, [[10.0, 20.0], [30.0, 40.0]]),
+    )
     successor = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
     reward, terminated = torch.tensor([1.0, 2.0, 3.0]), torch.tensor([False, True, False])
-    batch = batch_of(successor, torch.zeros(3, dtype=torch.int64), reward, successor, terminated, gamma=0.5)
+    batch = batch_of(
+        successor, torch.zeros(3, dtype=torch.int64), reward, successor, terminated, gamma=0.5
+    )
     torch.testing.assert_close(math_.td_targets(online, target, batch), torch.tensor(expected))
 
 
@@ -63,12 +90,20 @@ def test_td_targets_by_hand(double, expected) -> None:
 def test_loss_by_hand(loss, expected) -> None:
     math_ = mathematics(inputs=2, actions=2, hidden_sizes=(), loss=loss)
     parameters = table(math_, [[1.0, 7.0], [8.0, 2.0]])
-    batch = batch_of(torch.eye(2), torch.tensor([0, 1]), torch.zeros(2), torch.eye(2), torch.zeros(2, dtype=torch.bool))
+    batch = batch_of(
+        torch.eye(2),
+        torch.tensor([0, 1]),
+        torch.zeros(2),
+        torch.eye(2),
+        torch.zeros(2, dtype=torch.bool),
+    )
     value, (mean, error) = math_.loss(parameters, batch, torch.tensor([0.5, -3.0]))
     assert float(value) == pytest.approx(sum(expected) / 2)
     assert float(mean) == pytest.approx(1.5)
     assert error.tolist() == [0.5, 5.0]
-    weighted, _ = math_.loss(parameters, batch._replace(weight=torch.tensor([0.0, 0.5])), torch.tensor([0.5, -3.0]))
+    weighted, _ = math_.loss(
+        parameters, batch._replace(weight=torch.tensor([0.0, 0.5])), torch.tensor([0.5, -3.0])
+    )
     assert float(weighted) == pytest.approx(expected[1] / 4)
 
 
@@ -84,7 +119,10 @@ def test_a_non_finite_target_network_never_reaches_terminal_targets() -> None:
 def test_update_equals_a_module_with_an_optimizer(loss, double) -> None:
     math_ = mathematics(loss=loss, double=double, target_update_every=7, max_grad_norm=0.3)
     state = state_of(math_)
-    online, target = (torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.ReLU(), torch.nn.Linear(8, 4)) for _ in range(2))
+    online, target = (
+        torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.ReLU(), torch.nn.Linear(8, 4))
+        for _ in range(2)
+    )
     torch.nn.utils.vector_to_parameters(state.parameters, online.parameters())
     torch.nn.utils.vector_to_parameters(state.targets, target.parameters())
     reference = torch.optim.Adam(online.parameters(), lr=1e-2)
@@ -105,14 +143,27 @@ def test_update_equals_a_module_with_an_optimizer(loss, double) -> None:
         if step % 7 == 0:
             target.load_state_dict(online.state_dict())
         torch.testing.assert_close(report[0], value.detach(), rtol=1e-4, atol=1e-5)
-    torch.testing.assert_close(state.parameters, torch.nn.utils.parameters_to_vector(online.parameters()), rtol=1e-3, atol=1e-4)
-    torch.testing.assert_close(state.targets, torch.nn.utils.parameters_to_vector(target.parameters()), rtol=1e-3, atol=1e-4)
+    torch.testing.assert_close(
+        state.parameters,
+        torch.nn.utils.parameters_to_vector(online.parameters()),
+        rtol=1e-3,
+        atol=1e-4,
+    )
+    torch.testing.assert_close(
+        state.targets,
+        torch.nn.utils.parameters_to_vector(target.parameters()),
+        rtol=1e-3,
+        atol=1e-4,
+    )
 
 
 def test_both_gradients_give_the_same_update() -> None:
     math_ = mathematics()
     state = state_of(math_)
-    eager, functional = (math_.update(gradient, state, random_batch()) for gradient in (eager_gradient, functional_gradient))
+    eager, functional = (
+        math_.update(gradient, state, random_batch())
+        for gradient in (eager_gradient, functional_gradient)
+    )
     torch.testing.assert_close(eager, functional, rtol=1e-6, atol=1e-7)
 
 
@@ -120,14 +171,20 @@ def test_update_is_pure() -> None:
     math_ = mathematics()
     state, batch = state_of(math_), random_batch()
     before = map_tensors(torch.clone, state), map_tensors(torch.clone, batch)
-    first, second = math_.update(eager_gradient, state, batch), math_.update(eager_gradient, state, batch)
+    first, second = (
+        math_.update(eager_gradient, state, batch),
+        math_.update(eager_gradient, state, batch),
+    )
     torch.testing.assert_close((state, batch), before, rtol=0, atol=0)
     torch.testing.assert_close(first, second, rtol=0, atol=0)
 
 
 def test_vmap_over_four_seeds_equals_four_updates() -> None:
     math_ = mathematics(target_update_every=3)
-    states, batches = [state_of(math_, seed) for seed in range(4)], [random_batch(seed=seed) for seed in range(4)]
+    states, batches = (
+        [state_of(math_, seed) for seed in range(4)],
+        [random_batch(seed=seed) for seed in range(4)],
+    )
     stack = map_tensors(lambda *leaves: torch.stack(leaves), *states)
     stacked_batch = map_tensors(lambda *leaves: torch.stack(leaves), *batches)
     stacked = torch.func.vmap(lambda state, batch: math_.update(functional_gradient, state, batch))
@@ -138,14 +195,20 @@ def test_vmap_over_four_seeds_equals_four_updates() -> None:
         state, alone = states[seed], torch.empty(0)
         for _ in range(5):
             state, alone, _ = math_.update(eager_gradient, state, batches[seed])
-        torch.testing.assert_close(map_tensors(lambda leaf, seed=seed: leaf[seed], stack), state, rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(
+            map_tensors(lambda leaf, seed=seed: leaf[seed], stack), state, rtol=1e-5, atol=1e-6
+        )
         torch.testing.assert_close(report[seed], alone, rtol=1e-5, atol=1e-6)
 
 
 def test_plan_and_schedule_come_from_the_definition() -> None:
     agent = build(DqnParameters(train_every=16, updates_per_train=3, learning_starts=50), context())
     assert agent.collect_plan == CollectPlan(env_steps=16)
-    assert (agent.learn_schedule.every_env_steps, agent.learn_schedule.updates, agent.learn_schedule.warmup_env_steps) == (16, 3, 50)
+    assert (
+        agent.learn_schedule.every_env_steps,
+        agent.learn_schedule.updates,
+        agent.learn_schedule.warmup_env_steps,
+    ) == (16, 3, 50)
 
 
 def test_epsilon_counts_the_env_steps_of_the_running_collect_and_only_those() -> None:
@@ -154,7 +217,10 @@ def test_epsilon_counts_the_env_steps_of_the_running_collect_and_only_those() ->
     seen = []
     explorer = agent._parts.explorer
     explore = explorer.explore
-    explorer.explore = lambda greedy, env_steps: (seen.append(env_steps), explore(greedy, env_steps))[1]
+    explorer.explore = lambda greedy, env_steps: (
+        seen.append(env_steps),
+        explore(greedy, env_steps),
+    )[1]
     rng = np.random.default_rng(0)
     for _ in range(2):
         agent.observe(experience(agent, 3, 2, rng))
@@ -169,7 +235,9 @@ def test_truncation_bootstraps_and_termination_does_not() -> None:
     gathered = experience(agent, 40, 2, np.random.default_rng(0))
     agent.observe(gathered)
     sample = agent.memory.sample(1, 500)
-    terminated, truncated = (flags.reshape(-1)[sample.places[0]] for flags in (gathered.terminated, gathered.truncated))
+    terminated, truncated = (
+        flags.reshape(-1)[sample.places[0]] for flags in (gathered.terminated, gathered.truncated)
+    )
     assert np.array_equal(sample.discount[0], np.where(terminated, np.float32(0), np.float32(0.99)))
     assert terminated.any()
     assert truncated.any()
@@ -199,7 +267,10 @@ def test_actions_of_a_space_that_does_not_begin_at_zero() -> None:
     assert np.array_equal(sample.action[0], gathered.action.reshape(-1)[sample.places[0]] - 5)
     assert agent.learn(1).updates == 1
     observation = torch.from_numpy(gathered.observation[0])
-    assert np.array_equal(agent.acting_module()(observation).numpy(), agent.act(gathered.observation[0], explore=False))
+    assert np.array_equal(
+        agent.acting_module()(observation).numpy(),
+        agent.act(gathered.observation[0], explore=False),
+    )
 
 
 def test_box_actions_are_refused_with_a_remedy() -> None:

@@ -14,7 +14,13 @@ from workers.core.types import CollectPlan, Experience
 from workers.rl.agents.drqn import DrqnAgent
 
 HYPER = DrqnParameters(
-    hidden_sizes=(5,), memory_units=4, sequence_length=6, burn_in=2, batch_size=4, target_update_every=7, max_grad_norm=0.3
+    hidden_sizes=(5,),
+    memory_units=4,
+    sequence_length=6,
+    burn_in=2,
+    batch_size=4,
+    target_update_every=7,
+    max_grad_norm=0.3,
 )
 
 
@@ -26,13 +32,23 @@ class Module(nn.Module):
         self.torso, self.memory, self.head = nn.Linear(3, 5), nn.LSTMCell(5, 4), nn.Linear(4, 4)
 
     def load(self, named: dict[str, torch.Tensor]) -> None:
-        cell = {"weight_ih": "inputs.weight", "bias_ih": "inputs.bias", "weight_hh": "state.weight", "bias_hh": "state.bias"}
+        cell = {
+            "weight_ih": "inputs.weight",
+            "bias_ih": "inputs.bias",
+            "weight_hh": "state.weight",
+            "bias_hh": "state.bias",
+        }
         state = {f"memory.{ours}": named[f"memory.{theirs}"] for ours, theirs in cell.items()}
         for kind in ("weight", "bias"):
-            state |= {f"torso.{kind}": named[f"torso.0.{kind}"], f"head.{kind}": named[f"q.0.{kind}"]}
+            state |= {
+                f"torso.{kind}": named[f"torso.0.{kind}"],
+                f"head.{kind}": named[f"q.0.{kind}"],
+            }
         self.load_state_dict(state)
 
-    def after(self, observation: torch.Tensor, state: tuple[torch.Tensor, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+    def after(
+        self, observation: torch.Tensor, state: tuple[torch.Tensor, torch.Tensor]
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         return self.memory(torch.relu(self.torso(observation)), state)
 
     def one(self, batch, n: int, burn_in: int) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
@@ -68,7 +84,9 @@ def test_update_equals_a_module_with_an_optimizer(double) -> None:
             for t in range(2, 6):
                 best = (of_online if double else of_target)[t].argmax()
                 wanted = (batch.reward[t, n] + batch.discount[t, n] * of_target[t][best]).detach()
-                total = total + batch.weight[t, n] * nn.functional.huber_loss(values[t][batch.action[t, n]], wanted)
+                total = total + batch.weight[t, n] * nn.functional.huber_loss(
+                    values[t][batch.action[t, n]], wanted
+                )
         loss = total / batch.weight[2:].sum()
         reference.zero_grad()
         loss.backward()
@@ -79,7 +97,9 @@ def test_update_equals_a_module_with_an_optimizer(double) -> None:
         torch.testing.assert_close(report[0], loss.detach(), rtol=1e-3, atol=1e-4)
     learnt = Module()
     learnt.load(algorithm.layout.split(state.parameters))
-    torch.testing.assert_close(dict(learnt.named_parameters()), dict(online.named_parameters()), rtol=1e-3, atol=1e-4)
+    torch.testing.assert_close(
+        dict(learnt.named_parameters()), dict(online.named_parameters()), rtol=1e-3, atol=1e-4
+    )
 
 
 def test_what_lies_behind_padding_and_before_an_episode_does_not_count() -> None:
@@ -87,7 +107,9 @@ def test_what_lies_behind_padding_and_before_an_episode_does_not_count() -> None
     state, batch = start(algorithm), random_sequences()
     plain = algorithm.update(eager_gradient, state, batch).report
     reward = torch.where(batch.weight == 0, 99.0, batch.reward)
-    assert torch.equal(plain, algorithm.update(eager_gradient, state, batch._replace(reward=reward)).report)
+    assert torch.equal(
+        plain, algorithm.update(eager_gradient, state, batch._replace(reward=reward)).report
+    )
     begins = batch.begins.clone()
     begins[3] = True
     cut = batch._replace(begins=begins, weight=torch.cat((torch.zeros(3, 5), torch.ones(3, 5))))
@@ -106,11 +128,21 @@ def test_batches_are_sequences_of_the_memory() -> None:
     assert batch.action.shape == batch.begins.shape == batch.weight.shape == (6, 4)
     ended = gathered.terminated | gathered.truncated
     for n in range(4):
-        (t,), (b,) = ((index[0],) for index in np.nonzero((gathered.observation == batch.observation[0, n].numpy()).all(-1)))
+        (t,), (b,) = (
+            (index[0],)
+            for index in np.nonzero(
+                (gathered.observation == batch.observation[0, n].numpy()).all(-1)
+            )
+        )
         assert np.array_equal(batch.observation[:, n].numpy(), gathered.observation[t : t + 6, b])
-        assert np.array_equal(batch.next_observation[:, n].numpy(), gathered.next_observation[t : t + 6, b])
+        assert np.array_equal(
+            batch.next_observation[:, n].numpy(), gathered.next_observation[t : t + 6, b]
+        )
         assert np.array_equal(batch.begins[1:, n].numpy(), ended[t : t + 5, b])
-        assert np.array_equal(batch.discount[:, n].numpy(), np.where(gathered.terminated[t : t + 6, b], 0, np.float32(0.99)))
+        assert np.array_equal(
+            batch.discount[:, n].numpy(),
+            np.where(gathered.terminated[t : t + 6, b], 0, np.float32(0.99)),
+        )
 
 
 def remembered(agent: DrqnAgent) -> np.ndarray:
@@ -119,7 +151,10 @@ def remembered(agent: DrqnAgent) -> np.ndarray:
 
 def test_acting_remembers_until_the_episode_ends() -> None:
     agent = make_agent(HYPER, context())
-    rng, step = np.random.default_rng(0), experience(make_agent(HYPER, context()), 1, 2, np.random.default_rng(0))
+    rng, step = (
+        np.random.default_rng(0),
+        experience(make_agent(HYPER, context()), 1, 2, np.random.default_rng(0)),
+    )
     assert agent.collect_plan == CollectPlan(vector_steps=1)
     first, second = rng.normal(size=(2, 2, 3)).astype(np.float32)
     agent.act(first, explore=True)
@@ -174,7 +209,10 @@ def test_a_burn_in_leaves_something() -> None:
 
 
 def test_it_learns_to_remember_and_keeps_on_doing_so_in_evaluations() -> None:
-    """The first observation is one of two cues, the second says nothing; the action there is to name the cue."""
+    """The first observation is one of two cues, the second says nothing.
+
+    The action there is to name the cue.
+    """
     hyper = DrqnParameters(
         hidden_sizes=(),
         memory_units=8,
@@ -185,15 +223,24 @@ def test_it_learns_to_remember_and_keeps_on_doing_so_in_evaluations() -> None:
         epsilon_decay_steps=1_000,
     )
     box = spaces.Box(0, 1, (3,), np.float32)
-    agent, rng = make_agent(hyper, context(spaces.Discrete(2), box, num_envs=16)), np.random.default_rng(0)
+    agent, rng = (
+        make_agent(hyper, context(spaces.Discrete(2), box, num_envs=16)),
+        np.random.default_rng(0),
+    )
     for _ in range(40):
         cue = rng.integers(2, size=16)
-        seen = np.stack((np.eye(3, dtype=np.float32)[cue], np.tile(np.eye(3, dtype=np.float32)[2], (16, 1))))
+        seen = np.stack(
+            (np.eye(3, dtype=np.float32)[cue], np.tile(np.eye(3, dtype=np.float32)[2], (16, 1)))
+        )
         for t in range(2):
             action = agent.act(seen[t], explore=True)
             reward = (action == cue).astype(np.float32) * t
             flags = np.full((1, 16), t == 1), np.zeros((1, 16), np.bool_)
-            agent.observe(Experience(seen[t : t + 1], action[None], reward[None], *flags, seen[1:2], env_steps=16))
+            agent.observe(
+                Experience(
+                    seen[t : t + 1], action[None], reward[None], *flags, seen[1:2], env_steps=16
+                )
+            )
         agent.learn(6)
     both, asked = np.eye(3, dtype=np.float32)[:2], np.eye(3, dtype=np.float32)[[2, 2]]
     with agent.eval_mode():

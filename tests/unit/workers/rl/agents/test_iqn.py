@@ -11,7 +11,13 @@ from workers.acceleration.update_runner import eager_gradient
 from workers.rl.agents.iqn import quantile_huber
 
 HYPER = IqnParameters(
-    hidden_sizes=(8, 6), fractions=3, target_fractions=5, acting_fractions=4, cosines=6, target_update_every=7, max_grad_norm=0.3
+    hidden_sizes=(8, 6),
+    fractions=3,
+    target_fractions=5,
+    acting_fractions=4,
+    cosines=6,
+    target_update_every=7,
+    max_grad_norm=0.3,
 )
 
 
@@ -23,21 +29,31 @@ def naive_loss(error: float, tau: float, kappa: float) -> float:
 @pytest.mark.parametrize("kappa", [0.5, 1.0, 2.0])
 def test_quantile_huber_loss_equals_its_formula(kappa) -> None:
     g = torch.Generator().manual_seed(0)
-    error, tau = 2 * torch.randn(4, 3, 5, generator=g, dtype=torch.float64), torch.rand(4, 3, generator=g, dtype=torch.float64)
+    error, tau = (
+        2 * torch.randn(4, 3, 5, generator=g, dtype=torch.float64),
+        torch.rand(4, 3, generator=g, dtype=torch.float64),
+    )
     result = quantile_huber(error, tau, kappa)
     for b, i, j in np.ndindex(4, 3, 5):
-        assert float(result[b, i, j]) == pytest.approx(naive_loss(float(error[b, i, j]), float(tau[b, i]), kappa))
+        assert float(result[b, i, j]) == pytest.approx(
+            naive_loss(float(error[b, i, j]), float(tau[b, i]), kappa)
+        )
 
 
 def test_quantile_huber_loss_by_hand() -> None:
     error = torch.tensor([[[0.5, -0.5, 3.0, -3.0]]])
-    torch.testing.assert_close(quantile_huber(error, torch.tensor([[0.25]]), 1.0), torch.tensor([[[0.03125, 0.09375, 0.625, 1.875]]]))
+    torch.testing.assert_close(
+        quantile_huber(error, torch.tensor([[0.25]]), 1.0),
+        torch.tensor([[[0.03125, 0.09375, 0.625, 1.875]]]),
+    )
 
 
 def test_the_loss_is_least_at_the_quantile() -> None:
     """Of 0, 1, …, 100 the quantile of 0.9 is 90, up to the width of the quadratic part."""
     samples, at = torch.arange(101.0), torch.arange(80.0, 100.0, 0.5)
-    losses = [quantile_huber((samples - q).view(1, 1, -1), torch.tensor([[0.9]]), 0.1).mean() for q in at]
+    losses = [
+        quantile_huber((samples - q).view(1, 1, -1), torch.tensor([[0.9]]), 0.1).mean() for q in at
+    ]
     assert abs(float(at[int(torch.stack(losses).argmin())]) - 90) <= 1
 
 
@@ -69,7 +85,9 @@ def test_update_equals_a_module_with_an_optimizer(double) -> None:
         state, report, _ = algorithm.update(eager_gradient, state, batch)
         state = algorithm.between(state, step)
         with torch.no_grad():
-            best = (online if double else target)(batch.next_observation, tau_choice).mean(1).argmax(1)
+            best = (
+                (online if double else target)(batch.next_observation, tau_choice).mean(1).argmax(1)
+            )
             following = target(batch.next_observation, tau_target)
         quantiles, value = online(batch.observation, tau), torch.zeros(())
         for b in range(6):
@@ -78,7 +96,9 @@ def test_update_equals_a_module_with_an_optimizer(double) -> None:
                     wanted = batch.reward[b] + batch.discount[b] * following[b, j, best[b]]
                     error = wanted - quantiles[b, i, batch.action[b]]
                     huber = nn.functional.huber_loss(error, torch.zeros(()))
-                    value = value + batch.weight[b] * (tau[b, i] - float(error < 0)).abs() * huber / (6 * 5)
+                    value = value + batch.weight[b] * (
+                        tau[b, i] - float(error < 0)
+                    ).abs() * huber / (6 * 5)
         reference.zero_grad()
         value.backward()
         nn.utils.clip_grad_norm_(online.parameters(), 0.3)
@@ -86,8 +106,12 @@ def test_update_equals_a_module_with_an_optimizer(double) -> None:
         if step % 7 == 0:
             target.load_state_dict(online.state_dict())
         torch.testing.assert_close(report[0], value.detach(), rtol=1e-3, atol=1e-4)
-    torch.testing.assert_close(state.parameters, nn.utils.parameters_to_vector(online.parameters()), rtol=1e-3, atol=1e-4)
-    torch.testing.assert_close(state.targets, nn.utils.parameters_to_vector(target.parameters()), rtol=1e-3, atol=1e-4)
+    torch.testing.assert_close(
+        state.parameters, nn.utils.parameters_to_vector(online.parameters()), rtol=1e-3, atol=1e-4
+    )
+    torch.testing.assert_close(
+        state.targets, nn.utils.parameters_to_vector(target.parameters()), rtol=1e-3, atol=1e-4
+    )
 
 
 def test_a_non_finite_target_network_never_reaches_terminal_targets() -> None:
@@ -95,18 +119,24 @@ def test_a_non_finite_target_network_never_reaches_terminal_targets() -> None:
     state = start(algorithm)
     broken = algorithm.layout.split(state.targets * math.nan)
     batch = random_batch(algorithm)._replace(discount=torch.zeros(16))
-    assert torch.equal(algorithm.td_targets(broken, broken, batch), batch.reward.unsqueeze(1).expand(-1, 5))
+    assert torch.equal(
+        algorithm.td_targets(broken, broken, batch), batch.reward.unsqueeze(1).expand(-1, 5)
+    )
 
 
 def test_fractions_lie_between_0_and_1_and_greedy_ones_are_even() -> None:
     algorithm = algorithm_of(HYPER)
     noise = algorithm.noise(np.random.default_rng(0), (4, 9))
-    assert [(one.shape, one.dtype) for one in noise] == [((4, 9, count), np.float32) for count in (3, 5, 4)]
+    assert [(one.shape, one.dtype) for one in noise] == [
+        ((4, 9, count), np.float32) for count in (3, 5, 4)
+    ]
     assert all((one >= 0).all() and (one < 1).all() for one in noise)
     parameters = algorithm.layout.split(start(algorithm).parameters)
     observation = torch.randn(20, 3)
     even = torch.tensor([0.125, 0.375, 0.625, 0.875]).expand(20, 4)
-    assert torch.equal(algorithm.act(parameters, observation, ()), algorithm.act(parameters, observation, (even,)))
+    assert torch.equal(
+        algorithm.act(parameters, observation, ()), algorithm.act(parameters, observation, (even,))
+    )
 
 
 def test_quantiles_of_a_coin_are_learnt() -> None:
@@ -116,8 +146,16 @@ def test_quantiles_of_a_coin_are_learnt() -> None:
     for step in range(300):
         batch = random_batch(algorithm, 32, seed=step)
         coin = torch.from_numpy(rng.integers(2, size=32).astype(np.float32))
-        batch = batch._replace(observation=torch.ones(32, 3), reward=coin, discount=zeros, weight=zeros + 1, action=zeros.long())
+        batch = batch._replace(
+            observation=torch.ones(32, 3),
+            reward=coin,
+            discount=zeros,
+            weight=zeros + 1,
+            action=zeros.long(),
+        )
         state = algorithm.between(algorithm.update(eager_gradient, state, batch).state, step + 1)
     tau = torch.tensor([[0.1, 0.25, 0.75, 0.9]])
-    learnt = algorithm.network(algorithm.layout.split(state.parameters), torch.ones(1, 3), tau)[0, :, 0]
+    learnt = algorithm.network(algorithm.layout.split(state.parameters), torch.ones(1, 3), tau)[
+        0, :, 0
+    ]
     np.testing.assert_allclose(learnt.numpy(), [0, 0, 1, 1], atol=0.2)

@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from palestra.contract.agents import DdpgParameters, DqnParameters, DrqnParameters, PpoParameters, RecurrentPpoParameters
+from palestra.contract.agents import (
+    DdpgParameters,
+    DqnParameters,
+    DrqnParameters,
+    PpoParameters,
+    RecurrentPpoParameters,
+)
 from tests.unit.workers.rl.agents.agent_kit import BOX, context
 from workers.assembly.registry import make_agent
 from workers.core.types import Experience
@@ -17,7 +23,15 @@ def steps(agent, count: int, reward: float) -> Experience:
     observation = np.full((*shape, 3), reward / 1_000, np.float32)
     action = np.stack([agent.act(row, explore=True) for row in observation])
     none = np.zeros(shape, np.bool_)
-    return Experience(observation, action, np.full(shape, reward), none, none.copy(), observation.copy(), env_steps=2 * count)
+    return Experience(
+        observation,
+        action,
+        np.full(shape, reward),
+        none,
+        none.copy(),
+        observation.copy(),
+        env_steps=2 * count,
+    )
 
 
 def test_rewards_of_two_episodes_are_not_summed_up() -> None:
@@ -29,7 +43,11 @@ def test_rewards_of_two_episodes_are_not_summed_up() -> None:
     assert rewards == {1.0, 2.0, 3.0, 100.0, 200.0, 300.0}
 
 
-@pytest.mark.parametrize("hyper", [DrqnParameters(memory_units=4), RecurrentPpoParameters(memory_units=4)], ids=["drqn", "recurrent ppo"])
+@pytest.mark.parametrize(
+    "hyper",
+    [DrqnParameters(memory_units=4), RecurrentPpoParameters(memory_units=4)],
+    ids=["drqn", "recurrent ppo"],
+)
 def test_what_was_remembered_of_a_lost_episode_is_forgotten(hyper) -> None:
     agent = make_agent(hyper, context())
     agent.observe(steps(agent, 1, 1.0))
@@ -49,7 +67,10 @@ def test_noise_that_wanders_begins_anew() -> None:
     assert agent.state_dict()["explorer"]["fresh"].tolist() == LOST.tolist()
 
 
-CUT = {"ppo": PpoParameters(rollout_steps=8), "recurrent": RecurrentPpoParameters(rollout_steps=8, memory_units=4)}
+CUT = {
+    "ppo": PpoParameters(rollout_steps=8),
+    "recurrent": RecurrentPpoParameters(rollout_steps=8, memory_units=4),
+}
 
 
 @pytest.mark.parametrize("hyper", CUT.values(), ids=CUT)

@@ -24,7 +24,14 @@ from workers.acceleration.update_runner import eager_gradient, functional_gradie
 from workers.core.errors import DefinitionError
 from workers.rl.agents.naf import build
 
-HYPER = NafParameters(hidden_sizes=(8, 8), batch_size=16, learning_rate=1e-2, tau=0.1, learning_starts=0, updates_per_train=1)
+HYPER = NafParameters(
+    hidden_sizes=(8, 8),
+    batch_size=16,
+    learning_rate=1e-2,
+    tau=0.1,
+    learning_starts=0,
+    updates_per_train=1,
+)
 
 
 def naive(outputs: np.ndarray, action: np.ndarray) -> float:
@@ -46,7 +53,10 @@ def test_values_equal_naive_ones(actions) -> None:
     parameters = math_.layouts["parameters"].split(state_of(math_).parameters * 3)
     batch = random_batch(actions=actions)
     outputs = math_.policy(parameters, batch.observation)
-    expected = [naive(*both) for both in zip(outputs.double().numpy(), batch.action.double().numpy(), strict=True)]
+    expected = [
+        naive(*both)
+        for both in zip(outputs.double().numpy(), batch.action.double().numpy(), strict=True)
+    ]
     values = math_.values(parameters, batch.observation, batch.action)
     np.testing.assert_allclose(values.numpy(), expected, rtol=1e-4, atol=1e-5)
 
@@ -73,9 +83,14 @@ def test_td_targets_are_the_value_of_the_best_action() -> None:
 
 @pytest.mark.parametrize("max_grad_norm", [None, 0.3])
 def test_update_equals_a_module_with_an_optimizer(max_grad_norm) -> None:
-    math_ = algorithm_of(build, HYPER.model_copy(update={"max_grad_norm": max_grad_norm}), actions=1)
+    math_ = algorithm_of(
+        build, HYPER.model_copy(update={"max_grad_norm": max_grad_norm}), actions=1
+    )
     state = state_of(math_)
-    (online,), (target,) = modules(state.parameters, (3, 8, 8, 3)), modules(state.targets, (3, 8, 8, 3))
+    (online,), (target,) = (
+        modules(state.parameters, (3, 8, 8, 3)),
+        modules(state.targets, (3, 8, 8, 3)),
+    )
     optimizer = torch.optim.Adam(online.parameters(), lr=1e-2)
     for step in range(30):
         batch = random_batch(seed=step, actions=1)
@@ -83,14 +98,19 @@ def test_update_equals_a_module_with_an_optimizer(max_grad_norm) -> None:
         with torch.no_grad():
             wanted = batch.reward + batch.discount * target(batch.next_observation)[:, 1]
         outputs = online(batch.observation)
-        value = outputs[:, 1] - 0.5 * (2 * outputs[:, 2]).exp() * (batch.action[:, 0] - outputs[:, 0].tanh()) ** 2
+        value = (
+            outputs[:, 1]
+            - 0.5 * (2 * outputs[:, 2]).exp() * (batch.action[:, 0] - outputs[:, 0].tanh()) ** 2
+        )
         loss = torch.nn.functional.mse_loss(value, wanted)
         optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(online.parameters(), max_grad_norm or math.inf)
         optimizer.step()
         follow(target, online, 0.1)
-        torch.testing.assert_close(report[:2], torch.stack((loss, value.mean())).detach(), rtol=1e-3, atol=1e-4)
+        torch.testing.assert_close(
+            report[:2], torch.stack((loss, value.mean())).detach(), rtol=1e-3, atol=1e-4
+        )
         torch.testing.assert_close(error, (value - wanted).abs().detach(), rtol=1e-3, atol=1e-3)
     torch.testing.assert_close(state.parameters, flat([online]), rtol=1e-3, atol=1e-3)
     torch.testing.assert_close(state.targets, flat([target]), rtol=1e-3, atol=1e-3)
@@ -100,7 +120,9 @@ def test_both_gradients_give_the_same_update_and_change_nothing() -> None:
     math_ = algorithm_of(build, HYPER)
     state, batch = state_of(math_), random_batch()
     before = map_tensors(torch.clone, state), map_tensors(torch.clone, batch)
-    eager, functional = (math_.update(gradient, state, batch) for gradient in (eager_gradient, functional_gradient))
+    eager, functional = (
+        math_.update(gradient, state, batch) for gradient in (eager_gradient, functional_gradient)
+    )
     torch.testing.assert_close(tuple(eager), tuple(functional), rtol=1e-5, atol=1e-6)
     torch.testing.assert_close((state, batch), before, rtol=0, atol=0)
 
@@ -114,10 +136,15 @@ def test_large_entries_off_the_diagonal_leave_finite_gradients() -> None:
 
 def test_vmap_over_four_seeds_equals_four_updates() -> None:
     math_ = algorithm_of(build, HYPER)
-    states, batches = [state_of(math_, seed) for seed in range(4)], [random_batch(seed=seed) for seed in range(4)]
+    states, batches = (
+        [state_of(math_, seed) for seed in range(4)],
+        [random_batch(seed=seed) for seed in range(4)],
+    )
     stack, stacked_batch = stacked(states), stacked(batches)
     for _ in range(3):
-        stack = torch.func.vmap(lambda state, batch: math_.update(functional_gradient, state, batch))(stack, stacked_batch).state
+        stack = torch.func.vmap(
+            lambda state, batch: math_.update(functional_gradient, state, batch)
+        )(stack, stacked_batch).state
     for seed, alone in enumerate(states):
         for _ in range(3):
             alone = math_.update(eager_gradient, alone, batches[seed]).state  # noqa: PLW2901
@@ -128,7 +155,11 @@ def test_acting_in_numpy_equals_acting_in_torch() -> None:
     agent = agent_of(build, HYPER)
     observation = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
     quick = agent.act(observation, explore=False)
-    np.testing.assert_allclose(quick, agent.algorithm.act(agent.named_parameters(), torch.from_numpy(observation), ()).numpy(), rtol=1e-5)
+    np.testing.assert_allclose(
+        quick,
+        agent.algorithm.act(agent.named_parameters(), torch.from_numpy(observation), ()).numpy(),
+        rtol=1e-5,
+    )
 
 
 def test_a_state_in_mid_training_continues_bit_exactly() -> None:
@@ -153,4 +184,6 @@ def test_discrete_actions_are_refused_with_a_remedy() -> None:
 
 
 def test_naf_learns_a_bandit() -> None:
-    learns_a_bandit(build, NafParameters(hidden_sizes=(32,), learning_rate=5e-3, learning_starts=64))
+    learns_a_bandit(
+        build, NafParameters(hidden_sizes=(32,), learning_rate=5e-3, learning_starts=64)
+    )

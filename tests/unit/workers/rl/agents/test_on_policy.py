@@ -1,11 +1,19 @@
-"""A2C and REINFORCE: their mathematics by hand and by other means; and what the shell of on-policy agents does for all of them."""
+"""A2C and REINFORCE: their mathematics by hand and by other means.
+
+And what the shell of on-policy agents does for all of them.
+"""
 
 import numpy as np
 import pytest
 import torch
 from gymnasium import spaces
 
-from palestra.contract.agents import A2cParameters, PpoParameters, ReinforceParameters, TrpoParameters
+from palestra.contract.agents import (
+    A2cParameters,
+    PpoParameters,
+    ReinforceParameters,
+    TrpoParameters,
+)
 from palestra.contract.envs import EnvDefinition
 from tests.unit.workers.rl.agents.agent_kit import assert_same_state, context, experience
 from workers.acceleration.nested_tensors import map_tensors
@@ -26,7 +34,10 @@ AGENTS = {
 
 
 def naive_n_step(reward, value, behind, flags, successor_value, gamma) -> np.ndarray:
-    """All rewards up to the end of episode or rollout and the value behind, minus the value; per step."""
+    """All rewards up to the end of episode or rollout and the value behind, minus the value.
+
+    Per step.
+    """
     (terminated, truncated), (steps, envs) = flags, reward.shape
     result = np.zeros((steps, envs))
     for b in range(envs):
@@ -60,11 +71,15 @@ def test_with_lambda_one_advantages_are_those_of_n_steps() -> None:
 
 
 def test_a2c_equals_an_independent_implementation_over_thirty_updates() -> None:
-    hyper = A2cParameters(rollout_steps=5, hidden_sizes=(8,), entropy_coefficient=0.02, learning_rate=0.01)
+    hyper = A2cParameters(
+        rollout_steps=5, hidden_sizes=(8,), entropy_coefficient=0.02, learning_rate=0.01
+    )
     agent, rng = a2c.build(hyper, context()), np.random.default_rng(0)
     module = torch.nn.ModuleDict(
         {
-            name: torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.Tanh(), torch.nn.Linear(8, size))
+            name: torch.nn.Sequential(
+                torch.nn.Linear(3, 8), torch.nn.Tanh(), torch.nn.Linear(8, size)
+            )
             for name, size in (("policy", 4), ("value", 1))
         }
     )
@@ -81,10 +96,13 @@ def test_a2c_equals_an_independent_implementation_over_thirty_updates() -> None:
     for _ in range(30):
         gathered = experience(agent, 5, 2, rng)
         agent.observe(gathered)
-        rows, successor = (torch.from_numpy(array) for array in (gathered.observation, gathered.next_observation))
+        rows, successor = (
+            torch.from_numpy(array) for array in (gathered.observation, gathered.next_observation)
+        )
         value = module["value"](rows).squeeze(-1)
         later = module["value"](successor).squeeze(-1).detach().numpy()
-        # random observations: the next row shows another successor than next_observation, so follow the rows where the agent does
+        # random observations: the next row shows another successor than next_observation, so follow
+        # the rows where the agent does
         behind = later[-1]
         flags = gathered.terminated, gathered.truncated
         wanted = naive_n_step(gathered.reward, value.detach().numpy(), behind, flags, later, 0.99)
@@ -97,23 +115,50 @@ def test_a2c_equals_an_independent_implementation_over_thirty_updates() -> None:
         torch.nn.utils.clip_grad_norm_(module.parameters(), 0.5)
         optimizer.step()
         assert agent.learn(1).updates == 1
-    torch.testing.assert_close(agent.named_parameters()["policy.1.weight"], module["policy"][2].weight.detach(), rtol=1e-3, atol=1e-5)
-    torch.testing.assert_close(agent.named_parameters()["value.0.bias"], module["value"][0].bias.detach(), rtol=1e-3, atol=1e-5)
+    torch.testing.assert_close(
+        agent.named_parameters()["policy.1.weight"],
+        module["policy"][2].weight.detach(),
+        rtol=1e-3,
+        atol=1e-5,
+    )
+    torch.testing.assert_close(
+        agent.named_parameters()["value.0.bias"],
+        module["value"][0].bias.detach(),
+        rtol=1e-3,
+        atol=1e-5,
+    )
 
 
 def test_the_gradient_of_reinforce_on_a_bandit_with_two_arms_by_hand() -> None:
-    hyper = ReinforceParameters(episodes=4, hidden_sizes=(), baseline=False, normalize_advantages=False, max_grad_norm=None)
-    agent = reinforce.build(hyper, context(spaces.Discrete(2), spaces.Box(-1, 1, (1,), np.float32), num_envs=4))
-    agent.learning_state = agent.learning_state._replace(parameters=torch.zeros_like(agent.learning_state.parameters))
+    hyper = ReinforceParameters(
+        episodes=4, hidden_sizes=(), baseline=False, normalize_advantages=False, max_grad_norm=None
+    )
+    agent = reinforce.build(
+        hyper, context(spaces.Discrete(2), spaces.Box(-1, 1, (1,), np.float32), num_envs=4)
+    )
+    agent.learning_state = agent.learning_state._replace(
+        parameters=torch.zeros_like(agent.learning_state.parameters)
+    )
     arms, rewards = np.array([[0, 1, 1, 0]]), np.array([[1.0, 3.0, 5.0, 2.0]])
     ones, observation = np.ones((1, 4), np.bool_), np.ones((1, 4, 1), np.float32)
     agent.observe(Experience(observation, arms, rewards, ones, ~ones, observation, env_steps=4))
     algorithm = agent.algorithm
     batch = algorithm.prepared(agent.learning_state, agent.memory.contents())
     split = algorithm.model.layout.split
-    slope, _, _ = eager_gradient(lambda vector: algorithm.loss(split(vector), batch), agent.learning_state.parameters)
-    # d ln pi(a) / d logit i = 1[i = a] - 1/2; the loss is minus the mean of reward times log probability
-    by_hand = -np.mean([[1.0 * 0.5, 1.0 * -0.5], [3.0 * -0.5, 3.0 * 0.5], [5.0 * -0.5, 5.0 * 0.5], [2.0 * 0.5, 2.0 * -0.5]], axis=0)
+    slope, _, _ = eager_gradient(
+        lambda vector: algorithm.loss(split(vector), batch), agent.learning_state.parameters
+    )
+    # d ln pi(a) / d logit i = 1[i = a] - 1/2; the loss is minus the mean of reward times log
+    # probability
+    by_hand = -np.mean(
+        [
+            [1.0 * 0.5, 1.0 * -0.5],
+            [3.0 * -0.5, 3.0 * 0.5],
+            [5.0 * -0.5, 5.0 * 0.5],
+            [2.0 * 0.5, 2.0 * -0.5],
+        ],
+        axis=0,
+    )
     np.testing.assert_allclose(split(slope)["policy.0.bias"].numpy(), by_hand, rtol=1e-5)
     np.testing.assert_allclose(split(slope)["policy.0.weight"].numpy()[:, 0], by_hand, rtol=1e-5)
     assert not split(slope)["value.0.bias"].any()
@@ -160,10 +205,15 @@ def test_both_gradients_and_vmap_give_the_same_update_and_nothing_is_written(nam
     together = torch.func.vmap(lambda *arguments: algorithm.update(functional_gradient, *arguments))
     stacked = together(map_tensors(rows, *states), map_tensors(rows, *batches))
     for seed in range(4):
-        eager, functional = (algorithm.update(gradient, states[seed], batches[seed]) for gradient in (eager_gradient, functional_gradient))
+        eager, functional = (
+            algorithm.update(gradient, states[seed], batches[seed])
+            for gradient in (eager_gradient, functional_gradient)
+        )
         torch.testing.assert_close(eager, functional, rtol=1e-3, atol=1e-5)
         torch.testing.assert_close(stacked.report[seed], eager.report, rtol=1e-3, atol=1e-5)
-        torch.testing.assert_close(stacked.state.parameters[seed], eager.state.parameters, rtol=1e-3, atol=2e-4)
+        torch.testing.assert_close(
+            stacked.state.parameters[seed], eager.state.parameters, rtol=1e-3, atol=2e-4
+        )
         torch.testing.assert_close(states[seed], kept[seed], rtol=0, atol=0)
 
 
@@ -185,21 +235,31 @@ def test_a_state_in_mid_rollout_continues_bit_exactly(name) -> None:
     assert_same_state(first.state_dict(), second.state_dict())
 
 
-def test_statistics_do_not_depend_on_the_pieces_of_a_rollout_and_stand_still_in_an_evaluation() -> None:
-    hyper = PpoParameters(rollout_steps=8, minibatch_size=16, normalize_observations=True, normalize_rewards=True)
+def test_statistics_do_not_depend_on_the_pieces_of_a_rollout_and_stand_still_in_an_evaluation() -> (
+    None
+):
+    hyper = PpoParameters(
+        rollout_steps=8, minibatch_size=16, normalize_observations=True, normalize_rewards=True
+    )
     whole, pieces = (ppo.build(hyper, context()) for _ in range(2))
     gathered = experience(whole, 8, 2, np.random.default_rng(0))
     columns = ("observation", "action", "reward", "terminated", "truncated", "next_observation")
     whole.observe(gathered)
     for t in range(8):
         assert np.array_equal(pieces.act(gathered.observation[t], explore=True), gathered.action[t])
-        pieces.observe(Experience(**{name: getattr(gathered, name)[t : t + 1] for name in columns}, env_steps=2))
+        pieces.observe(
+            Experience(
+                **{name: getattr(gathered, name)[t : t + 1] for name in columns}, env_steps=2
+            )
+        )
     for agent in (whole, pieces):
         agent.learn(100)
     assert_same_state(whole.state_dict(), pieces.state_dict())
     after = whole.state_dict()["normalisers"]
     assert after["observations"]["count"] == after["rewards"]["count"] == 16
-    np.testing.assert_allclose(after["observations"]["mean"], gathered.observation.reshape(16, 3).mean(0), rtol=1e-5)
+    np.testing.assert_allclose(
+        after["observations"]["mean"], gathered.observation.reshape(16, 3).mean(0), rtol=1e-5
+    )
     with whole.eval_mode():
         whole.act(gathered.observation[0], explore=True)
         whole.observe(gathered)
@@ -212,35 +272,54 @@ def normalised_by_hand(rows: np.ndarray, active: np.ndarray) -> np.ndarray:
     """Each step by the mean and the deviation of all that was seen up to it, that step included."""
     result = np.zeros_like(rows)
     for t in range(len(rows)):
-        seen = np.concatenate([rows[step][active[step]] for step in range(t + 1)]).astype(np.float64)
+        seen = np.concatenate([rows[step][active[step]] for step in range(t + 1)]).astype(
+            np.float64
+        )
         result[t] = ((rows[t] - seen.mean(0)) / np.sqrt(seen.var(0) + 1e-8)).clip(-10, 10)
     return result
 
 
 @pytest.mark.parametrize("own_actions", [True, False])
 def test_observations_are_normalised_from_the_first_step_on(own_actions) -> None:
-    """Line 15.12: taken in, then normalised, as VecNormalize and NormalizeObservation do; the first rollout was only clipped."""
-    agent = ppo.build(PpoParameters(rollout_steps=6, minibatch_size=12, normalize_observations=True), context())
-    gathered = experience(agent if own_actions else ppo.build(PpoParameters(), context()), 6, 2, np.random.default_rng(0))
+    """Line 15.12: taken in, then normalised, as VecNormalize and NormalizeObservation do.
+
+    The first rollout was only clipped.
+    """
+    agent = ppo.build(
+        PpoParameters(rollout_steps=6, minibatch_size=12, normalize_observations=True), context()
+    )
+    gathered = experience(
+        agent if own_actions else ppo.build(PpoParameters(), context()),
+        6,
+        2,
+        np.random.default_rng(0),
+    )
     agent.observe(gathered)
     wanted = normalised_by_hand(gathered.observation, np.ones((6, 2), np.bool_))
     taken = agent.taken()
     np.testing.assert_allclose(taken["observation"], wanted, rtol=1e-4, atol=1e-5)
     seen = gathered.observation.reshape(-1, 3).astype(np.float64)
     behind = (gathered.next_observation - seen.mean(0)) / np.sqrt(seen.var(0) + 1e-8)
-    np.testing.assert_allclose(taken["next_observation"], behind.clip(-10, 10), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        taken["next_observation"], behind.clip(-10, 10), rtol=1e-4, atol=1e-5
+    )
 
 
 def test_slots_that_wait_do_not_count_for_the_statistics() -> None:
     """Line 15.12: as between the episodes of REINFORCE."""
     agent = reinforce.build(ReinforceParameters(episodes=2, normalize_observations=True), context())
-    rng, active = np.random.default_rng(0), np.array([[True, True], [True, False], [False, True], [True, True]])
+    rng, active = (
+        np.random.default_rng(0),
+        np.array([[True, True], [True, False], [False, True], [True, True]]),
+    )
     rows, observations = rng.uniform(-1, 1, (4, 2, 3)).astype(np.float32), []
     for row, on in zip(rows, active, strict=True):
         agent.slots_active(on)
         agent.act(row, explore=True)
         observations.append(agent._met[-1])
-    np.testing.assert_allclose(np.stack(observations), normalised_by_hand(rows, active), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        np.stack(observations), normalised_by_hand(rows, active), rtol=1e-4, atol=1e-5
+    )
     assert agent.state_dict()["normalisers"]["observations"]["count"] == 6
 
 
@@ -251,11 +330,17 @@ def test_a_collector_of_whole_episodes_says_who_waits() -> None:
     agent = reinforce.build(ReinforceParameters(episodes=3, normalize_observations=True), spaces_of)
     gathered = VectorCollector(vector, agent, 0).collect(agent.collect_plan)
     agent.observe(gathered)
-    assert agent.state_dict()["normalisers"]["observations"]["count"] == gathered.env_steps < gathered.observation[..., 0].size
+    assert (
+        agent.state_dict()["normalisers"]["observations"]["count"]
+        == gathered.env_steps
+        < gathered.observation[..., 0].size
+    )
 
 
 def test_the_first_update_has_ratio_one_with_normalised_observations_too() -> None:
-    hyper = PpoParameters(rollout_steps=16, passes=1, minibatch_size=32, normalize_observations=True)
+    hyper = PpoParameters(
+        rollout_steps=16, passes=1, minibatch_size=32, normalize_observations=True
+    )
     agent, rng = ppo.build(hyper, context()), np.random.default_rng(0)
     for _ in range(2):
         agent.observe(experience(agent, 16, 2, rng))
@@ -265,19 +350,27 @@ def test_the_first_update_has_ratio_one_with_normalised_observations_too() -> No
 
 def test_observations_that_are_no_floats_are_not_normalised() -> None:
     with pytest.raises(DefinitionError, match="normalize_observations needs"):
-        ppo.build(PpoParameters(normalize_observations=True), context(observation_space=spaces.Discrete(4)))
+        ppo.build(
+            PpoParameters(normalize_observations=True),
+            context(observation_space=spaces.Discrete(4)),
+        )
 
 
 def test_images_are_read_by_one_trunk_for_policy_and_value() -> None:
     space = spaces.Box(0, 255, (36, 36, 1), np.uint8)
-    agent = ppo.build(PpoParameters(rollout_steps=2, minibatch_size=4, passes=1, hidden_sizes=(16,)), context(observation_space=space))
+    agent = ppo.build(
+        PpoParameters(rollout_steps=2, minibatch_size=4, passes=1, hidden_sizes=(16,)),
+        context(observation_space=space),
+    )
     names = agent.named_parameters()
     assert {"features.conv.0.weight", "policy.0.weight", "value.0.weight"} <= names.keys()
     rng = np.random.default_rng(0)
     observation, successor = rng.integers(0, 256, (2, 2, 2, 36, 36, 1)).astype(np.uint8)
     action = np.stack([agent.act(row, explore=True) for row in observation])
     flags = np.zeros((2, 2), np.bool_)
-    agent.observe(Experience(observation, action, np.ones((2, 2)), flags, flags, successor, env_steps=4))
+    agent.observe(
+        Experience(observation, action, np.ones((2, 2)), flags, flags, successor, env_steps=4)
+    )
     assert np.isfinite(agent.learn(1).values).all()
     with pytest.raises(DefinitionError, match="reads no images"):
         trpo.build(TrpoParameters(), context(observation_space=space))
@@ -289,11 +382,23 @@ def test_a_bandit_is_learnt(name) -> None:
     build, hyper = AGENTS[name]
     if name == "trpo":
         hyper = hyper.model_copy(update={"value_minibatch_size": 128, "value_passes": 1})
-    agent = build(hyper.model_copy(update={"gamma": 0.0, "learning_rate": 0.01}), context(num_envs=16))
+    agent = build(
+        hyper.model_copy(update={"gamma": 0.0, "learning_rate": 0.01}), context(num_envs=16)
+    )
     ones, observation = np.ones((8, 16), np.bool_), np.zeros((8, 16, 3), np.float32)
     for _ in range(30):
         action = np.stack([agent.act(row, explore=True) for row in observation])
-        agent.observe(Experience(observation, action, (action == 2).astype(np.float64), ones, ~ones, observation, env_steps=128))
+        agent.observe(
+            Experience(
+                observation,
+                action,
+                (action == 2).astype(np.float64),
+                ones,
+                ~ones,
+                observation,
+                env_steps=128,
+            )
+        )
         agent.learn(1)
     assert (agent.act(observation[0], explore=False) == 2).all()
     drawn = np.stack([agent.act(row, explore=True) for row in observation])

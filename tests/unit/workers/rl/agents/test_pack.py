@@ -1,4 +1,6 @@
-"""A pack against the same agents alone: stream by stream, and as runs of engines on a real environment."""
+"""A pack against the same agents alone: stream by stream, and as runs of engines on a real
+environment.
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -8,9 +10,21 @@ import numpy as np
 import pytest
 import torch
 
-from palestra.contract.agents import C51Parameters, DqnParameters, IqnParameters, PpoParameters, RainbowParameters
+from palestra.contract.agents import (
+    C51Parameters,
+    DqnParameters,
+    IqnParameters,
+    PpoParameters,
+    RainbowParameters,
+)
 from palestra.contract.envs import EnvDefinition
-from tests.support.trainer_fakes import FakeControl, FakeEvaluator, FakeRecorder, FakeSnapshotter, cadence
+from tests.support.trainer_fakes import (
+    FakeControl,
+    FakeEvaluator,
+    FakeRecorder,
+    FakeSnapshotter,
+    cadence,
+)
 from tests.unit.workers.rl.agents.agent_kit import assert_same_state, context, experience
 from workers.acceleration import update_runner
 from workers.acceleration.nested_tensors import map_tensors
@@ -39,7 +53,12 @@ SMALL = {
 ROLLOUT: Any = {"rollout_steps": 16, "minibatch_size": 16, "passes": 2, "hidden_sizes": (16,)}
 PACKABLE: dict[str, Any] = {
     "ppo": (ppo.build, PpoParameters(**ROLLOUT)),
-    "ppo-kl-normalised": (ppo.build, PpoParameters(**ROLLOUT, target_kl=1e-3, normalize_observations=True, normalize_rewards=True)),
+    "ppo-kl-normalised": (
+        ppo.build,
+        PpoParameters(
+            **ROLLOUT, target_kl=1e-3, normalize_observations=True, normalize_rewards=True
+        ),
+    ),
     "dqn": (dqn.build, DqnParameters(**SMALL)),
     "c51": (c51.build, C51Parameters(**SMALL)),
     "iqn": (iqn.build, IqnParameters(**SMALL, cosines=8)),
@@ -52,7 +71,11 @@ SLOWER = {"c51", "iqn", "rainbow", "dqn-every-4", "ppo-kl-normalised"}
 """Cases whose runs on engines are slow tests; their updates are compared in any case."""
 
 
-@pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.slow] if name in SLOWER else []) for name in PACKABLE])
+@pytest.fixture(
+    params=[
+        pytest.param(name, marks=[pytest.mark.slow] if name in SLOWER else []) for name in PACKABLE
+    ]
+)
 def case(request) -> Any:
     return PACKABLE[request.param]
 
@@ -70,7 +93,9 @@ def batch_of(drawn: Any) -> Any:
 
 
 def recorded(case, count: int, dtype: torch.dtype) -> tuple[list[Any], list[list[Any]]]:
-    """Learning states of three agents, and for each of them as many batches as asked for, all floats of `dtype`."""
+    """Learning states of three agents, and for each of them as many batches as asked for, all
+    floats of `dtype`.
+    """
     build, hyper = case
 
     def cast(tensor: torch.Tensor) -> torch.Tensor:
@@ -90,14 +115,26 @@ QUICK: Any = (torch.float32, 50, 1e-4)
 LONG: Any = (torch.float64, 1_000, 1e-6)
 STREAMS = [  # the last is from how many rows on the update is stacked
     *(pytest.param(name, QUICK, 0, id=f"{name}-float32") for name in PACKABLE if "kl" not in name),
-    *(pytest.param(name, QUICK, len(SEEDS) + 1, id=f"{name}-one-by-one") for name in ("dqn", "ppo")),
-    *(pytest.param(name, (torch.float64, 60, 1e-6), 0, id=f"{name}-float64") for name in ("dqn", "ppo")),
-    *(pytest.param(name, LONG, 0, id=f"{name}-float64-long", marks=pytest.mark.slow) for name in PACKABLE if "kl" not in name),
+    *(
+        pytest.param(name, QUICK, len(SEEDS) + 1, id=f"{name}-one-by-one")
+        for name in ("dqn", "ppo")
+    ),
+    *(
+        pytest.param(name, (torch.float64, 60, 1e-6), 0, id=f"{name}-float64")
+        for name in ("dqn", "ppo")
+    ),
+    *(
+        pytest.param(name, LONG, 0, id=f"{name}-float64-long", marks=pytest.mark.slow)
+        for name in PACKABLE
+        if "kl" not in name
+    ),
 ]
 
 
 @pytest.mark.parametrize(("name", "how", "few"), STREAMS)
-def test_a_pack_learns_from_one_stream_what_each_learns_alone(name: str, how: Any, few: int, default_dtype, monkeypatch) -> None:
+def test_a_pack_learns_from_one_stream_what_each_learns_alone(
+    name: str, how: Any, few: int, default_dtype, monkeypatch
+) -> None:
     dtype, count, rtol = how
     monkeypatch.setattr(update_runner, "ROWS_WORTH_STACKING", few)
     case = PACKABLE[name]
@@ -105,7 +142,10 @@ def test_a_pack_learns_from_one_stream_what_each_learns_alone(name: str, how: An
     build, hyper = case
     algorithm = build(hyper, context()).algorithm
     states, streams = recorded(case, count, dtype)
-    together, update = map_tensors(lambda *rows: torch.stack(rows), *states), stacked(algorithm.update, mode="eager")
+    together, update = (
+        map_tensors(lambda *rows: torch.stack(rows), *states),
+        stacked(algorithm.update, mode="eager"),
+    )
     for batches in zip(*streams, strict=True):
         together, _, _ = update(together, map_tensors(lambda *rows: torch.stack(rows), *batches))
     for row, (state, stream) in enumerate(zip(states, streams, strict=True)):
@@ -114,20 +154,34 @@ def test_a_pack_learns_from_one_stream_what_each_learns_alone(name: str, how: An
             for batch in stream:
                 alone, _, _ = algorithm.update(eager_gradient, alone, batch)
         own = map_tensors(lambda leaf, row=row: leaf[row], together)
-        torch.testing.assert_close(own, alone, rtol=rtol, atol=rtol * 1e-2 if dtype is torch.float64 else 1e-6)
+        torch.testing.assert_close(
+            own, alone, rtol=rtol, atol=rtol * 1e-2 if dtype is torch.float64 else 1e-6
+        )
 
 
 class Runs:
     """Engines of three runs on CartPole, each alone or all as a pack."""
 
     def __init__(
-        self, case, *, together: bool, budgets: tuple[int, ...] = (192, 192, 192), num_envs: int = 2, mode: CompileMode = "eager"
+        self,
+        case,
+        *,
+        together: bool,
+        budgets: tuple[int, ...] = (192, 192, 192),
+        num_envs: int = 2,
+        mode: CompileMode = "eager",
     ) -> None:
         build, hyper = case
         self.envs = [make_vector(EnvDefinition(id="CartPole-v1", num_envs=num_envs)) for _ in SEEDS]
         space = gym.make("CartPole-v1")
-        self.agents = [build(hyper, AgentContext(space.observation_space, space.action_space, num_envs, seed)) for seed in SEEDS]
-        collectors: list[Any] = [VectorCollector(env, agent, seed) for env, agent, seed in zip(self.envs, self.agents, SEEDS, strict=True)]
+        self.agents = [
+            build(hyper, AgentContext(space.observation_space, space.action_space, num_envs, seed))
+            for seed in SEEDS
+        ]
+        collectors: list[Any] = [
+            VectorCollector(env, agent, seed)
+            for env, agent, seed in zip(self.envs, self.agents, SEEDS, strict=True)
+        ]
         faces: list[Any] = list(self.agents)
         if together:
             self.pack = Pack(self.agents, mode)
@@ -147,7 +201,9 @@ class Runs:
                 cadence({Unit.ENV_STEPS: budget}),
                 lambda: 0.0,
             )
-            for face, collector, recorder, trace, budget in zip(faces, collectors, self.recorders, self.traces, budgets, strict=True)
+            for face, collector, recorder, trace, budget in zip(
+                faces, collectors, self.recorders, self.traces, budgets, strict=True
+            )
         ]
 
     def run(self, *, together: bool) -> list[Any]:
@@ -179,15 +235,27 @@ def test_runs_of_a_pack_are_those_that_train_alone(case) -> None:
     assert [result.reason for result in together.run(together=True)] == [StopReason.BUDGET] * 3
     alone.run(together=False)
     for packed, lone in zip(states_of(together), states_of(alone), strict=True):
-        assert_close({**packed, "clock": {**packed["clock"], "wall_seconds": 0}}, {**lone, "clock": {**lone["clock"], "wall_seconds": 0}})
+        assert_close(
+            {**packed, "clock": {**packed["clock"], "wall_seconds": 0}},
+            {**lone, "clock": {**lone["clock"], "wall_seconds": 0}},
+        )
         assert packed["clock"]["updates"] == lone["clock"]["updates"] > 20
         assert packed["clock"]["episodes"] == lone["clock"]["episodes"] > 2
 
 
-@pytest.mark.parametrize(("is_compiled", "worth", "rows"), [(False, 0, 1), (True, 1, 1), (True, 10**9, 3)], ids=["eager", "small", "kept"])
-def test_members_that_end_early_leave_and_the_others_go_on(case, is_compiled: bool, worth: int, rows: int, monkeypatch) -> None:
+@pytest.mark.parametrize(
+    ("is_compiled", "worth", "rows"),
+    [(False, 0, 1), (True, 1, 1), (True, 10**9, 3)],
+    ids=["eager", "small", "kept"],
+)
+def test_members_that_end_early_leave_and_the_others_go_on(
+    case, is_compiled: bool, worth: int, rows: int, monkeypatch
+) -> None:
     monkeypatch.setattr(pack, "WORTH_CODE", worth)
-    together, alone = Runs(case, together=True, budgets=(64, 192, 128)), Runs(case, together=False, budgets=(64, 192, 128))
+    together, alone = (
+        Runs(case, together=True, budgets=(64, 192, 128)),
+        Runs(case, together=False, budgets=(64, 192, 128)),
+    )
     together.pack._is_compiled = is_compiled
     together.run(together=True)
     alone.run(together=False)
@@ -199,9 +267,14 @@ def test_members_that_end_early_leave_and_the_others_go_on(case, is_compiled: bo
 
 
 @pytest.mark.parametrize("name", ["dqn", "ppo"])
-def test_members_that_leave_a_pack_whose_state_is_written_to_keep_what_they_learnt(name: str, traces) -> None:
+def test_members_that_leave_a_pack_whose_state_is_written_to_keep_what_they_learnt(
+    name: str, traces
+) -> None:
     case, budgets = PACKABLE[name], (64, 192, 128)
-    together, alone = Runs(case, together=True, budgets=budgets, mode="compiled"), Runs(case, together=False, budgets=budgets)
+    together, alone = (
+        Runs(case, together=True, budgets=budgets, mode="compiled"),
+        Runs(case, together=False, budgets=budgets),
+    )
     together.run(together=True)
     alone.run(together=False)
     assert len(together.pack._rows) == 3
@@ -256,7 +329,9 @@ def test_an_error_in_one_member_saves_all(case) -> None:
     runs.recorders[1].tick = fail  # type: ignore[method-assign]
     with pytest.raises(ValueError, match="broken"):
         runs.run(together=True)
-    assert [sum(str(entry).startswith("snapshot exception") for entry in trace) for trace in runs.traces] == [1, 1, 1]
+    assert [
+        sum(str(entry).startswith("snapshot exception") for entry in trace) for trace in runs.traces
+    ] == [1, 1, 1]
 
 
 def test_members_out_of_step_are_told(case) -> None:

@@ -17,7 +17,12 @@ from workers.rl.agents.pfrl_adapter import ForeignAgent
 def experience(rows: np.ndarray, reward: Any, terminated: Any, truncated: Any) -> Experience:
     flags = (np.array([terminated], np.bool_), np.array([truncated], np.bool_))
     return Experience(
-        rows[None], np.zeros((1, len(rows)), np.int64), np.array([reward], np.float64), *flags, rows[None], env_steps=len(rows)
+        rows[None],
+        np.zeros((1, len(rows)), np.int64),
+        np.array([reward], np.float64),
+        *flags,
+        rows[None],
+        env_steps=len(rows),
     )
 
 
@@ -73,7 +78,9 @@ def test_state_of_the_object_comes_back() -> None:
     for _ in range(7):
         source.observe(source.rng.normal(size=4), 1.0, done=False, reset=False)
     state = ForeignAgent(source, num_envs=1, batch=False).state_dict()
-    ForeignAgent(target, num_envs=1, batch=False).load_state_dict({**state, "files": OwnFilesAt("")})
+    ForeignAgent(target, num_envs=1, batch=False).load_state_dict(
+        {**state, "files": OwnFilesAt("")}
+    )
     assert target.t == 7
     assert target.weights.tolist() == source.weights.tolist()
     assert target.rng.random() == source.rng.random()
@@ -85,12 +92,18 @@ def test_without_state_its_files_are_loaded(tmp_path: Path) -> None:
     state = ForeignAgent(source, num_envs=1, batch=False).state_dict()
     state["files"].save(str(tmp_path))
     target = Scripted()
-    ForeignAgent(target, num_envs=1, batch=False).load_state_dict({**state, "files": OwnFilesAt(str(tmp_path))})
+    ForeignAgent(target, num_envs=1, batch=False).load_state_dict(
+        {**state, "files": OwnFilesAt(str(tmp_path))}
+    )
     assert (target.updates, target.t) == (5, 9)
 
 
-def test_checkpoints_hold_what_the_agents_own_save_writes_unless_asked_for_more(tmp_path: Path) -> None:
-    """Line 34: PFRL's agents write their memory by `save_snapshot` alone, and their checkpoints are without it."""
+def test_checkpoints_hold_what_the_agents_own_save_writes_unless_asked_for_more(
+    tmp_path: Path,
+) -> None:
+    """Line 34: PFRL's agents write their memory by `save_snapshot` alone, and their checkpoints are
+    without it.
+    """
 
     class WithMemory(Scripted):
         def save_snapshot(self, dirname: str) -> None:
@@ -103,10 +116,14 @@ def test_checkpoints_hold_what_the_agents_own_save_writes_unless_asked_for_more(
     for wanted in ({}, {"save_memory": True}):
         outdir = tmp_path / str(len(wanted))
         functional.train_agent(WithMemory(), Line((3,)), 4, outdir, checkpoint_freq=2, **wanted)
-        assert [(outdir / name / "memory.bin").exists() for name in ("2_checkpoint", "4_finish")] == [bool(wanted)] * 2
+        assert [
+            (outdir / name / "memory.bin").exists() for name in ("2_checkpoint", "4_finish")
+        ] == [bool(wanted)] * 2
 
 
-@pytest.mark.parametrize(("save_memory", "names"), [(True, ["memory.bin", "model.txt"]), (False, ["model.txt"])])
+@pytest.mark.parametrize(
+    ("save_memory", "names"), [(True, ["memory.bin", "model.txt"]), (False, ["model.txt"])]
+)
 def test_a_snapshot_of_its_own_is_used(tmp_path: Path, save_memory: bool, names: list[str]) -> None:
     class Snapshotting(Scripted):
         remembered = 0
@@ -139,17 +156,23 @@ class Torch(Scripted):
             torch.save(getattr(self, name).state_dict(), Path(dirname) / f"{name}.pt")
 
 
-@pytest.mark.parametrize(("parts", "restored"), [(None, (True, True)), (("target",), (False, True))])
+@pytest.mark.parametrize(
+    ("parts", "restored"), [(None, (True, True)), (("target",), (False, True))]
+)
 def test_parts_of_a_snapshot(tmp_path: Path, parts: Any, restored: tuple[bool, bool]) -> None:
     source, target = Torch(), Torch()
     source.optimizer.param_groups[0]["lr"] = 0.25
     source.save(str(tmp_path))
-    ForeignAgent(target, num_envs=1, batch=False).load_parts({"files": OwnFilesAt(str(tmp_path))}, parts)
+    ForeignAgent(target, num_envs=1, batch=False).load_parts(
+        {"files": OwnFilesAt(str(tmp_path))}, parts
+    )
     pairs = ((source.model, target.model), (source.target, target.target))
     assert tuple(torch.equal(one.weight, other.weight) for one, other in pairs) == restored
     assert target.optimizer.param_groups[0]["lr"] == 0.5
     with pytest.raises(ValueError, match="'nothing' is no attribute"):
-        ForeignAgent(target, num_envs=1, batch=False).load_parts({"files": OwnFilesAt(str(tmp_path))}, ("nothing",))
+        ForeignAgent(target, num_envs=1, batch=False).load_parts(
+            {"files": OwnFilesAt(str(tmp_path))}, ("nothing",)
+        )
 
 
 def test_learning_rate_is_that_of_the_optimiser() -> None:

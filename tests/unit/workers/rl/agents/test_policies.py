@@ -26,7 +26,10 @@ def references(space, parameters, outputs) -> list:
         case spaces.Discrete():
             return [Categorical(logits=outputs)]
         case spaces.MultiDiscrete():
-            return [Categorical(logits=part) for part in outputs.split(space.nvec.reshape(-1).tolist(), 1)]
+            return [
+                Categorical(logits=part)
+                for part in outputs.split(space.nvec.reshape(-1).tolist(), 1)
+            ]
         case spaces.MultiBinary():
             return [Independent(Bernoulli(logits=outputs), 1)]
     return [Independent(Normal(outputs, parameters[LOG_STD].exp().expand_as(outputs)), 1)]
@@ -34,7 +37,9 @@ def references(space, parameters, outputs) -> list:
 
 def made(space, seed: int = 0) -> tuple:
     policy, generator = policy_for(space), torch.Generator().manual_seed(seed)
-    parameters = {name: torch.randn(shape, generator=generator) for name, shape in policy.extra_shapes.items()}
+    parameters = {
+        name: torch.randn(shape, generator=generator) for name, shape in policy.extra_shapes.items()
+    }
     return policy, parameters, torch.randn(7, policy.outputs, generator=generator)
 
 
@@ -46,17 +51,23 @@ def test_log_probability_and_entropy_equal_those_of_torch(space) -> None:
     columns = raw.unbind(1) if isinstance(space, spaces.MultiDiscrete) else [raw]
     expected = sum(part.log_prob(column) for part, column in zip(parts, columns, strict=True))
     torch.testing.assert_close(policy.log_probability(parameters, outputs, raw), expected)
-    torch.testing.assert_close(policy.entropy(parameters, outputs), sum(part.entropy() for part in parts))
+    torch.testing.assert_close(
+        policy.entropy(parameters, outputs), sum(part.entropy() for part in parts)
+    )
 
 
 def test_divergence_equals_that_of_torch_and_is_none_from_itself(space) -> None:
     policy, old_parameters, old = made(space)
     _, new_parameters, new = made(space, seed=1)
-    pairs = zip(references(space, old_parameters, old), references(space, new_parameters, new), strict=True)
+    pairs = zip(
+        references(space, old_parameters, old), references(space, new_parameters, new), strict=True
+    )
     got = policy.kl((old_parameters, old), (new_parameters, new))
     torch.testing.assert_close(got, sum(kl_divergence(*pair) for pair in pairs))
     assert (got > 0).all()
-    torch.testing.assert_close(policy.kl((new_parameters, new), (new_parameters, new)), torch.zeros(7), rtol=0, atol=1e-6)
+    torch.testing.assert_close(
+        policy.kl((new_parameters, new), (new_parameters, new)), torch.zeros(7), rtol=0, atol=1e-6
+    )
 
 
 def test_arrays_and_tensors_give_the_same_actions_of_the_space_and_back(space) -> None:
@@ -67,10 +78,14 @@ def test_arrays_and_tensors_give_the_same_actions_of_the_space_and_back(space) -
         raw = policy.sample(arrays, outputs.numpy(), array)
         assert raw.shape == (7, *policy.raw_shape)
         assert raw.dtype == policy.raw_dtype
-        np.testing.assert_allclose(raw, policy.sample_tensor(parameters, outputs, tensor).numpy(), rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(
+            raw, policy.sample_tensor(parameters, outputs, tensor).numpy(), rtol=1e-5, atol=1e-6
+        )
         actions = policy.to_space(raw)
         assert all(space.contains(action) for action in actions)
-        np.testing.assert_allclose(policy.tensor_to_space(torch.from_numpy(raw)).numpy(), actions, rtol=1e-6)
+        np.testing.assert_allclose(
+            policy.tensor_to_space(torch.from_numpy(raw)).numpy(), actions, rtol=1e-6
+        )
         if not isinstance(space, spaces.Box):
             np.testing.assert_array_equal(policy.from_space(actions), raw)
 
@@ -78,11 +93,19 @@ def test_arrays_and_tensors_give_the_same_actions_of_the_space_and_back(space) -
 def test_stacked_outputs_are_sampled_like_each_alone(space) -> None:
     policy = policy_for(space)
     rng = np.random.default_rng(0)
-    outputs, noise = rng.normal(size=(3, 5, policy.outputs)).astype(np.float32), policy.noise(rng, (3, 5))
-    arrays = {name: rng.normal(size=(3, *shape)).astype(np.float32) for name, shape in policy.extra_shapes.items()}
+    outputs, noise = (
+        rng.normal(size=(3, 5, policy.outputs)).astype(np.float32),
+        policy.noise(rng, (3, 5)),
+    )
+    arrays = {
+        name: rng.normal(size=(3, *shape)).astype(np.float32)
+        for name, shape in policy.extra_shapes.items()
+    }
     stacked = policy.sample(arrays, outputs, noise)
     for index in range(3):
-        alone = policy.sample({name: array[index] for name, array in arrays.items()}, outputs[index], noise[index])
+        alone = policy.sample(
+            {name: array[index] for name, array in arrays.items()}, outputs[index], noise[index]
+        )
         np.testing.assert_array_equal(stacked[index], alone)
 
 

@@ -26,7 +26,9 @@ TORQUE = spaces.Box(np.float32([-2, 0]), np.float32([2, 10]), dtype=np.float32)
 
 
 def naive_advantages(delta, ended, decay) -> np.ndarray:
-    """The definition: a discounted sum of temporal-difference errors to the end of the episode, per step."""
+    """The definition: a discounted sum of temporal-difference errors to the end of the episode, per
+    step.
+    """
     steps, envs = delta.shape
     result = np.zeros((steps, envs))
     for b in range(envs):
@@ -40,7 +42,13 @@ def naive_advantages(delta, ended, decay) -> np.ndarray:
     return result
 
 
-@given(st.integers(1, 12), st.integers(1, 3), st.floats(0, 1), st.floats(0, 1), st.integers(0, 2**32 - 1))
+@given(
+    st.integers(1, 12),
+    st.integers(1, 3),
+    st.floats(0, 1),
+    st.floats(0, 1),
+    st.integers(0, 2**32 - 1),
+)
 def test_advantages_equal_the_naive_sum(steps, envs, gamma, lambda_, seed) -> None:
     rng = np.random.default_rng(seed)
     reward, value, next_value = rng.normal(size=(3, steps, envs)).astype(np.float32)
@@ -53,7 +61,9 @@ def test_advantages_equal_the_naive_sum(steps, envs, gamma, lambda_, seed) -> No
 
 
 @pytest.mark.parametrize("with_waiting_slots", [False, True])
-def test_a_rollout_becomes_advantages_with_the_values_of_true_successors(with_waiting_slots) -> None:
+def test_a_rollout_becomes_advantages_with_the_values_of_true_successors(
+    with_waiting_slots,
+) -> None:
     hyper = PpoParameters(gamma=0.9, gae_lambda=0.8, rollout_steps=12, minibatch_size=4)
     agent, rng = build(hyper, context()), np.random.default_rng(5)
     gathered = experience(agent, 12, 2, rng)
@@ -80,14 +90,18 @@ def test_a_rollout_becomes_advantages_with_the_values_of_true_successors(with_wa
     delta = gathered.reward + 0.9 * np.where(gathered.terminated, 0, next_value) - value
     wanted = naive_advantages(delta, ended, 0.72)
     np.testing.assert_allclose(batch.advantage.numpy(), wanted[active], rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(batch.value_target.numpy(), (wanted + value)[active], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        batch.value_target.numpy(), (wanted + value)[active], rtol=1e-4, atol=1e-5
+    )
     assert len(batch.advantage) == gathered.env_steps
 
 
 def uniform_agent(**hyper) -> RolloutAgent:
     """Zero parameters: both actions have probability one half, every value is 0."""
     agent = build(PpoParameters(normalize_advantages=False, **hyper), context(spaces.Discrete(2)))
-    agent.learning_state = agent.learning_state._replace(parameters=torch.zeros_like(agent.learning_state.parameters))
+    agent.learning_state = agent.learning_state._replace(
+        parameters=torch.zeros_like(agent.learning_state.parameters)
+    )
     return agent
 
 
@@ -95,7 +109,11 @@ def clipping_batch(ratios: list[float], advantage: list[float]) -> RolloutBatch:
     count = len(ratios)
     old = torch.log(torch.tensor([0.5 / ratio for ratio in ratios]))
     return RolloutBatch(
-        torch.zeros(count, 3), torch.zeros(count, dtype=torch.int64), old, torch.tensor(advantage), torch.full((count,), 2.0)
+        torch.zeros(count, 3),
+        torch.zeros(count, dtype=torch.int64),
+        old,
+        torch.tensor(advantage),
+        torch.full((count,), 2.0),
     )
 
 
@@ -107,24 +125,42 @@ def test_clipped_loss_by_hand() -> None:
     policy_loss = -(1.0 + 1.2 + 0.5 - 1.5 - 0.8) / 5
     value_loss, entropy = 4.0, np.log(2)
     ratios = np.array([1.0, 1.5, 0.5, 1.5, 0.5])
-    expected = [policy_loss + 0.5 * value_loss - 0.1 * entropy, policy_loss, value_loss, entropy, (ratios - 1 - np.log(ratios)).mean(), 0.8]
+    expected = [
+        policy_loss + 0.5 * value_loss - 0.1 * entropy,
+        policy_loss,
+        value_loss,
+        entropy,
+        (ratios - 1 - np.log(ratios)).mean(),
+        0.8,
+    ]
     np.testing.assert_allclose(report.numpy(), expected, rtol=1e-5)
     assert float(total) == pytest.approx(expected[0], rel=1e-5)
 
 
 @pytest.mark.parametrize("coefficient", [0.5, 0.3, 1.7])
 def test_a_definition_of_version_1_learns_as_it_did(coefficient) -> None:
-    """Line 15.12: bit for bit: its coefficient, halved, times the squared error, is its coefficient times half of it."""
-    document = definition(schema_version=1, agent={"name": "ppo", "normalize_advantages": False, "value_coefficient": coefficient})
+    """Line 15.12: bit for bit: its coefficient, halved, times the squared error, is its coefficient
+    times half of it.
+    """
+    document = definition(
+        schema_version=1,
+        agent={"name": "ppo", "normalize_advantages": False, "value_coefficient": coefficient},
+    )
     agent = build(load_definition(json.dumps(document)).agent, context(spaces.Discrete(2)))
-    batch = clipping_batch([1.0, 1.5, 0.5, 1.5, 0.5], [1.0, 1.0, 1.0, -1.0, -1.0])._replace(observation=torch.randn(5, 3))
+    batch = clipping_batch([1.0, 1.5, 0.5, 1.5, 0.5], [1.0, 1.0, 1.0, -1.0, -1.0])._replace(
+        observation=torch.randn(5, 3)
+    )
     split = agent.algorithm.model.layout.split
 
     def as_it_was(vector: torch.Tensor) -> tuple[torch.Tensor, tuple[()]]:
         parameters = split(vector)
         outputs, value = agent.algorithm.model(parameters, batch.observation)
-        ratio = (outputs.log_softmax(1).gather(1, batch.action[:, None])[:, 0] - batch.log_probability).exp()
-        policy_loss = -torch.minimum(ratio * batch.advantage, ratio.clamp(1 - 0.2, 1 + 0.2) * batch.advantage).mean()
+        ratio = (
+            outputs.log_softmax(1).gather(1, batch.action[:, None])[:, 0] - batch.log_probability
+        ).exp()
+        policy_loss = -torch.minimum(
+            ratio * batch.advantage, ratio.clamp(1 - 0.2, 1 + 0.2) * batch.advantage
+        ).mean()
         return policy_loss + coefficient * (0.5 * (value - batch.value_target).square().mean()), ()
 
     vector = agent.learning_state.parameters
@@ -133,15 +169,22 @@ def test_a_definition_of_version_1_learns_as_it_did(coefficient) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ratio", "advantage", "moves"), [(1.5, 1.0, False), (0.5, -1.0, False), (0.5, 1.0, True), (1.5, -1.0, True), (1.1, 1.0, True)]
+    ("ratio", "advantage", "moves"),
+    [(1.5, 1.0, False), (0.5, -1.0, False), (0.5, 1.0, True), (1.5, -1.0, True), (1.1, 1.0, True)],
 )
-def test_the_gradient_vanishes_exactly_where_clipping_forbids_to_go_further(ratio, advantage, moves) -> None:
+def test_the_gradient_vanishes_exactly_where_clipping_forbids_to_go_further(
+    ratio, advantage, moves
+) -> None:
     agent = uniform_agent(value_coefficient=0.0)
     split, batch = agent.algorithm.model.layout.split, clipping_batch([ratio], [advantage])
-    slope, _, _ = eager_gradient(lambda vector: agent.algorithm.loss(split(vector), batch), agent.learning_state.parameters)
+    slope, _, _ = eager_gradient(
+        lambda vector: agent.algorithm.loss(split(vector), batch), agent.learning_state.parameters
+    )
     bias = split(slope)["policy.2.bias"].numpy()
     # d(-ratio * A)/d logit 0 = -ratio * A * (1 - p)
-    np.testing.assert_allclose(bias, [-ratio * advantage * 0.5, ratio * advantage * 0.5] if moves else [0, 0], atol=1e-6)
+    np.testing.assert_allclose(
+        bias, [-ratio * advantage * 0.5, ratio * advantage * 0.5] if moves else [0, 0], atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("space", [spaces.Discrete(4), TORQUE])
@@ -165,8 +208,12 @@ def test_log_probability_entropy_and_mode_equal_torch_distributions(space) -> No
 def test_categorical_samples_follow_the_probabilities() -> None:
     policy = policy_for(spaces.Discrete(3, start=1))
     logits = np.log(np.float32([[0.2, 0.5, 0.3]]))
-    actions = policy.to_space(policy.sample({}, logits, policy.noise(np.random.default_rng(0), (40_000,))))
-    assert np.bincount(actions, minlength=4)[1:] / 40_000 == pytest.approx([0.2, 0.5, 0.3], abs=0.01)
+    actions = policy.to_space(
+        policy.sample({}, logits, policy.noise(np.random.default_rng(0), (40_000,)))
+    )
+    assert np.bincount(actions, minlength=4)[1:] / 40_000 == pytest.approx(
+        [0.2, 0.5, 0.3], abs=0.01
+    )
 
 
 def test_gaussian_actions_are_scaled_clipped_and_of_the_space() -> None:
@@ -176,7 +223,9 @@ def test_gaussian_actions_are_scaled_clipped_and_of_the_space() -> None:
     np.testing.assert_allclose(actions, [[-2, 0], [2, 10], [0, 5], [2, 0]])
     assert all(TORQUE.contains(action) for action in actions)
     np.testing.assert_allclose(policy.from_space(actions[:3]), raw[:3])
-    torch.testing.assert_close(policy.tensor_to_space(torch.from_numpy(raw)), torch.from_numpy(actions))
+    torch.testing.assert_close(
+        policy.tensor_to_space(torch.from_numpy(raw)), torch.from_numpy(actions)
+    )
     noise = policy.noise(np.random.default_rng(0), (40_000,))
     sample = policy.sample({LOG_STD: np.log(np.float32([1, 3]))}, np.float32([[1, -1]]), noise)
     assert sample.std(0) == pytest.approx([1.0, 3.0], rel=0.02)
@@ -206,13 +255,20 @@ def test_experience_of_another_origin_is_read_back_from_its_actions() -> None:
     gathered = experience(agent, 4, 2, np.random.default_rng(0))
     agent._raw_actions.clear()
     agent.observe(gathered)
-    np.testing.assert_allclose(agent.memory.contents()["action"], agent.policy.from_space(gathered.action.reshape(8, 2)).reshape(4, 2, 2))
+    np.testing.assert_allclose(
+        agent.memory.contents()["action"],
+        agent.policy.from_space(gathered.action.reshape(8, 2)).reshape(4, 2, 2),
+    )
 
 
 @pytest.mark.parametrize("space", [spaces.Discrete(4), TORQUE])
 def test_both_gradients_and_vmap_give_the_same_update(space) -> None:
     agents = [
-        build(PpoParameters(entropy_coefficient=0.01, rollout_steps=8, minibatch_size=8), context(space, seed=seed)) for seed in range(4)
+        build(
+            PpoParameters(entropy_coefficient=0.01, rollout_steps=8, minibatch_size=8),
+            context(space, seed=seed),
+        )
+        for seed in range(4)
     ]
     algorithm = agents[0].algorithm
     batches = []
@@ -229,10 +285,15 @@ def test_both_gradients_and_vmap_give_the_same_update(space) -> None:
         map_tensors(rows, *states), map_tensors(rows, *batches)
     )
     for seed in range(4):
-        eager, functional = (algorithm.update(gradient, states[seed], batches[seed]) for gradient in (eager_gradient, functional_gradient))
+        eager, functional = (
+            algorithm.update(gradient, states[seed], batches[seed])
+            for gradient in (eager_gradient, functional_gradient)
+        )
         torch.testing.assert_close(eager, functional, rtol=1e-5, atol=1e-7)
         # Adam's first step is the sign of the gradient: compare what went in
-        torch.testing.assert_close(stacked.state.optimizer.first[seed], eager.state.optimizer.first, rtol=1e-4, atol=1e-7)
+        torch.testing.assert_close(
+            stacked.state.optimizer.first[seed], eager.state.optimizer.first, rtol=1e-4, atol=1e-7
+        )
         torch.testing.assert_close(stacked.report[seed], eager.report, rtol=1e-4, atol=1e-6)
 
 
@@ -252,7 +313,9 @@ def test_updates_are_passes_over_even_minibatches_within_what_is_allowed(allowed
     agent.observe(experience(agent, 25, 2, np.random.default_rng(0)))
     sizes = []
     update = agent._update
-    agent._update = lambda state, batch: (sizes.append(len(batch.advantage)), update(state, batch))[1]
+    agent._update = lambda state, batch: (sizes.append(len(batch.advantage)), update(state, batch))[
+        1
+    ]
     assert agent.learn(allowed).updates == expected
     assert len(sizes) == expected
     assert set(sizes) <= {12, 13}
@@ -263,11 +326,18 @@ def test_each_pass_sees_every_transition_once() -> None:
     agent = build(PpoParameters(rollout_steps=25, passes=2, minibatch_size=15), context())
     batch = RolloutBatch(*(torch.arange(50.0) for _ in range(5)))
     for minibatches in (agent._pass(batch, 50, 4) for _ in range(2)):
-        assert sorted(torch.cat([minibatch.advantage for minibatch in minibatches]).tolist()) == list(range(50))
+        assert sorted(
+            torch.cat([minibatch.advantage for minibatch in minibatches]).tolist()
+        ) == list(range(50))
 
 
 def test_target_kl_ends_the_passes() -> None:
-    agent = build(PpoParameters(rollout_steps=32, passes=50, minibatch_size=32, learning_rate=0.05, target_kl=1e-3), context())
+    agent = build(
+        PpoParameters(
+            rollout_steps=32, passes=50, minibatch_size=32, learning_rate=0.05, target_kl=1e-3
+        ),
+        context(),
+    )
     agent.observe(experience(agent, 32, 2, np.random.default_rng(0)))
     assert 2 <= agent.learn(100).updates < 20
 
@@ -279,7 +349,9 @@ def test_minibatches_of_one_transition_are_finite() -> None:
 
 
 def test_other_spaces_are_refused() -> None:
-    with pytest.raises(DefinitionError, match="Discrete, MultiDiscrete, MultiBinary or a floating Box"):
+    with pytest.raises(
+        DefinitionError, match="Discrete, MultiDiscrete, MultiBinary or a floating Box"
+    ):
         build(PpoParameters(), context(spaces.Box(0, 9, (2,), np.int64)))
 
 
@@ -301,8 +373,20 @@ def test_a_state_in_mid_rollout_continues_bit_exactly(space) -> None:
 
 def test_ppo_learns_the_identity() -> None:
     """Reward falls with the distance between action and observation."""
-    hyper = PpoParameters(gamma=0.0, learning_rate=1e-2, rollout_steps=8, passes=4, minibatch_size=64, hidden_sizes=(16,))
-    agent = build(hyper, context(spaces.Box(-1, 1, (1,), np.float32), spaces.Box(-1, 1, (1,), np.float32), num_envs=16))
+    hyper = PpoParameters(
+        gamma=0.0,
+        learning_rate=1e-2,
+        rollout_steps=8,
+        passes=4,
+        minibatch_size=64,
+        hidden_sizes=(16,),
+    )
+    agent = build(
+        hyper,
+        context(
+            spaces.Box(-1, 1, (1,), np.float32), spaces.Box(-1, 1, (1,), np.float32), num_envs=16
+        ),
+    )
     rng = np.random.default_rng(0)
     for _ in range(40):
         observation, successor = rng.uniform(-1, 1, (2, 8, 16, 1)).astype(np.float32)
@@ -316,4 +400,6 @@ def test_ppo_learns_the_identity() -> None:
 
 
 def test_box_observations_of_the_kit_fit() -> None:
-    assert build(PpoParameters(), context()).act(np.stack([BOX.sample()] * 2), explore=True).shape == (2,)
+    assert build(PpoParameters(), context()).act(
+        np.stack([BOX.sample()] * 2), explore=True
+    ).shape == (2,)

@@ -5,7 +5,13 @@ import pytest
 import torch
 from gymnasium import spaces
 
-from palestra.contract.agents import C51Parameters, DqnParameters, DrqnParameters, IqnParameters, RainbowParameters
+from palestra.contract.agents import (
+    C51Parameters,
+    DqnParameters,
+    DrqnParameters,
+    IqnParameters,
+    RainbowParameters,
+)
 from palestra.contract.agents.common import PrioritizedReplay
 from tests.unit.workers.rl.agents.agent_kit import assert_same_state, context, experience
 from tests.unit.workers.rl.agents.q_kit import algorithm_of, random_batch, random_sequences, start
@@ -26,14 +32,22 @@ CASES = {
     "dqn": DqnParameters(**SMALL),
     "dueling": DqnParameters(**SMALL, dueling=True, double=False),
     "noisy": DqnParameters(**SMALL, noisy=True),
-    "everything": DqnParameters(**SMALL, dueling=True, noisy=True, n_step=3, prioritized=PRIORITIZED),
+    "everything": DqnParameters(
+        **SMALL, dueling=True, noisy=True, n_step=3, prioritized=PRIORITIZED
+    ),
     "c51": C51Parameters(**SMALL, atoms=11, v_min=-5, v_max=5),
-    "c51-double": C51Parameters(**SMALL, atoms=11, v_min=-5, v_max=5, double=True, prioritized=PRIORITIZED),
+    "c51-double": C51Parameters(
+        **SMALL, atoms=11, v_min=-5, v_max=5, double=True, prioritized=PRIORITIZED
+    ),
     "rainbow": RainbowParameters(**SMALL, atoms=11, v_min=-5, v_max=5),
     "iqn": IqnParameters(**SMALL, cosines=8),
-    "iqn-double": IqnParameters(**SMALL, fractions=4, target_fractions=6, double=True, prioritized=PRIORITIZED, n_step=2),
+    "iqn-double": IqnParameters(
+        **SMALL, fractions=4, target_fractions=6, double=True, prioritized=PRIORITIZED, n_step=2
+    ),
     "drqn": DrqnParameters(**SMALL, memory_units=6, sequence_length=6, burn_in=2),
-    "drqn-gru": DrqnParameters(**SMALL, memory_units=6, sequence_length=6, cell="gru", double=False),
+    "drqn-gru": DrqnParameters(
+        **SMALL, memory_units=6, sequence_length=6, cell="gru", double=False
+    ),
 }
 QUICK = [name for name in CASES if not name.startswith("drqn")]
 
@@ -49,38 +63,57 @@ def algorithm(hyper):
 
 
 def batch_for(algorithm, seed=0):
-    return random_sequences(seed=seed) if isinstance(algorithm, Drqn) else random_batch(algorithm, seed=seed)
+    return (
+        random_sequences(seed=seed)
+        if isinstance(algorithm, Drqn)
+        else random_batch(algorithm, seed=seed)
+    )
 
 
 def test_both_gradients_give_the_same_update(algorithm) -> None:
     state, batch = start(algorithm), batch_for(algorithm)
-    eager, functional = (algorithm.update(gradient, state, batch) for gradient in (eager_gradient, functional_gradient))
+    eager, functional = (
+        algorithm.update(gradient, state, batch)
+        for gradient in (eager_gradient, functional_gradient)
+    )
     torch.testing.assert_close(eager, functional, rtol=1e-4, atol=1e-5)
 
 
 def test_update_is_pure(algorithm) -> None:
     state, batch = start(algorithm), batch_for(algorithm)
     before = torch.utils._pytree.tree_map(torch.clone, (state, batch))
-    first, second = algorithm.update(eager_gradient, state, batch), algorithm.update(eager_gradient, state, batch)
+    first, second = (
+        algorithm.update(eager_gradient, state, batch),
+        algorithm.update(eager_gradient, state, batch),
+    )
     torch.testing.assert_close((state, batch), before, rtol=0, atol=0)
     torch.testing.assert_close(first, second, rtol=0, atol=0)
 
 
 def test_vmap_over_four_seeds_equals_four_updates(algorithm) -> None:
-    states, batches = [start(algorithm, seed) for seed in range(4)], [batch_for(algorithm, seed) for seed in range(4)]
+    states, batches = (
+        [start(algorithm, seed) for seed in range(4)],
+        [batch_for(algorithm, seed) for seed in range(4)],
+    )
     flat = [torch.utils._pytree.tree_flatten(batch) for batch in batches]
     columns = [torch.stack(leaves) for leaves in zip(*(leaves for leaves, _ in flat), strict=True)]
     stacked_batch = torch.utils._pytree.tree_unflatten(columns, flat[0][1])
     stack = map_tensors(lambda *leaves: torch.stack(leaves), *states)
-    stacked = torch.func.vmap(lambda state, batch: algorithm.update(functional_gradient, state, batch))
+    stacked = torch.func.vmap(
+        lambda state, batch: algorithm.update(functional_gradient, state, batch)
+    )
     for _ in range(4):
         stack, report, error = stacked(stack, stacked_batch)
     for seed in range(4):
         state = states[seed]
         for _ in range(4):
             state, alone, alone_error = algorithm.update(eager_gradient, state, batches[seed])
-        torch.testing.assert_close(map_tensors(lambda leaf, seed=seed: leaf[seed], stack), state, rtol=1e-3, atol=1e-4)
-        torch.testing.assert_close((report[seed], error[seed]), (alone, alone_error), rtol=1e-3, atol=1e-4)
+        torch.testing.assert_close(
+            map_tensors(lambda leaf, seed=seed: leaf[seed], stack), state, rtol=1e-3, atol=1e-4
+        )
+        torch.testing.assert_close(
+            (report[seed], error[seed]), (alone, alone_error), rtol=1e-3, atol=1e-4
+        )
 
 
 def test_the_target_network_is_copied_after_so_many_updates(algorithm) -> None:
@@ -119,17 +152,25 @@ def test_arrays_act_as_tensors_do_and_stacked_ones_too(name, perturbed) -> None:
     alone = []
     for vector, observation, noise in zip(vectors, observations, noises, strict=True):
         parameters = algorithm.layout.split(torch.from_numpy(vector))
-        expected = algorithm.act(parameters, torch.from_numpy(observation), tuple(map(torch.from_numpy, noise))).numpy()
+        expected = algorithm.act(
+            parameters, torch.from_numpy(observation), tuple(map(torch.from_numpy, noise))
+        ).numpy()
         alone.append(algorithm.act_arrays(algorithm.layout.split_array(vector), observation, noise))
         assert np.array_equal(alone[-1], expected)
     stacked_noise = tuple(np.stack(one) for one in zip(*noises, strict=True))
-    assert np.array_equal(algorithm.act_arrays(algorithm.layout.split_array(vectors), observations, stacked_noise), np.stack(alone))
+    assert np.array_equal(
+        algorithm.act_arrays(algorithm.layout.split_array(vectors), observations, stacked_noise),
+        np.stack(alone),
+    )
 
 
 @pytest.mark.parametrize("name", ["dqn", "everything", "rainbow", "iqn", "drqn"])
 def test_stacks_of_images_pass_convolutions_and_share_their_frames(name) -> None:
     space = spaces.Box(0, 255, (2, 36, 36), np.uint8)
-    agent = make_agent(CASES[name].model_copy(update={"batch_size": 2}), context(observation_space=space, num_envs=1))
+    agent = make_agent(
+        CASES[name].model_copy(update={"batch_size": 2}),
+        context(observation_space=space, num_envs=1),
+    )
     assert isinstance(agent.memory, FrameReplay)
     rng = np.random.default_rng(0)
     frames = rng.integers(256, size=(9, 36, 36), dtype=np.uint8)
@@ -144,7 +185,10 @@ def test_stacks_of_images_pass_convolutions_and_share_their_frames(name) -> None
 
 
 def test_images_with_their_channels_last_are_kept_whole() -> None:
-    agent = make_agent(DqnParameters(), context(observation_space=spaces.Box(0, 255, (36, 40, 3), np.uint8), num_envs=1))
+    agent = make_agent(
+        DqnParameters(),
+        context(observation_space=spaces.Box(0, 255, (36, 40, 3), np.uint8), num_envs=1),
+    )
     assert type(agent.memory) is Replay
     assert agent.act(np.zeros((2, 36, 40, 3), np.uint8), explore=False).shape == (2,)
 
@@ -176,17 +220,25 @@ def test_noise_is_drawn_apart_for_each_network_and_update() -> None:
     assert len(np.unique(np.stack(noise))) == 3 * 5 * size
     assert [one.shape for one in algorithm.acting_noise(np.random.default_rng(0), 7)] == [(7, size)]
     plain = algorithm_of(CASES["noisy"].model_copy(update={"noisy": False}))
-    assert plain.noise(np.random.default_rng(0), (5, 16)) == plain.acting_noise(np.random.default_rng(0), 7) == ()
+    assert (
+        plain.noise(np.random.default_rng(0), (5, 16))
+        == plain.acting_noise(np.random.default_rng(0), 7)
+        == ()
+    )
 
 
 def test_a_noisy_agent_explores_and_its_greedy_actions_are_those_of_the_mean() -> None:
-    agent = make_agent(CASES["noisy"].model_copy(update={"epsilon_start": 0.0, "epsilon_end": 0.0}), context())
+    agent = make_agent(
+        CASES["noisy"].model_copy(update={"epsilon_start": 0.0, "epsilon_end": 0.0}), context()
+    )
     observation = np.random.default_rng(0).normal(size=(200, 3)).astype(np.float32)
     greedy = agent.act(observation, explore=False)
     explored = [agent.act(observation, explore=True) for _ in range(2)]
     assert not np.array_equal(*explored)
     assert np.mean(explored[0] == greedy) > 0.25
-    silenced = agent.algorithm.layout.join({k: v * 0 if k.endswith("sigma") else v for k, v in agent.named_parameters().items()})
+    silenced = agent.algorithm.layout.join(
+        {k: v * 0 if k.endswith("sigma") else v for k, v in agent.named_parameters().items()}
+    )
     agent.learning_state = agent.learning_state._replace(parameters=silenced)
     assert np.array_equal(agent.act(observation, explore=True), greedy)
 
@@ -197,14 +249,25 @@ def test_values_of_an_action() -> None:
     assert chosen(values[..., 0], torch.tensor([2, 0])).tolist() == [8, 12]
 
 
-@pytest.mark.parametrize("hyper", [C51Parameters(), IqnParameters(), RainbowParameters(), DrqnParameters()], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "hyper",
+    [C51Parameters(), IqnParameters(), RainbowParameters(), DrqnParameters()],
+    ids=lambda one: one.name,
+)
 def test_box_actions_are_refused_with_the_name_of_the_agent(hyper) -> None:
     with pytest.raises(DefinitionError, match=f"{hyper.name} needs a Discrete"):
         make_agent(hyper, context(spaces.Box(-1, 1, (2,), np.float32)))
 
 
 LEARNERS = {
-    "everything": DqnParameters(dueling=True, noisy=True, n_step=2, prioritized=PRIORITIZED, epsilon_start=0.0, epsilon_end=0.0),
+    "everything": DqnParameters(
+        dueling=True,
+        noisy=True,
+        n_step=2,
+        prioritized=PRIORITIZED,
+        epsilon_start=0.0,
+        epsilon_end=0.0,
+    ),
     "c51": C51Parameters(v_min=-1, v_max=2, atoms=16),
     "rainbow": RainbowParameters(v_min=-1, v_max=2, atoms=16),
     "iqn": IqnParameters(),
@@ -215,7 +278,9 @@ LEARNERS = {
 @pytest.mark.parametrize("name", LEARNERS)
 def test_agents_learn_the_identity(name) -> None:
     """Discrete observations; reward 1 for the action of the same number."""
-    hyper = LEARNERS[name].model_copy(update={"gamma": 0.0, "learning_rate": 1e-2, "batch_size": 32, "hidden_sizes": (16,)})
+    hyper = LEARNERS[name].model_copy(
+        update={"gamma": 0.0, "learning_rate": 1e-2, "batch_size": 32, "hidden_sizes": (16,)}
+    )
     agent = make_agent(hyper, context(spaces.Discrete(5), spaces.Discrete(5), num_envs=100, seed=1))
     rng = np.random.default_rng(0)
     for _ in range(10):

@@ -12,7 +12,14 @@ from workers.core.types import Experience
 from workers.rl.agents.recurrent_ppo import build
 
 HYPER = RecurrentPpoParameters(
-    rollout_steps=6, minibatch_envs=1, passes=2, hidden_sizes=(5,), memory_units=4, gamma=0.9, gae_lambda=0.8, learning_rate=0.01
+    rollout_steps=6,
+    minibatch_envs=1,
+    passes=2,
+    hidden_sizes=(5,),
+    memory_units=4,
+    gamma=0.9,
+    gae_lambda=0.8,
+    learning_rate=0.01,
 )
 COLUMNS = ("observation", "action", "reward", "terminated", "truncated", "next_observation")
 
@@ -27,7 +34,10 @@ def stepped(agent, steps: int, rng: np.random.Generator, num_envs: int = 2) -> l
 
 
 def naive_states(agent, pieces, state) -> tuple[list, list]:
-    """States after each step, made one environment and one step at a time; and the values of the true successors."""
+    """States after each step, made one environment and one step at a time.
+
+    And the values of the true successors.
+    """
     model, named = agent.algorithm.model, agent.named_parameters()
     states, successors = [], []
     for piece in pieces:
@@ -58,7 +68,9 @@ def test_what_is_learnt_equals_naive_unrolling_through_ends_of_episodes() -> Non
     for b in range(2):
         for t in range(6):
             outputs, value = model.heads(named, states[t])
-            chosen = torch.distributions.Categorical(logits=outputs).log_prob(torch.from_numpy(pieces[t].action[0]))
+            chosen = torch.distributions.Categorical(logits=outputs).log_prob(
+                torch.from_numpy(pieces[t].action[0])
+            )
             torch.testing.assert_close(batch.log_probability[b, t], chosen[b])
             weight = 1.0
             for k in range(t, 6):
@@ -69,7 +81,9 @@ def test_what_is_learnt_equals_naive_unrolling_through_ends_of_episodes() -> Non
                 if piece.terminated[0, b] or piece.truncated[0, b]:
                     break
             np.testing.assert_allclose(batch.advantage[b, t], advantage[t, b], rtol=1e-3, atol=1e-5)
-            np.testing.assert_allclose(batch.value_target[b, t], advantage[t, b] + value[b].item(), rtol=1e-3, atol=1e-5)
+            np.testing.assert_allclose(
+                batch.value_target[b, t], advantage[t, b] + value[b].item(), rtol=1e-3, atol=1e-5
+            )
 
 
 @pytest.mark.parametrize("space", [spaces.Discrete(4), spaces.Box(-2, 2, (2,), np.float32)])
@@ -78,9 +92,14 @@ def test_the_first_update_has_ratio_one_and_both_gradients_agree(space) -> None:
     stepped(agent, 6, np.random.default_rng(0))
     batch = next(iter(agent.batches(1)))
     state = agent.learning_state
-    eager, functional = (agent.algorithm.update(gradient, state, batch) for gradient in (eager_gradient, functional_gradient))
+    eager, functional = (
+        agent.algorithm.update(gradient, state, batch)
+        for gradient in (eager_gradient, functional_gradient)
+    )
     torch.testing.assert_close(eager, functional, rtol=1e-4, atol=1e-5)
-    assert dict(zip(agent.report_names, eager.report.tolist(), strict=True))["policy/kl"] == pytest.approx(0, abs=1e-6)
+    assert dict(zip(agent.report_names, eager.report.tolist(), strict=True))[
+        "policy/kl"
+    ] == pytest.approx(0, abs=1e-6)
 
 
 def test_updates_are_passes_over_environments() -> None:

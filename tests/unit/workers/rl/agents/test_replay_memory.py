@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from palestra.contract.agents import DdpgParameters, DqnParameters, NafParameters, SacParameters, Td3Parameters
+from palestra.contract.agents import (
+    DdpgParameters,
+    DqnParameters,
+    NafParameters,
+    SacParameters,
+    Td3Parameters,
+)
 from palestra.contract.agents.common import HindsightReplay
 from palestra.contract.envs import EnvDefinition
 from tests.unit.workers.rl.agents.agent_kit import BOX, context
@@ -26,7 +32,16 @@ def flips():
 
 
 def agent_for(env, hyper):
-    return make_agent(hyper, AgentContext(env.single_observation_space, env.single_action_space, 2, 0, goals=make_goal_rule(FLIP, env)))
+    return make_agent(
+        hyper,
+        AgentContext(
+            env.single_observation_space,
+            env.single_action_space,
+            2,
+            0,
+            goals=make_goal_rule(FLIP, env),
+        ),
+    )
 
 
 @pytest.mark.parametrize("ratio", [0.0, 4.0])
@@ -43,10 +58,14 @@ def test_goals_that_were_reached_by_chance_are_learnt_from(flips, ratio) -> None
     assert at_the_goal.mean() > 0.2 if ratio else at_the_goal.mean() < 0.1
 
 
-@pytest.mark.parametrize("kind", [DqnParameters, SacParameters, Td3Parameters, DdpgParameters, NafParameters])
+@pytest.mark.parametrize(
+    "kind", [DqnParameters, SacParameters, Td3Parameters, DdpgParameters, NafParameters]
+)
 def test_an_environment_without_goals_is_refused(kind) -> None:
     hyper = kind(hindsight=HindsightReplay())
-    with pytest.raises(DefinitionError, match=r"agent\.hindsight: the environment has no goals.*achieved_goal"):
+    with pytest.raises(
+        DefinitionError, match=r"agent\.hindsight: the environment has no goals.*achieved_goal"
+    ):
         make_agent(hyper, context(None if kind is DqnParameters else BOX))
 
 
@@ -55,5 +74,8 @@ def test_agents_keep_what_happened_unless_they_are_told_otherwise(flips) -> None
 
 
 def test_rewards_of_several_steps_cannot_be_relabelled() -> None:
-    with pytest.raises(ValidationError, match="n_step 3 sums up rewards of another goal: set it to 1, or leave hindsight out"):
+    with pytest.raises(
+        ValidationError,
+        match="n_step 3 sums up rewards of another goal: set it to 1, or leave hindsight out",
+    ):
         DqnParameters(hindsight=HindsightReplay(), n_step=3)

@@ -28,5 +28,9 @@ def test_epsilon_under_the_root_by_hand() -> None:
     moved, after = rmsprop(vector, gradient, state, decay=0.9, epsilon=0.01, inside=True)
     square = 0.9 * 1.0 + 0.1 * np.square([0.5, 3.0])
     np.testing.assert_allclose(after.square.numpy(), square, rtol=1e-6)
-    np.testing.assert_allclose(moved.numpy(), np.array([1.0, -2.0]) - 0.1 * np.array([0.5, 3.0]) / np.sqrt(square + 0.01), rtol=1e-6)
+    np.testing.assert_allclose(
+        moved.numpy(),
+        np.array([1.0, -2.0]) - 0.1 * np.array([0.5, 3.0]) / np.sqrt(square + 0.01),
+        rtol=1e-6,
+    )
     assert torch.equal(state.square, torch.ones(2))

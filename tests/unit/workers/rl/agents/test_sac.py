@@ -25,7 +25,9 @@ from workers.acceleration.update_runner import eager_gradient, functional_gradie
 from workers.core.errors import DefinitionError
 from workers.rl.agents.sac import build
 
-HYPER = SacParameters(hidden_sizes=(8, 8), batch_size=16, learning_rate=1e-2, tau=0.1, initial_temperature=0.3)
+HYPER = SacParameters(
+    hidden_sizes=(8, 8), batch_size=16, learning_rate=1e-2, tau=0.1, initial_temperature=0.3
+)
 
 
 def batch_of(seed=0, size=16):
@@ -34,14 +36,22 @@ def batch_of(seed=0, size=16):
 
 def drawn(actor, observation, noise):
     mean, log_std = actor(observation).chunk(2, -1)
-    distribution = Independent(TransformedDistribution(Normal(mean, log_std.clamp(-20, 2).exp()), TanhTransform(cache_size=1)), 1)
+    distribution = Independent(
+        TransformedDistribution(
+            Normal(mean, log_std.clamp(-20, 2).exp()), TanhTransform(cache_size=1)
+        ),
+        1,
+    )
     action = torch.tanh(mean + log_std.clamp(-20, 2).exp() * noise)
     return action, distribution.log_prob(action)
 
 
 def test_td_targets_by_hand() -> None:
     math_ = algorithm_of(build, SacParameters(hidden_sizes=()), actions=1)
-    actor = {"policy.0.weight": torch.zeros(2, 3), "policy.0.bias": torch.tensor([0.5, math.log(0.2)])}
+    actor = {
+        "policy.0.weight": torch.zeros(2, 3),
+        "policy.0.bias": torch.tensor([0.5, math.log(0.2)]),
+    }
     weight = torch.tensor([[[1.0, 0.0, 0.0, 2.0]], [[0.0, 1.0, 0.0, -1.0]]])
     targets = {"q.0.weight": weight, "q.0.bias": torch.tensor([[0.25], [0.0]])}
     batch = random_batch(3, actions=1, noises=2)._replace(discount=torch.tensor([0.9, 0.0, 0.81]))
@@ -51,7 +61,9 @@ def test_td_targets_by_hand() -> None:
     successor = batch.next_observation
     least = torch.minimum(successor[:, 0] + 2 * action + 0.25, successor[:, 1] - action)
     expected = batch.reward + batch.discount * (least - 0.3 * log_density)
-    torch.testing.assert_close(math_.td_targets(actor, targets, torch.tensor(0.3), batch), expected, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(
+        math_.td_targets(actor, targets, torch.tensor(0.3), batch), expected, rtol=1e-5, atol=1e-5
+    )
 
 
 def test_losses_by_hand() -> None:
@@ -78,8 +90,13 @@ def test_the_slope_of_the_temperature_is_the_derivative_of_its_loss() -> None:
     (expected,) = torch.autograd.grad(loss, log_alpha)
     slope = math_.temperature_slope(log_alpha.detach().exp(), densities.mean())
     torch.testing.assert_close(slope, expected)
-    assert math_.temperature_slope(torch.tensor(1.0), torch.tensor(5.0)) < 0, "too little entropy: the temperature rises"
-    assert algorithm_of(build, HYPER.model_copy(update={"target_entropy": -0.5})).target_entropy == -0.5
+    assert math_.temperature_slope(torch.tensor(1.0), torch.tensor(5.0)) < 0, (
+        "too little entropy: the temperature rises"
+    )
+    assert (
+        algorithm_of(build, HYPER.model_copy(update={"target_entropy": -0.5})).target_entropy
+        == -0.5
+    )
 
 
 @pytest.mark.parametrize("learn_temperature", [True, False])
@@ -87,10 +104,14 @@ def test_update_equals_modules_with_optimizers(learn_temperature) -> None:
     math_ = algorithm_of(build, HYPER.model_copy(update={"learn_temperature": learn_temperature}))
     state = state_of(math_)
     (actor,) = modules(state.actor, (3, 8, 8, 4))
-    critics, targets = (modules(vector, (5, 8, 8, 1), copies=2) for vector in (state.critics, state.critic_targets))
+    critics, targets = (
+        modules(vector, (5, 8, 8, 1), copies=2) for vector in (state.critics, state.critic_targets)
+    )
     log_alpha = state.log_temperature.clone().requires_grad_()
     actor_step = torch.optim.Adam(actor.parameters(), lr=1e-2)
-    critic_step = torch.optim.Adam([parameter for critic in critics for parameter in critic.parameters()], lr=1e-2)
+    critic_step = torch.optim.Adam(
+        [parameter for critic in critics for parameter in critic.parameters()], lr=1e-2
+    )
     alpha_step = torch.optim.Adam([log_alpha], lr=1e-2)
 
     def least(made, observation, action):
@@ -104,7 +125,9 @@ def test_update_equals_modules_with_optimizers(learn_temperature) -> None:
             action, log_density = drawn(actor, batch.next_observation, batch.noise[0])
             value = least(targets, batch.next_observation, action) - alpha * log_density
             wanted = batch.reward + batch.discount * value
-        values = [critic(torch.cat((batch.observation, batch.action), 1)).squeeze(1) for critic in critics]
+        values = [
+            critic(torch.cat((batch.observation, batch.action), 1)).squeeze(1) for critic in critics
+        ]
         critic_loss = sum(0.5 * (value - wanted).square().mean() for value in values)
         critic_step.zero_grad()
         critic_loss.backward()
@@ -122,8 +145,12 @@ def test_update_equals_modules_with_optimizers(learn_temperature) -> None:
         for target, critic in zip(targets, critics, strict=True):
             follow(target, critic, 0.1)
         expected = [critic_loss, actor_loss, torch.stack(values).mean(), -log_density.mean(), alpha]
-        torch.testing.assert_close(report, torch.stack([one.detach() for one in expected]), rtol=1e-3, atol=1e-4)
-        torch.testing.assert_close(error, (torch.stack(values) - wanted).detach().abs().mean(0), rtol=1e-3, atol=1e-3)
+        torch.testing.assert_close(
+            report, torch.stack([one.detach() for one in expected]), rtol=1e-3, atol=1e-4
+        )
+        torch.testing.assert_close(
+            error, (torch.stack(values) - wanted).detach().abs().mean(0), rtol=1e-3, atol=1e-3
+        )
     torch.testing.assert_close(state.actor, flat([actor]), rtol=1e-3, atol=1e-3)
     torch.testing.assert_close(state.critics, flat(critics), rtol=1e-3, atol=1e-3)
     torch.testing.assert_close(state.critic_targets, flat(targets), rtol=1e-3, atol=1e-3)
@@ -134,21 +161,28 @@ def test_targets_move_a_share_of_the_way() -> None:
     math_ = algorithm_of(build, HYPER)
     state = state_of(math_)
     after = math_.update(eager_gradient, state, batch_of()).state
-    torch.testing.assert_close(after.critic_targets, 0.9 * state.critic_targets + 0.1 * after.critics)
+    torch.testing.assert_close(
+        after.critic_targets, 0.9 * state.critic_targets + 0.1 * after.critics
+    )
 
 
 def test_both_gradients_give_the_same_update_and_change_nothing() -> None:
     math_ = algorithm_of(build, HYPER)
     state, batch = state_of(math_), batch_of()
     before = map_tensors(torch.clone, state), map_tensors(torch.clone, batch)
-    eager, functional = (math_.update(gradient, state, batch) for gradient in (eager_gradient, functional_gradient))
+    eager, functional = (
+        math_.update(gradient, state, batch) for gradient in (eager_gradient, functional_gradient)
+    )
     torch.testing.assert_close(tuple(eager), tuple(functional), rtol=1e-5, atol=1e-6)
     torch.testing.assert_close((state, batch), before, rtol=0, atol=0)
 
 
 def test_vmap_over_four_seeds_equals_four_updates() -> None:
     math_ = algorithm_of(build, HYPER)
-    states, batches = [state_of(math_, seed) for seed in range(4)], [batch_of(seed) for seed in range(4)]
+    states, batches = (
+        [state_of(math_, seed) for seed in range(4)],
+        [batch_of(seed) for seed in range(4)],
+    )
     stack, stacked_batch = stacked(states), stacked(batches)
     together = torch.func.vmap(lambda state, batch: math_.update(functional_gradient, state, batch))
     for _ in range(5):
@@ -163,7 +197,9 @@ def test_a_non_finite_target_network_never_reaches_terminal_targets() -> None:
     math_ = algorithm_of(build, HYPER)
     state, batch = state_of(math_), batch_of()._replace(discount=torch.zeros(16))
     broken = math_.layouts["critics"].split(torch.full_like(state.critics, math.nan))
-    wanted = math_.td_targets(math_.layouts["actor"].split(state.actor), broken, torch.tensor(1.0), batch)
+    wanted = math_.td_targets(
+        math_.layouts["actor"].split(state.actor), broken, torch.tensor(1.0), batch
+    )
     assert torch.equal(wanted, batch.reward)
 
 
@@ -178,7 +214,9 @@ def test_exploring_actions_are_drawn_from_the_policy_after_the_random_ones() -> 
     raw = np.arctanh(exploring.astype(np.float64))
     np.testing.assert_allclose(raw.mean(0), outputs[:2], atol=0.1)
     np.testing.assert_allclose(raw.std(0), np.exp(outputs[2:]), rtol=0.1)
-    np.testing.assert_allclose(agent.act(observation[:1], explore=False)[0], np.tanh(outputs[:2]), rtol=1e-6)
+    np.testing.assert_allclose(
+        agent.act(observation[:1], explore=False)[0], np.tanh(outputs[:2]), rtol=1e-6
+    )
 
 
 def test_acting_in_numpy_equals_acting_in_torch() -> None:
@@ -187,8 +225,17 @@ def test_acting_in_numpy_equals_acting_in_torch() -> None:
     observation, noise = rng.normal(size=(5, 3)).astype(np.float32), agent.acting_noise(5)
     agent.act(observation, explore=False)
     for more in ((), noise):
-        slow = agent.algorithm.act(agent.named_parameters(), torch.from_numpy(observation), tuple(torch.from_numpy(one) for one in more))
-        np.testing.assert_allclose(agent.algorithm.act_arrays(agent._arrays, observation, more), slow.numpy(), rtol=1e-5, atol=1e-6)
+        slow = agent.algorithm.act(
+            agent.named_parameters(),
+            torch.from_numpy(observation),
+            tuple(torch.from_numpy(one) for one in more),
+        )
+        np.testing.assert_allclose(
+            agent.algorithm.act_arrays(agent._arrays, observation, more),
+            slow.numpy(),
+            rtol=1e-5,
+            atol=1e-6,
+        )
 
 
 def test_a_state_in_mid_training_continues_bit_exactly() -> None:
@@ -217,7 +264,16 @@ def test_discrete_and_unbounded_actions_are_refused_with_a_remedy() -> None:
 
 
 def test_sac_learns_a_bandit() -> None:
-    learns_a_bandit(build, SacParameters(hidden_sizes=(32,), batch_size=64, learning_rate=5e-3, learning_starts=64, target_entropy=-3.0))
+    learns_a_bandit(
+        build,
+        SacParameters(
+            hidden_sizes=(32,),
+            batch_size=64,
+            learning_rate=5e-3,
+            learning_starts=64,
+            target_entropy=-3.0,
+        ),
+    )
 
 
 @pytest.mark.slow

@@ -1,11 +1,19 @@
-"""Line 15.12: a batch of one sample less its own mean would weigh nothing, and the policy would never learn."""
+"""Line 15.12: a batch of one sample less its own mean would weigh nothing, and the policy would
+never learn.
+"""
 
 import numpy as np
 import pytest
 import torch
 from gymnasium import spaces
 
-from palestra.contract.agents import A2cParameters, PpoParameters, RecurrentPpoParameters, ReinforceParameters, TrpoParameters
+from palestra.contract.agents import (
+    A2cParameters,
+    PpoParameters,
+    RecurrentPpoParameters,
+    ReinforceParameters,
+    TrpoParameters,
+)
 from tests.unit.workers.rl.agents.agent_kit import context, experience
 from workers.assembly.registry import make_agent
 from workers.rl.agents.common.actor_critic import standardised
@@ -22,8 +30,15 @@ ONE = {
 
 
 def policy_moves(agent: object, steps: int) -> float:
-    """Lets an agent learn from `steps` steps, the last of which ends an episode; returns how far its policy moved."""
-    before = {name: tensor.clone() for name, tensor in agent.named_parameters().items() if name.startswith("policy.")}
+    """Lets an agent learn from `steps` steps, the last of which ends an episode.
+
+    Returns how far its policy moved.
+    """
+    before = {
+        name: tensor.clone()
+        for name, tensor in agent.named_parameters().items()
+        if name.startswith("policy.")
+    }
     gathered = experience(agent, steps, 1, np.random.default_rng(0))
     gathered.terminated[:], gathered.truncated[:] = False, False
     gathered.terminated[-1] = True
@@ -47,8 +62,16 @@ def test_a_single_weight_stays_and_several_are_standardised() -> None:
 
 
 def test_a_pack_learns_from_single_samples_as_its_agents_alone_do() -> None:
-    alone, members = ([make_agent(ONE["ppo"], context(spaces.Discrete(3), num_envs=1, seed=seed)) for seed in range(3)] for _ in range(2))
-    gathered = [experience(agent, 4, 1, np.random.default_rng(seed)) for seed, agent in enumerate(alone)]
+    alone, members = (
+        [
+            make_agent(ONE["ppo"], context(spaces.Discrete(3), num_envs=1, seed=seed))
+            for seed in range(3)
+        ]
+        for _ in range(2)
+    )
+    gathered = [
+        experience(agent, 4, 1, np.random.default_rng(seed)) for seed, agent in enumerate(alone)
+    ]
     for agent, own in zip(alone, gathered, strict=True):
         agent.observe(own)
         agent.learn(99)
@@ -58,4 +81,6 @@ def test_a_pack_learns_from_single_samples_as_its_agents_alone_do() -> None:
     for index in range(3):
         pack.learn(index, 99)
         for name, tensor in alone[index].named_parameters().items():
-            torch.testing.assert_close(pack.agent(index).named_parameters()[name], tensor, rtol=1e-4, atol=1e-6)
+            torch.testing.assert_close(
+                pack.agent(index).named_parameters()[name], tensor, rtol=1e-4, atol=1e-6
+            )

@@ -26,7 +26,13 @@ from workers.rl.agents.common.algorithm import cycle_of
 from workers.rl.agents.td3 import build
 
 HYPER = Td3Parameters(
-    hidden_sizes=(8, 8), batch_size=16, learning_rate=1e-2, tau=0.1, policy_delay=3, target_noise=0.4, target_noise_clip=0.3
+    hidden_sizes=(8, 8),
+    batch_size=16,
+    learning_rate=1e-2,
+    tau=0.1,
+    policy_delay=3,
+    target_noise=0.4,
+    target_noise_clip=0.3,
 )
 
 
@@ -51,7 +57,9 @@ def test_td_targets_by_hand() -> None:
     action = (math.tanh(0.5) + (0.4 * batch.noise[0][:, 0]).clamp(-0.3, 0.3)).clamp(-1, 1)
     successor = batch.next_observation
     least = torch.minimum(successor[:, 0] + 2 * action + 0.25, successor[:, 1] - action)
-    torch.testing.assert_close(math_.td_targets(actor, targets, batch), batch.reward + batch.discount * least)
+    torch.testing.assert_close(
+        math_.td_targets(actor, targets, batch), batch.reward + batch.discount * least
+    )
 
 
 def test_the_policy_and_the_targets_move_at_every_third_update_only() -> None:
@@ -91,10 +99,17 @@ def test_the_agent_makes_them_in_turn_and_knows_which_is_next_after_a_resume() -
 def test_updates_equal_modules_with_optimizers() -> None:
     math_ = algorithm_of(build, HYPER)
     state = state_of(math_)
-    (actor,), (actor_target,) = modules(state.actor, (3, 8, 8, 2)), modules(state.actor_targets, (3, 8, 8, 2))
-    critics, targets = (modules(vector, (5, 8, 8, 1), copies=2) for vector in (state.critics, state.critic_targets))
+    (actor,), (actor_target,) = (
+        modules(state.actor, (3, 8, 8, 2)),
+        modules(state.actor_targets, (3, 8, 8, 2)),
+    )
+    critics, targets = (
+        modules(vector, (5, 8, 8, 1), copies=2) for vector in (state.critics, state.critic_targets)
+    )
     actor_step = torch.optim.Adam(actor.parameters(), lr=1e-2)
-    critic_step = torch.optim.Adam([parameter for critic in critics for parameter in critic.parameters()], lr=1e-2)
+    critic_step = torch.optim.Adam(
+        [parameter for critic in critics for parameter in critic.parameters()], lr=1e-2
+    )
 
     def values(made, observation, action):
         return [one(torch.cat((observation, action), 1)).squeeze(1) for one in made]
@@ -106,8 +121,13 @@ def test_updates_equal_modules_with_optimizers() -> None:
         with torch.no_grad():
             noise = (0.4 * batch.noise[0]).clamp(-0.3, 0.3)
             action = (actor_target(batch.next_observation).tanh() + noise).clamp(-1, 1)
-            wanted = batch.reward + batch.discount * torch.minimum(*values(targets, batch.next_observation, action))
-        loss = sum(torch.nn.functional.mse_loss(value, wanted) for value in values(critics, batch.observation, batch.action))
+            wanted = batch.reward + batch.discount * torch.minimum(
+                *values(targets, batch.next_observation, action)
+            )
+        loss = sum(
+            torch.nn.functional.mse_loss(value, wanted)
+            for value in values(critics, batch.observation, batch.action)
+        )
         critic_step.zero_grad()
         loss.backward()
         critic_step.step()
@@ -118,7 +138,9 @@ def test_updates_equal_modules_with_optimizers() -> None:
             actor_step.step()
             for target, online in zip([*targets, actor_target], [*critics, actor], strict=True):
                 follow(target, online, 0.1)
-        torch.testing.assert_close(report[:2], torch.stack((loss, last)).detach(), rtol=1e-3, atol=1e-4)
+        torch.testing.assert_close(
+            report[:2], torch.stack((loss, last)).detach(), rtol=1e-3, atol=1e-4
+        )
     torch.testing.assert_close(state.actor, flat([actor]), rtol=1e-3, atol=1e-3)
     torch.testing.assert_close(state.critics, flat(critics), rtol=1e-3, atol=1e-3)
     torch.testing.assert_close(state.actor_targets, flat([actor_target]), rtol=1e-3, atol=1e-3)
@@ -129,17 +151,24 @@ def test_both_gradients_give_the_same_update_and_change_nothing() -> None:
     math_ = algorithm_of(build, HYPER)
     state, batch = state_of(math_), batch_of()
     before = map_tensors(torch.clone, state), map_tensors(torch.clone, batch)
-    eager, functional = (math_.update(gradient, state, batch) for gradient in (eager_gradient, functional_gradient))
+    eager, functional = (
+        math_.update(gradient, state, batch) for gradient in (eager_gradient, functional_gradient)
+    )
     torch.testing.assert_close(tuple(eager), tuple(functional), rtol=1e-5, atol=1e-6)
     torch.testing.assert_close((state, batch), before, rtol=0, atol=0)
 
 
 def test_vmap_over_four_seeds_equals_four_updates() -> None:
     math_ = algorithm_of(build, HYPER)
-    states, batches = [state_of(math_, seed) for seed in range(4)], [batch_of(seed) for seed in range(4)]
+    states, batches = (
+        [state_of(math_, seed) for seed in range(4)],
+        [batch_of(seed) for seed in range(4)],
+    )
     stack, stacked_batch = stacked(states), stacked(batches)
     for update in cycle_of(math_):
-        stack = torch.func.vmap(lambda state, batch, update=update: update(functional_gradient, state, batch))(stack, stacked_batch).state
+        stack = torch.func.vmap(
+            lambda state, batch, update=update: update(functional_gradient, state, batch)
+        )(stack, stacked_batch).state
     for seed, alone in enumerate(states):
         for update in cycle_of(math_):
             alone = update(eager_gradient, alone, batches[seed]).state  # noqa: PLW2901
@@ -147,7 +176,11 @@ def test_vmap_over_four_seeds_equals_four_updates() -> None:
 
 
 def test_exploring_actions_have_normal_noise() -> None:
-    agent = agent_of(build, HYPER.model_copy(update={"learning_starts": 0, "exploration_noise": 0.05}), num_envs=500)
+    agent = agent_of(
+        build,
+        HYPER.model_copy(update={"learning_starts": 0, "exploration_noise": 0.05}),
+        num_envs=500,
+    )
     observation = np.zeros((500, 3), np.float32)
     noise = agent.act(observation, explore=True) - agent.act(observation, explore=False)
     assert np.std(noise) == pytest.approx(0.05, rel=0.1)
@@ -157,7 +190,11 @@ def test_acting_in_numpy_equals_acting_in_torch() -> None:
     agent = agent_of(build, HYPER)
     observation = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
     quick = agent.act(observation, explore=False)
-    np.testing.assert_allclose(quick, agent.algorithm.act(agent.named_parameters(), torch.from_numpy(observation), ()).numpy(), rtol=1e-5)
+    np.testing.assert_allclose(
+        quick,
+        agent.algorithm.act(agent.named_parameters(), torch.from_numpy(observation), ()).numpy(),
+        rtol=1e-5,
+    )
 
 
 def test_discrete_actions_are_refused_with_a_remedy() -> None:
@@ -166,7 +203,10 @@ def test_discrete_actions_are_refused_with_a_remedy() -> None:
 
 
 def test_td3_learns_a_bandit() -> None:
-    learns_a_bandit(build, Td3Parameters(hidden_sizes=(32,), batch_size=64, learning_rate=5e-3, learning_starts=64))
+    learns_a_bandit(
+        build,
+        Td3Parameters(hidden_sizes=(32,), batch_size=64, learning_rate=5e-3, learning_starts=64),
+    )
 
 
 @pytest.mark.slow
@@ -174,9 +214,17 @@ def test_td3_learns_a_bandit() -> None:
 @pytest.mark.filterwarnings("ignore")
 def test_compiled_updates_equal_the_eager_ones() -> None:
     math_ = algorithm_of(build, HYPER)
-    compiled, eager = ([runnable(update, mode=mode) for update in cycle_of(math_)[1:]] for mode in ("compiled", "eager"))
+    compiled, eager = (
+        [runnable(update, mode=mode) for update in cycle_of(math_)[1:]]
+        for mode in ("compiled", "eager")
+    )
     one = other = state_of(math_)
     for step in range(6):
-        one, other = compiled[step % 2](one, batch_of(step)).state, eager[step % 2](other, batch_of(step)).state
-    assert all(update._function is not update._fallback for update in compiled), "this machine has no compiler"
+        one, other = (
+            compiled[step % 2](one, batch_of(step)).state,
+            eager[step % 2](other, batch_of(step)).state,
+        )
+    assert all(update._function is not update._fallback for update in compiled), (
+        "this machine has no compiler"
+    )
     torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4)

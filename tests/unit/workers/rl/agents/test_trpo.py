@@ -1,4 +1,6 @@
-"""TRPO: conjugate gradients, products with the Fisher matrix and the line search against explicit ones."""
+"""TRPO: conjugate gradients, products with the Fisher matrix and the line search against explicit
+ones.
+"""
 
 import numpy as np
 import pytest
@@ -22,22 +24,32 @@ def test_conjugate_gradients_solve_what_numpy_solves(seed) -> None:
 
 
 def test_conjugate_gradients_of_nothing_are_nothing() -> None:
-    assert torch.equal(conjugate_gradients(lambda vector: 2 * vector, torch.zeros(3), 5), torch.zeros(3))
+    assert torch.equal(
+        conjugate_gradients(lambda vector: 2 * vector, torch.zeros(3), 5), torch.zeros(3)
+    )
     one = conjugate_gradients(lambda vector: 2 * vector, torch.ones(3), 50)
     torch.testing.assert_close(one, torch.full((3,), 0.5))
 
 
 @pytest.mark.parametrize("space", [spaces.Discrete(3), spaces.Box(-1, 1, (2,), np.float32)])
 def test_fisher_products_equal_an_explicit_hessian_of_the_divergence(space) -> None:
-    agent = trpo.build(TrpoParameters(hidden_sizes=(3,), damping=0.1, rollout_steps=8), context(space))
+    agent = trpo.build(
+        TrpoParameters(hidden_sizes=(3,), damping=0.1, rollout_steps=8), context(space)
+    )
     algorithm, parameters = agent.algorithm, agent.learning_state.parameters
-    parameters = parameters + 0.3 * torch.randn(parameters.shape, generator=torch.Generator().manual_seed(0))
+    parameters = parameters + 0.3 * torch.randn(
+        parameters.shape, generator=torch.Generator().manual_seed(0)
+    )
     observation = torch.rand(6, 3)
-    hessian = torch.autograd.functional.hessian(lambda vector: algorithm.divergence(parameters, vector, observation), parameters)
+    hessian = torch.autograd.functional.hessian(
+        lambda vector: algorithm.divergence(parameters, vector, observation), parameters
+    )
     product = algorithm.fisher_product(parameters, observation)
     for seed in range(3):
         vector = torch.randn(parameters.shape, generator=torch.Generator().manual_seed(seed))
-        torch.testing.assert_close(product(vector), hessian @ vector + 0.1 * vector, rtol=1e-3, atol=1e-5)
+        torch.testing.assert_close(
+            product(vector), hessian @ vector + 0.1 * vector, rtol=1e-3, atol=1e-5
+        )
 
 
 def judged(gains, divergences):
@@ -60,13 +72,17 @@ def judged(gains, divergences):
         ([float("nan"), 2.0, 3.0], [float("nan"), 0.5, 0.5], 0.5),
     ],
 )
-def test_the_line_search_takes_the_longest_step_that_improves_within_the_region(gains, divergences, length) -> None:
+def test_the_line_search_takes_the_longest_step_that_improves_within_the_region(
+    gains, divergences, length
+) -> None:
     moved = line_search(judged(gains, divergences), torch.zeros(2), torch.ones(2), 1.0, 3)
     torch.testing.assert_close(moved, torch.full((2,), length))
 
 
 def test_an_update_improves_the_surrogate_within_the_region_and_fits_the_values() -> None:
-    hyper = TrpoParameters(rollout_steps=64, max_kl=0.01, value_minibatch_size=32, learning_rate=0.01, value_passes=10)
+    hyper = TrpoParameters(
+        rollout_steps=64, max_kl=0.01, value_minibatch_size=32, learning_rate=0.01, value_passes=10
+    )
     agent, rng = trpo.build(hyper, context()), np.random.default_rng(0)
     losses = []
     for _ in range(3):
@@ -83,6 +99,8 @@ def test_no_advantage_makes_no_step() -> None:
     agent.observe(experience(agent, 8, 2, np.random.default_rng(0)))
     drawn = next(iter(agent.batches(1)))
     before = agent.learning_state
-    after = agent._odd_update(before, drawn._replace(advantage=torch.zeros_like(drawn.advantage))).state
+    after = agent._odd_update(
+        before, drawn._replace(advantage=torch.zeros_like(drawn.advantage))
+    ).state
     torch.testing.assert_close(after.parameters, before.parameters, rtol=0, atol=0)
     assert not torch.equal(after.values, before.values)

@@ -47,7 +47,12 @@ def defined(processes: int = 1, env: str = "CartPole-v1", **kwargs: Any) -> RlDe
         "kind": "rl",
         "name": "test",
         "env": {"id": env, "kwargs": kwargs},
-        "agent": {"name": "a3c", "processes": processes, "hidden_sizes": [16], "learning_rate": 0.01},
+        "agent": {
+            "name": "a3c",
+            "processes": processes,
+            "hidden_sizes": [16],
+            "learning_rate": 0.01,
+        },
         "loop": {"env_steps": 1_000},
     }
     return RlDefinition.model_validate_json(json.dumps(document))
@@ -81,7 +86,9 @@ def opened() -> Iterator[Callable[[RlDefinition, SharedA3c], ActorLearners]]:
         assert not any(psutil.pid_exists(pid) for pid in one.pids)
 
 
-def test_two_processes_make_exactly_the_env_steps_and_every_episode_is_told_once(opened: Any) -> None:
+def test_two_processes_make_exactly_the_env_steps_and_every_episode_is_told_once(
+    opened: Any,
+) -> None:
     definition = defined(2, "OddWalk-v0", length=7)
     agent = shared(definition)
     begin = agent.parameters.clone()
@@ -96,16 +103,25 @@ def test_two_processes_make_exactly_the_env_steps_and_every_episode_is_told_once
         assert [step for step, _ in experience.ends(100)] == [101 + step for step in at]
         ends += experience.episodes
         if len(experience.learnt) == 2:
-            updates = [total + report.updates for total, report in zip(updates, experience.learnt, strict=True)]
+            updates = [
+                total + report.updates
+                for total, report in zip(updates, experience.learnt, strict=True)
+            ]
     states = learners.state_dict()["processes"]
-    running = [int(state["collector"]["lengths"][0]) for state in states if not state["collector"]["over"][0]]
+    running = [
+        int(state["collector"]["lengths"][0])
+        for state in states
+        if not state["collector"]["over"][0]
+    ]
     assert {(end.episode_length, end.terminated) for end in ends} == {(7, True)}
     assert 7 * len(ends) + sum(running) == sum(counts)
     assert {end.env_index for end in ends} == {0, 1}
     assert min(updates) > 0
     own = [state["learner"]["own"] for state in states]
     assert not any(torch.equal(copy, begin) for copy in own)
-    assert any(torch.equal(copy, agent.parameters) for copy in own), "the last to learn has just copied what is shared"
+    assert any(torch.equal(copy, agent.parameters) for copy in own), (
+        "the last to learn has just copied what is shared"
+    )
 
 
 def test_a_process_learns_from_what_the_other_wrote() -> None:
@@ -120,16 +136,22 @@ def test_a_process_learns_from_what_the_other_wrote() -> None:
     assert torch.equal(own_of(second), begin)
     count.value = 0
     second(("gather", 5, 0.0))
-    assert torch.equal(own_of(second), middle), "its update of step size 0 changed nothing, then it copied"
+    assert torch.equal(own_of(second), middle), (
+        "its update of step size 0 changed nothing, then it copied"
+    )
     count.value = 0
     second(("gather", 5, 0.01))
     assert not torch.equal(agent.parameters, middle)
     assert torch.equal(own_of(first), middle)
 
 
-def member(definition: RlDefinition, agent: SharedA3c, count: SharedCount, index: int) -> ActorLearner:
+def member(
+    definition: RlDefinition, agent: SharedA3c, count: SharedCount, index: int
+) -> ActorLearner:
     with preserved_global_state():
-        return actor_learners._actor_learner(definition.model_dump_json(), agent.shared, count, SEED, index, "eager")
+        return actor_learners._actor_learner(
+            definition.model_dump_json(), agent.shared, count, SEED, index, "eager"
+        )
 
 
 def own_of(one: ActorLearner) -> torch.Tensor:
@@ -142,7 +164,9 @@ def test_one_process_does_what_a_plain_loop_does_however_it_is_cut(opened: Any) 
     learners = opened(definition, agent)
     gathered = [learners.collect(steps(count)) for count in (100, 33, 200)]
     env = make_training_vector(definition.env)
-    plain: Any = A3c(definition.agent, env.single_observation_space, env.single_action_space, seed=SEED)  # type: ignore[arg-type]
+    plain: Any = A3c(
+        definition.agent, env.single_observation_space, env.single_action_space, seed=SEED
+    )  # type: ignore[arg-type]
     actor = ForeignAgent(plain, num_envs=1, batch=False)
     collector, ends = VectorCollector(env, actor, SEED), []
     plain.learning_rate = agent.learning_rate
@@ -175,7 +199,9 @@ def test_the_learning_rate_reaches_the_processes_with_the_next_collect(opened: A
         learners.restore({"processes": [{}, {}]})
 
 
-def test_an_episode_that_its_environment_does_not_repeat_takes_its_rollout_with_it(opened: Any) -> None:
+def test_an_episode_that_its_environment_does_not_repeat_takes_its_rollout_with_it(
+    opened: Any,
+) -> None:
     definition = defined(1, "OddRestless-v0", length=0)
     learners = opened(definition, shared(definition))
     learners.collect(steps(8))
@@ -190,7 +216,9 @@ def test_an_episode_that_its_environment_does_not_repeat_takes_its_rollout_with_
 def test_a_process_that_raises_or_dies_is_an_error_that_names_it(opened: Any) -> None:
     definition = defined(2, "OddBroken-v0")
     broken = opened(definition, shared(definition))
-    with pytest.raises(ActorLearnerError, match=r"(?s)actor-learner [01] raised.*the robot fell over"):
+    with pytest.raises(
+        ActorLearnerError, match=r"(?s)actor-learner [01] raised.*the robot fell over"
+    ):
         broken.collect(steps(50))
     assert len(broken.state_dict()["processes"]) == 2
     definition = defined(1, "OddFull-v0")
@@ -200,7 +228,9 @@ def test_a_process_that_raises_or_dies_is_an_error_that_names_it(opened: Any) ->
     assert describe_failure(caught.value)[0] is Cause.DISK_FULL
     definition = defined(1, "OddFatal-v0", how="kill")
     fatal = opened(definition, shared(definition))
-    with pytest.raises(ActorLearnerError, match=r"actor-learner 0 \(process \d+\) was ended by SIGKILL"):
+    with pytest.raises(
+        ActorLearnerError, match=r"actor-learner 0 \(process \d+\) was ended by SIGKILL"
+    ):
         fatal.collect(steps(50))
     with pytest.raises(ActorLearnerError, match="no common state"):
         fatal.state_dict()
@@ -220,8 +250,13 @@ def test_processes_end_with_their_parent_in_the_middle_of_an_episode(tmp_path: P
 
 
 def test_losses_that_are_not_finite_end_the_run(tmp_path: Path) -> None:
-    document = definition("a3c", env={"id": "OddWalk-v0", "kwargs": {"length": 7, "nan_reward": True}})
-    document |= {"loop": {"env_steps": 5_000}, "evaluation": {"every_env_steps": None, "episodes": 1}}
+    document = definition(
+        "a3c", env={"id": "OddWalk-v0", "kwargs": {"length": 7, "nan_reward": True}}
+    )
+    document |= {
+        "loop": {"env_steps": 5_000},
+        "evaluation": {"every_env_steps": None, "episodes": 1},
+    }
     document["hooks"] = [{"name": "nan_guard", "updates": 20}]
     trained = Trained(work_order(document), tmp_path).run()
     last = [record for record in trained.dumped() if record["type"] == "snapshot"][-1]

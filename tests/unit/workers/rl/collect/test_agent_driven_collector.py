@@ -1,4 +1,6 @@
-"""The collector of agents that have a loop of their own, and the engine that is advanced from within it."""
+"""The collector of agents that have a loop of their own, and the engine that is advanced from
+within it.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -48,7 +50,9 @@ def test_running_episodes_come_back_and_the_resume_is_told_to_be_statistical() -
     assert not report.exact
     assert [code for code, _ in report.notes] == ["resume_statistical"]
     np.testing.assert_array_equal(other.begin(), one.begin())
-    np.testing.assert_array_equal(other.step(np.array([1, 1])).observation, one.step(np.array([1, 1])).observation)
+    np.testing.assert_array_equal(
+        other.step(np.array([1, 1])).observation, one.step(np.array([1, 1])).observation
+    )
 
 
 class Steps:
@@ -107,7 +111,9 @@ def test_a_loop_that_ends_before_the_job_is_an_error_of_the_definition() -> None
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError("in the loop"), KeyboardInterrupt()])
-def test_an_exception_of_the_loop_is_raised_again_and_the_step_before_it_counted(error: BaseException) -> None:
+def test_an_exception_of_the_loop_is_raised_again_and_the_step_before_it_counted(
+    error: BaseException,
+) -> None:
     made = rig(10)
 
     class Failing(Steps):

@@ -28,7 +28,10 @@ class Constant:
 
 def collector(length: int = 0, num_envs: int = 2, **options: Any) -> VectorCollector:
     spec = EnvDefinition(
-        id="OddWalk-v0", num_envs=num_envs, kwargs={"length": length, "random_length": options.pop("random_length", False)}, **options
+        id="OddWalk-v0",
+        num_envs=num_envs,
+        kwargs={"length": length, "random_length": options.pop("random_length", False)},
+        **options,
     )
     return VectorCollector(make_vector(spec), Constant(), seed=3)
 
@@ -43,7 +46,10 @@ def test_experience_is_time_major_and_keeps_the_true_successor() -> None:
     assert experience.reward.dtype == np.float64
     assert experience.action.dtype == np.int64
     assert experience.env_steps == 10
-    assert [(end.env_index, end.vector_step, end.episode_return, end.episode_length) for end in experience.episodes] == [
+    assert [
+        (end.env_index, end.vector_step, end.episode_return, end.episode_length)
+        for end in experience.episodes
+    ] == [
         (0, 2, 3.0, 3),
         (1, 2, 3.0, 3),
     ]
@@ -65,9 +71,13 @@ def test_truncation_is_told_apart() -> None:
 
 
 def test_an_episode_depends_on_seed_environment_and_number_alone() -> None:
-    together = collector(length=2, num_envs=3).collect(CollectPlan(vector_steps=4)).observation[::2, :, 0]
+    together = (
+        collector(length=2, num_envs=3).collect(CollectPlan(vector_steps=4)).observation[::2, :, 0]
+    )
     assert len(np.unique(together)) == 6
-    again = collector(length=2, num_envs=2).collect(CollectPlan(vector_steps=4)).observation[::2, :, 0]
+    again = (
+        collector(length=2, num_envs=2).collect(CollectPlan(vector_steps=4)).observation[::2, :, 0]
+    )
     assert np.array_equal(together[:, :2], again)
 
 
@@ -82,12 +92,18 @@ def test_whole_episodes_are_counted_by_their_start(num_envs: int) -> None:
     experience = made.collect(CollectPlan(episodes=4))
     assert len(experience.episodes) == 4
     assert experience.active is not None
-    assert experience.env_steps == sum(end.episode_length for end in experience.episodes) == experience.active.sum()
+    assert (
+        experience.env_steps
+        == sum(end.episode_length for end in experience.episodes)
+        == experience.active.sum()
+    )
     assert (experience.terminated & experience.active).sum() == 4
 
 
 def test_whole_episodes_until_enough_env_steps() -> None:
-    experience = collector(num_envs=1, random_length=True).collect(CollectPlan(env_steps=20, whole_episodes=True))
+    experience = collector(num_envs=1, random_length=True).collect(
+        CollectPlan(env_steps=20, whole_episodes=True)
+    )
     lengths = [end.episode_length for end in experience.episodes]
     assert sum(lengths) >= 20 > sum(lengths[:-1])
 
@@ -96,7 +112,9 @@ def test_an_unrepeatable_environment_begins_its_episode_again_with_the_next_numb
     actor = Constant()
 
     def made() -> VectorCollector:
-        return VectorCollector(make_vector(EnvDefinition(id="OddRestless-v0", num_envs=2)), actor, seed=3)
+        return VectorCollector(
+            make_vector(EnvDefinition(id="OddRestless-v0", num_envs=2)), actor, seed=3
+        )
 
     first = made()
     first.collect(CollectPlan(vector_steps=5))

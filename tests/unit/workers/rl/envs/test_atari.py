@@ -1,4 +1,6 @@
-"""Atari games: preprocessing, seeds, the way back into an episode and the ends of episodes, by the wrappers and by ale-py's vector."""
+"""Atari games: preprocessing, seeds, the way back into an episode and the ends of episodes, by the
+wrappers and by ale-py's vector.
+"""
 
 import sys
 from typing import Any
@@ -16,8 +18,12 @@ WAYS = ["sync", "native"]
 PLAIN = AtariPreprocessing()
 
 
-def spec(num_envs: int = 1, way: Any = "sync", name: str = "ALE/Breakout-v5", **options: Any) -> EnvDefinition:
-    return EnvDefinition(id=name, num_envs=num_envs, vectorization=way, **{"preprocessing": PLAIN, **options})
+def spec(
+    num_envs: int = 1, way: Any = "sync", name: str = "ALE/Breakout-v5", **options: Any
+) -> EnvDefinition:
+    return EnvDefinition(
+        id=name, num_envs=num_envs, vectorization=way, **{"preprocessing": PLAIN, **options}
+    )
 
 
 def actions(steps: int, num_envs: int = 1) -> Any:
@@ -47,7 +53,9 @@ def test_an_episode_is_repeated_from_its_seed_whatever_was_before_and_in_any_slo
     assert np.array_equal(again[1], start[0])
     assert_same(first, played(two, np.repeat(chosen, 2, axis=1)), 0, 1)
     one.begin(np.array([True]), [8])
-    assert any(not np.array_equal(a[0], b[0]) for a, b in zip(first, played(one, chosen), strict=True))
+    assert any(
+        not np.array_equal(a[0], b[0]) for a, b in zip(first, played(one, chosen), strict=True)
+    )
     one.close()
     two.close()
 
@@ -80,7 +88,9 @@ def test_the_last_observation_of_a_game_is_kept_until_the_next_begins(way: str) 
     assert not any(step[3][1] for step in steps)
     last = steps[19][0][0]
     assert all(np.array_equal(step[0][0], last) for step in steps[19:])
-    assert np.array_equal(last[:3], steps[18][0][0][1:]), "the last frame was added to the ones before"
+    assert np.array_equal(last[:3], steps[18][0][0][1:]), (
+        "the last frame was added to the ones before"
+    )
     assert np.array_equal(vector.begin(np.array([True, False]), [7, 0])[0], first[0])
     vector.close()
 
@@ -88,7 +98,12 @@ def test_the_last_observation_of_a_game_is_kept_until_the_next_begins(way: str) 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_game_ends_in_a_terminal_state_and_rewards_are_raw(way: str) -> None:
     vector = make_vector(
-        spec(1, way, name="ALE/MsPacman-v5", preprocessing=AtariPreprocessing(frame_skip=16, screen_size=32, frame_stack=1))
+        spec(
+            1,
+            way,
+            name="ALE/MsPacman-v5",
+            preprocessing=AtariPreprocessing(frame_skip=16, screen_size=32, frame_stack=1),
+        )
     )
     vector.begin(np.array([True]), [3])
     steps = []
@@ -106,7 +121,9 @@ def test_a_game_ends_in_a_terminal_state_and_rewards_are_raw(way: str) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_lost_life_is_heard_as_an_end_while_the_game_goes_on(way: str) -> None:
-    vector = make_training_vector(spec(1, way, preprocessing=AtariPreprocessing(terminal_on_life_loss=True)))
+    vector = make_training_vector(
+        spec(1, way, preprocessing=AtariPreprocessing(terminal_on_life_loss=True))
+    )
     assert isinstance(vector, HeardVector)
     vector.begin(np.array([True]), [3])
     heard = []
@@ -132,13 +149,19 @@ def test_the_games_own_time_limit_truncates(way: str) -> None:
 @pytest.mark.slow
 def test_games_in_processes_of_their_own_are_the_same() -> None:
     told = AtariPreprocessing(terminal_on_life_loss=True)
-    here, there = (make_training_vector(spec(2, way, preprocessing=told)) for way in ("sync", "async"))
+    here, there = (
+        make_training_vector(spec(2, way, preprocessing=told)) for way in ("sync", "async")
+    )
     assert isinstance(here, HeardVector)
     assert isinstance(there, HeardVector)
-    assert np.array_equal(here.begin(np.ones(2, np.bool_), [1, 2]), there.begin(np.ones(2, np.bool_), [1, 2]))
+    assert np.array_equal(
+        here.begin(np.ones(2, np.bool_), [1, 2]), there.begin(np.ones(2, np.bool_), [1, 2])
+    )
     lost = 0
     for one in actions(60, 2):
-        assert all(np.array_equal(a, b) for a, b in zip(here.advance(one), there.advance(one), strict=True))
+        assert all(
+            np.array_equal(a, b) for a, b in zip(here.advance(one), there.advance(one), strict=True)
+        )
         assert all(np.array_equal(a, b) for a, b in zip(here.heard, there.heard, strict=True))
         lost += int(here.heard[1].sum())
     assert lost
@@ -148,15 +171,25 @@ def test_games_in_processes_of_their_own_are_the_same() -> None:
 
 def test_sticky_actions_repeat_the_last_one() -> None:
     def frames(sticky: float) -> Any:
-        vector = make_vector(spec(1, kwargs={"repeat_action_probability": sticky}, preprocessing=AtariPreprocessing(noop_max=1)))
+        vector = make_vector(
+            spec(
+                1,
+                kwargs={"repeat_action_probability": sticky},
+                preprocessing=AtariPreprocessing(noop_max=1),
+            )
+        )
         vector.begin(np.array([True]), [3])
-        return np.stack([step[0][0] for step in played(vector, np.array([[1], [2], [3], [2], [3], [3]] * 4))])
+        return np.stack(
+            [step[0][0] for step in played(vector, np.array([[1], [2], [3], [2], [3], [3]] * 4))]
+        )
 
     free, again, stuck, some = frames(0.0), frames(0.0), frames(1.0), frames(0.25)
     assert np.array_equal(free, again)
     assert not np.array_equal(free, some)
     assert not np.array_equal(stuck, some)
-    assert np.array_equal(stuck[-1][0], stuck[-1][3]), "the paddle never moved and no ball was served"
+    assert np.array_equal(stuck[-1][0], stuck[-1][3]), (
+        "the paddle never moved and no ball was served"
+    )
 
 
 def test_colours_stacks_and_idle_starts_are_as_asked_for() -> None:
@@ -188,16 +221,34 @@ def test_the_counted_episode_is_the_one_that_is_filmed(way: str, shape: tuple[in
 @pytest.mark.parametrize(
     ("made", "error", "text"),
     [
-        (spec(kwargs={"frameskip": 4}), DefinitionError, r"env\.kwargs\.frameskip: preprocessing sets it"),
-        (spec(way="native", kwargs={"obs_type": "ram"}), DefinitionError, r"env\.kwargs\.obs_type: preprocessing sets it"),
+        (
+            spec(kwargs={"frameskip": 4}),
+            DefinitionError,
+            r"env\.kwargs\.frameskip: preprocessing sets it",
+        ),
+        (
+            spec(way="native", kwargs={"obs_type": "ram"}),
+            DefinitionError,
+            r"env\.kwargs\.obs_type: preprocessing sets it",
+        ),
         (spec(name="CartPole-v1"), DefinitionError, "CartPole-v1 is not a game of ale-py"),
-        (spec(name="CartPole-v1", way="native"), DefinitionError, "CartPole-v1 has no vector of its own"),
-        (spec(name="PongNoFrameskip-v4", way="native"), DefinitionError, "PongNoFrameskip-v4 has no vector of its own"),
+        (
+            spec(name="CartPole-v1", way="native"),
+            DefinitionError,
+            "CartPole-v1 has no vector of its own",
+        ),
+        (
+            spec(name="PongNoFrameskip-v4", way="native"),
+            DefinitionError,
+            "PongNoFrameskip-v4 has no vector of its own",
+        ),
         (spec(way="native", kwargs={"colour": "red"}), DefinitionError, r"env\.kwargs"),
         (spec(name="ALE/Kendo-v5"), PartNotFoundError, "not an environment of this worker"),
     ],
 )
-def test_what_cannot_be_made_says_why(made: EnvDefinition, error: type[Exception], text: str) -> None:
+def test_what_cannot_be_made_says_why(
+    made: EnvDefinition, error: type[Exception], text: str
+) -> None:
     with pytest.raises(error, match=text):
         make_vector(made)
 
@@ -217,12 +268,20 @@ def test_games_need_no_preprocessing() -> None:
 
 def counted(num_envs: int = 2, sticky: float = 0.0, name: str = "ALE/Breakout-v5") -> Any:
     return make_training_vector(
-        spec(num_envs, "native", name, kwargs={"repeat_action_probability": sticky, "max_num_frames_per_episode": 48})
+        spec(
+            num_envs,
+            "native",
+            name,
+            kwargs={"repeat_action_probability": sticky, "max_num_frames_per_episode": 48},
+        )
     )
 
 
 def trained_on(vector: Any, steps: int, seed: int, over: Any = None) -> tuple[list[Any], Any]:
-    """Steps as a collector does, beginning what is over; returns copies of all that was seen, and what is over."""
+    """Steps as a collector does, beginning what is over.
+
+    Returns copies of all that was seen, and what is over.
+    """
     rng, seen = np.random.default_rng(seed), list[Any]()
     over = np.ones(vector.num_envs, np.bool_) if over is None else over
     for _ in range(steps):
@@ -241,7 +300,10 @@ def assert_equal(first: list[Any], second: list[Any]) -> None:
 
 @pytest.mark.parametrize("steps", [5, 12, 37, 61])
 def test_games_that_are_seeded_once_are_found_again_and_go_on_the_same(steps: int) -> None:
-    """Line 15.12: in mid-episode, at the end of one, and many resets after the seed; the next episodes are the same, too."""
+    """Line 15.12: in mid-episode, at the end of one, and many resets after the seed.
+
+    The next episodes are the same, too.
+    """
     vector, other = counted(), counted()
     if steps == 37:  # the slots are no longer in step
         vector.begin(np.array([True, False]), [5, 0])
@@ -250,13 +312,18 @@ def test_games_that_are_seeded_once_are_found_again_and_go_on_the_same(steps: in
     saved = vector.save_episodes()
     restored = other.restore_episodes(saved)
     assert [one.reproduced for one in restored] == [True, True]
-    assert_equal(trained_on(vector, 70, 1, over.copy())[0], trained_on(other, 70, 1, over.copy())[0])
+    assert_equal(
+        trained_on(vector, 70, 1, over.copy())[0], trained_on(other, 70, 1, over.copy())[0]
+    )
     vector.close()
     other.close()
 
 
 def test_a_game_is_seeded_once_in_many_episodes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Line 15.12: each seed loads the ROM. Sticky actions, and a game whose reset draws from their numbers, need one for each episode."""
+    """Line 15.12: each seed loads the ROM.
+
+    Sticky actions, and a game whose reset draws from their numbers, need one for each episode.
+    """
     import ale_py.vector_env as native
 
     loaded = list[int]()
@@ -267,7 +334,11 @@ def test_a_game_is_seeded_once_in_many_episodes(monkeypatch: pytest.MonkeyPatch)
         return plain(self, seed=seed, options=options)
 
     monkeypatch.setattr(native.AtariVectorEnv, "reset", heard)
-    for sticky, name, least, most in ((0.0, "ALE/Breakout-v5", 2, 2), (0.25, "ALE/Breakout-v5", 8, 99), (0.0, "ALE/Adventure-v5", 8, 99)):
+    for sticky, name, least, most in (
+        (0.0, "ALE/Breakout-v5", 2, 2),
+        (0.25, "ALE/Breakout-v5", 8, 99),
+        (0.0, "ALE/Adventure-v5", 8, 99),
+    ):
         loaded.clear()
         vector = counted(sticky=sticky, name=name)
         trained_on(vector, 60, 0)

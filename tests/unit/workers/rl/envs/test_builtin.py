@@ -23,7 +23,10 @@ def test_it_keeps_gymnasiums_rules(name: str) -> None:
 
 
 def test_a_seed_repeats_the_episode_in_another_process() -> None:
-    here, there = (_episode(EnvDefinition(id="palestra/BitFlip-v0", num_envs=2, vectorization=way)) for way in ("sync", "async"))
+    here, there = (
+        _episode(EnvDefinition(id="palestra/BitFlip-v0", num_envs=2, vectorization=way))
+        for way in ("sync", "async")
+    )
     assert np.array_equal(here, there)
 
 
@@ -37,7 +40,12 @@ def _episode(spec: EnvDefinition) -> Any:
 
 def test_anyone_can_make_them_by_their_module() -> None:
     code = "import gymnasium; print(gymnasium.make('workers.envs.own:palestra/BitFlip-v0', bits=5).action_space.n)"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "5"
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        == "5"
+    )
 
 
 def test_bits_are_flipped_until_the_goal_is_reached() -> None:
@@ -78,22 +86,39 @@ def test_the_goals_of_vectors_can_be_judged() -> None:
         told = rule.judge(after[:, rule.achieved], after[:, rule.desired])
         assert [one.tolist() for one in told] == [reward.tolist(), terminated.tolist()]
     assert np.array_equal(after[:, rule.desired], before[:, rule.desired])
-    assert [one.tolist() for one in rule.judge(after[:, rule.achieved], after[:, rule.achieved])] == [[0.0] * 3, [True] * 3]
-    assert make_goal_rule(EnvDefinition(id="CartPole-v1"), make_vector(EnvDefinition(id="CartPole-v1"))) is None
+    assert [
+        one.tolist() for one in rule.judge(after[:, rule.achieved], after[:, rule.achieved])
+    ] == [[0.0] * 3, [True] * 3]
+    assert (
+        make_goal_rule(
+            EnvDefinition(id="CartPole-v1"), make_vector(EnvDefinition(id="CartPole-v1"))
+        )
+        is None
+    )
 
 
 def test_environments_that_judge_one_goal_at_a_time_are_asked_so() -> None:
     class Single(BitFlip):
-        compute_reward = staticmethod(lambda achieved, desired, info: 0.0 if (achieved == desired).all() else -1.0)
-        compute_terminated = staticmethod(lambda achieved, desired, info: bool(achieved[0] == desired[0]))
+        compute_reward = staticmethod(
+            lambda achieved, desired, info: 0.0 if (achieved == desired).all() else -1.0
+        )
+        compute_terminated = staticmethod(
+            lambda achieved, desired, info: bool(achieved[0] == desired[0])
+        )
 
     env = Single(2)
     rule = goal_rule(env, env.observation_space)
     assert rule is not None
-    achieved, desired = np.array([[0, 1], [1, 1], [0, 0]], np.float32), np.array([[0, 1], [0, 1], [0, 1]], np.float32)
+    achieved, desired = (
+        np.array([[0, 1], [1, 1], [0, 0]], np.float32),
+        np.array([[0, 1], [0, 1], [0, 1]], np.float32),
+    )
     for count in (1, 3):
         told = rule.judge(achieved[:count], desired[:count])
-        assert [one.tolist() for one in told] == [[0.0, -1.0, -1.0][:count], [True, False, True][:count]]
+        assert [one.tolist() for one in told] == [
+            [0.0, -1.0, -1.0][:count],
+            [True, False, True][:count],
+        ]
 
 
 def test_the_cue_is_seen_once_and_asked_for_later() -> None:
@@ -108,7 +133,12 @@ def test_the_cue_is_seen_once_and_asked_for_later() -> None:
         right = int(cue.argmax())
         answer = right if seed % 2 else (right + 1) % 3
         _, reward, terminated, truncated, info = env.step(answer)
-        assert (reward, terminated, truncated, info) == (float(seed % 2), True, False, {"is_success": bool(seed % 2)})
+        assert (reward, terminated, truncated, info) == (
+            float(seed % 2),
+            True,
+            False,
+            {"is_success": bool(seed % 2)},
+        )
 
 
 def test_without_a_memory_the_best_mean_return_is_chance() -> None:
@@ -125,7 +155,12 @@ def _answered(answer: int) -> float:
 
 
 @pytest.mark.parametrize(
-    ("name", "kwargs"), [("palestra/BitFlip-v0", {"bits": 0}), ("palestra/Recall-v0", {"cues": 1}), ("palestra/Recall-v0", {"delay": 0})]
+    ("name", "kwargs"),
+    [
+        ("palestra/BitFlip-v0", {"bits": 0}),
+        ("palestra/Recall-v0", {"cues": 1}),
+        ("palestra/Recall-v0", {"delay": 0}),
+    ],
 )
 def test_senseless_sizes_are_refused(name: str, kwargs: Any) -> None:
     with pytest.raises(DefinitionError, match="must be at least"):

@@ -26,15 +26,21 @@ def both(num_envs: int = 9, **options: Any) -> tuple[Any, Any]:
 def actions_of(generator: np.random.Generator, observation: Any) -> Any:
     """Balances in the first slots, so that episodes last, and not at all in the others."""
     lean = observation[:, 2] + 0.3 * observation[:, 3] > 0
-    return np.where(np.arange(len(lean)) < 4, lean, generator.integers(0, 2, len(lean))).astype(np.int64)
+    return np.where(np.arange(len(lean)) < 4, lean, generator.integers(0, 2, len(lean))).astype(
+        np.int64
+    )
 
 
-@pytest.mark.parametrize("options", [{"max_episode_steps": 60}, {"kwargs": {"sutton_barto_reward": True}}])
+@pytest.mark.parametrize(
+    "options", [{"max_episode_steps": 60}, {"kwargs": {"sutton_barto_reward": True}}]
+)
 @pytest.mark.parametrize("singly", [False, True])
 def test_every_number_is_that_of_gymnasium(options: Any, singly: bool) -> None:
     limit, kwargs = options.get("max_episode_steps", 500), options.get("kwargs", {})
     fast = both(**options)[int(singly)]
-    slow = SerialVector([functools.partial(EpisodeEnv, CartPoleEnv(**kwargs), index, limit) for index in range(9)])
+    slow = SerialVector(
+        [functools.partial(EpisodeEnv, CartPoleEnv(**kwargs), index, limit) for index in range(9)]
+    )
     seeds, over, generator = np.arange(9), np.ones(9, np.bool_), np.random.default_rng(1)
     ended = [0, 0]
     for step in range(700):
@@ -79,7 +85,10 @@ def test_an_episode_is_found_again_by_copies_that_step_otherwise(to_fast: bool) 
     if to_fast:
         restored = found.restore_episodes(source.save_episodes())
     else:
-        restored = [env.restore_episode([saved]) for env, saved in zip(found.envs, source.save_episodes(), strict=True)]
+        restored = [
+            env.restore_episode([saved])
+            for env, saved in zip(found.envs, source.save_episodes(), strict=True)
+        ]
     assert [one.reproduced for one in restored] == [True] * 9
     assert restored[8].observation is None
     assert np.array_equal(np.stack([one.observation for one in restored[:8]]), seen[:8])
@@ -89,7 +98,9 @@ def test_an_episode_is_found_again_by_copies_that_step_otherwise(to_fast: bool) 
 
 
 def test_an_episode_saved_by_its_actions_begins_again() -> None:
-    assert both()[0].restore_episodes([{"over": False, "seed": 1, "length": 2, "hash": "", "actions": np.zeros(2)}] * 9)[0] == (None, False)
+    assert both()[0].restore_episodes(
+        [{"over": False, "seed": 1, "length": 2, "hash": "", "actions": np.zeros(2)}] * 9
+    )[0] == (None, False)
 
 
 def test_the_counted_episode_is_the_one_that_is_filmed() -> None:
@@ -115,10 +126,23 @@ def test_other_actions_are_refused_and_other_variants_stepped_one_by_one() -> No
     fast = both()[0]
     fast.begin(np.ones(9, np.bool_), [0] * 9)
     before = fast.begin(np.ones(9, np.bool_), [0] * 9).copy()
-    for wrong in (np.array([0, 2] + [0] * 7), np.array([-1] + [0] * 8), np.full(9, 0.5), np.full(9, np.nan), np.zeros((9, 1), np.int64)):
+    for wrong in (
+        np.array([0, 2] + [0] * 7),
+        np.array([-1] + [0] * 8),
+        np.full(9, 0.5),
+        np.full(9, np.nan),
+        np.zeros((9, 1), np.int64),
+    ):
         with pytest.raises(EnvironmentFailedError, match=r"9 actions must be 0 or 1, not \["):
             fast.advance(wrong)
     assert np.array_equal(fast.begin(np.zeros(9, np.bool_), [0] * 9), before), "nothing was moved"
-    assert isinstance(make_vector(EnvDefinition(id="CartPole-v1", num_envs=LEAST - 1)), SerialVector)
-    assert isinstance(make_vector(EnvDefinition(id="CartPole-v1", num_envs=9, kwargs={"render_mode": "rgb_array"})), SerialVector)
+    assert isinstance(
+        make_vector(EnvDefinition(id="CartPole-v1", num_envs=LEAST - 1)), SerialVector
+    )
+    assert isinstance(
+        make_vector(
+            EnvDefinition(id="CartPole-v1", num_envs=9, kwargs={"render_mode": "rgb_array"})
+        ),
+        SerialVector,
+    )
     assert isinstance(make_vector(EnvDefinition(id="CartPole-v0", num_envs=9)), CartPoleVector)

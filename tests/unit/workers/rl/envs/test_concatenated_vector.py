@@ -20,9 +20,12 @@ def vectors(env_id: str, **options: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize(
-    ("env_id", "kind", "options"), [("CartPole-v1", CartPoleVector, {}), ("OddWalk-v0", SideBySide, {"kwargs": {"length": 7}})]
+    ("env_id", "kind", "options"),
+    [("CartPole-v1", CartPoleVector, {}), ("OddWalk-v0", SideBySide, {"kwargs": {"length": 7}})],
 )
-def test_each_vector_saves_the_episodes_that_the_whole_steps(env_id: str, kind: type, options: dict[str, Any]) -> None:
+def test_each_vector_saves_the_episodes_that_the_whole_steps(
+    env_id: str, kind: type, options: dict[str, Any]
+) -> None:
     parts, alone = vectors(env_id, **options), vectors(env_id, **options)
     whole = joined(parts)
     assert isinstance(whole, kind)
@@ -33,7 +36,10 @@ def test_each_vector_saves_the_episodes_that_the_whole_steps(env_id: str, kind: 
     for step in range(5):
         actions = np.array([step % 2, 1, 0, 1])
         stepped = whole.advance(actions)
-        each = [vector.advance(own) for vector, own in zip(alone, (actions[:2], actions[2:]), strict=True)]
+        each = [
+            vector.advance(own)
+            for vector, own in zip(alone, (actions[:2], actions[2:]), strict=True)
+        ]
         for column, own in zip(stepped, zip(*each, strict=True), strict=True):
             assert np.array_equal(column, np.concatenate(own))
     for part, own in zip(parts, alone, strict=True):
@@ -44,7 +50,9 @@ def test_each_vector_saves_the_episodes_that_the_whole_steps(env_id: str, kind: 
 
 def test_what_a_learner_hears_is_joined_too() -> None:
     told = AtariPreprocessing(clip_rewards=True, terminal_on_life_loss=False)
-    whole = joined([HeardVector(vector, told) for vector in vectors("OddWalk-v0", kwargs={"length": 3})])
+    whole = joined(
+        [HeardVector(vector, told) for vector in vectors("OddWalk-v0", kwargs={"length": 3})]
+    )
     assert isinstance(whole, Heard)
     whole.begin(EVERY, [0] * 4)
     whole.advance(np.ones(4, np.int64))

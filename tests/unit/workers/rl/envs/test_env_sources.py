@@ -1,4 +1,6 @@
-"""Line 10: environments of installed distributions and of a worker's option `--import`, and whose code they are."""
+"""Line 10: environments of installed distributions and of a worker's option `--import`, and whose
+code they are.
+"""
 
 import json
 import os
@@ -51,18 +53,31 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def forget(registry: dict[str, Any]) -> None:
-    for cached in (register_sources, installed_code.code_of_distribution, installed_code.code_of_module, registered_parts.discover):
+    for cached in (
+        register_sources,
+        installed_code.code_of_distribution,
+        installed_code.code_of_module,
+        registered_parts.discover,
+    ):
         cached.cache_clear()
     gym.registry.clear()
     gym.registry.update(registry)
-    for name in [name for name in sys.modules if name.split(".")[0] in {"tiny_envs", "tiny_agents", "loose", "corp", "other"}]:
+    for name in [
+        name
+        for name in sys.modules
+        if name.split(".")[0] in {"tiny_envs", "tiny_agents", "loose", "corp", "other"}
+    ]:
         del sys.modules[name]
 
 
 @pytest.fixture
 def again() -> Callable[[], None]:
     """Forgets all that a fresh process would not know."""
-    builtin = {name: spec for name, spec in gym.registry.items() if name.startswith("palestra/") or "gymnasium." in str(spec.entry_point)}
+    builtin = {
+        name: spec
+        for name, spec in gym.registry.items()
+        if name.startswith("palestra/") or "gymnasium." in str(spec.entry_point)
+    }
     return lambda: forget(builtin)
 
 
@@ -78,10 +93,14 @@ def loose(site: Path, text: str = REGISTERS.format(id="Loose-v0")) -> Path:
     return site / "loose.py"
 
 
-def test_environments_of_our_group_are_known_and_have_the_code_of_their_distribution(site: Path) -> None:
+def test_environments_of_our_group_are_known_and_have_the_code_of_their_distribution(
+    site: Path,
+) -> None:
     install_environments(site)
     assert (code("tiny/Walk-v0").distribution, code("tiny/Walk-v0").version) == ("tiny-envs", "2.0")
-    assert code("tiny/Pole-v0") == code("tiny/Walk-v0"), "it is who registers that counts, not whose class it is"
+    assert code("tiny/Pole-v0") == code("tiny/Walk-v0"), (
+        "it is who registers that counts, not whose class it is"
+    )
     env = make_vector(EnvDefinition(id="tiny/Walk-v0", num_envs=2))
     env.close()
     assert env.single_observation_space == gym.spaces.Box(0, 1, (5,), np.float32)
@@ -98,7 +117,16 @@ def test_a_changed_reward_is_other_code(site: Path, again: Callable[[], None]) -
 
 
 @pytest.mark.parametrize(
-    "name", ["CartPole-v1", "Pendulum-v1", "LunarLander-v3", "HalfCheetah-v5", "ALE/Pong-v5", "palestra/Recall-v0", "Nowhere-v0"]
+    "name",
+    [
+        "CartPole-v1",
+        "Pendulum-v1",
+        "LunarLander-v3",
+        "HalfCheetah-v5",
+        "ALE/Pong-v5",
+        "palestra/Recall-v0",
+        "Nowhere-v0",
+    ],
 )
 def test_what_comes_with_gymnasium_ale_py_and_palestra_needs_no_code(site: Path, name: str) -> None:
     """So that existing IDs stand."""
@@ -119,26 +147,38 @@ def test_the_group_of_gymnasium_gives_a_namespace(site: Path) -> None:
     (site / "corp.py").write_text(
         "import gymnasium as gym\ndef register():\n    gym.register('Walk-v3', entry_point='tiny_envs.walk:Walk')\n"
     )
-    install_environments(site, groups="[gymnasium.envs]\ncorp = corp:register\n__root__ = tiny_envs:register\n")
+    install_environments(
+        site, groups="[gymnasium.envs]\ncorp = corp:register\n__root__ = tiny_envs:register\n"
+    )
     assert register_sources().owners["corp/Walk-v3"] == "corp"
     assert register_sources().owners["tiny/Walk-v0"] == "tiny_envs"
     assert gym.envs.registration.current_namespace is None
-    assert code("corp/Walk-v3").distribution == "tiny-envs", "the distribution whose entry point names the module"
+    assert code("corp/Walk-v3").distribution == "tiny-envs", (
+        "the distribution whose entry point names the module"
+    )
 
 
-def test_an_environment_belongs_to_the_module_that_registers_it_whoever_imports_that(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_environment_belongs_to_the_module_that_registers_it_whoever_imports_that(
+    site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     loose(site, "import tiny_envs\n" + REGISTERS.format(id="Loose-v0"))
     monkeypatch.setenv(WORKER_IMPORTS, "loose")
     metadata = next(site.glob("*.dist-info")) / "entry_points.txt"
     metadata.write_text("[palestra.environments]\na = loose\nb = tiny_envs\n")
-    assert register_sources().owners == {name: "loose" if name == "Loose-v0" else "tiny_envs" for name in register_sources().owners}
+    assert register_sources().owners == {
+        name: "loose" if name == "Loose-v0" else "tiny_envs" for name in register_sources().owners
+    }
     assert {"Loose-v0", "tiny/Walk-v0"} <= set(register_sources().owners)
 
 
-def test_an_id_that_two_modules_register_is_nobodys(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_id_that_two_modules_register_is_nobodys(
+    site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     loose(site, REGISTERS.format(id="tiny/Walk-v0"))
     monkeypatch.setenv(WORKER_IMPORTS, "loose")
-    assert "loose and tiny_envs both register this id" in register_sources().left_out["tiny/Walk-v0"]
+    assert (
+        "loose and tiny_envs both register this id" in register_sources().left_out["tiny/Walk-v0"]
+    )
     with pytest.raises(PartNotFoundError, match=r"env\.id tiny/Walk-v0 .*both register this id"):
         make_vector(EnvDefinition(id="tiny/Walk-v0"))
 
@@ -146,7 +186,10 @@ def test_an_id_that_two_modules_register_is_nobodys(site: Path, monkeypatch: pyt
 def test_a_source_that_fails_leaves_the_others(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loose(site, "raise RuntimeError('no licence')")
     monkeypatch.setenv(WORKER_IMPORTS, "loose")
-    assert register_sources().left_out["--import loose"] == "cannot be imported: RuntimeError: no licence"
+    assert (
+        register_sources().left_out["--import loose"]
+        == "cannot be imported: RuntimeError: no licence"
+    )
     assert "tiny/Walk-v0" in register_sources().owners
 
 
@@ -163,10 +206,13 @@ def test_a_module_of_no_distribution_has_a_digest_of_its_sources(
     assert environment_code("Loose-v0") != before
 
 
-def test_a_definition_names_only_modules_that_the_administrator_allows(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_definition_names_only_modules_that_the_administrator_allows(
+    site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     loose(site)
     with pytest.raises(
-        PartNotFoundError, match=r"env\.id loose:Loose-v0: this worker may not import loose; it imports none.*--import loose"
+        PartNotFoundError,
+        match=r"env\.id loose:Loose-v0: this worker may not import loose; it imports none.*--import loose",
     ):
         make_vector(EnvDefinition(id="loose:Loose-v0"))
     assert "loose" not in sys.modules
@@ -179,11 +225,15 @@ def test_a_definition_names_only_modules_that_the_administrator_allows(site: Pat
 def test_what_an_agents_package_registers_is_known_without_the_agent(site: Path) -> None:
     install(site, agents={"mine": "other:factory"}, groups="")
     install_environments(site, groups="")
-    (site / "other.py").write_text(REGISTERS.format(id="Other-v0") + "def factory(parameters, context): ...\n")
+    (site / "other.py").write_text(
+        REGISTERS.format(id="Other-v0") + "def factory(parameters, context): ...\n"
+    )
     assert code("Other-v0").distribution == "tiny-agents"
 
 
-def test_it_is_made_in_processes_of_its_own_too(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_made_in_processes_of_its_own_too(
+    site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     install_environments(site)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")]))
     env = make_vector(EnvDefinition(id="tiny/Walk-v0", num_envs=2, vectorization="async"))
@@ -195,9 +245,15 @@ def test_it_is_made_in_processes_of_its_own_too(site: Path, monkeypatch: pytest.
 
 def test_faults_name_the_field(site: Path) -> None:
     install_environments(site)
-    with pytest.raises(DefinitionError, match=r"env\.id tiny/Words-v0, observation_space: Text spaces cannot be stored"):
+    with pytest.raises(
+        DefinitionError,
+        match=r"env\.id tiny/Words-v0, observation_space: Text spaces cannot be stored",
+    ):
         make_vector(EnvDefinition(id="tiny/Words-v0"))
-    with pytest.raises(DefinitionError, match=r"env\.id tiny/Given-v0 cannot be made with env\.kwargs \{\}: TypeError"):
+    with pytest.raises(
+        DefinitionError,
+        match=r"env\.id tiny/Given-v0 cannot be made with env\.kwargs \{\}: TypeError",
+    ):
         make_vector(EnvDefinition(id="tiny/Given-v0"))
     make_vector(EnvDefinition(id="tiny/Given-v0", kwargs={"length": 3})).close()
 
@@ -215,7 +271,8 @@ def test_a_worker_refuses_an_environment_of_other_code_unless_that_is_allowed(si
     loose = BuiltinCode(environment=ModuleCode(module="loose", digest="0" * 64))
     for other in (BuiltinCode(), older, loose):
         told = (
-            r"made with built-in parts.*this worker has built-in parts and an environment of tiny-envs 2\.0 .*submit the definition again"
+            r"made with built-in parts.*this worker has built-in parts and an environment "
+            r"of tiny-envs 2\.0 .*submit the definition again"
         )
         with pytest.raises(CodeChangedError, match=told):
             check_code(document, other)
@@ -236,13 +293,16 @@ def test_agent_and_environment_may_be_of_two_distributions_or_of_one(site: Path)
     both = with_environment(agent, code("tiny/Walk-v0"))
     check_code(document, both)
     with pytest.raises(
-        CodeChangedError, match=r"made with tiny-agents 1\.2\.0 \(digest \w+\), this worker has .* and an environment of tiny-envs"
+        CodeChangedError,
+        match=r"made with tiny-agents 1\.2\.0 \(digest \w+\), this worker has .* and an environment of tiny-envs",
     ):
         check_code(document, agent)
     with pytest.raises(CodeChangedError, match="made with built-in parts"):
         check_code(document, BuiltinCode(environment=code("tiny/Walk-v0")))
     one = EntrypointCode(kind="entrypoint", **code("tiny/Walk-v0").model_dump(exclude={"kind"}))
-    assert with_environment(one, code("tiny/Walk-v0")) == one, "the ID of an agent and an environment of one package stands"
+    assert with_environment(one, code("tiny/Walk-v0")) == one, (
+        "the ID of an agent and an environment of one package stands"
+    )
 
 
 def test_it_trains_to_its_end(site: Path, tmp_path: Path) -> None:
@@ -267,7 +327,9 @@ def test_the_option_is_checked_without_an_import(name: str, told: str) -> None:
         check_imports([name])
 
 
-def test_a_module_of_the_working_directory_is_found_by_trainers(site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_module_of_the_working_directory_is_found_by_trainers(
+    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """They work elsewhere."""
     (tmp_path / "here").mkdir()
     (tmp_path / "here" / "loose.py").write_text("")
@@ -275,7 +337,10 @@ def test_a_module_of_the_working_directory_is_found_by_trainers(site: Path, tmp_
     monkeypatch.syspath_prepend(tmp_path / "here")
     environ = {"PYTHONPATH": "/first"}
     hand_down(check_imports(["loose", "json", "loose"]), environ)
-    assert environ == {WORKER_IMPORTS: "loose,json", "PYTHONPATH": os.pathsep.join(["/first", str(tmp_path / "here")])}
+    assert environ == {
+        WORKER_IMPORTS: "loose,json",
+        "PYTHONPATH": os.pathsep.join(["/first", str(tmp_path / "here")]),
+    }
     assert "loose" not in sys.modules
     untouched: dict[str, str] = {}
     hand_down((), untouched)

@@ -16,12 +16,22 @@ def spec(name: str, **options: Any) -> EnvDefinition:
 
 
 def begun(vector: Any) -> Any:
-    return vector.begin(np.ones(vector.num_envs, np.bool_), list(range(10, 10 + vector.num_envs))).copy()
+    return vector.begin(
+        np.ones(vector.num_envs, np.bool_), list(range(10, 10 + vector.num_envs))
+    ).copy()
 
 
 @pytest.mark.parametrize("vectorization", ["sync", "async"])
 def test_a_time_limit_truncates_and_a_terminal_state_does_not(vectorization: str) -> None:
-    vector = make_vector(spec("OddWalk-v0", num_envs=2, kwargs={"length": 3}, max_episode_steps=3, vectorization=vectorization))
+    vector = make_vector(
+        spec(
+            "OddWalk-v0",
+            num_envs=2,
+            kwargs={"length": 3},
+            max_episode_steps=3,
+            vectorization=vectorization,
+        )
+    )
     longer = make_vector(spec("OddWalk-v0", num_envs=1, max_episode_steps=2))
     begun(vector)
     for _ in range(3):
@@ -76,7 +86,10 @@ def test_a_running_episode_is_found_again(name: str, vectorization: str) -> None
     assert np.array_equal(np.stack([result.observation for result in restored]), observation)
     actions = np.stack([np.asarray(space.sample()) for _ in range(2)])
     if name != "OddSelfSaving-v0":
-        assert all(np.array_equal(a, b) for a, b in zip(vector.advance(actions), other.advance(actions), strict=True))
+        assert all(
+            np.array_equal(a, b)
+            for a, b in zip(vector.advance(actions), other.advance(actions), strict=True)
+        )
     else:
         assert other.advance(actions)[0][:, 1].tolist() == [8.0, 8.0]
     vector.close()
@@ -114,10 +127,16 @@ def test_what_an_environment_raises_is_told_as_its_failure() -> None:
         (spec("CartPole-v999"), PartNotFoundError, "not an environment of this worker"),
         (spec("Nowhere-v0"), PartNotFoundError, "not an environment of this worker"),
         (spec("CartPole-v1", kwargs={"gravity": 1.0}), DefinitionError, "env.kwargs"),
-        (spec("OddWordy-v0"), DefinitionError, "env.id OddWordy-v0, observation_space: Text spaces, here a.0, cannot be part"),
+        (
+            spec("OddWordy-v0"),
+            DefinitionError,
+            "env.id OddWordy-v0, observation_space: Text spaces, here a.0, cannot be part",
+        ),
     ],
 )
-def test_what_cannot_be_made_says_why(made: EnvDefinition, error: type[Exception], text: str) -> None:
+def test_what_cannot_be_made_says_why(
+    made: EnvDefinition, error: type[Exception], text: str
+) -> None:
     with pytest.raises(error, match=text):
         make_vector(made)
 
@@ -128,6 +147,9 @@ def test_it_is_a_gymnasium_vector_environment() -> None:
     assert vector.observation_space.contains(observation)
     stepped = vector.step(np.array([0, 1, 0]))
     assert stepped[0].shape == (3, 4)
-    assert np.array_equal(vector.reset(seed=[5, 6, 7], options={"reset_mask": np.array([True, False, True])})[0][1], stepped[0][1])
+    assert np.array_equal(
+        vector.reset(seed=[5, 6, 7], options={"reset_mask": np.array([True, False, True])})[0][1],
+        stepped[0][1],
+    )
     assert vector.metadata["autoreset_mode"].value == "Disabled"
     vector.close()

@@ -42,13 +42,18 @@ def collected(plan: CollectPlan, **told: Any) -> Any:
     return VectorCollector(env, Playing(), seed=1).collect(plan)
 
 
-@pytest.mark.parametrize("plan", [CollectPlan(vector_steps=14), CollectPlan(env_steps=28, whole_episodes=True)])
+@pytest.mark.parametrize(
+    "plan", [CollectPlan(vector_steps=14), CollectPlan(env_steps=28, whole_episodes=True)]
+)
 def test_clipped_rewards_and_lost_lives_are_heard_and_returns_stay_raw(plan: CollectPlan) -> None:
     experience = collected(plan, terminal_on_life_loss=True)
     assert experience.reward.tolist() == [[1.0, -0.5]] * 14
     assert np.flatnonzero(experience.terminated[:, 0]).tolist() == [2, 5, 6, 9, 12, 13]
     assert not experience.truncated.any()
-    assert [(end.episode_return, end.episode_length) for end in experience.episodes] == [(35.0, 7), (-3.5, 7)] * 2
+    assert [(end.episode_return, end.episode_length) for end in experience.episodes] == [
+        (35.0, 7),
+        (-3.5, 7),
+    ] * 2
 
 
 def test_either_can_be_left_out() -> None:
@@ -58,7 +63,12 @@ def test_either_can_be_left_out() -> None:
 
 
 def test_a_life_lost_before_a_resume_is_not_lost_again() -> None:
-    first, second = (HeardVector(as_vector([game(1.0), game(1.0)]), AtariPreprocessing(terminal_on_life_loss=True)) for _ in range(2))
+    first, second = (
+        HeardVector(
+            as_vector([game(1.0), game(1.0)]), AtariPreprocessing(terminal_on_life_loss=True)
+        )
+        for _ in range(2)
+    )
     first.begin(np.ones(2, np.bool_), [1, 2])
     for _ in range(3):
         first.advance(np.zeros(2, np.int64))

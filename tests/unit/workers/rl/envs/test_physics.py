@@ -20,14 +20,21 @@ def test_a_seed_repeats_the_episode_and_a_running_one_is_found_again(name: str) 
     chosen = [np.stack([np.asarray(space.sample()) for _ in range(2)]) for _ in range(40)]
     other.begin(BOTH, [1, 2])
     other.advance(chosen[0])
-    first = [vector.begin(BOTH, [7, 8]).copy()] + [vector.advance(one)[0].copy() for one in chosen[:8]]
-    second = [other.begin(BOTH, [7, 8]).copy()] + [other.advance(one)[0].copy() for one in chosen[:8]]
+    first = [vector.begin(BOTH, [7, 8]).copy()] + [
+        vector.advance(one)[0].copy() for one in chosen[:8]
+    ]
+    second = [other.begin(BOTH, [7, 8]).copy()] + [
+        other.advance(one)[0].copy() for one in chosen[:8]
+    ]
     assert np.array_equal(first, second)
     other.begin(BOTH, [3, 4])
     restored = other.restore_episodes(vector.save_episodes())
     assert all(one.reproduced for one in restored)
     for one in chosen[8:]:  # a slot that ends stays as it is in both
-        assert all(np.array_equal(a, b) for a, b in zip(vector.advance(one), other.advance(one), strict=True))
+        assert all(
+            np.array_equal(a, b)
+            for a, b in zip(vector.advance(one), other.advance(one), strict=True)
+        )
     vector.close()
     other.close()
 

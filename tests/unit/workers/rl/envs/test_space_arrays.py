@@ -22,8 +22,15 @@ SPACE = Nested.observation_space
 DEEP = spaces.Tuple(
     (
         spaces.Discrete(4, start=2),
-        spaces.Dict({"b": spaces.Box(0, 255, (2, 3), np.uint8), "a": spaces.MultiDiscrete([[2, 3], [1, 2]], start=[[1, 0], [5, -1]])}),
-        spaces.Tuple((spaces.Tuple((spaces.MultiBinary((2, 2)),)), spaces.Box(-1, 1, (), np.float64))),
+        spaces.Dict(
+            {
+                "b": spaces.Box(0, 255, (2, 3), np.uint8),
+                "a": spaces.MultiDiscrete([[2, 3], [1, 2]], start=[[1, 0], [5, -1]]),
+            }
+        ),
+        spaces.Tuple(
+            (spaces.Tuple((spaces.MultiBinary((2, 2)),)), spaces.Box(-1, 1, (), np.float64))
+        ),
     )
 )
 
@@ -68,23 +75,33 @@ def test_actions_of_discrete_kinds_are_stored_as_int64(space: Any, layout: Any) 
     assert action_layout(space) == layout
 
 
-@pytest.mark.parametrize("space", [spaces.Dict({"a": spaces.Discrete(2)}), spaces.Tuple((spaces.Discrete(2),)), spaces.Text(3)])
+@pytest.mark.parametrize(
+    "space",
+    [spaces.Dict({"a": spaces.Discrete(2)}), spaces.Tuple((spaces.Discrete(2),)), spaces.Text(3)],
+)
 def test_actions_that_are_no_arrays_are_refused(space: Any) -> None:
     with pytest.raises(TypeError, match="cannot be stored as one array"):
         action_layout(space)
 
 
-@pytest.mark.parametrize("space", [spaces.Sequence(spaces.Discrete(2)), spaces.Tuple((spaces.Text(2),)), spaces.Dict({})])
+@pytest.mark.parametrize(
+    "space", [spaces.Sequence(spaces.Discrete(2)), spaces.Tuple((spaces.Text(2),)), spaces.Dict({})]
+)
 def test_observations_that_are_no_arrays_are_refused(space: Any) -> None:
     with pytest.raises(TypeError):
         array_layout(space)
 
 
 @pytest.mark.parametrize(
-    ("vectorization", "binary"), [("sync", False), ("sync", True), pytest.param("async", True, marks=pytest.mark.slow)]
+    ("vectorization", "binary"),
+    [("sync", False), ("sync", True), pytest.param("async", True, marks=pytest.mark.slow)],
 )
-def test_a_vector_shows_the_declared_space_and_flat_arrays(vectorization: Any, binary: bool) -> None:
-    spec = EnvDefinition(id="OddNested-v0", num_envs=2, vectorization=vectorization, kwargs={"binary": binary})
+def test_a_vector_shows_the_declared_space_and_flat_arrays(
+    vectorization: Any, binary: bool
+) -> None:
+    spec = EnvDefinition(
+        id="OddNested-v0", num_envs=2, vectorization=vectorization, kwargs={"binary": binary}
+    )
     vector, other = make_vector(spec), make_vector(spec)
     assert vector.single_observation_space == SPACE
     assert vector.begin(np.ones(2, np.bool_), [1, 2]).shape == (2, 16)
@@ -101,7 +118,9 @@ def test_a_vector_shows_the_declared_space_and_flat_arrays(vectorization: Any, b
 
 def test_experience_holds_vectors_and_int64_actions() -> None:
     spec = EnvDefinition(id="OddNested-v0", num_envs=2, kwargs={"binary": True})
-    experience = VectorCollector(make_vector(spec), Choosing(), seed=1).collect(CollectPlan(vector_steps=5))
+    experience = VectorCollector(make_vector(spec), Choosing(), seed=1).collect(
+        CollectPlan(vector_steps=5)
+    )
     assert (experience.observation.shape, experience.observation.dtype) == ((5, 2, 16), np.float32)
     assert (experience.action.shape, experience.action.dtype) == ((5, 2, 2), np.int64)
     assert np.array_equal(experience.observation[1:], experience.next_observation[:-1])
@@ -116,7 +135,14 @@ def test_environments_of_several_parts_are_flattened_where_the_agent_is_ours() -
     assert vector.single_observation_space == SPACE
 
 
-@pytest.mark.parametrize("space", [spaces.Box(-1, 1, (0,)), spaces.Box(-1, 1, (3, 0)), spaces.Dict({"a": spaces.Box(0, 1, (0,))})])
+@pytest.mark.parametrize(
+    "space",
+    [
+        spaces.Box(-1, 1, (0,)),
+        spaces.Box(-1, 1, (3, 0)),
+        spaces.Dict({"a": spaces.Box(0, 1, (0,))}),
+    ],
+)
 def test_a_space_without_a_number_is_refused(space) -> None:
     """Line 15.12: it ended in a ZeroDivisionError where weights are drawn."""
     with pytest.raises(TypeError, match="at least one number"):

@@ -1,4 +1,6 @@
-"""The evaluating process: same results, of the state that was asked about, and what happens when it dies or fails."""
+"""The evaluating process: same results, of the state that was asked about, and what happens when it
+dies or fails.
+"""
 
 import functools
 import os
@@ -41,7 +43,9 @@ class Product:
     def evaluate(self, clock: Any) -> EvaluationResult:
         if self.fault == "raises":
             raise ValueError("the robot fell over")
-        if self.fault == "dies" or (self.fault == "dies once" and not os.environ.get("PALESTRA_TEST_DIED")):
+        if self.fault == "dies" or (
+            self.fault == "dies once" and not os.environ.get("PALESTRA_TEST_DIED")
+        ):
             os._exit(7)
         if self.fault == "slow":
             time.sleep(0.5)

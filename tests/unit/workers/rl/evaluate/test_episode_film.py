@@ -1,4 +1,6 @@
-"""Filming an evaluation: the chosen episode, from the seed it was counted with, without disturbing anything."""
+"""Filming an evaluation: the chosen episode, from the seed it was counted with, without disturbing
+anything.
+"""
 
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -16,7 +18,13 @@ from workers.core.types import EvaluationResult
 from workers.hooks.video import Choice, VideoHook, chosen_episode
 from workers.rl.envs.factory import make_vector
 from workers.rl.evaluate.episode_film import Film
-from workers.rl.evaluate.vector_evaluator import EvaluationBudget, VectorEvaluator, episode_seed, fixed_seed, summarise
+from workers.rl.evaluate.vector_evaluator import (
+    EvaluationBudget,
+    VectorEvaluator,
+    episode_seed,
+    fixed_seed,
+    summarise,
+)
 
 
 class Leaning:
@@ -36,7 +44,10 @@ AGENT: Any = Leaning()
 
 def test_the_film_shows_the_very_episode_that_was_counted() -> None:
     evaluator = VectorEvaluator(
-        make_vector(EnvDefinition(id="CartPole-v1", num_envs=3)), AGENT, EvaluationBudget(episodes=5), fixed_seed(11)
+        make_vector(EnvDefinition(id="CartPole-v1", num_envs=3)),
+        AGENT,
+        EvaluationBudget(episodes=5),
+        fixed_seed(11),
     )
     clock: Any = SimpleNamespace(env_steps=0, updates=0)
     result = evaluator.evaluate(clock)
@@ -59,7 +70,9 @@ def test_an_agent_that_asks_for_it_hears_of_each_step_of_a_film() -> None:
         def __init__(self) -> None:
             self.resets: list[bool] = []
 
-        def observe_evaluation(self, observation: Any, reward: Any, terminated: Any, reset: Any) -> None:
+        def observe_evaluation(
+            self, observation: Any, reward: Any, terminated: Any, reset: Any
+        ) -> None:
             assert (observation.shape, reward.tolist(), terminated.shape) == ((1, 4), [1.0], (1,))
             self.resets += reset.tolist()
 
@@ -78,7 +91,9 @@ def test_an_environment_without_pictures_is_refused() -> None:
         Film(gym.make("CartPole-v1"), AGENT)
 
 
-@pytest.mark.parametrize(("choice", "episode"), [("first", 0), ("best", 1), ("worst", 2), ("median", 0)])
+@pytest.mark.parametrize(
+    ("choice", "episode"), [("first", 0), ("best", 1), ("worst", 2), ("median", 0)]
+)
 def test_the_choice(choice: Choice, episode: int) -> None:
     assert chosen_episode((5.0, 9.0, float("nan"), 9.0), choice) == episode
 

@@ -13,7 +13,14 @@ import tests.support.misbehaving_envs  # noqa: F401 - registers
 from palestra.contract.envs import EnvDefinition
 from workers.core.rng import global_state
 from workers.rl.envs.factory import make_vector
-from workers.rl.evaluate.vector_evaluator import EvaluationBudget, VectorEvaluator, fixed_seed, success_rate, summarise, training_seeds
+from workers.rl.evaluate.vector_evaluator import (
+    EvaluationBudget,
+    VectorEvaluator,
+    fixed_seed,
+    success_rate,
+    summarise,
+    training_seeds,
+)
 
 CLOCK: Any = SimpleNamespace(env_steps=100, updates=7)
 
@@ -33,12 +40,16 @@ class Greedy:
 
 
 def evaluator(num_envs: int = 1, seed: int = 5, **budget: Any) -> VectorEvaluator:
-    env = make_vector(EnvDefinition(id="OddWalk-v0", num_envs=num_envs, kwargs={"random_length": True}))
+    env = make_vector(
+        EnvDefinition(id="OddWalk-v0", num_envs=num_envs, kwargs={"random_length": True})
+    )
     agent: Any = Greedy()
     return VectorEvaluator(env, agent, EvaluationBudget(**budget), fixed_seed(seed))
 
 
-@pytest.mark.parametrize("budget", [{"episodes": 9}, {"steps": 40}, {"steps": 41}, {"steps": 1}, {"episodes": 1}])
+@pytest.mark.parametrize(
+    "budget", [{"episodes": 9}, {"steps": 40}, {"steps": 41}, {"steps": 1}, {"episodes": 1}]
+)
 @pytest.mark.parametrize("num_envs", [2, 3, 8])
 def test_several_environments_give_the_result_of_one(budget: dict[str, int], num_envs: int) -> None:
     assert evaluator(num_envs, **budget).evaluate(CLOCK) == evaluator(1, **budget).evaluate(CLOCK)
@@ -54,8 +65,15 @@ def test_steps_drop_the_unfinished_episode() -> None:
 
 
 @pytest.mark.parametrize(("num_envs", "vectorization"), [(1, "sync"), (4, "sync"), (2, "async")])
-def test_the_success_rate_is_the_share_of_the_counted_episodes(num_envs: int, vectorization: str) -> None:
-    spec = EnvDefinition(id="OddJudged-v0", num_envs=num_envs, kwargs={"random_length": True}, vectorization=vectorization)
+def test_the_success_rate_is_the_share_of_the_counted_episodes(
+    num_envs: int, vectorization: str
+) -> None:
+    spec = EnvDefinition(
+        id="OddJudged-v0",
+        num_envs=num_envs,
+        kwargs={"random_length": True},
+        vectorization=vectorization,
+    )
     agent: Any = Greedy()
     judged = VectorEvaluator(make_vector(spec), agent, EvaluationBudget(episodes=9), fixed_seed(5))
     result = judged.evaluate(CLOCK)
@@ -70,7 +88,12 @@ def test_the_statistics() -> None:
     result = summarise([1.0, 2.0, 6.0], [3, 4, 8], 0)
     assert (result.mean, result.median, result.min, result.max) == (3.0, 2.0, 1.0, 6.0)
     assert result.stdev == pytest.approx(7**0.5)
-    assert (result.length_mean, result.length_median, result.length_min, result.length_max) == (5.0, 4.0, 3.0, 8.0)
+    assert (result.length_mean, result.length_median, result.length_min, result.length_max) == (
+        5.0,
+        4.0,
+        3.0,
+        8.0,
+    )
     assert summarise([4.0], [1], 0).stdev == 0.0
     assert np.isnan(summarise([1.0, float("nan")], [1, 1], 0).mean)
     assert summarise([1.0, float("inf")], [1, 1], 0).max == float("inf")
@@ -92,8 +115,13 @@ def test_seeds_during_training_change_with_the_clock_and_repeat_after_a_resume()
     later: Any = SimpleNamespace(env_steps=200, updates=7)
     assert rule(CLOCK) == training_seeds(3)(CLOCK)
     assert len({rule(CLOCK), rule(later), training_seeds(4)(CLOCK)}) == 3
-    assert evaluator(seed=5, episodes=5).evaluate(CLOCK) == evaluator(seed=5, episodes=5).evaluate(later)
-    assert evaluator(seed=5, episodes=5).evaluate(CLOCK).lengths != evaluator(seed=6, episodes=5).evaluate(CLOCK).lengths
+    assert evaluator(seed=5, episodes=5).evaluate(CLOCK) == evaluator(seed=5, episodes=5).evaluate(
+        later
+    )
+    assert (
+        evaluator(seed=5, episodes=5).evaluate(CLOCK).lengths
+        != evaluator(seed=6, episodes=5).evaluate(CLOCK).lengths
+    )
 
 
 @pytest.mark.parametrize("budget", [{}, {"episodes": 1, "steps": 1}])

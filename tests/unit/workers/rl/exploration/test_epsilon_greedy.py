@@ -9,10 +9,14 @@ from workers.rl.exploration.epsilon_greedy import LinearEpsilonGreedy
 
 def explorer(start=1.0, end=0.1, decay_steps=100, actions=4, seed=0) -> LinearEpsilonGreedy:
     generator = derive_generator(seed, "agent/explore")
-    return LinearEpsilonGreedy(start=start, end=end, decay_steps=decay_steps, actions=actions, generator=generator)
+    return LinearEpsilonGreedy(
+        start=start, end=end, decay_steps=decay_steps, actions=actions, generator=generator
+    )
 
 
-@pytest.mark.parametrize(("env_steps", "epsilon"), [(0, 1.0), (50, 0.55), (99, 0.109), (100, 0.1), (10**9, 0.1)])
+@pytest.mark.parametrize(
+    ("env_steps", "epsilon"), [(0, 1.0), (50, 0.55), (99, 0.109), (100, 0.1), (10**9, 0.1)]
+)
 def test_epsilon_falls_linearly_and_stays(env_steps, epsilon) -> None:
     assert explorer().epsilon(env_steps) == pytest.approx(epsilon)
 
@@ -46,4 +50,7 @@ def test_a_loaded_explorer_goes_on_with_the_same_draws() -> None:
     second = explorer(seed=9)
     second.load_state_dict(first.state_dict())
     for env_steps in range(0, 100, 10):
-        assert np.array_equal(first.explore(np.zeros(5, np.int64), env_steps), second.explore(np.zeros(5, np.int64), env_steps))
+        assert np.array_equal(
+            first.explore(np.zeros(5, np.int64), env_steps),
+            second.explore(np.zeros(5, np.int64), env_steps),
+        )

@@ -3,9 +3,19 @@ import pytest
 
 from workers.core.errors import DefinitionError
 from workers.core.rng import derive_generator
-from workers.rl.exploration.additive_noise import ActionBounds, AdditiveGaussian, AdditiveOrnsteinUhlenbeck, Wandering
+from workers.rl.exploration.additive_noise import (
+    ActionBounds,
+    AdditiveGaussian,
+    AdditiveOrnsteinUhlenbeck,
+    Wandering,
+)
 from workers.rl.exploration.boltzmann import Boltzmann
-from workers.rl.exploration.epsilon_greedy import ConstantEpsilonGreedy, EpsilonGreedy, ExponentialEpsilonGreedy, LinearEpsilonGreedy
+from workers.rl.exploration.epsilon_greedy import (
+    ConstantEpsilonGreedy,
+    EpsilonGreedy,
+    ExponentialEpsilonGreedy,
+    LinearEpsilonGreedy,
+)
 from workers.rl.exploration.protocol import Explorer, Greedy
 from workers.rl.exploration.random_blocks import STEPS
 from workers.rl.exploration.schedules import Constant, Exponential, Linear
@@ -19,11 +29,17 @@ WIDE = ActionBounds(-100.0, 100.0)
 CASES = {
     "greedy": lambda seed: Greedy(),
     "constant": lambda seed: ConstantEpsilonGreedy(0.3, actions=4, generator=generator(seed)),
-    "linear": lambda seed: LinearEpsilonGreedy(start=1.0, end=0.1, decay_steps=500, actions=4, generator=generator(seed)),
-    "exponential": lambda seed: ExponentialEpsilonGreedy(start=1.0, end=0.1, decay=0.99, actions=4, generator=generator(seed)),
+    "linear": lambda seed: LinearEpsilonGreedy(
+        start=1.0, end=0.1, decay_steps=500, actions=4, generator=generator(seed)
+    ),
+    "exponential": lambda seed: ExponentialEpsilonGreedy(
+        start=1.0, end=0.1, decay=0.99, actions=4, generator=generator(seed)
+    ),
     "boltzmann": lambda seed: Boltzmann(Linear(2.0, 0.5, 300), generator=generator(seed)),
     "gaussian": lambda seed: AdditiveGaussian(Linear(1.0, 0.1, 300), generator=generator(seed)),
-    "ou": lambda seed: AdditiveOrnsteinUhlenbeck(0.3, generator=generator(seed), wandering=Wandering(at_mu=False)),
+    "ou": lambda seed: AdditiveOrnsteinUhlenbeck(
+        0.3, generator=generator(seed), wandering=Wandering(at_mu=False)
+    ),
 }
 DISCRETE = {"greedy", "constant", "linear", "exponential"}
 
@@ -34,7 +50,11 @@ def case(request):
 
 
 def greedy_for(case: str, count: int):
-    return np.arange(count) % 4 if case in DISCRETE else np.linspace(-1, 1, count * 4, dtype=np.float32).reshape(count, 4)
+    return (
+        np.arange(count) % 4
+        if case in DISCRETE
+        else np.linspace(-1, 1, count * 4, dtype=np.float32).reshape(count, 4)
+    )
 
 
 def history(explorer: Explorer, greedy, steps: range) -> list:
@@ -63,7 +83,12 @@ def test_a_loaded_explorer_goes_on_with_the_same_draws(case, at) -> None:
     history(first, greedy, range(at))
     second.load_state_dict(first.state_dict())
     steps = range(at, at + 300)
-    assert all(np.array_equal(one, other) for one, other in zip(history(first, greedy, steps), history(second, greedy, steps), strict=True))
+    assert all(
+        np.array_equal(one, other)
+        for one, other in zip(
+            history(first, greedy, steps), history(second, greedy, steps), strict=True
+        )
+    )
     assert case == "greedy" or str(first.state_dict()) == str(second.state_dict())
 
 
@@ -72,7 +97,11 @@ def test_another_number_of_environments_begins_another_block(case) -> None:
     for explorer in (one, other):
         history(explorer, greedy_for(case, 2), range(5))
     other.load_state_dict(one.state_dict())
-    pairs = zip(history(one, greedy_for(case, 5), range(9)), history(other, greedy_for(case, 5), range(9)), strict=True)
+    pairs = zip(
+        history(one, greedy_for(case, 5), range(9)),
+        history(other, greedy_for(case, 5), range(9)),
+        strict=True,
+    )
     assert all(np.array_equal(first, second) for first, second in pairs)
 
 
@@ -94,7 +123,13 @@ def test_schedules_by_hand() -> None:
     assert [Constant(0.3)(step) for step in (0, 10)] == [0.3, 0.3]
     assert [Linear(1.0, 0.0, 4)(step) for step in (0, 1, 4, 9)] == [1.0, 0.75, 0.0, 0.0]
     assert Linear(1.0, 0.2, 0)(0) == 0.2
-    assert [Exponential(1.0, 0.2, 0.5)(step) for step in (0, 1, 2, 3, 9)] == [1.0, 0.5, 0.25, 0.2, 0.2]
+    assert [Exponential(1.0, 0.2, 0.5)(step) for step in (0, 1, 2, 3, 9)] == [
+        1.0,
+        0.5,
+        0.25,
+        0.2,
+        0.2,
+    ]
     with pytest.raises(DefinitionError, match="in \\(0, 1\\)"):
         Exponential(1.0, 0.1, 1.0)
 
@@ -106,7 +141,9 @@ def test_where_no_action_is_replaced_the_greedy_ones_come_back() -> None:
 
 
 def test_epsilon_greedy_draws_as_many_numbers_whatever_comes_of_them() -> None:
-    never, always = (EpsilonGreedy(Linear(at, at, 1), actions=4, generator=generator()) for at in (0.0, 1.0))
+    never, always = (
+        EpsilonGreedy(Linear(at, at, 1), actions=4, generator=generator()) for at in (0.0, 1.0)
+    )
     greedy = np.zeros(3, np.int64)
     history(never, greedy, range(100))
     history(always, greedy, range(100))
@@ -134,7 +171,9 @@ def test_gaussian_noise_has_its_scale_and_stays_within_bounds() -> None:
     noise = explorer.explore(np.full((50_000, 2), 3.0, np.float32), 0) - 3
     assert noise.mean() == pytest.approx(0, abs=0.005)
     assert noise.std() == pytest.approx(0.2, rel=0.02)
-    bounded = AdditiveGaussian(5.0, generator=generator(), bounds=ActionBounds(np.array([-1.0, 0.0]), np.array([1.0, 2.0])))
+    bounded = AdditiveGaussian(
+        5.0, generator=generator(), bounds=ActionBounds(np.array([-1.0, 0.0]), np.array([1.0, 2.0]))
+    )
     actions = np.concatenate(history(bounded, np.zeros((10, 2), np.float64), range(50)))
     assert actions.dtype == np.float64
     assert actions.min(0).tolist() == [-1, 0]
@@ -143,13 +182,17 @@ def test_gaussian_noise_has_its_scale_and_stays_within_bounds() -> None:
 
 def test_ornstein_uhlenbeck_noise_by_hand() -> None:
     wandering = Wandering(theta=0.25, mu=0.5)
-    explorer = AdditiveOrnsteinUhlenbeck(0.3, generator=generator(), wandering=wandering, bounds=None)
+    explorer = AdditiveOrnsteinUhlenbeck(
+        0.3, generator=generator(), wandering=wandering, bounds=None
+    )
     normal = generator().standard_normal((STEPS, 2, 3), dtype=np.float32)
     at = np.full((2, 3), 0.5)
     greedy = np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)
     for step in range(50):
         at = at + 0.25 * (0.5 - at) + 0.3 * normal[step]
-        np.testing.assert_allclose(explorer.explore(greedy, step), greedy + at, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(
+            explorer.explore(greedy, step), greedy + at, rtol=1e-4, atol=1e-5
+        )
         if step == 20:
             explorer.reset(np.array([False, True]))
             at[1] = 0.5
@@ -157,12 +200,16 @@ def test_ornstein_uhlenbeck_noise_by_hand() -> None:
 
 def test_ornstein_uhlenbeck_noise_comes_back_and_spreads_as_the_theory_says() -> None:
     for at_mu in (True, False):
-        explorer = AdditiveOrnsteinUhlenbeck(0.3, generator=generator(), wandering=Wandering(at_mu=at_mu), bounds=None)
+        explorer = AdditiveOrnsteinUhlenbeck(
+            0.3, generator=generator(), wandering=Wandering(at_mu=at_mu), bounds=None
+        )
         noise = np.stack(history_without_resets(explorer, np.zeros((2000, 1), np.float32), 60))
         spread = 0.3 / np.sqrt(2 * 0.15 - 0.15**2)
         assert noise[-1].std() == pytest.approx(spread, rel=0.06)
         assert noise[0].std() == pytest.approx(0.3 if at_mu else spread, rel=0.06)
-        assert np.corrcoef(noise[-2].ravel(), noise[-1].ravel())[0, 1] == pytest.approx(0.85, abs=0.03)
+        assert np.corrcoef(noise[-2].ravel(), noise[-1].ravel())[0, 1] == pytest.approx(
+            0.85, abs=0.03
+        )
 
 
 def history_without_resets(explorer: Explorer, greedy, steps: int) -> list:

@@ -14,7 +14,10 @@ from workers.rl.exploration.random_blocks import STEPS
 
 FLOATS = np.linspace(-0.5, 0.5, 12, dtype=np.float32).reshape(6, 2)
 CASES: dict[str, Any] = {
-    "epsilon": (lambda generator: ConstantEpsilonGreedy(0.5, actions=4, generator=generator), np.zeros(6, np.int64)),
+    "epsilon": (
+        lambda generator: ConstantEpsilonGreedy(0.5, actions=4, generator=generator),
+        np.zeros(6, np.int64),
+    ),
     "gaussian": (lambda generator: AdditiveGaussian(0.2, generator=generator), FLOATS),
     "wandering": (lambda generator: AdditiveOrnsteinUhlenbeck(0.2, generator=generator), FLOATS),
     "greedy": (lambda _: Greedy(), FLOATS),
@@ -24,7 +27,9 @@ CASES: dict[str, Any] = {
 @pytest.mark.parametrize("name", CASES)
 def test_joined_explorers_draw_what_each_draws(name: str) -> None:
     build, greedy = CASES[name]
-    together, alone = ([build(derive_generator(seed, "agent/explore")) for seed in range(3)] for _ in range(2))
+    together, alone = (
+        [build(derive_generator(seed, "agent/explore")) for seed in range(3)] for _ in range(2)
+    )
     for one in (*together, *alone):
         one.explore(greedy[:2], 0)  # they have drawn before
     joined, ended = JoinedExplorers(together), np.array([False, True, False, False, False, True])

@@ -18,16 +18,32 @@ RULES = {"uniform": Uniform, "prioritized": Prioritized}
 def spec_of(steps: int, num_envs: int, k: int, n_step: int = 1) -> ReplaySpec:
     observation = ((k, 2, 3), np.uint8)
     return ReplaySpec(
-        capacity=steps * num_envs, num_envs=num_envs, observation=observation, action=((), np.int64), n_step=n_step, gamma=0.9
+        capacity=steps * num_envs,
+        num_envs=num_envs,
+        observation=observation,
+        action=((), np.int64),
+        n_step=n_step,
+        gamma=0.9,
     )
 
 
-def memory(spec: ReplaySpec, *, rule: str = "uniform", spare: float = 2.0, seed: int = 0, grows: bool = False) -> FrameReplay:
-    return FrameReplay(spec, RULES[rule](derive_generator(seed, "memory")), spare=spare, grows=grows)
+def memory(
+    spec: ReplaySpec,
+    *,
+    rule: str = "uniform",
+    spare: float = 2.0,
+    seed: int = 0,
+    grows: bool = False,
+) -> FrameReplay:
+    return FrameReplay(
+        spec, RULES[rule](derive_generator(seed, "memory")), spare=spare, grows=grows
+    )
 
 
 def assert_samples_agree(replay: Replay, naive: NaiveReplay) -> int:
-    """Compares samples with what they must be, and returns how many different transitions there were."""
+    """Compares samples with what they must be, and returns how many different transitions there
+    were.
+    """
     expected, sample = naive.by_place(), replay.sample(8, 16)
     flat = [column.reshape(-1, *column.shape[2:]) for column in sample]
     for observation, action, reward, successor, discount, _, place in zip(*flat, strict=True):
@@ -49,7 +65,9 @@ def assert_samples_agree(replay: Replay, naive: NaiveReplay) -> int:
     pieces=st.lists(st.integers(1, 30), min_size=1, max_size=5),
 )
 @settings(deadline=None, max_examples=40)
-def test_stacks_come_back_as_a_memory_of_whole_observations_has_them(steps, num_envs, k, n_step, end, pieces) -> None:
+def test_stacks_come_back_as_a_memory_of_whole_observations_has_them(
+    steps, num_envs, k, n_step, end, pieces
+) -> None:
     replay = memory(spec_of(steps, num_envs, k, n_step), spare=2.0 * k)
     naive, stream = NaiveReplay(steps, num_envs, n_step), FrameStream(3, num_envs, k, end)
     for piece in pieces:
@@ -85,9 +103,18 @@ def test_anything_that_is_no_stack_moved_on_by_one_is_kept_exactly() -> None:
     generator, steps = np.random.default_rng(0), 20
     replay, naive = memory(spec_of(steps, 2, 3), spare=6.0), NaiveReplay(steps, 2)
     for _ in range(12):
-        observation, successor = (generator.integers(2, size=(5, 2, 3, 2, 3)).astype(np.uint8) for _ in range(2))
+        observation, successor = (
+            generator.integers(2, size=(5, 2, 3, 2, 3)).astype(np.uint8) for _ in range(2)
+        )
         flags = np.zeros((5, 2), bool)
-        chunk = Chunk(observation, np.zeros((5, 2), int), generator.normal(size=(5, 2)), successor, flags, flags)
+        chunk = Chunk(
+            observation,
+            np.zeros((5, 2), int),
+            generator.normal(size=(5, 2)),
+            successor,
+            flags,
+            flags,
+        )
         replay.extend(*chunk.columns)
         naive.extend(chunk)
         assert_samples_agree(replay, naive)
@@ -98,11 +125,19 @@ def test_anything_that_is_no_stack_moved_on_by_one_is_kept_exactly() -> None:
 def test_colour_images_get_all_of_the_capacity(rule, n_step) -> None:
     """Line 15.12: channels are no frames of time, and a memory for 200 steps held 70 of them."""
     generator, steps, num_envs = np.random.default_rng(0), 200, 2
-    replay, naive = memory(spec_of(steps, num_envs, 3, n_step), rule=rule, spare=1 / 16, grows=True), NaiveReplay(steps, num_envs, n_step)
+    replay, naive = (
+        memory(spec_of(steps, num_envs, 3, n_step), rule=rule, spare=1 / 16, grows=True),
+        NaiveReplay(steps, num_envs, n_step),
+    )
     images = generator.integers(256, size=(601, num_envs, 3, 2, 3)).astype(np.uint8)
     for begin in range(0, 600, 25):
         span, flags = slice(begin, begin + 25), np.zeros((25, num_envs), bool)
-        columns = images[span], np.zeros((25, num_envs), int), generator.normal(size=(25, num_envs)), images[begin + 1 : begin + 26]
+        columns = (
+            images[span],
+            np.zeros((25, num_envs), int),
+            generator.normal(size=(25, num_envs)),
+            images[begin + 1 : begin + 26],
+        )
         chunk = Chunk(*columns, flags, flags)
         replay.extend(*chunk.columns)
         naive.extend(chunk)
@@ -119,9 +154,15 @@ def test_colour_images_get_all_of_the_capacity(rule, n_step) -> None:
 )
 @settings(deadline=None, max_examples=40)
 def test_short_episodes_get_all_of_the_capacity(steps, num_envs, k, end, pieces) -> None:
-    """Line 15.12: the same class: whatever shares few frames, the memory holds what it was asked to, also when it was loaded meanwhile."""
+    """Line 15.12: the same class: whatever shares few frames, the memory holds what it was asked
+    to, also when it was loaded meanwhile.
+    """
     spec = spec_of(steps, num_envs, k)
-    replay, naive, stream = memory(spec, spare=0.0, grows=True), NaiveReplay(steps, num_envs), FrameStream(3, num_envs, k, end)
+    replay, naive, stream = (
+        memory(spec, spare=0.0, grows=True),
+        NaiveReplay(steps, num_envs),
+        FrameStream(3, num_envs, k, end),
+    )
     for piece in pieces:
         chunk = stream.chunk(piece)
         replay.extend(*chunk.columns)
@@ -147,14 +188,23 @@ def test_a_memory_that_was_stored_before_it_could_grow_goes_on_as_it_was() -> No
         chunk = stream.chunk(26)
         for replay in (old, new):
             replay.extend(*chunk.columns)
-        assert all(np.array_equal(a, b) for a, b in zip(old.sample(2, 8), new.sample(2, 8), strict=True))
+        assert all(
+            np.array_equal(a, b) for a, b in zip(old.sample(2, 8), new.sample(2, 8), strict=True)
+        )
 
 
 def test_slots_that_waited_add_no_frames_and_are_never_sampled() -> None:
     steps, num_envs, k = 15, 3, 3
-    replay, naive, stream = memory(spec_of(steps, num_envs, k)), NaiveReplay(steps, num_envs), FrameStream(2, num_envs, k)
+    replay, naive, stream = (
+        memory(spec_of(steps, num_envs, k)),
+        NaiveReplay(steps, num_envs),
+        FrameStream(2, num_envs, k),
+    )
     for piece in (1, 4, 9, 30, 7):
-        chunk, active = stream.chunk(piece), np.tile(stream.generator.random((1, num_envs)) < 0.6, (piece, 1))
+        chunk, active = (
+            stream.chunk(piece),
+            np.tile(stream.generator.random((1, num_envs)) < 0.6, (piece, 1)),
+        )
         active[:, 0] = True
         for b in np.flatnonzero(~active[0]):
             chunk.observation[:, b] = 255
@@ -171,7 +221,9 @@ def test_black_observations_are_stored_too(steps, count) -> None:
     successor[:, :, -1] = np.arange(1, count + 1).reshape(-1, 1, 1, 1)
     flags = np.zeros((count, 1), bool)
     replay, naive = memory(spec_of(steps, 1, 3), spare=6.0), NaiveReplay(steps, 1)
-    chunk = Chunk(observation, np.zeros((count, 1), int), np.zeros((count, 1)), successor, flags, flags)
+    chunk = Chunk(
+        observation, np.zeros((count, 1), int), np.zeros((count, 1)), successor, flags, flags
+    )
     replay.extend(*chunk.columns)
     naive.extend(chunk)
     assert_samples_agree(replay, naive)
@@ -185,10 +237,18 @@ def test_a_slot_that_waited_shares_no_frames_from_before() -> None:
     for step in range(900):  # slot 1 shows black frames, and waits most of the time
         moving = busy.chunk(1)
         observation, successor = (
-            np.concatenate((frames[0], black))[np.newaxis] for frames in (moving.observation, moving.next_observation)
+            np.concatenate((frames[0], black))[np.newaxis]
+            for frames in (moving.observation, moving.next_observation)
         )
         waits = np.array([[False, step % 180 != 0]])
-        chunk = Chunk(observation, zeros.astype(int), zeros, successor, flags, waits | np.array([[False, True]]))
+        chunk = Chunk(
+            observation,
+            zeros.astype(int),
+            zeros,
+            successor,
+            flags,
+            waits | np.array([[False, True]]),
+        )
         replay.extend(*chunk.columns, active=~waits)
         naive.extend(chunk, ~waits)
         if step % 45 == 0:
@@ -203,7 +263,13 @@ def test_each_frame_is_stored_once() -> None:
 
 
 def test_a_million_atari_frames_take_less_than_8_gigabytes() -> None:
-    spec = ReplaySpec(capacity=20_000, num_envs=8, observation=((4, 84, 84), np.uint8), action=((), np.int64), n_step=3)
+    spec = ReplaySpec(
+        capacity=20_000,
+        num_envs=8,
+        observation=((4, 84, 84), np.uint8),
+        action=((), np.int64),
+        n_step=3,
+    )
     replay = FrameReplay(spec, Prioritized(derive_generator(0, "memory")))
     tree = replay.rule._tree
     arrays = [replay._frames, replay._table, replay._oldest, tree._values, *tree._sums, tree._root]
@@ -213,7 +279,11 @@ def test_a_million_atari_frames_take_less_than_8_gigabytes() -> None:
 @pytest.mark.parametrize("before", [3, 40])
 def test_a_loaded_memory_goes_on_exactly(before) -> None:
     spec = spec_of(12, 2, 3, n_step=2)
-    first, second, stream = memory(spec, spare=0.0), memory(spec, spare=0.0, seed=4), FrameStream(8, 2, 3, end=0.4)
+    first, second, stream = (
+        memory(spec, spare=0.0),
+        memory(spec, spare=0.0, seed=4),
+        FrameStream(8, 2, 3, end=0.4),
+    )
     first.extend(*stream.chunk(before).columns)
     first.sample(1, 4)
     second.load_state_dict(copy.deepcopy(first.state_dict()))
@@ -221,7 +291,10 @@ def test_a_loaded_memory_goes_on_exactly(before) -> None:
         chunk = stream.chunk(3)
         for replay in (first, second):
             replay.extend(*chunk.columns)
-        assert all(np.array_equal(a, b) for a, b in zip(first.sample(2, 8), second.sample(2, 8), strict=True))
+        assert all(
+            np.array_equal(a, b)
+            for a, b in zip(first.sample(2, 8), second.sample(2, 8), strict=True)
+        )
         assert len(first) == len(second)
 
 

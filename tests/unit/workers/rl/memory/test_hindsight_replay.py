@@ -22,13 +22,23 @@ def spec_of(steps: int, num_envs: int, **more) -> ReplaySpec:
     return ReplaySpec(capacity=steps * num_envs, num_envs=num_envs, **{**right, **more})
 
 
-def memory(steps: int, num_envs: int, *, seed: int = 0, compute_reward=reached, ratio: float = 4.0, rule=Uniform) -> Hindsight:
+def memory(
+    steps: int,
+    num_envs: int,
+    *,
+    seed: int = 0,
+    compute_reward=reached,
+    ratio: float = 4.0,
+    rule=Uniform,
+) -> Hindsight:
     goals = Goals(achieved=ACHIEVED, desired=DESIRED, compute_reward=compute_reward, ratio=ratio)
     return Hindsight(spec_of(steps, num_envs), rule(derive_generator(seed, "memory")), goals)
 
 
 class GoalStream:
-    """Episodes whose achieved goal is (episode, step) and whose desired goal is (-1, -1): never reached."""
+    """Episodes whose achieved goal is (episode, step) and whose desired goal is (-1, -1): never
+    reached.
+    """
 
     def __init__(self, seed: int, num_envs: int, end: float = 0.2) -> None:
         self.generator, self.num_envs, self.end = np.random.default_rng(seed), num_envs, end
@@ -51,11 +61,15 @@ class GoalStream:
             successor[t] = self.observation()
             self.episode, self.step = self.episode + ends[t], np.where(ends[t], 0, self.step)
         nothing = np.zeros(lead, bool)
-        return Chunk(observation, np.zeros(lead, int), np.full(lead, -1.0), successor, nothing, ends)
+        return Chunk(
+            observation, np.zeros(lead, int), np.full(lead, -1.0), successor, nothing, ends
+        )
 
 
 @pytest.mark.parametrize("rule", [Uniform, Prioritized])
-@pytest.mark.parametrize(("steps", "pieces"), [(20, (15,)), (20, (7, 30, 5, 1)), (6, (3, 4, 12, 2)), (1, (1, 5))])
+@pytest.mark.parametrize(
+    ("steps", "pieces"), [(20, (15,)), (20, (7, 30, 5, 1)), (6, (3, 4, 12, 2)), (1, (1, 5))]
+)
 def test_goals_come_from_the_same_episode_and_not_from_before(rule, steps, pieces) -> None:
     replay, stream = memory(steps, 3, rule=rule), GoalStream(1, 3)
     last: dict[tuple[int, int], int] = {}
@@ -66,7 +80,11 @@ def test_goals_come_from_the_same_episode_and_not_from_before(rule, steps, piece
             last[int(row[0]), int(row[1])] = int(row[2])
         sample = replay.sample(10, 32)
         assert np.array_equal(sample.observation[..., 5:], sample.next_observation[..., 5:])
-        columns = (sample.observation.reshape(-1, 7), sample.next_observation.reshape(-1, 7), sample.reward.ravel())
+        columns = (
+            sample.observation.reshape(-1, 7),
+            sample.next_observation.reshape(-1, 7),
+            sample.reward.ravel(),
+        )
         for before, after, reward in zip(*columns, strict=True):
             b, episode, step, *_, goal_episode, goal_step = before.tolist()
             if goal_episode == -1:
@@ -104,7 +122,9 @@ def test_what_is_stored_is_not_relabelled() -> None:
     replay.extend(*GoalStream(0, 2).chunk(20).columns)
     before = copy.deepcopy(replay.state_dict()["rows"])
     replay.sample(4, 64)
-    assert all(np.array_equal(column, before[name]) for name, column in replay.state_dict()["rows"].items())
+    assert all(
+        np.array_equal(column, before[name]) for name, column in replay.state_dict()["rows"].items()
+    )
 
 
 @pytest.mark.parametrize("before", [4, 33])
@@ -138,4 +158,8 @@ def test_an_empty_memory_can_be_loaded() -> None:
 def test_what_does_not_fit_is_refused(spec, goals, message) -> None:
     right = {"achieved": ACHIEVED, "desired": DESIRED, "compute_reward": reached}
     with pytest.raises(ValueError, match=message):
-        Hindsight(spec_of(4, 1, **spec), Uniform(derive_generator(0, "memory")), Goals(**{**right, **goals}))
+        Hindsight(
+            spec_of(4, 1, **spec),
+            Uniform(derive_generator(0, "memory")),
+            Goals(**{**right, **goals}),
+        )

@@ -28,7 +28,13 @@ def case(request) -> Any:
 
 def memories(case: Any) -> list[Replay]:
     kind, rule, n_step, shape = case
-    spec = ReplaySpec(capacity=40, num_envs=ENVS, observation=(shape, np.float32), action=((), np.int64), n_step=n_step)
+    spec = ReplaySpec(
+        capacity=40,
+        num_envs=ENVS,
+        observation=(shape, np.float32),
+        action=((), np.int64),
+        n_step=n_step,
+    )
     return [kind(spec, rule(derive_generator(seed, "agent/sample"))) for seed in range(MEMBERS)]
 
 
@@ -36,7 +42,14 @@ def columns(case: Any, steps: int, members: int, rng: np.random.Generator) -> tu
     lead, shape = (steps, members * ENVS), case[3]
     seen, successor = rng.random((2, *lead, *shape), np.float32)
     ends = rng.random((2, *lead)) < 0.1
-    return seen, rng.integers(0, 4, lead), rng.random(lead, np.float32), successor, ends[0], ends[1] & ~ends[0]
+    return (
+        seen,
+        rng.integers(0, 4, lead),
+        rng.random(lead, np.float32),
+        successor,
+        ends[0],
+        ends[1] & ~ends[0],
+    )
 
 
 def extend(shared: PackMemory, alone: list[Replay], rows: tuple[Any, ...]) -> None:

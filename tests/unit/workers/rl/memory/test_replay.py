@@ -15,7 +15,9 @@ from workers.snapshot.state_files import read_tree, write_tree
 RULES = {"uniform": Uniform, "prioritized": Prioritized}
 
 
-def memory(steps: int, num_envs: int, *, rule: str = "uniform", n_step: int = 1, seed: int = 0) -> Replay:
+def memory(
+    steps: int, num_envs: int, *, rule: str = "uniform", n_step: int = 1, seed: int = 0
+) -> Replay:
     spec = ReplaySpec(
         capacity=steps * num_envs,
         num_envs=num_envs,
@@ -66,10 +68,16 @@ def test_samples_are_those_of_a_list_of_rows(steps, num_envs, n_step, pieces, ru
 @pytest.mark.parametrize("rule", sorted(RULES))
 @pytest.mark.parametrize("n_step", [1, 3])
 def test_every_row_is_sampled_and_slots_that_waited_never(rule, n_step) -> None:
-    replay, naive, stream = memory(5, 3, rule=rule, n_step=n_step), NaiveReplay(5, 3, n_step), VectorStream(1, 3)
+    replay, naive, stream = (
+        memory(5, 3, rule=rule, n_step=n_step),
+        NaiveReplay(5, 3, n_step),
+        VectorStream(1, 3),
+    )
     for piece in (2, 4, 1, 13, 3):
         chunk, active = stream.chunk(piece), stream.generator.random((piece, 3)) < 0.7
-        chunk.truncated[:-1] |= ~chunk.terminated[:-1] & ~active[1:]  # a slot waits only after the end of an episode
+        chunk.truncated[:-1] |= (
+            ~chunk.terminated[:-1] & ~active[1:]
+        )  # a slot waits only after the end of an episode
         chunk.terminated &= active
         chunk.truncated |= ~active
         replay.extend(*chunk.columns, active=active)
@@ -83,14 +91,20 @@ def test_uniform_samples_reach_all_places_alike_and_weigh_the_same() -> None:
     replay = memory(10, 2)
     replay.extend(*VectorStream(0, 2).chunk(13).columns)
     sample = replay.sample(500, 100)
-    assert np.bincount(sample.places.ravel(), minlength=20) / 50_000 == pytest.approx([1 / 20] * 20, abs=0.006)
+    assert np.bincount(sample.places.ravel(), minlength=20) / 50_000 == pytest.approx(
+        [1 / 20] * 20, abs=0.006
+    )
     assert (sample.weight == 1).all()
-    assert {column.dtype for column in (sample.reward, sample.discount, sample.weight)} == {np.dtype(np.float32)}
+    assert {column.dtype for column in (sample.reward, sample.discount, sample.weight)} == {
+        np.dtype(np.float32)
+    }
     assert sample.observation.shape == (500, 100, 3)
 
 
 def test_capacity_is_rounded_up_to_whole_vector_steps() -> None:
-    spec = ReplaySpec(capacity=10, num_envs=4, observation=((3,), np.float32), action=((2,), np.float32))
+    spec = ReplaySpec(
+        capacity=10, num_envs=4, observation=((3,), np.float32), action=((2,), np.float32)
+    )
     assert Replay(spec, Uniform(derive_generator(0, "memory"))).capacity == 12
 
 
@@ -100,17 +114,29 @@ def test_n_step_returns_by_hand() -> None:
     terminated, truncated = np.zeros((5, 1), bool), np.zeros((5, 1), bool)
     terminated[3] = True
     rows = np.stack([observations] * 3, 1)[:, np.newaxis]
-    replay.extend(rows[:-1], np.zeros((5, 1), int), rewards[:, np.newaxis], rows[1:], terminated, truncated)
+    replay.extend(
+        rows[:-1], np.zeros((5, 1), int), rewards[:, np.newaxis], rows[1:], terminated, truncated
+    )
     sample = replay.sample(1, 200)
     by_place = {
         int(p): (float(r), float(d), float(s[0]))
-        for p, r, d, s in zip(sample.places[0], sample.reward[0], sample.discount[0], sample.next_observation[0], strict=True)
+        for p, r, d, s in zip(
+            sample.places[0],
+            sample.reward[0],
+            sample.discount[0],
+            sample.next_observation[0],
+            strict=True,
+        )
     }
     assert by_place == {
         1: (pytest.approx(2 + 0.9 * 4 + 0.81 * 8), 0.0, 4.0),  # terminated in its third row
         2: (pytest.approx(4 + 0.9 * 8), 0.0, 4.0),  # in its second
         3: (8.0, 0.0, 4.0),
-        0: (16.0, pytest.approx(0.9), 5.0),  # the newest row, at the place of the oldest: nothing follows it
+        0: (
+            16.0,
+            pytest.approx(0.9),
+            5.0,
+        ),  # the newest row, at the place of the oldest: nothing follows it
     }
 
 
@@ -121,7 +147,10 @@ def test_a_cut_separates_the_newest_rows_from_the_next() -> None:
     replay.cut()
     replay.extend(*second.columns)
     sample = replay.sample(1, 100)
-    assert {int(place): float(successor[2]) for place, successor in zip(sample.places[0], sample.next_observation[0], strict=True)} == {
+    assert {
+        int(place): float(successor[2])
+        for place, successor in zip(sample.places[0], sample.next_observation[0], strict=True)
+    } == {
         0: 2.0,
         1: 2.0,
         2: 4.0,
@@ -132,7 +161,11 @@ def test_a_cut_separates_the_newest_rows_from_the_next() -> None:
 @pytest.mark.parametrize("rule", sorted(RULES))
 @pytest.mark.parametrize("before", [3, 11])
 def test_a_loaded_memory_goes_on_exactly(rule, before) -> None:
-    first, second, stream = memory(5, 2, rule=rule, n_step=3), memory(5, 2, rule=rule, n_step=3, seed=9), VectorStream(3, 2)
+    first, second, stream = (
+        memory(5, 2, rule=rule, n_step=3),
+        memory(5, 2, rule=rule, n_step=3, seed=9),
+        VectorStream(3, 2),
+    )
     first.extend(*stream.chunk(before).columns)
     sample = first.sample(2, 8)
     first.feedback(sample.places, np.abs(sample.reward))
@@ -155,7 +188,9 @@ def test_a_state_travels_through_the_files_of_a_snapshot(tmp_path, rule) -> None
     first.sample(1, 4)
     write_tree(tmp_path, {"memory": first.state_dict()})
     second.load_state_dict(read_tree(tmp_path)["memory"])
-    assert all(np.array_equal(a, b) for a, b in zip(first.sample(3, 8), second.sample(3, 8), strict=True))
+    assert all(
+        np.array_equal(a, b) for a, b in zip(first.sample(3, 8), second.sample(3, 8), strict=True)
+    )
 
 
 def test_a_memory_refuses_the_state_of_another_and_says_what_differs() -> None:
@@ -168,7 +203,9 @@ def test_a_memory_refuses_the_state_of_another_and_says_what_differs() -> None:
         memory(5, 3).load_state_dict(state)
     with pytest.raises(ValueError, match="no priorities"):
         memory(5, 2, rule="prioritized").load_state_dict(state)
-    spec = ReplaySpec(capacity=10, num_envs=2, observation=((4,), np.float32), action=((), np.int64))
+    spec = ReplaySpec(
+        capacity=10, num_envs=2, observation=((4,), np.float32), action=((), np.int64)
+    )
     with pytest.raises(ValueError, match="next_observation is float32"):
         Replay(spec, Uniform(derive_generator(0, "memory"))).load_state_dict(state)
     state["rows"] = {**state["rows"], "reward": state["rows"]["reward"][:1]}
@@ -183,7 +220,9 @@ def test_nothing_can_be_sampled_from_an_empty_memory() -> None:
         memory(5, 2).sample_sequences(1, 4, 2)
 
 
-@pytest.mark.parametrize("wrong", [{"n_step": 0}, {"n_step": 101}, {"gamma": 1.5}, {"capacity": 0}, {"num_envs": 0}])
+@pytest.mark.parametrize(
+    "wrong", [{"n_step": 0}, {"n_step": 101}, {"gamma": 1.5}, {"capacity": 0}, {"num_envs": 0}]
+)
 def test_a_spec_names_what_is_out_of_bounds(wrong) -> None:
     right = {"capacity": 8, "observation": ((3,), np.float32), "action": ((), np.int64)}
     with pytest.raises(ValueError, match=next(iter(wrong))):
@@ -227,14 +266,22 @@ def test_the_next_sample_fills_the_same_arrays_and_one_of_another_shape_others(r
 )
 @settings(deadline=None, max_examples=40)
 def test_sequences_are_consecutive_rows_of_one_environment(steps, num_envs, length, pieces) -> None:
-    replay, naive, stream = memory(steps, num_envs), NaiveReplay(steps, num_envs), VectorStream(5, num_envs)
+    replay, naive, stream = (
+        memory(steps, num_envs),
+        NaiveReplay(steps, num_envs),
+        VectorStream(5, num_envs),
+    )
     for piece in pieces:
         chunk: Chunk = stream.chunk(piece)
         replay.extend(*chunk.columns)
         naive.extend(chunk)
     kept, (first, *_) = len(naive.kept), naive.kept
     drawn = replay.sample_sequences(3, 5, length)
-    begins = {(b, *row[b][0][1:].tolist()): number for number, row in enumerate(naive.rows) for b in range(num_envs)}
+    begins = {
+        (b, *row[b][0][1:].tolist()): number
+        for number, row in enumerate(naive.rows)
+        for b in range(num_envs)
+    }
     for u in range(3):
         for n in range(5):
             b = int(drawn.observation[u, n, 0, 0])

@@ -38,7 +38,10 @@ def test_a_loaded_ring_goes_on_like_the_one_that_was_saved(capacity, before, aft
         ring.extend(rows(before, after))
     places = np.arange(len(first))
     assert len(first) == len(second)
-    assert all(np.array_equal(one, other) for one, other in zip(first.take(places), second.take(places), strict=True))
+    assert all(
+        np.array_equal(one, other)
+        for one, other in zip(first.take(places), second.take(places), strict=True)
+    )
 
 
 def test_take_copies_and_keeps_the_shape_of_the_places() -> None:

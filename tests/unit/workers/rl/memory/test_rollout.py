@@ -20,7 +20,10 @@ def test_pieces_add_up_in_order_whatever_their_lengths(pieces) -> None:
     expected = rows(0, begin)
     assert len(rollout) == begin * 3
     assert rollout.capacity >= len(rollout)
-    assert all(np.array_equal(got, wanted) for got, wanted in zip(rollout.contents().values(), expected, strict=True))
+    assert all(
+        np.array_equal(got, wanted)
+        for got, wanted in zip(rollout.contents().values(), expected, strict=True)
+    )
 
 
 def test_clear_forgets_and_a_load_brings_back() -> None:
@@ -28,7 +31,10 @@ def test_clear_forgets_and_a_load_brings_back() -> None:
     rollout.extend(rows(0, 3))
     other.extend(rows(7, 2))
     other.load_state_dict(rollout.state_dict())
-    assert all(np.array_equal(a, b) for a, b in zip(other.contents().values(), rollout.contents().values(), strict=True))
+    assert all(
+        np.array_equal(a, b)
+        for a, b in zip(other.contents().values(), rollout.contents().values(), strict=True)
+    )
     rollout.clear()
     assert len(rollout) == 0
     assert len(other) == 9

@@ -27,7 +27,12 @@ def prioritized(size: int, seed: int = 0, **constants: float) -> Prioritized:
 
 @given(
     size=st.integers(1, 3000),
-    changes=st.lists(st.tuples(st.integers(0, 2999), st.lists(values_of, min_size=1, max_size=40), st.booleans()), max_size=8),
+    changes=st.lists(
+        st.tuples(
+            st.integers(0, 2999), st.lists(values_of, min_size=1, max_size=40), st.booleans()
+        ),
+        max_size=8,
+    ),
 )
 @settings(deadline=None, max_examples=60)
 def test_the_tree_finds_what_a_running_sum_finds(size, changes) -> None:
@@ -65,14 +70,19 @@ def test_a_tree_of_any_size_reaches_its_first_and_last_place(size) -> None:
 def test_a_place_without_value_is_never_found() -> None:
     generator, tree = np.random.default_rng(0), SumTree(5000)
     for _ in range(50):
-        tree.set(generator.integers(5000, size=200), generator.random(200) ** 8 * 1e-3 * (generator.random(200) < 0.3))
+        tree.set(
+            generator.integers(5000, size=200),
+            generator.random(200) ** 8 * 1e-3 * (generator.random(200) < 0.3),
+        )
         found = tree.find(generator.random(400) * tree.total)
         assert (tree.values[found] > 0).all()
 
 
 def test_rounding_does_not_lead_past_the_last_value_of_a_group() -> None:
     tree = SumTree(64)
-    tree.set(np.array([0, 33]), np.array([1.5, 2.0**53 - 2]))  # 2**53 - 1 less the first group's 1.5 rounds to all of the second group
+    tree.set(
+        np.array([0, 33]), np.array([1.5, 2.0**53 - 2])
+    )  # 2**53 - 1 less the first group's 1.5 rounds to all of the second group
     assert tree.find(np.array([2.0**53 - 1])).tolist() == [33]
 
 
@@ -160,7 +170,10 @@ def test_a_loaded_rule_goes_on_exactly() -> None:
         prioritized(101).load_state_dict(first.state_dict())
 
 
-@pytest.mark.parametrize("wrong", [{"alpha": -1}, {"beta": 1.5}, {"beta_final": -0.1}, {"anneal_updates": 0}, {"epsilon": 0}])
+@pytest.mark.parametrize(
+    "wrong",
+    [{"alpha": -1}, {"beta": 1.5}, {"beta_final": -0.1}, {"anneal_updates": 0}, {"epsilon": 0}],
+)
 def test_constants_out_of_bounds_are_named(wrong) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
         Priorities(**wrong)
@@ -177,7 +190,10 @@ def test_uniform_is_a_stream_of_its_own_and_goes_on_after_a_load() -> None:
 
 
 def replay_of(rule: Prioritized) -> Replay:
-    return Replay(ReplaySpec(capacity=6, num_envs=2, observation=((3,), np.float32), action=((), np.int64)), rule)
+    return Replay(
+        ReplaySpec(capacity=6, num_envs=2, observation=((3,), np.float32), action=((), np.int64)),
+        rule,
+    )
 
 
 def test_feedback_reaches_the_places_that_were_sampled() -> None:

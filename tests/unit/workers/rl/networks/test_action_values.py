@@ -12,7 +12,12 @@ from workers.rl.networks.recurrent import Recurrent
 
 BOX = spaces.Box(-1, 1, (3,), np.float32)
 IMAGE = spaces.Box(0, 255, (2, 36, 36), np.uint8)
-OPTIONS = [{"dueling": a, "noisy": b, "atoms": c} for a in (False, True) for b in (False, True) for c in (None, 5)]
+OPTIONS = [
+    {"dueling": a, "noisy": b, "atoms": c}
+    for a in (False, True)
+    for b in (False, True)
+    for c in (None, 5)
+]
 
 
 def parameters_of(network: ActionValues) -> dict[str, torch.Tensor]:
@@ -24,13 +29,25 @@ def test_arrays_and_tensors_agree_and_so_do_stacked_networks(options) -> None:
     network = action_values(BOX, 4, hidden=(8, 6), **options)
     parameters, rng = parameters_of(network), np.random.default_rng(0)
     observation = rng.normal(size=(7, 3)).astype(np.float32)
-    noise = rng.normal(size=(7, network.noise_size)).astype(np.float32) if options["noisy"] else None
-    expected = network(parameters, torch.from_numpy(observation), None if noise is None else torch.from_numpy(noise)).numpy()
+    noise = (
+        rng.normal(size=(7, network.noise_size)).astype(np.float32) if options["noisy"] else None
+    )
+    expected = network(
+        parameters,
+        torch.from_numpy(observation),
+        None if noise is None else torch.from_numpy(noise),
+    ).numpy()
     assert expected.shape == (7, 4) if options["atoms"] is None else (7, 4, 5)
     arrays = {name: tensor.numpy() for name, tensor in parameters.items()}
-    np.testing.assert_allclose(network.forward_numpy(arrays, observation, noise), expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        network.forward_numpy(arrays, observation, noise), expected, rtol=1e-4, atol=1e-5
+    )
     stacked = {name: np.stack((array, -array)) for name, array in arrays.items()}
-    both = network.forward_numpy(stacked, np.stack((observation, observation)), None if noise is None else np.stack((noise, noise)))
+    both = network.forward_numpy(
+        stacked,
+        np.stack((observation, observation)),
+        None if noise is None else np.stack((noise, noise)),
+    )
     np.testing.assert_allclose(both[0], expected, rtol=1e-4, atol=1e-5)
 
 
@@ -38,10 +55,16 @@ def test_arrays_and_tensors_agree_and_so_do_stacked_networks(options) -> None:
 def test_images_pass_convolutions_and_then_all_hidden_layers(options) -> None:
     network = action_values(IMAGE, 4, hidden=(8, 6), **options)
     image = torch.randint(0, 256, (2, 2, 36, 36), dtype=torch.uint8)
-    assert network(parameters_of(network), image).shape == ((2, 4) if options["atoms"] is None else (2, 4, 5))
+    assert network(parameters_of(network), image).shape == (
+        (2, 4) if options["atoms"] is None else (2, 4, 5)
+    )
     assert network.forward_numpy({}, image.numpy()) is None
     assert isinstance(network.torso, NatureCnn)
-    assert {shape[0] for name, shape in network.shapes().items() if name.endswith("weight") and "conv" not in name} >= {8, 6}
+    assert {
+        shape[0]
+        for name, shape in network.shapes().items()
+        if name.endswith("weight") and "conv" not in name
+    } >= {8, 6}
 
 
 def test_plain_networks_are_one_mlp() -> None:
@@ -55,7 +78,10 @@ def test_the_last_hidden_layer_is_the_heads_where_that_has_streams_or_noise() ->
     assert streams["torso.0.weight"] == (8, 3)
     assert streams["q.value.0.weight"] == streams["q.advantage.0.weight"] == (6, 8)
     noisy = action_values(BOX, 4, hidden=(8, 6), noisy=True)
-    assert {name for name in noisy.shapes() if name.endswith("weight_sigma")} == {"q.0.weight_sigma", "q.1.weight_sigma"}
+    assert {name for name in noisy.shapes() if name.endswith("weight_sigma")} == {
+        "q.0.weight_sigma",
+        "q.1.weight_sigma",
+    }
     assert noisy.noise_size == 8 + 6 + 6 + 4
 
 
@@ -63,7 +89,9 @@ def test_dueling_streams_are_joined() -> None:
     network = action_values(BOX, 4, hidden=(), dueling=True)
     parameters, observation = parameters_of(network), torch.randn(5, 3)
     value, advantage = (
-        torch.nn.functional.linear(observation, parameters[f"q.{name}.0.weight"], parameters[f"q.{name}.0.bias"])
+        torch.nn.functional.linear(
+            observation, parameters[f"q.{name}.0.weight"], parameters[f"q.{name}.0.bias"]
+        )
         for name in ("value", "advantage")
     )
     torch.testing.assert_close(network(parameters, observation), dueling(value, advantage))
@@ -77,9 +105,17 @@ def test_a_torso_without_layers_hands_the_encoded_observation_on() -> None:
 
 def test_fractions_are_embedded_by_arrays_as_by_tensors() -> None:
     embedding = CosineEmbedding("tau", features=6, cosines=8)
-    parameters, fractions = embedding.initial_uniform(torch.Generator().manual_seed(0)), torch.rand(5, 4)
-    arrays, expected = {name: tensor.numpy() for name, tensor in parameters.items()}, embedding.embed(parameters, fractions).numpy()
-    np.testing.assert_allclose(embedding.embed_numpy(arrays, fractions.numpy()), expected, rtol=1e-4, atol=1e-5)
+    parameters, fractions = (
+        embedding.initial_uniform(torch.Generator().manual_seed(0)),
+        torch.rand(5, 4),
+    )
+    arrays, expected = (
+        {name: tensor.numpy() for name, tensor in parameters.items()},
+        embedding.embed(parameters, fractions).numpy(),
+    )
+    np.testing.assert_allclose(
+        embedding.embed_numpy(arrays, fractions.numpy()), expected, rtol=1e-4, atol=1e-5
+    )
     stacked = {name: np.stack((array, -array)) for name, array in arrays.items()}
     both = embedding.embed_numpy(stacked, np.stack((fractions.numpy(),) * 2))
     assert both.shape == (2, 5, 4, 6)
@@ -94,7 +130,12 @@ def test_a_fresh_cell_keeps_what_it_saw_a_dozen_steps_ago(kind) -> None:
         generator = torch.Generator().manual_seed(seed)
         parameters, inputs = cell.initial_uniform(generator), torch.zeros(13, 4, 8)
         inputs[0] = torch.rand(4, 8, generator=generator)
-        outputs, _ = cell.unroll(parameters, inputs, torch.zeros(4, cell.state_size), torch.zeros(13, 4, dtype=torch.bool))
+        outputs, _ = cell.unroll(
+            parameters,
+            inputs,
+            torch.zeros(4, cell.state_size),
+            torch.zeros(13, 4, dtype=torch.bool),
+        )
         spread = outputs.std(1).mean(1)
         traces.append(float(spread[12] / spread[0]))
     assert min(traces) > 0.02, traces
@@ -102,8 +143,13 @@ def test_a_fresh_cell_keeps_what_it_saw_a_dozen_steps_ago(kind) -> None:
 
 @pytest.mark.parametrize(("kind", "gate"), [("lstm", slice(4, 8)), ("gru", slice(4, 8))])
 def test_the_gate_that_keeps_begins_one_higher(kind, gate) -> None:
-    """Line 15.12: rows H to 2 H in torch's order are the forget gate of an LSTM and the update gate of a GRU."""
-    cell, module = Recurrent("m", 3, 4, kind), {"lstm": torch.nn.LSTMCell, "gru": torch.nn.GRUCell}[kind](3, 4)
+    """Line 15.12: rows H to 2 H in torch's order are the forget gate of an LSTM and the update gate
+    of a GRU.
+    """
+    cell, module = (
+        Recurrent("m", 3, 4, kind),
+        {"lstm": torch.nn.LSTMCell, "gru": torch.nn.GRUCell}[kind](3, 4),
+    )
     bias = cell.initial_uniform(torch.Generator().manual_seed(0))["m.inputs.bias"]
     assert (bias[gate] > 0.5).all()
     assert (bias[:4].abs() <= 0.5).all()
@@ -113,14 +159,21 @@ def test_the_gate_that_keeps_begins_one_higher(kind, gate) -> None:
             parameter.zero_()
         module.bias_ih[gate] = 50.0  # the gate is open: what was there stays
         state = torch.rand(2, 4)
-        kept = module(torch.rand(2, 3), (state, state))[1] if kind == "lstm" else module(torch.rand(2, 3), state)
+        kept = (
+            module(torch.rand(2, 3), (state, state))[1]
+            if kind == "lstm"
+            else module(torch.rand(2, 3), state)
+        )
     torch.testing.assert_close(kept, state)
 
 
 @pytest.mark.parametrize("kind", ["lstm", "gru"])
 def test_states_of_all_steps_begin_with_the_outputs(kind) -> None:
     cell = Recurrent("m", 3, 4, kind)
-    parameters, begins = cell.initial_uniform(torch.Generator().manual_seed(0)), torch.rand(6, 5) < 0.3
+    parameters, begins = (
+        cell.initial_uniform(torch.Generator().manual_seed(0)),
+        torch.rand(6, 5) < 0.3,
+    )
     inputs, state = torch.randn(6, 5, 3), torch.randn(5, cell.state_size)
     states = cell.states(parameters, inputs, state, begins)
     outputs, last = cell.unroll(parameters, inputs, state, begins)

@@ -42,8 +42,12 @@ def test_gradients_and_stacks_of_seeds() -> None:
     sets = [ensemble.initial_uniform(torch.Generator().manual_seed(seed)) for seed in range(3)]
     stack = {name: torch.stack([one[name] for one in sets]) for name in sets[0]}
     inputs = torch.randn(3, 7, 4)
-    slope = torch.func.vmap(torch.func.grad(lambda parameters, rows: ensemble(parameters, rows).square().sum()))(stack, inputs)
+    slope = torch.func.vmap(
+        torch.func.grad(lambda parameters, rows: ensemble(parameters, rows).square().sum())
+    )(stack, inputs)
     for seed, parameters in enumerate(sets):
-        alone = torch.func.grad(lambda own, seed=seed: ensemble(own, inputs[seed]).square().sum())(parameters)
+        alone = torch.func.grad(lambda own, seed=seed: ensemble(own, inputs[seed]).square().sum())(
+            parameters
+        )
         for name, tensor in alone.items():
             torch.testing.assert_close(slope[name][seed], tensor)

@@ -22,7 +22,9 @@ def test_layout_join_refuses_another_network() -> None:
         layout.join({"b": torch.zeros(2, 3)})
 
 
-@pytest.mark.parametrize(("activation", "module"), [("relu", torch.nn.ReLU), ("tanh", torch.nn.Tanh)])
+@pytest.mark.parametrize(
+    ("activation", "module"), [("relu", torch.nn.ReLU), ("tanh", torch.nn.Tanh)]
+)
 @pytest.mark.parametrize("hidden", [(), (5,), (5, 7)])
 def test_mlp_equals_a_sequential_module(activation, module, hidden) -> None:
     mlp = Mlp("q", (3, *hidden, 2), activation)
@@ -38,7 +40,9 @@ def test_mlp_equals_a_sequential_module(activation, module, hidden) -> None:
     assert {name: tuple(tensor.shape) for name, tensor in parameters.items()} == mlp.shapes()
 
 
-def test_initial_uniform_is_within_the_bounds_of_a_linear_layer_and_depends_on_the_seed_alone() -> None:
+def test_initial_uniform_is_within_the_bounds_of_a_linear_layer_and_depends_on_the_seed_alone() -> (
+    None
+):
     mlp = Mlp("q", (16, 400, 2))
     first = mlp.initial_uniform(torch.Generator().manual_seed(3))
     again = mlp.initial_uniform(torch.Generator().manual_seed(3))
@@ -51,7 +55,9 @@ def test_initial_uniform_is_within_the_bounds_of_a_linear_layer_and_depends_on_t
 
 
 def test_initial_orthogonal_has_orthogonal_rows_of_the_gain() -> None:
-    parameters = Mlp("v", (8, 6, 3), "tanh").initial_orthogonal(torch.Generator().manual_seed(0), gain=0.5)
+    parameters = Mlp("v", (8, 6, 3), "tanh").initial_orthogonal(
+        torch.Generator().manual_seed(0), gain=0.5
+    )
     hidden, last = parameters["v.0.weight"], parameters["v.1.weight"]
     torch.testing.assert_close(hidden @ hidden.T, 2 * torch.eye(6), atol=1e-5, rtol=0)
     torch.testing.assert_close(last @ last.T, 0.25 * torch.eye(3), atol=1e-5, rtol=0)
@@ -59,7 +65,9 @@ def test_initial_orthogonal_has_orthogonal_rows_of_the_gain() -> None:
 
 
 def test_the_last_layer_may_begin_near_zero() -> None:
-    parameters = Mlp("a", (16, 32, 4)).initial_uniform(torch.Generator().manual_seed(0), last=DDPG_BOUND)
+    parameters = Mlp("a", (16, 32, 4)).initial_uniform(
+        torch.Generator().manual_seed(0), last=DDPG_BOUND
+    )
     assert 0.2 < parameters["a.0.weight"].abs().max() <= 0.25
     assert 0.0025 < parameters["a.1.weight"].abs().max() <= 0.003
     assert parameters["a.1.bias"].abs().max() <= 0.003
@@ -68,6 +76,9 @@ def test_the_last_layer_may_begin_near_zero() -> None:
 def test_features_are_activated_and_one_size_alone_is_the_identity() -> None:
     torso, inputs = Mlp("t", (3, 5), activate_last=True), torch.randn(4, 3)
     parameters = torso.initial_uniform(torch.Generator().manual_seed(0))
-    torch.testing.assert_close(torso(parameters, inputs), torch.relu(inputs @ parameters["t.0.weight"].T + parameters["t.0.bias"]))
+    torch.testing.assert_close(
+        torso(parameters, inputs),
+        torch.relu(inputs @ parameters["t.0.weight"].T + parameters["t.0.bias"]),
+    )
     assert Mlp("t", (3,))({}, inputs) is inputs
     assert Mlp("t", (3,)).shapes() == {}

@@ -11,7 +11,9 @@ from workers.rl.networks.observation_encoding import encoding_of
 NESTED = spaces.Dict(
     {
         "z": spaces.Tuple((spaces.Discrete(3, start=1), spaces.Box(-1, 1, (2, 2), np.float32))),
-        "a": spaces.Dict({"image": spaces.Box(0, 255, (2, 2, 1), np.uint8), "bits": spaces.MultiBinary(3)}),
+        "a": spaces.Dict(
+            {"image": spaces.Box(0, 255, (2, 2, 1), np.uint8), "bits": spaces.MultiBinary(3)}
+        ),
         "m": spaces.MultiDiscrete([2, 3]),
     }
 )
@@ -27,11 +29,23 @@ NESTED = spaces.Dict(
         (spaces.Discrete(3, start=-1), np.int64([-1]), [[1, 0, 0]]),
         (spaces.MultiBinary(3), np.int8([[1, 0, 1]]), [[1, 0, 1]]),
         (spaces.Box(-1, 1, (), np.float32), np.float32([1, 2]), [[1], [2]]),
-        (spaces.MultiDiscrete([2, 3]), np.int64([[1, 0], [0, 2]]), [[0, 1, 1, 0, 0], [1, 0, 0, 0, 1]]),
+        (
+            spaces.MultiDiscrete([2, 3]),
+            np.int64([[1, 0], [0, 2]]),
+            [[0, 1, 1, 0, 0], [1, 0, 0, 0, 1]],
+        ),
         (spaces.MultiDiscrete([2, 2], start=[5, -1]), np.int64([[5, 0]]), [[1, 0, 0, 1]]),
         (spaces.MultiDiscrete([[2], [2]]), np.int64([[[1], [0]]]), [[0, 1, 1, 0]]),
-        (spaces.Tuple((spaces.Discrete(2), spaces.Box(-9, 9, (1,)))), np.float32([[0, 1, 3]]), [[0, 1, 3]]),
-        (spaces.Dict({"i": spaces.Box(0, 255, (2,), np.uint8), "n": spaces.Discrete(2)}), np.float32([[255, 51, 1, 0]]), [[1, 0.2, 1, 0]]),
+        (
+            spaces.Tuple((spaces.Discrete(2), spaces.Box(-9, 9, (1,)))),
+            np.float32([[0, 1, 3]]),
+            [[0, 1, 3]],
+        ),
+        (
+            spaces.Dict({"i": spaces.Box(0, 255, (2,), np.uint8), "n": spaces.Discrete(2)}),
+            np.float32([[255, 51, 1, 0]]),
+            [[1, 0.2, 1, 0]],
+        ),
     ],
 )
 def test_encoding(space, observation, expected) -> None:
@@ -43,10 +57,15 @@ def test_encoding(space, observation, expected) -> None:
     arrays = encoding.forward_numpy(observation)
     assert arrays.dtype == np.float32
     np.testing.assert_allclose(arrays, expected, rtol=1e-6)
-    np.testing.assert_allclose(encoding.forward_numpy(np.stack([observation] * 2)), [expected] * 2, rtol=1e-6)
+    np.testing.assert_allclose(
+        encoding.forward_numpy(np.stack([observation] * 2)), [expected] * 2, rtol=1e-6
+    )
 
 
-@pytest.mark.parametrize("space", [NESTED, spaces.MultiDiscrete([2, 3], start=[1, 0]), spaces.Tuple((spaces.Discrete(4),))])
+@pytest.mark.parametrize(
+    "space",
+    [NESTED, spaces.MultiDiscrete([2, 3], start=[1, 0]), spaces.Tuple((spaces.Discrete(4),))],
+)
 def test_sizes_and_order_are_those_of_gymnasium(space) -> None:
     space.seed(0)
     encoding, sample = encoding_of(space), space.sample()
@@ -58,9 +77,13 @@ def test_sizes_and_order_are_those_of_gymnasium(space) -> None:
     assert encoding.shape == flat.shape
     assert encoding.dtype == np.float32
     bytes_first = np.arange(len(flat))
-    is_byte = np.isin(bytes_first, np.arange(3, 7)) if space is NESTED else np.zeros(len(flat), np.bool_)
+    is_byte = (
+        np.isin(bytes_first, np.arange(3, 7)) if space is NESTED else np.zeros(len(flat), np.bool_)
+    )
     expected = np.where(is_byte, flat / 255, flat)
-    np.testing.assert_allclose(encoding.forward_numpy(flat[None].astype(np.float32))[0], expected, rtol=1e-6)
+    np.testing.assert_allclose(
+        encoding.forward_numpy(flat[None].astype(np.float32))[0], expected, rtol=1e-6
+    )
     hash(encoding)
 
 
@@ -82,7 +105,10 @@ def test_an_observation_of_nothing_is_refused() -> None:
         encoding_of(spaces.Tuple(()))
 
 
-@pytest.mark.parametrize("space", [spaces.Text(3), spaces.Dict({"a": spaces.Text(3)}), spaces.Sequence(spaces.Discrete(2))])
+@pytest.mark.parametrize(
+    "space",
+    [spaces.Text(3), spaces.Dict({"a": spaces.Text(3)}), spaces.Sequence(spaces.Discrete(2))],
+)
 def test_what_cannot_be_read_is_refused(space) -> None:
     with pytest.raises(DefinitionError, match="wrap the environment"):
         encoding_of(space)
@@ -91,7 +117,14 @@ def test_what_cannot_be_read_is_refused(space) -> None:
 @pytest.mark.parametrize("space", [spaces.MultiDiscrete([2, 3]), NESTED])
 def test_an_encoding_can_be_exported_with_any_number_of_samples(space) -> None:
     encoding = encoding_of(space)
-    module = ActingModule({"scale": torch.ones(())}, lambda parameters, observation: encoding(observation) * parameters["scale"])
-    observation = torch.ones((5, *encoding.shape), dtype=torch.from_numpy(np.zeros(0, encoding.dtype)).dtype)
-    program = torch.export.export(module, (observation[:2],), dynamic_shapes=({0: torch.export.Dim("N")},))
+    module = ActingModule(
+        {"scale": torch.ones(())},
+        lambda parameters, observation: encoding(observation) * parameters["scale"],
+    )
+    observation = torch.ones(
+        (5, *encoding.shape), dtype=torch.from_numpy(np.zeros(0, encoding.dtype)).dtype
+    )
+    program = torch.export.export(
+        module, (observation[:2],), dynamic_shapes=({0: torch.export.Dim("N")},)
+    )
     torch.testing.assert_close(program.module()(observation), encoding(observation))

@@ -29,7 +29,15 @@ def test_the_convolutional_network_is_that_of_the_paper() -> None:
     network = NatureCnn("q", (4, 84, 84), (512, 6))
     parameters = network.initial_uniform(seeded())
     module = nn.Sequential(
-        *(nn.Conv2d(4, 32, 8, 4), nn.ReLU(), nn.Conv2d(32, 64, 4, 2), nn.ReLU(), nn.Conv2d(64, 64, 3, 1), nn.ReLU(), nn.Flatten()),
+        *(
+            nn.Conv2d(4, 32, 8, 4),
+            nn.ReLU(),
+            nn.Conv2d(32, 64, 4, 2),
+            nn.ReLU(),
+            nn.Conv2d(64, 64, 3, 1),
+            nn.ReLU(),
+            nn.Flatten(),
+        ),
         *(nn.Linear(3136, 512), nn.ReLU(), nn.Linear(512, 6)),
     )
     module.load_state_dict(dict(zip(module.state_dict(), parameters.values(), strict=True)))
@@ -51,7 +59,10 @@ def test_where_the_channels_lie_makes_no_difference_nor_does_the_encoding() -> N
 
 
 def test_an_image_without_channels_has_one_and_features_are_rectified() -> None:
-    flat, deep = NatureCnn("q", (36, 36), (), activate_last=True), NatureCnn("q", (1, 36, 36), (9,), activate_last=True)
+    flat, deep = (
+        NatureCnn("q", (36, 36), (), activate_last=True),
+        NatureCnn("q", (1, 36, 36), (9,), activate_last=True),
+    )
     parameters = deep.initial_uniform(seeded())
     images = torch.randint(0, 256, (2, 36, 36), dtype=torch.uint8)
     assert flat(parameters, images).shape == (2, 64)
@@ -117,19 +128,29 @@ def test_the_mean_of_dueling_values_is_the_value_stream() -> None:
 def test_a_noisy_layer_by_hand() -> None:
     """Equations 9 to 11 as loops."""
     network = NoisyMlp("n", (2, 3))
-    parameters, noise = network.initial_uniform(seeded()), torch.tensor([4.0, -9.0, 1.0, -0.25, 0.0])
+    parameters, noise = (
+        network.initial_uniform(seeded()),
+        torch.tensor([4.0, -9.0, 1.0, -0.25, 0.0]),
+    )
     scaled = [2.0, -3.0, 1.0, -0.5, 0.0]
     inputs = [0.5, 2.0]
     expected = []
     for row in range(3):
-        total = float(parameters["n.0.bias"][row] + parameters["n.0.bias_sigma"][row] * scaled[2 + row])
+        total = float(
+            parameters["n.0.bias"][row] + parameters["n.0.bias_sigma"][row] * scaled[2 + row]
+        )
         for column in range(2):
             epsilon = scaled[2 + row] * scaled[column]
-            weight = parameters["n.0.weight"][row, column] + parameters["n.0.weight_sigma"][row, column] * epsilon
+            weight = (
+                parameters["n.0.weight"][row, column]
+                + parameters["n.0.weight_sigma"][row, column] * epsilon
+            )
             total += float(weight) * inputs[column]
         expected.append(total)
     assert network.noise_size == 5
-    torch.testing.assert_close(network(parameters, torch.tensor([inputs]), noise), torch.tensor([expected]))
+    torch.testing.assert_close(
+        network(parameters, torch.tensor([inputs]), noise), torch.tensor([expected])
+    )
 
 
 def test_noise_per_sample_is_a_network_of_its_own_for_each() -> None:
@@ -137,7 +158,9 @@ def test_noise_per_sample_is_a_network_of_its_own_for_each() -> None:
     parameters, noise = network.initial_uniform(seeded()), torch.randn(5, network.noise_size)
     together = network(parameters, inputs, noise)
     for row in range(5):
-        torch.testing.assert_close(together[row], network(parameters, inputs[row : row + 1], noise[row])[0])
+        torch.testing.assert_close(
+            together[row], network(parameters, inputs[row : row + 1], noise[row])[0]
+        )
 
 
 def test_noisy_layers_begin_as_the_paper_says_and_without_noise_are_the_mean() -> None:
@@ -147,8 +170,12 @@ def test_noisy_layers_begin_as_the_paper_says_and_without_noise_are_the_mean() -
     assert torch.equal(parameters["n.0.bias_sigma"], torch.full((50,), 0.5 / 4))
     assert 0.24 < parameters["n.0.weight"].abs().max() <= 0.25
     inputs = torch.randn(3, 16)
-    torch.testing.assert_close(network(parameters, inputs), Mlp("n", (16, 50, 2))(parameters, inputs))
-    torch.testing.assert_close(network(parameters, inputs), network(parameters, inputs, torch.zeros(network.noise_size)))
+    torch.testing.assert_close(
+        network(parameters, inputs), Mlp("n", (16, 50, 2))(parameters, inputs)
+    )
+    torch.testing.assert_close(
+        network(parameters, inputs), network(parameters, inputs, torch.zeros(network.noise_size))
+    )
 
 
 # quantiles
@@ -164,20 +191,32 @@ def test_the_embedding_of_quantiles_by_hand() -> None:
     for n in range(2):
         for k in range(4):
             for j in range(3):
-                total = sum(math.cos(math.pi * i * float(fractions[n, k])) * float(weight[j, i]) for i in range(5)) + float(bias[j])
-                assert float(joined[n, k, j]) == pytest.approx(float(features[n, j]) * max(total, 0.0), abs=1e-5)
+                total = sum(
+                    math.cos(math.pi * i * float(fractions[n, k])) * float(weight[j, i])
+                    for i in range(5)
+                ) + float(bias[j])
+                assert float(joined[n, k, j]) == pytest.approx(
+                    float(features[n, j]) * max(total, 0.0), abs=1e-5
+                )
 
 
 # recurrent
 
 
-@pytest.mark.parametrize(("kind", "module"), [("lstm", nn.LSTMCell(3, 4)), ("gru", nn.GRUCell(3, 4))])
+@pytest.mark.parametrize(
+    ("kind", "module"), [("lstm", nn.LSTMCell(3, 4)), ("gru", nn.GRUCell(3, 4))]
+)
 def test_a_recurrent_step_is_that_of_torch(kind, module) -> None:
     cell = Recurrent("m", 3, 4, kind)
     parameters = cell.initial_uniform(seeded())
     parameters["m.inputs.bias"][4:8] -= 1.0  # the gate that keeps
     assert max(float(tensor.abs().max()) for tensor in parameters.values()) <= 0.5
-    names = {"weight_ih": "inputs.weight", "weight_hh": "state.weight", "bias_ih": "inputs.bias", "bias_hh": "state.bias"}
+    names = {
+        "weight_ih": "inputs.weight",
+        "weight_hh": "state.weight",
+        "bias_ih": "inputs.bias",
+        "bias_hh": "state.bias",
+    }
     module.load_state_dict({theirs: parameters[f"m.{ours}"] for theirs, ours in names.items()})
     inputs, state = torch.randn(5, 3), torch.randn(5, cell.state_size)
     output, after = cell(parameters, inputs, state)
@@ -197,7 +236,9 @@ def test_a_recurrent_step_in_numpy_is_the_same(kind) -> None:
     for index, parameters in enumerate(sets):
         arrays = {name: tensor.numpy() for name, tensor in parameters.items()}
         single = cell.forward_numpy(arrays, inputs[index].numpy(), state[index].numpy())
-        for array, both, tensor in zip(single, together, cell(parameters, inputs[index], state[index]), strict=True):
+        for array, both, tensor in zip(
+            single, together, cell(parameters, inputs[index], state[index]), strict=True
+        ):
             assert array.dtype == np.float32
             np.testing.assert_allclose(array, tensor.numpy(), rtol=1e-4, atol=1e-5)
             np.testing.assert_allclose(both[index], array, rtol=1e-4, atol=1e-5)
@@ -207,7 +248,11 @@ def test_a_recurrent_step_in_numpy_is_the_same(kind) -> None:
 @pytest.mark.parametrize("kind", ["lstm", "gru"])
 def test_an_unroll_begins_again_with_an_episode(kind) -> None:
     cell = Recurrent("m", 3, 4, kind)
-    parameters, inputs, state = cell.initial_uniform(seeded()), torch.randn(6, 2, 3), torch.randn(2, cell.state_size)
+    parameters, inputs, state = (
+        cell.initial_uniform(seeded()),
+        torch.randn(6, 2, 3),
+        torch.randn(2, cell.state_size),
+    )
     begins = torch.zeros(6, 2, dtype=torch.bool)
     begins[0, 1] = begins[3, 0] = True
     outputs, after = cell.unroll(parameters, inputs, state, begins)

@@ -5,7 +5,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workers.rl.networks.acting_module import ActingModule
-from workers.rl.networks.running_normaliser import ObservationNormaliser, RewardNormaliser, RunningMoments, normalise
+from workers.rl.networks.running_normaliser import (
+    ObservationNormaliser,
+    RewardNormaliser,
+    RunningMoments,
+    normalise,
+)
 
 
 @settings(max_examples=50, deadline=None)
@@ -42,7 +47,9 @@ def test_observations_come_out_with_mean_0_and_deviation_1_and_clipped() -> None
         normaliser.update(piece)
     result = normaliser(batch)
     assert result.dtype == np.float32
-    expected = (batch - batch.mean(0, dtype=np.float64)) / np.sqrt(batch.var(0, dtype=np.float64) + 1e-8)
+    expected = (batch - batch.mean(0, dtype=np.float64)) / np.sqrt(
+        batch.var(0, dtype=np.float64) + 1e-8
+    )
     np.testing.assert_allclose(result, np.clip(expected, -10, 10), atol=1e-4)
     assert normaliser(np.float32([[1e9, -1e9, 7]])).tolist() == [[10, -10, 0]]
     stacked = batch.reshape(5, 100, 3)
@@ -50,7 +57,10 @@ def test_observations_come_out_with_mean_0_and_deviation_1_and_clipped() -> None
 
 
 def test_bytes_may_come_in_and_the_input_stays_as_it_is() -> None:
-    normaliser, images = ObservationNormaliser((2,), clip=5.0), np.uint8([[0, 255], [255, 0], [10, 20]])
+    normaliser, images = (
+        ObservationNormaliser((2,), clip=5.0),
+        np.uint8([[0, 255], [255, 0], [10, 20]]),
+    )
     kept = images.copy()
     normaliser.update(images)
     assert np.abs(normaliser(images)).max() < 5
@@ -61,13 +71,24 @@ def test_bytes_may_come_in_and_the_input_stays_as_it_is() -> None:
 
 
 def test_the_network_side_computes_the_same_and_can_be_exported() -> None:
-    normaliser, batch = ObservationNormaliser((3,)), np.random.default_rng(1).normal(3, 9, (40, 3)).astype(np.float32)
+    normaliser, batch = (
+        ObservationNormaliser((3,)),
+        np.random.default_rng(1).normal(3, 9, (40, 3)).astype(np.float32),
+    )
     normaliser.update(batch)
     mean, scale = normaliser.tensors()
-    np.testing.assert_allclose(normalise(torch.from_numpy(batch * 50), mean, scale).numpy(), normaliser(batch * 50), rtol=1e-6)
-    module = ActingModule({"n.mean": mean, "n.scale": scale}, lambda p, x: normalise(x, p["n.mean"], p["n.scale"]))
+    np.testing.assert_allclose(
+        normalise(torch.from_numpy(batch * 50), mean, scale).numpy(),
+        normaliser(batch * 50),
+        rtol=1e-6,
+    )
+    module = ActingModule(
+        {"n.mean": mean, "n.scale": scale}, lambda p, x: normalise(x, p["n.mean"], p["n.scale"])
+    )
     normaliser.update(batch + 5)
-    program = torch.export.export(module, (torch.zeros(2, 3),), dynamic_shapes=({0: torch.export.Dim("N")},))
+    program = torch.export.export(
+        module, (torch.zeros(2, 3),), dynamic_shapes=({0: torch.export.Dim("N")},)
+    )
     expected = normalise(torch.from_numpy(batch), mean, scale)
     torch.testing.assert_close(program.module()(torch.from_numpy(batch)), expected)
 

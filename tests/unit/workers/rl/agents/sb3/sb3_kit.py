@@ -9,26 +9,47 @@ from workers.assembly.training import Training
 from workers.core.types import AgentContext, StopReason
 from workers.trainer_process.schedules import agent_driven
 
-OFF_POLICY = {"learning_starts": 40, "buffer_size": 400, "batch_size": 8, "policy_kwargs": {"net_arch": [8]}}
+OFF_POLICY = {
+    "learning_starts": 40,
+    "buffer_size": 400,
+    "batch_size": 8,
+    "policy_kwargs": {"net_arch": [8]},
+}
 ON_POLICY = {"n_steps": 32, "policy_kwargs": {"net_arch": [8]}}
 ALGORITHMS: dict[str, tuple[str, dict[str, Any]]] = {
     "A2C": ("CartPole-v1", {**ON_POLICY, "n_steps": 8}),
     "PPO": ("CartPole-v1", {**ON_POLICY, "batch_size": 32, "n_epochs": 2}),
     "DQN": ("CartPole-v1", {**OFF_POLICY, "target_update_interval": 50}),
-    "DDPG": ("Pendulum-v1", {**OFF_POLICY, "action_noise": {"name": "ornstein_uhlenbeck", "sigma": 0.2}}),
+    "DDPG": (
+        "Pendulum-v1",
+        {**OFF_POLICY, "action_noise": {"name": "ornstein_uhlenbeck", "sigma": 0.2}},
+    ),
     "SAC": ("Pendulum-v1", OFF_POLICY),
-    "TD3": ("Pendulum-v1", {**OFF_POLICY, "action_noise": {"name": "normal"}, "train_freq": [2, "step"]}),
+    "TD3": (
+        "Pendulum-v1",
+        {**OFF_POLICY, "action_noise": {"name": "normal"}, "train_freq": [2, "step"]},
+    ),
 }
 """Environment and small parameters of each."""
 
 
-def document(algorithm: str, num_envs: int = 1, policy: str = "MlpPolicy", **sections: Any) -> dict[str, Any]:
-    """Returns a definition of 200 env_steps; `parameters` among the sections are added to the small ones."""
+def document(
+    algorithm: str, num_envs: int = 1, policy: str = "MlpPolicy", **sections: Any
+) -> dict[str, Any]:
+    """Returns a definition of 200 env_steps.
+
+    `parameters` among the sections are added to the small ones.
+    """
     env, parameters = ALGORITHMS[algorithm]
     parameters = {**parameters, **sections.pop("parameters", {})}
     base = {
         "env": {"id": env, "num_envs": num_envs, "max_episode_steps": 30},
-        "agent": {"name": "sb3", "algorithm": algorithm, "policy": policy, "parameters": parameters},
+        "agent": {
+            "name": "sb3",
+            "algorithm": algorithm,
+            "policy": policy,
+            "parameters": parameters,
+        },
         "loop": {"env_steps": 200, "epoch_env_steps": 100},
         "evaluation": {"every_env_steps": 75, "episodes": 2, "max_episode_steps": 20},
         "snapshot": {"every_env_steps": 130},
@@ -51,12 +72,18 @@ class Sb3Trained(Trained):
                 self.control.give(StopReason.PAUSE)
             return goes_on
 
-        self.result = agent_driven.run(training.engine, lambda advance: loop(lambda: watched(advance)))
+        self.result = agent_driven.run(
+            training.engine, lambda advance: loop(lambda: watched(advance))
+        )
 
 
-def agent(context: AgentContext, algorithm: str = "DQN", policy: str = "MlpPolicy", **parameters: Any) -> Any:
+def agent(
+    context: AgentContext, algorithm: str = "DQN", policy: str = "MlpPolicy", **parameters: Any
+) -> Any:
     """Returns a fresh agent."""
     from workers.rl.agents.sb3.build import build
 
-    given = Sb3Parameters.model_validate({"algorithm": algorithm, "policy": policy, "parameters": parameters})
+    given = Sb3Parameters.model_validate(
+        {"algorithm": algorithm, "policy": policy, "parameters": parameters}
+    )
     return build(given, context)

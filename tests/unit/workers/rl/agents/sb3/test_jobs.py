@@ -1,4 +1,6 @@
-"""Trainings by an algorithm's own loop as the trainer process carries them out, and how their ends are told."""
+"""Trainings by an algorithm's own loop as the trainer process carries them out, and how their ends
+are told.
+"""
 
 import json
 import signal
@@ -37,7 +39,11 @@ def records(directory: AttemptDirectory, kind: str) -> list[dict]:
 def test_a_training_that_exports_and_is_evaluated_as_it_goes(tmp_path: Path) -> None:
     given = document("PPO", export={"formats": ["weights", "program"]})
     directory, report = execute(tmp_path, given, schedule="train_and_evaluate")
-    assert (report.outcome, report.cause, report.env_step) == (Outcome.SUCCEEDED, Cause.BUDGET, 200), report.failure
+    assert (report.outcome, report.cause, report.env_step) == (
+        Outcome.SUCCEEDED,
+        Cause.BUDGET,
+        200,
+    ), report.failure
     exported = {path.name for path in directory.exports.rglob("*") if path.is_file()}
     assert exported == {"weights.safetensors", "policy.json", "policy.pt2"}
 
@@ -49,7 +55,9 @@ def test_a_snapshot_is_evaluated_again_with_the_same_result(algorithm, tmp_path:
     (last,) = [record for record in run.dumped() if record["type"] == "evaluation"]
     assert last["final"]
     again = order.runs[0].model_copy(update={"evaluation_seed": last["seed"]})
-    made = native.evaluate(order.definition, again, load(order, run.snapshot_at("finish")[0]), 0.0, "cpu")
+    made = native.evaluate(
+        order.definition, again, load(order, run.snapshot_at("finish")[0]), 0.0, "cpu"
+    )
     assert list(made.returns) == last["returns"]
 
 
@@ -61,7 +69,9 @@ def test_a_trial_ends_with_the_first_update(algorithm, at, tmp_path: Path) -> No
 
 
 def test_a_trial_of_what_never_learns_is_told(tmp_path: Path) -> None:
-    _, report = execute(tmp_path, document("DQN", parameters={"learning_starts": 5_000}), schedule="test")
+    _, report = execute(
+        tmp_path, document("DQN", parameters={"learning_starts": 5_000}), schedule="test"
+    )
     assert report.outcome is Outcome.FAILED
     assert report.failure is not None
     assert "learning_starts" in report.failure.message
@@ -69,13 +79,19 @@ def test_a_trial_of_what_never_learns_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("algorithm", ["DQN", "PPO"])
 def test_what_is_not_finite_ends_as_diverged(algorithm, tmp_path: Path) -> None:
-    """By the guard where the algorithm goes on with such losses, by its own exception where it cannot."""
+    """By the guard where the algorithm goes on with such losses, by its own exception where it
+    cannot.
+    """
     odd = {"id": "OddWalk-v0", "kwargs": {"nan_reward": True}}
-    _, report = execute(tmp_path, document(algorithm, env=odd, hooks=[{"name": "nan_guard", "updates": 5}]))
+    _, report = execute(
+        tmp_path, document(algorithm, env=odd, hooks=[{"name": "nan_guard", "updates": 5}])
+    )
     assert (report.outcome, report.cause) == (Outcome.FAILED, Cause.DIVERGED), report.failure
 
 
-def test_an_exception_within_the_library_reaches_the_report_and_the_state_is_saved(tmp_path: Path, monkeypatch) -> None:
+def test_an_exception_within_the_library_reaches_the_report_and_the_state_is_saved(
+    tmp_path: Path, monkeypatch
+) -> None:
     from stable_baselines3 import DQN
 
     def fails(self, gradient_steps, batch_size=0):
@@ -83,18 +99,28 @@ def test_an_exception_within_the_library_reaches_the_report_and_the_state_is_sav
 
     monkeypatch.setattr(DQN, "train", fails)
     directory, report = execute(tmp_path, document("DQN"))
-    assert (report.outcome, report.cause, report.env_step) == (Outcome.FAILED, Cause.USER_EXCEPTION, 44)
+    assert (report.outcome, report.cause, report.env_step) == (
+        Outcome.FAILED,
+        Cause.USER_EXCEPTION,
+        44,
+    )
     assert report.failure is not None
     assert report.failure.exception == "ZeroDivisionError"
     assert "in fails" in str(report.failure.traceback)
     assert "off_policy_algorithm.py" in str(report.failure.traceback)
-    assert [(row["reason"], row["env_step"]) for row in records(directory, "snapshot")] == [("exception", 44)]
+    assert [(row["reason"], row["env_step"]) for row in records(directory, "snapshot")] == [
+        ("exception", 44)
+    ]
 
 
 @pytest.mark.parametrize(("env", "at"), [("OddBroken-v0", 2), ("OddLeaver-v0", 0)])
 def test_an_environment_that_breaks_is_told_as_ever(env, at, tmp_path: Path) -> None:
     _, report = execute(tmp_path, document("A2C", env={"id": env}))
-    assert (report.outcome, report.cause, report.env_step) == (Outcome.FAILED, Cause.USER_EXCEPTION, at)
+    assert (report.outcome, report.cause, report.env_step) == (
+        Outcome.FAILED,
+        Cause.USER_EXCEPTION,
+        at,
+    )
 
 
 def test_an_evaluation_that_breaks_is_told_once(tmp_path: Path, monkeypatch) -> None:
@@ -114,11 +140,27 @@ def test_an_evaluation_that_breaks_is_told_once(tmp_path: Path, monkeypatch) -> 
         ("DQN", {"learing_rate": 0.1}, ["agent.parameters.learing_rate", "DQN", "'learning_rate'"]),
         ("PPO", {"buffer_size": 10}, ["agent.parameters.buffer_size", "PPO"]),
         ("PPO", {"seed": 3}, ["agent.parameters.seed", "leave it out"]),
-        ("PPO", {"policy_kwargs": {"activation_fn": "os.system"}}, ["agent.parameters.policy_kwargs.activation_fn", "ReLU"]),
+        (
+            "PPO",
+            {"policy_kwargs": {"activation_fn": "os.system"}},
+            ["agent.parameters.policy_kwargs.activation_fn", "ReLU"],
+        ),
         ("PPO", {"policy_kwargs": {"net_arhc": [8]}}, ["PPO", "net_arhc"]),
-        ("SAC", {"action_noise": {"name": "pink"}}, ["agent.parameters.action_noise", "ornstein_uhlenbeck"]),
-        ("SAC", {"action_noise": {"name": "normal", "sgima": 1}}, ["agent.parameters.action_noise.sgima", "'sigma'"]),
-        ("SAC", {"action_noise": {"name": "normal", "sigma": "much"}}, ["agent.parameters.action_noise", "much"]),
+        (
+            "SAC",
+            {"action_noise": {"name": "pink"}},
+            ["agent.parameters.action_noise", "ornstein_uhlenbeck"],
+        ),
+        (
+            "SAC",
+            {"action_noise": {"name": "normal", "sgima": 1}},
+            ["agent.parameters.action_noise.sgima", "'sigma'"],
+        ),
+        (
+            "SAC",
+            {"action_noise": {"name": "normal", "sigma": "much"}},
+            ["agent.parameters.action_noise", "much"],
+        ),
         ("SAC", {"buffer_size": "large"}, ["SAC"]),
     ],
 )
@@ -148,9 +190,20 @@ def test_a_worker_without_the_library_says_what_to_install(tmp_path: Path, monke
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_ppo_learns_to_hold_the_pole(tmp_path: Path) -> None:
-    tuned = {"n_steps": 32, "batch_size": 256, "n_epochs": 20, "gae_lambda": 0.8, "gamma": 0.98, "learning_rate": 1e-3}
+    tuned = {
+        "n_steps": 32,
+        "batch_size": 256,
+        "n_epochs": 20,
+        "gae_lambda": 0.8,
+        "gamma": 0.98,
+        "learning_rate": 1e-3,
+    }
     agent = {"name": "sb3", "algorithm": "PPO", "parameters": tuned}
-    sections = {"env": {"id": "CartPole-v1", "num_envs": 8}, "loop": {"env_steps": 40_000}, "stop": {"success_score": 475}}
+    sections = {
+        "env": {"id": "CartPole-v1", "num_envs": 8},
+        "loop": {"env_steps": 40_000},
+        "stop": {"success_score": 475},
+    }
     sections["evaluation"] = {"every_env_steps": 10_000, "episodes": 20}
     directory, report = execute(tmp_path, {**definition(), **sections, "agent": agent})
     assert report.outcome is Outcome.SUCCEEDED, report.failure

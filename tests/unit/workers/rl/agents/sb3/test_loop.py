@@ -31,8 +31,15 @@ def of_type(run: Sb3Trained, kind: str) -> list[dict]:
 
 
 def updates_of(algorithm: str) -> int:
-    """Optimiser steps within 200 env_steps: one per step after the warm-up of 40, or as many as the rollouts give."""
-    return {"A2C": 200 // 8, "PPO": (200 // 32) * 2, "DQN": (200 - 40) // 4, "TD3": (200 - 40) // 2}.get(algorithm, 200 - 40)
+    """Optimiser steps within 200 env_steps: one per step after the warm-up of 40, or as many as the
+    rollouts give.
+    """
+    return {
+        "A2C": 200 // 8,
+        "PPO": (200 // 32) * 2,
+        "DQN": (200 - 40) // 4,
+        "TD3": (200 - 40) // 2,
+    }.get(algorithm, 200 - 40)
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -42,7 +49,10 @@ def test_it_trains_and_is_seen_at_the_very_steps(algorithm, tmp_path: Path) -> N
     assert (run.clock.env_steps, run.clock.updates) == (200, updates_of(algorithm))
     assert [row["env_step"] for row in of_type(run, "evaluation")] == [75, 150, 200]
     assert [row["total_env_steps"] for row in of_type(run, "experiment_stats")] == [100, 200]
-    assert {(row["env_step"], row["reason"]) for row in of_type(run, "snapshot")} >= {(130, "periodic"), (200, "finish")}
+    assert {(row["env_step"], row["reason"]) for row in of_type(run, "snapshot")} >= {
+        (130, "periodic"),
+        (200, "finish"),
+    }
     losses = {row["series"] for row in of_type(run, "points") if row["series"].startswith("loss/")}
     assert losses == {name for name in run.agent.report_names if name.startswith("loss/")}
     episodes = of_type(run, "episodes")
@@ -51,7 +61,9 @@ def test_it_trains_and_is_seen_at_the_very_steps(algorithm, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("algorithm", ["DQN", "PPO"])
 def test_it_learns_what_the_library_alone_learns(algorithm, tmp_path: Path) -> None:
-    """Evaluations, snapshots and the engine in between change nothing: weights are those of a plain `learn` on the same episodes."""
+    """Evaluations, snapshots and the engine in between change nothing: weights are those of a plain
+    `learn` on the same episodes.
+    """
     run = trained(tmp_path, document(algorithm, 2, loop={"env_steps": 256, "epoch_env_steps": 100}))
 
     class Seeded(gym.Wrapper):
@@ -60,7 +72,9 @@ def test_it_learns_what_the_library_alone_learns(algorithm, tmp_path: Path) -> N
             self.index, self.episodes = index, itertools.count()
 
         def reset(self, *, seed=None, options=None):
-            return self.env.reset(seed=derive_seed(7, "env", self.index, next(self.episodes), bits=ENV_SEED_BITS))
+            return self.env.reset(
+                seed=derive_seed(7, "env", self.index, next(self.episodes), bits=ENV_SEED_BITS)
+            )
 
         def step(self, action):
             return self.env.step(action)
@@ -113,11 +127,18 @@ def test_a_snapshot_brings_everything_back(tmp_path: Path) -> None:
     definition = document("SAC")
     directory, _ = trained(tmp_path, definition, pause_at=99).snapshot_at("stop")
     saved = load(work_order(definition), directory).state
-    resumed = trained(tmp_path, {**definition, "loop": {**definition["loop"], "env_steps": 200}}, directory, pause_at=100)
+    resumed = trained(
+        tmp_path,
+        {**definition, "loop": {**definition["loop"], "env_steps": 200}},
+        directory,
+        pause_at=100,
+    )
     again = load(work_order(definition), resumed.snapshot_at("stop")[0]).state
     assert again["agent"]["counters"]["_episode_num"] >= saved["agent"]["counters"]["_episode_num"]
     for name in ("observations", "actions", "rewards"):
-        np.testing.assert_array_equal(again["memory"]["arrays"][name][:100], saved["memory"]["arrays"][name][:100])
+        np.testing.assert_array_equal(
+            again["memory"]["arrays"][name][:100], saved["memory"]["arrays"][name][:100]
+        )
 
 
 def test_without_its_memory_it_learns_only_once_there_is_one_again(tmp_path: Path) -> None:
@@ -130,7 +151,12 @@ def test_without_its_memory_it_learns_only_once_there_is_one_again(tmp_path: Pat
 
 
 def test_several_environments_and_an_end_of_episodes(tmp_path: Path) -> None:
-    run = trained(tmp_path, document("PPO", 4, evaluation={"every_env_steps": 50, "episodes": 1, "during_episode": False}))
+    run = trained(
+        tmp_path,
+        document(
+            "PPO", 4, evaluation={"every_env_steps": 50, "episodes": 1, "during_episode": False}
+        ),
+    )
     assert run.clock.env_steps == 200
     ends = {step for row in of_type(run, "episodes") for step in row["env_step"]}
     assert {row["env_step"] for row in of_type(run, "evaluation") if not row["final"]} <= ends
@@ -147,7 +173,11 @@ def test_a_success_score_ends_it(tmp_path: Path) -> None:
     run = trained(tmp_path, document("A2C", stop={"success_score": 1.0, "success_evaluations": 2}))
     assert run.result.reason is StopReason.SUCCESS_SCORE
     assert run.clock.env_steps == 150
-    again = trained(tmp_path, document("A2C", stop={"success_score": 1.0, "success_evaluations": 2}), run.snapshot_at("finish")[0])
+    again = trained(
+        tmp_path,
+        document("A2C", stop={"success_score": 1.0, "success_evaluations": 2}),
+        run.snapshot_at("finish")[0],
+    )
     assert (again.result.reason, again.clock.env_steps) == (StopReason.SUCCESS_SCORE, 150)
 
 
@@ -172,7 +202,12 @@ def test_a_snapshot_holds_no_pickle(tmp_path: Path) -> None:
         for content in contents:
             assert not _is_pickle(content), path
     state = json.loads((run.snapshot_at("finish")[0] / "state.json").read_bytes())
-    assert set(state["agent"]["parameters"]) == {"policy", "actor.optimizer", "critic.optimizer", "ent_coef_optimizer"}
+    assert set(state["agent"]["parameters"]) == {
+        "policy",
+        "actor.optimizer",
+        "critic.optimizer",
+        "ent_coef_optimizer",
+    }
 
 
 def _is_pickle(content: bytes) -> bool:

@@ -26,7 +26,9 @@ def context(action=ARM, observation=BOX, num_envs=2, **more) -> AgentContext:
 
 
 class Scripted:
-    """Two environments: the first is truncated in step 1 and terminates in step 2, the second does both at once in step 2."""
+    """Two environments: the first is truncated in step 1 and terminates in step 2, the second does
+    both at once in step 2.
+    """
 
     def __init__(self) -> None:
         self.at = 0
@@ -42,9 +44,13 @@ class Scripted:
         truncated = np.array([[self.at == 1, self.at == 2]])
         ended = terminated | truncated
         self.current = np.where(ended[0][:, None], -1.0, successor[0]).astype(np.float32)
-        ends = [EpisodeEnd(int(i), 0, 1.0, 1, bool(terminated[0, i])) for i in np.flatnonzero(ended)]
+        ends = [
+            EpisodeEnd(int(i), 0, 1.0, 1, bool(terminated[0, i])) for i in np.flatnonzero(ended)
+        ]
         reward = np.array([[0.5, 1.5]])
-        return Experience(successor, actions[None], reward, terminated, truncated, successor, ends, env_steps=2)
+        return Experience(
+            successor, actions[None], reward, terminated, truncated, successor, ends, env_steps=2
+        )
 
 
 def test_the_environment_is_what_the_library_expects() -> None:
@@ -111,12 +117,30 @@ ACTORS = {
     "A2C-several": ("A2C", "MlpPolicy", spaces.MultiDiscrete([2, 3]), BOX, NARROW),
     "A2C-gsde": ("A2C", "MlpPolicy", ARM, BOX, {**NARROW, "use_sde": True}),
     "DQN": ("DQN", "MlpPolicy", spaces.Discrete(3), BOX, SMALL),
-    "DQN-image": ("DQN", "CnnPolicy", spaces.Discrete(3), spaces.Box(0, 255, (36, 40, 3), np.uint8), {"buffer_size": 20}),
+    "DQN-image": (
+        "DQN",
+        "CnnPolicy",
+        spaces.Discrete(3),
+        spaces.Box(0, 255, (36, 40, 3), np.uint8),
+        {"buffer_size": 20},
+    ),
     "DDPG": ("DDPG", "MlpPolicy", ARM, BOX, SMALL),
     "PPO": ("PPO", "MlpPolicy", spaces.Discrete(4), spaces.Discrete(6), NARROW),
     "PPO-parts": ("PPO", "MultiInputPolicy", spaces.Discrete(4), PARTS, {}),
-    "PPO-vector": ("PPO", "MlpPolicy", ARM, spaces.Dict({"a": BOX, "b": spaces.Discrete(2)}), NARROW),
-    "PPO-squashed": ("PPO", "MlpPolicy", ARM, BOX, {"use_sde": True, "policy_kwargs": {"net_arch": [8], "squash_output": True}}),
+    "PPO-vector": (
+        "PPO",
+        "MlpPolicy",
+        ARM,
+        spaces.Dict({"a": BOX, "b": spaces.Discrete(2)}),
+        NARROW,
+    ),
+    "PPO-squashed": (
+        "PPO",
+        "MlpPolicy",
+        ARM,
+        BOX,
+        {"use_sde": True, "policy_kwargs": {"net_arch": [8], "squash_output": True}},
+    ),
     "SAC": ("SAC", "MlpPolicy", ARM, BOX, SMALL),
     "SAC-gsde": ("SAC", "MlpPolicy", ARM, BOX, {**SMALL, "use_sde": True}),
     "TD3": ("TD3", "MlpPolicy", ARM, BOX, SMALL),
@@ -134,7 +158,9 @@ def test_the_exported_policy_acts_like_the_algorithm(case) -> None:
     module = made.acting_module()
     found = module(torch.from_numpy(given)).detach().numpy()
     np.testing.assert_allclose(found, actions, rtol=1e-5, atol=1e-6)
-    shared = {one.data_ptr() for one in module.parameters()} & {one.data_ptr() for one in made._model.policy.parameters()}
+    shared = {one.data_ptr() for one in module.parameters()} & {
+        one.data_ptr() for one in made._model.policy.parameters()
+    }
     assert not shared
 
 
@@ -146,7 +172,9 @@ def test_the_exported_policy_becomes_a_program(case) -> None:
     module = agent(context(action, observation), algorithm, policy, **parameters).acting_module()
     _, given = rows(observation, 5)
     program = traced(module, (torch.from_numpy(given[:2]),))
-    torch.testing.assert_close(program.module()(torch.from_numpy(given)), module(torch.from_numpy(given)))
+    torch.testing.assert_close(
+        program.module()(torch.from_numpy(given)), module(torch.from_numpy(given))
+    )
 
 
 def test_acting_greedily_draws_nothing_and_changes_no_mode() -> None:
@@ -160,7 +188,10 @@ def test_acting_greedily_draws_nothing_and_changes_no_mode() -> None:
 
 
 def test_states_of_other_networks_are_refused() -> None:
-    one, other = agent(context(), "SAC", **SMALL), agent(context(), "SAC", buffer_size=20, policy_kwargs={"net_arch": [9]})
+    one, other = (
+        agent(context(), "SAC", **SMALL),
+        agent(context(), "SAC", buffer_size=20, policy_kwargs={"net_arch": [9]}),
+    )
     with pytest.raises(ValueError, match="do not fit"):
         other.load_state_dict(one.state_dict())
     smaller = agent(context(), "SAC", **{**SMALL, "buffer_size": 4})
@@ -170,7 +201,11 @@ def test_states_of_other_networks_are_refused() -> None:
 
 
 def test_a_memory_of_shared_observations_keeps_the_newest_one() -> None:
-    options = {**SMALL, "optimize_memory_usage": True, "replay_buffer_kwargs": {"handle_timeout_termination": False}}
+    options = {
+        **SMALL,
+        "optimize_memory_usage": True,
+        "replay_buffer_kwargs": {"handle_timeout_termination": False},
+    }
     one, other = (agent(context(spaces.Discrete(2)), "DQN", **options) for _ in range(2))
     buffer = one._model.replay_buffer
     for number in range(3):
@@ -179,12 +214,18 @@ def test_a_memory_of_shared_observations_keeps_the_newest_one() -> None:
     assert (len(one.memory), one.memory.capacity) == (6, 20)
     other.memory.load_state_dict(one.memory.state_dict())
     assert len(other.memory) == 6
-    np.testing.assert_array_equal(other._model.replay_buffer.observations[:4], buffer.observations[:4])
+    np.testing.assert_array_equal(
+        other._model.replay_buffer.observations[:4], buffer.observations[:4]
+    )
 
 
 def test_parameters_and_moments_come_back() -> None:
     for algorithm in ALGORITHMS:
-        made = agent(context(spaces.Discrete(2) if algorithm in {"A2C", "PPO", "DQN"} else ARM), algorithm, **NARROW)
+        made = agent(
+            context(spaces.Discrete(2) if algorithm in {"A2C", "PPO", "DQN"} else ARM),
+            algorithm,
+            **NARROW,
+        )
         for optimizer in _optimizers(made):
             for group in optimizer.param_groups:
                 for value in group["params"]:
@@ -193,7 +234,9 @@ def test_parameters_and_moments_come_back() -> None:
         other = agent(context(made._model.action_space), algorithm, **NARROW)
         other.load_state_dict(made.state_dict())
         for one, two in zip(_optimizers(made), _optimizers(other), strict=True):
-            for first, second in zip(one.state_dict()["state"].values(), two.state_dict()["state"].values(), strict=True):
+            for first, second in zip(
+                one.state_dict()["state"].values(), two.state_dict()["state"].values(), strict=True
+            ):
                 for name, value in first.items():
                     assert torch.equal(torch.as_tensor(value), torch.as_tensor(second[name]))
         for name, value in made._model.policy.state_dict().items():
@@ -204,7 +247,11 @@ def _optimizers(made) -> list[torch.optim.Optimizer]:
     from stable_baselines3.common.save_util import recursive_getattr
 
     names = made._model._get_torch_save_params()[0]
-    return [one for one in (recursive_getattr(made._model, name) for name in names) if isinstance(one, torch.optim.Optimizer)]
+    return [
+        one
+        for one in (recursive_getattr(made._model, name) for name in names)
+        if isinstance(one, torch.optim.Optimizer)
+    ]
 
 
 def test_the_definition_says_where_schedules_end() -> None:
@@ -214,5 +261,12 @@ def test_the_definition_says_where_schedules_end() -> None:
 
     with pytest.raises(ValidationError, match=r"needs loop\.env_steps"):
         read_definition(json.dumps(document("DQN", loop={"updates": 5})))
-    plain = read_definition(json.dumps({**definition(), "agent": {"name": "sb3", "algorithm": "PPO"}}))
-    assert plain.agent.model_dump() == {"name": "sb3", "algorithm": "PPO", "policy": "MlpPolicy", "parameters": {}}
+    plain = read_definition(
+        json.dumps({**definition(), "agent": {"name": "sb3", "algorithm": "PPO"}})
+    )
+    assert plain.agent.model_dump() == {
+        "name": "sb3",
+        "algorithm": "PPO",
+        "policy": "MlpPolicy",
+        "parameters": {},
+    }
