@@ -1,7 +1,7 @@
 """Two ways to one gradient: the mathematics of an update is written once and run by either."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, Final
 
 import torch
@@ -68,6 +68,23 @@ def runnable(
         cudagraph=mode == "cudagraph",
         held=held,
     )
+
+
+def run_at_sizes(
+    update: Callable[..., Any], *, mode: CompileMode, sizes: Collection[int]
+) -> Callable[[Any, Any], Any]:
+    """Returns `update(gradient, state, batch)` as a function of state and batch.
+
+    Batches whose number of rows is in `sizes` run in `mode`, the others eagerly: compiling for a
+    size that occurs once would take longer than the update.
+    """
+    usual = runnable(update, mode=mode, held=Held())
+    unusual = runnable(update, mode="eager")
+
+    def run(state: Any, batch: Any) -> Any:
+        return (usual if rows_of(batch) in sizes else unusual)(state, batch)
+
+    return run
 
 
 def stacked(

@@ -1,10 +1,13 @@
-"""Proximal policy optimisation (Schulman et al. 2017) with generalised advantage estimation
-(Schulman et al. 2016).
+"""Proximal policy optimisation (Schulman et al. 2017) with generalised advantages.
 
-N transitions of a batch, P parameters.
+Three files hold the agent, to be read in this order: this one (loss and update),
+`workers.rl.agents.common.on_policy` (networks, advantages (Schulman et al. 2016), and how a rollout
+becomes a batch) and `workers.rl.agents.shells.rollout_agent` (acting, storing, passes over
+minibatches). Distributions are in `common.policies`, the optimiser in `common.adam`; an update runs
+eagerly or compiled by `workers.acceleration.update_runner`. N transitions of a batch, P parameters.
 """
 
-from typing import ClassVar, Final, NamedTuple, Protocol
+from typing import ClassVar, Final, NamedTuple
 
 import torch
 from torch import Tensor
@@ -12,15 +15,15 @@ from torch import Tensor
 from palestra.contract.agents import PpoParameters, RecurrentPpoParameters
 from workers.acceleration.update_runner import Gradient
 from workers.core.types import AgentContext
-from workers.rl.agents.common.actor_critic import (
+from workers.rl.agents.common.adam import AdamState, adam, adam_start, clip_to_norm
+from workers.rl.agents.common.algorithm import Updated
+from workers.rl.agents.common.normalisers import Normalisers
+from workers.rl.agents.common.on_policy import (
     OnPolicyMath,
     RolloutBatch,
     actor_critic,
     standardised,
 )
-from workers.rl.agents.common.adam import AdamState, adam, adam_start, clip_to_norm
-from workers.rl.agents.common.algorithm import Updated
-from workers.rl.agents.common.normalisers import Normalisers
 from workers.rl.agents.shells.rollout_agent import RolloutAgent, RolloutParts
 from workers.rl.networks.parameter_layout import Parameters
 
@@ -45,38 +48,25 @@ class PpoState(NamedTuple):
     optimizer: AdamState
 
 
-class Gathered(Protocol):
-    """What the loss needs of a batch; see `RolloutBatch`."""
-
-    @property
-    def log_probability(self) -> Tensor: ...
-    @property
-    def advantage(self) -> Tensor: ...
-    @property
-    def value_target(self) -> Tensor: ...
-
-
 def clipped_loss(
     hyper: PpoParameters | RecurrentPpoParameters,
-    batch: Gathered,
+    batch: RolloutBatch,
     log_probability: Tensor,
     value: Tensor,
     entropy: Tensor,
 ) -> tuple[Tensor, Tensor]:
-    """Returns the negative of equation 9 [], and the first values of `REPORT_NAMES` [6].
+    """Returns the loss [] and the first values of `REPORT_NAMES` [6], means over all samples.
 
-    Mean over all samples.
-
-    The value loss is the squared error, without a half, as in equation 9, Stable-Baselines3, PFRL
-    and tianshou.
+    The loss is the negative of equation 9. The value loss is the squared error without a factor of
+    one half, as in equation 9, Stable-Baselines3, PFRL and tianshou.
 
     Args:
         hyper: Clipping range (epsilon) and coefficients (c1, c2).
-        batch: What was gathered.
-        log_probability: Of its actions by the present policy, in the shape of
+        batch: Transitions; its tensors may have more dimensions than [N], all the same.
+        log_probability: Of the batch's actions under the current policy, in the shape of
             `batch.log_probability`.
-        value: Of its observations by the present value function, in the same shape.
-        entropy: Of the present policy, in the same shape.
+        value: Of the batch's observations under the current value function, in the same shape.
+        entropy: Of the current policy, in the same shape.
     """
     advantage = batch.advantage
     if hyper.normalize_advantages:
@@ -109,8 +99,9 @@ class Ppo(OnPolicyMath[PpoParameters]):
         return PpoState(vector, adam_start(vector, self.hyper.learning_rate))
 
     def loss(self, parameters: Parameters, batch: RolloutBatch) -> tuple[Tensor, tuple[Tensor]]:
-        """Returns the clipped surrogate loss with value loss and entropy bonus [], and the values
-        of `REPORT_NAMES` but the last [6].
+        """Returns the clipped surrogate loss with value loss and entropy bonus [], and its report.
+
+        The report holds the values of `REPORT_NAMES` except the last, [6].
         """
         policy = self.model.policy
         outputs, value = self.model(parameters, batch.observation)

@@ -18,10 +18,14 @@ from palestra.contract.agents import RecurrentPpoParameters
 from workers.acceleration.update_runner import Gradient
 from workers.core.types import AgentContext, Array
 from workers.rl.agents.common.adam import adam, adam_start, clip_to_norm
-from workers.rl.agents.common.advantages import ends_of, generalised
 from workers.rl.agents.common.algorithm import Updated
 from workers.rl.agents.common.learning_state import Layouts
 from workers.rl.agents.common.normalisers import Normalisers
+from workers.rl.agents.common.on_policy import (
+    RolloutBatch,
+    episode_ends,
+    generalised_advantages,
+)
 from workers.rl.agents.common.policies import Policy, policy_for
 from workers.rl.agents.ppo import ADAM_EPSILON, REPORT_NAMES, PpoState, clipped_loss
 from workers.rl.agents.shells.recurrent_rollout import RecurrentAgent
@@ -139,13 +143,13 @@ class RecurrentPpo:
         vector = self.model.layout.join(self.model.initial(generator))
         return PpoState(vector, adam_start(vector, self.hyper.learning_rate))
 
-    def prepared(self, state: PpoState, rollout: Mapping[str, Array]) -> RecurrentPpoBatch:
+    def prepare(self, state: PpoState, rollout: Mapping[str, Array]) -> RecurrentPpoBatch:
         """Returns the rollouts of all environments with what is learnt from them.
 
-        See `OnPolicyMath.prepared`.
+        See `OnPolicyMath.prepare`.
         """
         parameters, device = self.model.layout.split(state.parameters), state.parameters.device
-        ends = ends_of(rollout["terminated"], rollout["truncated"], rollout["active"])
+        ends = episode_ends(rollout)
         begins = np.concatenate((np.zeros_like(ends.ended[:1]), ends.ended[:-1]))
         columns = (
             np.ascontiguousarray(np.swapaxes(rollout[name], 0, 1))
@@ -165,17 +169,22 @@ class RecurrentPpo:
                 parameters, outputs, action.flatten(0, 1)
             ).view(marks.shape)
             kept = states.view(*marks.shape, -1).transpose(0, 1)[
-                torch.from_numpy(ends.foreign).to(device)
+                torch.from_numpy(ends.bootstrap_mask).to(device)
             ]
-            successor = torch.from_numpy(rollout["next_observation"][ends.foreign]).to(device)
-            foreign = self.model.heads(parameters, self.model.step(parameters, successor, kept))[1]
+            successor = torch.from_numpy(rollout["next_observation"][ends.bootstrap_mask]).to(
+                device
+            )
+            bootstrap = self.model.heads(parameters, self.model.step(parameters, successor, kept))[
+                1
+            ]
         value = np.ascontiguousarray(values.view(marks.shape).T.cpu().numpy())
-        advantage = generalised(
+        advantage = generalised_advantages(
             rollout["reward"],
             value,
-            foreign.cpu().numpy(),
+            bootstrap.cpu().numpy(),
             ends,
-            (self.hyper.gamma, self.hyper.gae_lambda),
+            gamma=self.hyper.gamma,
+            gae_lambda=self.hyper.gae_lambda,
         )
         weights, targets = (
             torch.from_numpy(array.T.copy()).to(device) for array in (advantage, advantage + value)
@@ -202,7 +211,7 @@ class RecurrentPpo:
         ).view(shape)
         total, report = clipped_loss(
             self.hyper,
-            batch,
+            RolloutBatch(*batch[:5]),
             log_probability,
             value.view(shape),
             policy.entropy(parameters, outputs),

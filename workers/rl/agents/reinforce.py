@@ -14,16 +14,17 @@ from torch import Tensor
 from palestra.contract.agents import ReinforceParameters
 from workers.acceleration.update_runner import Gradient
 from workers.core.types import AgentContext, Array
-from workers.rl.agents.common.actor_critic import (
+from workers.rl.agents.common.adam import AdamState, adam, adam_start, clip_to_norm
+from workers.rl.agents.common.algorithm import Updated
+from workers.rl.agents.common.normalisers import Normalisers
+from workers.rl.agents.common.on_policy import (
     OnPolicyMath,
     RolloutBatch,
     actor_critic,
+    discounted_sums,
+    in_complete_episodes,
     standardised,
 )
-from workers.rl.agents.common.adam import AdamState, adam, adam_start, clip_to_norm
-from workers.rl.agents.common.advantages import discounted_sums, of_ended_episodes
-from workers.rl.agents.common.algorithm import Updated
-from workers.rl.agents.common.normalisers import Normalisers
 from workers.rl.agents.shells.rollout_agent import RolloutAgent, RolloutParts
 from workers.rl.networks.parameter_layout import Parameters
 
@@ -52,15 +53,18 @@ class Reinforce(OnPolicyMath[ReinforceParameters]):
         vector = self.model.layout.join(self.model.initial(generator))
         return ReinforceState(vector, adam_start(vector, self.hyper.learning_rate))
 
-    def prepared(self, state: Any, rollout: Mapping[str, Array]) -> RolloutBatch:
+    def prepare(
+        self, state: Any, rollout: Mapping[str, Array], members: int | None = None
+    ) -> RolloutBatch:
         """Returns the transitions of the episodes that ended, with their returns to go.
 
         A time limit is an end like any other.
         """
+        assert members is None, "rollouts of whole episodes cannot be packed"
         active = rollout["active"]
         ended = (rollout["terminated"] | rollout["truncated"]) & active
         returns = discounted_sums(rollout["reward"] * active, ended | ~active, self.gamma)
-        wanted = np.flatnonzero(active & of_ended_episodes(ended))
+        wanted = np.flatnonzero(active & in_complete_episodes(ended))
         columns = (
             np.take(array.reshape(-1, *array.shape[2:]), wanted, 0)
             for array in (rollout["observation"], rollout["action"], returns)

@@ -13,8 +13,7 @@ from torch import Tensor
 
 from workers.core.protocols import ExperienceMemory
 from workers.core.types import Array, Experience, LearnReport
-from workers.rl.agents.common.actor_critic import RolloutBatch
-from workers.rl.agents.common.advantages import ends_of, generalised
+from workers.rl.agents.common.on_policy import RolloutBatch
 from workers.rl.agents.shells.learning import rows_of
 from workers.rl.agents.shells.rollout_agent import RolloutAgent
 from workers.rl.exploration.random_blocks import JoinedBlocks
@@ -113,16 +112,18 @@ class RolloutsTogether:
         first, device = self._agents[0], self._agents[0].device
         if updates < 1 or not len(first.memory):
             return
-        whole = self._prepared(state())
+        rollouts = [agent.taken() for agent in self._agents]
+        joined = {
+            name: np.concatenate([each[name] for each in rollouts], 1) for name in rollouts[0]
+        }
+        whole = first.algorithm.prepare(state(), joined, len(rollouts))
         size = whole.advantage.shape[1]
         count, limit = first.minibatches(size), first.parts.passes
         self._go_on = np.ones(len(self._agents), np.bool_)
         for done in range(0, min(updates, limit * count), count):
             begin = len(self._reports)
             for places, noise in self._pass(size, count)[: updates - done]:
-                batch = (
-                    whole if places is None else _rows(whole, torch.from_numpy(places).to(device))
-                )
+                batch = whole if places is None else whole.rows(torch.from_numpy(places).to(device))
                 batch = batch._replace(
                     noise=tuple(torch.from_numpy(part).to(device) for part in noise)
                 )
@@ -157,56 +158,6 @@ class RolloutsTogether:
 
     # Private
 
-    def _prepared(self, state: Any) -> RolloutBatch:
-        """Returns what is learnt from all rollouts, [m, T * B, ...].
-
-        See `OnPolicyMath.prepared`, of which this is the form for many.
-        """
-        algorithm: Any = self._agents[0].algorithm
-        rollouts, device = [agent.taken() for agent in self._agents], self._agents[0].device
-        rollout = {name: np.concatenate([own[name] for own in rollouts], 1) for name in rollouts[0]}
-        ends = ends_of(rollout["terminated"], rollout["truncated"], rollout["active"])
-        foreign = self._by_agent(ends.foreign)
-        places = np.argsort(~foreign, axis=1, kind="stable")[
-            :, : foreign.sum(1).max()
-        ]  # some have fewer: theirs are followed by others
-        rows = np.arange(len(rollouts))[:, np.newaxis]
-        successors = self._by_agent(rollout["next_observation"])[rows, places]
-        arrays = (
-            self._by_agent(rollout["observation"]),
-            self._by_agent(rollout["action"]),
-            successors,
-        )
-        observation, action, others = (torch.from_numpy(array).to(device) for array in arrays)
-        with torch.no_grad():
-            log_probability, values, judged = torch.func.vmap(algorithm.judged)(
-                state, observation, action, others
-            )
-        beyond = np.zeros(foreign.shape, np.float32)
-        beyond[rows, places] = judged.cpu().numpy()
-        value, steps = self._by_step(values.cpu().numpy()), self._by_step(beyond)
-        advantage = generalised(
-            rollout["reward"], value, steps[ends.foreign], ends, (algorithm.gamma, algorithm.trace)
-        )
-        weights, targets = (
-            torch.from_numpy(self._by_agent(array)).to(device)
-            for array in (advantage, advantage + value)
-        )
-        return RolloutBatch(observation, action, log_probability, weights, targets)
-
-    def _by_agent(self, array: Array) -> Array:
-        """Returns an array [T, m * B, ...] as [m, T * B, ...]."""
-        steps, members, rest = len(array), len(self._agents), array.shape[2:]
-        split = array.reshape(steps, members, -1, *rest).swapaxes(0, 1)
-        return np.ascontiguousarray(split).reshape(members, -1, *rest)
-
-    def _by_step(self, array: Array) -> Array:
-        """Returns an array [m, T * B] as [T, m * B]."""
-        members, width = len(array), self._agents[0].num_envs
-        return np.ascontiguousarray(array.reshape(members, -1, width).swapaxes(0, 1)).reshape(
-            -1, members * width
-        )
-
     def _pass(self, size: int, count: int) -> list[tuple[Array | None, tuple[Array, ...]]]:
         """Returns for each batch of a pass the places of its samples [m, N], `None` for all, and
         its noise; each agent draws its own.
@@ -236,12 +187,3 @@ class RolloutsTogether:
         ]
         moved: npt.NDArray[np.bool_] = (kl.mean(0) > first.parts.target_kl).cpu().numpy()
         return moved
-
-
-def _rows(whole: RolloutBatch, places: Tensor) -> RolloutBatch:
-    """Returns the samples at int64 [m, N] `places` of each agent."""
-    members = torch.arange(len(places), device=places.device).unsqueeze(1)
-    observation, action, log_probability, advantage, value_target = (
-        column[members, places] for column in whole[:5]
-    )
-    return RolloutBatch(observation, action, log_probability, advantage, value_target)

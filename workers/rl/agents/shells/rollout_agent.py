@@ -1,20 +1,19 @@
 """The shell of agents that learn from what their present policy gathered: acting, rollout, passes,
-state. The mathematics is an `OnPolicy`.
+state. The mathematics is an `OnPolicyMath`.
 
 T vector steps of a rollout, B environments, N samples of a batch, R values of a report.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from workers.acceleration.compiled_update import Held
-from workers.acceleration.update_runner import Gradient, runnable
+from workers.acceleration.update_runner import run_at_sizes
 from workers.core.rng import derive_generator, generator_state, load_generator_state
 from workers.core.types import (
     AgentContext,
@@ -25,9 +24,8 @@ from workers.core.types import (
     LearnSchedule,
     StateTree,
 )
-from workers.rl.agents.common.actor_critic import ActorCritic, RolloutBatch
-from workers.rl.agents.common.algorithm import Acting, Updated
 from workers.rl.agents.common.normalisers import Normalisers
+from workers.rl.agents.common.on_policy import ActorCritic, OnPolicyMath, RolloutBatch
 from workers.rl.agents.shells.learning import LearningAgent
 from workers.rl.exploration.random_blocks import Blocks
 from workers.rl.memory.ring import Fields
@@ -35,45 +33,12 @@ from workers.rl.memory.rollout import Rollout
 from workers.rl.networks.acting_module import ActingModule
 from workers.rl.networks.parameter_layout import Parameters
 
-S = TypeVar("S")
-
-
-class OnPolicy(Acting[S], Protocol[S]):
-    """The mathematics of one definition that learns from rollouts: pure functions.
-
-    See `common.actor_critic.OnPolicyMath`.
-    """
-
-    @property
-    def model(self) -> ActorCritic: ...
-
-    def prepared(self, state: S, rollout: Mapping[str, Array]) -> RolloutBatch:
-        """Returns what is learnt from a rollout of arrays [T, B, ...].
-
-        Each tensor's first dimension is that which passes shuffle.
-        """
-        ...
-
-    def noise(self, generator: np.random.Generator, count: int) -> tuple[Array, ...]:
-        """Returns the random numbers of an update with `count` samples."""
-        ...
-
-    def update(self, gradient: Gradient, state: S, batch: RolloutBatch) -> Updated[S]:
-        """Returns the state after one update."""
-        ...
-
-    def acting_noise(
-        self, generator: np.random.Generator, shape: tuple[int, ...]
-    ) -> tuple[Array, ...]:
-        """Returns the random numbers of actions, [*shape, ...] each."""
-        ...
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolloutParts:
     """What a shell is made of."""
 
-    algorithm: OnPolicy[Any]
+    algorithm: OnPolicyMath[Any]
     learning_rate: float
     vector_steps: int = 0
     """T; 0 for whole episodes."""
@@ -93,7 +58,7 @@ class RolloutParts:
     normalisers: Normalisers
 
 
-class RolloutAgent(LearningAgent[OnPolicy[Any]]):
+class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
     """Acts by sampling its policy, gathers a rollout and learns from it in passes over shuffled
     minibatches.
 
@@ -111,9 +76,10 @@ class RolloutAgent(LearningAgent[OnPolicy[Any]]):
         self._parts = parts
         self.policy = algorithm.model.policy
         self.num_envs = context.num_envs
-        self._update = runnable(algorithm.update, mode=context.compile, held=Held())
-        self._odd_update = runnable(algorithm.update, mode="eager")
-        self._usual = self._sizes(parts.vector_steps * context.num_envs if parts.compiles else 0)
+        size = parts.vector_steps * context.num_envs if parts.compiles else 0
+        self._update = run_at_sizes(
+            algorithm.update, mode=context.compile, sizes=self._batch_sizes(size)
+        )
         self.draws = Blocks(derive_generator(context.seed, "agent/explore"), algorithm.acting_noise)
         self._shuffler = derive_generator(context.seed, "agent/shuffle")
         self.normalisers = parts.normalisers
@@ -238,8 +204,7 @@ class RolloutAgent(LearningAgent[OnPolicy[Any]]):
         Fewer updates than asked for where the policy moved too far (`target_kl`).
         """
         for batch in self.batches(updates):
-            update = self._update if len(batch.advantage) in self._usual else self._odd_update
-            self.learning_state, report, error = update(self._state, batch)
+            self.learning_state, report, error = self._update(self._state, batch)
             self.note(batch, report, error)
         return self.concluded()
 
@@ -251,7 +216,7 @@ class RolloutAgent(LearningAgent[OnPolicy[Any]]):
         """
         if not self._training.on or updates < 1 or not len(self.memory):
             return
-        whole = self.algorithm.prepared(self._state, self.taken())
+        whole = self.algorithm.prepare(self._state, self.taken())
         size = len(whole.advantage)
         if not size:
             return
@@ -357,8 +322,8 @@ class RolloutAgent(LearningAgent[OnPolicy[Any]]):
         del experience
         return ()
 
-    def _sizes(self, size: int) -> set[int]:
-        """The sizes of the batches of a whole rollout: only for these is an update compiled."""
+    def _batch_sizes(self, size: int) -> set[int]:
+        """Returns the sizes of the minibatches of a rollout of `size` samples."""
         if not size:
             return set()
         count = self.minibatches(size)

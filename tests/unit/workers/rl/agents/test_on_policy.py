@@ -21,7 +21,7 @@ from workers.acceleration.update_runner import eager_gradient, functional_gradie
 from workers.core.errors import DefinitionError
 from workers.core.types import Experience
 from workers.rl.agents import a2c, ppo, reinforce, trpo
-from workers.rl.agents.common.advantages import ends_of, generalised
+from workers.rl.agents.common.on_policy import episode_ends, generalised_advantages
 from workers.rl.collect.vector_collector import VectorCollector
 from workers.rl.envs.factory import make_vector
 
@@ -64,8 +64,15 @@ def test_with_lambda_one_advantages_are_those_of_n_steps() -> None:
     reward, value, successor = rng.normal(size=(3, 9, 4)).astype(np.float32)
     terminated = rng.random((9, 4)) < 0.2
     truncated = (rng.random((9, 4)) < 0.2) & ~terminated
-    ends = ends_of(terminated, truncated, np.ones((9, 4), np.bool_))
-    got = generalised(reward, value, successor[ends.foreign], ends, (0.9, 1.0))
+    rollout = {
+        "terminated": terminated,
+        "truncated": truncated,
+        "active": np.ones((9, 4), np.bool_),
+    }
+    ends = episode_ends(rollout)
+    got = generalised_advantages(
+        reward, value, successor[ends.bootstrap_mask], ends, gamma=0.9, gae_lambda=1.0
+    )
     wanted = naive_n_step(reward, value, successor[-1], (terminated, truncated), successor, 0.9)
     np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
 
@@ -143,7 +150,7 @@ def test_the_gradient_of_reinforce_on_a_bandit_with_two_arms_by_hand() -> None:
     ones, observation = np.ones((1, 4), np.bool_), np.ones((1, 4, 1), np.float32)
     agent.observe(Experience(observation, arms, rewards, ones, ~ones, observation, env_steps=4))
     algorithm = agent.algorithm
-    batch = algorithm.prepared(agent.learning_state, agent.memory.contents())
+    batch = algorithm.prepare(agent.learning_state, agent.memory.contents())
     split = algorithm.model.layout.split
     slope, _, _ = eager_gradient(
         lambda vector: algorithm.loss(split(vector), batch), agent.learning_state.parameters
@@ -171,7 +178,7 @@ def test_reinforce_learns_from_whole_episodes_and_their_returns_to_go_only() -> 
     gathered.terminated[1, 0] = gathered.truncated[2, 1] = True
     gathered.reward[:] = [[1, 1], [2, 2], [4, 4], [8, 8]]
     agent.observe(gathered)
-    batch = agent.algorithm.prepared(agent.learning_state, agent.memory.contents())
+    batch = agent.algorithm.prepare(agent.learning_state, agent.memory.contents())
     np.testing.assert_allclose(batch.value_target.numpy(), [1 + 1, 1 + 1 + 1, 2, 2 + 2, 4])
     assert agent.learn_schedule.at_episode_end
     assert agent.collect_plan.episodes == 8

@@ -15,9 +15,8 @@ from workers.acceleration.nested_tensors import map_tensors
 from workers.acceleration.update_runner import eager_gradient, functional_gradient
 from workers.core.errors import DefinitionError
 from workers.core.types import Experience
-from workers.rl.agents.common.actor_critic import RolloutBatch
 from workers.rl.agents.common.adam import adam_start
-from workers.rl.agents.common.advantages import discounted_sums
+from workers.rl.agents.common.on_policy import RolloutBatch, discounted_sums
 from workers.rl.agents.common.policies import LOG_STD, policy_for
 from workers.rl.agents.ppo import REPORT_NAMES, PpoState, build
 from workers.rl.agents.shells.rollout_agent import RolloutAgent
@@ -80,7 +79,7 @@ def test_a_rollout_becomes_advantages_with_the_values_of_true_successors(
     agent.observe(gathered)
     model, named = agent.algorithm.model, agent.named_parameters()
     contents = agent.memory.contents()
-    batch = agent.algorithm.prepared(agent.learning_state, contents)
+    batch = agent.algorithm.prepare(agent.learning_state, contents)
     value, next_value = (
         model.values(named, torch.from_numpy(contents[name]).flatten(0, 1)).view(12, 2).numpy()
         for name in ("observation", "next_observation")
@@ -274,7 +273,7 @@ def test_both_gradients_and_vmap_give_the_same_update(space) -> None:
     batches = []
     for agent in agents:
         agent.observe(experience(agent, 8, 2, np.random.default_rng(7)))
-        batches.append(algorithm.prepared(agent.learning_state, agent.memory.contents()))
+        batches.append(algorithm.prepare(agent.learning_state, agent.memory.contents()))
     vectors = [agent.learning_state.parameters for agent in agents]
     states = [PpoState(vector, adam_start(vector, 1e-3)) for vector in vectors]
 

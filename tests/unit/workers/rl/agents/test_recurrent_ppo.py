@@ -60,7 +60,7 @@ def test_what_is_learnt_equals_naive_unrolling_through_ends_of_episodes() -> Non
     for t in range(5):  # the next row shows the successor, but where the episode ended
         over = (pieces[t].terminated | pieces[t].truncated)[0]
         pieces[t].next_observation[0, ~over] = pieces[t + 1].observation[0, ~over]
-    batch = agent.algorithm.prepared(agent.learning_state, agent.memory.contents())
+    batch = agent.algorithm.prepare(agent.learning_state, agent.memory.contents())
     model, named = agent.algorithm.model, agent.named_parameters()
     states, successors = naive_states(agent, pieces, start)
     torch.testing.assert_close(batch.state, start)

@@ -16,7 +16,7 @@ from palestra.contract.agents import (
 )
 from tests.unit.workers.rl.agents.agent_kit import context, experience
 from workers.assembly.registry import make_agent
-from workers.rl.agents.common.actor_critic import standardised
+from workers.rl.agents.common.on_policy import standardised
 from workers.rl.agents.packs.pack import Pack
 
 ONE = {
