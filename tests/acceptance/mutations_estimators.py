@@ -25,7 +25,6 @@ _REGISTRY: Final = "workers/estimators/hook_registry.py"
 _RL: Final = "workers/entrypoints/experiment_parts/rl_experiment.py"
 _SCHEDULES: Final = "workers/entrypoints/experiment_parts/schedules.py"
 _SESSION: Final = "workers/supervised/run_session.py"
-_STEPS: Final = "workers/estimators/step_hooks.py"
 _VARIABLES: Final = "workers/supervised/variables.py"
 
 ESTIMATORS: Final = (

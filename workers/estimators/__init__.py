@@ -9,24 +9,22 @@ from workers.estimators.basic_hooks import (
     NanTensorHook,
     StopAfterNEvalsHook,
 )
-from workers.estimators.episode_hooks import (
+from workers.estimators.counter_hooks import (
     EpisodeCheckpointSaverHook,
     EpisodeCounterHook,
     EpisodeLoggingTensorHook,
     EpisodeSummarySaverHook,
+    StepCheckpointSaverHook,
+    StepCounterHook,
+    StepLoggingTensorHook,
+    StepSummarySaverHook,
     StopAtEpisodeHook,
+    StopAtStepHook,
 )
 from workers.estimators.estimator import Estimator
 from workers.estimators.export_strategies import ExportStrategy, make_export_strategy
 from workers.estimators.memories import BatchMemory, Memory
 from workers.estimators.run_config import RunConfig
-from workers.estimators.step_hooks import (
-    StepCheckpointSaverHook,
-    StepCounterHook,
-    StepLoggingTensorHook,
-    StepSummarySaverHook,
-    StopAtStepHook,
-)
 from workers.supervised.modes import Modes
 from workers.supervised.run_session import EpisodeRecord, SessionRunHook
 from workers.supervised.spec import EstimatorSpec

@@ -18,19 +18,20 @@ from workers.estimators.agent_evaluation import GreedyEpisodes, summary_of
 from workers.estimators.agent_learner import AgentLearner, Plumbing
 from workers.estimators.agent_session import AgentSession
 from workers.estimators.basic_hooks import StopAfterNEvalsHook
-from workers.estimators.environments import check_env
-from workers.estimators.episode_hooks import (
+from workers.estimators.counter_hooks import (
     EpisodeCheckpointSaverHook,
     EpisodeCounterHook,
     EpisodeLoggingTensorHook,
     EpisodeSummarySaverHook,
+    StepCheckpointSaverHook,
     StopAtEpisodeHook,
+    StopAtStepHook,
 )
+from workers.estimators.environments import check_env
 from workers.estimators.evaluation_results import write_result
 from workers.estimators.memories import BatchMemory, Memory
 from workers.estimators.model_owner import ModelOwner, check_bounds, log
 from workers.estimators.run_config import RunConfig
-from workers.estimators.step_hooks import StepCheckpointSaverHook, StopAtStepHook
 from workers.estimators.training_services import Bound
 from workers.supervised.model_function import ModelFn
 from workers.supervised.run_session import (

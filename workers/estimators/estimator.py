@@ -12,11 +12,14 @@ from workers.core.rng import derive_seed, preserved_global_state, seed_global
 from workers.engine.engine import Engine
 from workers.engine.parts import Cadence, Parts
 from workers.estimators.basic_hooks import StopAfterNEvalsHook
-from workers.estimators.episode_hooks import EpisodeCheckpointSaverHook
+from workers.estimators.counter_hooks import (
+    EpisodeCheckpointSaverHook,
+    StepCheckpointSaverHook,
+    StopAtStepHook,
+)
 from workers.estimators.evaluation_results import write_result
 from workers.estimators.model_owner import ModelOwner, check_bounds, log
 from workers.estimators.run_config import RunConfig
-from workers.estimators.step_hooks import StepCheckpointSaverHook, StopAtStepHook
 from workers.estimators.training_services import Bound
 from workers.snapshot.snapshot_directory import LoadedSnapshot
 from workers.supervised.batches import (

@@ -10,18 +10,16 @@ from workers.estimators.basic_hooks import (
     NanTensorHook,
     StopAfterNEvalsHook,
 )
-from workers.estimators.episode_hooks import (
+from workers.estimators.counter_hooks import (
     EpisodeCheckpointSaverHook,
     EpisodeCounterHook,
     EpisodeLoggingTensorHook,
     EpisodeSummarySaverHook,
-    StopAtEpisodeHook,
-)
-from workers.estimators.step_hooks import (
     StepCheckpointSaverHook,
     StepCounterHook,
     StepLoggingTensorHook,
     StepSummarySaverHook,
+    StopAtEpisodeHook,
     StopAtStepHook,
 )
 from workers.supervised.run_session import SessionRunHook

@@ -25,13 +25,13 @@ from workers.estimators.checkpoints import (
     make_saver,
     training_ended,
 )
-from workers.estimators.errors import EstimatorNotTrainedError
-from workers.estimators.run_config import RunConfig
-from workers.estimators.step_hooks import (
+from workers.estimators.counter_hooks import (
     StepCounterHook,
     StepLoggingTensorHook,
     StepSummarySaverHook,
 )
+from workers.estimators.errors import EstimatorNotTrainedError
+from workers.estimators.run_config import RunConfig
 from workers.estimators.summaries import SummaryWriter
 from workers.estimators.training_services import Services
 from workers.export.module_files import write_module

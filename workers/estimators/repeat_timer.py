@@ -1,17 +1,18 @@
-"""How often a hook does what it does.
+"""Timer for hooks that act at multiples of a counter, or at intervals of seconds.
 
-Needs no state: the next multiple follows from the counter, and seconds begin anew with a process.
+The timer needs no saved state: the next multiple follows from the counter, and an interval of
+seconds starts again with the process.
 """
 
 from collections.abc import Callable
 
 
-class Repeated:
-    """Says whether something is due, by a count or by seconds.
+class RepeatTimer:
+    """Reports when an action is due, by a count or by seconds.
 
     Args:
         count: Due at each multiple of this count that is reached or passed; `None` for seconds.
-        secs: Due after so many seconds since it was due; `None` for a count.
+        secs: Due when this many seconds have passed since it was last due; `None` for a count.
 
     Raises:
         ValueError: Unless exactly one is set, and is above 0.
@@ -22,20 +23,20 @@ class Repeated:
             raise ValueError(
                 "set exactly one of a number of steps or episodes and a number of seconds"
             )
-        if (count if count is not None else secs or 0) <= 0:
-            raise ValueError(
-                f"a cadence must be above 0, is {count if count is not None else secs}"
-            )
+        interval = count if count is not None else secs or 0
+        if interval <= 0:
+            raise ValueError(f"an interval must be above 0, is {interval}")
         self._count = count
         self._secs = secs
         self._next: float | None = None
 
     def start(self, value: int, now: Callable[[], float]) -> None:
-        """Counts on from a value."""
-        self._next = now() + self._secs if self._secs is not None else self._multiple_above(value)
+        """Sets the next due time or the next multiple above `value`."""
+        count = self._count or 1
+        self._next = (value // count + 1) * count if self._secs is None else now() + self._secs
 
     def due(self, value: int, now: Callable[[], float]) -> bool:
-        """Returns whether it is due."""
+        """Returns whether the action is due, and then starts the next interval."""
         if self._next is None:
             self.start(max(0, value - 1), now)
         at = now() if self._secs is not None else value
@@ -43,7 +44,3 @@ class Repeated:
             return False
         self.start(value, now)
         return True
-
-    def _multiple_above(self, value: int) -> int:
-        count = self._count or 1
-        return (value // count + 1) * count

@@ -81,7 +81,7 @@ class RunContext:
 class SessionRunHook:
     """Looks at the runs of a training or an evaluation.
 
-    Override what you need; see `workers.estimators.step_hooks` for those that exist.
+    Override what you need; see `workers.estimators.counter_hooks` for those that exist.
 
     A hook with `state_dict` and `load_state_dict` has its state saved with the checkpoints.
     """

@@ -31,24 +31,22 @@ from workers.estimators.basic_hooks import (
 )
 from workers.estimators.checkpoints import all_checkpoints, load_checkpoint, training_ended
 from workers.estimators.cluster import SharedStepHook, address_of
-from workers.estimators.episode_hooks import (
+from workers.estimators.counter_hooks import (
     EpisodeCheckpointSaverHook,
     EpisodeCounterHook,
     EpisodeLoggingTensorHook,
     EpisodeSummarySaverHook,
-    StopAtEpisodeHook,
-)
-from workers.estimators.estimator import Estimator
-from workers.estimators.memories import Memory
-from workers.estimators.run_config import RunConfig
-from workers.estimators.step_hooks import (
     StepCheckpointSaverHook,
     StepCounterHook,
     StepLoggingTensorHook,
     StepSummarySaverHook,
+    StopAtEpisodeHook,
     StopAtStepHook,
 )
-from workers.estimators.summaries import SUMMARIES_FILE
+from workers.estimators.estimator import Estimator
+from workers.estimators.memories import Memory
+from workers.estimators.run_config import RunConfig
+from workers.estimators.summaries import SUMMARIES_FILE, SummaryWriter
 from workers.estimators.training_services import Services
 from workers.supervised.modes import Modes
 from workers.supervised.run_session import RunSession, RunValues, SessionRunHook
@@ -155,6 +153,20 @@ def test_step_hooks_fire_at_multiples_by_steps_or_seconds(tmp_path: Path) -> Non
     for wrong in ({}, {"save_secs": 1, "save_steps": 1}, {"save_steps": 0}):
         with pytest.raises(ValueError):
             StepCheckpointSaverHook(**wrong)
+
+
+@pytest.mark.parametrize(
+    "hook", [StepSummarySaverHook, StepCounterHook, EpisodeSummarySaverHook, EpisodeCounterHook]
+)
+def test_hooks_that_write_summaries_close_their_files(hook: Any, tmp_path: Path) -> None:
+    closed = []
+
+    class Writer(SummaryWriter):
+        def close(self) -> None:
+            closed.append(True)
+
+    session_with(hook(writer=Writer(tmp_path))).end()
+    assert closed == [True]
 
 
 def test_episode_hooks_fire_at_ends_of_episodes(tmp_path: Path) -> None:
