@@ -22,7 +22,7 @@ from app.db.models.projects import MembershipRow
 from app.db.startup_check import DatabaseStartError, check_database
 from app.domain.errors import DomainError, InvalidError
 from app.logging import scrub_text
-from app.services.access import credentials
+from app.services.access import logins, members, principals, tokens
 from app.settings import Settings, SettingsError, load_settings
 from palestra.contract.access import TokenRequest, TokenView
 from palestra.contract.documents import canonical_json
@@ -72,11 +72,11 @@ async def _run(settings: Settings, values: argparse.Namespace) -> dict[str, Any]
 async def _bootstrap(
     session: Session, settings: Settings, values: argparse.Namespace
 ) -> dict[str, Any]:
-    membership = await credentials.bootstrap(
+    membership = await members.bootstrap(
         session, _title(values.project, "--project"), _title(values.user, "--user")
     )
     answer: dict[str, Any] = {"project_id": membership.project_id, "user_id": membership.user_id}
-    if await credentials.has_logged_in(session, membership):
+    if await logins.has_logged_in(session, membership):
         return {**answer, "setup_needed": False}
     return {**answer, "setup_needed": True, **await _link(session, settings, membership)}
 
@@ -90,15 +90,13 @@ async def _login_link(
             f"palestra admin: no server runs on {place}: start it before you open the link, or name another with --data-dir\n"
         )
     membership = await (
-        credentials.bootstrap(session)
-        if values.user is None
-        else credentials.member(session, values.user)
+        members.bootstrap(session) if values.user is None else members.member(session, values.user)
     )
     return await _link(session, settings, membership)
 
 
 async def _link(session: Session, settings: Settings, membership: MembershipRow) -> dict[str, Any]:
-    code = await credentials.make_link(session, membership, settings.link_seconds)
+    code = await logins.make_link(session, membership, settings.link_seconds)
     address = running_address(settings) or settings.base_url
     # The code is in the fragment, which browsers send to no server and write into no log.
     return {
@@ -130,7 +128,7 @@ async def _prepare(
             else (await _issue(session, _token_request(name, scopes, _TOKEN_DAYS))).secret
         )
     return {
-        **await _link(session, settings, await credentials.bootstrap(session)),
+        **await _link(session, settings, await members.bootstrap(session)),
         "tokens": tokens,
     }
 
@@ -140,7 +138,7 @@ async def _is_good(session: Session, file: Path, scopes: set[str]) -> bool:
         secret = await asyncio.to_thread(file.read_text, "utf-8")
     except (OSError, UnicodeDecodeError):
         return False
-    principal = await credentials.principal_of_token(session, secret.strip())
+    principal = await principals.principal_of_token(session, secret.strip())
     return principal is not None and principal.scopes >= scopes
 
 
@@ -153,10 +151,8 @@ async def _token(
 
 
 async def _issue(session: Session, request: TokenRequest) -> TokenView:
-    membership = await credentials.bootstrap(session)
-    return await credentials.issue_token(
-        session, membership.project_id, membership.user_id, request
-    )
+    membership = await members.bootstrap(session)
+    return await tokens.issue_token(session, membership.project_id, membership.user_id, request)
 
 
 def _token_request(name: str, scopes: str, days: int) -> TokenRequest:

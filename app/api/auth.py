@@ -16,7 +16,7 @@ from fastapi.security import APIKeyCookie, HTTPBearer
 from app.api.deps import database, settings
 from app.api.errors import forbidden, unauthenticated
 from app.domain.principal import Principal
-from app.services.access import credentials
+from app.services.access import principals
 from palestra.contract.names import Scope
 
 SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -70,7 +70,7 @@ async def _by_token(request: Request, authorization: list[str]) -> Principal:
     ):
         raise unauthenticated()
     async with database(request).read() as session:
-        principal = await credentials.principal_of_token(session, token.strip())
+        principal = await principals.principal_of_token(session, token.strip())
     if principal is None:
         raise unauthenticated("This token is unknown, expired or revoked. Make a new one.")
     return principal
@@ -81,7 +81,7 @@ async def _by_cookie(request: Request) -> Principal:
     if not 0 < len(secret) <= MAX_TOKEN:
         raise unauthenticated()
     async with database(request).read() as session:
-        found = await credentials.principal_of_session(session, secret, settings(request))
+        found = await principals.principal_of_session(session, secret, settings(request))
     if found is None:
         raise unauthenticated("This login has ended. Log in again.")
     principal, csrf = found

@@ -34,7 +34,6 @@ EVENTS: Final[Topic] = "events"
 """Rows were appended to the event log."""
 
 _TOPICS: Final = "palestra_topics"
-_ACTIONS: Final = "palestra_actions"
 _DRIVERS: Final = {
     "sqlite": "sqlite+aiosqlite",
     "postgresql": "postgresql+psycopg",
@@ -64,11 +63,6 @@ class Database:
         writing = self.engine.execution_options(palestra_writes=True)
         self._write: Final = async_sessionmaker(writing, expire_on_commit=False)
 
-    @property
-    def is_sqlite(self) -> bool:
-        """Whether there is but one writer."""
-        return self.engine.dialect.name == "sqlite"
-
     @asynccontextmanager
     async def read(self) -> AsyncIterator[Session]:
         """Yields a session whose changes are thrown away."""
@@ -97,8 +91,6 @@ class Database:
                     "The disk of the server's database is full. Free some space on it."
                 ) from error
         self.is_full = False
-        for action in session.info.pop(_ACTIONS, ()):
-            action()
         topics = frozenset(session.info.pop(_TOPICS, ()))
         if topics:
             for listener in tuple(self.listeners):
@@ -136,14 +128,6 @@ class Database:
 def announce(session: Session, topic: Topic) -> None:
     """Registers that the listeners hear of `topic` once the session's transaction is committed."""
     session.info.setdefault(_TOPICS, set()).add(topic)
-
-
-def on_commit(session: Session, action: Callable[[], None]) -> None:
-    """Registers what is to be done once the session's transaction is committed.
-
-    It is dropped with the transaction.
-    """
-    session.info.setdefault(_ACTIONS, []).append(action)
 
 
 def async_url(url: str) -> str:

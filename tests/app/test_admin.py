@@ -179,7 +179,7 @@ def test_one_command_prepares_everything_and_keeps_what_is_good(
 
 def test_no_shipped_file_holds_a_password() -> None:
     assert not list(REPOSITORY.glob("app/**/*.env"))
-    assert "password_hash=" not in (REPOSITORY / "app/services/access/credentials.py").read_text()
+    assert "password_hash=" not in (REPOSITORY / "app/services/access/logins.py").read_text()
 
 
 def test_the_committed_document_is_the_current_one() -> None:

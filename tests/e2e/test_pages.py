@@ -13,7 +13,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page, StorageState, async_playwright, expect
 
 from app.db.models import MembershipRow
-from app.services.access import credentials
+from app.services.access import logins
 from palestra.contract.states import Cause, Outcome, RunState
 from palestra.contract.work_order import Backlog, Failure
 from tests.app.api.serving import Served, serve
@@ -57,7 +57,7 @@ class Site:
             membership = MembershipRow(
                 project_id=world.project_id, user_id=world.admin.user_id, role="admin"
             )
-            code = await credentials.make_link(session, membership, 3_600)
+            code = await logins.make_link(session, membership, 3_600)
         return f"{self.url}/login#code={code}"
 
     async def stranger(self, state: StorageState | None = None) -> Page:

@@ -13,7 +13,7 @@ import pytest
 
 from app.api.login_rate import LONGEST_WAIT, AccountRate, LoginRate
 from app.domain.networks import client_address, subscriber
-from app.services.access import credentials
+from app.services.access import logins
 from app.settings import SettingsError, load_settings
 from tests.app.api.serving import ORIGIN, Served, serve
 
@@ -38,7 +38,7 @@ async def _link(served: Served) -> str:
     world = served.world
     async with served.database.write() as session:
         who = MembershipRow(project_id=world.project_id, user_id=world.admin.user_id, role="admin")
-        return await credentials.make_link(session, who, 3_600)
+        return await logins.make_link(session, who, 3_600)
 
 
 async def _log_in(
@@ -122,7 +122,7 @@ async def test_unknown_users_take_as_long_as_wrong_passwords(served: Served) -> 
     for _ in range(15):
         for known, times in spent.items():
             began = time.thread_time()
-            assert not credentials._verify(known, "wrong")
+            assert not logins._verify(known, "wrong")
             times.append(time.thread_time() - began)
     wrong, unknown = statistics.median(spent[stored]), statistics.median(spent[None])
     assert 0.7 < unknown / wrong < 1.4

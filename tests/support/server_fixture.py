@@ -13,8 +13,8 @@ from app.db.models import MembershipRow, ProjectRow, UserRow
 from app.db.repositories import attempts as attempt_rows
 from app.domain.principal import Principal
 from app.domain.secrets import derivation_key
-from app.services.access import credentials
-from app.services.attempts import leases
+from app.services.access import principals
+from app.services.attempts import claims, leases
 from app.services.experiments import experiments
 from app.services.jobs import jobs, retries
 from app.services.runs import runs
@@ -242,7 +242,7 @@ class World:
             answer = await workers.register(session, by or known, body, self.settings)
         if answer.secret is not None:
             async with self.database.read() as session:
-                own = await credentials.principal_of_token(session, answer.secret)
+                own = await principals.principal_of_token(session, answer.secret)
             assert own is not None
             self.own[answer.worker_id] = own
         return answer
@@ -282,7 +282,7 @@ class World:
         """Claims a job."""
         body = Claim(job_id=job_id, expected_attempt=attempt, worker_id=worker_id, slot=slot)
         async with self.database.write() as session:
-            return await leases.claim(
+            return await claims.claim(
                 session, self.own.get(worker_id, self.machine), body, self.settings
             )
 

@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from app.api.auth import OfAttempt, WorkerCaller
 from app.api.deps import DatabaseDep, SettingsDep, WriteSession
 from app.api.strict_body import LARGE, json_body
-from app.services.attempts import adoption, continuous_evaluation, leases
+from app.services.attempts import adoption, claims, continuous_evaluation, leases
 from palestra.contract.resources import AttemptView
 from palestra.contract.work_order import (
     Adoption,
@@ -32,7 +32,7 @@ async def claim_lease(
     settings: SettingsDep,
 ) -> ClaimAnswer:
     """Claims a job: makes its attempt, raises the fences it needs, and answers the work order."""
-    return await leases.claim(session, principal, body, settings)
+    return await claims.claim(session, principal, body, settings)
 
 
 @router.post("/{attempt_id}:renew", dependencies=[OfAttempt], responses={409: {}})

@@ -8,7 +8,7 @@ from app.api.auth import Anyone, check_same_origin, cookie_name
 from app.api.deps import DatabaseDep, ReadSession, SettingsDep, WriteSession
 from app.api.login_rate import check_account_rate, check_login_rate, note_login
 from app.api.strict_body import TINY, json_body
-from app.services.access import credentials
+from app.services.access import logins, principals
 from palestra.contract.access import LoginOptions, LoginRequest, SessionView, SetupRequest
 
 public_router = APIRouter(tags=["access"])
@@ -29,7 +29,7 @@ _Admitted = Depends(admit)
 @public_router.get("/session:options")
 async def login_options(session: ReadSession) -> LoginOptions:
     """Returns the ways to log a browser in. Needs no login."""
-    return await credentials.login_options(session)
+    return await logins.login_options(session)
 
 
 @public_router.post(
@@ -43,7 +43,7 @@ async def log_in(
 ) -> SessionView:
     """Logs a browser in with user name and password."""
     check_account_rate(request, body.user)
-    login = await credentials.login(database, body)
+    login = await logins.login(database, body)
     note_login(request, body.user)
     return _open(request, response, login)
 
@@ -61,13 +61,13 @@ async def redeem_link(
     session: WriteSession,
 ) -> SessionView:
     """Logs a browser in with the code of a one-time link; may set name and password."""
-    return _open(request, response, await credentials.redeem(session, body))
+    return _open(request, response, await logins.redeem(session, body))
 
 
 @router.get("/session")
 async def get_session(request: Request, principal: Anyone) -> SessionView:
     """Returns who the caller is."""
-    return _view(credentials.Identity(principal, getattr(request.state, "csrf", None)))
+    return _view(principals.Identity(principal, getattr(request.state, "csrf", None)))
 
 
 @router.delete("/session", status_code=204)
@@ -79,7 +79,7 @@ async def log_out(
     settings: SettingsDep,
 ) -> None:
     """Ends the browser's login."""
-    await credentials.logout(session, principal)
+    await logins.logout(session, principal)
     response.delete_cookie(
         cookie_name(request),
         path="/",
@@ -89,7 +89,7 @@ async def log_out(
     )
 
 
-def _open(request: Request, response: Response, login: credentials.Login) -> SessionView:
+def _open(request: Request, response: Response, login: logins.Login) -> SessionView:
     settings = request.app.state.settings
     response.set_cookie(
         cookie_name(request),
@@ -100,10 +100,10 @@ def _open(request: Request, response: Response, login: credentials.Login) -> Ses
         httponly=True,
         samesite="lax",
     )
-    return _view(credentials.Identity(login.principal, login.csrf))
+    return _view(principals.Identity(login.principal, login.csrf))
 
 
-def _view(identity: credentials.Identity) -> SessionView:
+def _view(identity: principals.Identity) -> SessionView:
     principal = identity.principal
     return SessionView(
         user=principal.user,

@@ -9,7 +9,7 @@ from app.api.deps import ReadSession, WriteSession
 from app.api.paging import page_request
 from app.api.strict_body import TINY, json_body
 from app.domain.paging import PageRequest
-from app.services.access import credentials
+from app.services.access import tokens
 from palestra.contract.access import TokenRequest, TokenView
 from palestra.contract.views import Page
 
@@ -28,7 +28,7 @@ async def create_token(
 
     Its secret is in this answer and nowhere else. A token that makes one is its parent.
     """
-    return await credentials.create_token(session, principal, body)
+    return await tokens.create_token(session, principal, body)
 
 
 @router.get("")
@@ -36,10 +36,10 @@ async def list_tokens(
     principal: TokenManager, session: ReadSession, page: TokenPage
 ) -> Page[TokenView]:
     """Lists tokens: all of the project for an admin, else the caller's own."""
-    return await credentials.list_tokens(session, principal, page)
+    return await tokens.list_tokens(session, principal, page)
 
 
 @router.delete("/{token_id}", status_code=204)
 async def revoke_token(token_id: str, principal: TokenManager, session: WriteSession) -> None:
     """Ends a token at once, with all that it made but workers' credentials."""
-    await credentials.revoke_token(session, principal, token_id)
+    await tokens.revoke_token(session, principal, token_id)

@@ -5,29 +5,32 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Subquery, and_, exists, func, or_, select, update
-from sqlalchemy.orm import InstrumentedAttribute, aliased
+from sqlalchemy import ColumnElement, and_, func, or_, select, update
+from sqlalchemy.orm import InstrumentedAttribute
 
 from app.db.clock import db_now
 from app.db.engine import Session
-from app.db.models.curves import EvaluationRow
 from app.db.models.jobs import AttemptRow, JobRow, JobRunRow
-from app.db.models.snapshots import SnapshotRow
 from app.db.repositories.chunked_in import cut
 from app.db.repositories.keyset_pages import paged
 from app.domain.paging import Keyset
 from app.domain.retry import History
 from palestra.contract.names import Schedule
-from palestra.contract.states import FINAL_JOB_STATES, LIVE_JOB_STATES, JobState, SnapshotState
+from palestra.contract.states import FINAL_JOB_STATES, LIVE_JOB_STATES, JobState
 
 COLUMNS: Final[Mapping[str, InstrumentedAttribute[Any]]] = {
     "created_at": JobRow.created_at,
     "priority": JobRow.priority,
 }
-_FINAL: Final = [state.value for state in FINAL_JOB_STATES]
-_LIVE: Final = [state.value for state in LIVE_JOB_STATES]
-_TRAINING: Final = [schedule.value for schedule in Schedule if schedule.writes_training_state]
-_FOLLOWING: Final = [schedule.value for schedule in Schedule if schedule.follows_training]
+
+
+FINAL: Final = [state.value for state in FINAL_JOB_STATES]
+
+
+LIVE: Final = [state.value for state in LIVE_JOB_STATES]
+
+
+TRAINING: Final = [schedule.value for schedule in Schedule if schedule.writes_training_state]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,25 +42,6 @@ class JobFilter:
     state: JobState | None = None
     schedule: Schedule | None = None
     pool: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ReadyJob:
-    """A job to ring for."""
-
-    job_id: str
-    pool: str
-    expected_attempt: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Queue:
-    """The queue of a pool, and what its workers can take now."""
-
-    project_id: str
-    pool: str
-    most_gpus: int
-    versions: frozenset[int]
 
 
 async def insert(
@@ -238,7 +222,7 @@ async def unfinished_training(session: Session, run_id: str) -> JobRow | None:
         .join(JobRunRow, JobRunRow.job_id == JobRow.id)
         .where(JobRunRow.run_id == run_id, JobRunRow.outcome.is_(None))
     )
-    query = query.where(JobRow.schedule.in_(_TRAINING), JobRow.state.not_in(_FINAL))
+    query = query.where(JobRow.schedule.in_(TRAINING), JobRow.state.not_in(FINAL))
     return await session.scalar(query.order_by(JobRow.created_at.desc(), JobRow.id.desc()).limit(1))
 
 
@@ -247,7 +231,7 @@ async def trained(session: Session, run_ids: Collection[str]) -> set[str]:
     query = (
         select(JobRunRow.run_id)
         .join(JobRow, JobRow.id == JobRunRow.job_id)
-        .where(JobRunRow.run_id.in_(run_ids), JobRow.schedule.in_(_TRAINING))
+        .where(JobRunRow.run_id.in_(run_ids), JobRow.schedule.in_(TRAINING))
     )
     return set(await session.scalars(query.distinct()))
 
@@ -259,184 +243,16 @@ async def unfinished_of_experiment(session: Session, project_id: str, experiment
         .select_from(JobRow)
         .where(JobRow.project_id == project_id, JobRow.experiment_id == experiment_id)
     )
-    return (await session.scalar(query.where(JobRow.state.not_in(_FINAL)))) or 0
-
-
-def _queued(project_id: str, pools: Collection[str], *conditions: ColumnElement[bool]) -> Subquery:
-    """The queued jobs of some pools, each with its `turn`.
-
-    The order of a pool's queue is priority, then fair share between people, then age: a person's
-    n-th waiting job stands behind everybody's earlier ones, where n counts the jobs that the person
-    already has running.
-    """
-    mine = (JobRow.project_id == project_id, JobRow.pool.in_(pools))
-    held = select(JobRow.pool, JobRow.created_by, func.count().label("jobs")).where(
-        *mine, JobRow.state.in_(_LIVE)
-    )
-    busy = held.group_by(JobRow.pool, JobRow.created_by).subquery()
-    own = func.row_number().over(
-        partition_by=(JobRow.pool, JobRow.priority, JobRow.created_by),
-        order_by=(JobRow.queued_at, JobRow.created_at, JobRow.id),
-    )
-    columns = (
-        JobRow.id,
-        JobRow.pool,
-        JobRow.attempt,
-        JobRow.priority,
-        JobRow.queued_at,
-        JobRow.created_at,
-        JobRow.rung_at,
-    )
-    query = select(*columns, (own + func.coalesce(busy.c.jobs, 0)).label("turn"))
-    query = query.outerjoin(
-        busy, and_(busy.c.pool == JobRow.pool, busy.c.created_by == JobRow.created_by)
-    )
-    return query.where(*mine, JobRow.state == JobState.QUEUED.value, *conditions).subquery()
-
-
-def _turn(queued: Subquery) -> tuple[ColumnElement[Any], ...]:
-    return (
-        queued.c.priority.desc(),
-        queued.c.turn,
-        queued.c.queued_at,
-        queued.c.created_at,
-        queued.c.id,
-    )
-
-
-async def positions(session: Session, project_id: str, pools: Collection[str]) -> dict[str, int]:
-    """Returns the place of every queued job of some pools in its pool's queue, from 1."""
-    queued = _queued(project_id, pools)
-    place = func.row_number().over(partition_by=queued.c.pool, order_by=_turn(queued))
-    return dict((await session.execute(select(queued.c.id, place))).all())
-
-
-async def ready(
-    session: Session, queue: Queue, ring_seconds: float, limit: int
-) -> Sequence[ReadyJob]:
-    """Returns the next jobs of a queue that wait for a (new) doorbell, in order.
-
-    Those that its workers can take.
-    """
-    fits = (
-        JobRow.gpus <= queue.most_gpus,
-        JobRow.work_order_version.in_(queue.versions),
-        may_start_now(),
-        ~_held(),
-    )
-    queued = _queued(queue.project_id, [queue.pool], *fits)
-    silent = or_(queued.c.rung_at.is_(None), queued.c.rung_at <= db_now(-ring_seconds))
-    query = (
-        select(queued.c.id, queued.c.pool, queued.c.attempt)
-        .where(silent)
-        .order_by(*_turn(queued))
-        .limit(limit)
-    )
-    return [
-        ReadyJob(job_id, pool, attempt + 1)
-        for job_id, pool, attempt in await session.execute(query)
-    ]
-
-
-async def held(session: Session, job_ids: Collection[str]) -> set[str]:
-    """Returns which of some queued jobs are continuous evaluations that have nothing to do before
-    somebody trains their run.
-    """
-    return (
-        set(await session.scalars(select(JobRow.id).where(JobRow.id.in_(job_ids), _held())))
-        if job_ids
-        else set()
-    )
-
-
-def _held() -> ColumnElement[bool]:
-    """The condition that a continuous evaluation would only take a slot away, perhaps the very one
-    that its training waits for.
-
-    Its run has a training job that is queued or paused, none that is live, and no verified snapshot
-    that the job has not evaluated.
-    """
-    mine, theirs, training = aliased(JobRunRow), aliased(JobRunRow), aliased(JobRow)
-    same_run = (
-        mine.job_id == JobRow.id,
-        theirs.run_id == mine.run_id,
-        training.id == theirs.job_id,
-        training.schedule.in_(_TRAINING),
-    )
-    live = exists().where(*same_run, training.state.in_(_LIVE)).correlate(JobRow)
-    unfinished = exists().where(*same_run, training.state.not_in(_FINAL)).correlate(JobRow)
-    seen = (
-        exists()
-        .where(EvaluationRow.job_id == JobRow.id, EvaluationRow.snapshot_id == SnapshotRow.id)
-        .correlate(JobRow, SnapshotRow)
-    )
-    counts = (SnapshotRow.state == SnapshotState.VERIFIED.value, SnapshotRow.superseded.is_(False))
-    new = (
-        exists()
-        .where(mine.job_id == JobRow.id, SnapshotRow.run_id == mine.run_id, *counts, ~seen)
-        .correlate(JobRow)
-    )
-    return and_(JobRow.schedule.in_(_FOLLOWING), ~live, unfinished, ~new)
-
-
-async def waiting_queues(session: Session) -> Sequence[tuple[str, str]]:
-    """Returns the (project, pool) pairs that a job waits in."""
-    query = (
-        select(JobRow.project_id, JobRow.pool)
-        .where(JobRow.state == JobState.QUEUED.value, may_start_now())
-        .distinct()
-    )
-    return [
-        (project_id, pool)
-        for project_id, pool in await session.execute(
-            query.order_by(JobRow.project_id, JobRow.pool)
-        )
-    ]
+    return (await session.scalar(query.where(JobRow.state.not_in(FINAL)))) or 0
 
 
 async def pinned_to_snapshots(session: Session) -> Sequence[JobRow]:
     """Returns the queued jobs that read one snapshot named by its id."""
     query = select(JobRow).where(
-        JobRow.state == JobState.QUEUED.value, JobRow.schedule.not_in(_TRAINING)
+        JobRow.state == JobState.QUEUED.value, JobRow.schedule.not_in(TRAINING)
     )
     jobs = (await session.scalars(query)).all()
     return [job for job in jobs if str((job.evaluate or {}).get("snapshot", "")).startswith("snp_")]
-
-
-async def mark_rung(session: Session, rung: Collection[ReadyJob]) -> None:
-    """Notes that doorbells went out; a job that has moved on meanwhile is left alone."""
-    for job in rung:
-        same = (
-            JobRow.id == job.job_id,
-            JobRow.attempt == job.expected_attempt - 1,
-            JobRow.state == JobState.QUEUED.value,
-        )
-        statement = update(JobRow).where(*same).values(rung_at=db_now(), rings=JobRow.rings + 1)
-        await session.execute(statement.execution_options(synchronize_session=False))
-
-
-async def counts_by_pool(session: Session, project_id: str) -> dict[str, tuple[int, int]]:
-    """Returns, per pool, how many jobs are queued and how many hold a lease."""
-    queued = func.count().filter(JobRow.state == JobState.QUEUED.value)
-    live = func.count().filter(JobRow.state.in_(_LIVE))
-    query = (
-        select(JobRow.pool, queued, live)
-        .where(JobRow.project_id == project_id, JobRow.state.not_in(_FINAL))
-        .group_by(JobRow.pool)
-    )
-    return {pool: (waiting, running) for pool, waiting, running in await session.execute(query)}
-
-
-async def outstanding_rings(session: Session, queue: Queue, ring_seconds: float) -> int:
-    """Returns how many doorbells of a queue may still be answered."""
-    young = and_(JobRow.rung_at.is_not(None), JobRow.rung_at > db_now(-ring_seconds))
-    mine = (
-        JobRow.state == JobState.QUEUED.value,
-        JobRow.project_id == queue.project_id,
-        JobRow.pool == queue.pool,
-    )
-    query = select(func.count()).select_from(JobRow).where(*mine, young)
-    return (await session.scalar(query)) or 0
 
 
 async def live_workers(session: Session, job_ids: Collection[str]) -> dict[str, str]:

@@ -11,7 +11,7 @@ from app.domain.errors import ConflictError, NotFoundError
 from app.domain.principal import Principal
 from app.domain.secrets import hash_secret
 from app.services.access.own_worker import check_own
-from app.services.attempts import leases
+from app.services.attempts import claims
 from app.settings import Settings
 from palestra.contract.work_order import Adoption, AdoptionAnswer
 
@@ -38,6 +38,6 @@ async def adopt(
             "stale_attempt",
             "The attempt has ended or was given up. Its files on the worker are not wanted any more.",
         )
-    token = leases.token_of(principal, attempt.id)
+    token = claims.token_of(principal, attempt.id)
     await rows.renew(session, attempt, {"token_hash": hash_secret(token)}, settings.lease_seconds)
     return AdoptionAnswer(token=token, slot=attempt.slot, renew_seconds=settings.renew_seconds)

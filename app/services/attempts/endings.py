@@ -14,7 +14,7 @@ from app.services.events import event_log
 from app.services.jobs import job_state
 from app.services.jobs.job_state import Why
 from app.services.snapshots import snapshots
-from app.services.views import views
+from app.services.views.jobs import attempt_views
 from palestra.contract.documents import canonical_json
 from palestra.contract.job_options import Limits
 from palestra.contract.names import Schedule
@@ -177,7 +177,7 @@ async def _stand_still(session: Session, attempt: AttemptRow) -> None:
 
 async def tell_attempt(session: Session, job: JobRow, attempt: AttemptRow) -> None:
     """Registers the live message of a changed attempt."""
-    (view,) = await views.attempt_views(session, [attempt])
+    (view,) = await attempt_views(session, [attempt])
     run_id = next(iter(view.fences)) if len(view.fences) == 1 else None
     event_log.record(
         session,

@@ -18,7 +18,8 @@ from app.services.access.audit_actor import actor
 from app.services.experiments import unapplied_options
 from app.services.jobs import job_state, jobs
 from app.services.runs import runs
-from app.services.views import pages, views
+from app.services.views import pages
+from app.services.views.experiments import definition_of, experiment_views
 from palestra.contract import advice
 from palestra.contract.definition import RlDefinition, definition_hash, experiment_id, identity_hash
 from palestra.contract.documents import canonical_json
@@ -169,9 +170,7 @@ async def list_experiments(
     """Returns a page of the project's experiments; sorts by `created_at` and `name`."""
     keys = keyset(request, rows.EXPERIMENT_COLUMNS)
     found = await rows.page(session, principal.project_id, wanted, keys)
-    return await pages.cut(
-        found, request, keys, lambda shown: views.experiment_views(session, shown)
-    )
+    return await pages.cut(found, request, keys, lambda shown: experiment_views(session, shown))
 
 
 async def list_runs_of(
@@ -237,8 +236,8 @@ async def _find(session: Session, principal: Principal, experiment_id: str) -> E
 
 
 async def _detail(session: Session, experiment: ExperimentRow) -> ExperimentDetail:
-    (view,) = await views.experiment_views(session, [experiment])
-    definition = views.definition_of(experiment)
+    (view,) = await experiment_views(session, [experiment])
+    definition = definition_of(experiment)
     return ExperimentDetail(
         **dict(view),
         definition=definition,

@@ -7,10 +7,11 @@ from typing import Final
 
 from app.db.engine import Session
 from app.db.models.jobs import JobRow
-from app.db.repositories import jobs as rows
+from app.db.repositories import job_queue as rows
+from app.db.repositories import jobs as job_rows
 from app.db.repositories import snapshots as snapshot_rows
 from app.db.repositories import workers as worker_rows
-from app.db.repositories.jobs import Queue, ReadyJob
+from app.db.repositories.job_queue import Queue, ReadyJob
 from app.db.repositories.workers import Offer
 from app.services.jobs import job_state
 from app.services.jobs.job_state import Why
@@ -62,7 +63,7 @@ async def rung(session: Session, jobs: Sequence[ReadyJob]) -> None:
 async def fail_hopeless(session: Session) -> int:
     """Fails queued jobs whose snapshot was deleted while they waited; returns how many."""
     hopeless = [
-        job for job in await rows.pinned_to_snapshots(session) if await _is_gone(session, job)
+        job for job in await job_rows.pinned_to_snapshots(session) if await _is_gone(session, job)
     ]
     failure = Failure(
         message="The snapshot that this job was to read was deleted while it waited. Submit it again with another one."

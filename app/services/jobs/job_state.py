@@ -19,7 +19,9 @@ from app.domain import transitions
 from app.domain.derived_states import ended_run_state, run_state
 from app.domain.errors import ConflictError
 from app.services.events import event_log
-from app.services.views import views
+from app.services.views.experiments import experiment_views
+from app.services.views.jobs import job_views
+from app.services.views.runs import run_views
 from palestra.contract.names import Schedule
 from palestra.contract.states import FINAL_JOB_STATES, Cause, JobState, Outcome, ResumeQuality
 from palestra.contract.work_order import Failure
@@ -154,7 +156,7 @@ async def tell(session: Session, job: JobRow) -> None:
 
 async def tell_jobs(session: Session, jobs: Sequence[JobRow]) -> None:
     """Registers the live messages of changed jobs."""
-    for row, view in zip(jobs, await views.job_views(session, jobs), strict=True):
+    for row, view in zip(jobs, await job_views(session, jobs), strict=True):
         run_id = view.run_ids[0] if len(view.run_ids) == 1 else None
         event_log.record(
             session,
@@ -169,7 +171,7 @@ async def tell_jobs(session: Session, jobs: Sequence[JobRow]) -> None:
 
 async def tell_runs(session: Session, runs: Sequence[RunRow]) -> None:
     """Registers the live messages of changed runs."""
-    for row, view in zip(runs, await views.run_views(session, runs), strict=True):
+    for row, view in zip(runs, await run_views(session, runs), strict=True):
         event_log.record(
             session,
             "run",
@@ -183,7 +185,7 @@ async def tell_runs(session: Session, runs: Sequence[RunRow]) -> None:
 
 async def tell_experiment(session: Session, experiment: ExperimentRow) -> None:
     """Registers the live message of a changed experiment."""
-    (view,) = await views.experiment_views(session, [experiment])
+    (view,) = await experiment_views(session, [experiment])
     event_log.record(
         session, "experiment", view, project_id=experiment.project_id, experiment_id=experiment.id
     )

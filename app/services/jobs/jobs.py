@@ -20,7 +20,8 @@ from app.services.jobs import job_state
 from app.services.jobs.job_state import Why
 from app.services.runs import runs
 from app.services.snapshots import snapshots
-from app.services.views import pages, views
+from app.services.views import pages
+from app.services.views.jobs import job_views
 from palestra.contract.agents import PACKABLE_AGENTS
 from palestra.contract.job_options import EvaluateOptions, JobOptions, JobRequest
 from palestra.contract.names import Schedule, new_id
@@ -244,7 +245,7 @@ async def list_jobs(
     """Returns a page of the project's jobs; sorts by `created_at` and `priority`."""
     keys = keyset(request, rows.COLUMNS)
     found = await rows.page(session, principal.project_id, wanted, keys)
-    return await pages.cut(found, request, keys, lambda shown: views.job_views(session, shown))
+    return await pages.cut(found, request, keys, lambda shown: job_views(session, shown))
 
 
 async def get(session: Session, principal: Principal, job_id: str) -> JobView:
@@ -345,5 +346,5 @@ async def find(
 
 
 async def _view(session: Session, job: JobRow) -> JobView:
-    (view,) = await views.job_views(session, [job])
+    (view,) = await job_views(session, [job])
     return view

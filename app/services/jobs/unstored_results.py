@@ -12,7 +12,7 @@ from app.domain.errors import ConflictError
 from app.domain.principal import Principal
 from app.services.access.audit_actor import actor
 from app.services.jobs import job_state, jobs
-from app.services.views import views
+from app.services.views.jobs import job_views
 from palestra.contract.resources import JobView
 
 __all__ = ["give_up"]
@@ -48,5 +48,5 @@ async def give_up(session: Session, principal: Principal, job_id: str, reason: s
             session, {**row, "data": {"attempt": attempt.number, "reason": reason, **shown}}
         )
         await job_state.tell(session, job)
-    (view,) = await views.job_views(session, [job])
+    (view,) = await job_views(session, [job])
     return view

@@ -8,7 +8,8 @@ from app.db.repositories import evaluations as rows
 from app.domain.paging import PageRequest, keyset
 from app.domain.principal import Principal
 from app.services.runs import runs
-from app.services.views import pages, views
+from app.services.views import pages
+from app.services.views.runs import evaluation_view
 from palestra.contract.names import EvaluationSource
 from palestra.contract.resources import EvaluationView
 from palestra.contract.views import Page
@@ -37,4 +38,4 @@ async def list_of_run(
 
 
 async def _views(found: Sequence[EvaluationRow]) -> list[EvaluationView]:
-    return [views.evaluation_view(row) for row in found]
+    return [evaluation_view(row) for row in found]

@@ -11,7 +11,10 @@ from app.db.repositories.experiments import RunFilter
 from app.domain.errors import NotFoundError
 from app.domain.paging import PageRequest, keyset
 from app.domain.principal import Principal
-from app.services.views import pages, views
+from app.services.views import pages
+from app.services.views.experiments import definition_of
+from app.services.views.jobs import attempt_views, job_views
+from app.services.views.runs import run_views
 from palestra.contract.resources import ProvenanceView, RunDetail, RunView
 from palestra.contract.views import Page
 
@@ -33,7 +36,7 @@ async def list_runs(
         raise NotFoundError("experiment")
     keys = keyset(request, rows.RUN_COLUMNS)
     found = await rows.run_page(session, principal.project_id, wanted, keys)
-    return await pages.cut(found, request, keys, lambda shown: views.run_views(session, shown))
+    return await pages.cut(found, request, keys, lambda shown: run_views(session, shown))
 
 
 async def find(session: Session, principal: Principal, run_id: str) -> RunRow:
@@ -55,13 +58,13 @@ async def get(session: Session, principal: Principal, run_id: str) -> RunDetail:
         NotFoundError: If the project has none of that id.
     """
     run = await find(session, principal, run_id)
-    (view,) = await views.run_views(session, [run])
-    attempts = await views.attempt_views(session, await rows.attempts_of_run(session, run.id))
-    jobs = await views.job_views(session, await job_rows.of_run(session, run.id))
+    (view,) = await run_views(session, [run])
+    attempts = await attempt_views(session, await rows.attempts_of_run(session, run.id))
+    jobs = await job_views(session, await job_rows.of_run(session, run.id))
     experiment = await rows.get(session, run.project_id, run.experiment_id)
     assert experiment is not None
     return RunDetail(
-        **dict(view), attempts=attempts, jobs=jobs, definition=views.definition_of(experiment)
+        **dict(view), attempts=attempts, jobs=jobs, definition=definition_of(experiment)
     )
 
 

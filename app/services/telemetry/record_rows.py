@@ -23,7 +23,7 @@ from app.metrics.logs import StoredLogLine
 from app.metrics.sort_records import RunProgress, RunRecords
 from app.services.events import event_log
 from app.services.snapshots import snapshots
-from app.services.views import views
+from app.services.views.runs import evaluation_view
 from palestra.contract import telemetry
 from palestra.contract.names import new_id
 from palestra.contract.telemetry import MAX_SERIES_PER_RUN, write_number
@@ -220,7 +220,7 @@ async def _write_evaluations(session: Session, target: Target, content: RunRecor
     new = [_evaluation(target, seq, record, superseded) for seq, record in content.evaluations]
     for row in await rows.add_evaluations(session, new):
         await session.refresh(row, ["created_at"])
-        event_log.record(session, "evaluation", views.evaluation_view(row), **target.about)
+        event_log.record(session, "evaluation", evaluation_view(row), **target.about)
 
 
 def _evaluation(

@@ -5,8 +5,7 @@ from typing import Final
 from app.db.engine import QUEUE, Session, announce
 from app.db.models.workers import WorkerRow
 from app.db.repositories import attempts as attempt_rows
-from app.db.repositories import audit
-from app.db.repositories import jobs as job_rows
+from app.db.repositories import audit, job_queue
 from app.db.repositories import workers as rows
 from app.domain.errors import ConflictError, NotFoundError
 from app.domain.principal import Principal
@@ -16,7 +15,8 @@ from app.services.access.audit_actor import actor
 from app.services.access.own_worker import check_own
 from app.services.attempts import endings
 from app.services.events import event_log
-from app.services.views import views
+from app.services.views.jobs import pool_facts
+from app.services.views.workers import worker_views
 from app.settings import Settings
 from palestra.contract.names import new_id, pool_queue
 from palestra.contract.resources import CatalogueView, PoolView, WorkerView
@@ -270,7 +270,7 @@ async def tell(session: Session, worker: WorkerRow) -> None:
 async def list_workers(session: Session, principal: Principal) -> Page[WorkerView]:
     """Returns the project's workers by name."""
     found = await rows.all_of(session, principal.project_id)
-    return Page(items=await views.worker_views(session, found), next_cursor=None)
+    return Page(items=await worker_views(session, found), next_cursor=None)
 
 
 async def get(session: Session, principal: Principal, worker_id: str) -> WorkerView:
@@ -284,10 +284,10 @@ async def get(session: Session, principal: Principal, worker_id: str) -> WorkerV
 
 async def list_pools(session: Session, principal: Principal) -> Page[PoolView]:
     """Returns the pools that have workers or waiting jobs, by name."""
-    counts = await job_rows.counts_by_pool(session, principal.project_id)
+    counts = await job_queue.counts_by_pool(session, principal.project_id)
     known = await rows.registered(session, principal.project_id)
     names = sorted({*counts, *known})
-    facts = await views.pool_facts(session, principal.project_id, names)
+    facts = await pool_facts(session, principal.project_id, names)
     pools = [
         PoolView(
             name=name,
@@ -315,5 +315,5 @@ async def _find(session: Session, principal: Principal, worker_id: str) -> Worke
 
 
 async def _view(session: Session, worker: WorkerRow) -> WorkerView:
-    (view,) = await views.worker_views(session, [worker])
+    (view,) = await worker_views(session, [worker])
     return view

@@ -19,7 +19,7 @@ from app.db.engine import Database
 from app.db.models import Base, MembershipRow, ProjectRow, RunRow, SnapshotRow, TokenRow, UserRow
 from app.domain.principal import Principal
 from app.main import create_app
-from app.services.access import credentials
+from app.services.access import logins, tokens
 from app.services.experiments import experiments
 from app.settings import Settings
 from palestra.contract.access import TokenRequest
@@ -62,7 +62,7 @@ class Served:
             membership = MembershipRow(
                 project_id=self.world.project_id, user_id=self.world.admin.user_id, role="admin"
             )
-            code = await credentials.make_link(session, membership, 3_600)
+            code = await logins.make_link(session, membership, 3_600)
         client = self.client()
         self.app.state.login_rate = type(self.app.state.login_rate)()
         answer = await client.post(
@@ -112,11 +112,11 @@ async def _make_tokens(served: Served) -> None:
             served.tokens[name] = await _token(
                 session, world.project_id, world.admin.user_id, name, granted
             )
-        revoked = await credentials.issue_token(
+        revoked = await tokens.issue_token(
             session, world.project_id, world.admin.user_id, _request("revoked", "read submit admin")
         )
         served.tokens["revoked"] = revoked.secret or ""
-        await credentials.revoke_token(session, world.admin, revoked.id)
+        await tokens.revoke_token(session, world.admin, revoked.id)
         expired = (await session.scalars(select(TokenRow).where(TokenRow.name == "expired"))).one()
         expired.expires_at = expired.created_at
         served.names["token"] = revoked.id
@@ -124,7 +124,7 @@ async def _make_tokens(served: Served) -> None:
 
 async def _token(session: Any, project_id: str, user_id: str, name: str, scopes: str) -> str:
     return (
-        await credentials.issue_token(session, project_id, user_id, _request(name, scopes))
+        await tokens.issue_token(session, project_id, user_id, _request(name, scopes))
     ).secret or ""
 
 

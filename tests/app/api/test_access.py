@@ -13,7 +13,7 @@ from app.api.query import dependants
 from app.api.strict_body import body_model
 from app.db.models.projects import MembershipRow
 from app.main import create_app
-from app.services.access import credentials
+from app.services.access import logins
 from app.settings import Settings
 from tests.app.api.serving import ORIGIN, Served, serve
 
@@ -165,7 +165,7 @@ async def test_the_login_page_is_told_whether_a_password_can_let_anybody_in(
             membership = MembershipRow(
                 project_id=served.world.project_id, user_id=served.world.admin.user_id, role="admin"
             )
-            code = await credentials.make_link(session, membership, 3_600)
+            code = await logins.make_link(session, membership, 3_600)
         body = {"code": code, "password": "a long enough one"}
         assert (
             await client.post("/api/v1/session:redeem", json=body, headers={"Origin": ORIGIN})

@@ -6,6 +6,7 @@ import pytest
 
 from app.db.engine import Database
 from app.services.artifacts.blob_store import BlobStore
+from tests.app.services.telemetry_training import training as training
 from tests.support.artifact_store import Storing
 from tests.support.server_fixture import World, definition
 
@@ -28,3 +29,8 @@ async def storing(world: World, database: Database, tmp_path: Path) -> Storing:
         registered.worker_id,
         order.attempt_id,
     )
+
+
+@pytest.fixture
+async def worker(world: World) -> str:
+    return (await world.register()).worker_id

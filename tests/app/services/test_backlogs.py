@@ -12,7 +12,7 @@ from sqlalchemy import update
 from app.db.models import AttemptRow, SnapshotRow
 from app.domain.errors import ConflictError, InvalidError, NotFoundError
 from app.services.artifacts import artifacts
-from app.services.attempts import adoption, endings, leases
+from app.services.attempts import adoption, claims, endings
 from app.services.jobs import unstored_results
 from palestra.contract.names import Schedule
 from palestra.contract.states import Cause, JobState, Outcome, RunState, SnapshotState
@@ -93,7 +93,7 @@ async def test_a_worker_takes_back_its_own_attempt_alone_and_only_while_it_lives
     other = (await storing.world.register(name="w2")).worker_id
     with pytest.raises(NotFoundError):
         await _adopt(storing, other)
-    assert await _adopt(storing) == leases.token_of(
+    assert await _adopt(storing) == claims.token_of(
         storing.world.own[storing.worker_id], storing.attempt_id
     )
     assert (await storing.put("policy", b"result")).stored

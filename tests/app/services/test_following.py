@@ -1,6 +1,4 @@
-"""Continuous evaluations: which snapshot comes next, when they wait and say why, and what a test
-leaves behind.
-"""
+"""Continuous evaluations: which snapshot comes next, and when they wait and say why."""
 
 import json
 from dataclasses import replace
@@ -10,23 +8,16 @@ import pytest
 
 from app.daemons.dispatcher import Dispatcher
 from app.db.engine import Database
-from app.domain.errors import ConflictError, ForbiddenError, InvalidError
-from app.metrics import sort_records as metrics
+from app.domain.errors import ConflictError, ForbiddenError
 from app.services.attempts import continuous_evaluation
-from app.services.curves import curves, series
 from app.services.jobs.dispatch_plan import ReadyJob
-from app.services.runs import evaluations
 from palestra.contract.job_options import JobOptions, JobRequest
-from palestra.contract.names import EvaluationSource, Schedule, new_id
-from palestra.contract.queries import SeriesQuery
-from palestra.contract.resources import EvaluationView
-from palestra.contract.states import Cause, JobState, Order, Outcome, RunState
+from palestra.contract.names import Schedule, new_id
+from palestra.contract.states import Cause, JobState, Order, Outcome
 from palestra.contract.work_order import FollowAnswer, FollowRequest
-from tests.support import records
+from tests.app.services.following import SLOT, end, evaluate, follower
 from tests.support.artifact_store import Storing
-from tests.support.server_fixture import World, definition
-
-SLOT = 5
+from tests.support.server_fixture import World
 
 
 class CountingBell:
@@ -39,35 +30,11 @@ class CountingBell:
         self.rung.append(job.job_id)
 
 
-async def follower(
-    storing: Storing, schedule: Schedule = Schedule.CONTINUOUS_EVAL, **options: Any
-) -> Storing:
-    """Starts a continuous evaluation beside the training."""
-    job = await storing.world.add_job(storing.run_id, schedule, evaluate=options)
-    order = (await storing.world.start(job.id, storing.worker_id, slot=SLOT)).work_order
-    return replace(storing, job_id=job.id, attempt_id=order.attempt_id, seq=0)
-
-
 async def next_of(
     one: Storing, *evaluated: str, again: bool = False, run_id: str | None = None
 ) -> FollowAnswer:
     request = FollowRequest(run_id=run_id or one.run_id, evaluated=evaluated, again=again)
     return await continuous_evaluation.next_snapshot(one.database, one.attempt_id, request)
-
-
-async def evaluate(
-    one: Storing, snapshot_id: str, mean: float = 1.0, source: str = "evaluation"
-) -> None:
-    at = (await one.snapshots())[snapshot_id].env_step
-    await one.send(
-        {**records.evaluation(one.run_id, at, mean, snapshot_id=snapshot_id), "source": source}
-    )
-
-
-async def end(
-    one: Storing, outcome: Outcome = Outcome.SUCCEEDED, cause: Cause = Cause.BUDGET
-) -> None:
-    await one.world.release(one.attempt_id, outcome, cause, last_seq=one.seq)
 
 
 def given(answer: FollowAnswer) -> tuple[str | None, str]:
@@ -269,147 +236,3 @@ def test_options_that_mean_nothing_are_refused(schedule: str, options: dict[str,
 def test_a_definition_is_not_submitted_with_a_schedule_that_reads_a_run(schedule: str) -> None:
     with pytest.raises(ValueError, match="queue it on the run"):
         JobOptions.model_validate_json(json.dumps({"schedule": schedule}))
-
-
-async def shown(storing: Storing, source: EvaluationSource | None = None) -> list[EvaluationView]:
-    from app.domain.paging import PageRequest
-
-    async with storing.database.read() as session:
-        request = PageRequest(limit=100, sort="env_step")
-        return (
-            await evaluations.list_of_run(
-                session, storing.world.admin, storing.run_id, request, source=source
-            )
-        ).items
-
-
-async def points(storing: Storing, name: str) -> list[float]:
-    select = [{"run_id": storing.run_id, "series": name}]
-    query = SeriesQuery.model_validate_json(
-        json.dumps({"select": select, "start": 0, "end": 1000, "buckets": 10})
-    )
-    (found,) = (await curves.query(storing.database, storing.world.admin, query)).series
-    return [value for value in found.mean if value is not None]
-
-
-async def names(storing: Storing) -> set[str]:
-    async with storing.database.read() as session:
-        return {
-            one.name
-            for one in (
-                await series.list_of_run(
-                    session, storing.world.admin, storing.run_id, after="", limit=500
-                )
-            ).items
-        }
-
-
-async def test_each_source_is_a_series_of_its_own(storing: Storing) -> None:
-    await storing.send(records.evaluation(storing.run_id, 50, 3.0))
-    snapshot = await storing.snapshot(100)
-    one = await follower(storing, Schedule.CONTINUOUS_EVAL_ON_TRAIN_DATA)
-    await evaluate(one, snapshot, 99.0, source="train_data")
-    assert [(row.mean, row.source) for row in await shown(storing)] == [
-        (3.0, "evaluation"),
-        (99.0, "train_data"),
-    ]
-    assert [row.mean for row in await shown(storing, EvaluationSource.TRAIN_DATA)] == [99.0]
-    assert (
-        await points(storing, "evaluation/mean"),
-        await points(storing, "evaluation_on_train_data/mean"),
-    ) == ([3.0], [99.0])
-    assert {"evaluation/mean", "evaluation_on_train_data/length_max"} <= await names(storing)
-    assert not any(name.startswith("evaluation_of_test/") for name in await names(storing))
-    run = await storing.world.run(storing.run_id)
-    assert run.latest_evaluation is not None
-    assert run.best_evaluation is not None
-    assert (run.latest_evaluation.mean, run.best_evaluation.mean) == (3.0, 3.0), (
-        "scores are of fresh episodes"
-    )
-
-
-@pytest.mark.parametrize("prefix", list(metrics.VIRTUAL))
-async def test_no_record_brings_a_series_that_is_made_from_evaluations(
-    storing: Storing, prefix: str
-) -> None:
-    with pytest.raises(InvalidError) as refused:
-        await storing.send(records.points(storing.run_id, f"{prefix}/mean", [1]))
-    assert refused.value.code == "reserved_series"
-
-
-async def test_a_test_stands_for_a_run_until_it_is_trained(
-    world: World, database: Database
-) -> None:
-    worker = (await world.register()).worker_id
-    document = definition()
-    await world.submit(document, schedule="test")
-    (job,) = await world.jobs()
-    run_id = job.run_ids[0]
-    order = (await world.start(job.id, worker)).work_order
-    assert (order.schedule, order.runs[0].snapshot, order.runs[0].fence) == (Schedule.TEST, None, 0)
-    assert (await world.run(run_id)).state is RunState.RUNNING
-    tester = Storing(world, database, None, None, run_id, job.id, worker, order.attempt_id)  # type: ignore[arg-type]
-    with pytest.raises(InvalidError) as refused:
-        await tester.send(records.points(run_id, "loss", [1]))
-    assert refused.value.code == "not_training"
-    await tester.send({**records.evaluation(run_id, 40, 9.0), "source": "test"})
-    await end(tester)
-    tested = await world.run(run_id)
-    assert (tested.state, tested.job_id, tested.latest_evaluation, tested.progress.env_step) == (
-        RunState.SUCCEEDED,
-        job.id,
-        None,
-        0,
-    )
-    assert [(row.mean, row.source) for row in await shown(tester)] == [(9.0, "test")]
-
-    experiment, new = await world.submit(document)
-    assert not new
-    training = next(one for one in await world.jobs() if one.schedule is Schedule.TRAIN)
-    run = await world.run(run_id)
-    assert (run.state, run.job_id, run.started_at, run.experiment_id) == (
-        RunState.QUEUED,
-        training.id,
-        None,
-        experiment.id,
-    )
-    assert (await world.start(training.id, worker)).work_order.runs[0].snapshot is None
-    assert [(row.mean, row.superseded) for row in await shown(tester)] == [(9.0, False)]
-    await world.submit(document)
-    assert len([one for one in await world.jobs() if one.schedule is Schedule.TRAIN]) == 1
-
-
-async def test_a_test_beside_a_training_changes_nothing_of_the_run(storing: Storing) -> None:
-    snapshot = await storing.snapshot(100)
-    one = await follower(storing, Schedule.TEST)
-    await one.send({**records.evaluation(one.run_id, 40, 9.0), "source": "test"})
-    await end(one)
-    run = await storing.world.run(storing.run_id)
-    assert (run.state, run.job_id, run.fence, run.progress.env_step) == (
-        RunState.RUNNING,
-        storing.job_id,
-        1,
-        100,
-    )
-    assert not (await storing.snapshots())[snapshot].superseded
-    assert (await storing.world.job(one.job_id)).evaluate is None
-
-
-async def test_evaluations_of_an_older_schema_are_of_fresh_episodes(
-    storing: Storing, database_url: str
-) -> None:
-    from alembic import command
-
-    from app.db.migrate import _connection, config, upgrade
-
-    await storing.send(records.evaluation(storing.run_id, 50, 3.0))
-    await storing.database.dispose()
-    try:
-        with _connection(database_url) as connection:
-            configuration = config()
-            configuration.attributes["connection"] = connection
-            command.downgrade(configuration, "0001")
-    finally:
-        upgrade(database_url)
-    assert [(row.mean, row.source) for row in await shown(storing)] == [(3.0, "evaluation")]
-    assert (await storing.world.run(storing.run_id)).latest_evaluation is not None

@@ -1,10 +1,7 @@
 """Exactly once, in order, whatever the way there: the ingest on both databases."""
 
-import asyncio
 import math
 import random
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -25,71 +22,14 @@ from app.db.models import (
 )
 from app.domain.errors import (
     ConflictError,
-    DomainError,
     ForbiddenError,
     InvalidError,
-    UnavailableError,
 )
 from app.metrics import blocks
-from app.services.telemetry import batches
-from app.services.telemetry.batches import Delivery
-from app.services.telemetry.group_commit import Intake
 from palestra.contract.states import Cause, Outcome
+from tests.app.services.telemetry_training import Training, acked
 from tests.support import records
-from tests.support.records import Json, delivery
 from tests.support.server_fixture import World
-
-
-@dataclass
-class Training:
-    """A run under training."""
-
-    world: World
-    database: Database
-    run_id: str
-    job_id: str
-    worker_id: str
-    attempt_id: str
-
-    async def send(
-        self, first_seq: int, content: Sequence[Json], *, attempt_id: str | None = None
-    ) -> int:
-        async with self.database.write() as session:
-            return await batches.take(
-                session, delivery(attempt_id or self.attempt_id, first_seq, content)
-            )
-
-    async def refused(self, first_seq: int, content: Sequence[Json], **options: Any) -> DomainError:
-        with pytest.raises(DomainError) as caught:
-            await self.send(first_seq, content, **options)
-        return caught.value
-
-    async def stored(self, name: str, *, run_id: str | None = None) -> list[float]:
-        async with self.database.read() as session:
-            query = select(BlockRow.content).join(SeriesRow, SeriesRow.id == BlockRow.series_id)
-            query = query.where(
-                SeriesRow.name == name, SeriesRow.run_id == (run_id or self.run_id)
-            ).order_by(BlockRow.fence, BlockRow.first_seq)
-            return [
-                value
-                for content in await session.scalars(query)
-                for value in blocks.decode(content).value.tolist()
-            ]
-
-    async def count(self, model: Any) -> int:
-        async with self.database.read() as session:
-            return len((await session.scalars(select(model))).all())
-
-
-@pytest.fixture
-async def training(world: World, database: Database) -> Training:
-    registered = await world.register()
-    job = await world.one_job()
-    claimed = await world.start(job.id, registered.worker_id)
-    order = claimed.work_order
-    return Training(
-        world, database, order.runs[0].run_id, job.id, registered.worker_id, order.attempt_id
-    )
 
 
 async def test_every_kind_of_record_lands_where_it_belongs(training: Training) -> None:
@@ -358,7 +298,7 @@ async def test_any_order_of_deliveries_equals_one_delivery_in_order(
     training: Training, seed: int
 ) -> None:
     chooser = random.Random(seed)
-    base = await _acked(training)
+    base = await acked(training)
     content = [
         records.points(training.run_id, f"s{seed}/{chooser.randint(0, 2)}", [i], [chooser.random()])
         for i in range(1, 13)
@@ -372,92 +312,4 @@ async def test_any_order_of_deliveries_equals_one_delivery_in_order(
         assert await training.stored(name) == [
             record["value"][0] for record in content if record["series"] == name
         ]
-    assert await _acked(training) == base + len(content)
-
-
-async def _acked(training: Training) -> int:
-    return (await training.world.run(training.run_id)).attempts[0].acked_seq
-
-
-@pytest.fixture
-async def intake(database: Database) -> Any:
-    started = Intake(database, 0.02)
-    task = asyncio.create_task(started.run())
-    yield started
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-
-
-async def test_batches_that_arrive_together_share_a_commit(
-    training: Training, intake: Intake
-) -> None:
-    commits: list[frozenset[str]] = []
-    training.database.listeners.append(commits.append)
-    content = [[records.points(training.run_id, "loss", [seq])] for seq in range(1, 21)]
-    answers = await asyncio.gather(
-        *(
-            intake.take(delivery(training.attempt_id, seq, batch))
-            for seq, batch in enumerate(content, start=1)
-        ),
-        return_exceptions=True,
-    )
-    assert answers == list(range(1, 21))
-    assert len(commits) == 1
-    assert await training.stored("loss") == [float(seq) for seq in range(1, 21)]
-
-
-async def test_a_refused_batch_leaves_the_others_of_its_group_alone(
-    training: Training, intake: Intake
-) -> None:
-    good = delivery(training.attempt_id, 1, [records.points(training.run_id, "loss", [1])])
-    gap = delivery(training.attempt_id, 9, [records.points(training.run_id, "loss", [9])])
-    reserved = delivery(
-        training.attempt_id, 2, [records.points(training.run_id, "evaluation/mean", [9])]
-    )
-    answers = await asyncio.gather(
-        intake.take(good), intake.take(gap), intake.take(reserved), return_exceptions=True
-    )
-    assert answers[0] == 1
-    assert [getattr(answer, "code", None) for answer in answers[1:]] == [
-        "seq_gap",
-        "reserved_series",
-    ]
-
-
-async def test_a_failing_group_is_tried_batch_by_batch(
-    training: Training, intake: Intake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    taken = batches.take
-
-    async def fails_for_the_second(session: Any, given: Delivery) -> int:
-        if given.batch.first_seq == 2:
-            raise RuntimeError("a fault of ours")
-        return await taken(session, given)
-
-    monkeypatch.setattr(batches, "take", fails_for_the_second)
-    deliveries = [
-        delivery(training.attempt_id, seq, [records.points(training.run_id, "loss", [seq])])
-        for seq in (1, 2)
-    ]
-    answers = await asyncio.gather(
-        *(intake.take(one) for one in deliveries), return_exceptions=True
-    )
-    assert answers[0] == 1
-    assert isinstance(answers[1], UnavailableError)
-    assert await training.stored("loss") == [1.0]
-
-
-async def test_what_waits_at_a_stop_is_answered_and_not_written(training: Training) -> None:
-    intake = Intake(training.database, 10.0)
-    task = asyncio.create_task(intake.run())
-    asked = asyncio.create_task(
-        intake.take(
-            delivery(training.attempt_id, 1, [records.points(training.run_id, "loss", [1])])
-        )
-    )
-    await asyncio.sleep(0.05)
-    task.cancel()
-    with pytest.raises(UnavailableError):
-        await asked
-    assert await training.stored("loss") == []
+    assert await acked(training) == base + len(content)

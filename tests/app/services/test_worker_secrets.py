@@ -7,7 +7,7 @@ import pytest
 
 from app.db.models import WorkerRow
 from app.domain.errors import ConflictError, ForbiddenError
-from app.services.access import credentials
+from app.services.access import principals
 from app.services.workers import workers
 from palestra.contract.names import Scope
 from palestra.contract.states import JobState
@@ -26,7 +26,7 @@ async def refusal(world: World, **changes: str | int) -> str:
 async def is_good(world: World, answer: RegistrationAnswer) -> bool:
     assert answer.secret is not None
     async with world.database.read() as session:
-        return await credentials.principal_of_token(session, answer.secret) is not None
+        return await principals.principal_of_token(session, answer.secret) is not None
 
 
 async def test_enrolment_gives_a_secret_once_and_keeps_its_hash(world: World) -> None:
@@ -99,14 +99,14 @@ async def test_a_worker_speaks_for_itself_alone(world: World) -> None:
 
 
 async def test_a_worker_claims_for_itself_alone(world: World) -> None:
-    from app.services.attempts import leases
+    from app.services.attempts import claims
 
     mine, other = (await world.register()).worker_id, (await world.register(name="w2")).worker_id
     job = await world.one_job()
     claim = Claim(job_id=job.id, expected_attempt=1, worker_id=mine, slot=0)
     async with world.database.write() as session:
         with pytest.raises(ForbiddenError) as refused:
-            await leases.claim(session, world.own[other], claim, world.settings)
+            await claims.claim(session, world.own[other], claim, world.settings)
     assert refused.value.code == "other_worker"
 
 

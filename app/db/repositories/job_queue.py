@@ -1,0 +1,206 @@
+"""Queued jobs: their order, which of them can start, and their doorbells."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, Subquery, and_, exists, func, or_, select, update
+from sqlalchemy.orm import aliased
+
+from app.db.clock import db_now
+from app.db.engine import Session
+from app.db.models.curves import EvaluationRow
+from app.db.models.jobs import JobRow, JobRunRow
+from app.db.models.snapshots import SnapshotRow
+from app.db.repositories.jobs import FINAL, LIVE, TRAINING, may_start_now
+from palestra.contract.names import Schedule
+from palestra.contract.states import JobState, SnapshotState
+
+_FOLLOWING: Final = [schedule.value for schedule in Schedule if schedule.follows_training]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyJob:
+    """A job to ring for."""
+
+    job_id: str
+    pool: str
+    expected_attempt: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queue:
+    """The queue of a pool, and what its workers can take now."""
+
+    project_id: str
+    pool: str
+    most_gpus: int
+    versions: frozenset[int]
+
+
+def _queued(project_id: str, pools: Collection[str], *conditions: ColumnElement[bool]) -> Subquery:
+    """The queued jobs of some pools, each with its `turn`.
+
+    The order of a pool's queue is priority, then fair share between people, then age: a person's
+    n-th waiting job stands behind everybody's earlier ones, where n counts the jobs that the person
+    already has running.
+    """
+    mine = (JobRow.project_id == project_id, JobRow.pool.in_(pools))
+    held = select(JobRow.pool, JobRow.created_by, func.count().label("jobs")).where(
+        *mine, JobRow.state.in_(LIVE)
+    )
+    busy = held.group_by(JobRow.pool, JobRow.created_by).subquery()
+    own = func.row_number().over(
+        partition_by=(JobRow.pool, JobRow.priority, JobRow.created_by),
+        order_by=(JobRow.queued_at, JobRow.created_at, JobRow.id),
+    )
+    columns = (
+        JobRow.id,
+        JobRow.pool,
+        JobRow.attempt,
+        JobRow.priority,
+        JobRow.queued_at,
+        JobRow.created_at,
+        JobRow.rung_at,
+    )
+    query = select(*columns, (own + func.coalesce(busy.c.jobs, 0)).label("turn"))
+    query = query.outerjoin(
+        busy, and_(busy.c.pool == JobRow.pool, busy.c.created_by == JobRow.created_by)
+    )
+    return query.where(*mine, JobRow.state == JobState.QUEUED.value, *conditions).subquery()
+
+
+def _turn(queued: Subquery) -> tuple[ColumnElement[Any], ...]:
+    return (
+        queued.c.priority.desc(),
+        queued.c.turn,
+        queued.c.queued_at,
+        queued.c.created_at,
+        queued.c.id,
+    )
+
+
+async def positions(session: Session, project_id: str, pools: Collection[str]) -> dict[str, int]:
+    """Returns the place of every queued job of some pools in its pool's queue, from 1."""
+    queued = _queued(project_id, pools)
+    place = func.row_number().over(partition_by=queued.c.pool, order_by=_turn(queued))
+    return dict((await session.execute(select(queued.c.id, place))).all())
+
+
+async def ready(
+    session: Session, queue: Queue, ring_seconds: float, limit: int
+) -> Sequence[ReadyJob]:
+    """Returns the next jobs of a queue that wait for a (new) doorbell, in order.
+
+    Those that its workers can take.
+    """
+    fits = (
+        JobRow.gpus <= queue.most_gpus,
+        JobRow.work_order_version.in_(queue.versions),
+        may_start_now(),
+        ~_held(),
+    )
+    queued = _queued(queue.project_id, [queue.pool], *fits)
+    silent = or_(queued.c.rung_at.is_(None), queued.c.rung_at <= db_now(-ring_seconds))
+    query = (
+        select(queued.c.id, queued.c.pool, queued.c.attempt)
+        .where(silent)
+        .order_by(*_turn(queued))
+        .limit(limit)
+    )
+    return [
+        ReadyJob(job_id, pool, attempt + 1)
+        for job_id, pool, attempt in await session.execute(query)
+    ]
+
+
+async def held(session: Session, job_ids: Collection[str]) -> set[str]:
+    """Returns which of some queued jobs are continuous evaluations that have nothing to do before
+    somebody trains their run.
+    """
+    return (
+        set(await session.scalars(select(JobRow.id).where(JobRow.id.in_(job_ids), _held())))
+        if job_ids
+        else set()
+    )
+
+
+def _held() -> ColumnElement[bool]:
+    """The condition that a continuous evaluation would only take a slot away, perhaps the very one
+    that its training waits for.
+
+    Its run has a training job that is queued or paused, none that is live, and no verified snapshot
+    that the job has not evaluated.
+    """
+    mine, theirs, training = aliased(JobRunRow), aliased(JobRunRow), aliased(JobRow)
+    same_run = (
+        mine.job_id == JobRow.id,
+        theirs.run_id == mine.run_id,
+        training.id == theirs.job_id,
+        training.schedule.in_(TRAINING),
+    )
+    live = exists().where(*same_run, training.state.in_(LIVE)).correlate(JobRow)
+    unfinished = exists().where(*same_run, training.state.not_in(FINAL)).correlate(JobRow)
+    seen = (
+        exists()
+        .where(EvaluationRow.job_id == JobRow.id, EvaluationRow.snapshot_id == SnapshotRow.id)
+        .correlate(JobRow, SnapshotRow)
+    )
+    counts = (SnapshotRow.state == SnapshotState.VERIFIED.value, SnapshotRow.superseded.is_(False))
+    new = (
+        exists()
+        .where(mine.job_id == JobRow.id, SnapshotRow.run_id == mine.run_id, *counts, ~seen)
+        .correlate(JobRow)
+    )
+    return and_(JobRow.schedule.in_(_FOLLOWING), ~live, unfinished, ~new)
+
+
+async def waiting_queues(session: Session) -> Sequence[tuple[str, str]]:
+    """Returns the (project, pool) pairs that a job waits in."""
+    query = (
+        select(JobRow.project_id, JobRow.pool)
+        .where(JobRow.state == JobState.QUEUED.value, may_start_now())
+        .distinct()
+    )
+    return [
+        (project_id, pool)
+        for project_id, pool in await session.execute(
+            query.order_by(JobRow.project_id, JobRow.pool)
+        )
+    ]
+
+
+async def mark_rung(session: Session, rung: Collection[ReadyJob]) -> None:
+    """Notes that doorbells went out; a job that has moved on meanwhile is left alone."""
+    for job in rung:
+        same = (
+            JobRow.id == job.job_id,
+            JobRow.attempt == job.expected_attempt - 1,
+            JobRow.state == JobState.QUEUED.value,
+        )
+        statement = update(JobRow).where(*same).values(rung_at=db_now(), rings=JobRow.rings + 1)
+        await session.execute(statement.execution_options(synchronize_session=False))
+
+
+async def counts_by_pool(session: Session, project_id: str) -> dict[str, tuple[int, int]]:
+    """Returns, per pool, how many jobs are queued and how many hold a lease."""
+    queued = func.count().filter(JobRow.state == JobState.QUEUED.value)
+    live = func.count().filter(JobRow.state.in_(LIVE))
+    query = (
+        select(JobRow.pool, queued, live)
+        .where(JobRow.project_id == project_id, JobRow.state.not_in(FINAL))
+        .group_by(JobRow.pool)
+    )
+    return {pool: (waiting, running) for pool, waiting, running in await session.execute(query)}
+
+
+async def outstanding_rings(session: Session, queue: Queue, ring_seconds: float) -> int:
+    """Returns how many doorbells of a queue may still be answered."""
+    young = and_(JobRow.rung_at.is_not(None), JobRow.rung_at > db_now(-ring_seconds))
+    mine = (
+        JobRow.state == JobState.QUEUED.value,
+        JobRow.project_id == queue.project_id,
+        JobRow.pool == queue.pool,
+    )
+    query = select(func.count()).select_from(JobRow).where(*mine, young)
+    return (await session.scalar(query)) or 0

@@ -1,0 +1,199 @@
+"""Browser logins: by password, by setup link and by login link."""
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Final
+
+from argon2 import PasswordHasher
+from argon2.exceptions import InvalidHashError, VerificationError
+
+from app.db.engine import Database, Session
+from app.db.models.access import LoginSessionRow
+from app.db.models.projects import MembershipRow, UserRow
+from app.db.repositories import access as rows
+from app.domain.errors import (
+    ConflictError,
+    ForbiddenError,
+    InvalidError,
+    UnauthenticatedError,
+)
+from app.domain.principal import Principal
+from app.domain.secrets import csrf_token, hash_secret, is_well_formed, new_secret
+from app.services.access.principals import ROLE_SCOPES, principal_of_member
+from palestra.contract.access import (
+    LoginOptions,
+    LoginRequest,
+    SetupRequest,
+)
+from palestra.contract.names import new_id
+
+_PASSWORDS: Final = PasswordHasher(time_cost=2, memory_cost=19_456, parallelism=1)
+
+
+_NOBODYS: Final = "$argon2id$v=19$m=19456,t=2,p=1$JJ9bSw0/d4sI+9TwL5qHlw$M64+260Oq3szi7+0pF5zZMfgCViKiwq/0FSSXB2z6GQ"
+"""Verified for unknown users, so that the time tells nothing: as costly as those that `_PASSWORDS`
+makes. Its password is lost.
+"""
+
+
+_checker: Final = ThreadPoolExecutor(1, "palestra-passwords")
+"""Passwords are checked one by one: each takes 19 MiB and some 30 ms."""
+
+
+_COMMON: Final = frozenset(
+    {
+        "password1234",
+        "password12345",
+        "password123456",
+        "123456789012",
+        "qwertyuiop12",
+        "letmeinletmein",
+        "adminadminadmin",
+    }
+)
+
+
+_NEW_LINK: Final = (
+    "On the server's machine, `palestra login-link` prints a new link that logs you in once: run it where `palestra up` was started, or "
+    "name that place with --data-dir."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """A fresh browser login; the secret goes into its cookie and nowhere else."""
+
+    principal: Principal
+    secret: str
+
+    @property
+    def csrf(self) -> str:
+        """The token that the dashboard sends with every change."""
+        return csrf_token(self.secret)
+
+
+async def login_options(session: Session) -> LoginOptions:
+    """Returns the ways in that there are."""
+    return LoginOptions(password=await rows.has_password(session))
+
+
+async def login(database: Database, request: LoginRequest) -> Login:
+    """Returns a new browser login for a user name and a password.
+
+    No session is open while the password is checked.
+
+    Raises:
+        UnauthenticatedError: In the same words and time for an unknown user and for a wrong
+            password.
+    """
+    async with database.read() as session:
+        user = await rows.user_by_name(session, request.user)
+    stored = None if user is None else user.password_hash
+    good = await asyncio.get_running_loop().run_in_executor(
+        _checker, _verify, stored, request.password
+    )
+    if user is None or not good or user.disabled_at is not None:
+        raise UnauthenticatedError(
+            "wrong_login",
+            f"User name or password is wrong. No password was set, or it is lost? {_NEW_LINK}",
+        )
+    async with database.write() as session:
+        membership = await rows.membership_of(session, user.id)
+        if membership is None:
+            raise ForbiddenError("no_project", "This user belongs to no project. Ask an admin.")
+        return await _open_login(session, user.id, membership.project_id)
+
+
+async def make_link(session: Session, membership: MembershipRow, seconds: float) -> str:
+    """Returns the code of a new one-time setup or login link."""
+    code = new_secret("pll")
+    await rows.insert_link(session, hash_secret(code), membership, seconds)
+    rows.audit(
+        session,
+        membership.project_id,
+        f"user:{membership.user_id}",
+        "link.create",
+        membership.user_id,
+    )
+    return code
+
+
+async def has_logged_in(session: Session, membership: MembershipRow) -> bool:
+    """Returns whether the member ever logged a browser in."""
+    return await rows.has_logged_in(session, membership.user_id)
+
+
+async def redeem(session: Session, request: SetupRequest) -> Login:
+    """Returns a new browser login for a one-time code, which is then used up.
+
+    Sets name and password where they are given.
+
+    Raises:
+        UnauthenticatedError: If the code is unknown, used or expired.
+        InvalidError: If the password is too easy to guess.
+        ConflictError: If another user has the name.
+    """
+    used = (
+        await rows.use_link(session, hash_secret(request.code))
+        if is_well_formed(request.code)
+        else None
+    )
+    found = None if used is None else await rows.holder(session, *used)
+    if found is None:
+        raise UnauthenticatedError("link_used", f"This link was used or has expired. {_NEW_LINK}")
+    if request.user is not None and request.user != found.user.name:
+        await _rename(session, found.user, request.user)
+    if request.password is not None:
+        await _set_password(session, found.user, request.password)
+    return await _open_login(session, found.user.id, found.project.id)
+
+
+async def logout(session: Session, principal: Principal) -> None:
+    """Ends the caller's browser login."""
+    if principal.session_id is not None:
+        await rows.end_login(session, principal.session_id)
+
+
+async def _open_login(session: Session, user_id: str, project_id: str) -> Login:
+    found = await rows.holder(session, user_id, project_id)
+    if found is None:
+        raise UnauthenticatedError("wrong_login", "This login is disabled. Ask an admin.")
+    secret = new_secret("pls")
+    opened = LoginSessionRow(
+        id=new_id("ses"), project_id=project_id, user_id=user_id, secret_hash=hash_secret(secret)
+    )
+    session.add(opened)
+    await session.flush()
+    rows.audit(session, project_id, f"user:{user_id}", "login.open", opened.id)
+    return Login(
+        principal_of_member(found, "cookie", ROLE_SCOPES[found.role], session_id=opened.id), secret
+    )
+
+
+async def _rename(session: Session, user: UserRow, name: str) -> None:
+    if await rows.user_by_name(session, name) is not None:
+        raise ConflictError(
+            "name_taken", "Another user has this name. Choose another.", pointer="/user"
+        )
+    user.name = name
+    await session.flush()
+
+
+async def _set_password(session: Session, user: UserRow, password: str) -> None:
+    if password.lower() in _COMMON or password.lower() == user.name.lower():
+        raise InvalidError(
+            "weak_password",
+            "This password is too easy to guess. Choose another.",
+            pointer="/password",
+        )
+    user.password_hash = await asyncio.to_thread(_PASSWORDS.hash, password)
+    await session.flush()
+    await rows.end_other_logins(session, user.id)
+
+
+def _verify(stored: str | None, password: str) -> bool:
+    try:
+        return _PASSWORDS.verify(stored or _NOBODYS, password) and stored is not None
+    except (VerificationError, InvalidHashError):
+        return False

@@ -1,0 +1,21 @@
+"""Views made of the columns of rows."""
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from palestra.contract.views import View
+
+_View = TypeVar("_View", bound=View)
+
+
+def view_of(kind: type[_View], values: Mapping[str, Any]) -> _View:
+    """Returns a view of columns, some of which hold JSON.
+
+    The documents in a view are strict: of Python values they take tuples and enumerations only,
+    while a JSON column reads as lists and strings. They were validated before they were stored.
+    """
+    return kind.model_validate(values, strict=False)
+
+
+def columns_of(row: object, *names: str) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in names}

@@ -1,0 +1,112 @@
+"""Views of experiments, many at a time: a list costs a fixed number of queries."""
+
+import statistics
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final
+
+from app.db.engine import Session
+from app.db.models.experiments import ExperimentRow
+from app.db.repositories import evaluations as evaluation_rows
+from app.db.repositories import experiments as experiment_rows
+from app.db.repositories.experiments import FailedRuns
+from app.domain.derived_states import experiment_state
+from app.services.views.columns import columns_of, view_of
+from palestra.contract.definition import Definition, SupervisedEvaluation
+from palestra.contract.resources import (
+    ExperimentView,
+    ScoreView,
+)
+from palestra.contract.states import RunState
+from palestra.contract.upgrade import load_definition
+
+_FAILURES: Final = 5
+"""Reasons of failure that an experiment's view names."""
+
+
+async def experiment_views(session: Session, rows: Sequence[ExperimentRow]) -> list[ExperimentView]:
+    """Returns the views of experiments of one project."""
+    if not rows:
+        return []
+    project_id = rows[0].project_id
+    ids = [row.id for row in rows]
+    counts = await experiment_rows.run_counts(session, project_id, ids)
+    scores = await _scores(session, project_id, ids)
+    failed = await experiment_rows.failures(session, project_id, ids, _FAILURES)
+    names = await experiment_rows.user_names(session, {row.created_by for row in rows})
+    return [
+        _experiment_view(
+            row,
+            counts[row.id],
+            scores.get(row.id, []),
+            failures=[one for one in failed if one.experiment_id == row.id],
+            created_by=names[row.created_by],
+        )
+        for row in rows
+    ]
+
+
+async def _scores(
+    session: Session, project_id: str, experiment_ids: Collection[str]
+) -> dict[str, list[float]]:
+    scores: dict[str, list[float]] = {}
+    for experiment_id, score in await evaluation_rows.latest_scores(
+        session, project_id, experiment_ids
+    ):
+        scores.setdefault(experiment_id, []).append(score)
+    return scores
+
+
+def _experiment_view(
+    row: ExperimentRow,
+    counts: Mapping[RunState, int],
+    scores: Sequence[float],
+    *,
+    failures: Sequence[FailedRuns],
+    created_by: str,
+) -> ExperimentView:
+    return view_of(
+        ExperimentView,
+        {
+            **columns_of(
+                row,
+                "id",
+                "name",
+                "notes",
+                "kind",
+                "agent",
+                "env",
+                "schema_version",
+                "definition_hash",
+                "code",
+            ),
+            **columns_of(row, "created_at", "archived_at"),
+            "created_by": created_by,
+            "state": experiment_state(counts),
+            "runs": dict(counts),
+            "latest_evaluation": _score_view(row, scores),
+            "failures": [columns_of(one, "cause", "message", "runs", "run_id") for one in failures],
+        },
+    )
+
+
+def _score_view(row: ExperimentRow, scores: Sequence[float]) -> ScoreView | None:
+    if not scores:
+        return None
+    metric, values = None, scores
+    if isinstance(evaluation := load_definition(row.definition).evaluation, SupervisedEvaluation):
+        sign = -1.0 if evaluation.goal == "minimize" else 1.0
+        metric, values = evaluation.metric, [sign * score for score in scores]
+    spread = statistics.stdev(values) if len(values) > 1 else None
+    return ScoreView(
+        runs=len(values),
+        metric=metric,
+        mean=statistics.fmean(values),
+        stdev=spread,
+        min=min(values),
+        max=max(values),
+    )
+
+
+def definition_of(row: ExperimentRow) -> Definition:
+    """Returns an experiment's definition in the current schema."""
+    return load_definition(row.definition)

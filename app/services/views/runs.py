@@ -1,0 +1,127 @@
+"""Views of runs and evaluations, many at a time: a list costs a fixed number of queries."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from app.db.engine import Session
+from app.db.models.curves import EvaluationRow
+from app.db.models.experiments import RunRow
+from app.db.repositories import attempts as attempt_rows
+from app.db.repositories import evaluations as evaluation_rows
+from app.db.repositories import experiments as experiment_rows
+from app.db.repositories import snapshots as snapshot_rows
+from app.services.views.columns import columns_of, view_of
+from palestra.contract import telemetry
+from palestra.contract.definition import LoopSpec, SupervisedLoop
+from palestra.contract.resources import (
+    BacklogView,
+    EvaluationView,
+    ProgressView,
+    RunView,
+    SnapshotProgressView,
+)
+from palestra.contract.sizes import size_in_words
+from palestra.contract.upgrade import load_definition
+from palestra.contract.work_order import Backlog
+
+
+async def run_views(session: Session, rows: Sequence[RunRow]) -> list[RunView]:
+    """Returns the views of runs of one project."""
+    if not rows:
+        return []
+    ids = [row.id for row in rows]
+    latest = await evaluation_rows.latest(session, ids)
+    best = await evaluation_rows.best(session, ids)
+    stored = await experiment_rows.definitions(
+        session, rows[0].project_id, {row.experiment_id for row in rows}
+    )
+    loops = {experiment_id: load_definition(raw).loop for experiment_id, raw in stored.items()}
+    progress = await snapshot_rows.progress(session, ids)
+    backlogs = await attempt_rows.backlogs_of_runs(session, ids)
+    evaluations = {row.id: (latest.get(row.id), best.get(row.id)) for row in rows}
+    return [
+        _run_view(
+            row,
+            loops[row.experiment_id],
+            *evaluations[row.id],
+            progress.get(row.id, (None, None)),
+            backlogs.get(row.id),
+        )
+        for row in rows
+    ]
+
+
+def _run_view(
+    row: RunRow,
+    loop: LoopSpec | SupervisedLoop,
+    latest: EvaluationRow | None,
+    best: EvaluationRow | None,
+    saved: tuple[int | None, int | None],
+    backlog: Mapping[str, Any] | None,
+) -> RunView:
+    columns = (
+        "id",
+        "experiment_id",
+        "seed",
+        "replicate",
+        "state",
+        "cause",
+        "failure",
+        "fence",
+        "resume_quality",
+        "job_id",
+    )
+    return view_of(
+        RunView,
+        {
+            **columns_of(row, *columns, "created_at", "started_at", "finished_at"),
+            "progress": _progress(row, loop),
+            "latest_evaluation": None if latest is None else evaluation_view(latest),
+            "best_evaluation": None if best is None else evaluation_view(best),
+            "snapshots": SnapshotProgressView(written=saved[0], verified=saved[1]),
+            "not_uploaded": backlog_view(backlog),
+        },
+    )
+
+
+def backlog_view(stored: Mapping[str, Any] | None) -> BacklogView | None:
+    """Returns what people see of an attempt's `Backlog`.
+
+    `None` while there is nothing to say: uploads go on beside the training.
+    """
+    if not stored:
+        return None
+    backlog = Backlog(**stored)
+    if not backlog.delivering and backlog.problem is None:
+        return None
+    what = "result not uploaded yet" if backlog.delivering else "snapshots not uploaded yet"
+    count = (
+        f"{backlog.files} file{'' if backlog.files == 1 else 's'}, {size_in_words(backlog.size)}"
+    )
+    message = f"{what} ({count})" + ("" if backlog.problem is None else f": {backlog.problem}")
+    return BacklogView(**backlog.model_dump(), message=message)
+
+
+def _progress(row: RunRow, loop: LoopSpec | SupervisedLoop) -> ProgressView:
+    bounds: tuple[tuple[int, int | None], ...] = ((row.update, loop.updates),)
+    if isinstance(loop, LoopSpec):
+        bounds += ((row.env_step, loop.env_steps), (row.episode, loop.episodes))
+    fraction = max((done / bound for done, bound in bounds if bound is not None), default=None)
+    return ProgressView(
+        env_step=row.env_step,
+        update=row.update,
+        episode=row.episode,
+        fraction=None if fraction is None else min(1.0, fraction),
+        env_steps_per_second=row.env_steps_per_second,
+    )
+
+
+def evaluation_view(row: EvaluationRow) -> EvaluationView:
+    """Returns the view of an evaluation."""
+    record = telemetry.Evaluation.model_validate_json(row.body).model_dump(
+        exclude={"run", "type", "snapshot_id"}
+    )
+    columns = columns_of(
+        row, "id", "run_id", "job_id", "attempt_id", "snapshot_id", "superseded", "created_at"
+    )
+    return view_of(EvaluationView, {**record, "returns": list(record["returns"]), **columns})

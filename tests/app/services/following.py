@@ -1,0 +1,35 @@
+"""Jobs that evaluate the snapshots of a run: claim one, report for it, end it."""
+
+from dataclasses import replace
+from typing import Any
+
+from palestra.contract.names import Schedule
+from palestra.contract.states import Cause, Outcome
+from tests.support import records
+from tests.support.artifact_store import Storing
+
+SLOT = 5
+
+
+async def follower(
+    storing: Storing, schedule: Schedule = Schedule.CONTINUOUS_EVAL, **options: Any
+) -> Storing:
+    """Starts a continuous evaluation beside the training."""
+    job = await storing.world.add_job(storing.run_id, schedule, evaluate=options)
+    order = (await storing.world.start(job.id, storing.worker_id, slot=SLOT)).work_order
+    return replace(storing, job_id=job.id, attempt_id=order.attempt_id, seq=0)
+
+
+async def evaluate(
+    one: Storing, snapshot_id: str, mean: float = 1.0, source: str = "evaluation"
+) -> None:
+    at = (await one.snapshots())[snapshot_id].env_step
+    await one.send(
+        {**records.evaluation(one.run_id, at, mean, snapshot_id=snapshot_id), "source": source}
+    )
+
+
+async def end(
+    one: Storing, outcome: Outcome = Outcome.SUCCEEDED, cause: Cause = Cause.BUDGET
+) -> None:
+    await one.world.release(one.attempt_id, outcome, cause, last_seq=one.seq)

@@ -1,0 +1,77 @@
+"""A run under training whose telemetry is sent and read back."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from app.db.engine import Database
+from app.db.models import (
+    BlockRow,
+    SeriesRow,
+)
+from app.domain.errors import (
+    DomainError,
+)
+from app.metrics import blocks
+from app.services.telemetry import batches
+from tests.support.records import Json, delivery
+from tests.support.server_fixture import World
+
+
+@dataclass
+class Training:
+    """A run under training."""
+
+    world: World
+    database: Database
+    run_id: str
+    job_id: str
+    worker_id: str
+    attempt_id: str
+
+    async def send(
+        self, first_seq: int, content: Sequence[Json], *, attempt_id: str | None = None
+    ) -> int:
+        async with self.database.write() as session:
+            return await batches.take(
+                session, delivery(attempt_id or self.attempt_id, first_seq, content)
+            )
+
+    async def refused(self, first_seq: int, content: Sequence[Json], **options: Any) -> DomainError:
+        with pytest.raises(DomainError) as caught:
+            await self.send(first_seq, content, **options)
+        return caught.value
+
+    async def stored(self, name: str, *, run_id: str | None = None) -> list[float]:
+        async with self.database.read() as session:
+            query = select(BlockRow.content).join(SeriesRow, SeriesRow.id == BlockRow.series_id)
+            query = query.where(
+                SeriesRow.name == name, SeriesRow.run_id == (run_id or self.run_id)
+            ).order_by(BlockRow.fence, BlockRow.first_seq)
+            return [
+                value
+                for content in await session.scalars(query)
+                for value in blocks.decode(content).value.tolist()
+            ]
+
+    async def count(self, model: Any) -> int:
+        async with self.database.read() as session:
+            return len((await session.scalars(select(model))).all())
+
+
+@pytest.fixture
+async def training(world: World, database: Database) -> Training:
+    registered = await world.register()
+    job = await world.one_job()
+    claimed = await world.start(job.id, registered.worker_id)
+    order = claimed.work_order
+    return Training(
+        world, database, order.runs[0].run_id, job.id, registered.worker_id, order.attempt_id
+    )
+
+
+async def acked(training: Training) -> int:
+    return (await training.world.run(training.run_id)).attempts[0].acked_seq

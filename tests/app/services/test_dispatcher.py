@@ -1,0 +1,210 @@
+import asyncio
+from dataclasses import dataclass, field
+
+import pytest
+
+from app.daemons.dispatcher import BellError, Dispatcher
+from app.db.engine import Database
+from app.domain.errors import ConflictError
+from app.services.jobs import dispatch_plan
+from app.services.jobs.dispatch_plan import ReadyJob
+from palestra.contract.states import Cause, JobState, Outcome
+from tests.support.server_fixture import World, pass_time
+
+
+@dataclass
+class CountingBell:
+    """Counts doorbells; may be out of order."""
+
+    rung: list[ReadyJob] = field(default_factory=list)
+    broken: bool = False
+
+    def ring(self, job: ReadyJob) -> None:
+        if self.broken:
+            raise BellError("broken")
+        self.rung.append(job)
+
+    @property
+    def jobs(self) -> list[str]:
+        return [job.job_id for job in self.rung]
+
+
+@pytest.fixture
+def bell() -> CountingBell:
+    return CountingBell()
+
+
+@pytest.fixture
+def dispatcher(database: Database, bell: CountingBell) -> Dispatcher:
+    return Dispatcher(database, bell, ring_seconds=30)
+
+
+async def test_as_many_doorbells_as_free_slots(
+    world: World, dispatcher: Dispatcher, bell: CountingBell
+) -> None:
+    await world.submit(seeds=list(range(6)))
+    assert await dispatcher.tick() == 0
+    worker = (await world.register(slots=2)).worker_id
+    assert await dispatcher.tick() == 2
+    assert await dispatcher.tick() == 0
+    first, second = bell.rung
+    attempt = (await world.start(first.job_id, worker, slot=0)).work_order.attempt_id
+    assert await dispatcher.tick() == 0
+    await world.start(second.job_id, worker, slot=1)
+    await world.release(attempt, Outcome.SUCCEEDED, Cause.BUDGET)
+    assert await dispatcher.tick() == 1
+    assert [job.expected_attempt for job in bell.rung] == [1, 1, 1]
+
+
+async def test_a_doorbell_that_nobody_answers_is_rung_again_for_ever(
+    world: World, dispatcher: Dispatcher, bell: CountingBell
+) -> None:
+    await world.register(slots=1)
+    job = await world.one_job()
+    assert await dispatcher.tick() == 1
+    for _ in range(3):
+        pass_time(15)
+        await beat(world)
+        assert await dispatcher.tick() == 0
+        pass_time(16)
+        await beat(world)
+        assert await dispatcher.tick() == 1
+    assert bell.jobs == [job.id] * 4
+
+
+async def beat(world: World) -> None:
+    async with world.database.read() as session:
+        from app.services.workers import workers
+
+        found = (await workers.list_workers(session, world.admin)).items
+    for worker in found:
+        await world.heartbeat(worker.id)
+
+
+async def test_duplicate_doorbells_start_one_attempt(
+    world: World, dispatcher: Dispatcher, bell: CountingBell
+) -> None:
+    worker = (await world.register(slots=10)).worker_id
+    await world.one_job()
+    await dispatcher.tick()
+    (ring,) = bell.rung
+    answers = await asyncio.gather(
+        *(
+            world.claim(ring.job_id, worker, attempt=ring.expected_attempt, slot=slot)
+            for slot in range(10)
+        ),
+        return_exceptions=True,
+    )
+    assert sum(not isinstance(answer, BaseException) for answer in answers) == 1
+    assert all(
+        isinstance(answer, ConflictError) for answer in answers if isinstance(answer, BaseException)
+    )
+
+
+async def test_a_broken_broker_loses_nothing(
+    world: World, dispatcher: Dispatcher, bell: CountingBell
+) -> None:
+    await world.register()
+    job = await world.one_job()
+    bell.broken = True
+    with pytest.raises(BellError):
+        await dispatcher.tick()
+    bell.broken = False
+    assert await dispatcher.tick() == 1
+    assert bell.jobs == [job.id]
+
+
+async def test_a_crash_between_ring_and_mark_rings_again(world: World, database: Database) -> None:
+    await world.register()
+    job = await world.one_job()
+    for _ in range(2):
+        async with database.read() as session:
+            assert [ready.job_id for ready in await dispatch_plan.plan(session, 30)] == [job.id]
+
+
+async def test_priority_goes_before_fair_share_before_age(
+    world: World, dispatcher: Dispatcher, bell: CountingBell
+) -> None:
+    await world.submit(seeds=[0, 1, 2])
+    await world.submit(seeds=[10], by=world.other)
+    await world.submit(seeds=[20], priority=5)
+    queued = await world.jobs()
+    seeds = {job.id: (await world.run(job.run_ids[0])).seed for job in queued}
+    assert [seeds[job.id] for job in sorted(queued, key=lambda job: job.position or 0)] == [
+        20,
+        0,
+        10,
+        1,
+        2,
+    ]
+    await world.register(slots=3)
+    await dispatcher.tick()
+    assert [seeds[job_id] for job_id in bell.jobs] == [20, 0, 10]
+
+
+async def test_who_already_runs_stands_behind(
+    world: World, dispatcher: Dispatcher, bell: CountingBell
+) -> None:
+    worker = (await world.register(slots=2)).worker_id
+    running = await world.one_job()
+    await world.start(running.id, worker)
+    await world.submit(seeds=[1])
+    await world.submit(seeds=[10], by=world.other)
+    mine, theirs = (await world.jobs(state=JobState.QUEUED))[:2]
+    assert theirs.position == 1
+    assert mine.position == 2
+    await dispatcher.tick()
+    assert bell.jobs == [theirs.id]
+
+
+async def test_only_workers_that_can_take_a_job_are_rung(
+    world: World, dispatcher: Dispatcher, bell: CountingBell
+) -> None:
+    await world.register()
+    await world.one_job(resources={"gpus": 1})
+    small = (await world.submit(seeds=[4]))[0]
+    (job,) = [
+        found for found in await world.jobs(experiment_id=small.id) if found.resources.gpus == 0
+    ]
+    await dispatcher.tick()
+    assert bell.jobs == [job.id]
+    large = next(found for found in await world.jobs() if found.resources.gpus == 1)
+    assert large.waiting is not None
+    assert "offers 1 GPUs" in large.waiting
+
+
+async def test_silent_and_draining_workers_are_not_rung(
+    world: World, dispatcher: Dispatcher, database: Database
+) -> None:
+    from app.services.workers import workers
+
+    worker = (await world.register()).worker_id
+    await world.one_job()
+    pass_time(31)
+    assert await dispatcher.tick() == 0
+    await world.heartbeat(worker)
+    async with database.write() as session:
+        await workers.drain(session, world.admin, worker)
+    assert await dispatcher.tick() == 0
+    async with database.write() as session:
+        await workers.drain(session, world.admin, worker, draining=False)
+    assert await dispatcher.tick() == 1
+
+
+async def test_a_commit_wakes_the_dispatcher_at_once(
+    world: World, database: Database, bell: CountingBell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.daemons.dispatcher.POLL_SECONDS", 3_600.0)
+    await world.register()
+    dispatcher = Dispatcher(database, bell, ring_seconds=30)
+    work = asyncio.create_task(dispatcher.run())
+    try:
+        await asyncio.sleep(0.1)
+        job = await world.one_job()
+        async with asyncio.timeout(60):
+            while not bell.rung:
+                await asyncio.sleep(0.005)
+        assert bell.jobs == [job.id]
+    finally:
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)

@@ -1,0 +1,101 @@
+"""Batches that arrive together share a commit; each is judged by itself."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from app.db.engine import Database
+from app.domain.errors import (
+    UnavailableError,
+)
+from app.services.telemetry import batches
+from app.services.telemetry.batches import Delivery
+from app.services.telemetry.group_commit import Intake
+from tests.app.services.telemetry_training import Training
+from tests.support import records
+from tests.support.records import delivery
+
+
+@pytest.fixture
+async def intake(database: Database) -> Any:
+    started = Intake(database, 0.02)
+    task = asyncio.create_task(started.run())
+    yield started
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_batches_that_arrive_together_share_a_commit(
+    training: Training, intake: Intake
+) -> None:
+    commits: list[frozenset[str]] = []
+    training.database.listeners.append(commits.append)
+    content = [[records.points(training.run_id, "loss", [seq])] for seq in range(1, 21)]
+    answers = await asyncio.gather(
+        *(
+            intake.take(delivery(training.attempt_id, seq, batch))
+            for seq, batch in enumerate(content, start=1)
+        ),
+        return_exceptions=True,
+    )
+    assert answers == list(range(1, 21))
+    assert len(commits) == 1
+    assert await training.stored("loss") == [float(seq) for seq in range(1, 21)]
+
+
+async def test_a_refused_batch_leaves_the_others_of_its_group_alone(
+    training: Training, intake: Intake
+) -> None:
+    good = delivery(training.attempt_id, 1, [records.points(training.run_id, "loss", [1])])
+    gap = delivery(training.attempt_id, 9, [records.points(training.run_id, "loss", [9])])
+    reserved = delivery(
+        training.attempt_id, 2, [records.points(training.run_id, "evaluation/mean", [9])]
+    )
+    answers = await asyncio.gather(
+        intake.take(good), intake.take(gap), intake.take(reserved), return_exceptions=True
+    )
+    assert answers[0] == 1
+    assert [getattr(answer, "code", None) for answer in answers[1:]] == [
+        "seq_gap",
+        "reserved_series",
+    ]
+
+
+async def test_a_failing_group_is_tried_batch_by_batch(
+    training: Training, intake: Intake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken = batches.take
+
+    async def fails_for_the_second(session: Any, given: Delivery) -> int:
+        if given.batch.first_seq == 2:
+            raise RuntimeError("a fault of ours")
+        return await taken(session, given)
+
+    monkeypatch.setattr(batches, "take", fails_for_the_second)
+    deliveries = [
+        delivery(training.attempt_id, seq, [records.points(training.run_id, "loss", [seq])])
+        for seq in (1, 2)
+    ]
+    answers = await asyncio.gather(
+        *(intake.take(one) for one in deliveries), return_exceptions=True
+    )
+    assert answers[0] == 1
+    assert isinstance(answers[1], UnavailableError)
+    assert await training.stored("loss") == [1.0]
+
+
+async def test_what_waits_at_a_stop_is_answered_and_not_written(training: Training) -> None:
+    intake = Intake(training.database, 10.0)
+    task = asyncio.create_task(intake.run())
+    asked = asyncio.create_task(
+        intake.take(
+            delivery(training.attempt_id, 1, [records.points(training.run_id, "loss", [1])])
+        )
+    )
+    await asyncio.sleep(0.05)
+    task.cancel()
+    with pytest.raises(UnavailableError):
+        await asked
+    assert await training.stored("loss") == []

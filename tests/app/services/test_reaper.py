@@ -1,0 +1,212 @@
+import pytest
+
+from app.daemons import uptime
+from app.daemons.reaper import Reaper
+from app.db.engine import Database
+from app.settings import SettingsError, load_settings
+from palestra.contract.states import Cause, JobState, Outcome
+from tests.support.server_fixture import World, pass_time
+
+
+class Clock:
+    """Time of this process; moves together with the database's."""
+
+    def __init__(self) -> None:
+        self.seconds = 1_000.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+    def advance(self, seconds: float) -> None:
+        self.seconds += seconds
+        pass_time(seconds)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+async def reaper(database: Database, clock: Clock) -> Reaper:
+    await uptime.count_once(database)
+    return Reaper(database, reclaim_seconds=100, monotonic=clock)
+
+
+async def watch(reaper: Reaper, clock: Clock, seconds: float, *, is_up: bool = True) -> int:
+    """Lets the reaper look every ten seconds, of a server that is up or not.
+
+    Returns how many attempts it gave up.
+    """
+    lost = 0
+    for _ in range(int(seconds / 10)):
+        clock.advance(10)
+        if is_up:
+            await uptime.count_once(reaper._database, period=6)
+        lost += await reaper.tick()
+    return lost
+
+
+async def test_a_silent_attempt_is_given_up_and_its_job_queued_again(
+    world: World, reaper: Reaper, clock: Clock
+) -> None:
+    worker = (await world.register()).worker_id
+    job = await world.one_job()
+    await world.start(job.id, worker)
+    await reaper.tick()
+    assert await watch(reaper, clock, 90) == 0
+    assert (await world.job(job.id)).state is JobState.RUNNING
+    assert await watch(reaper, clock, 30) == 1
+    lost = await world.job(job.id)
+    assert (lost.state, lost.cause) == (JobState.QUEUED, Cause.LEASE_EXPIRED)
+
+
+async def test_an_attempt_that_renews_is_never_given_up(
+    world: World, reaper: Reaper, clock: Clock
+) -> None:
+    worker = (await world.register()).worker_id
+    attempt = (await world.start((await world.one_job()).id, worker)).work_order.attempt_id
+    await reaper.tick()
+    for _ in range(10):
+        assert await watch(reaper, clock, 60) == 0
+        await world.renew(attempt)
+
+
+async def test_a_fresh_reaper_waits_for_the_whole_limit(
+    world: World, database: Database, clock: Clock
+) -> None:
+    worker = (await world.register()).worker_id
+    await world.start((await world.one_job()).id, worker)
+    clock.advance(5_000)
+    reaper = Reaper(database, reclaim_seconds=100, monotonic=clock)
+    assert await reaper.tick() == 0
+    assert await watch(reaper, clock, 90) == 0
+    assert await watch(reaper, clock, 20) == 1
+
+
+async def test_time_in_which_the_reaper_was_away_does_not_count(
+    world: World, reaper: Reaper, clock: Clock
+) -> None:
+    worker = (await world.register()).worker_id
+    await world.start((await world.one_job()).id, worker)
+    assert await watch(reaper, clock, 90) == 0
+    clock.advance(3_600)
+    assert await reaper.tick() == 0
+    assert await watch(reaper, clock, 10) == 0
+    assert await watch(reaper, clock, 20) == 1
+
+
+async def test_time_in_which_no_server_is_up_does_not_count(
+    world: World, reaper: Reaper, clock: Clock
+) -> None:
+    """Line 15.7: the reaper may live in another process than the server that workers speak to."""
+    worker = (await world.register()).worker_id
+    job = await world.one_job()
+    await world.start(job.id, worker)
+    await reaper.tick()
+    assert await watch(reaper, clock, 60) == 0
+    assert await watch(reaper, clock, 3_600, is_up=False) == 0
+    assert await watch(reaper, clock, 20) == 0
+    assert (await world.job(job.id)).state is JobState.RUNNING
+    assert await watch(reaper, clock, 30) == 1
+
+
+async def test_of_a_freeze_of_the_whole_server_next_to_nothing_counts(
+    world: World, reaper: Reaper, clock: Clock
+) -> None:
+    """Line 15.7: a server that was stopped for a while and goes on gives its workers the time that
+    they had left.
+    """
+    worker = (await world.register()).worker_id
+    await world.start((await world.one_job()).id, worker)
+    await reaper.tick()
+    for _ in range(8):
+        assert await watch(reaper, clock, 10) == 0
+        clock.advance(29)
+    assert await watch(reaper, clock, 40) == 1
+
+
+def test_a_dead_workers_job_waits_two_minutes_by_default() -> None:
+    """Line 15.7."""
+    assert load_settings({}, environ={}).reclaim_seconds == 120
+    with pytest.raises(SettingsError, match="reclaim_seconds 50 must be at least lease_seconds 60"):
+        load_settings({"reclaim_seconds": "50"}, environ={})
+
+
+async def test_a_step_of_the_databases_clock_gives_nothing_up(
+    world: World, reaper: Reaper, clock: Clock
+) -> None:
+    worker = (await world.register()).worker_id
+    await world.start((await world.one_job()).id, worker)
+    assert await watch(reaper, clock, 120) == 1
+    again = await world.jobs()
+    await world.start(again[0].id, worker, attempt=2)
+    pass_time(7_200)
+    assert await reaper.tick() == 0
+    assert await watch(reaper, clock, 90) == 0
+
+
+async def test_a_mass_expiry_is_braked_and_then_acted_upon(
+    world: World, reaper: Reaper, clock: Clock
+) -> None:
+    worker = (await world.register()).worker_id
+    await world.submit(seeds=[0, 1, 2])
+    attempts = [
+        (await world.start(job.id, worker, slot=slot)).work_order.attempt_id
+        for slot, job in enumerate(await world.jobs())
+    ]
+    assert await watch(reaper, clock, 110) == 0
+    assert await watch(reaper, clock, 80) == 0
+    await world.renew(attempts[0])
+    assert await watch(reaper, clock, 40) == 2
+
+
+async def test_the_brake_lets_go_when_the_workers_come_back(
+    world: World, reaper: Reaper, clock: Clock
+) -> None:
+    worker = (await world.register()).worker_id
+    await world.submit(seeds=[0, 1, 2])
+    attempts = [
+        (await world.start(job.id, worker, slot=slot)).work_order.attempt_id
+        for slot, job in enumerate(await world.jobs())
+    ]
+    assert await watch(reaper, clock, 150) == 0
+    for attempt in attempts:
+        await world.renew(attempt)
+    assert await watch(reaper, clock, 90) == 0
+    assert {job.state for job in await world.jobs()} == {JobState.RUNNING}
+
+
+_ENDS = [
+    (Outcome.SUCCEEDED, Cause.BUDGET),
+    (Outcome.CANCELLED, Cause.USER),
+    (Outcome.FAILED, Cause.USER_EXCEPTION),
+]
+
+
+@pytest.mark.parametrize(("outcome", "cause"), _ENDS)
+async def test_the_reaper_never_touches_a_finished_job(
+    world: World, reaper: Reaper, clock: Clock, outcome: Outcome, cause: Cause
+) -> None:
+    worker = (await world.register()).worker_id
+    job = await world.one_job()
+    attempt = (await world.start(job.id, worker)).work_order.attempt_id
+    await world.release(attempt, outcome, cause)
+    before = await world.job(job.id)
+    assert await watch(reaper, clock, 300) == 0
+    assert await world.job(job.id) == before
+
+
+async def test_a_renewal_between_look_and_act_saves_the_attempt(
+    world: World, database: Database
+) -> None:
+    from app.services.attempts import endings
+
+    worker = (await world.register()).worker_id
+    job = await world.one_job()
+    attempt = (await world.start(job.id, worker)).work_order.attempt_id
+    pass_time(200)
+    await world.renew(attempt)
+    async with database.write() as session:
+        assert not await endings.as_expired(session, attempt, 100, "daemon:reaper")
+    assert (await world.job(job.id)).state is JobState.RUNNING
