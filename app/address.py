@@ -12,8 +12,9 @@ _FILE: Final = "server.address"
 
 @contextmanager
 def announced(settings: Settings) -> Iterator[None]:
-    """Leaves the server's address in its data directory for `running_address`, with a lock that
-    ends with the process.
+    """Writes the server's address into its data directory, for `running_address`.
+
+    A lock that ends with the process marks the address as valid.
 
     Where the directory cannot be written, or another server process of the same database has
     announced itself, nothing is left.

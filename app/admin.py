@@ -1,5 +1,6 @@
-"""Administration from the machine that holds the database: `python -m app.admin bootstrap | token |
-login-link | prepare`.
+"""Administration on the machine that holds the database.
+
+`python -m app.admin bootstrap | token | login-link | prepare`
 
 Answers one JSON object. There is no default password: the first login happens through a one-time
 link.
@@ -87,7 +88,8 @@ async def _login_link(
     if running_address(settings) is None:
         place = settings.data_dir.resolve()
         sys.stderr.write(
-            f"palestra admin: no server runs on {place}: start it before you open the link, or name another with --data-dir\n"
+            f"palestra admin: no server runs on {place}: start it before you open the "
+            "link, or name another with --data-dir\n"
         )
     membership = await (
         members.bootstrap(session) if values.user is None else members.member(session, values.user)

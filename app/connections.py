@@ -1,5 +1,4 @@
-"""What the server bears below HTTP: how many connections, how long and how slow a request, how
-large a head.
+"""Limits below HTTP: number of connections, duration of a request, size of its head.
 
 uvicorn bounds none of it for httptools. A connection that waits longest for its request gives way
 to a new one once there is no room, so that idle clients cannot shut others out. Event streams and
@@ -318,7 +317,16 @@ def protocol_of(bounds: Connections) -> type[BoundedProtocol]:
 
 def _answer(status: int) -> bytes:
     phrase, code, detail = _REASONS[status]
-    body = f'{{"type":"urn:palestra:problem:{code}","title":"{phrase}","status":{status},"code":"{code}","detail":"{detail}"}}'
-    head = f"HTTP/1.1 {status} {phrase}\r\nContent-Type: application/problem+json\r\nContent-Length: {len(body)}\r\n"
+    body = (
+        f'{{"type":"urn:palestra:problem:{code}","title":"{phrase}","status":{status},'
+        f'"code":"{code}","detail":"{detail}"}}'
+    )
+    head = (
+        f"HTTP/1.1 {status} {phrase}\r\nContent-Type: "
+        f"application/problem+json\r\nContent-Length: {len(body)}\r\n"
+    )
     retry = "Retry-After: 5\r\n" if status in {408, 503} else ""
-    return f"{head}{retry}Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n{body}".encode()
+    return (
+        f"{head}{retry}Cache-Control: no-store\r\nX-Content-Type-Options: "
+        f"nosniff\r\nConnection: close\r\n\r\n{body}"
+    ).encode()

@@ -24,9 +24,7 @@ _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def configure_logging(level: str = "info", form: str = "json") -> None:
-    """Sends every log line of this process, structlog's and the standard library's, through the
-    same steps to standard error.
-    """
+    """Sends the log lines of structlog and of the standard library to standard error."""
     shared: list[Any] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,

@@ -120,8 +120,9 @@ def _serve(settings: Settings, listener: startup.Listener) -> int:
 
 class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Takes what is loaded by now out of the garbage collector's sight: else a large body makes
-        it look through all of it.
+        """Excludes the objects loaded so far from garbage collection.
+
+        Otherwise every large body would make the collector scan all of them.
         """
         await super().startup(sockets)
         gc.collect()

@@ -1,5 +1,6 @@
-"""Settings of the server: one flat model, read from arguments, `PALESTRA_*` variables and an
-optional TOML file.
+"""Settings of the server: one flat model.
+
+They are read from arguments, `PALESTRA_*` variables and an optional TOML file.
 
 Owns names, defaults and bounds of every setting of the server process. Must not know what uses
 them.
@@ -198,11 +199,13 @@ class Settings(BaseModel):
     def _lease_outlives_renewals(self) -> Self:
         if self.lease_seconds < 6 * self.renew_seconds:
             raise ValueError(
-                f"lease_seconds {self.lease_seconds:g} must be at least six times renew_seconds {self.renew_seconds:g}"
+                f"lease_seconds {self.lease_seconds:g} must be at least six times "
+                f"renew_seconds {self.renew_seconds:g}"
             )
         if self.reclaim_seconds < self.lease_seconds:
             raise ValueError(
-                f"reclaim_seconds {self.reclaim_seconds:g} must be at least lease_seconds {self.lease_seconds:g}"
+                f"reclaim_seconds {self.reclaim_seconds:g} must be at least "
+                f"lease_seconds {self.lease_seconds:g}"
             )
         return self
 
@@ -240,8 +243,9 @@ class Settings(BaseModel):
 
     @property
     def secure_cookies(self) -> bool:
-        """Whether browsers reach the server over TLS, so that cookies carry `Secure` and the
-        `__Host-` prefix.
+        """Whether browsers reach the server over TLS.
+
+        Cookies then have the attribute `Secure` and the prefix `__Host-`.
         """
         return self.public_url.startswith("https://")
 

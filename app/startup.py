@@ -1,5 +1,4 @@
-"""What must hold before the server listens: the address may be used, the port is free, no other
-server has the SQLite file.
+"""Checks before the server listens: address allowed, port free, SQLite file not in use.
 
 Every refusal is one line that says what to do.
 """
@@ -44,7 +43,8 @@ def check_address(settings: Settings) -> None:
     """
     if not settings.is_loopback and not settings.allow_remote:
         message = (
-            f"refuses to listen on {settings.host}, which other machines reach: put a TLS proxy before 127.0.0.1 and set public_url, "
+            f"refuses to listen on {settings.host}, which other machines reach: put a "
+            "TLS proxy before 127.0.0.1 and set public_url, "
             "or permit it with --allow-remote (PALESTRA_ALLOW_REMOTE=true)"
         )
         raise ServerStartError(message, 2)
@@ -98,7 +98,8 @@ def _only_server(settings: Settings) -> Iterator[None]:
             handle.seek(0)
             holder = handle.read().strip() or "unknown"
             raise ServerStartError(
-                f"the database {path} is already open by pid {holder}: stop that server, or set another data_dir"
+                f"the database {path} is already open by pid {holder}: stop that server, "
+                "or set another data_dir"
             ) from None
         handle.truncate(0)
         handle.write(str(os.getpid()))
@@ -134,7 +135,11 @@ def _bind(host: str, port: int) -> sockets.socket:
 def _bind_problem(host: str, port: int, error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
         owner = port_owner(port)
-        return f"port {port} is used by {'another process' if owner is None else f'pid {owner}'}: stop it, or choose another with --port"
+        return (
+            f"port {port} is used by "
+            f"{'another process' if owner is None else f'pid {owner}'}: stop it, or choose "
+            "another with --port"
+        )
     if error.errno == errno.EACCES:
         return f"this user may not listen on port {port}: choose one above 1023 with --port"
     return f"cannot listen on {host} port {port}: {error.strerror or error}"

@@ -143,7 +143,8 @@ def main() -> None:
     for name, median in medians.items():
         seeds = stacks.get(name, 1)
         print(
-            f"per update   {name:32s} {median:8.0f} us   per seed {median / seeds:7.0f} us   {reference * seeds / median:5.2f} x module"
+            f"per update   {name:32s} {median:8.0f} us   per seed {median / seeds:7.0f} "
+            f"us   {reference * seeds / median:5.2f} x module"
         )
 
 

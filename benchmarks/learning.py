@@ -101,7 +101,10 @@ def main() -> int:
         return 1
     print("\n" + aligned([HEAD, *(row.cells() for row in done)]))
     if options.write:
-        note = f"{options.seeds} seeds each, `--jobs {options.jobs}`, one thread each; the latest rows on {machine()}."
+        note = (
+            f"{options.seeds} seeds each, `--jobs {options.jobs}`, one thread each; the "
+            f"latest rows on {machine()}."
+        )
         write_readme(
             README, [row.cells() for row in done], [path.stem for path in preset_paths()], note
         )

@@ -24,7 +24,8 @@ async ([cursor, seconds]) => {
   const latencies = [];
   const end = Date.now() + seconds * 1000;
   const abort = new AbortController();
-  const reader = (await fetch(`/api/v1/events?after=${cursor}&type=points`, { signal: abort.signal })).body.getReader();
+  const url = `/api/v1/events?after=${cursor}&type=points`;
+  const reader = (await fetch(url, { signal: abort.signal })).body.getReader();
   const decoder = new TextDecoder();
   let rest = "";
   setTimeout(() => abort.abort(), seconds * 1000);
@@ -37,10 +38,12 @@ async ([cursor, seconds]) => {
       const messages = rest.split("\\n\\n");
       rest = messages.pop();
       for (const message of messages) {
-        const data = message.split("\\n").filter((line) => line.startsWith("data:")).map((line) => line.slice(5)).join("\\n");
+        const lines = message.split("\\n").filter((line) => line.startsWith("data:"));
+        const data = lines.map((line) => line.slice(5)).join("\\n");
         if (!data) continue;
         const event = JSON.parse(data);
-        if (event.data?.wall && !event.data.series.startsWith("system/")) for (const wall of event.data.wall) latencies.push(now - wall);
+        if (event.data?.wall && !event.data.series.startsWith("system/"))
+          for (const wall of event.data.wall) latencies.push(now - wall);
       }
     }
   } catch (error) { if (error.name !== "AbortError") throw error; }

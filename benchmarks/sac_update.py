@@ -138,7 +138,8 @@ def main() -> None:
     reference = medians["modules + Adam"]
     for name, median in medians.items():
         print(
-            f"per update   {name:32s} {median:8.0f} us   {1e6 / median:6.0f} per second   {reference / median:5.2f} x modules"
+            f"per update   {name:32s} {median:8.0f} us   {1e6 / median:6.0f} per second  "
+            f" {reference / median:5.2f} x modules"
         )
 
 

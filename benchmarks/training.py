@@ -81,7 +81,8 @@ def installed(peers: Sequence[str]) -> list[str]:
             and importlib.util.find_spec(distribution.replace("-", "_")) is None
         ):
             print(
-                f"{peer} is left out: it is not installed (pip install {distribution}, or make bench-peers)"
+                f"{peer} is left out: it is not installed (pip install {distribution}, "
+                "or make bench-peers)"
             )
         else:
             found.append(peer)
@@ -202,7 +203,8 @@ def main() -> int:
             if options.json:
                 print(json.dumps(result), flush=True)
         print(
-            f"\n{task.title}: {task.env}, {options.env_steps or task.env_steps:,} env_steps, trainings each: {options.repeat}"
+            f"\n{task.title}: {task.env}, {options.env_steps or task.env_steps:,} "
+            f"env_steps, trainings each: {options.repeat}"
         )
         print(results.table())
         for line, met in results.verdicts():

@@ -149,8 +149,7 @@ def require(scope: Scope) -> Callable[[Principal], Principal]:
 
 
 def require_attempt(principal: CurrentPrincipal, attempt_id: str) -> Principal:
-    """The dependency of an attempt's own routes: the path's `attempt_id` must be the token's
-    attempt.
+    """Requires the token of the attempt that the path names as `attempt_id`.
 
     Raises:
         ApiError: 403 for another attempt's token, so that a mix-up cannot write; 403 for every
@@ -182,14 +181,18 @@ def require_own_secret(principal: CurrentPrincipal) -> Principal:
     if principal.worker_id is None:
         raise forbidden(
             "worker_secret_needed",
-            "Only a worker's own secret may do this; registering with an enrolment token gives one.",
+            (
+                "Only a worker's own secret may do this; registering with an enrolment token "
+                "gives one."
+            ),
         )
     return principal
 
 
 def require_manager(principal: CurrentPrincipal) -> Principal:
-    """The dependency of routes that manage tokens: a person's login, or a token with the scope
-    admin. A stolen token must not multiply.
+    """Requires a browser login or a token with the scope `admin`, for routes that manage tokens.
+
+    Other tokens are refused, so that a stolen token cannot create further ones.
     """
     if principal.via != "cookie" and not principal.permits(Scope.ADMIN):
         raise forbidden(

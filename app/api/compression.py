@@ -1,5 +1,4 @@
-"""Compresses large JSON answers, and says which coding of a file a client takes (RFC 9110, section
-12.5.3).
+"""Compresses large JSON answers and negotiates the coding of files (RFC 9110, section 12.5.3).
 
 Never what holds secrets: beside text that an attacker chose, the length of a compressed answer
 tells them bit by bit (BREACH). So only reads are compressed, and of those none of logins and

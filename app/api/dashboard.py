@@ -20,7 +20,8 @@ from app.api.compression import coding_of
 from app.api.errors import HttpProblemError, not_found, problem_response
 
 _MISSING: Final = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Palestra</title>
-<h1>Palestra</h1><p>The server runs, but the dashboard is not built. <code>make up</code> builds it; the API is at <code>/api/v1</code>.</p>
+<h1>Palestra</h1><p>The server runs, but the dashboard is not built.
+<code>make up</code> builds it; the API is at <code>/api/v1</code>.</p>
 """
 _FOR_EVER: Final = "public, max-age=31536000, immutable"
 _ASSETS: Final = "/assets/"
@@ -32,8 +33,9 @@ _NOTHING: Final = "Nothing is at this address. The dashboard is at /, the API be
 
 
 def _page_pattern() -> re.Pattern[str]:
-    """Returns what the path of a page matches: a segment that begins with `$` stands for any one,
-    and a slash may follow.
+    """Returns the pattern of a page's path.
+
+    A segment that begins with `$` matches any one segment; a trailing slash is allowed.
     """
     pages = json.loads(Path(__file__).with_name("dashboard_pages.json").read_text("utf-8"))
     paths = (
@@ -123,8 +125,9 @@ class Dashboard:
     def _of(
         self, request: Request, path: str, file: Path, caching: str, status: int = 200
     ) -> Response:
-        """Returns a file as the client takes it: the build left a smaller copy beside all that
-        compresses.
+        """Returns a file in a coding that the client accepts.
+
+        The build stores a compressed copy beside each file that compresses.
         """
         media_type = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
         headers = {"Cache-Control": caching}

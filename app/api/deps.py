@@ -28,7 +28,7 @@ async def read_session(request: Request) -> AsyncIterator[Session]:
 
 
 async def write_session(request: Request) -> AsyncIterator[Session]:
-    """Yields a session that commits before the answer leaves, or rolls back when the route raises."""
+    """Yields a session: committed before the answer is sent, rolled back if the route raises."""
     async with database(request).write() as session:
         yield session
 

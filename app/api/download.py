@@ -1,5 +1,6 @@
-"""Sends stored content: always as an attachment that no browser runs, whole or one byte range of it
-(RFC 9110, section 14).
+"""Sends stored content as a whole or as one byte range (RFC 9110, section 14).
+
+It is always sent as an attachment, which no browser runs.
 """
 
 import asyncio

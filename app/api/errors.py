@@ -98,9 +98,7 @@ def not_found(what: str = "resource") -> HttpProblemError:
 
 
 def invalid(where: str, code: str, message: str, status: int = 422) -> HttpProblemError:
-    """Returns a refusal that points at one member of the body, or at one parameter (`where` without
-    a leading slash).
-    """
+    """Returns the error for one member of the body, or one parameter (`where` without slash)."""
     problem = FieldProblem(pointer=where, code=code, message=message)
     return HttpProblemError(status, code, _detail((problem,)), errors=(problem,))
 

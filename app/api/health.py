@@ -27,8 +27,9 @@ async def healthz() -> Health:
 
 @router.get("/readyz", responses={503: {}})
 async def readyz(request: Request) -> Health:
-    """Answers 200 once the database answers, every part has started and the disks take writes, else
-    503 with the reason.
+    """Answers 200 when the server can work, else 503 with the reason.
+
+    The database must answer, every part must have started, and the disks must take writes.
     """
     try:
         async with asyncio.timeout(5):

@@ -1,5 +1,6 @@
-"""`Idempotency-Key` (IETF draft-ietf-httpapi-idempotency-key-header): a repeated request gets the
-first one's answer.
+"""`Idempotency-Key`: a repeated request gets the answer of the first one.
+
+See the IETF draft draft-ietf-httpapi-idempotency-key-header.
 
 The key is written in the transaction of the change. Of two equal requests at once, one waits in the
 database for the other.

@@ -97,9 +97,7 @@ def check_login_rate(request: Request) -> None:
 
 
 def check_account_rate(request: Request, account: str) -> None:
-    """Refuses attempts on an account that come sooner after failures than its back-off permits:
-    429.
-    """
+    """Refuses a login with 429 while the back-off of the account's failed logins lasts."""
     rate: AccountRate = request.app.state.account_rate
     _refuse(rate.admit(account.casefold(), address_of(request), time.monotonic()))
 
@@ -112,5 +110,8 @@ def note_login(request: Request, account: str) -> None:
 
 def _refuse(wait: int) -> None:
     if wait:
-        detail = f"Too many login attempts. Try again in {wait} s, or use a new link from `palestra login-link`."
+        detail = (
+            f"Too many login attempts. Try again in {wait} s, or use a new link from "
+            "`palestra login-link`."
+        )
         raise HttpProblemError(429, "too_many_logins", detail, headers={"Retry-After": str(wait)})

@@ -1,5 +1,6 @@
-"""The OpenAPI 3.1 document, honest about every answer: what a route can refuse follows from what it
-reads and what it needs.
+"""The OpenAPI 3.1 document of the API.
+
+The refusals of a route follow from what it reads and what it requires.
 """
 
 from collections.abc import Iterable, Iterator

@@ -1,5 +1,4 @@
-"""The outermost layer: request ids, the Host allow-list, security headers, and an answer where the
-server itself fails.
+"""The outermost layer: request ids, the Host allow-list, security headers and internal errors.
 
 There are no CORS headers anywhere: other origins may not read answers.
 """
@@ -23,8 +22,10 @@ _REQUEST_ID: Final = re.compile(rb"[A-Za-z0-9_.-]{1,64}")
 _HOST: Final = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?", re.ASCII)
 
 CONTENT_SECURITY_POLICY: Final = (
-    "default-src 'self'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; font-src 'self' data:; "
-    "connect-src 'self'; worker-src 'self' blob:; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    "default-src 'self'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src "
+    "'self' data: blob:; font-src 'self' data:; "
+    "connect-src 'self'; worker-src 'self' blob:; object-src 'none'; base-uri 'none'; "
+    "form-action 'self'; frame-ancestors 'none'"
 )
 """Scripts come from our own files alone.
 
@@ -103,7 +104,10 @@ class Guard:
             return HttpProblemError(
                 421,
                 "misdirected",
-                "This server does not answer for that host name. Add it to the setting allowed_hosts.",
+                (
+                    "This server does not answer for that host name. Add it to the setting "
+                    "allowed_hosts."
+                ),
             )
         return None
 

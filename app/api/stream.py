@@ -1,6 +1,4 @@
-"""The live stream: server-sent events from a cursor, over one long answer (WHATWG HTML, section
-9.2).
-"""
+"""The live stream: server-sent events after a cursor (WHATWG HTML, section 9.2)."""
 
 import asyncio
 import contextlib

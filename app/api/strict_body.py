@@ -1,5 +1,4 @@
-"""Reads JSON bodies strictly: exact content type, bounded size, strict text, then the model's own
-rules.
+"""Reads JSON bodies strictly: exact content type, bounded size, valid text, then the model's rules.
 
 A route declares its body as `Annotated[Model, json_body(Model)]`. FastAPI's own body parsing is not
 used: it reads before authentication, keeps the last of two equal keys, takes bare NaN and cannot

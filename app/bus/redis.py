@@ -59,7 +59,8 @@ class RedisBus(MemoryBus):
         try:
             await asyncio.wait(owners)
         finally:
-            while owners:  # redis-py now and then swallows a cancellation that meets an answer: cancel until it is heard
+            # redis-py may swallow a cancellation that coincides with an answer: repeat it.
+            while owners:
                 for owner in owners:
                     owner.cancel()
                 _, owners = await asyncio.wait(owners, timeout=_CANCEL_SECONDS)

@@ -1,5 +1,6 @@
-"""Loops that keep the promises: the dispatcher rings, the reaper gives up what is lost, the
-compactor forgets what has aged.
+"""Background loops: dispatcher, reaper and compactor.
+
+The dispatcher rings doorbells, the reaper ends lost attempts, the compactor deletes old rows.
 """
 
 from app.daemons.main import run

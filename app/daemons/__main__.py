@@ -1,5 +1,6 @@
-"""`python -m app.daemons`: dispatcher, reaper and compactor as one process, for set-ups with
-several servers.
+"""`python -m app.daemons`: dispatcher, reaper and compactor as one process.
+
+For installations with several servers.
 """
 
 import argparse

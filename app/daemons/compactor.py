@@ -1,5 +1,6 @@
-"""The compactor: forgets remembered answers and events that have aged, and deletes blobs that
-nothing names. History of runs stays.
+"""The compactor: deletes old idempotency answers, old events and unreferenced blobs.
+
+The history of runs is never deleted.
 """
 
 import asyncio

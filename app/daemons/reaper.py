@@ -1,5 +1,6 @@
-"""The reaper: gives up attempts that were silent for too long, by the database's clock, and never
-without having watched for as long.
+"""The reaper: ends attempts as lost whose leases were silent for too long.
+
+Silence is measured by the database's clock, and only while the reaper watches.
 
 Silence counts only while this reaper watches and a server is up to be heard by: the servers' uptime
 counter stands still while they are down or frozen, or while the database is away. After its own

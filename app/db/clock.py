@@ -90,7 +90,10 @@ def _offset(seconds: float | ColumnElement[float]) -> ColumnElement[float]:
 @compiles(db_now, "sqlite")
 def _sqlite_now(element: db_now, compiler: SQLCompiler, **options: Any) -> str:
     offset = compiler.process(element.offset.self_group(), **options)
-    return f"CAST(ROUND((julianday('now') - 2440587.5) * 86400000000.0) + ({offset}) * 1000000.0 AS INTEGER)"
+    return (
+        f"CAST(ROUND((julianday('now') - 2440587.5) * 86400000000.0) + ({offset}) * "
+        "1000000.0 AS INTEGER)"
+    )
 
 
 @compiles(db_now, "postgresql")

@@ -98,8 +98,9 @@ class Database:
 
     @asynccontextmanager
     async def trial(self) -> AsyncIterator[Session]:
-        """Yields a session that writes and is rolled back at the end: whether its statements,
-        deferred checks apart, can succeed.
+        """Yields a session that writes and is rolled back at the end.
+
+        It shows whether the statements can succeed, apart from deferred checks.
         """
         async with self._write() as session:
             yield session

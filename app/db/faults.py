@@ -1,6 +1,4 @@
-"""What a failure of the database means: its disk is full, the content can never be stored, or the
-same may succeed later.
-"""
+"""Classifies failures of the database: full disk, content that cannot be stored, or temporary."""
 
 import errno
 import sqlite3
@@ -27,9 +25,7 @@ _CONTENT_FAULTS: Final = (
 
 
 def is_full(error: BaseException) -> bool:
-    """Returns whether a failed statement, commit or file operation failed because a disk or a quota
-    is full.
-    """
+    """Returns whether a statement, commit or file operation failed for a full disk or quota."""
     cause = error.orig if isinstance(error, DBAPIError) else error
     if isinstance(cause, sqlite3.Error):
         return (

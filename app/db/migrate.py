@@ -95,6 +95,7 @@ def _sync_engine(url: str) -> Engine:
 
 
 def _prepare(connection: Any, _record: Any) -> None:
-    connection.isolation_level = None  # the driver must not begin transactions by itself, so that a step is whole or not at all
+    # The driver must not begin transactions: a migration is applied completely or not at all.
+    connection.isolation_level = None
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=FULL")

@@ -14,8 +14,9 @@ import aiosqlite
 
 
 class OneVisitCursor:
-    """What SQLAlchemy's adapter uses of `aiosqlite.Cursor`: rows are fetched, and the real cursor
-    is closed, where they are selected.
+    """The part of `aiosqlite.Cursor` that SQLAlchemy's adapter uses.
+
+    A select fetches its rows and closes the real cursor in one call to the driver's thread.
     """
 
     arraysize = 1

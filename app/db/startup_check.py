@@ -1,6 +1,4 @@
-"""Looks at a database before the server uses it: reachable, writable, and of the schema that this
-code knows.
-"""
+"""Checks a database before the server uses it: reachable, writable, and of a known schema."""
 
 from pathlib import Path
 
@@ -56,13 +54,13 @@ def refuse_newer(version: str) -> None:
     known = revisions()
     if version not in known:
         raise DatabaseStartError(
-            f"the database has the newer schema {version}, this Palestra knows up to {known[-1]}: upgrade Palestra"
+            f"the database has the newer schema {version}, this Palestra knows up to "
+            f"{known[-1]}: upgrade Palestra"
         )
 
 
 def revisions() -> tuple[str, ...]:
-    """Returns every version of the schema that this code knows, oldest first: the numbers that
-    begin the names of the migrations.
+    """Returns every known version of the schema, oldest first: the numbers of the migrations.
 
     Alembic itself is not loaded for this: it costs a server's start a tenth of a second and ten
     MiB.
@@ -85,9 +83,7 @@ def _sentence(error: Exception) -> str:
 
 
 def first_line(error: Exception) -> str:
-    """Returns the first line of what went wrong, in the words of the driver where it was the
-    driver.
-    """
+    """Returns the first line of an error's message, the driver's message where there is one."""
     reason = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
     lines = str(reason).strip().splitlines()
     return lines[0] if lines else type(reason).__name__

@@ -1,5 +1,6 @@
-"""The environment of a definition: found in the workers' catalogues by its id, with the code that
-it comes from. Nothing is imported.
+"""Finds the environment of a definition by its id in the workers' catalogues, with its code.
+
+Nothing is imported.
 """
 
 from collections.abc import Sequence
@@ -47,7 +48,10 @@ def resolve(
         environment for one in workers for environment in one.environments if environment.id == name
     ]
     if module and not offered:
-        message = f"The module {module}, which workers of the pool {pool} import, registers no environment {name!r}."
+        message = (
+            f"The module {module}, which workers of the pool {pool} import, registers no "
+            f"environment {name!r}."
+        )
         raise InvalidError("unknown_environment", message, pointer=_ID)
     plain = (
         definition.model_copy(update={"env": definition.env.model_copy(update={"id": name})})
@@ -75,7 +79,8 @@ def join(
     if given == BuiltinCode() or isinstance(given, GitCode) or given == installed:
         return installed
     message = (
-        f"The workers of the pool {pool} have {shown_code(installed)}, not {shown_code(given)}, which is named here. "
+        f"The workers of the pool {pool} have {shown_code(installed)}, not "
+        f"{shown_code(given)}, which is named here. "
         "Leave `code` out to take theirs, or install the other one on a worker of the pool."
     )
     raise InvalidError("code_mismatch", message, pointer="/code/environment")
@@ -84,8 +89,9 @@ def join(
 def _code_among(
     offered: Sequence[EnvironmentDescription], code: AnyCode
 ) -> _EnvironmentCode | None:
-    """Returns the code asked for where a worker has it or none tells, else that of the latest
-    registration.
+    """Returns the requested code if a worker has it or none reports any.
+
+    Otherwise returns the code of the latest registration.
     """
     codes = [one.code for one in offered]
     wanted = [one for one in codes if one is not None and with_environment(code, one) == code]
@@ -98,7 +104,9 @@ def _refuse_module(module: str, workers: Sequence[Catalogue], pool: str) -> Sequ
     allowed = sorted({name for one in workers for name in one.imports})
     there_are = f"they import {', '.join(allowed)}" if allowed else "they import none"
     message = (
-        f"No worker of the pool {pool} may import the module {module}; {there_are if workers else 'the pool has no worker'}. "
-        f"Start one with --import {module}, or register the environment by an entry point of its package and leave the module out."
+        f"No worker of the pool {pool} may import the module {module}; "
+        f"{there_are if workers else 'the pool has no worker'}. "
+        f"Start one with --import {module}, or register the environment by an entry "
+        "point of its package and leave the module out."
     )
     raise InvalidError("unknown_environment", message, pointer=_ID)

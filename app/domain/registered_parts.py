@@ -1,5 +1,6 @@
-"""Registered parts of a definition: found in the workers' catalogues, their parameters judged by
-the schemas given there.
+"""Finds the registered parts of a definition in the workers' catalogues.
+
+Parameters are validated against the schemas of the catalogues.
 
 Nothing is imported and no schema is fetched: names are looked up, and a schema that refers to
 anything outside itself was refused already.
@@ -59,8 +60,7 @@ _WORDS: Final = {
 def resolve(
     definition: _Definition, code: AnyCode, workers: Sequence[Catalogue], pool: str
 ) -> tuple[_Definition, AnyCode]:
-    """Returns the definition with the defaults of its registered parts filled in, and the code that
-    they come from.
+    """Returns the definition with the defaults of its registered parts, and the code of the parts.
 
     Args:
         definition: What was submitted, or is stored.
@@ -128,7 +128,8 @@ def _unknown(use: _Use, known: Sequence[str], pool: str) -> InvalidError:
     )
     message = (
         f"No worker of the pool {pool} offers this {word}{nearest(use.name, names)}{there_are}. "
-        "Install the distribution that registers it on a worker of the pool and start that worker again, or choose another name."
+        "Install the distribution that registers it on a worker of the pool and start "
+        "that worker again, or choose another name."
     )
     code = "unknown_agent" if use.kind == "agents" else "unknown_part"
     return InvalidError(code, message, pointer=pointer(("definition", *use.path, "name")))
@@ -155,7 +156,10 @@ def _check_parameters(found: _Found) -> None:
             pattern_options=jsonschema_rs.RegexOptions(size_limit=1_000_000),
         )
     except (ValueError, jsonschema_rs.ReferencingError):
-        message = "The schema of these parameters that the workers gave cannot be read: ask who maintains the distribution."
+        message = (
+            "The schema of these parameters that the workers gave cannot be read: ask who "
+            "maintains the distribution."
+        )
         raise InvalidError("invalid_schema", message, pointer=pointer(where)) from None
     error = next(validator.iter_errors(use.parameters), None)
     if error is not None:
@@ -174,7 +178,10 @@ def _replaced(definition: _Definition, found: Sequence[_Found]) -> _Definition:
             type(definition).model_validate_json(canonical_json(document)) if found else definition
         )
     except ValidationError:
-        message = "With the defaults of their schema these parameters are more than a definition may hold. Send fewer or shorter ones."
+        message = (
+            "With the defaults of their schema these parameters are more than a definition "
+            "may hold. Send fewer or shorter ones."
+        )
         raise InvalidError(
             "invalid_parameters", message, pointer=pointer(("definition", *found[0].use.path))
         ) from None
@@ -184,7 +191,10 @@ def _code_of(definition: _Definition, code: AnyCode, found: Sequence[_Found], po
     code = with_environment(code, None)
     needed = {canonical_json(part.code): part.code for _, part in found if part.code is not None}
     if len(needed) > 1:
-        message = "The parts of this definition are registered by more than one distribution. Put them into one."
+        message = (
+            "The parts of this definition are registered by more than one distribution. Put "
+            "them into one."
+        )
         raise InvalidError("code_mismatch", message, pointer="/code")
     if not needed:
         if isinstance(code, EntrypointCode) and (found or isinstance(definition, RlDefinition)):
@@ -199,6 +209,7 @@ def _code_of(definition: _Definition, code: AnyCode, found: Sequence[_Found], po
         return installed
     message = (
         f"The workers of the pool {pool} have {shown_code(installed)}, "
-        "not the code that is named here. Leave `code` out to take theirs, or install the other one on a worker of the pool."
+        "not the code that is named here. Leave `code` out to take theirs, or install "
+        "the other one on a worker of the pool."
     )
     raise InvalidError("code_mismatch", message, pointer="/code")

@@ -1,5 +1,6 @@
-"""Whether a job whose attempt ended badly is queued again: decided by the cause alone and by what
-happened before. Pure.
+"""Decides whether the job of a failed attempt is queued again, from its cause and history.
+
+Pure functions without input, output or clock.
 """
 
 from dataclasses import dataclass
@@ -64,7 +65,8 @@ def judge(cause: Cause, lived_seconds: float, history: History, max_attempts: in
 
 
 def backoff(failures: int) -> float:
-    """Returns the seconds to wait after the n-th infrastructure failure: none after the first, then
-    10 s doubling up to 10 min.
+    """Returns the seconds to wait after the n-th infrastructure failure.
+
+    None after the first, then 10 s, doubled each time up to 10 min.
     """
     return 0.0 if failures <= 1 else min(FIRST_DELAY * 2.0 ** min(failures - 2, 16), LONGEST_DELAY)

@@ -20,9 +20,7 @@ setup or login link.
 
 
 def new_secret(prefix: SecretPrefix) -> str:
-    """Returns `PREFIX_` and 256 random bits in base 62, followed by a checksum that secret scanners
-    can verify.
-    """
+    """Returns `PREFIX_`, 256 random bits in base 62, and a checksum that scanners can verify."""
     body = _base62(int.from_bytes(secrets.token_bytes(32)), _LENGTH)
     return f"{prefix}_{body}{_checksum(prefix, body)}"
 
@@ -58,8 +56,9 @@ def derive_secret(prefix: SecretPrefix, key: str, label: str) -> str:
 
 
 def is_well_formed(secret: str) -> bool:
-    """Returns whether prefix, length and checksum fit, so that a mistyped token is told apart
-    without a look into the database.
+    """Returns whether prefix, length and checksum are valid.
+
+    A mistyped token is recognised without a query of the database.
     """
     prefix, _, rest = secret.partition("_")
     return (

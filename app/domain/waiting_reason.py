@@ -40,13 +40,22 @@ def explain(job: Waiting, pool: PoolFacts) -> str:
 
 def _no_worker(job: Waiting, pool: PoolFacts) -> str | None:
     if not pool.registered:
-        return f"No worker is registered in the pool {pool.name}. Start one: palestra worker --pool {pool.name}"
+        return (
+            f"No worker is registered in the pool {pool.name}. Start one: palestra worker "
+            f"--pool {pool.name}"
+        )
     if not pool.workers:
         return f"No worker of the pool {pool.name} takes jobs now: each is offline or draining."
     if job.gpus > pool.most_gpus:
-        return f"No worker of the pool {pool.name} offers {job.gpus} GPUs; the largest has {pool.most_gpus}."
+        return (
+            f"No worker of the pool {pool.name} offers {job.gpus} GPUs; the largest has "
+            f"{pool.most_gpus}."
+        )
     if job.version not in pool.versions:
-        return f"No worker of the pool {pool.name} speaks version {job.version} of the work order: upgrade the workers."
+        return (
+            f"No worker of the pool {pool.name} speaks version {job.version} of the work "
+            "order: upgrade the workers."
+        )
     return None
 
 
@@ -56,7 +65,13 @@ def _not_yet(job: Waiting, pool: PoolFacts) -> str:
             f"Waits {job.delay_seconds:.0f} s more after a failure of the machine that it ran on."
         )
     if job.held:
-        return "Follows the training of its run, which is queued or paused and left no new snapshot: starts once that trains."
+        return (
+            "Follows the training of its run, which is queued or paused and left no new "
+            "snapshot: starts once that trains."
+        )
     if not pool.free_slots:
-        return f"All {pool.slots} slots of the pool {pool.name} are busy; place {job.position} in the queue."
+        return (
+            f"All {pool.slots} slots of the pool {pool.name} are busy; place {job.position} "
+            "in the queue."
+        )
     return "A worker was asked to start it."

@@ -1,5 +1,4 @@
-"""The fence chain of a run: which training attempts its history consists of, and up to where each
-of them counts.
+"""The fence chain of a run: its training attempts, and up to which position each of them counts.
 
 An attempt that resumed from a snapshot continues that snapshot's history and supersedes all that
 lies beyond it. The chain (fence, snapshot resumed from) decides alone; no clock and no order of
@@ -48,9 +47,7 @@ def chain(links: Iterable[Link]) -> Chain:
 
 
 def counts(history: Chain, fence: int, position: Position) -> bool:
-    """Returns whether something that attempt `fence` wrote at `position` belongs to the run's
-    history.
-    """
+    """Returns whether what attempt `fence` wrote at `position` belongs to the run's history."""
     if not history:
         return True
     if fence not in history:

@@ -1,5 +1,6 @@
-"""Curves on one common grid of buckets: what a chart draws, whatever the number of points behind
-it.
+"""Curves on one common grid of buckets.
+
+The size of a chart does not depend on the number of points.
 """
 
 from dataclasses import dataclass

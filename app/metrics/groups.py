@@ -58,8 +58,9 @@ def summarise(means: Floats) -> GroupBuckets:
 
 
 def carry_forward(means: Floats, ends: Sequence[tuple[int, float] | None]) -> tuple[Floats, Ints]:
-    """Lets runs that are over count on with their last value, so that a mean does not fall when a
-    good run stops early.
+    """Carries the last value of finished runs forward.
+
+    The mean of a group then does not fall when a good run stops early.
 
     Args:
         means: Shape (runs, buckets): each run's mean, NaN where it has no finite value.
@@ -86,8 +87,9 @@ def carry_forward(means: Floats, ends: Sequence[tuple[int, float] | None]) -> tu
 
 
 def _fill(result: GroupBuckets, columns: Ints, values: Floats) -> None:
-    """Writes the statistics of the buckets `columns`, all of which have the runs `values` (count,
-    columns).
+    """Writes the statistics of the buckets `columns`, for which all runs have `values`.
+
+    `values` has the shape (runs, columns).
     """
     count = len(values)
     low, high = values[0], values[-1]

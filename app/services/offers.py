@@ -101,8 +101,9 @@ def _name(part: PartDescription) -> str:
 
 
 async def resolve(session: Session, principal: Principal, submission: Submission) -> Submission:
-    """Returns a submission with what only the pool's workers know filled in: the code of registered
-    parts and their defaults.
+    """Returns a submission completed from the catalogues of the pool's workers.
+
+    Adds the code of registered parts and the defaults of their parameters.
 
     Refuses one that no worker of the pool could work on. A pool without workers accepts all
     built-in parts: its jobs wait.
@@ -129,8 +130,7 @@ async def resolve(session: Session, principal: Principal, submission: Submission
 async def check_job(
     session: Session, experiment: ExperimentRow, request: JobRequest, *, any_code: bool = False
 ) -> None:
-    """Refuses a job on an experiment that no worker of its pool could work on, or only with other
-    code.
+    """Refuses a job on an experiment that no worker of its pool can execute with the right code.
 
     Args:
         session: A session.
@@ -177,9 +177,7 @@ async def check_same_code(session: Session, experiment: ExperimentRow, pool: str
 
 
 def _codes(worker: WorkerRow, experiment: ExperimentRow) -> list[tuple[_Json, list[_Json]]]:
-    """Returns the code of an experiment's parts and that of its environment, each with what a
-    worker has in its place.
-    """
+    """Returns the code of an experiment's parts and environment, each with a worker's version."""
     made = dict(experiment.code)
     environment = made.pop("environment", None)
     found = []
@@ -204,9 +202,7 @@ def _codes(worker: WorkerRow, experiment: ExperimentRow) -> list[tuple[_Json, li
 
 
 def _other_codes(worker: WorkerRow, experiment: ExperimentRow) -> list[tuple[_Json, _Json]]:
-    """Returns code of the experiment with other code of the same distribution or module that a
-    worker has.
-    """
+    """Returns an experiment's code and a worker's other code of the same distribution."""
     pairs = [(made, code) for made, held in _codes(worker, experiment) for code in held]
     return [(made, code) for made, code in pairs if code != made and _origin(code) == _origin(made)]
 
@@ -216,8 +212,9 @@ def _origin(code: _Json) -> tuple[str, str]:
 
 
 def _fits(worker: WorkerRow, experiment: ExperimentRow, *, any_version: bool = False) -> bool:
-    """Returns whether a worker has the code of an experiment, or any of the same distributions and
-    modules.
+    """Returns whether a worker has an experiment's code, or any version of the same distributions.
+
+    Modules count like distributions.
     """
     return all(
         made in held or (any_version and _origin(made) in map(_origin, held))
@@ -228,8 +225,7 @@ def _fits(worker: WorkerRow, experiment: ExperimentRow, *, any_version: bool = F
 async def is_for_another(
     session: Session, worker: WorkerRow, job: JobRow, experiment: ExperimentRow
 ) -> bool:
-    """Returns whether a worker lacks what a job needs, while another one of its pool that takes
-    jobs has it.
+    """Returns whether only another worker of the pool that takes jobs has what a job needs.
 
     A job may need the code, the agent and the environment of its experiment, and formats to export
     in. Where nobody has it the job is not held back: the worker tells in its failure what it has
@@ -296,22 +292,24 @@ def check_formats(
     if workers and lacking:
         message = (
             f"No worker of the pool {pool} exports {lacking[0]}; they export {', '.join(offered)}. "
-            "Install the worker's extra onnx (pip install onnx onnxscript), or leave the format out."
+            "Install the worker's extra onnx (pip install onnx onnxscript), or leave the "
+            "format out."
         )
         raise InvalidError("unsupported_format", message, pointer=pointer)
 
 
 def check_definition(definition: RlDefinition, catalogue: Catalogue, pool: str) -> None:
-    """Refuses an agent or an environment that no worker knows, and an agent that cannot act in the
-    environment.
-    """
+    """Refuses an unknown agent or environment, and an agent that cannot act in the environment."""
     agents = {agent.name: agent for agent in catalogue.agents}
     environments = {environment.id: environment for environment in catalogue.environments}
     agent, environment = agents.get(definition.agent.name), environments.get(definition.env.id)
     if environments and environment is None:
         message = (
-            f"No worker of the pool {pool} knows this environment{_nearest(definition.env.id, list(environments))}. Choose another one, or "
-            "install the package that registers it on a worker of the pool and start that worker again; see docs/own-environment.md."
+            f"No worker of the pool {pool} knows this "
+            f"environment{_nearest(definition.env.id, list(environments))}. Choose "
+            "another one, or "
+            "install the package that registers it on a worker of the pool and start "
+            "that worker again; see docs/own-environment.md."
         )
         raise InvalidError("unknown_environment", message, pointer="/definition/env/id")
     if agents and agent is None:
@@ -341,8 +339,10 @@ def _check_observations(definition: RlDefinition, environment: EnvironmentDescri
     space = environment.observation_space
     if space is not None and space.kind == "other" and not definition.env.kwargs:
         message = (
-            "The observation space of this environment is of a kind that no agent takes: they take Box, Discrete, MultiDiscrete, "
-            "MultiBinary, and Dict and Tuple of these. Register the environment with a wrapper that turns its observations into one."
+            "The observation space of this environment is of a kind that no agent takes: "
+            "they take Box, Discrete, MultiDiscrete, "
+            "MultiBinary, and Dict and Tuple of these. Register the environment with a "
+            "wrapper that turns its observations into one."
         )
         raise InvalidError("observation_space_mismatch", message, pointer="/definition/env/id")
 

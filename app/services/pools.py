@@ -20,7 +20,8 @@ async def check(session: Session, project_id: str, pool: str, pointer: str) -> N
     if pool not in known:
         message = (
             f"No worker was ever registered in the pool {pool}{nearest(pool, known) or '.'} "
-            f"The pools are: {', '.join(known)}. Name one of them, or start a worker of the new pool first: "
+            f"The pools are: {', '.join(known)}. Name one of them, or start a worker of "
+            "the new pool first: "
             f"palestra worker --pool {pool}."
         )
         raise InvalidError("unknown_pool", message, pointer=pointer)

@@ -211,7 +211,10 @@ class World:
         self.faults.append(f"{one.run_id} ({one.kind}, {', '.join(one.strikes)}) {sentence}")
         attempts = self.stack.get(f"runs/{one.run_id}")["attempts"]
         ends = [
-            f"  {attempt['id']} {attempt['state']} {attempt['outcome']} {attempt['cause']} {attempt['failure']}"
+            (
+                f"  {attempt['id']} {attempt['state']} {attempt['outcome']} "
+                f"{attempt['cause']} {attempt['failure']}"
+            )
             for attempt in attempts
         ]
         print("\n".join([f"FAULT {self.faults[-1]}", *ends]), file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""What the seeds of each preset came to, as rows of a table, and the table of the folder's README."""
+"""Tables of learning results: one row per seed of a preset, and the table of the README."""
 
 import math
 import statistics

@@ -105,7 +105,10 @@ class Results:
         if fastest is not None and least is not None:
             ratio = self._pack * self._median(fastest, SECONDS) / self._median(PACK, SECONDS)
             yield (
-                f"{self._pack} x {fastest} / pack of {self._pack}: {ratio:.2f} x the time; target {least:g} x",
+                (
+                    f"{self._pack} x {fastest} / pack of {self._pack}: {ratio:.2f} x the "
+                    f"time; target {least:g} x"
+                ),
                 ratio >= least,
             )
 

@@ -60,7 +60,8 @@ def _hold_connections(directory: Path) -> float:
             time.sleep(10)
         served, failed = len(witness.waits), len(witness.failures)
     print(
-        f"{witness.longest * 1_000:6.0f} ms  the longest beside {SLOW} half-sent requests; {served} served, {failed} failed"
+        f"{witness.longest * 1_000:6.0f} ms  the longest beside {SLOW} half-sent "
+        f"requests; {served} served, {failed} failed"
     )
     return float("inf") if failed else witness.longest
 

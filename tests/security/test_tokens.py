@@ -1,4 +1,4 @@
-"""Line 15.15: a token multiplies only in the hands of its person, and what it makes ends with it."""
+"""Line 15.15: only a token of a person creates tokens, and these are revoked with it."""
 
 import contextlib
 from datetime import datetime

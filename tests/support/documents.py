@@ -8,7 +8,8 @@ from pathlib import Path
 REPOSITORY = Path(__file__).parents[2]
 PAGES = (REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md")))
 _BLOCK = re.compile(
-    r"^(?:[ ]*<!-- not run: (?P<needs>[^>]+?) -->\n)?(?P<indent>[ ]*)```(?P<language>\w*)\n(?P<text>.*?)^[ ]*```$",
+    r"^(?:[ ]*<!-- not run: (?P<needs>[^>]+?) -->\n)?"
+    r"(?P<indent>[ ]*)```(?P<language>\w*)\n(?P<text>.*?)^[ ]*```$",
     re.MULTILINE | re.DOTALL,
 )
 

@@ -47,8 +47,9 @@ class Judged(Walk):
     """Calls every episode of more than six steps a success."""
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        *result, over, cut, _ = super().step(action)
-        return *result, over, cut, {"is_success": self.steps > 6} if over else {}
+        observation, reward, terminated, truncated, _ = super().step(action)
+        info = {"is_success": self.steps > 6} if terminated else {}
+        return observation, reward, terminated, truncated, info
 
 
 class Restless(Walk):

@@ -4,8 +4,10 @@ import re
 from typing import Final
 
 _PHRASES: Final = re.compile(
-    r"Input |should be|should have|should match|should not|Value error|Assertion failed|Extra inputs|Field required"
-    r"|valid (string|integer|number|boolean|dictionary|list|tuple|datetime)|errors\.pydantic\.dev|validation error"
+    r"Input |should be|should have|should match|should not|Value error|"
+    r"Assertion failed|Extra inputs|Field required"
+    r"|valid (string|integer|number|boolean|dictionary|list|tuple|datetime)"
+    r"|errors\.pydantic\.dev|validation error"
     r"|\[type=|input_value|Unable to (parse|extract)|expected tags|unable to interpret"
 )
 

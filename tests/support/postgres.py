@@ -165,17 +165,13 @@ def _run(user: str | None, command: list[str | Path]) -> None:
             check=False,
             cwd="/",
             env=environment,
-            **_identity(user),
+            user=user,
+            group=None if user is None else pwd.getpwnam(user).pw_gid,
+            extra_groups=None if user is None else [],
         )
         output.seek(0)
         said = output.read()
     assert done.returncode == 0, f"{command[0]}: {said}"
-
-
-def _identity(user: str | None) -> dict[str, object]:
-    if user is None:
-        return {}
-    return {"user": user, "group": pwd.getpwnam(user).pw_gid, "extra_groups": []}
 
 
 def _unprivileged_user() -> str | None:
@@ -186,7 +182,8 @@ def _unprivileged_user() -> str | None:
         if name in names:
             return name
     raise AssertionError(
-        "PostgreSQL refuses to run as root, and this machine has no unprivileged user: add one, for example nobody"
+        "PostgreSQL refuses to run as root, and this machine has no unprivileged user: "
+        "add one, for example nobody"
     )
 
 

@@ -73,8 +73,13 @@ def tokens() -> dict[str, str]:
         "AWS access key": "AKIA" + draw(string.ascii_uppercase + string.digits, 16),
         "AWS temporary key": "ASIA" + draw(string.ascii_uppercase + string.digits, 16),
         "GitHub fine-grained": f"github_pat_{draw(_WORD, 22)}_{draw(_WORD, 59)}",
-        "Slack webhook": f"https://hooks.slack.com/services/T{draw(_WORD, 8)}/B{draw(_WORD, 8)}/{draw(_WORD, 24)}",
-        "JSON web token": f"{_part({'alg': 'HS256'})}.{_part({'sub': '1234567890'})}.{draw(_WORD, 43)}",
+        "Slack webhook": (
+            f"https://hooks.slack.com/services/T{draw(_WORD, 8)}/B{draw(_WORD, 8)}"
+            f"/{draw(_WORD, 24)}"
+        ),
+        "JSON web token": (
+            f"{_part({'alg': 'HS256'})}.{_part({'sub': '1234567890'})}.{draw(_WORD, 43)}"
+        ),
         "OpenAI": f"sk-proj-{draw(_WORD, 40)}",
         "Hugging Face": f"hf_{draw(_WORD, 34)}",
         "Google API": f"AIza{draw(_WORD, 35)}",

@@ -32,6 +32,7 @@ NOTHING = np.zeros((1, 1, 1), np.float32)
 ONE_STEP = CollectPlan(vector_steps=1)
 ALWAYS = LearnSchedule(every_env_steps=1, updates=1)
 FLAGS = np.zeros((1, 1), np.bool_)
+REWARDS = np.zeros((1, 1), np.float64)
 
 
 class FakeMemory:
@@ -116,7 +117,7 @@ class FakeCollector:
                     for env in range(self.num_envs)
                 ]
         return Experience(
-            NOTHING, NOTHING, FLAGS, FLAGS, FLAGS, NOTHING, ends, env_steps=steps * self.num_envs
+            NOTHING, NOTHING, REWARDS, FLAGS, FLAGS, NOTHING, ends, env_steps=steps * self.num_envs
         )
 
     def state_dict(self) -> StateTree:

@@ -141,7 +141,7 @@ class Trained:
     def weights(self) -> str:
         """Returns the SHA-256 of the agent's tensors in the last snapshot."""
         files = [record for record in self.dumped() if record["type"] == "snapshot"][-1]["files"]
-        return next(file["sha256"] for file in files if file["name"] == "agent.safetensors")
+        return str(next(file["sha256"] for file in files if file["name"] == "agent.safetensors"))
 
     def dumped(self) -> list[dict[str, Any]]:
         """Returns the records as JSON."""

@@ -63,8 +63,9 @@ async def submit_experiment(
     session: WriteSession,
     once: OnceDep,
 ) -> Response:
-    """Submits a definition: 201 for a new experiment, 200 for the one that is there already, with
-    missing seeds added.
+    """Submits a definition: 201 for a new experiment, 200 for an existing one.
+
+    Seeds that the existing experiment lacks are added.
 
     A definition of an older `schema_version` is brought up to the present one; it is the same
     experiment as before.

@@ -65,9 +65,7 @@ async def adopt_attempt(
     session: WriteSession,
     settings: SettingsDep,
 ) -> AdoptionAnswer:
-    """Hands a worker an attempt of its own again whose supervisor died while it was uploading
-    results.
-    """
+    """Returns an attempt to its worker when its supervisor died while it uploaded results."""
     return await adoption.adopt(session, principal, attempt_id, body, settings)
 
 

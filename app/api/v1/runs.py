@@ -93,8 +93,9 @@ async def list_evaluations(
 async def retry_run(
     run_id: str, principal: Submitter, body: Retry, session: WriteSession, once: OnceDep
 ) -> Response:
-    """Queues another training of a failed or cancelled run, from its newest snapshot or from the
-    start.
+    """Queues another training of a failed or cancelled run.
+
+    It starts from the run's newest snapshot, or from the beginning.
     """
 
     async def change() -> Answer:

@@ -27,8 +27,9 @@ async def query_series(
     body: Annotated[SeriesQuery, json_body(SeriesQuery, limit=MAX_QUERY)],
     database: DatabaseDep,
 ) -> Response:
-    """Returns curves and statistics over groups of runs on one common grid, and the event cursor to
-    tail from.
+    """Returns curves and statistics over groups of runs on one common grid.
+
+    The answer contains the event cursor from which to follow changes.
     """
     result = await curves.query(database, principal, body)
     content = await asyncio.to_thread(lambda: b"".join(curves.encode(result)))

@@ -16,8 +16,9 @@ router = APIRouter(tags=["access"])
 
 
 async def admit(request: Request) -> None:
-    """Refuses other sites' pages and addresses that try too often, before anything of the body is
-    read.
+    """Refuses requests of other sites' pages, and addresses with too many attempts.
+
+    Both checks come before the body is read.
     """
     check_same_origin(request, programs=True)
     check_login_rate(request)

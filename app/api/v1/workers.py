@@ -32,8 +32,9 @@ async def register_worker(
     session: WriteSession,
     settings: SettingsDep,
 ) -> RegistrationAnswer:
-    """Enrols a worker, or takes the same worker back after a restart, when it comes with its own
-    secret.
+    """Enrols a worker, or registers it again after a restart.
+
+    A worker that is registered again authenticates with its own secret.
     """
     return await workers.register(session, principal, body, settings)
 
@@ -64,9 +65,7 @@ async def undrain_worker(worker_id: str, principal: Admin, session: WriteSession
 
 @router.post("/workers/{worker_id}:forget")
 async def forget_worker(worker_id: str, principal: Admin, session: WriteSession) -> WorkerView:
-    """Ends a worker's secret, for example one that was lost: its name can be enrolled again at
-    once.
-    """
+    """Revokes a worker's secret, for example a lost one: its name can be enrolled again at once."""
     return await workers.forget(session, principal, worker_id)
 
 

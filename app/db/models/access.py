@@ -64,9 +64,7 @@ class LoginLinkRow(Base):
 
 
 class IdempotencyKeyRow(Base):
-    """The answer to a request that carried an `Idempotency-Key`, written in the transaction of its
-    change.
-    """
+    """The answer to a request with an `Idempotency-Key`, written with the change itself."""
 
     __tablename__ = "idempotency_keys"
 

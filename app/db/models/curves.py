@@ -1,6 +1,4 @@
-"""Curves: series of runs and their blocks, the batches that brought them, and the statistics of
-epochs.
-"""
+"""Curves: series of runs, their blocks, the batches that carried them, and statistics of epochs."""
 
 from sqlalchemy import BigInteger, ForeignKey, Index, LargeBinary, String, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
@@ -46,8 +44,9 @@ class BlockRow(Base):
 
 
 class TelemetryBatchRow(Base):
-    """Records of an attempt that are committed, with a digest of each, so that a repeat is told
-    from a conflict.
+    """Committed records of an attempt, with a digest of each.
+
+    The digests tell a repetition from a conflict.
     """
 
     __tablename__ = "telemetry_batches"

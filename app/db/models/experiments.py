@@ -18,7 +18,7 @@ from app.db.models.base import Base, BigKey, Created
 
 
 class ExperimentRow(Base):
-    """One definition with its generated, reproducible ID, which is unique within its project only."""
+    """One definition with its generated, reproducible ID, which is unique within a project."""
 
     __tablename__ = "experiments"
     __table_args__ = (

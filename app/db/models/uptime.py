@@ -8,8 +8,9 @@ from app.db.models.base import Base
 
 
 class ServerUptimeRow(Base):
-    """The one counter of all server processes on this database: the seconds in which at least one
-    of them was up.
+    """The uptime counter that all server processes on this database share.
+
+    It counts the seconds in which at least one of them was up.
     """
 
     __tablename__ = "server_uptime"

@@ -115,8 +115,9 @@ async def live_token(session: Session, secret_hash: str) -> TokenRow | None:
 
 
 async def attempt_by_token(session: Session, secret_hash: str) -> AttemptRow | None:
-    """Returns the attempt whose token this is, live or not: what an ended attempt may still do is
-    for the services to say.
+    """Returns the attempt that a token belongs to, live or ended.
+
+    The services decide what an ended attempt may still do.
     """
     return await session.scalar(select(AttemptRow).where(AttemptRow.token_hash == secret_hash))
 

@@ -64,8 +64,9 @@ async def delete(session: Session, artifacts: Collection[ArtifactRow]) -> None:
 
 
 async def blob(session: Session, project_id: str, sha256: str, size: int) -> str | None:
-    """Returns the blob of a project that has this content, held against the sweep until the
-    transaction ends.
+    """Returns the project's blob with this content.
+
+    The row is locked until the transaction ends, so that the sweep cannot delete it.
     """
     same = (BlobRow.project_id == project_id, BlobRow.sha256 == sha256, BlobRow.size == size)
     return await session.scalar(

@@ -123,9 +123,7 @@ async def begin_lease_anew(session: Session, attempt: AttemptRow, lease_seconds:
 async def silent_on(
     session: Session, worker_id: str, state: AttemptState, seconds: float
 ) -> Sequence[AttemptRow]:
-    """Returns a worker's live attempts in `state` that were claimed or renewed more than `seconds`
-    ago.
-    """
+    """Returns a worker's live attempts in `state` that were not renewed for `seconds`."""
     query = select(AttemptRow).where(
         AttemptRow.worker_id == worker_id,
         AttemptRow.state == state.value,
@@ -158,9 +156,7 @@ async def end(
 
 
 async def expire(session: Session, attempt_id: str, silent_seconds: float) -> AttemptRow | None:
-    """Ends a live attempt as lost if it is silent for that long by the database's clock at this
-    very moment.
-    """
+    """Ends a live attempt as lost if its lease is silent for that long by the database's clock."""
     silent = (
         AttemptRow.id == attempt_id,
         AttemptRow.state.in_(LIVE),

@@ -83,7 +83,7 @@ async def of_job(session: Session, job_id: str) -> tuple[int, frozenset[str]]:
 async def latest_scores(
     session: Session, project_id: str, experiment_ids: Collection[str]
 ) -> list[tuple[str, float]]:
-    """Returns (experiment, mean return) of the latest evaluation of each run, where it is finite."""
+    """Returns (experiment, mean return) of the latest evaluation of each run, if finite."""
     of_experiments = (
         EvaluationRow.project_id == project_id,
         EvaluationRow.experiment_id.in_(experiment_ids),

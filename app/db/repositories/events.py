@@ -24,9 +24,7 @@ _APPEND_LOCK: Final = 0x70616C_6576
 
 
 def append(session: Session, row: dict[str, Any]) -> None:
-    """Keeps `row` (columns of `EventRow` but id and time) for the commit of the session's
-    transaction.
-    """
+    """Keeps `row` (columns of `EventRow` without id and time) until the session commits."""
     session.info.setdefault(_PENDING, []).append(row)
     announce(session, EVENTS)
 

@@ -73,8 +73,9 @@ async def insert_experiment(session: Session, row: dict[str, Any]) -> bool:
 async def by_identity(
     session: Session, project_id: str, identity_hash: str
 ) -> ExperimentRow | None:
-    """Returns the project's experiment of that identity, locked against a concurrent submission
-    until the transaction ends.
+    """Returns the project's experiment with that identity.
+
+    The row is locked against a concurrent submission until the transaction ends.
     """
     query = select(ExperimentRow).where(
         ExperimentRow.project_id == project_id, ExperimentRow.identity_hash == identity_hash
@@ -152,7 +153,7 @@ async def run_counts(
 async def failures(
     session: Session, project_id: str, experiment_ids: Collection[str], most: int
 ) -> Sequence[FailedRuns]:
-    """Returns why runs failed, per experiment the `most` frequent reasons, the most frequent first."""
+    """Returns, per experiment, the `most` frequent reasons why runs failed, in that order."""
     message = func.coalesce(RunRow.failure["message"].as_string(), "")
     count, first = func.count().label("runs"), func.min(RunRow.id).label("run_id")
     rank = (

@@ -115,8 +115,9 @@ async def ready(
 
 
 async def held(session: Session, job_ids: Collection[str]) -> set[str]:
-    """Returns which of some queued jobs are continuous evaluations that have nothing to do before
-    somebody trains their run.
+    """Returns which queued jobs are continuous evaluations with nothing to evaluate yet.
+
+    They have nothing to do before their run is trained.
     """
     return (
         set(await session.scalars(select(JobRow.id).where(JobRow.id.in_(job_ids), _held())))
@@ -126,8 +127,9 @@ async def held(session: Session, job_ids: Collection[str]) -> set[str]:
 
 
 def _held() -> ColumnElement[bool]:
-    """The condition that a continuous evaluation would only take a slot away, perhaps the very one
-    that its training waits for.
+    """The condition that a continuous evaluation would occupy a slot without work.
+
+    The slot may be the one that its training waits for.
 
     Its run has a training job that is queued or paused, none that is live, and no verified snapshot
     that the job has not evaluated.

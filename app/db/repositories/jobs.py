@@ -216,7 +216,10 @@ async def end_run(session: Session, job_id: str, run_id: str, values: Mapping[st
 
 
 async def unfinished_training(session: Session, run_id: str) -> JobRow | None:
-    """Returns the training job of a run that has not ended, nor the run within it, if there is one."""
+    """Returns the unfinished training job of a run, `None` if there is none.
+
+    A job whose other runs go on does not count once this run has ended within it.
+    """
     query = (
         select(JobRow)
         .join(JobRunRow, JobRunRow.job_id == JobRow.id)

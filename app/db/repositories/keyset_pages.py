@@ -18,7 +18,7 @@ Columns = Mapping[str, InstrumentedAttribute[Any]]
 def paged(
     query: Select[Row], page: Keyset, columns: Columns, row_id: InstrumentedAttribute[str]
 ) -> Select[Row]:
-    """Returns the query of one page and one row more, in a stable order with the id as tie-break."""
+    """Returns the query of one page and one row more, ordered by column and then by id."""
     column = columns[page.column]
     if page.after is not None:
         value, last = _stored(page.after[0], column), page.after[1]

@@ -75,9 +75,7 @@ async def add(
 
 
 async def attach(session: Session, snapshot_id: str, artifact: ArtifactRow) -> None:
-    """Writes which artifact holds a file, if name, size and hash are those of the snapshot's
-    record.
-    """
+    """Stores which artifact holds a file, if name, size and hash match the snapshot's record."""
     same = (
         SnapshotFileRow.name == artifact.name,
         SnapshotFileRow.size == artifact.size,
@@ -140,8 +138,9 @@ def newest_first(snapshots: Collection[SnapshotRow]) -> list[SnapshotRow]:
 async def progress(
     session: Session, run_ids: Collection[str]
 ) -> dict[str, tuple[int | None, int | None]]:
-    """Returns the env_step of the newest snapshot of each run's history, stored or not, and that of
-    the newest stored one.
+    """Returns, per run, the env_step of the newest snapshot and of the newest stored snapshot.
+
+    Snapshots of the run's history count, superseded ones do not.
     """
     stored = func.max(
         case((SnapshotRow.state == SnapshotState.VERIFIED.value, SnapshotRow.env_step))
@@ -200,8 +199,9 @@ async def in_use(session: Session, run_id: str) -> set[str]:
 async def links(
     session: Session, run_ids: Collection[str]
 ) -> Sequence[tuple[str, int, int | None, int | None, int | None]]:
-    """Returns (run, fence, fence resumed from, env_step, update of that snapshot) of every training
-    attempt.
+    """Returns a row for every training attempt of a run.
+
+    Columns: run, fence, fence resumed from, and env_step and update of the snapshot resumed from.
     """
     source = aliased(SnapshotRow)
     query = (

@@ -40,9 +40,7 @@ async def lock_runs(session: Session, run_ids: Collection[str]) -> Mapping[str, 
 async def batches_within(
     session: Session, attempt_id: str, first_seq: int, last_seq: int
 ) -> Sequence[TelemetryBatchRow]:
-    """Returns the committed batches of an attempt that hold any of the records from `first_seq` to
-    `last_seq`.
-    """
+    """Returns an attempt's committed batches that hold records from `first_seq` to `last_seq`."""
     query = select(TelemetryBatchRow).where(
         TelemetryBatchRow.attempt_id == attempt_id,
         TelemetryBatchRow.first_seq <= last_seq,
@@ -52,9 +50,7 @@ async def batches_within(
 
 
 async def last_received(session: Session, attempt_id: str) -> tuple[datetime | None, datetime]:
-    """Returns when the attempt's latest batch arrived, and the time now, both by the database's
-    clock.
-    """
+    """Returns when the attempt's latest batch arrived, and the present, by the database's clock."""
     latest = select(TelemetryBatchRow.received_at).where(TelemetryBatchRow.attempt_id == attempt_id)
     newest = latest.order_by(TelemetryBatchRow.first_seq.desc()).limit(1).scalar_subquery()
     received, now = (await session.execute(select(newest, db_now()))).one()

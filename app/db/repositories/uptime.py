@@ -32,8 +32,9 @@ async def read(session: Session) -> Uptime:
 
 
 async def count(session: Session, longest: float) -> None:
-    """Adds the time since a server last counted, at most `longest` seconds: the rest of a longer
-    gap no server was up.
+    """Adds the time since a server last counted, at most `longest` seconds.
+
+    In the rest of a longer gap no server was up.
     """
     await session.execute(
         insert_new(session, ServerUptimeRow, [{"id": _ROW, "seconds": 0.0, "counted_at": db_now()}])

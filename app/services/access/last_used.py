@@ -1,6 +1,4 @@
-"""Notes which credentials were used, and writes it down every few seconds instead of at every
-request.
-"""
+"""Collects which credentials were used and stores it every few seconds, not at every request."""
 
 import asyncio
 from typing import Final

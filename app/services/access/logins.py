@@ -31,7 +31,10 @@ from palestra.contract.names import new_id
 _PASSWORDS: Final = PasswordHasher(time_cost=2, memory_cost=19_456, parallelism=1)
 
 
-_NOBODYS: Final = "$argon2id$v=19$m=19456,t=2,p=1$JJ9bSw0/d4sI+9TwL5qHlw$M64+260Oq3szi7+0pF5zZMfgCViKiwq/0FSSXB2z6GQ"
+_NOBODYS: Final = (
+    "$argon2id$v=19$m=19456,t=2,p=1$JJ9bSw0/d4sI+9TwL5qHlw"
+    "$M64+260Oq3szi7+0pF5zZMfgCViKiwq/0FSSXB2z6GQ"
+)
 """Verified for unknown users, so that the time tells nothing: as costly as those that `_PASSWORDS`
 makes. Its password is lost.
 """
@@ -55,7 +58,8 @@ _COMMON: Final = frozenset(
 
 
 _NEW_LINK: Final = (
-    "On the server's machine, `palestra login-link` prints a new link that logs you in once: run it where `palestra up` was started, or "
+    "On the server's machine, `palestra login-link` prints a new link that logs you in "
+    "once: run it where `palestra up` was started, or "
     "name that place with --data-dir."
 )
 

@@ -1,4 +1,4 @@
-"""Who a request comes from: the principal of a token, of a worker's or an attempt's secret, or of a login."""
+"""Principals of requests: by token, by a worker's or attempt's secret, or by browser login."""
 
 from dataclasses import dataclass, replace
 from typing import Final

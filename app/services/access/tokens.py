@@ -45,7 +45,10 @@ async def create_token(session: Session, principal: Principal, request: TokenReq
     far = None if days is None else days - 1
     told = "expires_in_days" in request.model_fields_set
     if parent is not None and told and await rows.expires_within(session, parent, far):
-        message = "would outlive the token that makes it: ask for fewer days, or leave this out for the same end"
+        message = (
+            "would outlive the token that makes it: ask for fewer days, or leave this out "
+            "for the same end"
+        )
         raise InvalidError("outlives_parent", message, pointer="/expires_in_days")
     whose = (principal.project_id, principal.user_id)
     return await issue_token(session, *whose, request, parent_id=parent, same_end=shorter)

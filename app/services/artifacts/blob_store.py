@@ -85,7 +85,10 @@ class BlobStore:
         """
         room = max(0, self.room())
         if size > room:
-            message = f"{FULL} {size_in_words(size)} were to be stored and {size_in_words(room)} may be used. Free some space there."
+            message = (
+                f"{FULL} {size_in_words(size)} were to be stored and {size_in_words(room)} "
+                "may be used. Free some space there."
+            )
             raise StorageFullError(message)
 
     def try_out(self) -> None:
@@ -107,8 +110,9 @@ class BlobStore:
                 path.unlink()
 
     async def receive(self, chunks: AsyncIterator[bytes], *, size: int, sha256: str) -> Received:
-        """Writes content to a temporary file, checks it, and moves it to its place: fsync, rename,
-        fsync of the directory.
+        """Writes content to a temporary file, verifies it, and moves it to its place.
+
+        The file is synchronised to disk before the rename, the directory after it.
 
         Raises:
             InvalidError: `size_mismatch` or `hash_mismatch`; nothing is left behind.

@@ -1,5 +1,4 @@
-"""Adoption: a worker takes back an attempt of its own whose supervisor died while it was uploading
-results.
+"""Adoption: a worker takes back an attempt whose supervisor died while it uploaded results.
 
 The results lie on that worker alone, so the attempt goes on where it was instead of being given up
 as lost.
@@ -36,7 +35,10 @@ async def adopt(
     if attempt.state not in rows.LIVE:
         raise ConflictError(
             "stale_attempt",
-            "The attempt has ended or was given up. Its files on the worker are not wanted any more.",
+            (
+                "The attempt has ended or was given up. Its files on the worker are not "
+                "wanted any more."
+            ),
         )
     token = claims.token_of(principal, attempt.id)
     await rows.renew(session, attempt, {"token_hash": hash_secret(token)}, settings.lease_seconds)

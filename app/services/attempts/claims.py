@@ -130,8 +130,9 @@ async def _held(
 
 
 def token_of(principal: Principal, attempt_id: str) -> str:
-    """Returns the token of an attempt that a worker's credential claimed: the same one at every
-    call.
+    """Returns the token of an attempt that a worker's credential claimed.
+
+    The same arguments give the same token.
     """
     return derive_secret("pla", principal.derivation_key, attempt_id)
 
@@ -152,14 +153,20 @@ async def _check_claimable(session: Session, job: JobRow, body: Claim, worker: W
     ):
         raise ConflictError(
             "does_not_fit",
-            "This worker cannot take the job: other pool, too few GPUs, or another version. Drop it.",
+            (
+                "This worker cannot take the job: other pool, too few GPUs, or another "
+                "version. Drop it."
+            ),
         )
     if await offers.is_for_another(
         session, worker, job, await work_orders.experiment_of(session, job)
     ):
         raise ConflictError(
             "does_not_fit",
-            "Another worker of the pool has what this job needs: its code, its agent or its environment. Drop it.",
+            (
+                "Another worker of the pool has what this job needs: its code, its agent or "
+                "its environment. Drop it."
+            ),
         )
 
 
@@ -209,7 +216,10 @@ async def _insert(
     if attempt is None:
         raise ConflictError(
             "slot_busy",
-            "This slot has an attempt that has not ended. Report it as dead if it is, then claim again.",
+            (
+                "This slot has an attempt that has not ended. Report it as dead if it is, "
+                "then claim again."
+            ),
         )
     return attempt
 

@@ -21,8 +21,7 @@ from palestra.contract.work_order import FollowAnswer, FollowRequest
 
 
 async def next_snapshot(database: Database, attempt_id: str, body: FollowRequest) -> FollowAnswer:
-    """Returns what a continuous evaluation is to evaluate next: the newest verified snapshot that
-    its job has not evaluated.
+    """Returns the newest verified snapshot that a continuous evaluation has not evaluated yet.
 
     The snapshot counts as in use by the attempt from then on, so that its files stay, until the
     attempt asks for another.
@@ -83,8 +82,9 @@ async def _follower(
 
 
 async def training_state(session: Session, run_id: str) -> Literal["live", "waiting", "over"]:
-    """Returns `live` while an attempt trains the run, `waiting` while its training job is queued or
-    paused, `over` without one.
+    """Returns `live`, `waiting` or `over`.
+
+    `live` while an attempt trains the run, `waiting` while its training job is queued or paused.
     """
     job = await job_rows.unfinished_training(session, run_id)
     if job is None:

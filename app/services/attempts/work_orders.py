@@ -93,9 +93,7 @@ def _follow(options: EvaluateOptions) -> Follow:
 
 
 def fresh_seed(job_id: str, run_id: str) -> int:
-    """Returns a seed for the episodes of an evaluation that nothing else uses: 32 bits of a hash of
-    the job and the run.
-    """
+    """Returns a seed for the episodes of an evaluation: 32 bits of a hash of job and run."""
     return int.from_bytes(hashlib.sha256(f"{job_id}/{run_id}".encode()).digest()[:4])
 
 

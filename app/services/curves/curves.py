@@ -1,5 +1,4 @@
-"""Answers a series query: many curves and groups on one common grid, all read from one state of the
-database.
+"""Answers a series query: curves and groups on one common grid, from one state of the database.
 
 Blocks are read and gridded on demand. A later store with rollups keeps this interface: `query`.
 """
@@ -77,7 +76,10 @@ async def query(database: Database, principal: Principal, wanted: SeriesQuery) -
         raise InvalidError("invalid_range", "start must not be above end", pointer="/start")
     too_often = len(asked) * wanted.buckets > MAX_NAMED_CELLS
     if len(keys) > MAX_CURVES or len(keys) * wanted.buckets > MAX_CELLS or too_often:
-        message = f"At most {MAX_CURVES} curves and {MAX_CELLS} buckets in all. Ask for fewer curves or buckets."
+        message = (
+            f"At most {MAX_CURVES} curves and {MAX_CELLS} buckets in all. Ask for fewer "
+            "curves or buckets."
+        )
         raise TooLargeError("query_too_large", message)
     async with database.read() as session:
         await rows.hold_snapshot(session)
@@ -86,9 +88,7 @@ async def query(database: Database, principal: Principal, wanted: SeriesQuery) -
 
 
 def encode(result: SeriesResult) -> Iterator[bytes]:
-    """Yields the JSON of an answer in pieces, so that whoever writes a large one leaves others
-    their turn in between.
-    """
+    """Yields the JSON of an answer in pieces: a large answer must not block the event loop."""
     bare = result.model_copy(update={"series": [], "groups": []}).model_dump_json().encode()
     head, middle, tail = _EMPTY.split(bare)
     yield head
@@ -230,8 +230,9 @@ def _group(
 
 
 def _end(curve: _Curve, grid: Grid) -> tuple[int, float] | None:
-    """Returns the bucket and the value of a curve's last finite point, which may lie before the
-    grid; `None` without one.
+    """Returns bucket and value of a curve's last finite point, or `None` without one.
+
+    The point may lie before the grid.
     """
     finite = np.flatnonzero(np.isfinite(curve.value))
     if not len(finite):

@@ -18,8 +18,7 @@ _MAX_BLOCKS: Final = 200
 async def read(
     session: Session, principal: Principal, run_id: str, *, after: int, limit: int
 ) -> LogView:
-    """Returns lines of a run's log after an ordinal: at most `limit`, and no more once they have
-    `MAX_TEXT` characters.
+    """Returns lines of a run's log after an ordinal: at most `limit`, within `MAX_TEXT` characters.
 
     Raises:
         NotFoundError: If the project has no such run.

@@ -1,6 +1,4 @@
-"""Curves: what a run recorded, on one common grid, with the part that later attempts superseded
-left out.
-"""
+"""Curves of a run on one common grid, without the points that later attempts superseded."""
 
 import math
 from collections.abc import Collection, Sequence
@@ -86,8 +84,9 @@ async def _virtual(session: Session, run_id: str) -> list[SeriesInfo]:
 
 
 def _virtual_info(series: str, bodies: Sequence[Evaluation], statistic: str) -> SeriesInfo | None:
-    """Returns nothing for a statistic that no evaluation has, such as the success rate where the
-    environment names no success.
+    """Returns the summary of a series of evaluations, `None` if none of them has the statistic.
+
+    For example, no evaluation has a success rate where the environment reports no success.
     """
     values = [
         (body.env_step, value)

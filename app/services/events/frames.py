@@ -1,5 +1,6 @@
-"""Rows of the event log as frames of the stream: `points` and `log` rows name a block, whose
-content is put in here.
+"""Rows of the event log as frames of the stream.
+
+Rows of the types `points` and `log` name a block; its content is inserted here.
 """
 
 import json

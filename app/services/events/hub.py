@@ -1,5 +1,6 @@
-"""The live hub: reads the event log once per process, for all streams, and hands each stream what
-it may see.
+"""The live hub: reads the event log once per process and distributes it to all streams.
+
+Each stream receives only the events that its client may see.
 
 A stream joins without gap or overlap: it is registered first, replays the log from its cursor up to
 the hub's position, and then takes from its queue what lies beyond. No stream holds a database
@@ -165,7 +166,10 @@ class EventHub:
         if own >= self._most_per_credential or (
             len(whose) >= self._most_per_user and own >= min(ASSURED, self._most_per_user)
         ):
-            message = f"{own} live streams are open with this login or token, {len(whose)} of this user. Close a tab or a watch."
+            message = (
+                f"{own} live streams are open with this login or token, {len(whose)} of this "
+                "user. Close a tab or a watch."
+            )
             raise TooManyRequestsError("too_many_streams", message, retry_after=5)
         stream = EventSubscription(wish, user_id, credential)
         self._streams.add(stream)
@@ -178,8 +182,7 @@ class EventHub:
     async def events(
         self, stream: EventSubscription, after: int | None, seconds: float
     ) -> AsyncIterator[list[LiveEvent]]:
-        """Yields the stream's events after a cursor in order, and an empty list where none came for
-        `seconds`.
+        """Yields the stream's events after a cursor, and an empty list after `seconds` without any.
 
         Args:
             stream: The stream.

@@ -154,8 +154,9 @@ async def _add_runs(
 async def _untrained(
     session: Session, experiment: ExperimentRow, seeds: Collection[int], new: Collection[str]
 ) -> list[RunRow]:
-    """Returns the runs of some seeds that were only tested so far: a submission trains them as if
-    they were new.
+    """Returns the runs of some seeds that were only tested so far.
+
+    A submission trains these runs as if they were new.
     """
     known = [
         run for run in await rows.runs_of_seeds(session, experiment, seeds) if run.id not in new

@@ -1,6 +1,4 @@
-"""Options of a submission that changed nothing: its runs were there already, with the options of
-their first one.
-"""
+"""Options of a submission that had no effect, because its runs existed with other options."""
 
 from collections.abc import Collection
 from typing import Any
@@ -40,9 +38,7 @@ async def warnings_of(
 
 
 def _differences(job: JobRow, wanted: dict[str, Any]) -> list[tuple[tuple[str, ...], Any, Any]]:
-    """Returns where a job's options differ from what is wanted: the place, what it has, and what is
-    wanted.
-    """
+    """Returns how a job's options differ from the requested ones: place, present, requested."""
     pairs: list[tuple[tuple[str, ...], Any, Any]] = []
     for member in _MEMBERS:
         has = getattr(job, member)
@@ -63,6 +59,8 @@ def _told(where: tuple[str, ...], has: Any, wanted: Any, seeds: list[int]) -> Su
     return SubmissionWarning(
         code="options_not_applied",
         pointer="/".join(("/options", *where)),
-        message=f"{'.'.join(where)} {wanted} was not applied: the run of {first} is there already, with {has}. "
-        "Options are those of the first submission; cancel the run and retry it, or submit other seeds",
+        message=f"{'.'.join(where)} {wanted} was not applied: the run of {first} is there "
+        f"already, with {has}. "
+        "Options are those of the first submission; cancel the run and retry it, or "
+        "submit other seeds",
     )

@@ -1,6 +1,4 @@
-"""Which doorbells to ring now: the next jobs of each queue, at most as many as there are free
-slots.
-"""
+"""Which doorbells to ring: the next jobs of each queue, at most as many as there are free slots."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -66,7 +64,10 @@ async def fail_hopeless(session: Session) -> int:
         job for job in await job_rows.pinned_to_snapshots(session) if await _is_gone(session, job)
     ]
     failure = Failure(
-        message="The snapshot that this job was to read was deleted while it waited. Submit it again with another one."
+        message=(
+            "The snapshot that this job was to read was deleted while it waited. Submit it "
+            "again with another one."
+        )
     )
     for job in hopeless:
         await job_state.move(

@@ -64,7 +64,10 @@ async def move(
     if not await job_rows.move(session, job, to, _values(to, why, claim), *conditions):
         raise ConflictError(
             "state_changed",
-            "The job changed while this request was under way. Read its state again and decide anew.",
+            (
+                "The job changed while this request was under way. Read its state again and "
+                "decide anew."
+            ),
         )
     _audit(session, job, old, to, why)
     announce(session, QUEUE)
@@ -142,9 +145,7 @@ def derived(job: JobRow, run: RunRow, why: Why) -> dict[str, Any]:
 
 
 async def tell(session: Session, job: JobRow) -> None:
-    """Registers the live messages of a changed job, of the runs that it trains, and of their
-    experiment.
-    """
+    """Appends the events of a changed job, of the runs that it trains, and of their experiment."""
     await session.flush()
     await tell_jobs(session, [job])
     if Schedule(job.schedule).starts_runs:

@@ -60,8 +60,9 @@ async def queue_training(
     new: Sequence[RunRow],
     options: JobOptions,
 ) -> None:
-    """Queues jobs for the runs of an experiment that are new, or were only tested so far: one for
-    each run, or for each pack of them.
+    """Queues training jobs for runs that are new or were only tested so far.
+
+    There is one job for each run, or for each pack of runs.
     """
     columns = _columns(principal, experiment.id, options, options.schedule)
     # Sorted, since ids of one millisecond have no order of their own: seeds are worked on in the
@@ -177,8 +178,9 @@ async def submit(
 
 
 async def _training_pool(session: Session, run: RunRow) -> str:
-    """Returns the pool of the job whose state is the run's: its latest training, or a test before
-    the first.
+    """Returns the pool of the job that decides the run's state.
+
+    That is its latest training, or a test before the first training.
     """
     job = None if run.job_id is None else await rows.by_id(session, run.job_id)
     return "default" if job is None else job.pool
@@ -208,7 +210,10 @@ async def _check_idle(session: Session, run: RunRow) -> None:
         how = "Resume it." if busy.state == JobState.PAUSED else "Wait until it ends, or cancel it."
         raise ConflictError(
             "run_busy",
-            f"The job {busy.id} of this run is {busy.state}; a run has one training job at a time. {how}",
+            (
+                f"The job {busy.id} of this run is {busy.state}; a run has one training job "
+                f"at a time. {how}"
+            ),
         )
 
 

@@ -1,6 +1,4 @@
-"""Results that are written on a worker and not stored on the server yet: shown, and given up by a
-person.
-"""
+"""Results that are not uploaded yet: their view, and how a user gives them up."""
 
 from collections.abc import Mapping
 from typing import Any, Final

@@ -38,8 +38,9 @@ class Origin:
 
 
 async def newest_verified(session: Session, run_id: str) -> SnapshotRef | None:
-    """Returns the newest stored snapshot of the run's history: what a training attempt resumes
-    from; `None` begins afresh.
+    """Returns the newest stored snapshot of the run's history, which a training attempt resumes.
+
+    `None` starts the training from the beginning.
     """
     found = await rows.verified(session, run_id)
     return await reference(session, found[0]) if found else None
@@ -231,8 +232,7 @@ async def _retire(session: Session, run: RunRow) -> None:
 
 
 def kept(verified: Sequence[SnapshotRow], rule: Retention) -> set[str]:
-    """Returns which verified snapshots to keep: the last ones of the history, the best one and the
-    pinned ones.
+    """Returns which verified snapshots to keep: the last ones, the best one and the pinned ones.
 
     Args:
         verified: The verified snapshots of a run, newest first, superseded ones among them.

@@ -1,5 +1,4 @@
-"""The one way in: records of an attempt, taken exactly once by their number, in order, in one
-transaction.
+"""The ingest: stores records of an attempt exactly once, in order, in one transaction.
 
 A batch that repeats or overlaps what is committed is fine if it says the same; one that leaves a
 gap, contradicts what is stored, or comes from an attempt that may no longer write changes nothing.
@@ -74,9 +73,7 @@ class WritableAttempt:
 
 
 def digest(record: Record) -> bytes:
-    """Returns what tells a record from another: the same content gives the same bytes, however it
-    was spelt.
-    """
+    """Returns the digest of a record; equal content has an equal digest, however it is spelt."""
     return hashlib.sha256(record.model_dump_json().encode()).digest()[:DIGEST_BYTES]
 
 
@@ -144,7 +141,10 @@ async def _check_repeats(session: Session, delivery: Delivery, acked: int) -> No
         if _stored_digests(stored, first, end) != delivery.digests_of(first, end):
             raise ConflictError(
                 "seq_conflict",
-                f"Among records {first} to {end} one is stored with another content. Numbers are used once.",
+                (
+                    f"Among records {first} to {end} one is stored with another content. "
+                    "Numbers are used once."
+                ),
             )
 
 

@@ -1,5 +1,4 @@
-"""Group commit of the ingest: batches that arrive within a moment of each other share one
-transaction and one fsync.
+"""Group commit of the ingest: batches that arrive together share one transaction and one fsync.
 
 `Intake` acknowledges only what is committed. A batch that is refused leaves the others alone, since
 refusals come before any write; when the transaction itself fails, each batch is tried again alone,
@@ -151,8 +150,9 @@ class Intake:
             _refuse(waiting, await self._explain(waiting.delivery, error))
 
     async def _explain(self, delivery: Delivery, error: Exception) -> DomainError:
-        """Returns what to answer: try again, or, for content that fails every time, which record is
-        at fault.
+        """Returns the error to answer with.
+
+        It asks to try again, or names the record that fails every time.
         """
         later = UnavailableError(
             "storage", "The server could not store the batch. Send it again.", retry_after=1

@@ -1,6 +1,4 @@
-"""Rules for records that go beyond the shape of one: each refusal has its own code and points at
-the record at fault.
-"""
+"""Rules for records beyond their schema; each refusal has its own code and names the record."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -46,7 +44,10 @@ def check(new: Sequence[Numbered], first_seq: int, carried: Mapping[str, Attempt
 def _check_content(record: Record, where: str) -> None:
     match record:
         case Points() if sort_records.virtual(record.series) is not None:
-            message = f"Series below {record.series.partition('/')[0]}/ are made from evaluations. Choose another name."
+            message = (
+                f"Series below {record.series.partition('/')[0]}/ are made from evaluations. "
+                "Choose another name."
+            )
             raise InvalidError("reserved_series", message, pointer=where)
         case SystemMetrics():
             _check_names(record, where)
@@ -57,7 +58,10 @@ def _check_content(record: Record, where: str) -> None:
 def _check_names(record: SystemMetrics, where: str) -> None:
     longest = MAX_SERIES_NAME - len(SYSTEM_PREFIX)
     if any(len(name) > longest for name in record.values):
-        message = f"A name of a system metric has at most {longest} characters, since it is shown below {SYSTEM_PREFIX}."
+        message = (
+            f"A name of a system metric has at most {longest} characters, since it is shown "
+            f"below {SYSTEM_PREFIX}."
+        )
         raise InvalidError("name_too_long", message, pointer=f"{where}/values")
 
 

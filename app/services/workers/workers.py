@@ -41,8 +41,9 @@ _RENEWALS_OF_GRACE: Final = 3
 async def register(
     session: Session, principal: Principal, body: Registration, settings: Settings
 ) -> RegistrationAnswer:
-    """Enrols a worker, or takes the same one back after a restart: it keeps its id, so that its
-    attempts stay its own.
+    """Enrols a worker, or registers it again after a restart with the same id.
+
+    The worker keeps its attempts.
 
     An enrolment token makes a worker and its secret; with that secret, which is told this once, the
     same worker comes back. Attempts of an earlier boot of its machine are given up at once. The
@@ -54,7 +55,10 @@ async def register(
             of the work order.
     """
     if WORK_ORDER_VERSION not in body.work_order_versions:
-        detail = f"The server speaks version {WORK_ORDER_VERSION} of the work order, the worker does not. Install one version of Palestra."
+        detail = (
+            f"The server speaks version {WORK_ORDER_VERSION} of the work order, the worker "
+            "does not. Install one version of Palestra."
+        )
         raise ConflictError("version_mismatch", detail)
     if principal.worker_id is None:
         worker, secret = await _enrol(session, principal, body, settings)
@@ -111,8 +115,10 @@ async def _enrol(
 
 def _name_taken(settings: Settings) -> str:
     return (
-        "Another worker has this name. Start this one with another: palestra worker --name NAME; or on the state directory that holds "
-        f"the worker's secret. A worker that is dead frees its name after {settings.reclaim_seconds:g} s; an admin frees it at once: "
+        "Another worker has this name. Start this one with another: palestra worker "
+        "--name NAME; or on the state directory that holds "
+        "the worker's secret. A worker that is dead frees its name after "
+        f"{settings.reclaim_seconds:g} s; an admin frees it at once: "
         "palestra forget-worker NAME"
     )
 
@@ -129,7 +135,10 @@ async def _take_back(
 ) -> WorkerRow:
     worker = await _find(session, principal, principal.worker_id or "")
     if worker.name != body.name:
-        detail = f"This secret belongs to the worker {worker.name}. Enrol under another name with an enrolment token."
+        detail = (
+            f"This secret belongs to the worker {worker.name}. Enrol under another name with "
+            "an enrolment token."
+        )
         raise ConflictError("other_worker", detail, pointer="/name")
     former_boot = worker.boot_id
     await rows.register_again(session, worker, _row(principal, body, settings))

@@ -190,8 +190,9 @@ export interface paths {
         put?: never;
         /**
          * Submit Experiment
-         * @description Submits a definition: 201 for a new experiment, 200 for the one that is there already, with
-         *     missing seeds added.
+         * @description Submits a definition: 201 for a new experiment, 200 for an existing one.
+         *
+         *     Seeds that the existing experiment lacks are added.
          *
          *     A definition of an older `schema_version` is brought up to the present one; it is the same
          *     experiment as before.
@@ -436,8 +437,7 @@ export interface paths {
         put?: never;
         /**
          * Adopt Attempt
-         * @description Hands a worker an attempt of its own again whose supervisor died while it was uploading
-         *     results.
+         * @description Returns an attempt to its worker when its supervisor died while it uploaded results.
          */
         post: operations["adopt_attempt"];
         delete?: never;
@@ -739,8 +739,9 @@ export interface paths {
         put?: never;
         /**
          * Retry Run
-         * @description Queues another training of a failed or cancelled run, from its newest snapshot or from the
-         *     start.
+         * @description Queues another training of a failed or cancelled run.
+         *
+         *     It starts from the run's newest snapshot, or from the beginning.
          */
         post: operations["retry_run"];
         delete?: never;
@@ -760,8 +761,9 @@ export interface paths {
         put?: never;
         /**
          * Query Series
-         * @description Returns curves and statistics over groups of runs on one common grid, and the event cursor to
-         *     tail from.
+         * @description Returns curves and statistics over groups of runs on one common grid.
+         *
+         *     The answer contains the event cursor from which to follow changes.
          */
         post: operations["query_series"];
         delete?: never;
@@ -899,8 +901,9 @@ export interface paths {
         put?: never;
         /**
          * Register Worker
-         * @description Enrols a worker, or takes the same worker back after a restart, when it comes with its own
-         *     secret.
+         * @description Enrols a worker, or registers it again after a restart.
+         *
+         *     A worker that is registered again authenticates with its own secret.
          */
         post: operations["register_worker"];
         delete?: never;
@@ -960,8 +963,7 @@ export interface paths {
         put?: never;
         /**
          * Forget Worker
-         * @description Ends a worker's secret, for example one that was lost: its name can be enrolled again at
-         *     once.
+         * @description Revokes a worker's secret, for example a lost one: its name can be enrolled again at once.
          */
         post: operations["forget_worker"];
         delete?: never;
@@ -1039,8 +1041,9 @@ export interface paths {
         };
         /**
          * Readyz
-         * @description Answers 200 once the database answers, every part has started and the disks take writes, else
-         *     503 with the reason.
+         * @description Answers 200 when the server can work, else 503 with the reason.
+         *
+         *     The database must answer, every part must have started, and the disks must take writes.
          */
         get: operations["readyz"];
         put?: never;

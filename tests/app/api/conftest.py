@@ -38,6 +38,6 @@ def module_database_url(
 async def shared(
     module_database_url: str, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Served]:
-    """A server for the tests of a module, which must leave no trace in it or not mind each other's."""
+    """A server that the tests of a module share; they must not depend on each other's data."""
     async with serve(module_database_url, tmp_path_factory.mktemp("data")) as served:
         yield served

@@ -133,7 +133,7 @@ def _request(name: str, scopes: str) -> TokenRequest:
 
 
 async def _make_foreign(served: Served) -> None:
-    """Another project with an experiment of its own, whose ids must look as if they did not exist."""
+    """Another project with an experiment, whose ids must be answered like unknown ids."""
     project, person = (
         ProjectRow(id=new_id("prj"), name="elsewhere"),
         UserRow(id=new_id("usr"), name="zoe"),

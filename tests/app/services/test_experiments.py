@@ -354,7 +354,7 @@ async def test_options_that_were_not_applied_are_told(world: World) -> None:
 async def test_what_a_definition_disappoints_in_is_told_with_the_experiment_too(
     world: World,
 ) -> None:
-    """Line 15.26: the warnings were in the answer to the submission alone, which nobody sees again."""
+    """Line 15.26: the warnings were only in the answer to the submission."""
     document = definition(agent={"name": "dqn", "learning_starts": 20_000})
     submitted, _ = await world.submit(document)
     async with world.database.read() as session:

@@ -136,10 +136,16 @@ async def test_a_record_of_another_run_is_named(storing: Storing, intake: Intake
     assert (refusal.code, refusal.pointer) == ("other_run", "/records/1")
 
 
-_RAISE = "BEGIN IF NEW.name = 'poison' THEN RAISE EXCEPTION 'poison' USING ERRCODE = '23514'; END IF; RETURN NEW; END"
+_RAISE = (
+    "BEGIN IF NEW.name = 'poison' THEN RAISE EXCEPTION 'poison' USING ERRCODE = '23514'; END "
+    "IF; RETURN NEW; END"
+)
 _MAKE = {
     "sqlite": [
-        "CREATE TRIGGER poison BEFORE INSERT ON series WHEN NEW.name = 'poison' BEGIN SELECT RAISE(ABORT, 'poison'); END"
+        (
+            "CREATE TRIGGER poison BEFORE INSERT ON series WHEN NEW.name = 'poison' BEGIN "
+            "SELECT RAISE(ABORT, 'poison'); END"
+        )
     ],
     "postgresql": [
         f"CREATE FUNCTION poison() RETURNS trigger LANGUAGE plpgsql AS $$ {_RAISE} $$",
