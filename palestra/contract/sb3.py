@@ -4,11 +4,11 @@ Must not import the library.
 """
 
 from collections.abc import Mapping
-from typing import Final, Literal
+from typing import ClassVar, Final, Literal
 
 from pydantic import Field
 
-from palestra.contract.documents import Document
+from palestra.contract.builtin_agents import ALL_ACTION_SPACES, ActionKind, BuiltinParameters
 from palestra.contract.free_parameters import FreeParameters
 
 _ANY: Final = ("discrete", "box", "multi_discrete", "multi_binary")
@@ -23,7 +23,7 @@ SB3_ACTION_SPACES: Final[Mapping[str, tuple[str, ...]]] = {
 """Kinds of action spaces that each algorithm takes."""
 
 
-class Sb3Parameters(Document):
+class Sb3Parameters(BuiltinParameters):
     """An algorithm of Stable-Baselines3 (Raffin et al. 2021), trained by its own `learn()`.
 
     The workers need the extra `sb3`.
@@ -31,6 +31,9 @@ class Sb3Parameters(Document):
     A resume is statistical: where the algorithm stands within its own loop is not saved.
     `loop.env_steps` is needed, since the algorithm's schedules end there.
     """
+
+    action_spaces: ClassVar[tuple[ActionKind, ...]] = ALL_ACTION_SPACES
+    needs_bounds: ClassVar[bool] = True
 
     name: Literal["sb3"] = "sb3"
     """Name of the agent."""

@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 
 from pydantic import BaseModel, ValidationError
 
-from palestra.contract.agents import BuiltinAgent, RegisteredAgent
+from palestra.contract.agents import BUILTIN_AGENTS, BuiltinAgent, RegisteredAgent
 from palestra.contract.definition import (
     AnyCode,
     BuiltinCode,
@@ -30,28 +30,8 @@ from workers.core.types import AgentContext
 from workers.rl.agents.pfrl_adapter import ForeignAgent
 from workers.rl.envs.env_sources import environment_code
 
-AGENTS: Final[Mapping[str, str]] = {
-    "dqn": "workers.rl.agents.dqn:build",
-    "c51": "workers.rl.agents.c51:build",
-    "iqn": "workers.rl.agents.iqn:build",
-    "rainbow": "workers.rl.agents.rainbow:build",
-    "drqn": "workers.rl.agents.drqn:build",
-    "ppo": "workers.rl.agents.ppo:build",
-    "a2c": "workers.rl.agents.a2c:build",
-    "a3c": "workers.rl.agents.a3c_shared:build",
-    "reinforce": "workers.rl.agents.reinforce:build",
-    "trpo": "workers.rl.agents.trpo:build",
-    "recurrent_ppo": "workers.rl.agents.recurrent_ppo:build",
-    "sac": "workers.rl.agents.sac:build",
-    "td3": "workers.rl.agents.td3:build",
-    "ddpg": "workers.rl.agents.ddpg:build",
-    "naf": "workers.rl.agents.naf:build",
-    "cem": "workers.rl.agents.cem:build",
-    "sb3": "workers.rl.agents.sb3.build:build",
-}
-"""`module:function` of each agent, imported when one is needed: its parameters are declared in
-`palestra.contract.agents`.
-"""
+_FACTORY_MODULES: Final[Mapping[str, str]] = {"a3c": "a3c_shared", "sb3": "sb3.build"}
+"""Module in `workers.rl.agents` of the agents whose factory is not in the module of their name."""
 
 _OWN_METHODS: Final = (
     "act",
@@ -84,14 +64,12 @@ def agent_factory(name: str) -> AgentFactory:
     Raises:
         PartNotFoundError: If there is none, or it cannot be imported.
     """
-    target = AGENTS.get(name)
-    if target is None:
-        raise PartNotFoundError(
-            f"no agent is called {name!r} here; there are {', '.join(sorted(AGENTS))}"
-        )
-    module, _, function = target.partition(":")
+    if name not in BUILTIN_AGENTS:
+        known = ", ".join(BUILTIN_AGENTS)
+        raise PartNotFoundError(f"no agent is called {name!r} here; there are {known}")
+    module = f"workers.rl.agents.{_FACTORY_MODULES.get(name, name)}"
     try:
-        return cast("AgentFactory", getattr(importlib.import_module(module), function))
+        return cast("AgentFactory", importlib.import_module(module).build)
     except (ImportError, AttributeError) as error:
         raise PartNotFoundError(f"the agent {name!r} cannot be imported: {error}") from error
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from palestra.contract.agents import A3cParameters, RegisteredAgent, Sb3Parameters
+from palestra.contract.agents import A3cParameters
 from palestra.contract.definition import LearningRateSchedule, NanGuard, RlDefinition
 from palestra.contract.job_options import Resources
 from workers.assembly.actor_learners import build_actor_learners
@@ -174,9 +174,7 @@ def build_hooks(definition: RlDefinition, agent: TrainableAgent) -> tuple[Hook, 
                 hooks.append(NanGuardHook(agent.report_names, spec.updates))
             case LearningRateSchedule():
                 hooks.append(
-                    LearningRateHook(
-                        _learning_rate(definition, agent), spec.final_value, spec.env_steps
-                    )
+                    LearningRateHook(agent.learning_rate, spec.final_value, spec.env_steps)
                 )
     if definition.stop.success_score is not None:
         hooks.append(
@@ -231,15 +229,6 @@ def _most_envs(definition: RlDefinition, told: Callable[..., None] | None) -> in
     """
     asynchronous = definition.env.vectorization == "async"
     return definition.env.num_envs if asynchronous or told is not None else EVALUATION_ENVS
-
-
-def _learning_rate(definition: RlDefinition, agent: TrainableAgent) -> float:
-    spec = definition.agent
-    return (
-        agent.learning_rate
-        if isinstance(spec, RegisteredAgent | Sb3Parameters)
-        else spec.learning_rate
-    )
 
 
 def _opened(stack: ExitStack, env: EpisodeVector) -> EpisodeVector:

@@ -4894,7 +4894,7 @@ export interface components {
          */
         RlDefinition: {
             /** Agent */
-            agent: (components["schemas"]["DqnParameters"] | components["schemas"]["C51Parameters"] | components["schemas"]["IqnParameters"] | components["schemas"]["RainbowParameters"] | components["schemas"]["DrqnParameters"] | components["schemas"]["PpoParameters"] | components["schemas"]["A2cParameters"] | components["schemas"]["A3cParameters"] | components["schemas"]["ReinforceParameters"] | components["schemas"]["TrpoParameters"] | components["schemas"]["RecurrentPpoParameters"] | components["schemas"]["SacParameters"] | components["schemas"]["Td3Parameters"] | components["schemas"]["DdpgParameters"] | components["schemas"]["NafParameters"] | components["schemas"]["CemParameters"] | components["schemas"]["Sb3Parameters"]) | components["schemas"]["RegisteredAgent"];
+            agent: (components["schemas"]["A2cParameters"] | components["schemas"]["A3cParameters"] | components["schemas"]["C51Parameters"] | components["schemas"]["CemParameters"] | components["schemas"]["DdpgParameters"] | components["schemas"]["DqnParameters"] | components["schemas"]["DrqnParameters"] | components["schemas"]["IqnParameters"] | components["schemas"]["NafParameters"] | components["schemas"]["PpoParameters"] | components["schemas"]["RainbowParameters"] | components["schemas"]["RecurrentPpoParameters"] | components["schemas"]["ReinforceParameters"] | components["schemas"]["SacParameters"] | components["schemas"]["Sb3Parameters"] | components["schemas"]["Td3Parameters"] | components["schemas"]["TrpoParameters"]) | components["schemas"]["RegisteredAgent"];
             env: components["schemas"]["EnvDefinition"];
             /**
              * @default {
@@ -4966,7 +4966,7 @@ export interface components {
          */
         RlDefinitionInput: {
             /** Agent */
-            agent: (components["schemas"]["DqnParameters"] | components["schemas"]["C51Parameters"] | components["schemas"]["IqnParameters"] | components["schemas"]["RainbowParameters"] | components["schemas"]["DrqnParameters"] | components["schemas"]["PpoParameters"] | components["schemas"]["A2cParameters"] | components["schemas"]["A3cParameters"] | components["schemas"]["ReinforceParameters"] | components["schemas"]["TrpoParameters"] | components["schemas"]["RecurrentPpoParameters"] | components["schemas"]["SacParameters"] | components["schemas"]["Td3Parameters"] | components["schemas"]["DdpgParameters"] | components["schemas"]["NafParameters"] | components["schemas"]["CemParameters"] | components["schemas"]["Sb3Parameters"]) | components["schemas"]["RegisteredAgent"];
+            agent: (components["schemas"]["A2cParameters"] | components["schemas"]["A3cParameters"] | components["schemas"]["C51Parameters"] | components["schemas"]["CemParameters"] | components["schemas"]["DdpgParameters"] | components["schemas"]["DqnParameters"] | components["schemas"]["DrqnParameters"] | components["schemas"]["IqnParameters"] | components["schemas"]["NafParameters"] | components["schemas"]["PpoParameters"] | components["schemas"]["RainbowParameters"] | components["schemas"]["RecurrentPpoParameters"] | components["schemas"]["ReinforceParameters"] | components["schemas"]["SacParameters"] | components["schemas"]["Sb3Parameters"] | components["schemas"]["Td3Parameters"] | components["schemas"]["TrpoParameters"]) | components["schemas"]["RegisteredAgent"];
             env: components["schemas"]["EnvDefinition"];
             /**
              * @default {

@@ -1,10 +1,14 @@
-"""Hyperparameters of the built-in agents, declared here and nowhere else.
+"""Hyperparameters of the built-in agents, one model each in the modules of this package.
 
-And the shape of those that distributions register.
+A built-in agent is found by its name: its parameter model is a subclass of `BuiltinParameters`
+here, its factory is `build` in the module of the same name in `workers.rl.agents`. This module also
+declares the shape of agents that distributions register.
 """
 
+import importlib
+import pkgutil
 import re
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Union
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
@@ -24,6 +28,8 @@ from palestra.contract.agents.q_learning import DqnParameters as DqnParameters
 from palestra.contract.agents.q_learning import DrqnParameters as DrqnParameters
 from palestra.contract.agents.q_learning import IqnParameters as IqnParameters
 from palestra.contract.agents.q_learning import RainbowParameters as RainbowParameters
+from palestra.contract.builtin_agents import PARAMETER_MODELS as PARAMETER_MODELS
+from palestra.contract.builtin_agents import BuiltinParameters as BuiltinParameters
 from palestra.contract.documents import Document
 from palestra.contract.free_parameters import FreeParameters
 from palestra.contract.names import NAME_PATTERN, Name
@@ -58,44 +64,15 @@ class RegisteredAgent(Document):
         return value
 
 
-BuiltinAgent = (
-    DqnParameters
-    | C51Parameters
-    | IqnParameters
-    | RainbowParameters
-    | DrqnParameters
-    | PpoParameters
-    | A2cParameters
-    | A3cParameters
-    | ReinforceParameters
-    | TrpoParameters
-    | RecurrentPpoParameters
-    | SacParameters
-    | Td3Parameters
-    | DdpgParameters
-    | NafParameters
-    | CemParameters
-    | Sb3Parameters
-)
-BUILTIN_AGENTS: Final = (
-    "dqn",
-    "ppo",
-    "sb3",
-    "c51",
-    "iqn",
-    "rainbow",
-    "drqn",
-    "sac",
-    "td3",
-    "ddpg",
-    "naf",
-    "cem",
-    "a2c",
-    "a3c",
-    "reinforce",
-    "trpo",
-    "recurrent_ppo",
-)
+for _module in pkgutil.iter_modules(__path__):
+    if _module.name != "actions":  # it reads the models that the others define
+        importlib.import_module(f"{__name__}.{_module.name}")
+
+if TYPE_CHECKING:
+    BuiltinAgent = BuiltinParameters
+else:
+    BuiltinAgent = Union[tuple(PARAMETER_MODELS[name] for name in sorted(PARAMETER_MODELS))]  # noqa: UP007
+BUILTIN_AGENTS: Final = tuple(sorted(PARAMETER_MODELS))
 """Names that no distribution can take."""
 
 
@@ -118,7 +95,5 @@ AgentParameters = Annotated[
     Discriminator(_group_of),
 ]
 
-PACKABLE_AGENTS: Final = frozenset(
-    {"dqn", "c51", "rainbow", "iqn", "ppo", "a2c", "sac", "td3", "ddpg"}
-)
+PACKABLE_AGENTS: Final = frozenset(name for name, model in PARAMETER_MODELS.items() if model.packs)
 """Agents whose seeds can be trained as one batch."""

@@ -1,31 +1,31 @@
-"""Which action spaces each built-in agent takes: what a worker offers, and what the refusal of a
-space recommends.
+"""Which action spaces each built-in agent takes.
+
+The catalogue of a worker offers them, and the refusal of a space recommends agents by them.
 """
 
 from collections.abc import Mapping
-from typing import Final, Literal, get_args
+from typing import Final
 
-ActionKind = Literal["discrete", "box", "multi_discrete", "multi_binary"]
-"""A kind of action space that agents can act in."""
-
-_ALL: Final[tuple[ActionKind, ...]] = get_args(ActionKind)
+from palestra.contract.agents import PARAMETER_MODELS
+from palestra.contract.builtin_agents import ActionKind as ActionKind
 
 ACTION_SPACES: Final[Mapping[str, tuple[ActionKind, ...]]] = {
-    **dict.fromkeys(("dqn", "c51", "iqn", "rainbow", "drqn"), ("discrete",)),
-    **dict.fromkeys(("sac", "td3", "ddpg", "naf"), ("box",)),
-    "cem": ("discrete", "box"),
-    **dict.fromkeys(("ppo", "a2c", "a3c", "reinforce", "trpo", "recurrent_ppo", "sb3"), _ALL),
+    name: model.action_spaces for name, model in PARAMETER_MODELS.items()
 }
 """Kinds of action spaces by agent; of `sb3` those of all its algorithms together."""
 
-NEEDS_BOUNDS: Final = frozenset({"sac", "td3", "ddpg", "naf", "cem", "sb3"})
+NEEDS_BOUNDS: Final = frozenset(
+    name for name, model in PARAMETER_MODELS.items() if model.needs_bounds
+)
 """Agents that take a box only between finite bounds."""
 
 
 def takers(kind: ActionKind, *, bounded: bool = True) -> tuple[str, ...]:
-    """Returns the built-in agents that take a kind of action space, by name.
+    """Returns the built-in agents that take a kind of action space, sorted by name.
 
-    Of boxes with an infinite bound those that take them.
+    Args:
+        kind: Kind of action space.
+        bounded: False for a box with an infinite bound.
     """
     return tuple(
         sorted(

@@ -3,7 +3,7 @@
 They need a Box action space with finite bounds.
 """
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -14,14 +14,17 @@ from palestra.contract.agents.common import (
     Hindsight,
     LearningRate,
 )
-from palestra.contract.documents import Document
+from palestra.contract.builtin_agents import ActionKind, BuiltinParameters
 
 TargetStep = Annotated[float, Field(gt=0, le=1)]
 NoiseScale = Annotated[float, Field(ge=0, le=10)]
 
 
-class ContinuousParameters(Document):
+class ContinuousParameters(BuiltinParameters):
     """What these agents have in common."""
+
+    action_spaces: ClassVar[tuple[ActionKind, ...]] = ("box",)
+    needs_bounds: ClassVar[bool] = True
 
     learning_rate: LearningRate = 1e-3
     """Adam step size."""
@@ -70,6 +73,8 @@ class SacParameters(ContinuousParameters):
     Algorithms and Applications").
     """
 
+    packs: ClassVar[bool] = True
+
     name: Literal["sac"] = "sac"
     """Name of the agent."""
 
@@ -97,6 +102,8 @@ class SacParameters(ContinuousParameters):
 
 class Td3Parameters(ContinuousParameters):
     """Twin delayed deep deterministic policy gradient (Fujimoto et al. 2018)."""
+
+    packs: ClassVar[bool] = True
 
     name: Literal["td3"] = "td3"
     """Name of the agent."""
@@ -126,6 +133,8 @@ class Td3Parameters(ContinuousParameters):
 
 class DdpgParameters(ContinuousParameters):
     """Deep deterministic policy gradient (Lillicrap et al. 2016)."""
+
+    packs: ClassVar[bool] = True
 
     name: Literal["ddpg"] = "ddpg"
     """Name of the agent."""

@@ -2,18 +2,21 @@
 gradients.
 """
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from palestra.contract.agents.common import Activation, HiddenSizes
-from palestra.contract.documents import Document
+from palestra.contract.builtin_agents import ActionKind, BuiltinParameters
 
 
-class CemParameters(Document):
+class CemParameters(BuiltinParameters):
     """The cross-entropy method over the parameters of a policy, with noise that fades (Szita &
     Lorincz 2006); discrete or box actions.
     """
+
+    action_spaces: ClassVar[tuple[ActionKind, ...]] = ("discrete", "box")
+    needs_bounds: ClassVar[bool] = True
 
     name: Literal["cem"] = "cem"
     """Name of the agent."""

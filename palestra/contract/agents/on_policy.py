@@ -1,18 +1,21 @@
 """Hyperparameters of the agents that learn from what their present policy gathered."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from palestra.contract.agents.common import Activation, Discount, HiddenSizes, LearningRate
-from palestra.contract.documents import Document
+from palestra.contract.builtin_agents import ALL_ACTION_SPACES, ActionKind, BuiltinParameters
 
 
-class PpoParameters(Document):
+class PpoParameters(BuiltinParameters):
     """Proximal policy optimisation (Schulman et al. 2017) with generalised advantage estimation.
 
     Any actions but composites.
     """
+
+    action_spaces: ClassVar[tuple[ActionKind, ...]] = ALL_ACTION_SPACES
+    packs: ClassVar[bool] = True
 
     name: Literal["ppo"] = "ppo"
     """Name of the agent."""
@@ -74,11 +77,14 @@ class PpoParameters(Document):
     """Divide rewards by the running standard deviation of the discounted return."""
 
 
-class A2cParameters(Document):
+class A2cParameters(BuiltinParameters):
     """Advantage actor-critic (Mnih et al. 2016), all environments in step.
 
     Any actions but composites.
     """
+
+    action_spaces: ClassVar[tuple[ActionKind, ...]] = ALL_ACTION_SPACES
+    packs: ClassVar[bool] = True
 
     name: Literal["a2c"] = "a2c"
     """Name of the agent."""
@@ -137,7 +143,7 @@ class A2cParameters(Document):
     """Divide rewards by the running standard deviation of the discounted return."""
 
 
-class A3cParameters(Document):
+class A3cParameters(BuiltinParameters):
     """Asynchronous advantage actor-critic (Mnih et al. 2016, algorithm S3).
 
     Any actions but composites.
@@ -145,6 +151,8 @@ class A3cParameters(Document):
     Actor-learner processes with an environment each train shared parameters without a lock, on the
     CPU.
     """
+
+    action_spaces: ClassVar[tuple[ActionKind, ...]] = ALL_ACTION_SPACES
 
     name: Literal["a3c"] = "a3c"
     """Name of the agent."""
@@ -189,11 +197,13 @@ class A3cParameters(Document):
     """Non-linearity between layers."""
 
 
-class ReinforceParameters(Document):
+class ReinforceParameters(BuiltinParameters):
     """Policy gradient on whole episodes (Williams 1992), with a learned baseline where wanted.
 
     Any actions but composites.
     """
+
+    action_spaces: ClassVar[tuple[ActionKind, ...]] = ALL_ACTION_SPACES
 
     name: Literal["reinforce"] = "reinforce"
     """Name of the agent."""
@@ -240,10 +250,12 @@ class ReinforceParameters(Document):
     """Divide rewards by the running standard deviation of the discounted return."""
 
 
-class TrpoParameters(Document):
+class TrpoParameters(BuiltinParameters):
     """Trust region policy optimisation (Schulman et al. 2015) with generalised advantage
     estimation; any actions but composites.
     """
+
+    action_spaces: ClassVar[tuple[ActionKind, ...]] = ALL_ACTION_SPACES
 
     name: Literal["trpo"] = "trpo"
     """Name of the agent."""
@@ -299,10 +311,12 @@ class TrpoParameters(Document):
     """Divide rewards by the running standard deviation of the discounted return."""
 
 
-class RecurrentPpoParameters(Document):
+class RecurrentPpoParameters(BuiltinParameters):
     """PPO with an LSTM (Hochreiter & Schmidhuber 1997) before policy and value, for what one
     observation does not show.
     """
+
+    action_spaces: ClassVar[tuple[ActionKind, ...]] = ALL_ACTION_SPACES
 
     name: Literal["recurrent_ppo"] = "recurrent_ppo"
     """Name of the agent."""

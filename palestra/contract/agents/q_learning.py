@@ -1,6 +1,6 @@
 """Hyperparameters of the agents that learn action values: the family of the deep Q-network."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -13,17 +13,19 @@ from palestra.contract.agents.common import (
     PrioritizedReplay,
     Probability,
 )
-from palestra.contract.documents import Document
+from palestra.contract.builtin_agents import ActionKind, BuiltinParameters
 
 Atoms = Annotated[int, Field(ge=2, le=1_001)]
 Steps = Annotated[int, Field(ge=1, le=100)]
 
 
-class QLearningParameters(Document):
+class QLearningParameters(BuiltinParameters):
     """What the agents of the family have in common; needs a discrete action space.
 
     Images pass the convolutions of Mnih et al. first.
     """
+
+    action_spaces: ClassVar[tuple[ActionKind, ...]] = ("discrete",)
 
     name: str
     """Name of the agent."""
@@ -94,6 +96,8 @@ class DqnParameters(QLearningParameters):
     was added to it since.
     """
 
+    packs: ClassVar[bool] = True
+
     name: Literal["dqn"] = "dqn"
     """Name of the agent."""
 
@@ -137,6 +141,8 @@ class DqnParameters(QLearningParameters):
 class C51Parameters(QLearningParameters):
     """Categorical DQN (Bellemare et al. 2017), which learns the distribution of returns."""
 
+    packs: ClassVar[bool] = True
+
     name: Literal["c51"] = "c51"
     """Name of the agent."""
 
@@ -178,6 +184,8 @@ class RainbowParameters(QLearningParameters):
     all at once.
     """
 
+    packs: ClassVar[bool] = True
+
     name: Literal["rainbow"] = "rainbow"
     """Name of the agent."""
 
@@ -213,6 +221,8 @@ class RainbowParameters(QLearningParameters):
 
 class IqnParameters(QLearningParameters):
     """Implicit quantile network (Dabney et al. 2018), which learns the quantiles of returns."""
+
+    packs: ClassVar[bool] = True
 
     name: Literal["iqn"] = "iqn"
     """Name of the agent."""

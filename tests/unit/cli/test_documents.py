@@ -81,7 +81,7 @@ def test_words_stay_words(file: Path) -> None:
         ("1_000", "-1", "9:10", "at least 1"),
         ("seeds: [0, 1]", "seeds: [0, x]", "11:14", "whole number"),
         ("seeds: [0, 1]", "seeds: [1, 1]", "10:1", "name each seed once"),
-        ("name: dqn", "name: dqm", "5:3", "none of the built-in agents dqn, ppo"),
+        ("name: dqn", "name: dqm", "5:3", "none of the built-in agents a2c, a3c"),
         ("  loop: {env_steps: 1_000}\n", "", "1:1", "is required"),
         ("kind: rl", "kind: rl\n  kind: rl", "3:3", "twice"),
         ("kind: rl", "kind: rl\n  ? [a, b]\n  : 1", "3:5", "plain text"),

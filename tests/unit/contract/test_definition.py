@@ -246,7 +246,7 @@ def pointers(document: dict[str, Any]) -> list[str]:
 
 
 def test_a_misspelt_agent_with_parameters_is_told_what_there_is() -> None:
-    with pytest.raises(ValidationError, match="none of the built-in agents dqn, ppo"):
+    with pytest.raises(ValidationError, match="none of the built-in agents a2c, a3c"):
         load(minimal(agent={"name": "dnq", "gamma": 0.9}))
 
 

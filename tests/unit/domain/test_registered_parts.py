@@ -92,7 +92,7 @@ def test_an_agent_that_nobody_offers_is_refused_with_a_remedy_even_without_worke
     assert "did you mean tiny?" in detail
     assert "Install the distribution that registers it on a worker of the pool" in detail
     assert refusal(one, workers=[])[:2] == ("unknown_agent", "/definition/agent/name")
-    assert "dqn, ppo" in refusal(one, workers=[])[2]
+    assert "a2c, a3c" in refusal(one, workers=[])[2]
 
 
 @pytest.mark.parametrize(

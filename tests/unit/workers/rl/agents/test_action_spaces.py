@@ -14,7 +14,7 @@ from palestra.contract.definition import read_definition
 from palestra.contract.documents import canonical_json
 from tests.support.api_samples import definition
 from tests.unit.workers.rl.agents.agent_kit import context
-from workers.assembly.registry import make_agent
+from workers.assembly.registry import agent_factory, make_agent
 from workers.core.errors import DefinitionError
 
 SPACES = {
@@ -74,3 +74,8 @@ def test_what_no_agent_takes_asks_for_another_space(name) -> None:
 
 def test_all_agents_are_declared() -> None:
     assert set(ACTION_SPACES) == set(BUILTIN_AGENTS)
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_the_factory_of_an_agent_is_found_by_its_name(name) -> None:
+    assert callable(agent_factory(name))

@@ -1,0 +1,41 @@
+"""The base of the parameter models of built-in agents, and the models by the agent's name.
+
+A subclass that declares its `name` as a literal is a built-in agent: defining the class makes it
+part of the definition's schema, of the catalogue and of the workers' registry.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, ClassVar, Final, Literal, get_args
+
+from palestra.contract.documents import Document
+
+ActionKind = Literal["discrete", "box", "multi_discrete", "multi_binary"]
+"""A kind of action space that agents can act in."""
+
+ALL_ACTION_SPACES: Final[tuple[ActionKind, ...]] = get_args(ActionKind)
+
+_models: Final[dict[str, type["BuiltinParameters"]]] = {}
+PARAMETER_MODELS: Final[Mapping[str, type["BuiltinParameters"]]] = MappingProxyType(_models)
+"""Parameter model of each built-in agent by name; import it from `palestra.contract.agents`."""
+
+
+class BuiltinParameters(Document):
+    """Parameters of one built-in agent."""
+
+    name: str
+    """Name of the agent."""
+
+    action_spaces: ClassVar[tuple[ActionKind, ...]] = ()
+    """Kinds of action spaces that the agent takes."""
+    needs_bounds: ClassVar[bool] = False
+    """Whether the agent takes a box only between finite bounds."""
+    packs: ClassVar[bool] = False
+    """Whether the seeds of an experiment can be trained as one batch."""
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        """Registers the model if its `name` is a literal."""
+        super().__pydantic_init_subclass__(**kwargs)
+        for name in get_args(cls.model_fields["name"].annotation):
+            _models[name] = cls
