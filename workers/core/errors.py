@@ -44,10 +44,6 @@ class InputExhaustedError(WorkerError):
     """A finite input has no more to collect: the engine ends the run, nobody else sees this."""
 
 
-class NotCollectedError(WorkerError):
-    """A part was used before it was given what it needs, for example `learn` before any collect."""
-
-
 def own_error(error: BaseException) -> BaseException:
     """Returns what the environment itself raised, with the notes that were added since.
 

@@ -46,10 +46,3 @@ class Budget:
             return UNLIMITED
         read, bound = self._by_unit[unit]
         return max(0, int(bound - read(clock)))
-
-    def extended(self, clock: ClockView, unit: Unit, amount: float) -> "Budget":
-        """Returns these bounds with that of `unit` lying `amount` ahead of the clock, but no
-        further than before.
-        """
-        ahead = reader(unit)(clock) + amount
-        return Budget({**self.bounds, unit: min(ahead, self.bounds.get(unit, ahead))})

@@ -142,11 +142,6 @@ def bound_input(name: str, mode: Modes, params: Mapping[str, Any]) -> InputFn:
     return partial(input_function(name), mode, dict(params))
 
 
-def register_input(name: str, function: NamedInput) -> None:
-    """Registers an input function under a name, in place of one that has it."""
-    INPUTS[name] = function
-
-
 def _batched(
     mode: Modes,
     options: Mapping[str, Any],

@@ -177,11 +177,6 @@ def model_function(name: str) -> ModelFn:
     return MODELS[name]
 
 
-def register_model(name: str, function: ModelFn) -> None:
-    """Registers a model function under a name, in place of one that has it."""
-    MODELS[name] = function
-
-
 class QNetwork(nn.Module):
     """Values of discrete actions.
 

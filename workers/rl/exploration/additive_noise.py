@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -31,10 +31,8 @@ class AdditiveGaussian:
     Args:
         scale: Standard deviation, by env_steps or the same for ever.
         bounds: What actions with noise are clipped to; `None` leaves them.
-        generator: Source of randomness; the explorer's own.
+        generator: Source of randomness, used by this explorer only.
     """
-
-    needs_values: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -108,10 +106,8 @@ class AdditiveOrnsteinUhlenbeck:
         sigma: Size of the steps, by env_steps or the same for ever: 0.2 in the paper, 0.3 in PFRL.
         wandering: How it wanders.
         bounds: What actions with noise are clipped to; `None` leaves them.
-        generator: Source of randomness; the explorer's own.
+        generator: Source of randomness, used by this explorer only.
     """
-
-    needs_values: ClassVar[bool] = False
 
     def __init__(
         self,

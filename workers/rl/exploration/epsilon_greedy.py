@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
 from workers.core.types import Array, StateTree
 from workers.rl.exploration.random_blocks import Blocks
-from workers.rl.exploration.schedules import Constant, Exponential, Linear, RateSchedule
+from workers.rl.exploration.schedules import Linear, RateSchedule
 
 Actions = npt.NDArray[np.int64]
 
@@ -20,10 +20,8 @@ class EpsilonGreedy:
     Args:
         epsilon: The probability by env_steps.
         actions: Number of actions.
-        generator: Source of randomness; the explorer's own.
+        generator: Source of randomness, used by this explorer only.
     """
-
-    needs_values: ClassVar[bool] = False
 
     def __init__(
         self, epsilon: RateSchedule, *, actions: int, generator: np.random.Generator
@@ -45,7 +43,7 @@ class EpsilonGreedy:
         """
         draws = self.draws
         if draws.advance(greedy.shape):
-            self._note()
+            self._cache_lowest()
         at, epsilon = draws.at, self._schedule(env_steps)
         if self._lowest[at] >= epsilon:
             return greedy
@@ -53,15 +51,13 @@ class EpsilonGreedy:
         return np.where(chance[at] < epsilon, random[at], greedy)
 
     def drawing_from(self, draws: Blocks) -> Self:
-        """Returns a like explorer with another source of random numbers, for as many environments
-        as it draws for.
-        """
+        """Returns a copy that takes its random numbers, and its number of environments, from `draws`."""
         like = copy(self)
         like.draws = draws
         return like
 
     def reset(self, ended: npt.NDArray[np.bool_]) -> None:
-        """Does nothing: each step is on its own."""
+        """Does nothing: the steps are independent."""
 
     def metrics(self, env_steps: int) -> Mapping[str, float]:
         """Returns the probability of a random action."""
@@ -72,13 +68,15 @@ class EpsilonGreedy:
         return self.draws.state_dict()
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Brings the draws to a captured state."""
+        """Restores the draws from `state`."""
         self.draws.load_state_dict(state)
-        self._note()
+        self._cache_lowest()
 
-    def _note(self) -> None:
-        """Least chance of each step: where it is no less than epsilon, which is most often so late
-        in a training, no action is replaced.
+    def _cache_lowest(self) -> None:
+        """Caches the smallest random number of each step.
+
+        No action is replaced in a step whose smallest number is not below epsilon, which is the
+        usual case late in training.
         """
         self._lowest = self.draws.block[0].min(1).tolist() if self.draws.block else []
 
@@ -87,15 +85,16 @@ class EpsilonGreedy:
 
 
 class LinearEpsilonGreedy(EpsilonGreedy):
-    """Epsilon-greedy with a probability that falls linearly with env_steps, then stays (Mnih et al.
-    2015, Methods).
+    """Epsilon-greedy with a probability that falls linearly with env_steps, then stays constant.
+
+    Source: Mnih et al. 2015, Methods.
 
     Args:
         start: Probability at env_step 0.
         end: Probability from `decay_steps` on.
         decay_steps: env_steps over which it falls.
         actions: Number of actions.
-        generator: Source of randomness; the explorer's own.
+        generator: Source of randomness, used by this explorer only.
     """
 
     def __init__(
@@ -108,25 +107,3 @@ class LinearEpsilonGreedy(EpsilonGreedy):
         generator: np.random.Generator,
     ) -> None:
         super().__init__(Linear(start, end, decay_steps), actions=actions, generator=generator)
-
-
-class ConstantEpsilonGreedy(EpsilonGreedy):
-    """Epsilon-greedy with the same probability for ever; 1 makes it uniformly random."""
-
-    def __init__(self, epsilon: float, *, actions: int, generator: np.random.Generator) -> None:
-        super().__init__(Constant(epsilon), actions=actions, generator=generator)
-
-
-class ExponentialEpsilonGreedy(EpsilonGreedy):
-    """Epsilon-greedy with the probability start * decay^env_steps, but no less than `end`."""
-
-    def __init__(
-        self,
-        *,
-        start: float,
-        end: float,
-        decay: float,
-        actions: int,
-        generator: np.random.Generator,
-    ) -> None:
-        super().__init__(Exponential(start, end, decay), actions=actions, generator=generator)

@@ -1,7 +1,7 @@
-"""What an explorer owes an agent. B environments."""
+"""Interface of explorers. Shapes: B environments."""
 
 from collections.abc import Mapping
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -10,28 +10,25 @@ from workers.core.types import Array, StateTree
 
 
 class Explorer(Protocol):
-    """Turns what a policy would do into what is done while training data are collected.
+    """Turns greedy actions into the actions taken while training data are collected.
 
-    Keeps a generator of its own, and draws as many numbers at a call whatever comes of them: what
-    the stream gives next depends on the number of calls alone.
+    Has a random generator that nothing else uses, and draws the same amount of numbers in each
+    call: the state of the generator depends on the number of calls alone.
     """
 
-    needs_values: ClassVar[bool]
-    """Whether `explore` takes the values [B, actions] of all actions instead of the greedy ones."""
-
     def explore(self, greedy: Array, env_steps: int) -> Array:
-        """Returns actions [B, ...] of the dtype of greedy ones.
+        """Returns actions [B, ...] of the dtype of `greedy`.
 
-        `greedy` itself, which is never written to, where they are the same.
+        Never writes to `greedy`; returns `greedy` itself where no action is replaced.
 
         Args:
-            greedy: Actions [B, ...] of the policy, or values float32 [B, actions].
+            greedy: Actions [B, ...] of the policy.
             env_steps: Counter before these actions.
         """
         ...
 
     def reset(self, ended: npt.NDArray[np.bool_]) -> None:
-        """Says in which environments, bool [B], the episode ended with the last actions."""
+        """Marks the environments, bool [B], whose episode ended with the last actions."""
         ...
 
     def metrics(self, env_steps: int) -> Mapping[str, float]:
@@ -39,21 +36,18 @@ class Explorer(Protocol):
         ...
 
     def state_dict(self) -> StateTree:
-        """Returns all that the continuation depends on."""
+        """Returns the state that future actions depend on."""
         ...
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Brings a freshly built explorer of the same definition to a captured state."""
+        """Restores `state` in a new explorer of the same definition."""
         ...
 
 
 class Greedy:
-    """Explores nothing. Draws no random number."""
-
-    needs_values: ClassVar[bool] = False
+    """Keeps the greedy actions; draws no random numbers."""
 
     def explore(self, greedy: Array, env_steps: int) -> Array:
-        """Returns `greedy`."""
         del env_steps
         return greedy
 
@@ -61,12 +55,12 @@ class Greedy:
         """Does nothing."""
 
     def metrics(self, env_steps: int) -> Mapping[str, float]:
-        """Returns nothing."""
+        """Returns no gauges."""
         del env_steps
         return {}
 
     def state_dict(self) -> StateTree:
-        """Returns nothing."""
+        """Returns an empty state."""
         return {}
 
     def load_state_dict(self, state: StateTree) -> None:

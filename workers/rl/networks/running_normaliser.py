@@ -92,19 +92,14 @@ class RunningMoments:
 
 
 class _Freezable:
-    """Statistics that stand still while frozen."""
+    """Statistics that do not change while frozen."""
 
     def __init__(self) -> None:
         self._frozen = False
 
-    @property
-    def is_frozen(self) -> bool:
-        """Whether `update` changes nothing."""
-        return self._frozen
-
     @contextmanager
     def frozen(self) -> Iterator[None]:
-        """Freezes for the body; what was before comes back however the body is left."""
+        """Freezes the statistics for the body, and restores the previous setting afterwards."""
         before, self._frozen = self._frozen, True
         try:
             yield

@@ -92,12 +92,6 @@ def test_the_first_bound_ends() -> None:
     assert budget.room(Counters(env_steps=12), Unit.ENV_STEPS) == 0
 
 
-def test_an_extension_never_goes_beyond_the_bound() -> None:
-    budget = Budget({Unit.UPDATES: 100})
-    assert budget.extended(Counters(updates=30), Unit.UPDATES, 20).bounds == {Unit.UPDATES: 50}
-    assert budget.extended(Counters(updates=90), Unit.UPDATES, 20).bounds == {Unit.UPDATES: 100}
-
-
 def test_a_budget_needs_a_bound() -> None:
     with pytest.raises(ValueError, match="needs a bound"):
         Budget({Unit.ENV_STEPS: None})

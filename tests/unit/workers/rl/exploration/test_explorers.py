@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from workers.core.errors import DefinitionError
 from workers.core.rng import derive_generator
 from workers.rl.exploration.additive_noise import (
     ActionBounds,
@@ -9,16 +8,13 @@ from workers.rl.exploration.additive_noise import (
     AdditiveOrnsteinUhlenbeck,
     Wandering,
 )
-from workers.rl.exploration.boltzmann import Boltzmann
 from workers.rl.exploration.epsilon_greedy import (
-    ConstantEpsilonGreedy,
     EpsilonGreedy,
-    ExponentialEpsilonGreedy,
     LinearEpsilonGreedy,
 )
 from workers.rl.exploration.protocol import Explorer, Greedy
 from workers.rl.exploration.random_blocks import STEPS
-from workers.rl.exploration.schedules import Constant, Exponential, Linear
+from workers.rl.exploration.schedules import Constant, Linear
 
 
 def generator(seed: int = 0) -> np.random.Generator:
@@ -28,20 +24,16 @@ def generator(seed: int = 0) -> np.random.Generator:
 WIDE = ActionBounds(-100.0, 100.0)
 CASES = {
     "greedy": lambda seed: Greedy(),
-    "constant": lambda seed: ConstantEpsilonGreedy(0.3, actions=4, generator=generator(seed)),
+    "constant": lambda seed: EpsilonGreedy(Constant(0.3), actions=4, generator=generator(seed)),
     "linear": lambda seed: LinearEpsilonGreedy(
         start=1.0, end=0.1, decay_steps=500, actions=4, generator=generator(seed)
     ),
-    "exponential": lambda seed: ExponentialEpsilonGreedy(
-        start=1.0, end=0.1, decay=0.99, actions=4, generator=generator(seed)
-    ),
-    "boltzmann": lambda seed: Boltzmann(Linear(2.0, 0.5, 300), generator=generator(seed)),
     "gaussian": lambda seed: AdditiveGaussian(Linear(1.0, 0.1, 300), generator=generator(seed)),
     "ou": lambda seed: AdditiveOrnsteinUhlenbeck(
         0.3, generator=generator(seed), wandering=Wandering(at_mu=False)
     ),
 }
-DISCRETE = {"greedy", "constant", "linear", "exponential"}
+DISCRETE = {"greedy", "constant", "linear"}
 
 
 @pytest.fixture(params=CASES)
@@ -69,8 +61,8 @@ def test_input_is_left_alone_and_actions_are_of_its_kind(case) -> None:
     explorer, greedy = CASES[case](0), greedy_for(case, 3)
     kept = greedy.copy()
     for actions in history(explorer, greedy, range(20)):
-        assert actions.dtype == (np.int64 if explorer.needs_values else greedy.dtype)
-        assert actions.shape == (greedy.shape[:1] if explorer.needs_values else greedy.shape)
+        assert actions.dtype == greedy.dtype
+        assert actions.shape == greedy.shape
     assert np.array_equal(greedy, kept)
     assert all(name.startswith("explore/") for name in explorer.metrics(10))
 
@@ -106,14 +98,16 @@ def test_another_number_of_environments_begins_another_block(case) -> None:
 
 
 def test_blocks_of_very_many_environments_are_shorter() -> None:
-    explorer = ConstantEpsilonGreedy(1.0, actions=4, generator=generator())
+    explorer = EpsilonGreedy(Constant(1.0), actions=4, generator=generator())
     actions = history(explorer, np.zeros(40_000, np.int64), range(4))
     assert np.bincount(np.concatenate(actions)) / 160_000 == pytest.approx([0.25] * 4, abs=0.01)
     assert explorer.draws.block[0].shape == (1, 40_000)
 
 
 def test_a_state_from_before_there_were_blocks_can_be_loaded() -> None:
-    first, second = (ConstantEpsilonGreedy(0.5, actions=4, generator=generator()) for _ in range(2))
+    first, second = (
+        EpsilonGreedy(Constant(0.5), actions=4, generator=generator()) for _ in range(2)
+    )
     first.load_state_dict({"generator": first.state_dict()["generator"]})
     greedy = np.zeros(3, np.int64)
     assert np.array_equal(history(first, greedy, range(9)), history(second, greedy, range(9)))
@@ -123,19 +117,10 @@ def test_schedules_by_hand() -> None:
     assert [Constant(0.3)(step) for step in (0, 10)] == [0.3, 0.3]
     assert [Linear(1.0, 0.0, 4)(step) for step in (0, 1, 4, 9)] == [1.0, 0.75, 0.0, 0.0]
     assert Linear(1.0, 0.2, 0)(0) == 0.2
-    assert [Exponential(1.0, 0.2, 0.5)(step) for step in (0, 1, 2, 3, 9)] == [
-        1.0,
-        0.5,
-        0.25,
-        0.2,
-        0.2,
-    ]
-    with pytest.raises(DefinitionError, match="in \\(0, 1\\)"):
-        Exponential(1.0, 0.1, 1.0)
 
 
 def test_where_no_action_is_replaced_the_greedy_ones_come_back() -> None:
-    explorer, greedy = ConstantEpsilonGreedy(0.1, actions=4, generator=generator()), np.full(1, 7)
+    explorer, greedy = EpsilonGreedy(Constant(0.1), actions=4, generator=generator()), np.full(1, 7)
     same = [explorer.explore(greedy, 0) is greedy for _ in range(5000)]
     assert np.mean(same) == pytest.approx(0.9, abs=0.02)
 
@@ -148,22 +133,6 @@ def test_epsilon_greedy_draws_as_many_numbers_whatever_comes_of_them() -> None:
     history(never, greedy, range(100))
     history(always, greedy, range(100))
     assert str(never.state_dict()) == str(always.state_dict())
-
-
-def test_boltzmann_takes_actions_in_proportion_to_the_exponential_of_their_value() -> None:
-    explorer = Boltzmann(0.5, generator=generator())
-    values = np.tile(np.float32([[1.0, 0.5, -1.0]]), (30_000, 1))
-    actions = np.concatenate(history(explorer, values, range(2)))
-    expected = np.exp(np.array([2.0, 1.0, -2.0]))
-    assert np.bincount(actions) / 60_000 == pytest.approx(expected / expected.sum(), abs=0.01)
-    assert explorer.metrics(0) == {"explore/temperature": 0.5}
-
-
-def test_boltzmann_near_zero_is_greedy_and_zero_is_refused() -> None:
-    explorer = Boltzmann(1e-6, generator=generator())
-    assert explorer.explore(np.float32([[1.0, 2.0, 0.0]]), 0).tolist() == [1]
-    with pytest.raises(DefinitionError, match="above 0"):
-        Boltzmann(0.0, generator=generator())
 
 
 def test_gaussian_noise_has_its_scale_and_stays_within_bounds() -> None:
