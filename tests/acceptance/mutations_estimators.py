@@ -7,6 +7,7 @@ from typing import Final
 _ACT: Final = "workers/estimators/agent_learner.py"
 _AGENTS: Final = "workers/estimators/agents.py"
 _BASE: Final = "workers/estimators/model_owner.py"
+_EXPERIMENT_BASE: Final = "workers/entrypoints/experiment_parts/experiment_base.py"
 _BATCHES: Final = "workers/supervised/batches.py"
 _CHECKPOINTS: Final = "workers/estimators/checkpoints.py"
 _CLUSTER: Final = "workers/estimators/cluster.py"
@@ -225,7 +226,7 @@ ESTIMATORS: Final = (
     (
         "R8",
         "the caller's list",
-        _SCHEDULES,
+        _EXPERIMENT_BASE,
         "self._train_hooks = list(options.train_hooks or ())",
         "self._train_hooks = options.train_hooks or []",
     ),
@@ -268,14 +269,14 @@ ESTIMATORS: Final = (
     (
         "R15",
         "the new ones are returned",
-        _SCHEDULES,
+        _EXPERIMENT_BASE,
         "old, self._strategies = self._strategies, checked",
         "self._strategies, old = (), checked",
     ),
     (
         "R16",
         "hooks for the other phase",
-        _SCHEDULES,
+        _EXPERIMENT_BASE,
         "self._eval_hooks.extend(additional_hooks)",
         "self._train_hooks.extend(additional_hooks)",
     ),
@@ -347,9 +348,9 @@ ESTIMATORS: Final = (
     (
         "R28",
         "the model's own directory",
-        _RL,
-        'self._model.relocated(directory) if hasattr(self._model, "relocated") else self._model',
-        "self._model",
+        _EXPERIMENT_BASE,
+        'model.relocated(directory) if hasattr(model, "relocated") else model',
+        "model",
     ),
     (
         "R29",
@@ -388,7 +389,13 @@ ESTIMATORS: Final = (
         "key.global_step - self._last >= self._every and",
         "",
     ),
-    ("E6", "hooks are forgotten", _SCHEDULES, "self._train_hooks.extend(additional_hooks)", "pass"),
+    (
+        "E6",
+        "hooks are forgotten",
+        _EXPERIMENT_BASE,
+        "self._train_hooks.extend(additional_hooks)",
+        "pass",
+    ),
     (
         "E7",
         "the server's start is not counted",
@@ -418,7 +425,13 @@ ESTIMATORS: Final = (
         "        with preserved_global_state():\n            seed_global(\n                derive_seed",
         "        if True:\n            seed_global(\n                derive_seed",
     ),
-    ("E12", "rounds are absolute", _EXPERIMENT, '{"steps": steps}', '{"max_steps": steps}'),
+    (
+        "E12",
+        "rounds are absolute",
+        _SCHEDULES,
+        "steps=self._round(step)",
+        "max_steps=self._round(step)",
+    ),
     (
         "E13",
         "the server is not joined",

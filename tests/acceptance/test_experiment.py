@@ -26,9 +26,9 @@ from workers.core.types import StopReason
 from workers.entrypoints.experiment_parts.supervised_experiment import Experiment
 from workers.estimators.basic_hooks import GlobalStepWaiterHook
 from workers.estimators.checkpoints import all_checkpoints, training_ended
-from workers.estimators.errors import EstimatorNotTrainedError
 from workers.estimators.evaluation_results import read_results
 from workers.estimators.export_strategies import ExportStrategy
+from workers.estimators.model_owner import EstimatorNotTrainedError
 from workers.snapshot.manifest import read_manifest
 from workers.supervised.inputs import ArrayBatches
 

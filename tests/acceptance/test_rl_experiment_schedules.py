@@ -27,9 +27,9 @@ from workers.entrypoints.experiment_parts.documents import RLExperimentConfig, c
 from workers.entrypoints.experiment_parts.rl_experiment import RLExperiment
 from workers.estimators.agents import Agent, PGAgent
 from workers.estimators.checkpoints import all_checkpoints, key_of
-from workers.estimators.errors import EstimatorNotTrainedError
 from workers.estimators.evaluation_results import read_results
 from workers.estimators.export_strategies import ExportStrategy
+from workers.estimators.model_owner import EstimatorNotTrainedError
 from workers.estimators.run_config import RunConfig
 
 

@@ -5,7 +5,7 @@ caller asks.
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import gymnasium as gym
 
@@ -15,33 +15,12 @@ from workers.engine.clock import Clock
 from workers.engine.engine import Engine
 from workers.engine.parts import Cadence, Parts
 from workers.estimators.agent_learner import AgentLearner, Plumbing
-from workers.estimators.checkpoints import Saver
 from workers.estimators.environments import vector_of
-from workers.estimators.run_config import RunConfig
-from workers.estimators.training_services import Bound, Services
+from workers.estimators.model_owner import ModelOwner
+from workers.estimators.training_services import Bound
 from workers.rl.collect.vector_collector import VectorCollector
-from workers.snapshot.snapshot_directory import LoadedSnapshot
 from workers.supervised.learner import SessionBridge
 from workers.supervised.run_session import EpisodeRecord, RunSession
-
-
-class Owner(Protocol):
-    """What a session needs of its agent."""
-
-    services: Services
-
-    @property
-    def config(self) -> RunConfig:
-        """Configuration."""
-        ...
-
-    def saver(self, session: RunSession) -> Saver:
-        """Returns what writes checkpoints."""
-        ...
-
-    def newest(self) -> LoadedSnapshot | None:
-        """Returns where to go on from."""
-        ...
 
 
 class AgentSession:
@@ -63,7 +42,7 @@ class AgentSession:
         session: RunSession,
         make_learner: Callable[[LearnSchedule], AgentLearner],
         bound: Bound,
-        owner: Owner,
+        owner: ModelOwner,
     ) -> None:
         self.env = env
         self.session = session

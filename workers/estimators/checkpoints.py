@@ -7,16 +7,16 @@ for a look, and never resumed.
 
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 import structlog
 
 from palestra.contract.names import new_id
 from workers.core.errors import SnapshotUnreadableError
-from workers.core.protocols import ClockView
+from workers.core.protocols import ClockView, Snapshotter
 from workers.core.types import SnapshotReason, StateTree, StopReason
 from workers.estimators.run_config import RunConfig
 from workers.snapshot.manifest import Manifest, read_manifest
@@ -48,16 +48,6 @@ class CheckpointKey(NamedTuple):
     global_step: int
     global_timestep: int
     global_episode: int
-
-
-class Saver(Protocol):
-    """Writes the checkpoints of a training."""
-
-    def save(
-        self, state: StateTree, clock: ClockView, reason: SnapshotReason, score: float | None
-    ) -> str:
-        """Writes one; see `workers.core.protocols.Snapshotter`."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +107,7 @@ def make_saver(
     model_dir: Path,
     made_by: tuple[str, dict[str, str]],
     on_saved: Callable[[Path], None],
-) -> Saver:
+) -> Snapshotter:
     """Returns what writes the checkpoints of a training.
 
     Args:
@@ -216,7 +206,7 @@ def _key(manifest: Manifest) -> CheckpointKey:
     return CheckpointKey(manifest.update, manifest.env_step, manifest.episode)
 
 
-def _remove(directories: Any) -> None:
+def _remove(directories: Iterable[Path]) -> None:
     for directory in directories:
         shutil.rmtree(directory, ignore_errors=True)
         _log.debug("estimator.checkpoint_removed", checkpoint=directory.name)

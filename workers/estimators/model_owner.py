@@ -17,9 +17,10 @@ import torch
 
 import palestra
 from palestra.contract.names import ExportFormat
+from workers.core.errors import WorkerError
+from workers.core.protocols import Snapshotter
 from workers.estimators.basic_hooks import NanTensorHook
 from workers.estimators.checkpoints import (
-    Saver,
     latest_checkpoint,
     load_checkpoint,
     make_saver,
@@ -30,7 +31,6 @@ from workers.estimators.counter_hooks import (
     StepLoggingTensorHook,
     StepSummarySaverHook,
 )
-from workers.estimators.errors import EstimatorNotTrainedError
 from workers.estimators.run_config import RunConfig
 from workers.estimators.summaries import SummaryWriter
 from workers.estimators.training_services import Services
@@ -41,6 +41,13 @@ from workers.supervised.model_function import ModelFn, ModelFunction
 from workers.supervised.run_session import RunSession, SessionRunHook
 
 log: Final = structlog.get_logger()
+
+
+class EstimatorNotTrainedError(WorkerError):
+    """There is no checkpoint to evaluate, predict with or export.
+
+    Train first, or set `model_dir` to the directory of a trained model.
+    """
 
 
 class ModelOwner:
@@ -154,7 +161,7 @@ class ModelOwner:
         """
         return load_checkpoint(self.model_dir) if self._config.is_chief else None
 
-    def saver(self, session: RunSession) -> Saver:
+    def saver(self, session: RunSession) -> Snapshotter:
         """Returns what writes the checkpoints of a training."""
         name = f"{getattr(self._model_fn, '__module__', '')}:{getattr(self._model_fn, '__qualname__', type(self._model_fn).__name__)}"
         versions = {

@@ -13,7 +13,6 @@ import numpy as np
 
 from workers.core.rng import derive_generator, generator_state, load_generator_state
 from workers.core.types import Array, StateTree
-from workers.rl.exploration.schedules import RateSchedule
 from workers.supervised.rate_decays import Decay
 
 
@@ -191,10 +190,9 @@ def decay(
     Raises:
         ValueError: If an option is out of its range.
     """
-    formula = Decay(decay_type=decay_type, **options).schedule(exploration_rate)
-    return Exploration(
-        _bounded(exploration_rate, formula, (start_decay_at, stop_decay_at), min_exploration_rate)
-    )
+    span = (start_decay_at, stop_decay_at)
+    shape = {"decay_type": decay_type, **options}
+    return Exploration(_decaying(exploration_rate, span, min_exploration_rate, shape))
 
 
 def random_decay(
@@ -209,12 +207,9 @@ def random_decay(
     """Returns a decay, over 10,000 timesteps by default, whose rate is scaled by a fresh random
     number at each of them; see `decay`.
     """
-    formula = Decay(decay_type=decay_type, **{"decay_steps": 10_000, **options}).schedule(
-        exploration_rate
-    )
-    return RandomDecay(
-        _bounded(exploration_rate, formula, (start_decay_at, stop_decay_at), min_exploration_rate)
-    )
+    span = (start_decay_at, stop_decay_at)
+    shape = {"decay_type": decay_type, "decay_steps": 10_000, **options}
+    return RandomDecay(_decaying(exploration_rate, span, min_exploration_rate, shape))
 
 
 def ornsteinuhlenbeck_process(
@@ -224,9 +219,11 @@ def ornsteinuhlenbeck_process(
     return OrnsteinUhlenbeck(sigma, mu, theta)
 
 
-def _bounded(
-    rate: float, formula: RateSchedule, span: tuple[int, float], least: float
+def _decaying(
+    rate: float, span: tuple[int, float], least: float, options: Mapping[str, Any]
 ) -> Callable[[int], float]:
+    """Returns a rate that falls within a span of timesteps, by the formula of `Decay(**options)`."""
+    formula = Decay(**options).schedule(rate)
     start, stop = span
     if not 0 <= rate <= 1:
         raise ValueError(f"exploration_rate must lie in [0, 1], not {rate}")

@@ -1,56 +1,27 @@
-"""What surrounds an experiment: time, and the other processes of its cluster."""
+"""Clock and cluster of an experiment."""
 
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Protocol
 
 from workers.estimators.cluster import Server, SharedStep, own_address
 from workers.estimators.run_config import RunConfig
 
 
-class ServerLike(Protocol):
-    """What `run_std_server` starts."""
-
-    def start(self) -> None:
-        """Begins to listen."""
-        ...
-
-    def join(self) -> None:
-        """Blocks until it is stopped."""
-        ...
-
-    def stop(self) -> None:
-        """Ends `join`."""
-        ...
-
-
-class StepCounter(Protocol):
-    """Updates of all processes of a cluster."""
-
-    def add(self, updates: int) -> int:
-        """Counts."""
-        ...
-
-    def read(self) -> int:
-        """Returns the sum."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """Time and cluster of an experiment; a test replaces them."""
+    """Clock and cluster of an experiment, which tests replace."""
 
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
-    make_server: Callable[[RunConfig], ServerLike] = Server
-    make_counter: Callable[[RunConfig], StepCounter] = SharedStep
+    make_server: Callable[[RunConfig], Server] = Server
+    make_counter: Callable[[RunConfig], SharedStep] = SharedStep
 
-    def join(self, config: RunConfig, stack: ExitStack) -> StepCounter | None:
-        """Returns the shared count of a cluster, `None` without one.
+    def join(self, config: RunConfig, stack: ExitStack) -> SharedStep | None:
+        """Returns the shared global step of the cluster, `None` without a cluster.
 
-        The process whose address is the master's serves it meanwhile.
+        The process at the master's address also serves it.
 
         Args:
             config: Of this process.

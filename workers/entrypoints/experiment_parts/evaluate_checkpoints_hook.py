@@ -1,13 +1,11 @@
 """Evaluation in the course of a training."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
+from workers.entrypoints.experiment_parts.continuous_evaluation import Result
 from workers.estimators.checkpoints import CheckpointKey, key_of
 from workers.supervised.run_session import RunContext, RunSession, RunValues, SessionRunHook
-
-Result = Mapping[str, Any]
 
 
 class EvaluateCheckpointsHook(SessionRunHook):

@@ -8,7 +8,8 @@ from typing import Any, Protocol, runtime_checkable
 import gymnasium as gym
 
 from workers.entrypoints.experiment_parts.continuous_evaluation import Result
-from workers.entrypoints.experiment_parts.schedules import ScheduleOptions, Schedules
+from workers.entrypoints.experiment_parts.experiment_base import ModelLike, ScheduleOptions
+from workers.entrypoints.experiment_parts.schedules import Schedules
 from workers.estimators.environments import check_env, copy_of
 from workers.supervised.run_session import SessionRunHook
 
@@ -19,16 +20,11 @@ made it closes.
 
 
 @runtime_checkable
-class AgentLike(Protocol):
+class AgentLike(ModelLike, Protocol):
     """What an experiment needs of an agent.
 
     `Agent` and `PGAgent` of `workers.estimators.agents` are such.
     """
-
-    @property
-    def model_dir(self) -> Any:
-        """Where checkpoints lie."""
-        ...
 
     @property
     def memory(self) -> Any:
@@ -47,17 +43,9 @@ class AgentLike(Protocol):
         """Returns a dictionary of results with `global_step`."""
         ...
 
-    def latest_checkpoint(self) -> Path | None:
-        """Returns the newest checkpoint."""
-        ...
-
-    def training_ended(self) -> bool:
-        """Whether the training of this directory is over."""
-        ...
-
 
 class RLExperiment(Schedules):
-    """An agent with its environment. Nothing that is given is called at construction.
+    """An agent with its environment. The constructor calls none of its arguments.
 
     Evaluations run greedy episodes in an environment of their own: a copy of the given one, or
     another one from the function that makes it.
@@ -160,14 +148,7 @@ class RLExperiment(Schedules):
         """Timesteps between two updates."""
         return self._update_frequency
 
-    def _train(
-        self,
-        hooks: Sequence[SessionRunHook],
-        *,
-        steps: int | None = None,
-        max_steps: int | None = None,
-    ) -> Any:
-        bounds = {"max_steps": max_steps} if steps is None else {"steps": steps}
+    def _train(self, hooks: Sequence[SessionRunHook], **bound: int | None) -> Any:
         with self._opened(copied=False) as env:
             return self._model.train(
                 env,
@@ -175,7 +156,7 @@ class RLExperiment(Schedules):
                 update_frequency=self._update_frequency,
                 max_episodes=self._train_episodes,
                 hooks=list(hooks),
-                **bounds,
+                **bound,
             )
 
     def _evaluate(
@@ -200,9 +181,7 @@ class RLExperiment(Schedules):
         return result
 
     def _relocated(self, directory: str) -> "RLExperiment":
-        agent = (
-            self._model.relocated(directory) if hasattr(self._model, "relocated") else self._model
-        )
+        agent = self._relocated_model(directory)
         batch = getattr(agent.memory, "batch_size", 0)
         return RLExperiment(
             agent,

@@ -1,34 +1,28 @@
-"""The schedules of an experiment: what is done in which order, whatever the model is.
+"""The schedules of an experiment, the same for estimators and agents.
 
-Each schedule is idempotent and can be begun again: where a model stands is read off its directory,
-never remembered here.
+Each schedule can be started again: the progress of a model is read from its directory.
 """
 
 import math
 import signal
 import tempfile
 import threading
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from workers.core.counts import is_count
-from workers.entrypoints.experiment_parts.context import Surroundings
 from workers.entrypoints.experiment_parts.continuous_evaluation import (
     ContinuousEvaluation,
     Predicate,
     Result,
 )
 from workers.entrypoints.experiment_parts.evaluate_checkpoints_hook import EvaluateCheckpointsHook
+from workers.entrypoints.experiment_parts.experiment_base import ExperimentBase
 from workers.estimators.basic_hooks import GlobalStepWaiterHook
 from workers.estimators.checkpoints import key_of
 from workers.estimators.cluster import SharedStepHook
 from workers.estimators.evaluation_results import read_results
-from workers.estimators.export_strategies import ExportStrategy, checked_strategies
-from workers.estimators.run_config import RunConfig
 from workers.supervised.run_session import SessionRunHook
 
 MAX_DELAY_SECONDS: Final = 60.0
@@ -40,96 +34,8 @@ CONTINUOUS: Final = "continuous"
 CONTINUOUS_ON_TRAIN_DATA: Final = "continuous_on_train_data"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScheduleOptions:
-    """What both kinds of experiments take; see `Experiment`."""
-
-    train_steps: int | None
-    eval_steps: int | None
-    train_hooks: Iterable[SessionRunHook] | None
-    eval_hooks: Iterable[SessionRunHook] | None
-    eval_delay_secs: float
-    continuous_eval_throttle_secs: float
-    eval_every_n_steps: int | None
-    delay_workers_by_global_step: bool
-    export_strategies: Any
-    train_steps_per_iteration: int | None
-
-
-class Schedules(ABC):
-    """Base of `Experiment` and `RLExperiment`. Nothing of the user's is called when it is made.
-
-    Args:
-        model: Estimator or agent.
-        options: What both kinds take.
-
-    Raises:
-        ValueError: If an option has the wrong type.
-    """
-
-    def __init__(self, model: Any, options: ScheduleOptions) -> None:
-        size = options.train_steps_per_iteration
-        if size is not None and not is_count(size, 1):
-            raise ValueError(
-                f"train_steps_per_iteration must be an integer above 0 or None, not {size!r}"
-            )
-        self.surroundings = Surroundings()
-        """Clock, sleep and cluster."""
-        self._model = model
-        self._options = options
-        self._train_hooks = list(options.train_hooks or ())
-        self._eval_hooks = list(options.eval_hooks or ())
-        self._strategies = checked_strategies(options.export_strategies)
-
-    @property
-    def train_steps(self) -> int | None:
-        """Updates in the life of the model."""
-        return self._options.train_steps
-
-    @property
-    def eval_steps(self) -> int | None:
-        """Batches or episodes of one evaluation."""
-        return self._options.eval_steps
-
-    @property
-    def options(self) -> ScheduleOptions:
-        """What was given to the constructor."""
-        return self._options
-
-    @property
-    def config(self) -> RunConfig:
-        """Configuration of the model; that of a process alone for a model without one."""
-        config = getattr(self._model, "config", None)
-        return config if isinstance(config, RunConfig) else RunConfig()
-
-    @property
-    def export_strategies(self) -> tuple[ExportStrategy, ...]:
-        """The export strategies in force."""
-        return self._strategies
-
-    def reset_export_strategies(
-        self, new_export_strategies: Any = None
-    ) -> tuple[ExportStrategy, ...]:
-        """Replaces the export strategies and returns the old ones.
-
-        Args:
-            new_export_strategies: One `ExportStrategy`, several or none.
-
-        Raises:
-            ValueError: If something else is among them; the old ones stay then.
-        """
-        old, self._strategies = self._strategies, checked_strategies(new_export_strategies)
-        return old
-
-    def extend_train_hooks(self, additional_hooks: Iterable[SessionRunHook]) -> None:
-        """Appends hooks for training."""
-        self._train_hooks.extend(additional_hooks)
-
-    def extend_eval_hooks(self, additional_hooks: Iterable[SessionRunHook]) -> None:
-        """Appends hooks for evaluation."""
-        self._eval_hooks.extend(additional_hooks)
-
-    # Schedules
+class Schedules(ExperimentBase):
+    """Base of `Experiment` and `RLExperiment`: the schedules."""
 
     def train(self, delay_secs: float | None = None) -> Any:
         """Trains up to `train_steps` updates in the life of the model.
@@ -291,42 +197,6 @@ class Schedules(ABC):
             trial._export(trial._model.latest_checkpoint(), result)  # noqa: SLF001
         return result
 
-    # What the kinds of experiments do in their own ways
-
-    @abstractmethod
-    def _train(
-        self,
-        hooks: Sequence[SessionRunHook],
-        *,
-        steps: int | None = None,
-        max_steps: int | None = None,
-    ) -> Any: ...
-
-    @abstractmethod
-    def _evaluate(
-        self,
-        name: str | None,
-        hooks: Sequence[SessionRunHook],
-        *,
-        steps: int | None = None,
-        checkpoint: Path | None = None,
-        on_train_data: bool = False,
-    ) -> dict[str, Any]: ...
-
-    @abstractmethod
-    def _relocated(self, directory: str) -> "Schedules": ...
-
-    def _finished(self, step: int, result: Result | None) -> bool:
-        """Whether there is nothing left to train."""
-        del result
-        return self.train_steps is not None and step >= self.train_steps
-
-    # Private
-
-    def _sleep(self, seconds: float) -> None:
-        if seconds > 0:
-            self.surroundings.sleep(seconds)
-
     def _delayed_training(self, delay_secs: float | None, extra: Sequence[SessionRunHook]) -> Any:
         config, began = self.config, self.surroundings.now()
         hooks = [*self._train_hooks, *extra]
@@ -353,18 +223,6 @@ class Schedules(ABC):
 
     def _evaluate_checkpoint(self, checkpoint: Path) -> dict[str, Any]:
         return self._evaluate(None, self._eval_hooks, checkpoint=checkpoint)
-
-    def _export(self, checkpoint: Path | None, result: Result | None) -> list[Any]:
-        """Exports by each strategy; nothing where there is no checkpoint."""
-        if checkpoint is None:
-            return []
-        base = Path(self._model.model_dir) / "export"
-        for strategy in self._strategies:
-            (base / strategy.name).mkdir(parents=True, exist_ok=True)
-        return [
-            strategy.export(self._model, base / strategy.name, checkpoint, result)
-            for strategy in self._strategies
-        ]
 
     def _continuously(
         self,
@@ -394,8 +252,6 @@ class Schedules(ABC):
             only_once=only_once,
             surroundings=self.surroundings,
         ).run(predicate)
-
-    # Rounds
 
     def _round(self, step: int) -> int:
         """Returns how many updates the next round makes."""

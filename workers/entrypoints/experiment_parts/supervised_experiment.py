@@ -4,19 +4,15 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from workers.entrypoints.experiment_parts.schedules import ScheduleOptions, Schedules
+from workers.entrypoints.experiment_parts.experiment_base import ModelLike, ScheduleOptions
+from workers.entrypoints.experiment_parts.schedules import Schedules
 from workers.supervised.batches import InputFn
 from workers.supervised.run_session import SessionRunHook
 
 
 @runtime_checkable
-class EstimatorLike(Protocol):
+class EstimatorLike(ModelLike, Protocol):
     """What an experiment needs of an estimator; `workers.estimators.estimator.Estimator` is one."""
-
-    @property
-    def model_dir(self) -> Any:
-        """Where checkpoints lie."""
-        ...
 
     def train(
         self, input_fn: Any, hooks: Any = None, steps: Any = None, max_steps: Any = None
@@ -35,17 +31,9 @@ class EstimatorLike(Protocol):
         """Returns a dictionary of results with `global_step`."""
         ...
 
-    def latest_checkpoint(self) -> Path | None:
-        """Returns the newest checkpoint."""
-        ...
-
-    def training_ended(self) -> bool:
-        """Whether the training of this directory is over."""
-        ...
-
 
 class Experiment(Schedules):
-    """An estimator with its inputs. Nothing that is given is called at construction.
+    """An estimator with its inputs. The constructor calls none of its arguments.
 
     Args:
         estimator: See `EstimatorLike`.
@@ -110,15 +98,8 @@ class Experiment(Schedules):
         """The estimator."""
         return self._model
 
-    def _train(
-        self,
-        hooks: Sequence[SessionRunHook],
-        *,
-        steps: int | None = None,
-        max_steps: int | None = None,
-    ) -> Any:
-        bounds = {"max_steps": max_steps} if steps is None else {"steps": steps}
-        return self._model.train(input_fn=self._train_input_fn, hooks=list(hooks), **bounds)
+    def _train(self, hooks: Sequence[SessionRunHook], **bound: int | None) -> Any:
+        return self._model.train(input_fn=self._train_input_fn, hooks=list(hooks), **bound)
 
     def _evaluate(
         self,
@@ -141,9 +122,7 @@ class Experiment(Schedules):
         return result
 
     def _relocated(self, directory: str) -> "Experiment":
-        model = (
-            self._model.relocated(directory) if hasattr(self._model, "relocated") else self._model
-        )
+        model = self._relocated_model(directory)
         return Experiment(
             model,
             self._train_input_fn,

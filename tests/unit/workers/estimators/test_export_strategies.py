@@ -9,9 +9,9 @@ import torch
 
 from tests.acceptance.estimator_kit import QUIET, Lines, Scripted, make_agent, regression
 from workers.core.errors import PartNotFoundError
-from workers.estimators.errors import EstimatorNotTrainedError
 from workers.estimators.estimator import Estimator
 from workers.estimators.export_strategies import make_export_strategy
+from workers.estimators.model_owner import EstimatorNotTrainedError
 from workers.estimators.run_config import RunConfig
 
 

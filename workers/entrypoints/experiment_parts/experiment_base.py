@@ -1,0 +1,174 @@
+"""What the schedules of an experiment work with: model, options, hooks and export strategies."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, Self, runtime_checkable
+
+from workers.core.counts import is_count
+from workers.entrypoints.experiment_parts.context import Surroundings
+from workers.entrypoints.experiment_parts.continuous_evaluation import Result
+from workers.estimators.export_strategies import ExportStrategy, checked_strategies
+from workers.estimators.run_config import RunConfig
+from workers.supervised.run_session import SessionRunHook
+
+
+@runtime_checkable
+class ModelLike(Protocol):
+    """What the schedules need of an estimator or an agent."""
+
+    @property
+    def model_dir(self) -> str:
+        """The directory of checkpoints."""
+        ...
+
+    def latest_checkpoint(self) -> Path | None:
+        """Returns the newest checkpoint."""
+        ...
+
+    def training_ended(self) -> bool:
+        """Returns whether the training of `model_dir` is over."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleOptions:
+    """Options that both kinds of experiments take; see `Experiment`."""
+
+    train_steps: int | None
+    eval_steps: int | None
+    train_hooks: Iterable[SessionRunHook] | None
+    eval_hooks: Iterable[SessionRunHook] | None
+    eval_delay_secs: float
+    continuous_eval_throttle_secs: float
+    eval_every_n_steps: int | None
+    delay_workers_by_global_step: bool
+    export_strategies: Any
+    train_steps_per_iteration: int | None
+
+
+class ExperimentBase(ABC):
+    """Model, options, hooks and export strategies of an experiment.
+
+    The constructor calls nothing that the user passes.
+
+    Args:
+        model: Estimator or agent.
+        options: The options that both kinds of experiments take.
+
+    Raises:
+        ValueError: If an option has the wrong type.
+    """
+
+    def __init__(self, model: Any, options: ScheduleOptions) -> None:
+        size = options.train_steps_per_iteration
+        if size is not None and not is_count(size, 1):
+            raise ValueError(
+                f"train_steps_per_iteration must be an integer above 0 or None, not {size!r}"
+            )
+        self.surroundings = Surroundings()
+        """Clock, sleep and cluster."""
+        self._model = model
+        self._options = options
+        self._train_hooks = list(options.train_hooks or ())
+        self._eval_hooks = list(options.eval_hooks or ())
+        self._strategies = checked_strategies(options.export_strategies)
+
+    @property
+    def train_steps(self) -> int | None:
+        """Updates in the life of the model."""
+        return self._options.train_steps
+
+    @property
+    def eval_steps(self) -> int | None:
+        """Batches or episodes of one evaluation."""
+        return self._options.eval_steps
+
+    @property
+    def options(self) -> ScheduleOptions:
+        """The options of the constructor."""
+        return self._options
+
+    @property
+    def config(self) -> RunConfig:
+        """Configuration of the model; that of a single process for a model without one."""
+        config = getattr(self._model, "config", None)
+        return config if isinstance(config, RunConfig) else RunConfig()
+
+    @property
+    def export_strategies(self) -> tuple[ExportStrategy, ...]:
+        """The export strategies in force."""
+        return self._strategies
+
+    def reset_export_strategies(
+        self, new_export_strategies: Any = None
+    ) -> tuple[ExportStrategy, ...]:
+        """Replaces the export strategies and returns the old ones.
+
+        Args:
+            new_export_strategies: One `ExportStrategy`, several or none.
+
+        Raises:
+            ValueError: If something else is among them; the old ones stay then.
+        """
+        old, self._strategies = self._strategies, checked_strategies(new_export_strategies)
+        return old
+
+    def extend_train_hooks(self, additional_hooks: Iterable[SessionRunHook]) -> None:
+        """Appends hooks for training."""
+        self._train_hooks.extend(additional_hooks)
+
+    def extend_eval_hooks(self, additional_hooks: Iterable[SessionRunHook]) -> None:
+        """Appends hooks for evaluation."""
+        self._eval_hooks.extend(additional_hooks)
+
+    @abstractmethod
+    def _train(self, hooks: Sequence[SessionRunHook], **bound: int | None) -> Any:
+        """Trains the model.
+
+        Args:
+            hooks: Called around the updates.
+            **bound: `steps`, updates from here on, or `max_steps`, updates in the life of the
+                model; `None` for no bound.
+        """
+
+    @abstractmethod
+    def _evaluate(
+        self,
+        name: str | None,
+        hooks: Sequence[SessionRunHook],
+        *,
+        steps: int | None = None,
+        checkpoint: Path | None = None,
+        on_train_data: bool = False,
+    ) -> dict[str, Any]: ...
+
+    @abstractmethod
+    def _relocated(self, directory: str) -> Self:
+        """Returns an experiment like this one, without hooks, in another directory."""
+
+    def _relocated_model(self, directory: str) -> Any:
+        model = self._model
+        return model.relocated(directory) if hasattr(model, "relocated") else model
+
+    def _finished(self, step: int, result: Result | None) -> bool:
+        """Returns whether nothing is left to train."""
+        del result
+        return self.train_steps is not None and step >= self.train_steps
+
+    def _sleep(self, seconds: float) -> None:
+        if seconds > 0:
+            self.surroundings.sleep(seconds)
+
+    def _export(self, checkpoint: Path | None, result: Result | None) -> list[Any]:
+        """Exports by each strategy; nothing where there is no checkpoint."""
+        if checkpoint is None:
+            return []
+        base = Path(self._model.model_dir) / "export"
+        for strategy in self._strategies:
+            (base / strategy.name).mkdir(parents=True, exist_ok=True)
+        return [
+            strategy.export(self._model, base / strategy.name, checkpoint, result)
+            for strategy in self._strategies
+        ]
