@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from tests.acceptance.mutations_async import ASYNC
 from tests.acceptance.mutations_estimators import ESTIMATORS
+from tests.acceptance.mutations_experiments import EXPERIMENTS
 from tests.acceptance.mutations_functional import FUNCTIONAL
 from tests.acceptance.mutations_trainer import TRAINER
 
@@ -20,5 +21,5 @@ class Mutation(NamedTuple):
 
 
 MUTATIONS: tuple[Mutation, ...] = tuple(
-    Mutation(*one) for one in (*ASYNC, *FUNCTIONAL, *TRAINER, *ESTIMATORS)
+    Mutation(*one) for one in (*ASYNC, *FUNCTIONAL, *TRAINER, *ESTIMATORS, *EXPERIMENTS)
 )

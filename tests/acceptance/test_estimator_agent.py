@@ -7,17 +7,8 @@ from typing import Any
 import gymnasium as gym
 import pytest
 
-from tests.acceptance.estimator_kit import (
-    QUIET,
-    KillAt,
-    Killed,
-    Scripted,
-    TracingHook,
-    make_agent,
-    policy,
-    same,
-    state_of,
-)
+from tests.acceptance.estimator_kit import KillAt, Killed, TracingHook, make_agent, same, state_of
+from tests.acceptance.estimator_models import QUIET, Scripted, policy
 from workers.estimators.agents import Agent, PGAgent
 from workers.estimators.checkpoints import all_checkpoints, key_of
 from workers.estimators.memories import BatchMemory, Memory

@@ -10,16 +10,8 @@ import pytest
 import torch
 from torch import nn
 
-from tests.acceptance.estimator_kit import (
-    QUIET,
-    Scripted,
-    TracingHook,
-    TracingMemory,
-    make_agent,
-    policy,
-    sgd,
-    state_of,
-)
+from tests.acceptance.estimator_kit import TracingHook, make_agent, state_of
+from tests.acceptance.estimator_models import QUIET, Scripted, TracingMemory, policy, sgd
 from workers.estimators.agents import Agent
 from workers.estimators.checkpoints import key_of
 from workers.estimators.memories import BatchMemory, Memory

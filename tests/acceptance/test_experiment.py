@@ -13,7 +13,6 @@ from tests.acceptance.estimator_kit import (
     FakeServer,
     KillAt,
     Killed,
-    Lines,
     Recorded,
     TracingHook,
     experiment,
@@ -22,6 +21,7 @@ from tests.acceptance.estimator_kit import (
     state_of,
     with_time,
 )
+from tests.acceptance.estimator_models import Lines
 from workers.core.types import StopReason
 from workers.entrypoints.experiment_parts.supervised_experiment import Experiment
 from workers.estimators.basic_hooks import GlobalStepWaiterHook

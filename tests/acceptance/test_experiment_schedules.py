@@ -15,7 +15,6 @@ from tests.acceptance.estimator_kit import (
     FakeServer,
     KillAt,
     Killed,
-    Lines,
     Recorded,
     TracingHook,
     experiment,
@@ -23,6 +22,7 @@ from tests.acceptance.estimator_kit import (
     state_of,
     with_time,
 )
+from tests.acceptance.estimator_models import Lines
 from workers.core.errors import PartNotFoundError
 from workers.entrypoints.experiment_parts.documents import ExperimentConfig, create_experiment
 from workers.entrypoints.experiment_parts.run_experiment import default_schedule, run_experiment

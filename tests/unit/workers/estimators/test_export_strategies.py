@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 import torch
 
-from tests.acceptance.estimator_kit import QUIET, Lines, Scripted, make_agent, regression
+from tests.acceptance.estimator_kit import make_agent
+from tests.acceptance.estimator_models import QUIET, Lines, Scripted, regression
 from workers.core.errors import PartNotFoundError
 from workers.estimators.estimator import Estimator
 from workers.estimators.export_strategies import make_export_strategy

@@ -8,17 +8,14 @@ import pytest
 import torch
 
 from tests.acceptance.estimator_kit import (
-    QUIET,
     CountingEstimator,
     FakeTime,
-    Lines,
     Recorded,
-    Scripted,
     make_agent,
-    regression,
     same,
     state_of,
 )
+from tests.acceptance.estimator_models import QUIET, Lines, Scripted, regression
 from workers.core.errors import NumericalFailureError
 from workers.core.null_parts import NoOrders
 from workers.core.types import StopReason
