@@ -1,5 +1,4 @@
-"""The polyaxon-style face: an experiment knows how to train, evaluate and export an estimator or an
-agent, by schedule.
+"""Experiments: train, evaluate and export an estimator or an agent by a schedule.
 
 experiment = Experiment(estimator, train_input_fn, eval_input_fn, train_steps=1_000)
 result, exports = experiment.train_and_evaluate()

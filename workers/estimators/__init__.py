@@ -1,5 +1,6 @@
-"""Estimators and agents that are made of a model function, with their inputs, memories,
-explorations, hooks and checkpoints.
+"""Estimators and agents built from a model function.
+
+With their inputs, memories, explorations, hooks and checkpoints.
 """
 
 from workers.estimators.agents import Agent, PGAgent

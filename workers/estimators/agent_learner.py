@@ -1,5 +1,6 @@
-"""An agent's learner: acts with a model function, stores transitions in a memory, and updates from
-samples of it.
+"""The learner of an agent.
+
+It acts with a model function, stores transitions in a memory, and updates the model from samples.
 """
 
 from collections.abc import Callable, Mapping
@@ -167,8 +168,9 @@ class AgentLearner:
             self.plumbing.update_episode_op()
 
     def learn(self, updates: int) -> LearnReport:
-        """Makes one update from a sample, or an empty run for the hooks while the memory holds too
-        little.
+        """Makes one update from a sample of the memory.
+
+        Makes an empty run for the hooks while the memory holds too few transitions.
         """
         if updates < 1:
             return LearnReport(0)
@@ -176,8 +178,10 @@ class AgentLearner:
         return learn_report(self._run(op))
 
     def close_boundary(self) -> None:
-        """Makes the run that the hooks are still owed: that of an episode's end without an update,
-        or of any step where they want all.
+        """Makes the run that closes this step for the hooks, if none was made.
+
+        This applies to the end of an episode without an update, and to every step if `no_run_hooks`
+        is false.
         """
         if not self._ran and (self._ends or not self.plumbing.no_run_hooks):
             self._run(self._empty)
@@ -227,9 +231,7 @@ class AgentLearner:
     # State
 
     def state_dict(self) -> StateTree:
-        """Returns what the model keeps, the statistics of the running episode, and what a state
-        looks like.
-        """
+        """Returns the model's state, the episode statistics, and an example of a state."""
         stats = self._stats
         running = {name: getattr(stats, name) for name in RewardStats.__slots__}
         return {
@@ -306,7 +308,8 @@ class AgentLearner:
         """Returns the actions of a spec as actions of the space, within its bounds."""
         if RESULTS not in spec.predictions:
             raise ValueError(
-                f"an agent acts on predictions[{RESULTS!r}], the model predicts only {', '.join(spec.predictions)}"
+                f"an agent acts on predictions[{RESULTS!r}], "
+                f"the model predicts only {', '.join(spec.predictions)}"
             )
         actions: Array = spec.predictions[RESULTS].detach().cpu().numpy()
         space = self._space
@@ -318,8 +321,7 @@ class AgentLearner:
 
 
 def default_labels(batch: Mapping[str, Any], rewards: Mapping[str, float]) -> dict[str, Any]:
-    """Returns the labels of a sampled batch: what happened after its states, and the rewards of the
-    running episode.
+    """Returns the labels of a sampled batch: its transitions, and the episode's rewards.
 
     `done` is true in terminal states only: bootstrap where it is false, also where `truncated` is
     true.

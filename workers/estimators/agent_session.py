@@ -1,6 +1,4 @@
-"""The training of an agent, episode by episode: holds the engine, and drives it as far as its
-caller asks.
-"""
+"""The training of an agent, driven episode by episode."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -114,9 +112,7 @@ class AgentSession:
         return getattr(self._ticks, "gi_frame", None) is None
 
     def _begun(self, schedule: LearnSchedule) -> Iterator[Clock]:
-        """Returns the engine's loop, standing where the newest checkpoint does when it is first
-        asked for.
-        """
+        """Returns the engine's loop; the first call restores the newest checkpoint."""
         if self._engine is None or self._ticks is None:
             self._learner.learn_schedule = schedule
             self._engine = self._new_engine()
@@ -125,7 +121,8 @@ class AgentSession:
             self._ticks = self._engine.ticks()
         elif self._learner.learn_schedule != schedule:
             raise ValueError(
-                "first_update and update_frequency are those of the session's first episode: begin another session"
+                "first_update and update_frequency are those of the session's first "
+                "episode: begin another session"
             )
         return self._ticks
 
@@ -144,8 +141,9 @@ class AgentSession:
 
 
 def _with_schedule(state: StateTree, schedule: LearnSchedule) -> StateTree:
-    """Returns a state that goes on by another schedule: when to learn is a matter of the call, not
-    of the checkpoint.
+    """Returns a state that continues with another learning schedule.
+
+    The schedule belongs to the call, not to the checkpoint.
     """
     every = schedule.every_env_steps
     following = (state["clock"]["env_steps"] // every + 1) * every

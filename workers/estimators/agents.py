@@ -83,7 +83,8 @@ class Agent(ModelOwner):
     ) -> None:
         if not isinstance(memory, Memory):
             raise TypeError(
-                f"memory must be a Memory of workers.estimators.memories, not {type(memory).__name__}"
+                "memory must be a Memory of workers.estimators.memories, "
+                f"not {type(memory).__name__}"
             )
         super().__init__(model_fn, model_dir, config, params)
         self.memory = memory
@@ -164,8 +165,7 @@ class Agent(ModelOwner):
         update_frequency: int,
         estimator_spec: Callable[..., EstimatorSpec],
     ) -> EpisodeRecord | None:
-        """Goes on to the end of the running episode, or of a new one: the engine's loop, one
-        episode of it.
+        """Runs the engine to the end of the current episode, or of a new one.
 
         The order of a step: act (with `update_timestep_op`), step of the environment, store; at the
         end of the episode `update_episode_op`; the update, if one is due; hooks.
@@ -320,7 +320,8 @@ class Agent(ModelOwner):
         """Returns when the engine calls `learn`."""
         if first_update < 0 or first_update < self.memory.batch_size:
             raise ValueError(
-                f"first_update must be at least the memory's batch_size, {self.memory.batch_size}, is {first_update}"
+                "first_update must be at least the memory's batch_size, "
+                f"{self.memory.batch_size}, is {first_update}"
             )
         if update_frequency < 1:
             raise ValueError(f"update_frequency must be at least 1, is {update_frequency}")
@@ -373,8 +374,9 @@ class Agent(ModelOwner):
 
 
 class PGAgent(Agent):
-    """An agent that learns at ends of episodes only, as soon as its memory holds a batch, from all
-    of it: on-policy.
+    """An on-policy agent that learns at the ends of episodes.
+
+    It updates as soon as its memory holds a batch, from the whole memory.
 
     `first_update` and `update_frequency` have no meaning for it.
 
@@ -394,7 +396,8 @@ class PGAgent(Agent):
     ) -> None:
         if not isinstance(memory, BatchMemory):
             raise TypeError(
-                f"memory of a PGAgent must be a BatchMemory, not {type(memory).__name__}: it learns from whole batches"
+                f"memory of a PGAgent must be a BatchMemory, not {type(memory).__name__}: "
+                "it learns from whole batches"
             )
         super().__init__(model_fn, memory, model_dir, config, params)
 

@@ -1,5 +1,6 @@
-"""Hooks that belong to no cadence: divergence, waiting for others, last values, a bound on
-evaluations.
+"""Hooks without a counter.
+
+They handle divergence, waiting for other processes, final values and a bound on evaluations.
 """
 
 import math
@@ -38,7 +39,8 @@ class NanTensorHook(SessionRunHook):
         step = run_context.session.global_step
         if self._fail:
             raise NumericalFailureError(
-                f"the loss is {float(run_values.loss)} at global_step {step}: lower the learning rate or clip gradients"
+                f"the loss is {float(run_values.loss)} at global_step {step}: "
+                "lower the learning rate or clip gradients"
             )
         _log.error("estimator.diverged", global_step=step)
         run_context.request_stop(StopReason.DIVERGED)

@@ -1,5 +1,6 @@
-"""The checkpoints of a model directory: snapshots called `ckpt-<global_step>`, of which the newest
-are kept.
+"""The checkpoints of a model directory.
+
+A checkpoint is a snapshot called `ckpt-<global_step>`; the newest are kept.
 
 What an exception left, or a training that diverged, is called `failed-<global_step>`: one is kept
 for a look, and never resumed.
@@ -90,8 +91,9 @@ class Checkpoints:
 
 
 class NoCheckpoints:
-    """Writes nothing: for a configuration without checkpoints, and for the workers that are not the
-    chief.
+    """Writes nothing.
+
+    Used if the configuration disables checkpoints, and by workers that are not the chief.
     """
 
     def save(
@@ -181,8 +183,9 @@ def load_checkpoint(model_dir: str | Path, path: str | Path | None = None) -> Lo
 
 
 def training_ended(model_dir: str | Path) -> bool:
-    """Whether the training that wrote the newest checkpoint is over: by its budget, its input, a
-    request, or because it diverged.
+    """Returns whether the training that wrote the newest checkpoint is over.
+
+    A training is over after its budget, its input, a request to stop, or divergence.
 
     A training that was asked for so many more steps is not over, nor one that was paused or killed.
     """

@@ -1,5 +1,4 @@
-"""Several training processes: the server that they meet at, and the count of updates that they
-share.
+"""The server of a cluster of training processes, and their shared global step.
 
 The server is a key-value store of `torch.distributed` (`TCPStore`); torchrun's rendezvous speaks to
 the same kind. Each process trains a model of its own: what they share is the global step, by which
@@ -95,8 +94,9 @@ class SharedStep:
 
 
 class SharedStepHook(SessionRunHook):
-    """Counts this process's updates at the server, as long as there is one: the training goes on
-    without it.
+    """Adds the updates of this process to the shared global step.
+
+    If the server is gone, the training continues without it.
 
     Args:
         add: Counts so many updates.

@@ -13,9 +13,7 @@ from workers.rl.envs.vector import SerialVector
 
 
 def check_env(env: Any) -> None:
-    """Raises TypeError where something is not a Gymnasium environment, or its observations are no
-    arrays.
-    """
+    """Checks that `env` is a Gymnasium environment with array observations; raises TypeError."""
     if not isinstance(env, gym.Env):
         raise TypeError(f"env must be a gymnasium.Env, not {type(env).__name__}")
     check_is_array(env.observation_space, "env")
@@ -44,8 +42,7 @@ def vector_of(
 
 
 def copy_of(env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
-    """Returns another environment of the same kind, so that an evaluation leaves the training's
-    alone.
+    """Returns a copy of the environment, so that an evaluation does not change the original.
 
     Raises:
         TypeError: If it can neither be copied nor made again.
@@ -55,7 +52,10 @@ def copy_of(env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
     except Exception as error:
         if env.spec is not None:
             return gym.make(env.spec)
-        message = f"env cannot be copied for evaluation ({type(error).__name__}: {error}): give a function that makes it in place of it"
+        message = (
+            f"env cannot be copied for evaluation ({type(error).__name__}: {error}): "
+            "pass a function that makes it"
+        )
         raise TypeError(message) from error
 
 

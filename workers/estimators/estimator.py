@@ -1,6 +1,4 @@
-"""Supervised models: trained by the one engine, evaluated and asked for predictions from their
-checkpoints.
-"""
+"""Supervised models: trained by the engine, evaluated and used from their checkpoints."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -220,8 +218,9 @@ class Estimator(ModelOwner):
     def _mean_values(
         self, session: RunSession, batches: Iterator[tuple[Any, Any]]
     ) -> dict[str, float]:
-        """Returns loss and metrics as means over examples, of batches until the input ends or a
-        hook asks to stop.
+        """Returns loss and metrics as means over examples.
+
+        The evaluation ends with the input, or when a hook requests a stop.
         """
         session.start()
         evaluate = lambda batch: session.run(self._evaluating(session.variables, batch)).scalars  # noqa: E731

@@ -1,4 +1,4 @@
-"""Export strategies: what is written of a model behind an evaluation, and how much of it is kept."""
+"""Export strategies: which files of a model are written after an evaluation, and kept."""
 
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -46,8 +46,9 @@ class ExportStrategy:
         checkpoint_path: Path | None = None,
         eval_result: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Exports a model into `export_path`, the strategy's own directory, and returns what its
-        function returned.
+        """Exports a model into `export_path`, the directory of this strategy.
+
+        Returns the value of `export_fn`.
         """
         return self.export_fn(model, export_path, checkpoint_path, eval_result)
 
@@ -112,7 +113,8 @@ def checked_strategies(given: Any) -> tuple[ExportStrategy, ...]:
     for strategy in strategies:
         if not isinstance(strategy, ExportStrategy):
             raise ValueError(  # noqa: TRY004 - as the seed does
-                f"export_strategies must be ExportStrategy objects, one or several, not {strategy!r}"
+                "export_strategies must be ExportStrategy objects, one or several, "
+                f"not {strategy!r}"
             )
     names = [strategy.name for strategy in strategies]
     if len(set(names)) < len(names):

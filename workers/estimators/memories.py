@@ -116,7 +116,8 @@ class Memory:
         count = len(next(iter(columns.values())))
         if count > self.size:
             raise ValueError(
-                f"the stored memory holds {count} rows, this one keeps {self.size}: make it at least as large"
+                f"the stored memory holds {count} rows, this one keeps {self.size}: "
+                "make it at least as large"
             )
         if self._rows is None:
             self._rows = self._new_ring(self.size, columns)
@@ -130,7 +131,8 @@ class Memory:
     def _check_enough(self) -> None:
         if not self.can_sample():
             raise ValueError(
-                f"{len(self)} rows are stored, a batch needs {self.batch_size}: ask can_sample() first"
+                f"{len(self)} rows are stored, a batch needs {self.batch_size}: "
+                "ask can_sample() first"
             )
 
     def _take(self, indices: Any) -> dict[str, Array]:

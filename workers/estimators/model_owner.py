@@ -1,5 +1,6 @@
-"""What estimators and agents share: model function, directory, configuration, checkpoints and
-exports.
+"""Base of estimators and agents.
+
+It holds the model function, directory, configuration, checkpoints and exports.
 """
 
 import platform
@@ -156,14 +157,17 @@ class ModelOwner:
         return Path(directory)
 
     def newest(self) -> LoadedSnapshot | None:
-        """Returns the newest checkpoint, where this process writes them: the others of a cluster
-        begin anew.
+        """Returns the newest checkpoint if this process is the chief, else `None`.
+
+        The other processes of a cluster start from the beginning.
         """
         return load_checkpoint(self.model_dir) if self._config.is_chief else None
 
     def saver(self, session: RunSession) -> Snapshotter:
         """Returns what writes the checkpoints of a training."""
-        name = f"{getattr(self._model_fn, '__module__', '')}:{getattr(self._model_fn, '__qualname__', type(self._model_fn).__name__)}"
+        function = self._model_fn
+        qualname = getattr(function, "__qualname__", type(function).__name__)
+        name = f"{getattr(function, '__module__', '')}:{qualname}"
         versions = {
             "palestra": palestra.__version__,
             "python": platform.python_version(),
@@ -178,7 +182,8 @@ class ModelOwner:
         loaded = load_checkpoint(self.model_dir, checkpoint_path)
         if loaded is None:
             raise EstimatorNotTrainedError(
-                f"{self.model_dir} holds no checkpoint: train first, or set model_dir to where one is"
+                f"{self.model_dir} holds no checkpoint: train first, "
+                "or set model_dir to where one is"
             )
         return loaded
 
@@ -203,8 +208,9 @@ class ModelOwner:
 
 
 def check_bounds(**bounds: int | None) -> None:
-    """Raises ValueError where a bound is below 1, or both bounds of a pair such as `steps` and
-    `max_steps` are given.
+    """Checks bounds such as `steps` and `max_steps`.
+
+    Raises ValueError if a bound is below 1, or both bounds of a pair are set.
     """
     for name, value in bounds.items():
         if value is not None and value < 1:
@@ -220,7 +226,8 @@ def _check_types(model_fn: Any, config: Any, params: Any) -> None:
         )
     if config is not None and not isinstance(config, RunConfig):
         raise TypeError(
-            f"config must be a RunConfig or None, not a {type(config).__name__}: RunConfig(seed=1), for example"
+            f"config must be a RunConfig or None, not a {type(config).__name__}: "
+            "RunConfig(seed=1), for example"
         )
     if params is not None and not isinstance(params, Mapping):
         raise TypeError(

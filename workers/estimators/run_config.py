@@ -81,8 +81,9 @@ class RunConfig:
 
     @property
     def saves_checkpoints(self) -> bool:
-        """Whether checkpoints are wanted at all: false where a cadence is 0 and no other one is
-        set.
+        """Whether checkpoints are written.
+
+        False if one interval is 0 and no other interval is set.
         """
         given = [
             self.save_checkpoints_steps,
@@ -98,8 +99,9 @@ class RunConfig:
 
     @property
     def is_chief(self) -> bool:
-        """Whether this process writes the checkpoints: alone, the master, or the first worker where
-        there is no master.
+        """Whether this process writes the checkpoints.
+
+        True for a single process, for the master, and for the first worker if there is no master.
         """
         if not self.cluster or self.task_type is None or self.task_type in _CHIEFS:
             return True

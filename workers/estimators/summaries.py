@@ -15,8 +15,9 @@ SUMMARIES_FILE: Final = "summaries.jsonl"
 
 
 class SummaryWriter:
-    """Appends rows `{"global_step", "global_timestep", "global_episode", "wall", …}` to
-    `summaries.jsonl`.
+    """Appends rows of JSON to `summaries.jsonl`.
+
+    A row is `{"global_step", "global_timestep", "global_episode", "wall", …}`.
 
     Args:
         directory: Created with the first row.
@@ -61,8 +62,9 @@ def counters(session: RunSession) -> dict[str, int]:
 
 
 def summary_values(session: RunSession, values: RunValues) -> dict[str, Any]:
-    """Returns what is worth a line about a run that learnt: loss, rates, metrics, and the reward of
-    a closed episode.
+    """Returns the summary of a run that made an update.
+
+    Holds counters, loss, rates, metrics, and the rewards of an episode that the run closes.
     """
     variables = session.variables
     found: dict[str, Any] = {**counters(session)}

@@ -101,7 +101,8 @@ class BatchCollector:
         for drawn in range(self._drawn):
             if next(iterator, None) is None:
                 raise InputExhaustedError(
-                    f"the input ended after {drawn} batches, {self._drawn} had been drawn from it before"
+                    f"the input ended after {drawn} batches, "
+                    f"{self._drawn} had been drawn from it before"
                 )
         return RestoreReport()
 
@@ -118,9 +119,7 @@ def as_batches(given: Batches | tuple[Any, Any]) -> Batches:
 
 
 def is_one_batch(given: Batches | tuple[Any, Any]) -> TypeGuard[tuple[Any, Any]]:
-    """Whether an input function returned one pair of features and labels in place of an iterable of
-    pairs.
-    """
+    """Returns whether an input function returned one (features, labels) pair, not an iterable."""
     return isinstance(given, tuple) and len(given) == 2 and not isinstance(given[0], tuple)
 
 

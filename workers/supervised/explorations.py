@@ -1,5 +1,4 @@
-"""Explorations: how an agent leaves its greedy action, by the number of actions taken so far
-(global_timestep).
+"""Explorations: how an agent deviates from its greedy action, by global_timestep.
 
 A discrete action is replaced by a random one with the exploration's rate; to a continuous action
 the exploration's noise is added. Nothing is drawn where an agent does not explore. Make one in a
@@ -37,8 +36,7 @@ class Exploration:
         return self._rate(timestep)
 
     def discrete(self, greedy: Array, actions: int, timestep: int) -> Array:
-        """Returns actions int64 [N] in [0, actions): each is a random one with the probability
-        `rate`.
+        """Returns actions int64 [N] in [0, actions), each random with probability `rate`.
 
         Both numbers are always drawn: what the stream gives next depends on the number of calls
         alone.
@@ -55,9 +53,7 @@ class Exploration:
         return (action + self.noise(action.shape, timestep)).astype(action.dtype)
 
     def noise(self, shape: tuple[int, ...], timestep: int) -> Array:
-        """Returns what is added to continuous actions: normal noise with the rate as its standard
-        deviation.
-        """
+        """Returns noise for continuous actions: normal, with the rate as standard deviation."""
         return self.rate(timestep) * self.generator.standard_normal(shape)
 
     def state_dict(self) -> StateTree:
@@ -85,8 +81,9 @@ class RandomDecay(Exploration):
 
 
 class OrnsteinUhlenbeck(Exploration):
-    """Noise that wanders and returns to `mu`: x += theta * (mu - x) + sigma * N(0, 1) (Lillicrap et
-    al. 2016, section 7).
+    """Ornstein-Uhlenbeck noise that returns to `mu` (Lillicrap et al. 2016, section 7).
+
+    The update is x += theta * (mu - x) + sigma * N(0, 1).
 
     Args:
         sigma: Size of the steps.
@@ -103,7 +100,8 @@ class OrnsteinUhlenbeck(Exploration):
         """Raises TypeError: this noise is for continuous actions."""
         del greedy, actions, timestep
         raise TypeError(
-            "ornsteinuhlenbeck_process is for continuous actions: take decay or random_decay for discrete ones"
+            "ornsteinuhlenbeck_process is for continuous actions: "
+            "take decay or random_decay for discrete ones"
         )
 
     def noise(self, shape: tuple[int, ...], timestep: int) -> Array:
@@ -130,9 +128,7 @@ class OrnsteinUhlenbeck(Exploration):
 
 
 class PolicySampling(Exploration):
-    """Gumbel noise: the greatest of logits with this noise added is a sample of the policy that
-    they stand for.
-    """
+    """Gumbel noise: the argmax of logits plus this noise is a sample of their policy."""
 
     def __init__(self) -> None:
         super().__init__(lambda _: 1.0)
@@ -144,8 +140,9 @@ class PolicySampling(Exploration):
 
 
 def policy_sampling() -> PolicySampling:
-    """Returns what turns logits [N, actions] into samples: take the argmax of `explore(name,
-    policy_sampling, logits)`.
+    """Returns noise that turns logits [N, actions] into samples of their policy.
+
+    Take the argmax of `explore(name, policy_sampling, logits)`.
     """
     return PolicySampling()
 
@@ -174,8 +171,9 @@ def decay(
     min_exploration_rate: float = 0.0,
     **options: Any,
 ) -> Exploration:
-    """Returns an exploration whose rate falls by one of the formulas of
-    `workers.supervised.rate_decays`.
+    """Returns an exploration whose rate decays.
+
+    The formulas are those of `workers.supervised.rate_decays`.
 
     Args:
         exploration_rate: Until `start_decay_at`; in [0, 1].
@@ -204,8 +202,9 @@ def random_decay(
     min_exploration_rate: float = 0.0,
     **options: Any,
 ) -> RandomDecay:
-    """Returns a decay, over 10,000 timesteps by default, whose rate is scaled by a fresh random
-    number at each of them; see `decay`.
+    """Returns a decay whose rate is scaled by a fresh random number at each timestep.
+
+    `decay_steps` is 10,000 by default; see `decay` for the options.
     """
     span = (start_decay_at, stop_decay_at)
     shape = {"decay_type": decay_type, "decay_steps": 10_000, **options}
@@ -222,7 +221,7 @@ def ornsteinuhlenbeck_process(
 def _decaying(
     rate: float, span: tuple[int, float], least: float, options: Mapping[str, Any]
 ) -> Callable[[int], float]:
-    """Returns a rate that falls within a span of timesteps, by the formula of `Decay(**options)`."""
+    """Returns a rate that decays within `span` timesteps by the formula of `Decay(**options)`."""
     formula = Decay(**options).schedule(rate)
     start, stop = span
     if not 0 <= rate <= 1:

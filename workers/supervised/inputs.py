@@ -48,7 +48,8 @@ class ArrayBatches:
     ) -> None:
         if not len(features) or len(features) != len(labels):
             raise ValueError(
-                f"an input needs as many labels as features, at least one: got {len(features)} and {len(labels)}"
+                "an input needs as many labels as features, at least one: "
+                f"got {len(features)} and {len(labels)}"
             )
         if batch_size < 1 or (epochs is not None and epochs < 1):
             raise ValueError(
@@ -87,8 +88,9 @@ class ArrayBatches:
 
 
 def spirals(mode: Modes, params: Mapping[str, Any]) -> Batches:
-    """Returns points of the plane on interleaved spirals: `x` float32 [N, 2], labels int64 [N], the
-    number of the spiral.
+    """Returns points of the plane on interleaved spirals.
+
+    `x` is float32 [N, 2]; labels int64 [N] are the number of the spiral.
 
     Args:
         mode: TRAIN for training data.

@@ -1,6 +1,4 @@
-"""What the learners of estimators and agents share: one update, and the bridge between the engine's
-boundaries and a session's hooks.
-"""
+"""The update that estimators and agents share, and the bridge from engine to hooks."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -35,7 +33,8 @@ def update(variables: Variables, make_spec: Callable[[], EstimatorSpec]) -> RunV
     spec = make_spec()
     if spec.train_op is None or spec.loss is None:
         raise ValueError(
-            f"model_fn was called with mode train and returned a spec of mode {spec.mode.value}: pass its mode on"
+            "model_fn was called with mode train and returned a spec of mode "
+            f"{spec.mode.value}: pass its mode on"
         )
     with torch.enable_grad():
         spec.train_op()
@@ -85,8 +84,7 @@ def learn_report(values: RunValues) -> LearnReport:
 
 
 class SupervisedLearner:
-    """A model function as an agent of the engine: it observes one batch and makes one update with
-    it.
+    """An agent of the engine that observes one batch and makes one update with it.
 
     Args:
         model: The model function.
@@ -163,8 +161,7 @@ class SupervisedLearner:
 
 
 class SessionBridge:
-    """Shows a session the boundaries of the engine, and the engine the wishes of the session's
-    hooks.
+    """Reports the engine's boundaries to a session, and the hooks' requests to the engine.
 
     Args:
         session: The session.
@@ -211,8 +208,9 @@ class SessionBridge:
 
 
 def describe(features: Any) -> StateTree:
-    """Returns names, shapes without N, and dtypes of features, so that an example of them can be
-    made without data.
+    """Returns names, shapes without N, and dtypes of features.
+
+    An example of the features can be built from them without data.
     """
     named = features if isinstance(features, dict) else {"": features}
     return {

@@ -33,7 +33,8 @@ class Scoring:
         """
         if self.metric not in metrics:
             raise DefinitionError(
-                f"evaluation.metric: the model has no {self.metric!r}; it has {', '.join(sorted(metrics))}"
+                f"evaluation.metric: the model has no {self.metric!r}; "
+                f"it has {', '.join(sorted(metrics))}"
             )
         return -metrics[self.metric] if self.minimize else metrics[self.metric]
 

@@ -1,5 +1,6 @@
-"""A model function as the trainer calls it: what it accepts is checked once, and it gets copies of
-params and config.
+"""Calls of a model function.
+
+The signature is checked once; each call receives copies of params and config.
 """
 
 import inspect
@@ -98,8 +99,9 @@ class ModelFunction:
 
 
 def _names_of(function: ModelFn) -> frozenset[str]:
-    """Returns the names that the function accepts, without those that `functools.partial` has bound
-    already.
+    """Returns the parameter names that the function accepts.
+
+    Names that `functools.partial` has bound are excluded.
     """
     bound = getattr(function, "keywords", {})
     given = {
@@ -112,11 +114,13 @@ def _names_of(function: ModelFn) -> frozenset[str]:
     for name in _REQUIRED:
         if name not in given:
             raise ValueError(
-                f"model_fn must accept {name}: its signature is (features, labels[, mode[, params[, config[, model_dir]]]])"
+                f"model_fn must accept {name}: its signature is (features, labels[, mode[, "
+                "params[, config[, model_dir]]]])"
             )
     unknown = sorted(set(given) - {*_REQUIRED, *_OPTIONAL})
     if unknown:
         raise ValueError(
-            f"model_fn accepts {', '.join(unknown)}, which nobody passes; known are {', '.join((*_REQUIRED, *_OPTIONAL))}"
+            f"model_fn accepts {', '.join(unknown)}, which nobody passes; "
+            f"known are {', '.join((*_REQUIRED, *_OPTIONAL))}"
         )
     return frozenset(given)

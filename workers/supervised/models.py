@@ -64,8 +64,9 @@ def classifier(features: Any, labels: Any, mode: Modes, params: Mapping[str, Any
 
 
 def dqn(features: Any, labels: Any, mode: Modes, params: Mapping[str, Any]) -> EstimatorSpec:
-    """Deep Q-network (Mnih et al. 2015), double (van Hasselt et al. 2016) and dueling (Wang et al.
-    2016) by choice, for discrete actions.
+    """Deep Q-network (Mnih et al. 2015) for discrete actions.
+
+    Optionally double (van Hasselt et al. 2016) and dueling (Wang et al. 2016).
 
     The target bootstraps from the true next state, and not from terminal ones.
 

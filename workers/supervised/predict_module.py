@@ -12,8 +12,9 @@ from workers.supervised.variables import Variables
 
 
 class PredictModule(nn.Module):
-    """Maps features [N, ...] to predictions [N, ...]: to `results` where the model has them, else
-    to its only prediction.
+    """Maps features [N, ...] to predictions [N, ...].
+
+    Returns `results` if the model predicts them, else its only prediction.
 
     Args:
         model: The model function; called with mode PREDICT, without exploring.
@@ -48,6 +49,7 @@ class PredictModule(nn.Module):
             return predictions[RESULTS]
         if len(predictions) > 1:
             raise ValueError(
-                f"the model predicts {', '.join(predictions)} and none is called {RESULTS!r}: name one of them so to export it"
+                f"the model predicts {', '.join(predictions)} and none is called "
+                f"{RESULTS!r}: name one of them so to export it"
             )
         return next(iter(predictions.values()))

@@ -55,11 +55,13 @@ class Decay:
             raise ValueError(f"decay_steps must be at least 1, not {self.decay_steps}")
         if self.decay_type == "exponential_decay" and not 0 < self.decay_rate <= 1:
             raise ValueError(
-                f"decay_rate must lie in (0, 1] for exponential_decay, not {self.decay_rate}: with 0 the rate would vanish at once"
+                "decay_rate must lie in (0, 1] for exponential_decay, "
+                f"not {self.decay_rate}: with 0 the rate would vanish at once"
             )
         if self.decay_type in {"natural_exp_decay", "inverse_time_decay"} and self.decay_rate <= 0:
             raise ValueError(
-                f"decay_rate must be above 0 for {self.decay_type}, not {self.decay_rate}: with 0 the rate would never fall"
+                f"decay_rate must be above 0 for {self.decay_type}, not {self.decay_rate}: "
+                "with 0 the rate would never fall"
             )
         if self.decay_type == "piecewise_constant":
             self._check_pieces()
@@ -80,7 +82,8 @@ class Decay:
     def _check_pieces(self) -> None:
         if not self.boundaries or len(self.values) != len(self.boundaries) + 1:
             raise ValueError(
-                f"piecewise_constant needs boundaries, and values one more than those: got {len(self.boundaries)} and {len(self.values)}"
+                "piecewise_constant needs boundaries, and values one more than those: "
+                f"got {len(self.boundaries)} and {len(self.values)}"
             )
         if any(later <= earlier for earlier, later in pairwise(self.boundaries)):
             raise ValueError(f"boundaries must ascend, not {list(self.boundaries)}")

@@ -94,8 +94,9 @@ class SessionRunHook:
         """Called after each run; the counters include it."""
 
     def end(self, session: "RunSession") -> None:
-        """Called once when training or evaluation ended without an exception, before the last
-        checkpoint.
+        """Called once after training or evaluation ended without an exception.
+
+        The last checkpoint is written afterwards.
         """
 
 
@@ -211,6 +212,7 @@ def check_hooks(hooks: Sequence[SessionRunHook] | None) -> tuple[SessionRunHook,
     for hook in hooks or ():
         if not isinstance(hook, SessionRunHook):
             raise TypeError(
-                f"hooks: {hook!r} is no SessionRunHook: derive it from workers.supervised.run_session.SessionRunHook"
+                f"hooks: {hook!r} is no SessionRunHook: "
+                "derive it from workers.supervised.run_session.SessionRunHook"
             )
     return tuple(hooks or ())

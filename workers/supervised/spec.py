@@ -51,11 +51,13 @@ class EstimatorSpec:
                 )
         if self.loss is not None and self.loss.numel() != 1:
             raise ValueError(
-                f"EstimatorSpec: loss must be one number, not a tensor of shape {list(self.loss.shape)}: take its mean"
+                "EstimatorSpec: loss must be one number, "
+                f"not a tensor of shape {list(self.loss.shape)}: take its mean"
             )
         if taken := sorted(RESERVED_METRICS & self.metrics.keys()):
             raise ValueError(
-                f"EstimatorSpec: a result has an entry {taken[0]!r} of its own: give that metric another name"
+                f"EstimatorSpec: a result has an entry {taken[0]!r} of its own: "
+                "give that metric another name"
             )
 
 

@@ -64,8 +64,9 @@ class Variables:
 
     @contextmanager
     def running(self, mode: Modes, *, exploring: bool = False) -> Iterator[None]:
-        """Makes this the model that `get_module` and the others mean, for one call of a model
-        function.
+        """Makes this the current model for one call of a model function.
+
+        `get_module`, `minimize` and `explore` use the current model.
         """
         self.mode, self.exploring = mode, exploring
         token = _CURRENT.set(self)
@@ -97,7 +98,8 @@ class Variables:
                 trained.load_state_dict(state)
         if options.modules is None and trained.modules != len(self._modules):
             raise ValueError(
-                f"minimize: a module was made after optimiser {options.name!r}: ask for all modules before the first minimize"
+                f"minimize: a module was made after optimiser {options.name!r}: "
+                "ask for all modules before the first minimize"
             )
         return lambda: trained.step(loss, options, self.global_step)
 
@@ -148,8 +150,9 @@ class Variables:
         return dict(self._modules)
 
     def state_dict(self) -> StateTree:
-        """Returns counters, modules, optimisers and explorations, also those that were not asked
-        for since they were loaded.
+        """Returns counters, modules, optimisers and explorations.
+
+        Includes loaded ones that were not requested since.
         """
         return {
             **{name: getattr(self, name) for name in _COUNTERS},
@@ -265,7 +268,8 @@ def _load(module: nn.Module, name: str, state: StateTree) -> None:
         module.load_state_dict(state)
     except RuntimeError as error:
         raise ValueError(
-            f"module {name!r} does not fit the checkpoint: use another model_dir, or the model that wrote it: {error}"
+            f"module {name!r} does not fit the checkpoint: use another model_dir, "
+            f"or the model that wrote it: {error}"
         ) from error
 
 
@@ -281,7 +285,8 @@ def current() -> Variables:
     found = _CURRENT.get(None)
     if found is None:
         raise RuntimeError(
-            "get_module, minimize and explore belong into a model function: an Estimator or an Agent calls it"
+            "get_module, minimize and explore belong into a model function: "
+            "an Estimator or an Agent calls it"
         )
     return found
 
@@ -357,8 +362,9 @@ def sequence(*ops: TrainOp) -> TrainOp:
 
 
 def copy_every(updates: int, source: nn.Module, target: nn.Module) -> TrainOp:
-    """Returns an op that makes `target` equal to `source` after each multiple of so many updates,
-    the running one counted.
+    """Returns an op that copies `source` into `target` at each multiple of `updates` updates.
+
+    The current update counts.
     """
     due = (current().global_step + 1) % updates == 0
 

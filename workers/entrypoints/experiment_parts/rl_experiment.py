@@ -1,4 +1,4 @@
-"""The RLExperiment face: an agent, its environment, and the schedules that train and evaluate it."""
+"""RLExperiment: an agent, its environment, and the schedules that train and evaluate it."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager

@@ -55,7 +55,8 @@ def run_experiment(
     experiment = experiment_fn(str(output_dir))
     if not isinstance(experiment, Schedules):
         raise TypeError(
-            f"experiment_fn must return an Experiment or an RLExperiment, not {type(experiment).__name__}"
+            "experiment_fn must return an Experiment or an RLExperiment, "
+            f"not {type(experiment).__name__}"
         )
     name = default_schedule(experiment.config) if schedule is None else schedule
     if name not in SCHEDULES:
@@ -74,6 +75,7 @@ def default_schedule(config: RunConfig) -> str:
     name = _BY_TASK.get(config.task_type or "")
     if name is None:
         raise ValueError(
-            f"a task of type {config.task_type!r} has no schedule of its own: name one of {', '.join(SCHEDULES)}"
+            f"a task of type {config.task_type!r} has no schedule of its own: "
+            f"name one of {', '.join(SCHEDULES)}"
         )
     return name

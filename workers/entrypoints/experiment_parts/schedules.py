@@ -102,8 +102,9 @@ class Schedules(ExperimentBase):
         throttle_delay_secs: float | None = None,
         continuous_eval_predicate_fn: Predicate | None = None,
     ) -> None:
-        """Like `continuous_eval`, each checkpoint once, on the data of the training: its input, or
-        its environment and its seeds.
+        """Evaluates each new checkpoint once, on the data of the training.
+
+        These are the training's input, or its environment with its seeds; see `continuous_eval`.
         """
         predicate = _checked(continuous_eval_predicate_fn)
         self._continuously(
@@ -166,8 +167,9 @@ class Schedules(ExperimentBase):
     continuous_train_and_eval = continuous_train_and_evaluate
 
     def run_std_server(self) -> None:
-        """Starts the server of the configured cluster, which holds the shared global step, and
-        blocks until SIGTERM or SIGINT.
+        """Runs the server of the configured cluster until SIGTERM or SIGINT.
+
+        The server holds the shared global step.
 
         Raises:
             ValueError: If cluster, task type, task id or master are missing in the configuration.
@@ -208,7 +210,8 @@ class Schedules(ExperimentBase):
                 step = int(DELAY_STEPS * math.log((config.task_id or 0) + 1))
                 if counter is None and step:
                     raise ValueError(
-                        "delay_workers_by_global_step needs cluster and master in the RunConfig: there is no shared step"
+                        "delay_workers_by_global_step needs cluster and master in the "
+                        "RunConfig: there is no shared step"
                     )
                 hooks.append(
                     GlobalStepWaiterHook(

@@ -75,7 +75,8 @@ class Experiment(Schedules):
     ) -> None:
         if not isinstance(estimator, EstimatorLike) or hasattr(estimator, "run_episode"):
             raise ValueError(
-                f"estimator must be an Estimator, not {type(estimator).__name__}; an agent belongs into an RLExperiment"
+                f"estimator must be an Estimator, not {type(estimator).__name__}; "
+                "an agent belongs into an RLExperiment"
             )
         options = ScheduleOptions(
             train_steps=train_steps,
