@@ -4,7 +4,6 @@ It acts with a model function, stores transitions in a memory, and updates the m
 """
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,13 +12,12 @@ import torch
 from gymnasium import Space, spaces
 from torch import Tensor
 
-from workers.core.types import Array, CollectPlan, Experience, LearnReport, LearnSchedule, StateTree
+from workers.core.types import Array, Experience, LearnReport, LearnSchedule, StateTree
 from workers.estimators.memories import Memory
 from workers.supervised.batches import tensors
-from workers.supervised.learner import REPORT_NAMES, learn_report, predict_module, update
+from workers.supervised.learner import ModelLearner, learn_report, update
 from workers.supervised.model_function import ModelFunction
 from workers.supervised.modes import Modes
-from workers.supervised.predict_module import PredictModule
 from workers.supervised.run_session import EpisodeRecord, RunSession, RunValues
 from workers.supervised.spec import RESULTS, EstimatorSpec
 from workers.supervised.variables import Variables
@@ -76,7 +74,7 @@ class RewardStats:
         }
 
 
-class AgentLearner:
+class AgentLearner(ModelLearner):
     """A model function as an agent of the engine.
 
     Args:
@@ -88,9 +86,6 @@ class AgentLearner:
         learn_schedule: When the engine calls `learn`.
     """
 
-    report_names = REPORT_NAMES
-    collect_plan = CollectPlan(vector_steps=1)
-
     def __init__(
         self,
         model: ModelFunction,
@@ -100,6 +95,7 @@ class AgentLearner:
         action_space: Space[Any],
         learn_schedule: LearnSchedule,
     ) -> None:
+        super().__init__(model, variables)
         self.memory = memory
         self.learn_schedule = learn_schedule
         self.plumbing = Plumbing(
@@ -113,8 +109,6 @@ class AgentLearner:
                 variables, features, labels, mode, **options
             ),
         )
-        self._model = model
-        self._variables = variables
         self._session = session
         self._space = action_space
         self._first_action = (
@@ -122,7 +116,6 @@ class AgentLearner:
         )
         self._stats = RewardStats()
         self._since = session.now() if session is not None else 0.0
-        self._features: StateTree | None = None
         self._ends = False
         """Whether an episode ended whose end no run closed yet."""
         self._ran = False
@@ -192,15 +185,6 @@ class AgentLearner:
         record, self._record = self._record, None
         return record
 
-    @property
-    def learning_rate(self) -> float:
-        """Step size of the next update; 0 before the first one."""
-        return self._variables.learning_rate() or 0.0
-
-    @learning_rate.setter
-    def learning_rate(self, value: float) -> None:
-        self._variables.set_learning_rate(value)
-
     def metrics(self) -> dict[str, float]:
         """Returns exploration rate, learning rate and size of the memory."""
         rate = self._variables.exploration_rate()
@@ -209,14 +193,6 @@ class AgentLearner:
             "learning_rate": self.learning_rate,
             "memory/size": float(len(self.memory)),
         }
-
-    def eval_mode(self) -> AbstractContextManager[None]:
-        """Returns a context without effect: acting without exploring changes nothing."""
-        return nullcontext()
-
-    def acting_module(self) -> PredictModule:
-        """Returns the greedy policy as a module of its own."""
-        return predict_module(self._model, self.state_dict())
 
     def count_timestep(self) -> int:
         """Counts an action and returns the new count."""
@@ -234,17 +210,12 @@ class AgentLearner:
         """Returns the model's state, the episode statistics, and an example of a state."""
         stats = self._stats
         running = {name: getattr(stats, name) for name in RewardStats.__slots__}
-        return {
-            "variables": self._variables.state_dict(),
-            "episode": {**running, "seconds": self._seconds()},
-            "features": self._features,
-        }
+        return {**super().state_dict(), "episode": {**running, "seconds": self._seconds()}}
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Brings a freshly built learner to a captured state."""
-        self._variables.load_state_dict(state["variables"])
+        """Restores a newly built learner."""
+        super().load_state_dict(state)
         self._stats = RewardStats(**state["episode"])
-        self._features = state["features"]
         self._since = self._session.now() if self._session is not None else 0.0
 
     # Private

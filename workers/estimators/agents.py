@@ -1,4 +1,4 @@
-"""Agents made of a model function and a memory, trained in one environment by the one engine.
+"""Agents made of a model function and a memory, trained in one environment by the engine.
 
 Three counters, all in the checkpoints: global_step counts updates and drives learning rates,
 global_timestep counts actions and drives exploration, global_episode counts finished episodes.
@@ -45,7 +45,7 @@ from workers.supervised.spec import EstimatorSpec
 from workers.supervised.variables import Variables
 
 NEVER = 2**62
-"""More env_steps than anybody trains for."""
+"""A number of env_steps that no training reaches."""
 
 
 class Agent(ModelOwner):
@@ -57,7 +57,7 @@ class Agent(ModelOwner):
             `done` (terminal states only), `truncated`, `next_state`, and `max_reward`,
             `min_reward`, `avg_reward` and `total_reward` of the running episode. The agent acts on
             `predictions["results"]`.
-        memory: Where transitions go.
+        memory: Stores the transitions.
         model_dir: Where checkpoints lie; `None` for the configuration's, or a new directory.
         config: Configuration.
         params: Hyperparameters of the model function.
@@ -65,13 +65,11 @@ class Agent(ModelOwner):
     Raises:
         ValueError: If the model function does not accept what it will be given, or two different
             directories are named.
-        TypeError: If the memory is none.
+        TypeError: If `memory` is not a `Memory`.
     """
 
     episodes_between_logs = 1
-    """Episodes between two lines of the log, two rows of summaries and, by default, two
-    checkpoints.
-    """
+    """Episodes between two log lines, summary rows and, by default, checkpoints."""
 
     def __init__(
         self,
@@ -119,7 +117,7 @@ class Agent(ModelOwner):
             The agent.
 
         Raises:
-            TypeError: If the environment or a hook is none.
+            TypeError: If `env` is not an environment, or a hook is not a `SessionRunHook`.
             ValueError: If a number is out of its range, or both bounds of a pair are given.
         """
         check_env(env)
@@ -253,18 +251,17 @@ class Agent(ModelOwner):
         """Runs greedy episodes with a checkpoint, and appends the result to the series of a name.
 
         Args:
-            env: Used by nobody else meanwhile; not closed.
+            env: Must not be used elsewhere during the call; not closed.
             steps: Episodes.
             hooks: Called around each episode.
             checkpoint_path: Which one; `None` for the newest.
             name: The series: `eval_<name>` in `model_dir`.
-            training_seeds: Begin the episodes as the training began its first ones, in place of
-                seeds of their own.
+            training_seeds: Use the seeds of the first training episodes in place of evaluation
+                seeds.
 
         Returns:
             `mean_return`, `std_return` (of the sample), `min_return`, `max_return`, `mean_length`,
-                `episodes`, `global_step`,
-            `global_timestep` and `global_episode`.
+            `episodes`, `global_step`, `global_timestep` and `global_episode`.
 
         Raises:
             ValueError: If `steps` is `None` or below 1: an environment has no end of input.
@@ -309,12 +306,10 @@ class Agent(ModelOwner):
         return result
 
     def relocated(self, model_dir: str | Path) -> Self:
-        """Returns the same agent with another directory and a memory of its own."""
+        """Returns a copy of the agent with another directory and a copied memory."""
         other = super().relocated(model_dir)
         other.memory = deepcopy(self.memory)
         return other
-
-    # Private
 
     def _schedule(self, first_update: int, update_frequency: int) -> LearnSchedule:
         """Returns when the engine calls `learn`."""
@@ -348,7 +343,11 @@ class Agent(ModelOwner):
         return reached
 
     def _default_hooks(self, given: Sequence[SessionRunHook]) -> list[SessionRunHook]:
-        config, hooks, every = self._config, self._step_hooks(given), self.episodes_between_logs
+        config, hooks, every = (
+            self._config,
+            super()._default_hooks(given),
+            self.episodes_between_logs,
+        )
         if config.log_step_count_steps:
             hooks.append(EpisodeLoggingTensorHook(every))
         if config.save_summary_steps:
@@ -357,15 +356,10 @@ class Agent(ModelOwner):
                 EpisodeSummarySaverHook(every, writer=writer),
                 EpisodeCounterHook(every, writer=writer),
             ]
-        has_own = any(
-            isinstance(hook, StepCheckpointSaverHook | EpisodeCheckpointSaverHook) for hook in given
-        )
-        if config.saves_checkpoints and not has_own:
-            hooks.append(self._checkpoint_hook(every))
         return hooks
 
-    def _checkpoint_hook(self, every: int) -> SessionRunHook:
-        config = self._config
+    def _checkpoint_hook(self) -> SessionRunHook:
+        config, every = self._config, self.episodes_between_logs
         if config.save_checkpoints_steps:
             return StepCheckpointSaverHook(save_steps=config.save_checkpoints_steps)
         if config.save_checkpoints_secs:
@@ -377,11 +371,10 @@ class PGAgent(Agent):
     """An on-policy agent that learns at the ends of episodes.
 
     It updates as soon as its memory holds a batch, from the whole memory.
-
-    `first_update` and `update_frequency` have no meaning for it.
+    `first_update` and `update_frequency` have no effect.
 
     Raises:
-        TypeError: If the memory is no `BatchMemory`.
+        TypeError: If `memory` is not a `BatchMemory`.
     """
 
     episodes_between_logs = 100

@@ -11,7 +11,6 @@ from workers.engine.engine import Engine
 from workers.engine.parts import Cadence, Parts
 from workers.estimators.basic_hooks import StopAfterNEvalsHook
 from workers.estimators.counter_hooks import (
-    EpisodeCheckpointSaverHook,
     StepCheckpointSaverHook,
     StopAtStepHook,
 )
@@ -196,19 +195,10 @@ class Estimator(ModelOwner):
             engine.restore(newest.state)
         return engine
 
-    def _default_hooks(self, given: Sequence[SessionRunHook]) -> list[SessionRunHook]:
-        config, hooks = self._config, self._step_hooks(given)
-        has_own = any(
-            isinstance(hook, StepCheckpointSaverHook | EpisodeCheckpointSaverHook) for hook in given
-        )
-        if config.saves_checkpoints and not has_own:
-            steps = config.save_checkpoints_steps or None
-            hooks.append(
-                StepCheckpointSaverHook(
-                    None if steps else config.save_checkpoints_secs or SAVE_SECONDS, steps
-                )
-            )
-        return hooks
+    def _checkpoint_hook(self) -> SessionRunHook:
+        steps = self._config.save_checkpoints_steps or None
+        secs = None if steps else self._config.save_checkpoints_secs or SAVE_SECONDS
+        return StepCheckpointSaverHook(secs, steps)
 
     def _variables(self, loaded: LoadedSnapshot) -> Variables:
         variables = Variables(self._config.seed, self._config.device)

@@ -28,6 +28,8 @@ from workers.estimators.checkpoints import (
     training_ended,
 )
 from workers.estimators.counter_hooks import (
+    EpisodeCheckpointSaverHook,
+    StepCheckpointSaverHook,
     StepCounterHook,
     StepLoggingTensorHook,
     StepSummarySaverHook,
@@ -187,8 +189,11 @@ class ModelOwner:
             )
         return loaded
 
-    def _step_hooks(self, given: Sequence[SessionRunHook]) -> list[SessionRunHook]:
-        """Returns the hooks of every training; the caller's guard stands in for the default one."""
+    def _default_hooks(self, given: Sequence[SessionRunHook]) -> list[SessionRunHook]:
+        """Returns the hooks of every training.
+
+        A divergence or checkpoint hook among `given` replaces the default one.
+        """
         config = self._config
         hooks: list[SessionRunHook] = (
             [] if any(isinstance(hook, NanTensorHook) for hook in given) else [NanTensorHook()]
@@ -201,7 +206,14 @@ class ModelOwner:
                 StepSummarySaverHook(steps, writer=writer),
                 StepCounterHook(steps, writer=writer),
             ]
+        saver_types = StepCheckpointSaverHook | EpisodeCheckpointSaverHook
+        if config.saves_checkpoints and not any(isinstance(hook, saver_types) for hook in given):
+            hooks.append(self._checkpoint_hook())
         return hooks
+
+    def _checkpoint_hook(self) -> SessionRunHook:
+        """Returns the hook that requests checkpoints at the configured interval."""
+        raise NotImplementedError
 
     def _summaries(self) -> SummaryWriter:
         return SummaryWriter(self.model_dir, events=self._config.tensorboard)

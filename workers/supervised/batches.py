@@ -80,11 +80,11 @@ class BatchCollector:
         return {"drawn": self._drawn, "input": own}
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Like `restore`, for callers that do not ask how it went."""
+        """Restores the position in the input, without a report; see `restore`."""
         self.restore(state)
 
     def restore(self, state: StateTree) -> RestoreReport:
-        """Finds back to the place in the input.
+        """Restores the position in the input.
 
         Raises:
             InputExhaustedError: If the input ends before it, so that it is not the same one.

@@ -83,7 +83,51 @@ def learn_report(values: RunValues) -> LearnReport:
     )
 
 
-class SupervisedLearner:
+class ModelLearner:
+    """Base of the learners that run a model function.
+
+    Args:
+        model: The model function.
+        variables: The modules, optimisers, explorations and counters of the model.
+    """
+
+    report_names = REPORT_NAMES
+    collect_plan = CollectPlan(vector_steps=1)
+
+    def __init__(self, model: ModelFunction, variables: Variables) -> None:
+        self._model = model
+        self._variables = variables
+        self._features: StateTree | None = None
+        """Names, shapes and dtypes of the features; `None` before the first ones."""
+
+    @property
+    def learning_rate(self) -> float:
+        """Step size of the next update; 0 before the first one."""
+        return self._variables.learning_rate() or 0.0
+
+    @learning_rate.setter
+    def learning_rate(self, value: float) -> None:
+        self._variables.set_learning_rate(value)
+
+    def eval_mode(self) -> AbstractContextManager[None]:
+        """Returns a context without effect: each call of the model passes its mode."""
+        return nullcontext()
+
+    def acting_module(self) -> PredictModule:
+        """Returns the model's predictions as a module without exploration."""
+        return predict_module(self._model, self.state_dict())
+
+    def state_dict(self) -> StateTree:
+        """Returns the state of the model, and the description of its features."""
+        return {"variables": self._variables.state_dict(), "features": self._features}
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Restores a newly built learner."""
+        self._variables.load_state_dict(state["variables"])
+        self._features = state["features"]
+
+
+class SupervisedLearner(ModelLearner):
     """An agent of the engine that observes one batch and makes one update with it.
 
     Args:
@@ -92,17 +136,13 @@ class SupervisedLearner:
         session: Its hooks are called around each update.
     """
 
-    report_names = REPORT_NAMES
-    collect_plan = CollectPlan(vector_steps=1)
     learn_schedule = LearnSchedule(every_env_steps=1, updates=1)
 
     def __init__(self, model: ModelFunction, variables: Variables, session: RunSession) -> None:
+        super().__init__(model, variables)
         self.memory = NoMemory()
-        self._model = model
-        self._variables = variables
         self._session = session
         self._batch: SupervisedBatch | None = None
-        self._features: StateTree | None = None
 
     def act(self, observation: Array, *, explore: bool) -> Array:
         """Raises TypeError: a supervised model acts on nothing."""
@@ -129,35 +169,9 @@ class SupervisedLearner:
         make = lambda: self._model(self._variables, features, labels, Modes.TRAIN)  # noqa: E731
         return learn_report(self._session.run(lambda: update(self._variables, make)))
 
-    @property
-    def learning_rate(self) -> float:
-        """Step size of the next update; 0 before the first one."""
-        return self._variables.learning_rate() or 0.0
-
-    @learning_rate.setter
-    def learning_rate(self, value: float) -> None:
-        self._variables.set_learning_rate(value)
-
     def metrics(self) -> dict[str, float]:
         """Returns the learning rate."""
         return {"learning_rate": self.learning_rate}
-
-    def eval_mode(self) -> AbstractContextManager[None]:
-        """Returns a context without effect: each call of the model says its mode."""
-        return nullcontext()
-
-    def acting_module(self) -> PredictModule:
-        """Returns the model's predictions as a module of its own."""
-        return predict_module(self._model, self.state_dict())
-
-    def state_dict(self) -> StateTree:
-        """Returns what the model keeps, and what its features look like."""
-        return {"variables": self._variables.state_dict(), "features": self._features}
-
-    def load_state_dict(self, state: StateTree) -> None:
-        """Brings a freshly built learner to a captured state."""
-        self._variables.load_state_dict(state["variables"])
-        self._features = state["features"]
 
 
 class SessionBridge:

@@ -1,11 +1,15 @@
-"""How a rate falls with a counter: the formulas that exploration rates and learning rates share.
+"""Formulas for rates that decay with a counter, shared by exploration rates and learning rates.
 
-With x = t / n, where t is the counter and n `decay_steps`, and floor(x) in its place where
+With x = t / n, where t is the counter and n `decay_steps`, and with floor(x) in its place if
 `staircase` is set:
 
-    exponential_decay   r * d^x natural_exp_decay   r * exp(-d * x) inverse_time_decay  r / (1 + d *
-    x) polynomial_decay    (r - end) * (1 - min(t, m) / m)^power + end; m is n, or with `cycle` the
-    first multiple of n not below t piecewise_constant  the value of the interval that t lies in
+    exponential_decay    r * d^x
+    natural_exp_decay    r * exp(-d * x)
+    inverse_time_decay   r / (1 + d * x)
+    polynomial_decay     (r - end) * (1 - min(t, m) / m)^power + end
+    piecewise_constant   the value of the interval that contains t
+
+m is n, or with `cycle` the first multiple of n that is not below t.
 """
 
 import math

@@ -1,25 +1,28 @@
-"""What a model keeps between two runs: modules, optimisers and explorations, made once by name.
+"""What a model keeps between two calls of its function: modules, optimisers and explorations.
 
-A model function is called anew for every batch. What must outlive the call it asks for by name; the
-first call makes it, a checkpoint saves it, and the next training gets it back:
+A model function is called for every batch. It requests by name what must outlive the call; the
+first request creates the object, checkpoints save it, and the next training restores it:
 
     def model_fn(features, labels, mode, params):
-        network = get_module("classifier", lambda: nn.Sequential(nn.Linear(2, 32), nn.ReLU(),
-        nn.Linear(32, 3))) logits = network(features["x"]) if mode is Modes.PREDICT:
-            return EstimatorSpec(mode, predictions={"results": logits.argmax(1)}) loss =
-        nn.functional.cross_entropy(logits, labels) if mode is Modes.EVAL: return
-        EstimatorSpec(mode, loss=loss, metrics={"accuracy": (logits.argmax(1) ==
-        labels).float().mean()}) train_op = minimize(loss, lambda parameters:
-        torch.optim.Adam(parameters, lr=params["learning_rate"])) return EstimatorSpec(mode,
-        loss=loss, train_op=train_op)
+        network = get_module("classifier", lambda: nn.Linear(2, 3))
+        logits = network(features["x"])
+        if mode is Modes.PREDICT:
+            return EstimatorSpec(mode, predictions={"results": logits.argmax(1)})
+        loss = nn.functional.cross_entropy(logits, labels)
+        if mode is Modes.EVAL:
+            accuracy = (logits.argmax(1) == labels).float().mean()
+            return EstimatorSpec(mode, loss=loss, metrics={"accuracy": accuracy})
+        make_optimizer = lambda parameters: torch.optim.Adam(parameters, lr=params["learning_rate"])
+        return EstimatorSpec(mode, loss=loss, train_op=minimize(loss, make_optimizer))
 
-Initial parameters derive from the run's seed and the module's name alone: neither the order of
-calls nor a global generator matters.
+Initial parameters derive from the run's seed and the module's name alone, not from the order of
+calls or a global generator.
 """
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Final, TypeVar
 
 import torch
@@ -38,7 +41,7 @@ _COUNTERS: Final = ("global_step", "global_timestep", "global_episode")
 
 
 class Variables:
-    """Everything of one model that outlives a call of its function.
+    """The modules, optimisers, explorations and counters of one model.
 
     Args:
         seed: The run's seed.
@@ -60,7 +63,7 @@ class Variables:
         self._optimizers: dict[str, _Trained] = {}
         self._explorations: dict[str, Exploration] = {}
         self._stored: StateTree = {"modules": {}, "optimizers": {}, "explorations": {}}
-        """State of what was not asked for since it was loaded."""
+        """Loaded state of objects that were not requested since."""
 
     @contextmanager
     def running(self, mode: Modes, *, exploring: bool = False) -> Iterator[None]:
@@ -78,7 +81,7 @@ class Variables:
     def module(
         self, name: str, factory: Callable[[], _Module], *, trainable: bool = True
     ) -> _Module:
-        """Returns the module of a name; see `get_module`."""
+        """Returns the module called `name`; see `get_module`."""
         module = self._modules.get(name)
         if module is None:
             module = self._modules[name] = self._made(name, factory, trainable=trainable)
@@ -139,7 +142,7 @@ class Variables:
     def set_learning_rate(self, value: float) -> None:
         """Sets the step size of every optimiser.
 
-        One whose `minimize` has a schedule follows that.
+        An optimiser whose `minimize` has a schedule overrides it at its next step.
         """
         for trained in self._optimizers.values():
             for group in trained.optimizer.param_groups:
@@ -171,7 +174,7 @@ class Variables:
         }
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Takes a captured state over, before any module was made."""
+        """Restores the counters; modules and the rest are restored when they are requested."""
         for name in _COUNTERS:
             setattr(self, name, int(state[name]))
         self._stored = {
@@ -181,9 +184,8 @@ class Variables:
 
     def _made(self, name: str, factory: Callable[[], _Module], *, trainable: bool) -> _Module:
         with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(
-                derive_seed(self._seed, f"agent/module/{name}")
-            )  # not `manual_seed`: that of CUDA stays
+            # `torch.manual_seed` would also seed CUDA's generator, which must not change.
+            torch.default_generator.manual_seed(derive_seed(self._seed, f"agent/module/{name}"))
             module = factory()
         if (state := self._stored["modules"].pop(name, None)) is not None:
             _load(module, name, state)
@@ -211,24 +213,14 @@ class Variables:
         return exploration.discrete(greedy, actions, self.global_timestep)
 
 
+@dataclass(frozen=True, slots=True)
 class Minimizing:
     """How a loss is minimised; see `minimize`."""
 
-    __slots__ = ("clip_norm", "learning_rate", "modules", "name")
-
-    def __init__(
-        self,
-        name: str,
-        modules: Iterable[nn.Module] | None,
-        learning_rate: Callable[[int], float] | None,
-        clip_norm: float | None,
-    ) -> None:
-        self.name, self.modules, self.learning_rate, self.clip_norm = (
-            name,
-            modules,
-            learning_rate,
-            clip_norm,
-        )
+    name: str
+    modules: Iterable[nn.Module] | None
+    learning_rate: Callable[[int], float] | None
+    clip_norm: float | None
 
 
 class _Trained:
@@ -277,10 +269,10 @@ _CURRENT: ContextVar[Variables] = ContextVar("current variables")
 
 
 def current() -> Variables:
-    """Returns the variables of the model whose function runs.
+    """Returns the variables of the model whose function is running.
 
     Raises:
-        RuntimeError: If none runs.
+        RuntimeError: If no model function is running.
     """
     found = _CURRENT.get(None)
     if found is None:
@@ -292,9 +284,9 @@ def current() -> Variables:
 
 
 def get_module(name: str, factory: Callable[[], _Module], *, trainable: bool = True) -> _Module:
-    """Returns the module of a name, which the first call makes.
+    """Returns the module called `name`, which the first call creates.
 
-    In training mode exactly while the model trains.
+    The module is in training mode only while the model trains.
 
     Args:
         name: Unique in the model.
@@ -352,7 +344,7 @@ def global_step() -> int:
 
 
 def sequence(*ops: TrainOp) -> TrainOp:
-    """Returns an update that runs several in turn; it counts as one."""
+    """Returns an op that runs several updates in order and counts as one update."""
 
     def run() -> None:
         for op in ops:
