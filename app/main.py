@@ -69,7 +69,7 @@ def create_app(settings: Settings) -> FastAPI:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the server until it is told to stop; returns the exit code."""
+    """Runs the server until a signal stops it; returns the exit code."""
     try:
         settings = load_settings(*_read_arguments(arguments))
         startup.check_address(settings)
@@ -79,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if os.geteuid() == 0:
         _log.warning(
             "server.runs_as_root",
-            remedy="start it as a user of its own: a fault in it would have the whole machine",
+            remedy="start it as a separate user: a fault in it would have the whole machine",
         )
     try:
         with startup.claimed(settings) as listener:

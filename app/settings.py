@@ -267,14 +267,16 @@ class Settings(BaseModel):
     @property
     def host_names(self) -> frozenset[str]:
         """Host names that a request may carry."""
-        own = {
+        names = {
             "localhost",
             "127.0.0.1",
             "[::1]",
             *self.allowed_hosts,
             urlsplit(self.public_url).hostname or "",
         }
-        return frozenset(name.lower() for name in own | ({self.host} - {"0.0.0.0", "::"}) if name)  # noqa: S104 - compared, not bound
+        if self.host not in {"0.0.0.0", "::"}:  # noqa: S104 - compared, not bound
+            names.add(self.host)
+        return frozenset(name.lower() for name in names if name)
 
 
 def is_loopback(host: str) -> bool:

@@ -24,7 +24,7 @@ CSRF_HEADER: Final = "X-CSRF-Token"
 MAX_TOKEN: Final = 512
 
 NEEDS: Final = "palestra_needs"
-"""Attribute of a caller dependency that tells what it needs; a test walks every route for it."""
+"""Attribute of a caller dependency: the requirement. A test reads it on every route."""
 
 _bearer: Final = HTTPBearer(
     auto_error=False,
@@ -127,7 +127,7 @@ def _check_csrf(request: Request, expected: str) -> None:
     sent = request.headers.get(CSRF_HEADER, "")
     if not hmac.compare_digest(sent.encode(), expected.encode()):
         raise forbidden(
-            "csrf", f"Send the login's csrf_token as {CSRF_HEADER}; GET /api/v1/session tells it."
+            "csrf", f"Send the login's csrf_token as {CSRF_HEADER}; GET /api/v1/session returns it."
         )
 
 
@@ -177,7 +177,7 @@ def require_login(principal: CurrentPrincipal) -> Principal:
 
 
 def require_own_secret(principal: CurrentPrincipal) -> Principal:
-    """The dependency of a worker's own routes: an enrolment token is good for registering alone."""
+    """Requires a worker's secret: an enrolment token can only register a worker."""
     if principal.worker_id is None:
         raise forbidden(
             "worker_secret_needed",

@@ -1,8 +1,8 @@
 """Compresses large JSON answers and negotiates the coding of files (RFC 9110, section 12.5.3).
 
-Never what holds secrets: beside text that an attacker chose, the length of a compressed answer
-tells them bit by bit (BREACH). So only reads are compressed, and of those none of logins and
-tokens. Event streams and stored files pass as they are.
+Answers with secrets are never compressed: next to text that an attacker chose, the length of a
+compressed answer reveals them bit by bit (BREACH). Only reads are compressed, and not those of
+logins and tokens. Event streams and stored files are not changed.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Whether the process lives, and whether it can serve. Public: they tell nothing else."""
+"""Liveness and readiness of the process. Public: the answers contain nothing else."""
 
 import asyncio
 from typing import Literal

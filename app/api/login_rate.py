@@ -21,7 +21,7 @@ _MAX_ACCOUNTS: Final = 100_000
 class LoginRate:
     """Recent login attempts per address.
 
-    Failures and successes count alike, so that a hit is not told by the pace.
+    Failures and successes count alike, so that the timing does not reveal a success.
     """
 
     def __init__(self, per_minute: int = PER_MINUTE) -> None:

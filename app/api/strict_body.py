@@ -28,7 +28,7 @@ Result = TypeVar("Result")
 Upgrade = Callable[[dict[str, Any]], dict[str, Any]]
 
 BODY_MODEL: Final = "palestra_body_model"
-"""Attribute of a body dependency that tells the OpenAPI document its model."""
+"""Attribute of a body dependency: the model that the OpenAPI document shows."""
 
 BODY_REQUIRED: Final = "palestra_body_required"
 BODY_LIMIT: Final = "palestra_body_limit"

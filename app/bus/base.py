@@ -7,10 +7,10 @@ from typing import Protocol
 class Subscription:
     """Hears the topics of one subscriber.
 
-    Rings that come while it is busy are one ring: it is told that there was something, once.
+    Rings that arrive while it is busy are merged into one.
 
     Args:
-        topics: Topics to hear.
+        topics: Topics to receive.
     """
 
     def __init__(self, topics: frozenset[str]) -> None:
@@ -51,7 +51,7 @@ class Bus(Protocol):
         ...
 
     def subscribe(self, *topics: str) -> Subscription:
-        """Returns a subscription that hears these topics from now on."""
+        """Returns a subscription to these topics that begins now."""
         ...
 
     def unsubscribe(self, subscription: Subscription) -> None:
@@ -66,5 +66,5 @@ class Bus(Protocol):
         ...
 
     async def connected(self, seconds: float) -> bool:
-        """Returns whether bells of other processes are heard now, waiting for at most `seconds`."""
+        """Returns whether bells of other processes arrive, after waiting for at most `seconds`."""
         ...

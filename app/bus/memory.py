@@ -17,7 +17,7 @@ class MemoryBus:
             subscription.ring(topic)
 
     def subscribe(self, *topics: str) -> Subscription:
-        """Returns a subscription that hears these topics from now on."""
+        """Returns a subscription to these topics that begins now."""
         subscription = Subscription(frozenset(topics))
         self._subscriptions.add(subscription)
         return subscription

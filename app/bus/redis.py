@@ -66,7 +66,7 @@ class RedisBus(MemoryBus):
                 _, owners = await asyncio.wait(owners, timeout=_CANCEL_SECONDS)
 
     async def connected(self, seconds: float) -> bool:
-        """Returns whether bells of other processes are heard now, waiting for at most `seconds`."""
+        """Returns whether bells of other processes arrive, after waiting for at most `seconds`."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._listening.wait()

@@ -1,4 +1,4 @@
-"""Runs the three loops, inside the server or as a process of their own."""
+"""Runs the three loops, inside the server or as a separate process."""
 
 import asyncio
 

@@ -2,7 +2,7 @@
 
 Silence is measured by the database's clock, and only while the reaper watches.
 
-Silence counts only while this reaper watches and a server is up to be heard by: the servers' uptime
+Silence counts only while this reaper watches and a server is up to receive renewals: the servers' uptime
 counter stands still while they are down or frozen, or while the database is away. After its own
 start and after a step of the clock it waits for the whole limit again. When more than half of all
 leases lapse together the fault is more likely ours than theirs: it raises an alarm and waits for
@@ -75,8 +75,8 @@ class Reaper:
             await dispatch_plan.fail_hopeless(session)
         lapsed = [
             attempt_id
-            for attempt_id, heard in leases.lapsed
-            if self._uptime.seconds_since(heard) >= self._reclaim
+            for attempt_id, last_seen in leases.lapsed
+            if self._uptime.seconds_since(last_seen) >= self._reclaim
         ]
         if self._must_brake(len(lapsed), leases.total, now.at):
             return 0

@@ -50,7 +50,7 @@ class Timestamp(TypeDecorator[datetime]):
         if value is None:
             return None
         if value.tzinfo is None:
-            raise ValueError("a time needs a zone")
+            raise ValueError("the time has no time zone")
         return (value - EPOCH) // timedelta(microseconds=1) if dialect.name == "sqlite" else value
 
     def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:

@@ -73,8 +73,8 @@ class Database:
     async def write(self) -> AsyncIterator[Session]:
         """Yields a session.
 
-        Commits at the end, rolls back when the block raises, and tells the listeners what was
-        committed.
+        Commits at the end, rolls back when the block raises, and calls the listeners with the
+        committed topics.
 
         Raises:
             StorageFullError: If the database's disk is full; nothing was written.
@@ -127,7 +127,7 @@ class Database:
 
 
 def announce(session: Session, topic: Topic) -> None:
-    """Registers that the listeners hear of `topic` once the session's transaction is committed."""
+    """Calls the listeners with `topic` once the session's transaction is committed."""
     session.info.setdefault(_TOPICS, set()).add(topic)
 
 

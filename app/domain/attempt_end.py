@@ -54,7 +54,7 @@ def _after_failure(state: JobState, cause: Cause, *, requeue: bool) -> tuple[Job
 
 
 def sentence(cause: Cause) -> str:
-    """Returns what to tell a user about an attempt that ended without a word of its own."""
+    """Returns the message for an attempt that ended without a message of its trainer."""
     return _SENTENCES.get(cause, f"The attempt ended: {cause.value.replace('_', ' ')}.")
 
 

@@ -22,12 +22,11 @@ def client_address(peer: str, forwarded_for: Sequence[str], proxies: Sequence[Ne
     Args:
         peer: The other end of the connection.
         forwarded_for: The `X-Forwarded-For` headers, in order.
-        proxies: Whose word on it is taken.
+        proxies: Networks of proxies whose forwarded address is trusted.
 
     Returns:
         The peer, unless it is a trusted proxy: then the rightmost address that no trusted proxy
-            has. What stands left of it was written by
-        who knows whom.
+            has. Addresses left of it can be forged.
     """
     address = _read(peer)
     if address is None:

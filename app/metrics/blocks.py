@@ -98,7 +98,7 @@ def decode(content: bytes) -> Columns:
         )
         head, end, data = body.partition(b"\n")
         if not end:
-            raise BlockDamagedError("the block is cut")
+            raise BlockDamagedError("the block is truncated")
         names = head.decode().split(",") if extras else []
         return _columns(data, count, names)
     except (struct.error, zlib.error, ValueError) as error:
@@ -140,7 +140,7 @@ def select(columns: Columns, keep: npt.NDArray[np.bool_]) -> Columns:
 def _columns(data: bytes, count: int, names: Sequence[str]) -> Columns:
     rows = len(_INTS) + len(names)
     if len(data) != 8 * count * (rows + len(_FLOATS)):
-        raise BlockDamagedError("the block is cut")
+        raise BlockDamagedError("the block is truncated")
     ints = (
         np.frombuffer(data, "<i8", count * rows).reshape(rows, count).cumsum(axis=1, dtype=np.int64)
     )

@@ -68,10 +68,9 @@ def carry_forward(means: Floats, ends: Sequence[tuple[int, float] | None]) -> tu
             its value; `None` for a run that is not over.
 
     Returns:
-        The means with the values carried, and per bucket the number of runs whose value is. Values
-            are carried into buckets after the
-        run's end in which another run has data of its own, so never beyond the last measured point
-            of the group.
+        The means with the values carried, and per bucket the number of runs whose value is carried.
+            Values are carried into buckets after the run's end in which another run has data, so
+            never beyond the last measured point of the group.
     """
     if not any(end is not None for end in ends):
         return means, np.zeros(means.shape[1], np.int64)

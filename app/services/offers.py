@@ -228,7 +228,7 @@ async def is_for_another(
     """Returns whether only another worker of the pool that takes jobs has what a job needs.
 
     A job may need the code, the agent and the environment of its experiment, and formats to export
-    in. Where nobody has it the job is not held back: the worker tells in its failure what it has
+    in. Where nobody has it the job is not held back: the worker reports in its failure what it has
     instead, or what to install.
     """
     if _has(worker, job, experiment):
@@ -335,7 +335,7 @@ def check_definition(definition: RlDefinition, catalogue: Catalogue, pool: str) 
 
 
 def _check_observations(definition: RlDefinition, environment: EnvironmentDescription) -> None:
-    """Arguments may change the space of which the catalogue tells."""
+    """Arguments may change the space that the catalogue lists."""
     space = environment.observation_space
     if space is not None and space.kind == "other" and not definition.env.kwargs:
         message = (

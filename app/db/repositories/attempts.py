@@ -193,7 +193,7 @@ async def leases(session: Session, silent_seconds: float) -> Leases:
         .order_by(AttemptRow.renewed_at, AttemptRow.id)
     )
     return Leases(
-        total=total or 0, lapsed=tuple((attempt_id, heard) for attempt_id, heard in lapsed)
+        total=total or 0, lapsed=tuple((attempt_id, last_seen) for attempt_id, last_seen in lapsed)
     )
 
 

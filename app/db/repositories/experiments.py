@@ -126,11 +126,14 @@ async def page(
 
 def _in_state(query: Select[ExperimentRow], state: RunState) -> Select[ExperimentRow]:
     """The rule of `app.domain.derived_states.experiment_state` in SQL."""
-    own = (RunRow.project_id == ExperimentRow.project_id, RunRow.experiment_id == ExperimentRow.id)
+    same_experiment = (
+        RunRow.project_id == ExperimentRow.project_id,
+        RunRow.experiment_id == ExperimentRow.id,
+    )
     before = [other.value for other in EXPERIMENT_ORDER[: EXPERIMENT_ORDER.index(state)]]
     return query.where(
-        exists().where(*own, RunRow.state == state.value),
-        ~exists().where(*own, RunRow.state.in_(before)),
+        exists().where(*same_experiment, RunRow.state == state.value),
+        ~exists().where(*same_experiment, RunRow.state.in_(before)),
     )
 
 

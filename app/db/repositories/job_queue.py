@@ -50,7 +50,7 @@ def _queued(project_id: str, pools: Collection[str], *conditions: ColumnElement[
         *mine, JobRow.state.in_(LIVE)
     )
     busy = held.group_by(JobRow.pool, JobRow.created_by).subquery()
-    own = func.row_number().over(
+    place = func.row_number().over(
         partition_by=(JobRow.pool, JobRow.priority, JobRow.created_by),
         order_by=(JobRow.queued_at, JobRow.created_at, JobRow.id),
     )
@@ -63,7 +63,7 @@ def _queued(project_id: str, pools: Collection[str], *conditions: ColumnElement[
         JobRow.created_at,
         JobRow.rung_at,
     )
-    query = select(*columns, (own + func.coalesce(busy.c.jobs, 0)).label("turn"))
+    query = select(*columns, (place + func.coalesce(busy.c.jobs, 0)).label("turn"))
     query = query.outerjoin(
         busy, and_(busy.c.pool == JobRow.pool, busy.c.created_by == JobRow.created_by)
     )
@@ -98,7 +98,7 @@ async def ready(
         JobRow.gpus <= queue.most_gpus,
         JobRow.work_order_version.in_(queue.versions),
         may_start_now(),
-        ~_held(),
+        ~_is_idle_evaluation(),
     )
     queued = _queued(queue.project_id, [queue.pool], *fits)
     silent = or_(queued.c.rung_at.is_(None), queued.c.rung_at <= db_now(-ring_seconds))
@@ -114,19 +114,23 @@ async def ready(
     ]
 
 
-async def held(session: Session, job_ids: Collection[str]) -> set[str]:
+async def idle_evaluations(session: Session, job_ids: Collection[str]) -> set[str]:
     """Returns which queued jobs are continuous evaluations with nothing to evaluate yet.
 
     They have nothing to do before their run is trained.
     """
     return (
-        set(await session.scalars(select(JobRow.id).where(JobRow.id.in_(job_ids), _held())))
+        set(
+            await session.scalars(
+                select(JobRow.id).where(JobRow.id.in_(job_ids), _is_idle_evaluation())
+            )
+        )
         if job_ids
         else set()
     )
 
 
-def _held() -> ColumnElement[bool]:
+def _is_idle_evaluation() -> ColumnElement[bool]:
     """The condition that a continuous evaluation would occupy a slot without work.
 
     The slot may be the one that its training waits for.

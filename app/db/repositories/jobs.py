@@ -98,9 +98,10 @@ async def move(
 ) -> bool:
     """Writes a state if the job is still in the state and at the attempt that `job` shows.
 
-    Returns whether it was.
+    One statement checks and writes. Refreshes `job`.
 
-    One statement checks and writes. `job` is brought up to date.
+    Returns:
+        Whether the state was written.
     """
     same = (JobRow.id == job.id, JobRow.state == job.state, JobRow.attempt == job.attempt)
     statement = (
@@ -205,7 +206,7 @@ async def ends(session: Session, job_id: str) -> dict[str, JobRunRow]:
 
 
 async def end_run(session: Session, job_id: str, run_id: str, values: Mapping[str, Any]) -> None:
-    """Says how a run of a job ended; the first word counts."""
+    """Stores how a run of a job ended; the first report counts."""
     mine = JobRunRow.job_id == job_id, JobRunRow.run_id == run_id, JobRunRow.outcome.is_(None)
     await session.execute(
         update(JobRunRow)

@@ -35,7 +35,7 @@ _NOBODYS: Final = (
     "$argon2id$v=19$m=19456,t=2,p=1$JJ9bSw0/d4sI+9TwL5qHlw"
     "$M64+260Oq3szi7+0pF5zZMfgCViKiwq/0FSSXB2z6GQ"
 )
-"""Verified for unknown users, so that the time tells nothing: as costly as those that `_PASSWORDS`
+"""Verified for unknown users, so that the duration reveals nothing: as costly as those that `_PASSWORDS`
 makes. Its password is lost.
 """
 

@@ -1,11 +1,11 @@
-"""A worker speaks for itself alone."""
+"""A worker's secret is valid for that worker only."""
 
 from app.domain.errors import ForbiddenError
 from app.domain.principal import Principal
 
 
 def check_own(principal: Principal, worker_id: str) -> None:
-    """Refuses a worker that speaks for another one.
+    """Refuses the secret of another worker.
 
     Raises:
         ForbiddenError: `other_worker`.
@@ -13,5 +13,5 @@ def check_own(principal: Principal, worker_id: str) -> None:
     if principal.worker_id != worker_id:
         raise ForbiddenError(
             "other_worker",
-            "This secret belongs to another worker. Every worker speaks for itself alone.",
+            "This secret belongs to another worker. Use the secret of the worker that you name.",
         )

@@ -43,8 +43,8 @@ async def create_token(session: Session, principal: Principal, request: TokenReq
     parent, days = principal.token_id, request.expires_in_days
     shorter = parent is not None and await rows.expires_within(session, parent, days)
     far = None if days is None else days - 1
-    told = "expires_in_days" in request.model_fields_set
-    if parent is not None and told and await rows.expires_within(session, parent, far):
+    has_life = "expires_in_days" in request.model_fields_set
+    if parent is not None and has_life and await rows.expires_within(session, parent, far):
         message = (
             "would outlive the token that makes it: ask for fewer days, or leave this out "
             "for the same end"

@@ -46,7 +46,7 @@ async def claim(
     """
     worker = await _worker(session, principal, body)
     job = await _job(session, principal, body)
-    held = await _held(session, principal, job, body, settings)
+    held = await _repeated_claim(session, principal, job, body, settings)
     if held is not None:
         orders = await work_orders.repeat_run_orders(session, job, held)
         return await _answer(session, principal, job, held, orders, settings)
@@ -67,7 +67,7 @@ async def claim(
     )
     attempt = await _insert(session, principal, job, worker, body, settings)
     await _carry(session, job, attempt, orders)
-    await endings.tell_attempt(session, job, attempt)
+    await endings.append_attempt_event(session, job, attempt)
     return await _answer(session, principal, job, attempt, orders, settings)
 
 
@@ -94,7 +94,9 @@ async def _worker(session: Session, principal: Principal, body: Claim) -> Worker
         raise NotFoundError("worker")
     if body.slot >= worker.slots:
         raise InvalidError(
-            "unknown_slot", f"This worker has the slots 0 to {worker.slots - 1}.", pointer="/slot"
+            "unknown_slot",
+            f"This worker has no slot {body.slot}: its slots are 0 to {worker.slots - 1}.",
+            pointer="/slot",
         )
     return worker
 
@@ -106,14 +108,12 @@ async def _job(session: Session, principal: Principal, body: Claim) -> JobRow:
     return job
 
 
-async def _held(
+async def _repeated_claim(
     session: Session, principal: Principal, job: JobRow, body: Claim, settings: Settings
 ) -> AttemptRow | None:
-    """Returns the attempt that this very claim made before.
+    """Returns the attempt that the same claim made before, with a new lease.
 
-    `None` if it made none or a supervisor has it.
-
-    Its lease begins anew.
+    `None` if it made none, or if a supervisor has renewed the lease.
     """
     attempt = await rows.live_of_job(session, job.id)
     if attempt is None or (attempt.number, attempt.worker_id, attempt.slot) != (

@@ -120,7 +120,7 @@ async def _follow(
     for state in states:
         why = _why(attempt, actor, verdict, outcome, last=state is states[-1])
         await job_state.move(session, job, state, why)
-    await tell_attempt(session, job, attempt)
+    await append_attempt_event(session, job, attempt)
 
 
 async def _has_begun(session: Session, job: JobRow, attempt: AttemptRow) -> bool:
@@ -175,7 +175,7 @@ async def _stand_still(session: Session, attempt: AttemptRow) -> None:
             await experiment_rows.set_run(session, run.run_id, {"env_steps_per_second": None})
 
 
-async def tell_attempt(session: Session, job: JobRow, attempt: AttemptRow) -> None:
+async def append_attempt_event(session: Session, job: JobRow, attempt: AttemptRow) -> None:
     """Registers the live message of a changed attempt."""
     (view,) = await attempt_views(session, [attempt])
     run_id = next(iter(view.fences)) if len(view.fences) == 1 else None

@@ -54,7 +54,7 @@ async def renew(
     if job.state == JobState.STARTING:
         await job_state.move(session, job, JobState.RUNNING, Why(actor=f"attempt:{attempt.id}"))
     if backlog_view(attempt.backlog) != shown:
-        await job_state.tell(session, job)
+        await job_state.append_events(session, job)
     order = _ORDERS.get(JobState(job.state), Order.CONTINUE)
     return RenewalAnswer(
         order=order,

@@ -1,1 +1,1 @@
-"""The log of all changes, and the streams that tell of them."""
+"""The event log of all changes, and the live streams that send it."""

@@ -162,12 +162,12 @@ class EventHub:
                 retry_after=5,
             )
         whose = [stream.credential for stream in self._streams if stream.user_id == user_id]
-        own = whose.count(credential)
-        if own >= self._most_per_credential or (
-            len(whose) >= self._most_per_user and own >= min(ASSURED, self._most_per_user)
+        by_credential = whose.count(credential)
+        if by_credential >= self._most_per_credential or (
+            len(whose) >= self._most_per_user and by_credential >= min(ASSURED, self._most_per_user)
         ):
             message = (
-                f"{own} live streams are open with this login or token, {len(whose)} of this "
+                f"{by_credential} live streams are open with this login or token, {len(whose)} of this "
                 "user. Close a tab or a watch."
             )
             raise TooManyRequestsError("too_many_streams", message, retry_after=5)

@@ -88,7 +88,7 @@ async def submit(
         ]
     if added:
         await jobs.queue_training(session, principal, experiment, added, submission.options)
-    await job_state.tell_experiment(session, experiment)
+    await job_state.append_experiment_event(session, experiment)
     warnings = advice.warnings_of(submission.definition, submission.options)
     kept = (
         ()
@@ -225,7 +225,7 @@ async def archive(
             experiment,
             "experiment.archive" if archived else "experiment.restore",
         )
-        await job_state.tell_experiment(session, experiment)
+        await job_state.append_experiment_event(session, experiment)
     return await _detail(session, experiment)
 
 

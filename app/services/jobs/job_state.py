@@ -73,7 +73,7 @@ async def move(
     announce(session, QUEUE)
     if Schedule(job.schedule).starts_runs:
         await _derive_runs(session, job, why)
-    await tell(session, job)
+    await append_events(session, job)
 
 
 def _values(to: JobState, why: Why, claim: int | None) -> Mapping[str, Any]:
@@ -144,18 +144,18 @@ def derived(job: JobRow, run: RunRow, why: Why) -> dict[str, Any]:
     }
 
 
-async def tell(session: Session, job: JobRow) -> None:
+async def append_events(session: Session, job: JobRow) -> None:
     """Appends the events of a changed job, of the runs that it trains, and of their experiment."""
     await session.flush()
-    await tell_jobs(session, [job])
+    await append_job_events(session, [job])
     if Schedule(job.schedule).starts_runs:
-        await tell_runs(session, await experiment_rows.runs_of_job(session, job.id))
+        await append_run_events(session, await experiment_rows.runs_of_job(session, job.id))
         experiment = await experiment_rows.get(session, job.project_id, job.experiment_id)
         if experiment is not None:
-            await tell_experiment(session, experiment)
+            await append_experiment_event(session, experiment)
 
 
-async def tell_jobs(session: Session, jobs: Sequence[JobRow]) -> None:
+async def append_job_events(session: Session, jobs: Sequence[JobRow]) -> None:
     """Registers the live messages of changed jobs."""
     for row, view in zip(jobs, await job_views(session, jobs), strict=True):
         run_id = view.run_ids[0] if len(view.run_ids) == 1 else None
@@ -170,7 +170,7 @@ async def tell_jobs(session: Session, jobs: Sequence[JobRow]) -> None:
         )
 
 
-async def tell_runs(session: Session, runs: Sequence[RunRow]) -> None:
+async def append_run_events(session: Session, runs: Sequence[RunRow]) -> None:
     """Registers the live messages of changed runs."""
     for row, view in zip(runs, await run_views(session, runs), strict=True):
         event_log.record(
@@ -184,7 +184,7 @@ async def tell_runs(session: Session, runs: Sequence[RunRow]) -> None:
         )
 
 
-async def tell_experiment(session: Session, experiment: ExperimentRow) -> None:
+async def append_experiment_event(session: Session, experiment: ExperimentRow) -> None:
     """Registers the live message of a changed experiment."""
     (view,) = await experiment_views(session, [experiment])
     event_log.record(

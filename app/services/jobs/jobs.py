@@ -240,8 +240,8 @@ async def _tell_queued(
     session: Session, queued: Sequence[JobRow], changed: Sequence[RunRow]
 ) -> None:
     announce(session, QUEUE)
-    await job_state.tell_jobs(session, queued)
-    await job_state.tell_runs(session, changed)
+    await job_state.append_job_events(session, queued)
+    await job_state.append_run_events(session, changed)
 
 
 async def list_jobs(

@@ -45,6 +45,6 @@ async def give_up(session: Session, principal: Principal, job_id: str, reason: s
         audit.append(
             session, {**row, "data": {"attempt": attempt.number, "reason": reason, **shown}}
         )
-        await job_state.tell(session, job)
+        await job_state.append_events(session, job)
     (view,) = await job_views(session, [job])
     return view

@@ -93,7 +93,7 @@ async def take(session: Session, delivery: Delivery) -> int:
     if delivery.batch.first_seq > expected:
         raise ConflictError(
             "seq_gap",
-            f"Records before it are missing. Send from record {expected}.",
+            f"Records before this batch are missing. Send from record {expected}.",
             expected_seq=expected,
         )
     await _check_repeats(session, delivery, writer.attempt.acked_seq)
@@ -143,7 +143,7 @@ async def _check_repeats(session: Session, delivery: Delivery, acked: int) -> No
                 "seq_conflict",
                 (
                     f"Among records {first} to {end} one is stored with another content. "
-                    "Numbers are used once."
+                    "Each number is used once."
                 ),
             )
 

@@ -3,7 +3,7 @@
 `Intake` acknowledges only what is committed. A batch that is refused leaves the others alone, since
 refusals come before any write; when the transaction itself fails, each batch is tried again alone,
 so that one cannot take the others with it. A batch that fails alone is refused for good, with the
-record at fault, where its content is the reason; else the sender is told to come again.
+record at fault, where its content is the reason; else the sender is asked to send it again.
 """
 
 import asyncio
@@ -25,11 +25,11 @@ _log = structlog.get_logger("palestra.ingest")
 MAX_GROUP: Final = 64
 """Batches of one transaction."""
 MAX_WAITING: Final = 512
-"""Batches that may wait; beyond that senders are told to come later, their spool keeps the data."""
+"""Batches that may wait; beyond that senders are refused as `busy`, and their spool keeps the data."""
 
 
 class Acknowledger(Protocol):
-    """Takes batches and says what is committed."""
+    """Takes batches and acknowledges what is committed."""
 
     async def take(self, delivery: Delivery) -> int:
         """Returns the last committed number of the attempt once the batch is committed.

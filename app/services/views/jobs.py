@@ -80,7 +80,7 @@ async def _waiting(
     delays = await job_rows.seconds_until(
         session, {row.not_before for row in queued if row.not_before is not None}
     )
-    held = await job_queue.held(
+    held = await job_queue.idle_evaluations(
         session, [row.id for row in queued if Schedule(row.schedule).follows_training]
     )
     reasons = {}

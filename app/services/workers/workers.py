@@ -45,7 +45,7 @@ async def register(
 
     The worker keeps its attempts.
 
-    An enrolment token makes a worker and its secret; with that secret, which is told this once, the
+    An enrolment token makes a worker and its secret; with that secret, which is returned this once, the
     same worker comes back. Attempts of an earlier boot of its machine are given up at once. The
     same enrolment again, whose answer was lost, answers the same secret.
 
@@ -79,7 +79,7 @@ async def register(
         },
     )
     announce(session, QUEUE)
-    await tell(session, worker)
+    await append_worker_event(session, worker)
     broker = settings.worker_broker_url or settings.broker_url
     return RegistrationAnswer(
         worker_id=worker.id,
@@ -196,7 +196,7 @@ async def heartbeat(
     if silent > worker.silent_seconds:
         announce(session, QUEUE)
         await session.refresh(worker)
-        await tell(session, worker)
+        await append_worker_event(session, worker)
     return WorkerHeartbeatAnswer(order="drain" if worker.draining else "continue")
 
 
@@ -247,7 +247,7 @@ async def drain(
             session, {**row, "action": "worker.drain" if draining else "worker.undrain", "data": {}}
         )
         announce(session, QUEUE)
-        await tell(session, worker)
+        await append_worker_event(session, worker)
     return await _view(session, worker)
 
 
@@ -271,7 +271,7 @@ async def forget(session: Session, principal: Principal, worker_id: str) -> Work
     return await _view(session, worker)
 
 
-async def tell(session: Session, worker: WorkerRow) -> None:
+async def append_worker_event(session: Session, worker: WorkerRow) -> None:
     """Registers the live message of a changed worker."""
     event_log.record(session, "worker", await _view(session, worker), project_id=worker.project_id)
 

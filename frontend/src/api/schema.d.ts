@@ -101,7 +101,7 @@ export interface paths {
          * Take Telemetry
          * @description Takes consecutive records of an attempt, each exactly once. Answers after the commit.
          *
-         *     409 `seq_gap` tells the record to go on from in `expected_seq`; 409 `seq_conflict` says that a
+         *     409 `seq_gap` has the record to continue from in `expected_seq`; 409 `seq_conflict` says that a
          *     number was used for another content; 409 `stale_attempt` says that the attempt may not write any
          *     more.
          */
