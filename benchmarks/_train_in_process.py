@@ -49,7 +49,7 @@ def bare_submission(
 
 
 def work_order(submission: Submission, seeds: Sequence[int]) -> WorkOrder:
-    """Returns what a worker would be told to do for some seeds of a submission."""
+    """Returns the work order that a worker would receive for some seeds of a submission."""
     document = submission.model_dump(mode="json")
     order: dict[str, Any] = {
         "attempt_id": new_id("att"),

@@ -55,7 +55,7 @@ def trained(path: Path, seeds: Sequence[int]) -> list[dict[str, Any]]:
 def rows(paths: list[Path], seeds: int, jobs: int) -> Iterator[Row]:
     """Yields each preset as soon as its seeds are trained.
 
-    A preset that fails is told of and left out.
+    A preset that fails is reported and left out.
     """
     with ThreadPoolExecutor(jobs) as pool:
         waiting: list[tuple[Preset, list[Future[list[dict[str, Any]]]]]] = []

@@ -28,7 +28,7 @@ from benchmarks._peers.tasks import A3cSettings, DqnSettings, PpoSettings, SacSe
 
 
 class OldEnv:
-    """A Gymnasium environment by the older interface that PFRL speaks.
+    """A Gymnasium environment with the older interface that PFRL expects.
 
     Box actions come in [-1, 1].
     """

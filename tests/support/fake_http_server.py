@@ -1,4 +1,4 @@
-"""A small real HTTP server that answers as it is told and remembers what it was asked."""
+"""A small HTTP server with scripted answers that records its requests."""
 
 import json
 import threading
