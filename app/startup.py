@@ -11,12 +11,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Final
+from typing import IO
 
 from app.address import announced
 from app.settings import Settings
-
-_LISTENING: Final = "0A"
+from palestra.processes import port_owner
 
 
 class ServerStartError(Exception):
@@ -143,29 +142,3 @@ def _bind_problem(host: str, port: int, error: OSError) -> str:
     if error.errno == errno.EACCES:
         return f"this user may not listen on port {port}: choose one above 1023 with --port"
     return f"cannot listen on {host} port {port}: {error.strerror or error}"
-
-
-def port_owner(port: int) -> int | None:
-    """Returns the pid that listens on a TCP port, where this user can see it (Linux)."""
-    inodes = {
-        f"socket:[{inode}]"
-        for table in ("tcp", "tcp6")
-        for inode in _listening(Path("/proc/net") / table, port)
-    }
-    for directory in Path("/proc").glob("[0-9]*/fd"):
-        try:
-            if any(str(entry.readlink()) in inodes for entry in directory.iterdir()):
-                return int(directory.parent.name)
-        except OSError:
-            continue
-    return None
-
-
-def _listening(table: Path, port: int) -> Iterator[str]:
-    try:
-        lines = table.read_text().splitlines()[1:]
-    except OSError:
-        return
-    for fields in map(str.split, lines):
-        if fields[3] == _LISTENING and int(fields[1].rpartition(":")[2], 16) == port:
-            yield fields[9]

@@ -1,4 +1,4 @@
-"""Waiting between tries: longer each time, spread, and at once over when stopped."""
+"""Exponential back-off with jitter between retries."""
 
 import random
 import threading
@@ -9,24 +9,35 @@ LONGEST_SECONDS: Final = 15.0
 
 
 class Backoff:
-    """Counts failures in a row and waits after each.
+    """Counts consecutive failures and computes the wait after each.
 
     Args:
-        stop: Ends every wait.
+        stop: Setting this event ends every `wait`; `None` for callers that wait by other means.
         longest: Upper bound of a wait in seconds.
+        first: Upper bound of the first wait in seconds; it doubles with each failure.
     """
 
-    def __init__(self, stop: threading.Event, longest: float = LONGEST_SECONDS) -> None:
-        self._stop = stop
+    def __init__(
+        self,
+        stop: threading.Event | None = None,
+        longest: float = LONGEST_SECONDS,
+        first: float = FIRST_SECONDS,
+    ) -> None:
+        self._stop = stop or threading.Event()
         self._longest = longest
+        self._first = first
         self.failures = 0
 
     def reset(self) -> None:
-        """Tells that a try went well."""
+        """Starts again from the shortest wait, after a success."""
         self.failures = 0
 
-    def wait(self, asked: float = 0.0) -> bool:
-        """Waits after a failure, at least `asked` seconds; true if stopped."""
-        ceiling = min(FIRST_SECONDS * 2 ** min(self.failures, 16), self._longest)
+    def next_wait(self, minimum: float = 0.0) -> float:
+        """Counts a failure and returns the seconds to wait after it, at least `minimum`."""
+        ceiling = min(self._first * 2.0 ** min(self.failures, 16), self._longest)
         self.failures += 1
-        return self._stop.wait(max(asked, ceiling * random.uniform(0.5, 1.0)))  # noqa: S311 - spreads callers, keeps no secret
+        return max(minimum, ceiling * random.uniform(0.5, 1.0))  # noqa: S311 - spreads callers
+
+    def wait(self, minimum: float = 0.0) -> bool:
+        """Waits after a failure, at least `minimum` seconds; returns whether `stop` was set."""
+        return self._stop.wait(self.next_wait(minimum))

@@ -13,6 +13,7 @@ import httpx
 from httpx_sse import EventSource, SSEError
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from palestra.backoff import Backoff
 from palestra.contract.documents import Document
 from palestra.contract.queries import EventView
 from palestra.contract.views import Page, Problem
@@ -127,8 +128,9 @@ class Connection:
     def _with_retries(
         self, request: httpx.Request, *, again: bool, stream: bool = False
     ) -> httpx.Response:
-        wait = 0.2
+        backoff = Backoff(longest=_LONGEST_WAIT)
         for left in range(self._retries if again else 0, -1, -1):
+            asked = 0.0
             try:
                 answer = self._http.send(request, stream=stream)
             except httpx.TransportError as error:
@@ -137,10 +139,9 @@ class Connection:
             else:
                 if answer.status_code not in _RETRIED_STATUSES or left == 0:
                     return answer
-                wait = _retry_after(answer) or wait
+                asked = _retry_after(answer)
                 answer.close()
-            self._sleep(min(wait, _LONGEST_WAIT))
-            wait *= 2
+            self._sleep(min(backoff.next_wait(asked), _LONGEST_WAIT))
         raise AssertionError("unreachable")
 
     def content(self, path: str, offset: int) -> Iterator[bytes]:
@@ -179,11 +180,12 @@ class Connection:
             after: Cursor; `None` begins now.
             reconnect: Whether to connect again, for ever, with growing waits up to 10 s.
         """
-        cursor, wait = after, 0.2
+        cursor, backoff = after, Backoff(longest=_LONGEST_WAIT)
         while True:
             try:
                 for event in self._stream(parameters, cursor):
-                    cursor, wait = event.id, 0.2
+                    cursor = event.id
+                    backoff.reset()
                     yield event
             except (httpx.TransportError, SSEError) as error:
                 if not reconnect:
@@ -194,8 +196,7 @@ class Connection:
                     raise
             if not reconnect:
                 return
-            self._sleep(wait)
-            wait = min(wait * 2, _LONGEST_WAIT)
+            self._sleep(backoff.next_wait())
 
     def _stream(self, parameters: Mapping[str, Any], cursor: int | None) -> Iterator[EventView]:
         headers = {"Accept": "text/event-stream", "Cache-Control": "no-store"}
@@ -259,8 +260,8 @@ def _event(data: str) -> EventView:
         ) from None
 
 
-def _retry_after(answer: httpx.Response) -> float | None:
+def _retry_after(answer: httpx.Response) -> float:
     try:
         return float(answer.headers["Retry-After"])
     except (KeyError, ValueError):
-        return None
+        return 0.0

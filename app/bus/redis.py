@@ -16,6 +16,7 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from app.bus.memory import MemoryBus
+from palestra.backoff import Backoff
 
 _log = structlog.get_logger("palestra.bus")
 
@@ -74,17 +75,16 @@ class RedisBus(MemoryBus):
 
     async def _keep(self, work: _Work, name: str) -> None:
         """Does `work` on a fresh connection, again and again, for as long as the bus runs."""
-        wait = _FIRST_WAIT
+        backoff = Backoff(longest=_LONGEST_WAIT, first=_FIRST_WAIT)
         while True:
             try:
                 async with self._connect() as connection:
                     await connection.ping()
-                    wait = _FIRST_WAIT
+                    backoff.reset()
                     await work(connection)
             except _FAILURES as error:
                 _log.warning("bus.disconnected", role=name, error=type(error).__name__)
-            await asyncio.sleep(wait)
-            wait = min(wait * 2, _LONGEST_WAIT)
+            await asyncio.sleep(backoff.next_wait())
 
     def _connect(self) -> Redis:
         keepalive = {} if self._url.startswith("unix:") else {"socket_keepalive": True}

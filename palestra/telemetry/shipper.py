@@ -10,13 +10,13 @@ accept goes in as a note that says so.
 """
 
 import json
-import random
 import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from palestra.backoff import Backoff
 from palestra.contract.telemetry import MAX_BATCH_BYTES, MAX_BATCH_RECORDS, Note
 from palestra.telemetry.spool import SpoolBatch, SpoolReader
 from palestra.telemetry.transport import Reply, SendResult, Transport
@@ -76,7 +76,7 @@ class Shipper:
         self._acked = reader.position
         self._max_records = MAX_BATCH_RECORDS
         self._max_bytes = MAX_BATCH_BYTES - _OVERHEAD_BYTES
-        self._failures = 0
+        self._backoff = Backoff(longest=_LONGEST_WAIT, first=_FIRST_WAIT)
         self._pause = 0.0
         self._substitute: int | None = None
         self._why = ""
@@ -164,7 +164,8 @@ class Shipper:
         self.counts.batches += 1
         self.counts.records += min(seq, batch.last_seq) - batch.first_seq + 1
         self._acked = min(seq, batch.last_seq)
-        self._failures, self._pause, self._substitute = 0, 0.0, None
+        self._backoff.reset()
+        self._pause, self._substitute = 0.0, None
         self._max_records = min(self._max_records * _RECOVERY, MAX_BATCH_RECORDS)
         self._max_bytes = min(self._max_bytes * _RECOVERY, MAX_BATCH_BYTES - _OVERHEAD_BYTES)
 
@@ -178,7 +179,7 @@ class Shipper:
         self._pause = 0.0
 
     def _on_later(self, reply: Reply) -> None:
-        if self._failures == 0:
+        if self._backoff.failures == 0:
             self._report(f"record {self._acked + 1} waits: {reply.reason}")
         self._back_off(reply.wait)
 
@@ -208,9 +209,7 @@ class Shipper:
 
     def _back_off(self, asked: float) -> None:
         self.counts.retries += 1
-        ceiling = min(_FIRST_WAIT * 2 ** min(self._failures, 16), _LONGEST_WAIT)
-        self._failures += 1
-        self._pause = max(asked, ceiling * random.uniform(0.5, 1.0))  # noqa: S311 - spreads senders, keeps no secret
+        self._pause = self._backoff.next_wait(asked)
 
 
 def _note_instead_of(payload: bytes, reason: str, runs: Sequence[str]) -> bytes:

@@ -24,7 +24,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Protocol, Self
+from typing import Final, Self
 
 from palestra.contract.telemetry import MAX_BATCH_BYTES, MAX_BATCH_RECORDS, RunRecord
 from palestra.telemetry.framing import (
@@ -52,14 +52,6 @@ class SpoolDamagedError(RuntimeError):
 
     Nothing is cut off, since records follow it.
     """
-
-
-class TelemetryWriter(Protocol):
-    """Where a recorder puts its records."""
-
-    def append(self, records: Iterable[RunRecord]) -> int:
-        """Appends `records` in one piece and returns the seq of the last record of the spool."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

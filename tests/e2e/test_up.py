@@ -11,10 +11,17 @@ from pathlib import Path
 import httpx
 import pytest
 
-from palestra.cli.embedded.child_processes import marked, start_ticks
+from palestra.cli.embedded.child_processes import marked
 from palestra.client import Client
+from palestra.processes import read_stat
 from tests.e2e.palestra_up import Up, nothing_is_left
 from tests.support.process_stack import wait_for
+
+
+def _is_running(pid: int) -> bool:
+    stat = read_stat(pid)
+    return stat is not None and stat.is_running
+
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(240)]
 
@@ -75,7 +82,7 @@ def test_what_dies_is_started_again(up: Up, name: str) -> None:
     before = up.pid(name)
     os.kill(before, signal.SIGKILL)
     wait_for(
-        lambda: up.pid(name) != before and start_ticks(up.pid(name)), 60, f"{name} lives again"
+        lambda: up.pid(name) != before and _is_running(up.pid(name)), 60, f"{name} lives again"
     )
     with Client(told["url"], up.data.user_token.read_text().strip()) as client:
         wait_for(lambda: _online(client), 90, "server and worker are back")

@@ -1,7 +1,6 @@
-"""Processes as the kernel shows them: who one is for sure, whether it lives, and the whole tree of
-an attempt.
+"""Identities of processes and the process tree of an attempt.
 
-Owns everything that reads `/proc` about other processes. Must not know attempts, servers or queues.
+Must not know attempts, servers or queues.
 """
 
 import ctypes
@@ -14,21 +13,17 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from palestra.processes import PROC, has_variable, process_ids, read_lines, read_stat
+
 _PR_SET_PDEATHSIG: Final = 1
 _PR_SET_CHILD_SUBREAPER: Final = 36
-_PROC: Final = Path("/proc")
 _LIBC: Final = ctypes.CDLL(None, use_errno=True)
 """Loaded once: a forked process must not wait for the loader's lock."""
-_STATE_FIELD: Final = 0
-_PARENT_FIELD: Final = 1
-_SESSION_FIELD: Final = 3
-_START_FIELD: Final = 19
-"""Fields of `/proc/<pid>/stat` counted from the state, which follows the name."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessIdentity:
-    """A process, told apart from a later one with the same pid and from one before a reboot."""
+    """Identifies a process beyond reuse of its pid and beyond a reboot."""
 
     pid: int
     start_ticks: int
@@ -36,18 +31,14 @@ class ProcessIdentity:
     boot_id: str
 
     def is_alive(self) -> bool:
-        """Returns whether this very process still runs. A zombie does not."""
+        """Returns whether this process still runs. A zombie does not."""
         if self.boot_id != boot_id():
             return False
-        fields = _stat(self.pid)
-        return (
-            fields is not None
-            and int(fields[_START_FIELD]) == self.start_ticks
-            and fields[_STATE_FIELD] not in "ZX"
-        )
+        stat = read_stat(self.pid)
+        return stat is not None and stat.is_running and stat.start_ticks == self.start_ticks
 
     def send(self, number: signal.Signals) -> bool:
-        """Sends a signal to this very process; false where it is gone."""
+        """Sends a signal to this process; returns false if it ended."""
         try:
             descriptor = os.pidfd_open(self.pid)
         except OSError:
@@ -66,7 +57,7 @@ class ProcessIdentity:
 @cache
 def boot_id() -> str:
     """Returns the kernel's id of this boot."""
-    return (_PROC / "sys/kernel/random/boot_id").read_text().strip()
+    return (PROC / "sys/kernel/random/boot_id").read_text().strip()
 
 
 def identify(pid: int) -> ProcessIdentity:
@@ -75,10 +66,10 @@ def identify(pid: int) -> ProcessIdentity:
     Raises:
         ProcessLookupError: If there is none.
     """
-    fields = _stat(pid)
-    if fields is None:
+    stat = read_stat(pid)
+    if stat is None:
         raise ProcessLookupError(pid)
-    return ProcessIdentity(pid, int(fields[_START_FIELD]), boot_id())
+    return ProcessIdentity(pid, stat.start_ticks, boot_id())
 
 
 def die_with_parent(parent_pid: int) -> bool:
@@ -91,22 +82,21 @@ def die_with_parent(parent_pid: int) -> bool:
 
 
 def end_lock_heirs(path: Path) -> list[ProcessIdentity]:
-    """Kills the processes that hold the `flock` of a process that is gone: they inherited its open
-    file. Returns them.
+    """Kills the processes that hold the `flock` of an ended process; returns their identities.
 
-    A process that took the lock itself is left alone, and so are all that inherited the lock from a
-    process that still has the file open.
+    Such a process inherited the open file. A process that took the lock itself is not killed, nor
+    one that inherited the lock from a process that still has the file open.
     """
     holders = {
         pid: locker
-        for pid in _pids()
+        for pid in process_ids()
         if pid != os.getpid() and (locker := _locker(pid, path)) is not None
     }
     heirs = [pid for pid, locker in holders.items() if locker not in holders]
     found = [
-        ProcessIdentity(pid, int(fields[_START_FIELD]), boot_id())
+        ProcessIdentity(pid, stat.start_ticks, boot_id())
         for pid in heirs
-        if (fields := _stat(pid)) is not None
+        if (stat := read_stat(pid)) is not None
     ]
     return [identity for identity in found if identity.send(signal.SIGKILL)]
 
@@ -117,13 +107,11 @@ def _locker(pid: int, path: Path) -> int | None:
     `None` if it holds none.
     """
     try:
-        descriptors = [entry.name for entry in (_PROC / str(pid) / "fd").iterdir()]
+        descriptors = [entry.name for entry in (PROC / str(pid) / "fd").iterdir()]
     except OSError:  # it is gone, or another user's
         return None
-    open_here = [
-        name for name in descriptors if _is_same_file(_PROC / str(pid) / "fd" / name, path)
-    ]
-    lockers = [_flock_of(_PROC / str(pid) / "fdinfo" / name) for name in open_here]
+    open_here = [name for name in descriptors if _is_same_file(PROC / str(pid) / "fd" / name, path)]
+    lockers = [_flock_of(PROC / str(pid) / "fdinfo" / name) for name in open_here]
     return next((locker for locker in lockers if locker), None)
 
 
@@ -139,7 +127,7 @@ def _flock_of(information: Path) -> int:
 
     0 for a file without one.
     """
-    for line in _read_lines(information):
+    for line in read_lines(information):
         fields = line.split()  # lock: 1: FLOCK ADVISORY WRITE <pid> <device>:<inode> 0 EOF
         if (
             len(fields) > 5
@@ -159,34 +147,28 @@ def adopt_orphans() -> None:
 def tree(
     mark: str, session: int | None, *, besides: frozenset[int] = frozenset()
 ) -> dict[int, ProcessIdentity]:
-    """Returns the living processes of an attempt: with `mark` in their environment, of the session,
-    or descended from one of these.
+    """Returns the running processes of an attempt by pid.
+
+    They have `mark` in their environment, belong to the session, or descend from one that does.
 
     Args:
         mark: `NAME=value`, as the attempt's trainer got it into its environment.
         session: The trainer's session.
-        besides: Processes that do not count, nor their descendants by other ways.
+        besides: Pids to leave out. Their descendants count only by `mark` or `session`.
     """
     table = {
-        pid: fields
-        for pid in _pids()
-        if pid not in besides
-        and (fields := _stat(pid)) is not None
-        and fields[_STATE_FIELD] not in "ZX"
+        pid: stat
+        for pid in process_ids()
+        if pid not in besides and (stat := read_stat(pid)) is not None and stat.is_running
     }
-    members = {
-        pid
-        for pid, fields in table.items()
-        if int(fields[_SESSION_FIELD]) == session or _carries(pid, mark)
+    found = {
+        pid for pid, stat in table.items() if stat.session == session or has_variable(pid, mark)
     }
-    grown = True
-    while grown:
-        children = {
-            pid for pid, fields in table.items() if int(fields[_PARENT_FIELD]) in members
-        } - members
-        members |= children
-        grown = bool(children)
-    return {pid: ProcessIdentity(pid, int(table[pid][_START_FIELD]), boot_id()) for pid in members}
+    members = set(found)
+    while found:
+        found = {pid for pid, stat in table.items() if stat.parent in found} - members
+        members |= found
+    return {pid: ProcessIdentity(pid, table[pid].start_ticks, boot_id()) for pid in members}
 
 
 def kill_tree(
@@ -223,33 +205,25 @@ def reap_orphans(kept: frozenset[int]) -> None:
 
 
 def out_of_memory_kills() -> int:
-    """Returns how often the kernel killed a process for memory: in this control group, else on this
-    machine.
+    """Returns how many processes the kernel killed for lack of memory.
+
+    Counts this control group; the machine where the group has no counter.
     """
     own_group = next(
-        (line[3:] for line in _read_lines(_PROC / "self/cgroup") if line.startswith("0::")), "/"
+        (line[3:] for line in read_lines(PROC / "self/cgroup") if line.startswith("0::")), "/"
     )
     for path in (
         Path("/sys/fs/cgroup") / own_group.lstrip("/") / "memory.events",
-        _PROC / "vmstat",
+        PROC / "vmstat",
     ):
-        for line in _read_lines(path):
+        for line in read_lines(path):
             if line.startswith("oom_kill "):
                 return int(line.split()[1])
     return 0
 
 
-def _read_lines(path: Path) -> list[str]:
-    try:
-        return path.read_text().splitlines()
-    except OSError:
-        return []
-
-
 def python_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Returns `environ` with the directory of our packages on Python's path, wherever a process
-    starts.
-    """
+    """Returns `environ` with the directory of Palestra's packages first on `PYTHONPATH`."""
     here = str(Path(__file__).resolve().parents[2])
     paths = [
         here,
@@ -260,25 +234,6 @@ def python_environment(environ: Mapping[str, str]) -> dict[str, str]:
         ),
     ]
     return {**environ, "PYTHONPATH": os.pathsep.join(paths)}
-
-
-def _carries(pid: int, mark: str) -> bool:
-    try:
-        return mark.encode() in (_PROC / str(pid) / "environ").read_bytes().split(b"\0")
-    except OSError:
-        return False
-
-
-def _pids() -> list[int]:
-    return [int(path.name) for path in _PROC.iterdir() if path.name.isdigit()]
-
-
-def _stat(pid: int) -> list[str] | None:
-    try:
-        text = (_PROC / str(pid) / "stat").read_text("utf-8", "replace")
-    except OSError:
-        return None
-    return text[text.rindex(")") + 2 :].split()
 
 
 def _prctl(option: int, value: int) -> None:

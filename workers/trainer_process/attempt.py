@@ -50,7 +50,6 @@ from workers.trainer_process.stop_reasons import ATTEMPT_ENDS, IMPOSED
 
 _FAILURES: Final = {
     StopReason.DIVERGED: "The loss was not finite for as many updates as nan_guard allows: lower the learning rate, or clip gradients.",
-    StopReason.TIME_LIMIT: "The attempt reached its wall time: raise limits.wall_seconds, or resume the run.",
 }
 
 _IMPLY_EXPORTS: Final = {Schedule.TRAIN_AND_EVALUATE, Schedule.TEST}

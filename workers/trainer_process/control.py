@@ -1,6 +1,6 @@
-"""Orders from outside: a pipe from the supervisor, and SIGTERM.
+"""Orders to stop: from the supervisor over a pipe, and as SIGTERM.
 
-Sets a plain attribute that the loop reads.
+The engine reads the order from a plain attribute.
 """
 
 import os
@@ -11,16 +11,14 @@ from typing import Final
 
 from palestra.contract.states import Order
 from workers.core.types import StopReason
-from workers.trainer_process.stop_reasons import REASON_OF_WORD
+from workers.trainer_process.stop_reasons import REASON_OF_ORDER
 
 ABANDONED_EXIT: Final = 70
-"""Exit status of a trainer whose supervisor is gone, or which is told that another attempt took
-over.
-"""
+"""Exit status of a trainer whose supervisor ended or whose attempt is stale."""
 
 
 class ControlFlag:
-    """The wish to stop, as the loop sees it."""
+    """Holds the order to stop that the engine reads at each boundary."""
 
     def __init__(self) -> None:
         self.order: StopReason | None = None
@@ -28,20 +26,21 @@ class ControlFlag:
         self._on_order: Callable[[StopReason], None] | None = None
 
     def acknowledge(self, reason: StopReason) -> None:
-        """Says that the loop is about to save and stop."""
+        """Records that the engine is about to save and stop."""
         del reason
         self.acknowledged.set()
 
     def give(self, reason: StopReason) -> None:
-        """Orders to stop; cancel replaces a milder order."""
+        """Sets the order to stop; cancel replaces any other order."""
         if self.order is None or reason is StopReason.CANCEL:
             self.order = reason
             if self._on_order is not None:
                 self._on_order(reason)
 
     def call_at_order(self, on_order: Callable[[StopReason], None]) -> None:
-        """Has orders answered by a call, at once and from wherever they are heard: for work without
-        a loop that would see the flag.
+        """Calls `on_order` for each order, on the thread that receives it.
+
+        For jobs without an engine loop that reads the order.
         """
         self._on_order = on_order
         if self.order is not None:
@@ -62,8 +61,8 @@ class ControlFlag:
         with os.fdopen(descriptor, "rb", buffering=0) as pipe:
             for line in pipe:
                 word = line.decode("ascii", "replace").strip()
-                if word == Order.STALE.value:
+                if word == Order.STALE:
                     break
-                if word in REASON_OF_WORD:
-                    self.give(REASON_OF_WORD[word])
+                if word in REASON_OF_ORDER:
+                    self.give(REASON_OF_ORDER[Order(word)])
         os._exit(ABANDONED_EXIT)

@@ -23,13 +23,7 @@ REASON_OF_ORDER: Final[Mapping[Order, StopReason]] = {
 `stale` ends the process without a report, `continue` stops nothing.
 """
 
-REASON_OF_WORD: Final[Mapping[str, StopReason]] = {
-    **{order.value: reason for order, reason in REASON_OF_ORDER.items()},
-    StopReason.TIME_LIMIT.value: StopReason.TIME_LIMIT,
-}
-"""The engine's stop reason by the word on the control pipe."""
-
-IMPOSED: Final = frozenset(REASON_OF_WORD.values())
+IMPOSED: Final = frozenset(REASON_OF_ORDER.values())
 """Stop reasons that come from outside the training."""
 
 ATTEMPT_ENDS: Final[Mapping[StopReason, tuple[Outcome, Cause]]] = {

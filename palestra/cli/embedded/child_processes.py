@@ -1,9 +1,8 @@
-"""Processes that this one starts, restarts when they die, and stops: whatever happens, none
-outlives the command that started it.
+"""Child processes of an embedded instance: started, restarted when they die, and stopped.
 
-Each child leads a process group of its own, so that Ctrl-C at the terminal reaches only the
-command, which then stops them in order; the kernel sends SIGTERM to a child whose parent is gone.
-All carry a mark in their environment, by which even grandchildren are found.
+Each child leads its own process group, so that Ctrl-C at the terminal reaches only the command,
+which then stops the children in order; the kernel sends SIGTERM to a child whose parent ended. All
+have a marker variable in their environment, by which grandchildren are found too.
 """
 
 import ctypes
@@ -18,7 +17,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from palestra.backoff import Backoff
 from palestra.cli.embedded.datadir import DataDir, read_json, write_private
+from palestra.processes import has_variable, process_ids, read_stat
 
 MARK: Final = "_PALESTRA_INSTANCE"
 """Variable whose value is the data directory, in every process of an instance.
@@ -32,7 +33,6 @@ _LONGEST_WAIT: Final = 10.0
 _GOOD_LIFE: Final = 30.0
 """Seconds of life after which the next restart is at once again."""
 _LIBC: Final = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
-_PROC: Final = Path("/proc")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,9 @@ class _Child:
     program: Program
     process: subprocess.Popen[bytes]
     started: float
-    wait: float = _FIRST_WAIT
+    backoff: Backoff = field(
+        default_factory=lambda: Backoff(longest=_LONGEST_WAIT, first=_FIRST_WAIT)
+    )
     restart_at: float | None = None
 
 
@@ -141,13 +143,12 @@ class Children:
         if code == 2:
             raise ChildFailedError(name, code, self.tail(name))
         if self._clock() - child.started > _GOOD_LIFE:
-            child.wait = _FIRST_WAIT
+            child.backoff.reset()
         how = (
             f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
         )
         self._report(f"{name} {how}; starting it again (see {self._data.log(name)})")
-        child.restart_at = self._clock() + child.wait
-        child.wait = min(child.wait * 2, _LONGEST_WAIT)
+        child.restart_at = self._clock() + child.backoff.next_wait()
 
     def stop(self, order: Sequence[str]) -> None:
         """Stops every process: by name in this order, then whatever still carries the mark."""
@@ -194,7 +195,7 @@ class Children:
 
     def _remember(self) -> None:
         rows = {
-            name: [child.process.pid, start_ticks(child.process.pid)]
+            name: [child.process.pid, _start_ticks(child.process.pid)]
             for name, child in self._children.items()
         }
         write_private(self._data.children, json.dumps(rows))
@@ -220,7 +221,7 @@ def end_leftovers(data: DataDir, within: float = 15.0) -> None:
     while living := [
         pid
         for pid, ticks in recorded.items()
-        if start_ticks(pid) == ticks and _carries(pid, data.root)
+        if _start_ticks(pid) == ticks and _is_marked(pid, data.root)
     ]:
         for pid in living:
             _signal_group(
@@ -233,14 +234,11 @@ def end_leftovers(data: DataDir, within: float = 15.0) -> None:
 
 
 def marked(root: Path) -> list[int]:
-    """Returns the living processes of the instance on a data directory, this one not."""
-    if not _PROC.is_dir():
-        return []
-    pids = [int(entry.name) for entry in _PROC.iterdir() if entry.name.isdigit()]
+    """Returns the pids of the instance's running processes, without the calling process."""
     return [
         pid
-        for pid in pids
-        if pid != os.getpid() and _carries(pid, root) and start_ticks(pid) is not None
+        for pid in process_ids()
+        if pid != os.getpid() and _is_marked(pid, root) and _start_ticks(pid) is not None
     ]
 
 
@@ -256,25 +254,13 @@ def kill_marked(root: Path, within: float = 10.0) -> None:
         time.sleep(0.02)
 
 
-def start_ticks(pid: int) -> int | None:
-    """Returns when a living process started, in clock ticks since boot.
-
-    Tells it apart from a later one with its pid.
-    """
-    try:
-        fields = (
-            (_PROC / str(pid) / "stat").read_text("utf-8", "replace").rpartition(")")[2].split()
-        )
-    except OSError:
-        return None
-    return None if fields[0] in "ZX" else int(fields[19])
+def _start_ticks(pid: int) -> int | None:
+    stat = read_stat(pid)
+    return stat.start_ticks if stat is not None and stat.is_running else None
 
 
-def _carries(pid: int, root: Path) -> bool:
-    try:
-        return f"{MARK}={root}".encode() in (_PROC / str(pid) / "environ").read_bytes().split(b"\0")
-    except OSError:
-        return False
+def _is_marked(pid: int, root: Path) -> bool:
+    return has_variable(pid, f"{MARK}={root}")
 
 
 def _follow_parent() -> None:

@@ -25,6 +25,7 @@ from palestra.cli.embedded.datadir import DataDir, write_private
 from palestra.cli.embedded.signals import stop_signals
 from palestra.cli.output import USAGE, CommandError
 from palestra.client import Client
+from palestra.processes import port_owner
 from palestra.telemetry.transport import open_client, read_problem
 
 DEFAULT_PORT: Final = 8080
@@ -130,8 +131,9 @@ class Instance:
         wanted = self.options.port
         if wanted:
             if not ports.is_free(wanted):
+                owner = port_owner(wanted)
                 raise CommandError(
-                    f"port {wanted} is used{ports.owner(wanted)}: stop it, or choose another with --port",
+                    f"port {wanted} is used{'' if owner is None else f' by pid {owner}'}: stop it, or choose another with --port",
                     USAGE,
                 )
             return wanted

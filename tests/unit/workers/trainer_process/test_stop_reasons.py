@@ -7,7 +7,7 @@ import pytest
 from palestra.contract.states import Cause, Order, Outcome
 from workers.core.types import StopReason
 from workers.ipc.order_ends import ORDER_ENDS
-from workers.trainer_process.stop_reasons import ATTEMPT_ENDS, IMPOSED, REASON_OF_WORD
+from workers.trainer_process.stop_reasons import ATTEMPT_ENDS, IMPOSED, REASON_OF_ORDER
 
 
 def test_each_stop_reason_has_an_outcome() -> None:
@@ -24,18 +24,15 @@ def test_each_order_that_ends_an_attempt_has_an_outcome() -> None:
         ("pause", (Outcome.PAUSED, Cause.USER)),
         ("cancel", (Outcome.CANCELLED, Cause.USER)),
         ("drain", (Outcome.DRAINED, Cause.DRAIN)),
-        ("time_limit", (Outcome.FAILED, Cause.TIME_LIMIT)),
     ],
 )
 def test_a_word_of_the_control_pipe_becomes_its_outcome(
     word: str, end: tuple[Outcome, Cause]
 ) -> None:
-    reason = REASON_OF_WORD[word]
+    reason = REASON_OF_ORDER[Order(word)]
     assert reason in IMPOSED
     assert ATTEMPT_ENDS[reason] == end
 
 
 def test_an_order_and_its_stop_reason_have_one_name() -> None:
-    assert {word: reason.value for word, reason in REASON_OF_WORD.items()} == {
-        word: word for word in REASON_OF_WORD
-    }
+    assert all(order.value == reason.value for order, reason in REASON_OF_ORDER.items())
