@@ -234,7 +234,7 @@ class Engine:
             or close_epoch
             or (self._asks_budget and self._cadence.budget.exhausted(clock))
         ):
-            self._see_to_what_is_due(close_epoch=close_epoch)
+            self._run_due_events(close_epoch=close_epoch)
         if self._stop is None and parts.control.order is not None:
             self._stop = parts.control.order
             parts.control.acknowledge(self._stop)
@@ -359,15 +359,17 @@ class Engine:
         )
         return self._plans.within(room)
 
-    def _see_to_what_is_due(self, *, close_epoch: bool) -> None:
-        """Steps 5 (the epoch) to 9, then says until when none of them has to be looked at: most
+    def _run_due_events(self, *, close_epoch: bool) -> None:
+        """Runs what is due of steps 5 (the epoch) to 9.
+
+        Then sets `_quiet_until`, the env_step before which none of them can be due: most
         iterations have nothing due.
         """
         clock, budget = self.clock, self._cadence.budget
         if self._epoch.due(clock) or close_epoch:
             self._close_epoch()
         if self._evaluations.asks(clock):
-            self._see_to_evaluations()
+            self._run_due_evaluations()
         if self._stop is None and budget.exhausted(clock):
             self._stop = StopReason.BUDGET
         if self._snapshot.due(clock) or self._snapshot_requested:
@@ -385,7 +387,7 @@ class Engine:
         self._epoch_closed_at = self.clock.env_steps
         self._parts.recorder.epoch(self.clock)
 
-    def _see_to_evaluations(self) -> None:
+    def _run_due_evaluations(self) -> None:
         self._note(self._evaluations.finished(wait=False))
         if self._evaluations.due(episode_ended=bool(self._ended)):
             self._evaluate()
@@ -398,8 +400,9 @@ class Engine:
             self._evaluations.begin(self._state_without_memory())
 
     def _note(self, judged: Judged | None) -> None:
-        """Tells everyone about an evaluation: of the present state, or of an earlier one where
-        training went on meanwhile.
+        """Reports an evaluation to hooks and recorder, and saves a best snapshot if it is one.
+
+        A background evaluation is of an earlier state, since training continued meanwhile.
         """
         if judged is None:
             return
