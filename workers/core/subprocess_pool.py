@@ -1,8 +1,7 @@
-"""Processes that carry out the orders of the one that started them.
+"""Spawned subprocesses that execute commands sent over pipes.
 
-They are spawned, so what crosses is importable, or plain data. One ends with its parent, also in
-the middle of an order; one that raises or dies is an error that says how. Must not know what the
-orders are.
+Commands, results and makers cross by pickling, so functions and classes must be importable. A
+subprocess ends with its parent, even while it executes a command.
 """
 
 import multiprocessing
@@ -13,41 +12,79 @@ import threading
 import traceback
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
 from typing import Any, Final, NamedTuple
 
 from workers.core.errors import WorkerError, own_error, packed_error
 
 Command = tuple[Any, ...]
-Servant = Callable[[Command], Any]
-"""Carries out orders in its process; its answers cross to the parent."""
-Maker = Callable[[], Servant]
-"""Importable, with its arguments (`functools.partial`): called in the process, at its first order.
+Handler = Callable[[Command], Any]
+"""Executes a command in the subprocess; its result is sent to the parent."""
+Maker = Callable[[], Handler]
+"""Importable, with its arguments (`functools.partial`): called at the subprocess's first command.
 """
 
-_ENOUGH_SECONDS: Final = 5.0
+_EXIT_SECONDS: Final = 5.0
 
 
-class _Running(NamedTuple):
-    process: BaseProcess
-    pipe: Connection
+class Failure(NamedTuple):
+    """An exception that a command raised in the subprocess."""
+
+    description: str
+    """Type and message."""
+    traceback: str
+    error: bytes | None
+    """The exception pickled; `None` if it cannot be pickled."""
+    own: bytes | None
+    """The same for the exception that an environment raised; see `own_error`."""
 
 
-class Servants:
-    """Starts processes and asks them.
+class Subprocess:
+    """A spawned process that executes one command at a time.
 
     Args:
-        kind: What errors call one, such as `sampler worker`.
-        error: Raised where one raised, or is dead.
-        makers: One per process.
+        name: Name of the process.
+        maker: Builds the handler of commands in the process.
+    """
+
+    def __init__(self, name: str, maker: Maker) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(target=_serve, args=(theirs, maker), name=name, daemon=True)
+        self.process.start()
+        theirs.close()
+
+    def receive(self) -> Any:
+        """Waits for the result of the command under way; a `Failure` if it raised.
+
+        Raises:
+            EOFError: If the process is dead; an OSError on some of the ways to die.
+        """
+        wait([self.pipe, self.process.sentinel])
+        return self.pipe.recv()
+
+    def join(self) -> None:
+        """Waits for the end of the process, and kills it after five seconds."""
+        self.process.join(_EXIT_SECONDS)
+        if self.process.is_alive():
+            self.process.kill()
+            self.process.join()
+
+
+class SubprocessPool:
+    """Starts subprocesses and has them execute commands at the same time.
+
+    Args:
+        kind: What error messages call a subprocess, such as `sampler worker`.
+        error: Type of the error that is raised if a subprocess raised or is dead.
+        makers: One per subprocess.
     """
 
     def __init__(self, kind: str, error: type[WorkerError], makers: Sequence[Maker]) -> None:
         self._kind = kind
         self._error = error
-        self._running = [_start(f"{kind} {index}", maker) for index, maker in enumerate(makers)]
-        self.waiting = False
-        """Whether answers are still under way: a call was left by an exception."""
+        self._running = [Subprocess(f"{kind} {index}", maker) for index, maker in enumerate(makers)]
+        self.has_pending_results = False
+        """Whether results are outstanding, because an exception interrupted `execute`."""
 
     @property
     def pids(self) -> tuple[int, ...]:
@@ -55,56 +92,51 @@ class Servants:
         return tuple(one.process.pid or 0 for one in self._running)
 
     @property
-    def at_rest(self) -> bool:
-        """Whether all live and none has an order to carry out."""
-        return not self.waiting and all(one.process.is_alive() for one in self._running)
+    def is_idle(self) -> bool:
+        """Whether all subprocesses are alive and none executes a command."""
+        return not self.has_pending_results and all(one.process.is_alive() for one in self._running)
 
-    def ask(self, orders: Sequence[Command]) -> list[Any]:
-        """Sends an order to each of the first processes and waits for all answers.
+    def execute(self, commands: Sequence[Command]) -> list[Any]:
+        """Sends one command to each of the first subprocesses and waits for all results.
 
         Raises:
-            WorkerError: The error that was given, if a process raised or is dead. What it raised is
-                the cause, where that can cross.
+            WorkerError: An error of the pool's type, if a subprocess raised or is dead. Its cause
+                is the exception of the subprocess, if that can be pickled.
         """
-        self.waiting = True
-        for index, (one, order) in enumerate(zip(self._running, orders, strict=False)):
+        self.has_pending_results = True
+        for index, (one, command) in enumerate(zip(self._running, commands, strict=False)):
             try:
-                one.pipe.send(order)
+                one.pipe.send(command)
             except OSError as error:
                 raise self._dead(index) from error
-        answers = [self._answer(index) for index in range(len(orders))]
-        self.waiting = False
-        for index, (done, answer) in enumerate(answers):
-            if not done:
-                packed, told = answer
-                cause = None if packed is None else pickle.loads(packed)  # noqa: S301 - packed by a process of ours
-                raise self._error(f"{self._kind} {index} raised {told}") from cause
-        return [answer for _, answer in answers]
+        results = [self._receive(index) for index in range(len(commands))]
+        self.has_pending_results = False
+        for index, result in enumerate(results):
+            if isinstance(result, Failure):
+                cause = None if result.own is None else pickle.loads(result.own)  # noqa: S301 - pickled by our subprocess
+                raise self._error(
+                    f"{self._kind} {index} raised {result.description}\n\n{result.traceback}"
+                ) from cause
+        return results
 
     def close(self) -> None:
-        """Ends the processes: at once those that still carry out an order."""
+        """Ends the subprocesses; kills them at once if they still execute a command."""
         for one in self._running:
             one.pipe.close()
-            if self.waiting:
+            if self.has_pending_results:
                 one.process.kill()
         for one in self._running:
-            one.process.join(_ENOUGH_SECONDS)
-            if one.process.is_alive():
-                one.process.kill()
-                one.process.join()
+            one.join()
 
-    def _answer(self, index: int) -> tuple[bool, Any]:
-        one = self._running[index]
-        wait([one.pipe, one.process.sentinel])
+    def _receive(self, index: int) -> Any:
         try:
-            answer: tuple[bool, Any] = one.pipe.recv()
+            return self._running[index].receive()
         except (EOFError, OSError) as error:
             raise self._dead(index) from error
-        return answer
 
     def _dead(self, index: int) -> WorkerError:
         process = self._running[index].process
-        process.join(_ENOUGH_SECONDS)
+        process.join(_EXIT_SECONDS)
         code = process.exitcode or 0
         how = (
             f"was ended by {signal.Signals(-code).name}"
@@ -112,41 +144,44 @@ class Servants:
             else f"ended with exit status {code}"
         )
         return self._error(
-            f"{self._kind} {index} (process {process.pid}) {how}: its memory or its environment may be the cause"
+            f"{self._kind} {index} (process {process.pid}) {how}: "
+            "its memory or its environment may be the cause"
         )
 
 
-def _start(name: str, maker: Maker) -> _Running:
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=_serve, args=(theirs, maker), name=name, daemon=True)
-    process.start()
-    theirs.close()
-    return _Running(process, ours)
+def watch_parent(end: Callable[[], object]) -> None:
+    """Starts a thread that calls `end` when the parent of this subprocess has ended."""
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+    sentinel = parent.sentinel
+
+    def watch() -> None:
+        wait([sentinel])
+        end()
+
+    threading.Thread(target=watch, name="parent", daemon=True).start()
 
 
 def _serve(pipe: Connection, maker: Maker) -> None:
-    """The process."""
+    """Executes commands in the subprocess until the parent closes the pipe."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, name="parent", daemon=True).start()
-    servant: Servant | None = None
+    watch_parent(lambda: os._exit(1))
+    handler: Handler | None = None
     while True:
         try:
-            order = pipe.recv()
+            command = pipe.recv()
         except EOFError:
             return
         try:
-            servant = servant or maker()
-            answer = (True, servant(order))
-        except Exception as error:  # noqa: BLE001 - whatever somebody else's code raises goes to the parent
-            told = f"{type(error).__name__}: {error}\n\n{traceback.format_exc()}"
-            answer = (False, (packed_error(own_error(error)), told))
-        pipe.send(answer)
-
-
-def _end_with_parent() -> None:
-    """Ends this process with its parent, even if an order is being carried out."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        wait([parent.sentinel])
-        os._exit(1)
+            handler = handler or maker()
+            pipe.send(handler(command))
+        except Exception as error:  # noqa: BLE001 - user code may raise anything; the parent reports it
+            pipe.send(
+                Failure(
+                    description=f"{type(error).__name__}: {error}",
+                    traceback=traceback.format_exc(),
+                    error=packed_error(error),
+                    own=packed_error(own_error(error)),
+                )
+            )

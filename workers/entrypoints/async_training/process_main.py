@@ -4,13 +4,13 @@ reports how it failed.
 
 import os
 import signal
-import threading
 import traceback
 from collections.abc import Callable
-from multiprocessing import connection, parent_process
+from multiprocessing import connection
 from typing import Final
 
 from workers.core.errors import own_error, packed_error
+from workers.core.subprocess_pool import watch_parent
 from workers.entrypoints.async_training.process_group import Done, Failed
 from workers.ipc.process_tree import die_with_parent
 
@@ -52,17 +52,8 @@ def _settle_in(parent: int) -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     if not die_with_parent(parent):
         _end_session()
-    threading.Thread(target=_watch_parent, name="parent", daemon=True).start()
-
-
-def _watch_parent() -> None:
-    """Ends this process, and what it started, when its parent is gone: the kernel's own order
-    reaches no grandchild.
-    """
-    me = parent_process()
-    if me is not None:
-        connection.wait([me.sentinel])
-        _end_session()
+    # The signal that the kernel sends to this process does not reach what this process started.
+    watch_parent(_end_session)
 
 
 def _end_session() -> None:

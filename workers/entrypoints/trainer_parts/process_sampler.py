@@ -15,7 +15,7 @@ import gymnasium as gym
 from workers.core.errors import WorkerError
 from workers.core.recipes import RecipeError, rebuild, rebuildable, recipes_of
 from workers.core.state_tree import with_tensors, without_tensors
-from workers.core.subprocess_pool import Command, Servant, Servants
+from workers.core.subprocess_pool import Command, Handler, SubprocessPool
 from workers.core.types import StateTree
 from workers.entrypoints.trainer_parts.episode import Episode
 from workers.entrypoints.trainer_parts.episode_batch import EnvSpec
@@ -67,7 +67,7 @@ class ProcessSampler(RoundSampler):
         self._parameters = None if parameters is agents else arrays_of(parameters)
         self._limit = max_episode_length
         self._env_spec = EnvSpec.of(envs, max_episode_length)
-        self._workers: Servants | None = None
+        self._workers: SubprocessPool | None = None
         self._saved: list[StateTree] = []
 
     @property
@@ -83,11 +83,11 @@ class ProcessSampler(RoundSampler):
             ("update", _agent_order(agent), _env_order(env))
             for agent, env in zip(agents, envs, strict=True)
         ]
-        self._started().ask(orders)
+        self._started().execute(orders)
 
     def run(self, limits: Sequence[int | None]) -> list[Episode]:
         """Runs one episode on each of the first workers, at the same time."""
-        return self._started().ask([("rollout", limit) for limit in limits])
+        return self._started().execute([("rollout", limit) for limit in limits])
 
     def shutdown_worker(self) -> None:
         """Ends the processes; the next call starts new ones and goes on with the next episodes."""
@@ -100,9 +100,10 @@ class ProcessSampler(RoundSampler):
         """Returns the seed and the state of each worker: the last one known where workers died, or
         were left in the middle of a call.
         """
-        if self._workers is not None and self._workers.at_rest:
+        if self._workers is not None and self._workers.is_idle:
             self._saved = [
-                parameters_from(state) for state in self._workers.ask([("state",)] * self.n_workers)
+                parameters_from(state)
+                for state in self._workers.execute([("state",)] * self.n_workers)
             ]
         return {"seed": self.seed, "workers": self._saved}
 
@@ -121,8 +122,8 @@ class ProcessSampler(RoundSampler):
         """Process ids of the workers that run."""
         return () if self._workers is None else self._workers.pids
 
-    def _started(self) -> Servants:
-        if self._workers is not None and self._workers.waiting:
+    def _started(self) -> SubprocessPool:
+        if self._workers is not None and self._workers.has_pending_results:
             self.shutdown_worker()
         if self._workers is None:
             options = {"seed": self.seed, "max_episode_length": self._limit}
@@ -130,9 +131,9 @@ class ProcessSampler(RoundSampler):
                 functools.partial(_made, self._recipes, self._parameters, {"index": i, **options})
                 for i in range(self.n_workers)
             ]
-            self._workers = Servants("sampler worker", SamplerWorkerError, makers)
+            self._workers = SubprocessPool("sampler worker", SamplerWorkerError, makers)
             if self._saved:
-                self._workers.ask([("load", arrays_of(state)) for state in self._saved])
+                self._workers.execute([("load", arrays_of(state)) for state in self._saved])
         return self._workers
 
 
@@ -163,7 +164,7 @@ def _env_order(update: Any) -> Any:
         ) from error
 
 
-def _made(recipes: StateTree, parameters: Any, options: dict[str, Any]) -> Servant:
+def _made(recipes: StateTree, parameters: Any, options: dict[str, Any]) -> Handler:
     """Returns what carries out orders, in the worker's process."""
     parts = rebuild(with_tensors(recipes))
     worker = RolloutWorker(parts["agent"], parts["env"], **options)

@@ -14,7 +14,7 @@ from workers.core.errors import WorkerError
 from workers.core.rng import global_state, load_global_state
 from workers.core.shared_counter import SharedCount
 from workers.core.state_tree import with_tensors, without_tensors
-from workers.core.subprocess_pool import Command, Servants
+from workers.core.subprocess_pool import Command, SubprocessPool
 from workers.core.types import (
     CollectPlan,
     EpisodeEnd,
@@ -154,7 +154,7 @@ class ActorLearners:
         self._agent = agent
         self._count = count
         self._size = len(makers)
-        self._servants = Servants("actor-learner", ActorLearnerError, makers)
+        self._subprocesses = SubprocessPool("actor-learner", ActorLearnerError, makers)
 
     def wait(self) -> None:
         """Waits until all processes are there, so that none makes the first env_steps alone.
@@ -162,12 +162,12 @@ class ActorLearners:
         Raises:
             ActorLearnerError: If one cannot be built, or is dead.
         """
-        self._servants.ask([("ready",)] * self._size)
+        self._subprocesses.execute([("ready",)] * self._size)
 
     @property
     def pids(self) -> tuple[int, ...]:
         """Process ids."""
-        return self._servants.pids
+        return self._subprocesses.pids
 
     def collect(self, plan: CollectPlan) -> Experience:
         """Lets the processes make exactly so many env_steps.
@@ -182,7 +182,7 @@ class ActorLearners:
         if env_steps is None or plan.whole_episodes:
             raise ValueError("actor-learners are granted env_steps, no episodes")
         self._count.value = 0
-        parts: list[_Gathered] = self._servants.ask(
+        parts: list[_Gathered] = self._subprocesses.execute(
             [("gather", env_steps, self._agent.learning_rate)] * self._size
         )
         ends = sorted(
@@ -204,13 +204,14 @@ class ActorLearners:
         Raises:
             ActorLearnerError: If they do not all live and rest.
         """
-        if not self._servants.at_rest:
+        if not self._subprocesses.is_idle:
             raise ActorLearnerError(
                 "the actor-learners have no common state any more: one is dead, or was left in the middle of a collect"
             )
         return {
             "processes": [
-                with_tensors(state) for state in self._servants.ask([("state",)] * self._size)
+                with_tensors(state)
+                for state in self._subprocesses.execute([("state",)] * self._size)
             ]
         }
 
@@ -229,7 +230,7 @@ class ActorLearners:
             raise ValueError(
                 f"the state is of {len(states)} actor-learners, here are {self._size}: build as many"
             )
-        reports: list[RestoreReport] = self._servants.ask(
+        reports: list[RestoreReport] = self._subprocesses.execute(
             [("restore", without_tensors(one)) for one in states]
         )
         notes = [note for report in reports for note in report.notes]
@@ -240,4 +241,4 @@ class ActorLearners:
 
     def close(self) -> None:
         """Ends the processes."""
-        self._servants.close()
+        self._subprocesses.close()

@@ -1,23 +1,25 @@
-"""Evaluates in a process of its own while training goes on.
+"""Evaluates in a subprocess while training continues.
 
-The process builds an agent and an evaluator of its own and is sent the training agent's state: it
-evaluates exactly the state at which it was asked, however far training has come meanwhile. Owns
-that process. It ends with the evaluator, and with the trainer if that is killed.
+The subprocess builds a second agent and an evaluator and receives the training agent's state with
+each request, so it evaluates the state at the time of the request, however far training has come
+since. It ends with the `SubprocessEvaluator`, and with the trainer if the trainer is killed.
 """
 
-import multiprocessing
-import traceback
+import pickle
 from collections.abc import Callable
-from multiprocessing.connection import Connection
+from contextlib import suppress
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import torch
 
 from workers.core.errors import DefinitionError, WorkerError
 from workers.core.protocols import ClockView, Stateful, TrainableAgent
+from workers.core.subprocess_pool import Command, Failure, Handler, Subprocess
 from workers.core.types import EvaluationResult, OwnFiles, StateTree
 
-_PATIENCE = 5.0
+_CLOSE: Command = ()
+"""Ends the process after its evaluator is closed."""
 _TRIES = 2
 """Processes started for one evaluation before it counts as failed."""
 
@@ -39,31 +41,34 @@ Build = Callable[[], tuple[TrainableAgent, OwnEvaluator]]
 
 
 class EvaluatorLostError(WorkerError):
-    """The evaluating process ended without an answer, again after it was started anew."""
+    """The evaluating process ended without a result, and so did the process that replaced it."""
 
     retryable = True
 
 
+class EvaluationRaisedError(WorkerError):
+    """The evaluation raised an exception that cannot be pickled; the message quotes it."""
+
+
 class _Tensor(NamedTuple):
-    """A tensor on its way: as an array, so that no memory is shared with the training."""
+    """A tensor sent as an array, so that no memory is shared with the training process."""
 
     array: Any
 
 
 class SubprocessEvaluator:
-    """Evaluates an agent's state elsewhere; see `BackgroundEvaluator` of the protocols.
+    """Evaluates an agent's state in a subprocess; see `BackgroundEvaluator` of the protocols.
 
     Args:
-        build: Called in the process.
-        agent: Its state is what is evaluated.
+        build: Called in the subprocess.
+        agent: The agent whose state is evaluated.
     """
 
     def __init__(self, build: Build, agent: Stateful) -> None:
         self._build = build
         self._agent = agent
-        self._process: Any = None
-        self._connection: Connection | None = None
-        self._question: tuple[ClockView, Any] | None = None
+        self._process: Subprocess | None = None
+        self._request: Command | None = None
         self._tries = 0
         self._status: int | None = None
 
@@ -75,106 +80,97 @@ class SubprocessEvaluator:
         return result
 
     def begin(self, clock: ClockView) -> None:
-        """Asks for the evaluation of the agent's present state; returns at once.
+        """Requests the evaluation of the agent's present state; returns at once.
 
         Args:
-            clock: Does not go on counting.
+            clock: Counters of the training, which must not change any more.
 
         Raises:
             DefinitionError: If the agent keeps its state in files of its own.
         """
-        self._question = (clock, _packed(self._agent.state_dict()))
+        self._request = (clock, _packed(self._agent.state_dict()))
         self._tries = 0
-        self._ask()
+        self._send()
 
     def finished(self, *, wait: bool) -> EvaluationResult | None:
-        """Returns the result of what was begun; `None` if it is not there yet.
+        """Returns the result of the evaluation that `begin` requested; `None` if there is none yet.
 
         Raises:
-            EvaluatorLostError: If the process died, and its successor too.
-            Exception: What the evaluation raised, with the process's traceback as a note.
+            EvaluatorLostError: If the process died, and the process that replaced it too.
+            EvaluationRaisedError: If the evaluation raised an exception that cannot be pickled.
+            Exception: What the evaluation raised, with the traceback of the process as a note.
         """
-        while self._question is not None:
+        while self._request is not None and self._process is not None:
             try:
-                if self._connection is None or not (wait or self._connection.poll()):
+                if not (wait or self._process.pipe.poll()):
                     return None
-                answer = self._connection.recv()
+                result = self._process.receive()
             except (EOFError, OSError):
                 self._drop()
-                self._ask()
+                self._send()
                 continue
-            self._question = None
-            return _opened(answer)
+            self._request = None
+            return _opened(result)
         return None
 
     def close(self) -> None:
         """Ends the process."""
-        self._question = None
+        if self._process is not None and self._request is None:
+            with suppress(OSError):
+                self._process.pipe.send(_CLOSE)
+        self._request = None
         self._drop()
 
-    def _ask(self) -> None:
+    def _send(self) -> None:
         while self._tries < _TRIES:
             self._tries += 1
+            self._process = self._process or Subprocess("evaluator", partial(_handler, self._build))
             try:
-                connection = self._connection or self._start()
-                connection.send(self._question)
+                self._process.pipe.send(self._request)
             except OSError:
                 self._drop()
             else:
                 return
-        self._question = None
+        self._request = None
         raise EvaluatorLostError(
-            f"the evaluating process ended with status {self._status} instead of an answer: was it short of memory?"
+            f"the evaluating process ended with status {self._status} instead of a result: "
+            "was it short of memory?"
         )
-
-    def _start(self) -> Connection:
-        context = multiprocessing.get_context("spawn")
-        self._connection, theirs = context.Pipe()
-        self._process = context.Process(
-            target=_serve, args=(theirs, self._build), name="evaluator", daemon=True
-        )
-        self._process.start()
-        theirs.close()
-        return self._connection
 
     def _drop(self) -> None:
-        """Ends the process, or what is left of it."""
-        if self._connection is None:
-            return
-        self._connection.close()
-        self._connection = None
-        self._process.join(_PATIENCE)
-        self._process.kill()
-        self._process.join()
-        self._status = self._process.exitcode
+        """Ends the process if it is alive, and keeps its exit status."""
+        if self._process is not None:
+            self._process.pipe.close()
+            self._process.join()
+            self._status = self._process.process.exitcode
+            self._process = None
 
 
-def _serve(connection: Connection, build: Build) -> None:
-    """The process: answers until the trainer closes the connection or dies."""
+def _handler(build: Build) -> Handler:
+    """Returns what executes the commands of a `SubprocessEvaluator` in the subprocess."""
     torch.set_num_threads(1)
-    parts: tuple[TrainableAgent, OwnEvaluator] | None = None
-    while True:
-        try:
-            clock, state = connection.recv()
-        except EOFError:
-            break
-        try:
-            parts = parts or build()
-            agent, evaluator = parts
-            agent.load_state_dict(_unpacked(state))
-            answer: Any = evaluator.evaluate(clock)
-        except Exception as error:  # noqa: BLE001 - the trainer raises it
-            error.add_note(f"In the evaluating process:\n{traceback.format_exc()}")
-            answer = error
-        connection.send(answer)
-    if parts is not None:
-        parts[1].close()
+    agent, evaluator = build()
+
+    def handle(command: Command) -> EvaluationResult:
+        if command == _CLOSE:
+            evaluator.close()
+            raise SystemExit
+        clock, state = command
+        agent.load_state_dict(_unpacked(state))
+        return evaluator.evaluate(clock)
+
+    return handle
 
 
-def _opened(answer: EvaluationResult | Exception) -> EvaluationResult:
-    if isinstance(answer, Exception):
-        raise answer
-    return answer
+def _opened(result: EvaluationResult | Failure) -> EvaluationResult:
+    if not isinstance(result, Failure):
+        return result
+    note = f"In the evaluating process:\n{result.traceback}"
+    if result.error is None:
+        raise EvaluationRaisedError(f"the evaluation raised {result.description}\n\n{note}")
+    error: Exception = pickle.loads(result.error)  # noqa: S301 - pickled by our subprocess
+    error.add_note(note)
+    raise error
 
 
 def _packed(value: Any) -> Any:
@@ -184,7 +180,8 @@ def _packed(value: Any) -> Any:
         return [_packed(item) for item in value]
     if isinstance(value, OwnFiles):
         raise DefinitionError(
-            "an agent that keeps files of its own cannot be evaluated in parallel: evaluate inline, or by continuous_eval"
+            "an agent that keeps files of its own cannot be evaluated in parallel: "
+            "evaluate inline, or by continuous_eval"
         )
     return (
         _Tensor(value.detach().cpu().numpy().copy()) if isinstance(value, torch.Tensor) else value

@@ -5,6 +5,7 @@ dies or fails.
 import functools
 import os
 import signal
+import threading
 import time
 from typing import Any
 
@@ -15,7 +16,11 @@ import torch
 from workers.core.errors import DefinitionError
 from workers.core.types import EvaluationResult, OwnFiles, StateTree
 from workers.engine.clock import StillClock
-from workers.rl.evaluate.background_evaluator import EvaluatorLostError, SubprocessEvaluator
+from workers.rl.evaluate.background_evaluator import (
+    EvaluationRaisedError,
+    EvaluatorLostError,
+    SubprocessEvaluator,
+)
 from workers.rl.evaluate.vector_evaluator import summarise
 
 pytestmark = pytest.mark.processes
@@ -35,6 +40,12 @@ class Scale:
         self.weight = state["weight"]
 
 
+class UnpicklableError(Exception):
+    def __init__(self, joint: str, angle: float) -> None:
+        super().__init__(f"{joint} at {angle}")
+        self.lock = threading.Lock()
+
+
 class Product:
     def __init__(self, agent: Scale, fault: str) -> None:
         self.agent = agent
@@ -43,6 +54,8 @@ class Product:
     def evaluate(self, clock: Any) -> EvaluationResult:
         if self.fault == "raises":
             raise ValueError("the robot fell over")
+        if self.fault == "raises what cannot be pickled":
+            raise UnpicklableError("knee", 0.5)
         if self.fault == "dies" or (
             self.fault == "dies once" and not os.environ.get("PALESTRA_TEST_DIED")
         ):
@@ -85,6 +98,16 @@ def test_what_it_raises_is_raised_here_and_it_goes_on() -> None:
         with pytest.raises(ValueError, match="fell over") as caught:
             evaluator.evaluate(clock(1))
         assert "In the evaluating process" in caught.value.__notes__[0]
+    evaluator.close()
+
+
+def test_an_exception_that_cannot_be_pickled_arrives_as_text() -> None:
+    fault = "raises what cannot be pickled"
+    evaluator = SubprocessEvaluator(functools.partial(build, fault), Scale(1.0))
+    for _ in range(2):
+        with pytest.raises(EvaluationRaisedError, match="UnpicklableError: knee at") as caught:
+            evaluator.evaluate(clock(1))
+        assert "in evaluate" in str(caught.value)
     evaluator.close()
 
 
