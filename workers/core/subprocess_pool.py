@@ -26,7 +26,7 @@ Maker = Callable[[], Handler]
 _EXIT_SECONDS: Final = 5.0
 
 
-class Failure(NamedTuple):
+class CommandFailure(NamedTuple):
     """An exception that a command raised in the subprocess."""
 
     description: str
@@ -54,7 +54,7 @@ class Subprocess:
         theirs.close()
 
     def receive(self) -> Any:
-        """Waits for the result of the command under way; a `Failure` if it raised.
+        """Waits for the result of the command under way; a `CommandFailure` if it raised.
 
         Raises:
             EOFError: If the process is dead; an OSError on some of the ways to die.
@@ -112,7 +112,7 @@ class SubprocessPool:
         results = [self._receive(index) for index in range(len(commands))]
         self.has_pending_results = False
         for index, result in enumerate(results):
-            if isinstance(result, Failure):
+            if isinstance(result, CommandFailure):
                 cause = None if result.own is None else pickle.loads(result.own)  # noqa: S301 - pickled by our subprocess
                 raise self._error(
                     f"{self._kind} {index} raised {result.description}\n\n{result.traceback}"
@@ -178,7 +178,7 @@ def _serve(pipe: Connection, maker: Maker) -> None:
             pipe.send(handler(command))
         except Exception as error:  # noqa: BLE001 - user code may raise anything; the parent reports it
             pipe.send(
-                Failure(
+                CommandFailure(
                     description=f"{type(error).__name__}: {error}",
                     traceback=traceback.format_exc(),
                     error=packed_error(error),

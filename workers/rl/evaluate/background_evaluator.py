@@ -15,7 +15,7 @@ import torch
 
 from workers.core.errors import DefinitionError, WorkerError
 from workers.core.protocols import ClockView, Stateful, TrainableAgent
-from workers.core.subprocess_pool import Command, Failure, Handler, Subprocess
+from workers.core.subprocess_pool import Command, CommandFailure, Handler, Subprocess
 from workers.core.types import EvaluationResult, OwnFiles, StateTree
 
 _CLOSE: Command = ()
@@ -162,8 +162,8 @@ def _handler(build: Build) -> Handler:
     return handle
 
 
-def _opened(result: EvaluationResult | Failure) -> EvaluationResult:
-    if not isinstance(result, Failure):
+def _opened(result: EvaluationResult | CommandFailure) -> EvaluationResult:
+    if not isinstance(result, CommandFailure):
         return result
     note = f"In the evaluating process:\n{result.traceback}"
     if result.error is None:
