@@ -45,6 +45,7 @@ from workers.entrypoints.functional_parts.evaluator import (
     EvaluationGround,
     EvaluationSettings,
     ForeignEvaluator,
+    call_evaluation_hooks,
     eval_stats_of,
 )
 from workers.entrypoints.functional_parts.named_snapshots import BEST, CHECKPOINT, EXCEPT, FINISH
@@ -426,16 +427,14 @@ class _LinkRecorder:
         assert evaluator is not None
         agent_stats, env_stats = list(self._agent.wrapped.get_statistics()), evaluator.statistics()
         self._link.send(Evaluated(_still(clock), result, tuple(agent_stats), tuple(env_stats)))
-        for hook in self._hooks:
-            hook(
-                env=evaluator.env,
-                agent=evaluator.agent,
-                evaluator=evaluator,
-                step=clock.env_steps,
-                eval_stats=eval_stats_of(result),
-                agent_stats=agent_stats,
-                env_stats=env_stats,
-            )
+        call_evaluation_hooks(
+            self._hooks,
+            evaluator,
+            step=clock.env_steps,
+            eval_stats=eval_stats_of(result),
+            agent_stats=agent_stats,
+            env_stats=env_stats,
+        )
 
     def epoch(self, clock: ClockView) -> None:
         """Tells nothing: there are no epochs."""

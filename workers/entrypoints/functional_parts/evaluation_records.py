@@ -9,7 +9,11 @@ from typing import Any
 
 from workers.core.protocols import ClockView, EngineView
 from workers.core.types import EpisodeEnd, EvaluationResult, LearnReport, StateTree, StopReason
-from workers.entrypoints.functional_parts.evaluator import ForeignEvaluator, eval_stats_of
+from workers.entrypoints.functional_parts.evaluator import (
+    ForeignEvaluator,
+    call_evaluation_hooks,
+    eval_stats_of,
+)
 from workers.entrypoints.functional_parts.scores_file import ScoresFile
 from workers.recording.tensorboard import TensorBoardFile
 
@@ -123,16 +127,14 @@ class EvaluationRecorder:
         if outputs.tensorboard is not None:
             outputs.tensorboard.write(clock.env_steps, agent, env, eval_stats)
         self.remember(clock, agent, result.mean, {**env, **eval_stats})
-        for hook in outputs.hooks:
-            hook(
-                env=outputs.evaluator.env,
-                agent=outputs.evaluator.agent,
-                evaluator=outputs.evaluator,
-                step=clock.env_steps,
-                eval_stats=eval_stats,
-                agent_stats=agent_stats,
-                env_stats=env_stats,
-            )
+        call_evaluation_hooks(
+            outputs.hooks,
+            outputs.evaluator,
+            step=clock.env_steps,
+            eval_stats=eval_stats,
+            agent_stats=agent_stats,
+            env_stats=env_stats,
+        )
 
     def remember(
         self, clock: ClockView, agent: dict[str, Any], score: float, stats: dict[str, Any]

@@ -2,7 +2,7 @@
 environment itself.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -162,3 +162,25 @@ def eval_stats_of(result: EvaluationResult) -> dict[str, float]:
         "length_min",
     )
     return {"episodes": len(result.returns), **{name: getattr(result, name) for name in names}}
+
+
+def call_evaluation_hooks(
+    hooks: Sequence[Callable[..., None]],
+    evaluator: ForeignEvaluator,
+    *,
+    step: int,
+    eval_stats: Mapping[str, float],
+    agent_stats: Sequence[tuple[str, object]],
+    env_stats: Sequence[tuple[str, object]],
+) -> None:
+    """Calls each hook with the keywords of `workers.hooks.EvaluationHook.__call__`."""
+    for hook in hooks:
+        hook(
+            env=evaluator.env,
+            agent=evaluator.agent,
+            evaluator=evaluator,
+            step=step,
+            eval_stats=eval_stats,
+            agent_stats=agent_stats,
+            env_stats=env_stats,
+        )
