@@ -68,6 +68,11 @@ class RunContext:
     def __init__(self, session: "RunSession") -> None:
         self.session = session
 
+    @property
+    def stop_requested(self) -> bool:
+        """Whether a hook asked to stop."""
+        return self.session.should_stop()
+
     def request_stop(self, reason: StopReason = StopReason.REQUESTED) -> None:
         """Ends training or evaluation behind this run."""
         self.session.request_stop(reason)
