@@ -109,6 +109,7 @@ class Replay:
         if surplus > 0:
             self._fresh, self._written = ended[surplus - 1], self._written + surplus
             rows = rows.part(surplus)
+            self._empty()
         begin = self._written % self._steps
         room = self._steps - begin
         if len(rows.ended) <= room:
@@ -277,6 +278,14 @@ class Replay:
         self.rule.dropped(np.arange(step * self._num_envs, (step + 1) * self._num_envs))
 
     # Private
+
+    def _empty(self) -> None:
+        """Drops all rows, because every one is about to be written: the row before the first of
+        them is not its predecessor in time.
+        """
+        self._columns["live"][:] = False
+        self._filled, self._dead = self._steps, self.capacity
+        self.rule.dropped(np.arange(self.capacity))
 
     def _write(self, begin: int, rows: Rows) -> None:
         """Writes rows that do not wrap."""

@@ -2,7 +2,7 @@ import copy
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.support.replay_streams import Chunk, FrameStream, NaiveReplay
@@ -152,6 +152,7 @@ def test_colour_images_get_all_of_the_capacity(rule, n_step) -> None:
     end=st.sampled_from([0.1, 0.5, 1.0]),
     pieces=st.lists(st.integers(1, 30), min_size=1, max_size=8),
 )
+@example(steps=10, num_envs=3, k=1, end=1.0, pieces=[3, 19, 26])  # rows beyond the capacity
 @settings(deadline=None, max_examples=40)
 def test_short_episodes_get_all_of_the_capacity(steps, num_envs, k, end, pieces) -> None:
     """Line 15.12: the same class: whatever shares few frames, the memory holds what it was asked
