@@ -42,7 +42,7 @@ class Held:
     def __init__(self) -> None:
         self.flat = _Flat(object(), (), ())
 
-    def taken(self, state: Any) -> "_Flat":
+    def taken(self, state: object) -> "_Flat":
         """Returns a state with these numbers that may be written to: what is held already stays,
         all else is copied.
         """
@@ -99,7 +99,7 @@ class Compiled:
         held, and a batch that is filled anew.
         """
 
-    def __call__(self, *arguments: Any) -> Any:
+    def __call__(self, *arguments: object) -> Any:
         setting, call = (
             (torch.are_deterministic_algorithms_enabled(), torch.get_num_threads()),
             self._again,
@@ -108,7 +108,7 @@ class Compiled:
             call = self._call(setting, arguments)
         return call.code(arguments, call.leaves)
 
-    def _call(self, setting: tuple[bool, int], arguments: tuple[Any, ...]) -> "_Call":
+    def _call(self, setting: tuple[bool, int], arguments: tuple[object, ...]) -> "_Call":
         """Returns what a call is made with: a look at each tensor takes as long as some updates."""
         held = None if self._held is None else self._held.flat
         flats = [
@@ -122,7 +122,9 @@ class Compiled:
         self._again = call if known is not None and flats[0] is held else None
         return call
 
-    def _first(self, key: tuple[Any, ...], arguments: tuple[Any, ...], leaves: list[Tensor]) -> Any:
+    def _first(
+        self, key: tuple[object, ...], arguments: tuple[object, ...], leaves: list[Tensor]
+    ) -> Any:
         """Compiles for arguments like these, and returns what the function makes of them."""
         made: Code = lambda arguments, _: self._fallback(*arguments)  # noqa: E731
         if len(self._made) >= MOST_SIGNATURES:
@@ -138,7 +140,7 @@ class Compiled:
         return result
 
     def _compiled(
-        self, key: tuple[Any, ...], arguments: tuple[Any, ...], leaves: list[Tensor]
+        self, key: tuple[object, ...], arguments: tuple[object, ...], leaves: list[Tensor]
     ) -> Code:
         if self._cudagraph or any(not leaf.is_cpu for leaf in leaves):
             tell_of_determinism()
@@ -191,7 +193,7 @@ class _Flat(NamedTuple):
     """All of it that code depends on."""
 
 
-def _flat(tree: Any) -> _Flat:
+def _flat(tree: object) -> _Flat:
     leaves: list[Tensor] = []
     signature: list[Any] = []
     _flatten((tree,), leaves, signature)

@@ -129,7 +129,7 @@ def code_directory() -> Path:
     return directory
 
 
-def _described(value: Any) -> str:
+def _described(value: object) -> str:
     """Returns a text that is another one for every other value.
 
     Raises:

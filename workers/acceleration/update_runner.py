@@ -51,11 +51,11 @@ def runnable(
     three ways; `held` as in `Compiled`.
     """
 
-    def eagerly(*arguments: Any) -> Any:
+    def eagerly(*arguments: object) -> Any:
         with torch.no_grad():
             return update(eager_gradient, *arguments)
 
-    def whole(*arguments: Any) -> Any:
+    def whole(*arguments: object) -> Any:
         return update(functional_gradient, *arguments)
 
     if mode == "eager":
@@ -81,7 +81,7 @@ def run_at_sizes(
     usual = runnable(update, mode=mode, held=Held())
     unusual = runnable(update, mode="eager")
 
-    def run(state: Any, batch: Any) -> Any:
+    def run(state: object, batch: object) -> Any:
         return (usual if rows_of(batch) in sizes else unusual)(state, batch)
 
     return run
@@ -96,10 +96,10 @@ def stacked(
     together = torch.func.vmap(functools.partial(update, functional_gradient))
     lone = runnable(update, mode="eager")
 
-    def alone(row: int, *arguments: Any) -> Any:
+    def alone(row: int, *arguments: object) -> Any:
         return lone(*(map_tensors(lambda leaf: leaf[row], argument) for argument in arguments))
 
-    def eagerly(state: Any, batch: Any) -> Any:
+    def eagerly(state: object, batch: object) -> Any:
         rows = rows_of(state)
         if rows < ROWS_WORTH_STACKING:
             return map_tensors(

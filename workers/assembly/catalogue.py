@@ -133,7 +133,7 @@ def _registered(kind: Kind, taken: Collection[str]) -> Iterator[RegisteredPart]:
             yield found.parts[name]
 
 
-def _schema_of(factory: Any) -> dict[str, Any]:
+def _schema_of(factory: object) -> dict[str, Any]:
     """Returns the JSON Schema that a factory gives as `parameters_schema`, else that of its model
     `Parameters`, else one for anything.
     """
@@ -235,7 +235,7 @@ def _make_and_describe(spec: EnvSpec) -> EnvironmentDescription:
         environment.close()
 
 
-def _space(space: gymnasium.Space[Any]) -> SpaceDescription:
+def _space(space: gymnasium.Space[object]) -> SpaceDescription:
     match space:
         case gymnasium.spaces.Discrete():
             return SpaceDescription(kind="discrete", n=int(space.n), dtype=str(space.dtype))

@@ -183,7 +183,7 @@ def _registered_parts(definition: RlDefinition | SupervisedDefinition) -> Iterat
             yield registered_part("input_functions", part.name)
 
 
-def _parameters_for(factory: Any, parameters: RegisteredAgent) -> Any:
+def _parameters_for(factory: object, parameters: RegisteredAgent) -> Any:
     """Returns an instance of the factory's `Parameters`, where it has such a model, else the plain
     object.
     """
@@ -198,7 +198,7 @@ def _parameters_for(factory: Any, parameters: RegisteredAgent) -> Any:
         ) from error
 
 
-def _as_agent(made: Any, context: AgentContext, part: RegisteredPart) -> TrainableAgent:
+def _as_agent(made: object, context: AgentContext, part: RegisteredPart) -> TrainableAgent:
     if hasattr(made, "collect_plan") and all(
         callable(getattr(made, name, None)) for name in _OWN_METHODS
     ):

@@ -4,7 +4,7 @@ from numbers import Integral
 from typing import Any
 
 
-def is_count(value: Any, least: int) -> bool:
+def is_count(value: object, least: int) -> bool:
     """Returns whether a value is a whole number of at least `least`."""
     return not isinstance(value, bool) and isinstance(value, Integral) and int(value) >= least
 

@@ -37,7 +37,7 @@ class StateMismatchError(WorkerError):
     """A captured state does not fit the object that it is loaded into."""
 
 
-def state_of(value: Any, path: str, skip: Iterable[Any] = ()) -> StateTree | None:
+def state_of(value: object, path: str, skip: Iterable[object] = ()) -> StateTree | None:
     """Returns the state of an object by the rule of the module; `None` where it has none.
 
     Args:
@@ -51,7 +51,7 @@ def state_of(value: Any, path: str, skip: Iterable[Any] = ()) -> StateTree | Non
     return _Saver(skip).node(value, path)
 
 
-def load_state(value: Any, state: StateTree | None, path: str) -> None:
+def load_state(value: object, state: StateTree | None, path: str) -> None:
     """Brings an object to a state that `state_of` returned for one like it.
 
     Raises:
@@ -94,7 +94,7 @@ def pack(value: Any, path: str) -> Any:  # noqa: PLR0911 - one case per kind
     )
 
 
-def unpack(value: Any) -> Any:  # noqa: PLR0911 - one case per kind
+def unpack(value: object) -> Any:  # noqa: PLR0911 - one case per kind
     """Returns what `pack` was given; NumPy's scalars come back as Python's."""
     if isinstance(value, list):
         return [unpack(item) for item in value]
@@ -111,7 +111,7 @@ def unpack(value: Any) -> Any:  # noqa: PLR0911 - one case per kind
     return {key: unpack(item) for key, item in value.items()}
 
 
-def has_state(value: Any) -> bool:
+def has_state(value: object) -> bool:
     """Returns whether an object says itself what its state is."""
     if isinstance(value, type):
         return False
@@ -126,12 +126,12 @@ class _Saver:
     Objects are numbered as they are met, so that one met again can be named.
     """
 
-    def __init__(self, skip: Iterable[Any]) -> None:
+    def __init__(self, skip: Iterable[object]) -> None:
         self._kept = list(skip)
         self._skipped = {id(one) for one in self._kept if one is not None}
         self._numbers: dict[int, int] = {}
 
-    def node(self, value: Any, path: str) -> StateTree | None:
+    def node(self, value: object, path: str) -> StateTree | None:
         """Returns the state of a value; `None` for what is set-up."""
         if id(value) in self._skipped:
             return None
@@ -145,7 +145,7 @@ class _Saver:
             return self._items(((str(key), item) for key, item in value.items()), "$members", path)
         return self._object(value, path)
 
-    def _object(self, value: Any, path: str) -> StateTree | None:
+    def _object(self, value: object, path: str) -> StateTree | None:
         if (number := self._numbers.get(id(value))) is not None:
             return {"$same": number}
         number = self._numbers[id(value)] = len(self._numbers)
@@ -162,7 +162,7 @@ class _Saver:
             self._items(vars(value).items(), "$attributes", path) if _is_searched(value) else None
         )
 
-    def _items(self, items: Iterable[tuple[str, Any]], mark: str, path: str) -> StateTree | None:
+    def _items(self, items: Iterable[tuple[str, object]], mark: str, path: str) -> StateTree | None:
         nodes: StateTree = {}
         for name, item in items:
             if (
@@ -179,7 +179,7 @@ class _Loader:
     def __init__(self) -> None:
         self._objects: dict[int, Any] = {}
 
-    def load(self, value: Any, state: StateTree, path: str) -> Any:
+    def load(self, value: object, state: StateTree, path: str) -> Any:
         """Returns what now stands for `value`, which is `value` itself wherever it could be changed
         in place.
         """
@@ -197,7 +197,7 @@ class _Loader:
             return self._members(value, state["$members"], path)
         return _load_data(value, unpack(state["$data"]), path)
 
-    def _attributes(self, value: Any, nodes: StateTree, path: str) -> Any:
+    def _attributes(self, value: object, nodes: StateTree, path: str) -> Any:
         if not hasattr(value, "__dict__"):
             raise StateMismatchError(
                 f"{path}: the snapshot holds an object with attributes, but here is {_named(value)}; {_REMEDY}"
@@ -269,7 +269,7 @@ def _load_data(value: Any, data: Any, path: str) -> Any:
     return data
 
 
-def _generator(value: Any) -> StateTree | None:
+def _generator(value: object) -> StateTree | None:
     if isinstance(value, np.random.Generator):
         return {"numpy": generator_state(value)}
     if type(value) is random.Random:
@@ -299,11 +299,11 @@ def _load_generator(value: Any, state: StateTree, path: str) -> Any:
     return value
 
 
-def _is_scalar(value: Any) -> bool:
+def _is_scalar(value: object) -> bool:
     return value is None or isinstance(value, bool | int | float | str | np.generic)
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: object) -> bool:
     """Whether a value consists of data only."""
     if _is_scalar(value) or _is_tensor(value):
         return True
@@ -316,7 +316,7 @@ def _is_plain(value: Any) -> bool:
     )
 
 
-def _is_searched(value: Any) -> bool:
+def _is_searched(value: object) -> bool:
     cls = type(value)
     if isinstance(value, type | logging.Logger | io.IOBase) or not hasattr(value, "__dict__"):
         return False
@@ -330,7 +330,7 @@ def _is_searched(value: Any) -> bool:
     )
 
 
-def _is_tensor(value: Any) -> bool:
+def _is_tensor(value: object) -> bool:
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)
 
@@ -342,7 +342,7 @@ def _pack_sequence(value: Sequence[Any] | deque[Any], path: str) -> Any:
     return {"$tuple": items} if isinstance(value, tuple) else items
 
 
-def _object_array(items: Any, shape: Sequence[int]) -> Any:
+def _object_array(items: object, shape: Sequence[int]) -> Any:
     array = np.empty(int(np.prod(shape)), object)
     for index, item in enumerate(_flattened(items, len(shape))):
         array[index] = item
@@ -357,5 +357,5 @@ def _flattened(items: Any, depth: int) -> list[Any]:
     )
 
 
-def _named(value: Any) -> str:
+def _named(value: object) -> str:
     return "nothing" if value is None else f"a {type(value).__qualname__}"

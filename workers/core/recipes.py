@@ -78,7 +78,7 @@ def rebuildable(cls: _Class) -> _Class:
     construct = cls.__init__  # type: ignore[misc]
 
     @functools.wraps(construct)
-    def construct_and_remember(self: Any, *args: Any, **kwargs: Any) -> None:
+    def construct_and_remember(self: object, *args: object, **kwargs: object) -> None:
         if type(self) is cls:
             object.__setattr__(self, _BUILT, _Construction(_kept(args), _kept(kwargs)))
         construct(self, *args, **kwargs)
@@ -88,7 +88,7 @@ def rebuildable(cls: _Class) -> _Class:
     return cls
 
 
-def is_rebuildable(value: Any) -> bool:
+def is_rebuildable(value: object) -> bool:
     """Returns whether a value is a marked class or an object of one."""
     cls = value if isinstance(value, type) else type(value)
     return MARK in vars(cls)
@@ -99,7 +99,7 @@ def remembers_arguments(name: str) -> bool:
     return name == _BUILT
 
 
-def recipes_of(parts: Mapping[str, Any]) -> StateTree:
+def recipes_of(parts: Mapping[str, object]) -> StateTree:
     """Returns the recipes of some objects; what several of them share is built once.
 
     Raises:
@@ -126,7 +126,7 @@ class _Writer:
         self._numbers: dict[int, int] = {}
         self._kept: list[Any] = []
 
-    def write(self, value: Any, path: str) -> Any:  # noqa: PLR0911 - one case per kind
+    def write(self, value: object, path: str) -> Any:  # noqa: PLR0911 - one case per kind
         """Returns the recipe of a value."""
         if value is None or isinstance(value, bool | int | float | str):
             return value
@@ -150,7 +150,7 @@ class _Writer:
             )
         return {key: self.write(item, f"{path}[{key!r}]") for key, item in value.items()}
 
-    def _object(self, value: Any, path: str) -> StateTree:
+    def _object(self, value: object, path: str) -> StateTree:
         if (number := self._numbers.get(id(value))) is not None:
             return {"$same": number}
         recipe = self._construction(value, path)
@@ -158,7 +158,7 @@ class _Writer:
         self._kept.append(value)
         return recipe
 
-    def _construction(self, value: Any, path: str) -> StateTree:
+    def _construction(self, value: object, path: str) -> StateTree:
         if is_rebuildable(value) and isinstance(
             built := getattr(value, _BUILT, None), _Construction
         ):
@@ -182,7 +182,7 @@ class _Reader:
     def __init__(self) -> None:
         self._built: list[Any] = []
 
-    def read(self, recipe: Any) -> Any:  # noqa: PLR0911 - one case per kind
+    def read(self, recipe: object) -> Any:  # noqa: PLR0911 - one case per kind
         """Returns the value of a recipe."""
         if isinstance(recipe, list):
             return [self.read(item) for item in recipe]

@@ -111,7 +111,7 @@ def preserved_global_state() -> Iterator[None]:
         load_global_state(before)
 
 
-def _jsonable(value: Any) -> Any:
+def _jsonable(value: object) -> Any:
     """128-bit words of PCG64 do not fit every JSON reader: they travel as text."""
     if isinstance(value, dict):
         return {key: _jsonable(item) for key, item in value.items()}
@@ -120,7 +120,7 @@ def _jsonable(value: Any) -> Any:
     return value
 
 
-def _unjsonable(value: Any) -> Any:
+def _unjsonable(value: object) -> Any:
     if isinstance(value, dict):
         return (
             int(value["int"])

@@ -20,7 +20,7 @@ def without_tensors(tree: Any) -> Any:
     )
 
 
-def with_tensors(tree: Any) -> Any:
+def with_tensors(tree: object) -> Any:
     """Returns what `without_tensors` was given."""
     if isinstance(tree, list):
         return [with_tensors(item) for item in tree]
@@ -33,7 +33,7 @@ def with_tensors(tree: Any) -> Any:
     )
 
 
-def _tensor(array: Any) -> Any:
+def _tensor(array: object) -> Any:
     import torch  # noqa: PLC0415 - only where tensors crossed
 
     return torch.from_numpy(np.array(array))

@@ -48,7 +48,7 @@ class AgentAlgorithm:
 
     def __init__(
         self,
-        agent: Mapping[str, Any],
+        agent: Mapping[str, object],
         env: str | gym.Env[Any, Any],
         *,
         num_envs: int = 1,
@@ -105,11 +105,11 @@ class GreedyPolicy:
     def __init__(self, agent: TrainableAgent) -> None:
         self._agent = agent
 
-    def get_action(self, observation: Any) -> tuple[Any, dict[str, Any]]:
+    def get_action(self, observation: object) -> tuple[Any, dict[str, Any]]:
         """Returns the greedy action for one observation, and no infos."""
         return self._agent.act(np.asarray(observation)[None], explore=False)[0], {}
 
-    def __deepcopy__(self, memo: Any) -> "GreedyPolicy":
+    def __deepcopy__(self, memo: object) -> "GreedyPolicy":
         """Returns itself: acting greedily changes nothing, and the agent's memory is large."""
         return self
 
@@ -148,7 +148,7 @@ class _SeededCollector:
         return self._collector.restore(state["collector"])
 
 
-def _checked(parameters: Mapping[str, Any]) -> Any:
+def _checked(parameters: Mapping[str, object]) -> Any:
     try:
         return _PARAMETERS.validate_python(dict(parameters))
     except ValidationError as error:

@@ -35,14 +35,14 @@ _Path = str | os.PathLike[str]
 
 
 def train_agent(  # noqa: PLR0917 - PFRL's parameters
-    agent: Any,
+    agent: object,
     env: Given,
     steps: int,
     outdir: _Path,
     checkpoint_freq: int | None = None,
     max_episode_len: int | None = None,
     step_offset: int = 0,
-    evaluator: Any = None,
+    evaluator: object = None,
     successful_score: float | None = None,
     step_hooks: Sequence[StepCallable] = (),
     eval_during_episode: bool = False,
@@ -123,7 +123,7 @@ def train_agent(  # noqa: PLR0917 - PFRL's parameters
 
 @other_name(eval_n_runs="eval_n_episodes")
 def train_agent_with_evaluation(  # noqa: PLR0917 - PFRL's parameters
-    agent: Any,
+    agent: object,
     env: Given,
     steps: int,
     eval_n_steps: int | None,
@@ -137,7 +137,7 @@ def train_agent_with_evaluation(  # noqa: PLR0917 - PFRL's parameters
     eval_env: Given | None = None,
     successful_score: float | None = None,
     step_hooks: Sequence[StepCallable] = (),
-    evaluation_hooks: Sequence[Any] = (),
+    evaluation_hooks: Sequence[object] = (),
     save_best_so_far_agent: bool = True,
     use_tensorboard: bool = False,
     eval_during_episode: bool = False,
@@ -236,7 +236,7 @@ def train_agent_with_evaluation(  # noqa: PLR0917 - PFRL's parameters
 
 
 def train_agent_batch(  # noqa: PLR0917 - PFRL's parameters
-    agent: Any,
+    agent: object,
     env: Given,
     steps: int,
     outdir: _Path,
@@ -244,7 +244,7 @@ def train_agent_batch(  # noqa: PLR0917 - PFRL's parameters
     log_interval: int | None = None,
     max_episode_len: int | None = None,
     step_offset: int = 0,
-    evaluator: Any = None,
+    evaluator: object = None,
     successful_score: float | None = None,
     step_hooks: Sequence[StepCallable] = (),
     return_window_size: int = 100,
@@ -320,7 +320,7 @@ def train_agent_batch(  # noqa: PLR0917 - PFRL's parameters
 
 @other_name(eval_n_runs="eval_n_episodes")
 def train_agent_batch_with_evaluation(  # noqa: PLR0917 - PFRL's parameters
-    agent: Any,
+    agent: object,
     env: Given,
     steps: int,
     eval_n_steps: int | None,
@@ -336,7 +336,7 @@ def train_agent_batch_with_evaluation(  # noqa: PLR0917 - PFRL's parameters
     log_interval: int | None = None,
     successful_score: float | None = None,
     step_hooks: Sequence[StepCallable] = (),
-    evaluation_hooks: Sequence[Any] = (),
+    evaluation_hooks: Sequence[object] = (),
     save_best_so_far_agent: bool = True,
     use_tensorboard: bool = False,
     logger: logging.Logger | None = None,

@@ -76,7 +76,7 @@ class Trainer:
 
     def __init__(
         self,
-        snapshot_config: Any = None,
+        snapshot_config: object = None,
         *,
         seed: int | None = None,
         control: Control | None = None,
@@ -111,7 +111,7 @@ class Trainer:
 
     # Set-up
 
-    def setup(self, algo: Any, env: Any) -> None:
+    def setup(self, algo: object, env: object) -> None:
         """Takes an algorithm and its environment; statistics of an earlier set-up go on.
 
         Args:
@@ -147,8 +147,8 @@ class Trainer:
         self,
         itr: int,
         batch_size: int | None = None,
-        agent_update: Any = None,
-        env_update: Any = None,
+        agent_update: object = None,
+        env_update: object = None,
     ) -> EpisodeBatch:
         """Collects one batch by the algorithm's sampler.
 
@@ -183,8 +183,8 @@ class Trainer:
         self,
         itr: int,
         batch_size: int | None = None,
-        agent_update: Any = None,
-        env_update: Any = None,
+        agent_update: object = None,
+        env_update: object = None,
     ) -> list[dict[str, Any]]:
         """Collects one batch and returns one dict per episode; see `obtain_episodes`."""
         return self.obtain_episodes(itr, batch_size, agent_update, env_update).to_list()
@@ -213,7 +213,7 @@ class Trainer:
         """
         return self._session.engine("learn").learn(updates)
 
-    def log(self, key: str, value: Any) -> None:
+    def log(self, key: str, value: object) -> None:
         """Puts a value into the row of the running epoch."""
         self.tabular.record(key, value)
 
@@ -458,7 +458,7 @@ class TorchTrainer(Trainer):
 TFTrainer = TorchTrainer
 
 
-def _policy_parameters(algo: Any) -> Any:
+def _policy_parameters(algo: object) -> Any:
     for name in ("exploration_policy", "policy"):
         if (policy := getattr(algo, name, None)) is not None:
             return parameters_of(policy)

@@ -92,7 +92,7 @@ class AgentLearner(ModelLearner):
         variables: Variables,
         memory: Memory,
         session: RunSession | None,
-        action_space: Space[Any],
+        action_space: Space[object],
         learn_schedule: LearnSchedule,
     ) -> None:
         super().__init__(model, variables)
@@ -291,7 +291,7 @@ class AgentLearner(ModelLearner):
         return actions + self._first_action if self._first_action else actions
 
 
-def default_labels(batch: Mapping[str, Any], rewards: Mapping[str, float]) -> dict[str, Any]:
+def default_labels(batch: Mapping[str, object], rewards: Mapping[str, float]) -> dict[str, Any]:
     """Returns the labels of a sampled batch: its transitions, and the episode's rewards.
 
     `done` is true in terminal states only: bootstrap where it is false, also where `truncated` is

@@ -77,7 +77,7 @@ class Agent(ModelOwner):
         memory: Memory,
         model_dir: str | Path | None = None,
         config: RunConfig | None = None,
-        params: Mapping[str, Any] | None = None,
+        params: Mapping[str, object] | None = None,
     ) -> None:
         if not isinstance(memory, Memory):
             raise TypeError(
@@ -385,7 +385,7 @@ class PGAgent(Agent):
         memory: Memory,
         model_dir: str | Path | None = None,
         config: RunConfig | None = None,
-        params: Mapping[str, Any] | None = None,
+        params: Mapping[str, object] | None = None,
     ) -> None:
         if not isinstance(memory, BatchMemory):
             raise TypeError(

@@ -12,7 +12,7 @@ from workers.rl.envs.space_arrays import check_is_array
 from workers.rl.envs.vector import SerialVector
 
 
-def check_env(env: Any) -> None:
+def check_env(env: object) -> None:
     """Checks that `env` is a Gymnasium environment with array observations; raises TypeError."""
     if not isinstance(env, gym.Env):
         raise TypeError(f"env must be a gymnasium.Env, not {type(env).__name__}")

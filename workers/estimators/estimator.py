@@ -60,7 +60,7 @@ class Estimator(ModelOwner):
         model_fn: ModelFn,
         model_dir: str | Path | None = None,
         config: RunConfig | None = None,
-        params: Mapping[str, Any] | None = None,
+        params: Mapping[str, object] | None = None,
     ) -> None:
         super().__init__(model_fn, model_dir, config, params)
 
@@ -216,7 +216,7 @@ class Estimator(ModelOwner):
         evaluate = lambda batch: session.run(self._evaluating(session.variables, batch)).scalars  # noqa: E731
         return mean_values(_until_stop(session, batches), evaluate)[0]
 
-    def _evaluating(self, variables: Variables, batch: tuple[Any, Any]) -> Callable[[], Any]:
+    def _evaluating(self, variables: Variables, batch: tuple[object, object]) -> Callable[[], Any]:
         features, labels = (tensors(one, variables.device) for one in batch)
         return lambda: values_of(self._model(variables, features, labels, Modes.EVAL))
 

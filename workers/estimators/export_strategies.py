@@ -41,10 +41,10 @@ class ExportStrategy:
 
     def export(
         self,
-        model: Any,
+        model: object,
         export_path: Path,
         checkpoint_path: Path | None = None,
-        eval_result: Mapping[str, Any] | None = None,
+        eval_result: Mapping[str, object] | None = None,
     ) -> Any:
         """Exports a model into `export_path`, the directory of this strategy.
 
@@ -77,7 +77,7 @@ def make_export_strategy(
         model: Exportable,
         export_path: Path,
         checkpoint_path: Path | None,
-        eval_result: Mapping[str, Any] | None,
+        eval_result: Mapping[str, object] | None,
     ) -> Path | None:
         del eval_result
         checkpoint = checkpoint_path or latest_checkpoint(model.model_dir)
@@ -95,7 +95,7 @@ def make_export_strategy(
     return ExportStrategy(name, export)
 
 
-def checked_strategies(given: Any) -> tuple[ExportStrategy, ...]:
+def checked_strategies(given: object) -> tuple[ExportStrategy, ...]:
     """Returns strategies as a tuple: one, several or none.
 
     Raises:

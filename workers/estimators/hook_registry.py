@@ -61,6 +61,6 @@ def make_hook(name: Any, params: Mapping[str, Any]) -> SessionRunHook:
         raise ValueError(f"hook {name}: {error}") from error
 
 
-def make_hooks(specs: Iterable[tuple[Any, Mapping[str, Any]]]) -> list[SessionRunHook]:
+def make_hooks(specs: Iterable[tuple[object, Mapping[str, object]]]) -> list[SessionRunHook]:
     """Returns the hooks of pairs of name and arguments."""
     return [make_hook(name, params) for name, params in specs]

@@ -1,7 +1,6 @@
 """Memories of an agent: transitions as rows of named values."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -44,7 +43,7 @@ class Memory:
         """Begins the stream of random numbers again, from a seed."""
         self._generator = derive_generator(seed, "memory/sample")
 
-    def step(self, **row: Any) -> None:
+    def step(self, **row: object) -> None:
         """Appends a row; its values are copied.
 
         Raises:
@@ -135,7 +134,7 @@ class Memory:
                 "ask can_sample() first"
             )
 
-    def _take(self, indices: Any) -> dict[str, Array]:
+    def _take(self, indices: object) -> dict[str, Array]:
         """Returns rows by their age, 0 being the oldest."""
         ring = self._rows
         if ring is None:

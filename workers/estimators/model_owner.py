@@ -75,7 +75,7 @@ class ModelOwner:
         model_fn: ModelFn,
         model_dir: str | Path | None,
         config: RunConfig | None,
-        params: Mapping[str, Any] | None,
+        params: Mapping[str, object] | None,
     ) -> None:
         _check_types(model_fn, config, params)
         self._config = _config_with(config or RunConfig(), model_dir)
@@ -231,7 +231,7 @@ def check_bounds(**bounds: int | None) -> None:
             raise ValueError(f"set {name} (so many more) or max_{name} (so many in all), not both")
 
 
-def _check_types(model_fn: Any, config: Any, params: Any) -> None:
+def _check_types(model_fn: object, config: object, params: object) -> None:
     if not callable(model_fn):
         raise TypeError(
             f"model_fn must be a function of features and labels, not a {type(model_fn).__name__}"

@@ -28,7 +28,7 @@ class SummaryWriter:
         self._path = Path(directory) / SUMMARIES_FILE
         self._events = ScalarEvents(Path(directory)) if events else None
 
-    def write(self, session: RunSession, values: Mapping[str, Any]) -> None:
+    def write(self, session: RunSession, values: Mapping[str, object]) -> None:
         """Appends a row; numbers that are not finite become text."""
         append_row(self._path, {**counters(session), "wall": time.time(), **values})
         if self._events is not None:
@@ -43,7 +43,7 @@ class SummaryWriter:
             self._events.close()
 
 
-def append_row(path: Path, row: Mapping[str, Any]) -> None:
+def append_row(path: Path, row: Mapping[str, object]) -> None:
     """Appends one row of JSON to a file in one piece; its directory is created."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a", encoding="utf-8") as file:
@@ -91,5 +91,5 @@ def _rewards(values: RunValues) -> dict[str, Any]:
     )
 
 
-def _jsonable(value: Any) -> Any:
+def _jsonable(value: object) -> Any:
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value

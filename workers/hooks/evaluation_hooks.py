@@ -26,13 +26,13 @@ class EvaluationHook(ABC):
     @abstractmethod
     def __call__(  # noqa: PLR0913, PLR0917 - names and order are those of PFRL
         self,
-        env: Any,
-        agent: Any,
-        evaluator: Any,
+        env: object,
+        agent: object,
+        evaluator: object,
         step: int,
         eval_stats: Mapping[str, float],
-        agent_stats: Sequence[tuple[str, Any]],
-        env_stats: Sequence[tuple[str, Any]],
+        agent_stats: Sequence[tuple[str, object]],
+        env_stats: Sequence[tuple[str, object]],
     ) -> None:
         """Called after an evaluation; what it raises ends training and is saved as `<step>_except`.
 
@@ -108,7 +108,7 @@ class SuccessScoreHook:
             view.request_stop(StopReason.SUCCESS_SCORE)
 
 
-def check_support(hooks: Sequence[Any], trainer: Trainer, function: str) -> None:
+def check_support(hooks: Sequence[object], trainer: Trainer, function: str) -> None:
     """Refuses hooks that cannot work in a training function.
 
     Raises:

@@ -27,7 +27,7 @@ class StepHook(ABC):
     """
 
     @abstractmethod
-    def __call__(self, env: Any, agent: Any, step: int) -> None:
+    def __call__(self, env: object, agent: object, step: int) -> None:
         """Called after the agent observed an env_step.
 
         Args:
@@ -62,7 +62,7 @@ class LinearInterpolationHook(StepHook):
         self.stop_value = stop_value
         self.setter = setter
 
-    def __call__(self, env: Any, agent: Any, step: int) -> None:
+    def __call__(self, env: object, agent: object, step: int) -> None:
         """Sets the value of this step."""
         self.setter(env, agent, self.value(step))
 
@@ -111,7 +111,7 @@ class FiniteStatisticsHook(StepHook):
         """Takes them over."""
         self._numbers = set(state["numbers"])
 
-    def _judge(self, name: str, value: Any, step: int) -> None:
+    def _judge(self, name: str, value: object, step: int) -> None:
         if not isinstance(value, int | float):
             return
         if math.isfinite(value):
@@ -123,7 +123,7 @@ class FiniteStatisticsHook(StepHook):
             )
 
 
-def set_learning_rate(env: Any, agent: Any, value: float) -> None:
+def set_learning_rate(env: object, agent: object, value: float) -> None:
     """Sets the learning rate of every torch optimiser among the agent's attributes, in all its
     parameter groups.
 
@@ -139,7 +139,7 @@ def learning_rate_setter(*attributes: str) -> Callable[[Any, Any, float], None]:
     say `actor_optimizer`.
     """
 
-    def setter(env: Any, agent: Any, value: float) -> None:
+    def setter(env: object, agent: object, value: float) -> None:
         del env
         for name in attributes:
             own = getattr(agent, name)
@@ -165,7 +165,9 @@ class StepHooks:
         TypeError: If one cannot be called.
     """
 
-    def __init__(self, env: Any, agent: Any, hooks: Sequence[StepCallable], num_envs: int) -> None:
+    def __init__(
+        self, env: object, agent: object, hooks: Sequence[StepCallable], num_envs: int
+    ) -> None:
         for hook in hooks:
             if not callable(hook):
                 raise TypeError(

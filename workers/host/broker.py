@@ -69,7 +69,7 @@ class MemoryQoS(virtual.QoS):
     worker needs no right to write to a queue or to run scripts.
     """
 
-    def reject(self, delivery_tag: Any, requeue: bool = False) -> None:  # noqa: ARG002 - the base class's signature
+    def reject(self, delivery_tag: object, requeue: bool = False) -> None:  # noqa: ARG002 - the base class's signature
         """Forgets a message."""
         super().reject(delivery_tag, requeue=False)  # type: ignore[no-untyped-call]
 
@@ -85,7 +85,7 @@ class Channel(redis.Channel):
     on_malformed: Callable[[], None] = staticmethod(lambda: None)
     """Told of each one dropped."""
 
-    def _brpop_read(self, **options: Any) -> Any:
+    def _brpop_read(self, **options: object) -> Any:
         try:
             return super()._brpop_read(**options)  # type: ignore[no-untyped-call]
         except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from pydantic import ValidationError
 
@@ -90,7 +90,7 @@ class DoorbellTask:
         self._slots = Slots(settings.state_directory, settings.slots)
         self._counters = Counters(settings.state_directory)
 
-    def __call__(self, *arguments: Any, **keywords: Any) -> None:
+    def __call__(self, *arguments: object, **keywords: object) -> None:
         """Answers one doorbell. Never raises: the message is gone either way."""
         try:
             answered = self.answer(arguments, keywords)
@@ -99,11 +99,11 @@ class DoorbellTask:
             answered = Answered.NOT_STARTED
         self._counters.count(answered)
 
-    def count_malformed(self, **_: Any) -> None:
+    def count_malformed(self, **_: object) -> None:
         """Counts a message that did not even become a call."""
         self._counters.count(Answered.MALFORMED)
 
-    def answer(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Answered:
+    def answer(self, arguments: Sequence[object], keywords: Mapping[str, object]) -> Answered:
         """Answers one doorbell and tells what became of it."""
         bell = _read(arguments, keywords)
         if bell is None:
@@ -214,7 +214,7 @@ class DoorbellTask:
             )
 
 
-def _read(arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Doorbell | None:
+def _read(arguments: Sequence[object], keywords: Mapping[str, object]) -> Doorbell | None:
     if arguments:
         return None
     try:

@@ -79,7 +79,7 @@ def make_app(broker: str, queue: str, ring: DoorbellTask | None = None) -> Celer
 
 
 def _as_function(ring: DoorbellTask) -> Any:
-    def answer(*arguments: Any, **keywords: Any) -> None:
+    def answer(*arguments: object, **keywords: object) -> None:
         ring(*arguments, **keywords)
 
     return answer
@@ -178,7 +178,7 @@ class _Listener:
         self._wanted = True
         self._applied_at = 0.0
 
-    def attach(self, sender: Any, **_: Any) -> None:
+    def attach(self, sender: object, **_: object) -> None:
         """Learns the consumer, each time it is ready."""
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         self._consumer = sender
@@ -196,7 +196,7 @@ class _Listener:
         self._wanted, self._applied_at = listen, time.monotonic()
         self._consumer.call_soon(self._apply)
 
-    def _apply(self, *_: Any) -> None:
+    def _apply(self, *_: object) -> None:
         listening = self._consumer.task_consumer.consuming_from(self._queue)
         if self._wanted and not listening:
             get_logger().info("worker.listens_again")

@@ -197,7 +197,7 @@ def _chunks(path: Path) -> Iterator[bytes]:
 
 
 def _post(
-    client: httpx.Client, path: str, body: Document, model: type[Answer], **options: Any
+    client: httpx.Client, path: str, body: Document, model: type[Answer], **options: object
 ) -> Answer:
     answer = _checked(
         _call(client, "POST", path, content=body.model_dump_json(), headers=_JSON, **options)

@@ -21,7 +21,7 @@ class ScalarEvents:
         self._directory = directory
         self._writer: Any = None
 
-    def write(self, step: int, values: Mapping[str, Any]) -> None:
+    def write(self, step: int, values: Mapping[str, object]) -> None:
         """Writes numbers at a step and flushes; what is no number is left out.
 
         Raises:

@@ -38,8 +38,8 @@ class TensorBoardFile:
     def write(
         self,
         step: int,
-        agent: Mapping[str, Any],
-        env: Mapping[str, Any],
+        agent: Mapping[str, object],
+        env: Mapping[str, object],
         evaluation: Mapping[str, float],
     ) -> None:
         """Writes one evaluation and flushes.

@@ -10,7 +10,7 @@ import os
 import stat
 from collections.abc import Container
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from pydantic import ValidationError
 
@@ -155,7 +155,7 @@ def sync_file(path: Path) -> None:
         os.close(descriptor)
 
 
-def _check_format(name: str, document: Any) -> None:
+def _check_format(name: str, document: object) -> None:
     if not isinstance(document, dict) or document.get("format") != "palestra-snapshot":
         raise SnapshotUnreadableError(f"{name}: this is no snapshot of Palestra")
     version = document.get("format_version")

@@ -155,7 +155,7 @@ class _Unpacker:
             "$files": lambda _: OwnFilesAt(str(directory)),
         }
 
-    def unpack(self, value: Any) -> Any:
+    def unpack(self, value: object) -> Any:
         """Returns `value` as it was packed."""
         if isinstance(value, list):
             return [self.unpack(item) for item in value]
@@ -166,7 +166,7 @@ class _Unpacker:
         return {key: self.unpack(item) for key, item in value.items()}
 
 
-def _is_tensor(value: Any) -> bool:
+def _is_tensor(value: object) -> bool:
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)
 
@@ -194,7 +194,7 @@ def _unused(path: Path) -> Path:
     return path
 
 
-def _scalar(value: Any, path: str) -> Any:
+def _scalar(value: object, path: str) -> Any:
     if value is None or isinstance(value, bool | str | int):
         return value
     if isinstance(value, np.generic):

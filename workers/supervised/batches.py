@@ -113,17 +113,17 @@ class BatchCollector:
         return self._iterator
 
 
-def as_batches(given: Batches | tuple[Any, Any]) -> Batches:
+def as_batches(given: Batches | tuple[object, object]) -> Batches:
     """Returns what an input function returned as an iterable of batches."""
     return repeat(given) if is_one_batch(given) else cast("Batches", given)
 
 
-def is_one_batch(given: Batches | tuple[Any, Any]) -> TypeGuard[tuple[Any, Any]]:
+def is_one_batch(given: Batches | tuple[object, object]) -> TypeGuard[tuple[Any, Any]]:
     """Returns whether an input function returned one (features, labels) pair, not an iterable."""
     return isinstance(given, tuple) and len(given) == 2 and not isinstance(given[0], tuple)
 
 
-def tensors(value: Any, device: torch.device | None = None) -> Any:
+def tensors(value: object, device: torch.device | None = None) -> Any:
     """Returns arrays, or dicts of them, as tensors; `None` stays."""
     if value is None:
         return None

@@ -169,7 +169,7 @@ def decay(
     start_decay_at: int = 0,
     stop_decay_at: float = 1e9,
     min_exploration_rate: float = 0.0,
-    **options: Any,
+    **options: object,
 ) -> Exploration:
     """Returns an exploration whose rate decays.
 
@@ -200,7 +200,7 @@ def random_decay(
     start_decay_at: int = 0,
     stop_decay_at: float = 1e9,
     min_exploration_rate: float = 0.0,
-    **options: Any,
+    **options: object,
 ) -> RandomDecay:
     """Returns a decay whose rate is scaled by a fresh random number at each timestep.
 

@@ -139,7 +139,7 @@ def input_function(name: str) -> NamedInput:
     return INPUTS[name]
 
 
-def bound_input(name: str, mode: Modes, params: Mapping[str, Any]) -> InputFn:
+def bound_input(name: str, mode: Modes, params: Mapping[str, object]) -> InputFn:
     """Returns the input function of a name as an estimator takes it, without arguments."""
     return partial(input_function(name), mode, dict(params))
 

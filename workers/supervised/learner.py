@@ -51,7 +51,8 @@ def values_of(spec: EstimatorSpec, *, learned: bool = False) -> RunValues:
 
 
 def mean_values(
-    batches: Iterable[tuple[Any, Any]], evaluate: Callable[[tuple[Any, Any]], Mapping[str, Any]]
+    batches: Iterable[tuple[object, object]],
+    evaluate: Callable[[tuple[Any, Any]], Mapping[str, Any]],
 ) -> tuple[dict[str, float], int]:
     """Returns means over the examples of some batches, and the number of examples.
 

@@ -88,7 +88,7 @@ class ModelEvaluator:
         means, _ = mean_values(counted, self._values)
         return means, counted.count
 
-    def _values(self, batch: tuple[Any, Any]) -> Mapping[str, Any]:
+    def _values(self, batch: tuple[object, object]) -> Mapping[str, Any]:
         features, labels = (tensors(one, self._variables.device) for one in batch)
         return values_of(self._model(self._variables, features, labels, Modes.EVAL)).scalars
 
@@ -100,7 +100,7 @@ class _Counted:
         batches: Passed on.
     """
 
-    def __init__(self, batches: Iterable[tuple[Any, Any]]) -> None:
+    def __init__(self, batches: Iterable[tuple[object, object]]) -> None:
         self._batches = batches
         self.count = 0
 

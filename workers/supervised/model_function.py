@@ -40,7 +40,7 @@ class ModelFunction:
     """
 
     def __init__(
-        self, function: ModelFn, params: Mapping[str, Any] | None, config: Any, model_dir: str
+        self, function: ModelFn, params: Mapping[str, object] | None, config: object, model_dir: str
     ) -> None:
         accepted = _names_of(function)
         if params is not None and "params" not in accepted:
@@ -65,8 +65,8 @@ class ModelFunction:
     def __call__(
         self,
         variables: Variables,
-        features: Any,
-        labels: Any,
+        features: object,
+        labels: object,
         mode: Modes,
         *,
         exploring: bool = False,

@@ -84,7 +84,7 @@ class AsyncRecords:
         """Best mean return of the evaluations that were kept."""
         return self._best
 
-    def heard(self, index: int, message: Any) -> None:
+    def heard(self, index: int, message: object) -> None:
         """Writes what process `index` told."""
         match message:
             case EpisodesEnded():

@@ -280,7 +280,7 @@ class _Watch:
         self._group = group
         self._records = records
 
-    def heard(self, index: int, message: Any) -> None:
+    def heard(self, index: int, message: object) -> None:
         """Writes what a process tells."""
         self._records.heard(index, message)
 
@@ -387,7 +387,7 @@ def _seeds(call: AsyncCall) -> list[int]:
     return seeds
 
 
-def _crosses(call: AsyncCall, event: Any) -> bool:
+def _crosses(call: AsyncCall, event: object) -> bool:
     """Returns whether the processes can look at an event themselves.
 
     The caller looks at any other one for them.

@@ -71,7 +71,7 @@ class Failed:
 class Overseer(Protocol):
     """Decides what the parent does about its processes."""
 
-    def heard(self, index: int, message: Any) -> None:
+    def heard(self, index: int, message: object) -> None:
         """A process said something of its own."""
         ...
 
@@ -113,7 +113,7 @@ class ProcessGroup:
         self._waiting: set[int] = set()
         self._deadline: float | None = None
 
-    def start(self, orders: Sequence[Any]) -> None:
+    def start(self, orders: Sequence[object]) -> None:
         """Starts one process per order, with one thread per numerical library in each.
 
         Raises:

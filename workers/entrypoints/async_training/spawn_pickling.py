@@ -24,7 +24,7 @@ class Parcel:
         value: Anything that can be pickled while a process is started.
     """
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: object) -> None:
         self._value = value
         self._packed: bytes | None = None
 
@@ -41,7 +41,7 @@ class Parcel:
         self._packed = packed
 
 
-def crosses(value: Any) -> BaseException | None:
+def crosses(value: object) -> BaseException | None:
     """Returns why a value cannot be given to a spawned process; `None` where it can."""
     rehearsal: Any = _Rehearsal()
     context.set_spawning_popen(rehearsal)
@@ -54,7 +54,7 @@ def crosses(value: Any) -> BaseException | None:
     return None
 
 
-def check_crosses(name: str, value: Any, remedy: str = _REMEDY) -> None:
+def check_crosses(name: str, value: object, remedy: str = _REMEDY) -> None:
     """Raises TypeError, naming a parameter and a remedy, where its value cannot be given to a
     spawned process.
     """
@@ -77,7 +77,7 @@ class _Rehearsal:
 class _ValuePickler(ForkingPickler):
     """Pickles for a process that is being started, but copies tensors that are not shared."""
 
-    def reducer_override(self, obj: Any) -> Any:
+    def reducer_override(self, obj: object) -> Any:
         torch = sys.modules.get("torch")
         if torch is None:
             return NotImplemented
@@ -87,7 +87,7 @@ class _ValuePickler(ForkingPickler):
         return NotImplemented
 
 
-def _pack(value: Any) -> bytes:
+def _pack(value: object) -> bytes:
     buffer = io.BytesIO()
     _ValuePickler(buffer, pickle.HIGHEST_PROTOCOL).dump(value)
     return buffer.getvalue()

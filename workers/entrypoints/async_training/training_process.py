@@ -166,7 +166,7 @@ class _Member:
             self._end.stopped_stepping()
 
     def _built(
-        self, link: Connection, user: UserParts, budget: SharedBudget, env: Any, ground: Any
+        self, link: Connection, user: UserParts, budget: SharedBudget, env: object, ground: object
     ) -> Engine:
         settings, seed = self._order.settings, self._collect_seed()
         evaluator = (
@@ -477,7 +477,7 @@ def _single(env: Any, max_episode_len: int | None) -> EpisodeVector:
     return vector
 
 
-def _known_as(agent: Any, index: int) -> Any:
+def _known_as(agent: object, index: int) -> Any:
     """Tells an agent that every process got which process this is, if it wants to know."""
     if hasattr(agent, "process_idx"):
         agent.process_idx = index

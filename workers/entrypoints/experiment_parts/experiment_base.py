@@ -102,7 +102,7 @@ class ExperimentBase(ABC):
         return self._strategies
 
     def reset_export_strategies(
-        self, new_export_strategies: Any = None
+        self, new_export_strategies: object = None
     ) -> tuple[ExportStrategy, ...]:
         """Replaces the export strategies and returns the old ones.
 

@@ -7,7 +7,7 @@ rewrite the file atomically.
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 BASIC_COLUMNS: Final = ("steps", "episodes", "elapsed", "mean", "median", "stdev", "max", "min")
 """Env_steps, training episodes and seconds so far, then of the returns: mean, median, sample
@@ -49,7 +49,7 @@ class ScoresFile:
         place = self._columns.index(name)
         return [float(row[place]) for row in self._rows if place < len(row) and row[place]]
 
-    def append(self, row: Mapping[str, Any]) -> None:
+    def append(self, row: Mapping[str, object]) -> None:
         """Appends a row.
 
         A column that is new goes to the end of the header, one that is missing stays blank.
@@ -101,7 +101,7 @@ def set_aside(path: Path) -> Path | None:
     return target
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     return str(value).replace(_TAB, " ").replace("\n", " ")
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from workers.core.types import Array
 
 
-def columns_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, Array]:
+def columns_of(rows: Sequence[Mapping[str, object]]) -> dict[str, Array]:
     """Returns what a name stands for in each row as one array.
 
     Where a row lacks it, NaN among numbers and `None` among others.
@@ -25,12 +25,12 @@ def each_column(columns: Mapping[str, Any], change: Callable[[Array], Any]) -> d
     }
 
 
-def rows_of(columns: Mapping[str, Any], rows: slice | int) -> dict[str, Any]:
+def rows_of(columns: Mapping[str, object], rows: slice | int) -> dict[str, Any]:
     """Returns some rows of each array of a dict, which may hold further dicts."""
     return each_column(columns, lambda column: column[rows])
 
 
-def leaves_of(columns: Mapping[str, Any]) -> Iterator[Any]:
+def leaves_of(columns: Mapping[str, object]) -> Iterator[Any]:
     """Yields each array of a dict, which may hold further dicts."""
     for one in columns.values():
         if isinstance(one, Mapping):

@@ -91,7 +91,7 @@ class LeavingHook:
     def __init__(self) -> None:
         self.leaving = False
 
-    def on_tick(self, view: EngineView, reports: Any) -> None:
+    def on_tick(self, view: EngineView, reports: object) -> None:
         """Asks for the end."""
         del reports
         if self.leaving:
@@ -108,7 +108,7 @@ class AlgorithmAgent:
         skip: Objects that are saved elsewhere.
     """
 
-    def __init__(self, algorithm: Any, skip: tuple[Any, ...]) -> None:
+    def __init__(self, algorithm: object, skip: tuple[object, ...]) -> None:
         self._algorithm = algorithm
         self._agent = agent_of(algorithm)
         self._skip = (*skip, self._agent)
@@ -172,7 +172,7 @@ class AlgorithmAgent:
         return self._agent
 
 
-def agent_of(algorithm: Any) -> TrainableAgent | None:
+def agent_of(algorithm: object) -> TrainableAgent | None:
     """Returns the agent of ours that an algorithm holds as `agent`, if there is one."""
     agent: TrainableAgent | None = getattr(algorithm, "agent", None)
     return agent if hasattr(agent, "learn_schedule") and hasattr(agent, "collect_plan") else None
@@ -260,7 +260,7 @@ class SamplerCollector:
         return RestoreReport()
 
 
-def collector_of(algorithm: Any) -> Collector:
+def collector_of(algorithm: object) -> Collector:
     """Returns the collector of an algorithm: its own, or one that asks its `_sampler`."""
     own: Collector | None = getattr(algorithm, "collector", None)
     return SamplerCollector(getattr(algorithm, "_sampler", None)) if own is None else own
@@ -300,7 +300,7 @@ def ended_by_sigterm() -> Iterator[None]:
         yield
         return
 
-    def end(number: int, _: Any) -> None:
+    def end(number: int, _: object) -> None:
         raise SystemExit(128 + number)
 
     signal.signal(signal.SIGTERM, end)

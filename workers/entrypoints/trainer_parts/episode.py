@@ -39,10 +39,10 @@ class Episode:
 
     def add(
         self,
-        observation: Any,
-        action: Any,
+        observation: object,
+        action: object,
         reward: float,
-        infos: tuple[Mapping[str, Any], Mapping[str, Any]],
+        infos: tuple[Mapping[str, object], Mapping[str, object]],
     ) -> None:
         """Appends a step; `infos` are those of the environment and of the agent."""
         self.observations.append(observation)

@@ -103,7 +103,7 @@ class EpisodeBatch:
         self._check()
 
     @classmethod
-    def of(cls, episodes: Sequence[Episode], env_spec: Any = None) -> Self:
+    def of(cls, episodes: Sequence[Episode], env_spec: object = None) -> Self:
         """Returns episodes as one batch, in their order.
 
         Raises:
@@ -435,7 +435,7 @@ def _check_rows(name: str, column: Any, rows: int) -> None:
         raise ValueError(f"{name} must be an array of {rows} rows, not {_shown(column)}")
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     return (
         f"one of shape {value.shape} and dtype {value.dtype}"
         if isinstance(value, np.ndarray)

@@ -35,7 +35,7 @@ class EpisodePlots:
         ValueError: If there is no policy, no environment, or one that renders no pictures.
     """
 
-    def __init__(self, algo: Any, env: gym.Env[Any, Any] | None, directory: Path) -> None:
+    def __init__(self, algo: object, env: gym.Env[Any, Any] | None, directory: Path) -> None:
         policy = getattr(algo, "policy", None)
         if env is None or not callable(getattr(policy, "get_action", None)):
             raise ValueError(

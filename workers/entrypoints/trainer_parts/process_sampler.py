@@ -53,7 +53,7 @@ class ProcessSampler(RoundSampler):
 
     def __init__(
         self,
-        agents: Any,
+        agents: object,
         envs: gym.Env[Any, Any],
         max_episode_length: int | None = None,
         *,
@@ -75,7 +75,7 @@ class ProcessSampler(RoundSampler):
         """What batches say of the environment: the first worker's, where it was made here."""
         return self._env_spec
 
-    def update(self, agents: Sequence[Any], envs: Sequence[Any]) -> None:
+    def update(self, agents: Sequence[object], envs: Sequence[object]) -> None:
         """Sends each worker its updates."""
         if isinstance(envs[0], gym.Env):
             self._env_spec = EnvSpec.of(envs[0], self._limit)
@@ -140,7 +140,7 @@ class ProcessSampler(RoundSampler):
 MultiprocessingSampler = ProcessSampler
 
 
-def _agent_order(update: Any) -> Any:
+def _agent_order(update: object) -> Any:
     if update is None:
         return None
     if callable(getattr(update, "get_action", None)):
@@ -153,7 +153,7 @@ def _agent_order(update: Any) -> Any:
     return {"parameters": arrays_of(update)}
 
 
-def _env_order(update: Any) -> Any:
+def _env_order(update: object) -> Any:
     if update is None:
         return None
     try:
@@ -164,7 +164,7 @@ def _env_order(update: Any) -> Any:
         ) from error
 
 
-def _made(recipes: StateTree, parameters: Any, options: dict[str, Any]) -> Handler:
+def _made(recipes: StateTree, parameters: object, options: dict[str, Any]) -> Handler:
     """Returns what carries out orders, in the worker's process."""
     parts = rebuild(with_tensors(recipes))
     worker = RolloutWorker(parts["agent"], parts["env"], **options)

@@ -10,7 +10,6 @@ import io
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from workers.core.types import StateTree
 
@@ -48,7 +47,7 @@ class ProgressCsv:
         if kept or self.path.exists():
             self._rewrite(kept)
 
-    def append(self, row: Mapping[str, Any]) -> None:
+    def append(self, row: Mapping[str, object]) -> None:
         """Appends a row in one write; new keys become columns, missing ones stay blank."""
         new = [key for key in row if key not in self._columns]
         if new:

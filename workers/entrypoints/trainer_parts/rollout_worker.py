@@ -57,7 +57,7 @@ class RolloutWorker:
         self._limit = max_episode_length or 2**63
         self._episodes = 0
 
-    def update(self, agent_update: Any, env_update: Any) -> None:
+    def update(self, agent_update: object, env_update: object) -> None:
         """Takes new parameters or another policy, and another environment.
 
         `None` keeps what there is.
@@ -116,7 +116,7 @@ class RolloutWorker:
                 return episode
 
 
-def kept(observation: Any) -> Any:
+def kept(observation: object) -> Any:
     """Returns an observation that its environment cannot change any more."""
     return observation.copy() if isinstance(observation, np.ndarray) else observation
 
@@ -157,7 +157,7 @@ def updated_agent(agent: Any, update: Any) -> Any:
     return agent
 
 
-def updated_env(env: gym.Env[Any, Any], update: Any) -> gym.Env[Any, Any]:
+def updated_env(env: gym.Env[Any, Any], update: object) -> gym.Env[Any, Any]:
     """Returns the environment to go on with: a copy of another one, or what a function makes of the
     old one.
 
@@ -191,7 +191,7 @@ def reset_slots(agent: Any, mask: Any) -> None:
         reset()
 
 
-def spread(update: Any, n_workers: int, name: str) -> list[Any]:
+def spread(update: object, n_workers: int, name: str) -> list[Any]:
     """Returns an update for each worker: the members of a list, or the same for all.
 
     Raises:
@@ -206,11 +206,11 @@ def spread(update: Any, n_workers: int, name: str) -> list[Any]:
     return [update] * n_workers
 
 
-def arrays_of(parameters: Any) -> Any:
+def arrays_of(parameters: object) -> Any:
     """Returns parameters as arrays and plain data, to cross to another process."""
     return without_tensors(pack(parameters, "agent_update"))
 
 
-def parameters_from(arrays: Any) -> Any:
+def parameters_from(arrays: object) -> Any:
     """Returns what `arrays_of` was given."""
     return unpack(with_tensors(arrays))

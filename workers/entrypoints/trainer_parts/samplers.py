@@ -46,7 +46,7 @@ class Sampler(Protocol):
     """
 
     def obtain_samples(
-        self, itr: int, num_samples: int, agent_update: Any, env_update: Any = None
+        self, itr: int, num_samples: int, agent_update: object, env_update: object = None
     ) -> EpisodeBatch:
         """Returns at least `num_samples` env_steps in whole episodes."""
         ...
@@ -76,7 +76,7 @@ class RoundSampler(ABC):
         self._unit = unit
 
     def obtain_samples(
-        self, itr: int, num_samples: int, agent_update: Any, env_update: Any = None
+        self, itr: int, num_samples: int, agent_update: object, env_update: object = None
     ) -> EpisodeBatch:
         """Returns a batch of episodes.
 
@@ -103,7 +103,7 @@ class RoundSampler(ABC):
         return EpisodeBatch.of(self._steps(num_samples), self.env_spec)
 
     def obtain_exact_episodes(
-        self, n_eps_per_worker: int, agent_update: Any, env_update: Any = None
+        self, n_eps_per_worker: int, agent_update: object, env_update: object = None
     ) -> EpisodeBatch:
         """Returns so many whole episodes of each worker; see `obtain_samples`."""
         self.update(
@@ -118,7 +118,7 @@ class RoundSampler(ABC):
         """What batches say of the environment."""
 
     @abstractmethod
-    def update(self, agents: Sequence[Any], envs: Sequence[Any]) -> None:
+    def update(self, agents: Sequence[object], envs: Sequence[object]) -> None:
         """Gives each worker its updates."""
 
     @abstractmethod
@@ -178,7 +178,7 @@ class LocalSampler(RoundSampler):
 
     def __init__(
         self,
-        agents: Any,
+        agents: object,
         envs: gym.Env[Any, Any],
         max_episode_length: int | None = None,
         *,
@@ -197,7 +197,7 @@ class LocalSampler(RoundSampler):
         _, env, limit = self._parts
         return EnvSpec.of(self._workers[0].env if self._workers else env, limit)
 
-    def update(self, agents: Sequence[Any], envs: Sequence[Any]) -> None:
+    def update(self, agents: Sequence[object], envs: Sequence[object]) -> None:
         """Gives each worker its updates."""
         for worker, agent, env in zip(self._started(), agents, envs, strict=True):
             worker.update(agent, env)
@@ -288,7 +288,7 @@ class VecSampler:
         self._saved: list[StateTree] = []
 
     def obtain_samples(
-        self, itr: int, num_samples: int, agent_update: Any, env_update: Any = None
+        self, itr: int, num_samples: int, agent_update: object, env_update: object = None
     ) -> EpisodeBatch:
         """Returns at least `num_samples` env_steps in whole episodes, in the order of their start.
 

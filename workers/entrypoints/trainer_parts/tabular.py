@@ -33,7 +33,7 @@ class Tabular:
         self._cells: dict[str, Cell] = {}
         self._prefix = ""
 
-    def record(self, key: str, value: Any) -> None:
+    def record(self, key: str, value: object) -> None:
         """Records a value; the last one under a key wins.
 
         Args:

@@ -22,7 +22,7 @@ class TorchSession:
     """A floating-point type; `None` keeps the current default."""
 
     @classmethod
-    def of(cls, session: Any) -> "TorchSession":
+    def of(cls, session: object) -> "TorchSession":
         """Returns a session from one, a device, a type, or `None`.
 
         Raises:
@@ -64,7 +64,7 @@ def _default_device(device: str | None) -> Iterator[None]:
         yield
 
 
-def materialise(part: Any, env: gym.Env[Any, Any] | None, path: str) -> None:
+def materialise(part: object, env: gym.Env[Any, Any] | None, path: str) -> None:
     """Gives every parameter below a part that has no shape yet its shape and its first values.
 
     Touches no other parameter.
@@ -85,7 +85,7 @@ def materialise(part: Any, env: gym.Env[Any, Any] | None, path: str) -> None:
         _run_once(name, module, env)
 
 
-def _lazy_modules(part: Any, path: str) -> list[tuple[str, nn.Module]]:
+def _lazy_modules(part: object, path: str) -> list[tuple[str, nn.Module]]:
     found = [(path, part)] if isinstance(part, nn.Module) else []
     if not found and hasattr(part, "__dict__"):
         found = [
@@ -121,7 +121,7 @@ def _run_once(name: str, module: nn.Module, env: gym.Env[Any, Any]) -> None:
             one.training = mode
 
 
-def _example(space: gym.Space[Any], module: nn.Module) -> torch.Tensor:
+def _example(space: gym.Space[object], module: nn.Module) -> torch.Tensor:
     parameter = next(iter(module.parameters()))
     zero = torch.as_tensor(np.zeros((1, *(space.shape or ())), np.float32))
     return zero.to(device=parameter.device, dtype=parameter.dtype)

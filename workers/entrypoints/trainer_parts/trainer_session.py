@@ -61,7 +61,7 @@ class TrainerView(Protocol):
     step_episode: Any
     tabular: Tabular
 
-    def setup(self, algo: Any, env: Any) -> None: ...
+    def setup(self, algo: object, env: object) -> None: ...
     def log_diagnostics(self, pause_for_plot: bool = False) -> None: ...
 
 
@@ -104,7 +104,7 @@ class TrainerSession:
 
     # Set-up
 
-    def set_up(self, algo: Any, env: Any) -> None:
+    def set_up(self, algo: object, env: object) -> None:
         """Builds an engine for an algorithm; the counters go on."""
         self.algo, self.env, self.collector = algo, env, collector_of(algo)
         agent = AlgorithmAgent(

@@ -145,8 +145,8 @@ class A3c:
     def __init__(
         self,
         hyper: A3cParameters,
-        observation_space: Space[Any],
-        action_space: Space[Any],
+        observation_space: Space[object],
+        action_space: Space[object],
         *,
         seed: int = 0,
         process_idx: int = 0,

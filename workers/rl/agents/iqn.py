@@ -6,7 +6,7 @@ B samples of a batch, A actions; N, N' and K fractions as in the paper.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -181,7 +181,7 @@ def build(parameters: IqnParameters, context: AgentContext) -> ReplayAgent:
     return ReplayAgent(parts, context)
 
 
-def _network(space: Space[Any], actions: int, parameters: IqnParameters) -> ImplicitQuantiles:
+def _network(space: Space[object], actions: int, parameters: IqnParameters) -> ImplicitQuantiles:
     """The fractions come in before the last hidden layer, as in the paper."""
     hidden = parameters.hidden_sizes
     encoding, torso = torso_for(space, hidden[:-1], parameters.activation)

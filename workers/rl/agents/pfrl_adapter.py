@@ -321,7 +321,7 @@ class ForeignAgent:
         return _offers(self.wrapped, "save_snapshot", "load_snapshot")
 
 
-def check_methods(agent: Any, *, batch: bool) -> None:
+def check_methods(agent: object, *, batch: bool) -> None:
     """Raises TypeError where an object lacks a method of an agent; the message names it."""
     missing = [
         name for name in (_BATCH if batch else _SERIAL) if not callable(getattr(agent, name, None))
@@ -332,9 +332,9 @@ def check_methods(agent: Any, *, batch: bool) -> None:
         )
 
 
-def _offers(agent: Any, *names: str) -> bool:
+def _offers(agent: object, *names: str) -> bool:
     return all(callable(getattr(agent, name, None)) for name in names)
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, int | float | np.number) and not isinstance(value, bool)

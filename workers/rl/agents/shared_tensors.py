@@ -15,7 +15,7 @@ Of an optimiser the state of each parameter, in order; or a tensor.
 """
 
 
-def share(agent: Any) -> SharedTensors:
+def share(agent: object) -> SharedTensors:
     """Moves the agent's shared tensors to shared memory, where they stay the same objects, and
     returns them.
 
@@ -30,7 +30,7 @@ def share(agent: Any) -> SharedTensors:
     return {name: _shared(name, value) for name, value in _parts(agent)}
 
 
-def adopt(agent: Any, shared: SharedTensors) -> None:
+def adopt(agent: object, shared: SharedTensors) -> None:
     """Lets an agent built alike use the tensors of another process in place of its own.
 
     One with `sync_parameters` then copies them into what it keeps for itself.
@@ -45,7 +45,7 @@ def adopt(agent: Any, shared: SharedTensors) -> None:
         sync()
 
 
-def _parts(agent: Any) -> Iterator[tuple[str, Any]]:
+def _parts(agent: object) -> Iterator[tuple[str, Any]]:
     torch = sys.modules.get("torch")
     if torch is None:
         return

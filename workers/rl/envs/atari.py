@@ -254,7 +254,7 @@ class _MaskedSeeds(VectorWrapper[Any, Any, Any, Any]):
         self._begun = False
 
     def reset(
-        self, *, seed: Any = None, options: dict[str, Any] | None = None
+        self, *, seed: object = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         mask = (options or {}).get("reset_mask", np.ones(self.num_envs, np.bool_))
         seeds = np.asarray(seed)
@@ -313,7 +313,7 @@ class _CountedResets(_MaskedSeeds):
             more = np.zeros_like(mask) if since is None else mask & (self._since < since)
         return result
 
-    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+    def step(self, actions: object) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Steps; the vector resets those that were over by itself."""
         self._since[self._over] += 1
         result = self.env.step(actions)

@@ -274,7 +274,7 @@ class GymVector:
         self._truncated[index] = False
         return Restored(np.array(self._observation[index]), reproduced=True)
 
-    def _remember(self, index: int, action: Any) -> None:
+    def _remember(self, index: int, action: object) -> None:
         if len(self._actions[index]) < MAX_RECORDED_ACTIONS:
             self._actions[index].append(np.array(action))
 
@@ -377,7 +377,7 @@ def _copy_of_one(env: Any, name: str) -> Any:
         ) from error
 
 
-def _method(env: Any, name: str) -> Callable[[], Any] | None:
+def _method(env: object, name: str) -> Callable[[], Any] | None:
     found = getattr(env, name, None)
     if found is None and isinstance(env, gym.Wrapper) and env.has_wrapper_attr(name):
         found = env.get_wrapper_attr(name)
@@ -386,7 +386,7 @@ def _method(env: Any, name: str) -> Callable[[], Any] | None:
     return found
 
 
-def _inner(env: Any) -> Sequence[Any]:
+def _inner(env: object) -> Sequence[Any]:
     return env if isinstance(env, Sequence) else tuple(getattr(env, "envs", ()))
 
 

@@ -34,7 +34,7 @@ _ARRAYS: Final = ("_state", "_terminated", "_truncated", "_over", "_lengths", "_
 """What is kept of the slots, which are the last dimension."""
 
 
-def is_cart_pole(registered: Registered, kwargs: Mapping[str, Any]) -> bool:
+def is_cart_pole(registered: Registered, kwargs: Mapping[str, object]) -> bool:
     """Returns whether an id, with these arguments, is what `CartPoleVector` computes."""
     return (
         registered.entry_point == _ENTRY_POINT
@@ -62,7 +62,7 @@ class SavedCartPole(CartPoleEnv):
 
     entry_point: Final = f"{__name__}:SavedCartPole"
 
-    def step(self, action: Any) -> tuple[Array, float, bool, bool, dict[str, Any]]:
+    def step(self, action: object) -> tuple[Array, float, bool, bool, dict[str, Any]]:
         """Gymnasium's step, with the same result to the last bit: numbers of Python, and NumPy's
         only where the last bit may differ.
         """

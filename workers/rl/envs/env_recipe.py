@@ -46,7 +46,7 @@ def env_recipe(env: gym.Env[Any, Any]) -> StateTree:
     }
 
 
-def env_from_recipe(recipe: StateTree, **changes: Any) -> gym.Env[Any, Any]:
+def env_from_recipe(recipe: StateTree, **changes: object) -> gym.Env[Any, Any]:
     """Makes an environment.
 
     Args:
@@ -106,7 +106,7 @@ def _wrapper_class(entry_point: str) -> Any:
     return found
 
 
-def _plain(arguments: Any, owner: str) -> dict[str, Any]:
+def _plain(arguments: object, owner: str) -> dict[str, Any]:
     if arguments is None:
         raise RecipeError(
             f"the wrapper {owner} does not record its arguments: let it inherit gymnasium.utils.RecordConstructorArgs"

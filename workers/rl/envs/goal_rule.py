@@ -18,12 +18,12 @@ ACHIEVED: Final = "achieved_goal"
 DESIRED: Final = "desired_goal"
 
 
-def has_goals(space: gym.Space[Any]) -> bool:
+def has_goals(space: gym.Space[object]) -> bool:
     """Returns whether observations of a space tell an achieved and a desired goal."""
     return isinstance(space, gym.spaces.Dict) and {ACHIEVED, DESIRED} <= set(space.spaces)
 
 
-def goal_rule(env: gym.Env[Any, Any], space: gym.Space[Any]) -> GoalRule | None:
+def goal_rule(env: gym.Env[Any, Any], space: gym.Space[object]) -> GoalRule | None:
     """Returns where the goals stand and what they are worth; `None` where the environment has none.
 
     Args:

@@ -229,7 +229,7 @@ def _success(info: dict[str, Any]) -> bool | None:
     return None if said is None else bool(said)
 
 
-def observation_hash(observation: Any) -> str:
+def observation_hash(observation: object) -> str:
     """Returns the SHA-256 of an observation's bytes, shape and type."""
     array = np.ascontiguousarray(observation)
     head = f"{array.dtype.str}{array.shape}".encode()

@@ -41,7 +41,7 @@ class Flattener:
         TypeError: If a part is of another kind, or there is none.
     """
 
-    def __init__(self, space: spaces.Dict[Any] | spaces.Tuple[Any]) -> None:
+    def __init__(self, space: spaces.Dict[object] | spaces.Tuple[object]) -> None:
         self._parts = tuple(_parts(space))
         if not self._parts:
             raise TypeError(
@@ -77,7 +77,7 @@ class Flattener:
         return spaces.Box(low, high, dtype=np.float32)
 
 
-def array_layout(space: Space[Any]) -> Layout:
+def array_layout(space: Space[object]) -> Layout:
     """Returns shape and dtype of one observation as it is stored: that of the space, or of the
     vector of a `Dict` or `Tuple`.
 
@@ -99,7 +99,7 @@ def array_layout(space: Space[Any]) -> Layout:
     return layout
 
 
-def check_is_array(space: Space[Any], name: str) -> None:
+def check_is_array(space: Space[object], name: str) -> None:
     """Refuses observations that an agent of the caller's would not get as the environment makes
     them.
 
@@ -118,7 +118,7 @@ def check_is_array(space: Space[Any], name: str) -> None:
     array_layout(space)
 
 
-def action_layout(space: Space[Any]) -> Layout:
+def action_layout(space: Space[object]) -> Layout:
     """Returns shape and dtype of one action as it is stored: int64 for discrete spaces and their
     multiples, else that of the space.
 
@@ -135,7 +135,7 @@ def action_layout(space: Space[Any]) -> Layout:
     ) else dtype
 
 
-def _parts(space: Space[Any]) -> Iterator[_Part]:
+def _parts(space: Space[object]) -> Iterator[_Part]:
     begin = 0
     for path, leaf in _leaves(space, ()):
         size, ones = _places(leaf, begin, path)
@@ -144,7 +144,7 @@ def _parts(space: Space[Any]) -> Iterator[_Part]:
 
 
 def _leaves(
-    space: Space[Any], path: tuple[str | int, ...]
+    space: Space[object], path: tuple[str | int, ...]
 ) -> Iterator[tuple[tuple[str | int, ...], Space[Any]]]:
     match space:
         case spaces.Dict():
@@ -158,7 +158,7 @@ def _leaves(
 
 
 def _places(
-    leaf: Space[Any], begin: int, path: tuple[str | int, ...]
+    leaf: Space[object], begin: int, path: tuple[str | int, ...]
 ) -> tuple[int, npt.NDArray[np.int64] | None]:
     """Returns how many numbers a leaf takes, and where the ones of discrete values lie."""
     match leaf:

@@ -152,7 +152,7 @@ class SerialVector(VectorEnv[Any, Any, Any]):
         """Finds back into episodes."""
         return [env.restore_episode(episodes) for env in self.envs]
 
-    def close_extras(self, **kwargs: Any) -> None:
+    def close_extras(self, **kwargs: object) -> None:
         """Closes all copies."""
         del kwargs
         for env in self.envs:

@@ -173,7 +173,7 @@ def _opened(result: EvaluationResult | CommandFailure) -> EvaluationResult:
     raise error
 
 
-def _packed(value: Any) -> Any:
+def _packed(value: object) -> Any:
     if isinstance(value, dict):
         return {key: _packed(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -188,7 +188,7 @@ def _packed(value: Any) -> Any:
     )
 
 
-def _unpacked(value: Any) -> StateTree | Any:
+def _unpacked(value: object) -> StateTree | Any:
     if isinstance(value, _Tensor):
         return torch.from_numpy(value.array)
     if isinstance(value, dict):

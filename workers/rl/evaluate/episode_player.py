@@ -60,7 +60,7 @@ class Player:
         """Closes the environment."""
         self.env.close()
 
-    def _tell(self, observation: Any, reward: float, terminated: bool, *, reset: bool) -> None:
+    def _tell(self, observation: object, reward: float, terminated: bool, *, reset: bool) -> None:
         if self._told is not None:
             self._told(
                 np.asarray(observation)[None],

@@ -4,7 +4,6 @@ distributions.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from gymnasium import Space
@@ -107,7 +106,7 @@ class ActionValues:
 
 
 def torso_for(
-    space: Space[Any], hidden: tuple[int, ...], activation: Activation
+    space: Space[object], hidden: tuple[int, ...], activation: Activation
 ) -> tuple[Encoding, Torso]:
     """Returns layers that make features of the observations of a space, and how these are encoded
     for them.
@@ -125,7 +124,7 @@ def torso_for(
 
 
 def action_values(  # noqa: PLR0913 - keyword only
-    space: Space[Any],
+    space: Space[object],
     actions: int,
     *,
     hidden: tuple[int, ...],

@@ -4,7 +4,7 @@ Methods, "Model architecture").
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import torch
@@ -136,7 +136,7 @@ class NatureCnn:
         }
 
 
-def is_image(space: Space[Any]) -> bool:
+def is_image(space: Space[object]) -> bool:
     """Returns whether the elements of a space are images of bytes that `NatureCnn` reads."""
     if (
         not isinstance(space, spaces.Box)

@@ -105,7 +105,7 @@ class Encoding:
         return floats if self.scale == 1.0 else floats * np.float32(self.scale)
 
 
-def encoding_of(space: Space[Any]) -> Encoding:
+def encoding_of(space: Space[object]) -> Encoding:
     """Returns the encoding of an observation space.
 
     Boxes and binaries are flattened; discrete values, and each component of multi-discrete ones,
@@ -146,7 +146,7 @@ def encoding_of(space: Space[Any]) -> Encoding:
     raise _unreadable(space)
 
 
-def _parts(space: Space[Any]) -> Iterator[tuple[int, float]]:
+def _parts(space: Space[object]) -> Iterator[tuple[int, float]]:
     """Yields length and factor of each part of a composite, in the order in which it is flattened."""
     match space:
         case spaces.Dict():
@@ -161,7 +161,7 @@ def _parts(space: Space[Any]) -> Iterator[tuple[int, float]]:
             raise _unreadable(space)
 
 
-def _scale_of(space: Space[Any]) -> float:
+def _scale_of(space: Space[object]) -> float:
     return _BYTE_SCALE if isinstance(space, spaces.Box) and space.dtype == np.uint8 else 1.0
 
 
@@ -181,14 +181,14 @@ def _factors(segments: tuple[tuple[int, float], ...]) -> npt.NDArray[np.float32]
     )
 
 
-def _check_holds(space: Space[Any], size: int) -> None:
+def _check_holds(space: Space[object], size: int) -> None:
     if not size:
         raise DefinitionError(
             f"env.id: its observations, {space}, hold not a single number: choose an environment that shows something"
         )
 
 
-def _unreadable(space: Space[Any]) -> DefinitionError:
+def _unreadable(space: Space[object]) -> DefinitionError:
     return DefinitionError(
         "the built-in agents read Box, Discrete, MultiBinary and MultiDiscrete observations, and Dicts and Tuples of them, "
         f"not {space}: wrap the environment"

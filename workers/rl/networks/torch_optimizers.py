@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import torch
 
 
-def optimizers_of(holder: Any) -> Iterator[torch.optim.Optimizer]:
+def optimizers_of(holder: object) -> Iterator[torch.optim.Optimizer]:
     """Yields those among an object's attributes, and those that an attribute of it wraps as its own
     attribute `optimizer`.
     """

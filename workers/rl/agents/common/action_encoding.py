@@ -122,7 +122,7 @@ class BoxActions:
         return ((flat - self.centre) / self.half).astype(np.float32)
 
 
-def discrete_actions(space: Space[Any], agent: str) -> DiscreteActions:
+def discrete_actions(space: Space[object], agent: str) -> DiscreteActions:
     """Returns the actions of a discrete space.
 
     Raises DefinitionError, which names the agent and those for the space, for another one.
@@ -134,7 +134,7 @@ def discrete_actions(space: Space[Any], agent: str) -> DiscreteActions:
     return DiscreteActions(int(space.n), int(space.start))
 
 
-def box_actions(space: Space[Any], agent: str) -> BoxActions:
+def box_actions(space: Space[object], agent: str) -> BoxActions:
     """Returns the actions of a bounded box of floats.
 
     Raises DefinitionError, which names the agent and those for the space, else.
@@ -155,7 +155,7 @@ def box_actions(space: Space[Any], agent: str) -> BoxActions:
     return BoxActions(space, (low / 2 + high / 2), (high / 2 - low / 2))
 
 
-def no_actions(space: Space[Any], agent: str, wanted: str) -> DefinitionError:
+def no_actions(space: Space[object], agent: str, wanted: str) -> DefinitionError:
     """Returns the refusal of a space by an agent that takes other kinds, with the agents that take
     it.
     """
@@ -164,11 +164,11 @@ def no_actions(space: Space[Any], agent: str, wanted: str) -> DefinitionError:
     )
 
 
-def _is_floating(space: Space[Any]) -> TypeGuard[spaces.Box]:
+def _is_floating(space: Space[object]) -> TypeGuard[spaces.Box]:
     return isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating)
 
 
-def _remedy(space: Space[Any], *, bounded: bool = True) -> str:
+def _remedy(space: Space[object], *, bounded: bool = True) -> str:
     """Returns what to do about a space that an agent does not take.
 
     Which agents do follows from what they declare.

@@ -150,7 +150,7 @@ class Paced(Protocol):
     letting one network be another's copy.
     """
 
-    def between(self, state: Any, updates: int) -> Any:
+    def between(self, state: object, updates: int) -> Any:
         """Returns the state after so many updates.
 
         No arithmetic: that would stand in compiled code, and be done with every update.

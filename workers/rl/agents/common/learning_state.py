@@ -62,7 +62,7 @@ def load_state(template: S, tree: StateTree, layouts: Layouts) -> S:
     return loaded
 
 
-def _tree(field: Any, layout: Layout | None) -> Any:
+def _tree(field: object, layout: Layout | None) -> Any:
     if not isinstance(field, Tensor):
         return state_tree(field, {})
     return (

@@ -327,7 +327,7 @@ class OnPolicyMath(ABC, Generic[H]):
         return batch.rows(torch.from_numpy(np.flatnonzero(ends.active)).to(device))
 
     def evaluate(
-        self, state: Any, observation: Tensor, action: Tensor, successors: Tensor
+        self, state: object, observation: Tensor, action: Tensor, successors: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Evaluates policy and value function on the observations of a rollout.
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar, Final, Protocol
+from typing import ClassVar, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -379,7 +379,7 @@ class Gaussian:
         return ((action.reshape(-1, self.outputs) - self.centre) / self.half).astype(np.float32)
 
 
-def policy_for(space: Space[Any], agent: str = "ppo") -> Policy:
+def policy_for(space: Space[object], agent: str = "ppo") -> Policy:
     """Returns the policy of an action space.
 
     Raises:
@@ -404,5 +404,5 @@ def policy_for(space: Space[Any], agent: str = "ppo") -> Policy:
     raise no_actions(space, agent, "a Discrete, MultiDiscrete, MultiBinary or a floating Box")
 
 
-def _torch_dtype(dtype: Any) -> torch.dtype:
+def _torch_dtype(dtype: object) -> torch.dtype:
     return torch.from_numpy(np.zeros(0, dtype)).dtype

@@ -73,7 +73,7 @@ class QLearning(ABC):
         The mean value of the actions taken [], and the size of each sample's error [N].
         """
 
-    def update(self, gradient: Gradient, state: QState, batch: Any) -> Updated[QState]:
+    def update(self, gradient: Gradient, state: QState, batch: object) -> Updated[QState]:
         """Makes one step on the loss."""
         split = self.layout.split
         td_targets = self.td_targets(split(state.parameters), split(state.targets), batch)

@@ -2,7 +2,7 @@
 its environment.
 """
 
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from gymnasium import Space
@@ -83,6 +83,6 @@ def _goals(hindsight: HindsightReplay, context: AgentContext) -> Goals:
     )
 
 
-def _is_stack(space: Space[Any]) -> bool:
+def _is_stack(space: Space[object]) -> bool:
     """Whether observations are stacks of images [k, H, W], whose frames a memory can share."""
     return is_image(space) and len(space.shape or ()) == 3 and space.shape[0] < space.shape[2]  # type: ignore[index]

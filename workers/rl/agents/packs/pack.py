@@ -239,7 +239,7 @@ class Pack:
         worth = freed * self._layout.size >= WORTH_CODE and freed >= len(self.live)
         return worth or not self._is_compiled
 
-    def _filled(self, batch: Any) -> Any:
+    def _filled(self, batch: object) -> Any:
         """Returns a batch [m, ...] of the live members with rows for all of the stack."""
         filling = self._filling
         return batch if filling is None else map_tensors(lambda leaf: leaf[filling], batch)

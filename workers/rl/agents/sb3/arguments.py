@@ -91,7 +91,7 @@ def algorithm_class(name: str) -> type[BaseAlgorithm]:
 
 
 def arguments_for(
-    algorithm: type[BaseAlgorithm], parameters: Mapping[str, Any], action_space: Space[Any]
+    algorithm: type[BaseAlgorithm], parameters: Mapping[str, object], action_space: Space[object]
 ) -> dict[str, Any]:
     """Returns the keyword arguments that some JSON parameters stand for.
 
@@ -125,7 +125,7 @@ def _check_name(where: str, name: str, known: list[str], owner: str) -> None:
         raise DefinitionError(f"{where}: {owner} has no parameter of this name{hint}")
 
 
-def _argument(name: str, value: Any, action_space: Space[Any]) -> Any:
+def _argument(name: str, value: object, action_space: Space[object]) -> Any:
     if name == "policy_kwargs" and isinstance(value, dict):
         return {key: _policy_argument(key, one) for key, one in value.items()}
     if name == "action_noise" and value is not None:
@@ -133,7 +133,7 @@ def _argument(name: str, value: Any, action_space: Space[Any]) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _policy_argument(name: str, value: Any) -> Any:
+def _policy_argument(name: str, value: object) -> Any:
     classes = _CLASSES.get(name)
     if classes is None:
         return value

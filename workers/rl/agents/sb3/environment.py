@@ -42,7 +42,9 @@ class LoopEnv(VecEnv):
         action_space: Of one environment.
     """
 
-    def __init__(self, num_envs: int, observations: Observations, action_space: Space[Any]) -> None:
+    def __init__(
+        self, num_envs: int, observations: Observations, action_space: Space[object]
+    ) -> None:
         super().__init__(num_envs, observations.space, action_space)
         self.over = False
         """Whether training is over."""
@@ -124,7 +126,7 @@ class LoopEnv(VecEnv):
         """Raises AttributeError."""
         raise AttributeError(f"{attr_name}: the environments are not the algorithm's to change")
 
-    def env_method(self, method_name: str, *_: Any, **__: Any) -> list[Any]:
+    def env_method(self, method_name: str, *_: object, **__: object) -> list[Any]:
         """Raises AttributeError."""
         raise AttributeError(
             f"{method_name}: an environment offers the algorithm nothing but steps"

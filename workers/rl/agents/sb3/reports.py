@@ -1,7 +1,7 @@
 """What an algorithm of Stable-Baselines3 says about its updates, and how many it makes."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import torch
@@ -37,7 +37,7 @@ class ReportLogger(Logger):
         self.scalars: dict[str, float] = {}
         """By the algorithm's own names."""
 
-    def record(self, key: str, value: Any, exclude: Any = None) -> None:
+    def record(self, key: str, value: object, exclude: object = None) -> None:
         """Keeps a number."""
         del exclude
         if isinstance(value, float | int | np.number):
@@ -90,5 +90,5 @@ class Reports:
             if key not in shown
         }
 
-    def _count(self, *_: Any) -> None:
+    def _count(self, *_: object) -> None:
         self._made += 1

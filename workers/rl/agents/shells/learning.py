@@ -58,7 +58,7 @@ class LearningAgent(Generic[A]):
         return self._state
 
     @learning_state.setter
-    def learning_state(self, state: Any) -> None:
+    def learning_state(self, state: object) -> None:
         if state is not self._state:  # what views show of one that was written to is true
             self._state = state
             self._named = self._arrays = None
