@@ -81,9 +81,9 @@ class Compiled:
 
     def __init__(
         self,
-        function: Callable[..., Any],
+        function: Callable[..., object],
         *,
-        fallback: Callable[..., Any],
+        fallback: Callable[..., object],
         like: Callable[..., Any],
         identity: str | None,
         cudagraph: bool = False,

@@ -87,7 +87,7 @@ def machine_code(
     return _loaded(library)
 
 
-def identity_of(function: Callable[..., Any]) -> str | None:
+def identity_of(function: Callable[..., object]) -> str | None:
     """Returns what tells a method from every other one: its name, and all values that it can read.
 
     Returns:
@@ -210,7 +210,7 @@ def _processor() -> str:
         return ""
 
 
-def _traced(function: Callable[..., Any], examples: Sequence[Tensor]) -> torch.fx.GraphModule:
+def _traced(function: Callable[..., object], examples: Sequence[Tensor]) -> torch.fx.GraphModule:
     from torch.fx.experimental.proxy_tensor import make_fx  # noqa: PLC0415 - brings the compiler, as long to load as the rest of torch
 
     # One tensor may stand in two places this time, and two the next: each place is traced as a

@@ -45,7 +45,7 @@ def eager_gradient(loss: Loss, parameters: Tensor) -> tuple[Tensor, Tensor, Asid
 
 
 def runnable(
-    update: Callable[..., Any], *, mode: CompileMode, held: Held | None = None
+    update: Callable[..., object], *, mode: CompileMode, held: Held | None = None
 ) -> Callable[..., Any]:
     """Returns `update(gradient, ...)` as a function of the remaining arguments, run in one of the
     three ways; `held` as in `Compiled`.
@@ -71,7 +71,7 @@ def runnable(
 
 
 def run_at_sizes(
-    update: Callable[..., Any], *, mode: CompileMode, sizes: Collection[int]
+    update: Callable[..., object], *, mode: CompileMode, sizes: Collection[int]
 ) -> Callable[[Any, Any], Any]:
     """Returns `update(gradient, state, batch)` as a function of state and batch.
 
@@ -88,7 +88,7 @@ def run_at_sizes(
 
 
 def stacked(
-    update: Callable[..., Any], *, mode: CompileMode, held: Held | None = None
+    update: Callable[..., object], *, mode: CompileMode, held: Held | None = None
 ) -> Callable[[Any, Any], Any]:
     """Returns `update(gradient, state, batch)` as a function of n states and n batches, stacked
     along a new first dimension.

@@ -83,7 +83,7 @@ class FinalOpsHook(SessionRunHook):
         final_ops: Called without arguments at the end, by name.
     """
 
-    def __init__(self, final_ops: Mapping[str, Callable[[], Any]]) -> None:
+    def __init__(self, final_ops: Mapping[str, Callable[[], object]]) -> None:
         self._final_ops = dict(final_ops)
         self.final_ops_values: dict[str, Any] = {}
         """What they returned; empty before the end."""

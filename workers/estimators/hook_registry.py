@@ -46,7 +46,7 @@ HOOKS: Final[Mapping[str, Callable[..., SessionRunHook]]] = {
 """The hooks by the name of their class."""
 
 
-def make_hook(name: Any, params: Mapping[str, Any]) -> SessionRunHook:
+def make_hook(name: Any, params: Mapping[str, object]) -> SessionRunHook:
     """Returns a hook of a name, with keyword arguments.
 
     Raises:

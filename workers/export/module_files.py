@@ -1,9 +1,8 @@
 """Writes what is needed to act, and nothing else."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors.torch import save_file
@@ -17,7 +16,7 @@ def write_module(
     module: torch.nn.Module,
     directory: Path,
     formats: Sequence[ExportFormat],
-    description: dict[str, Any],
+    description: Mapping[str, object],
     example: tuple[torch.Tensor, ...],
 ) -> list[Path]:
     """Writes a module, on the CPU and in eval mode, in the formats asked for.
@@ -49,7 +48,7 @@ def write_module(
 
 
 def _write_weights(
-    module: torch.nn.Module, directory: Path, description: dict[str, Any]
+    module: torch.nn.Module, directory: Path, description: Mapping[str, object]
 ) -> list[Path]:
     weights, policy = directory / "weights.safetensors", directory / "policy.json"
     tensors = {

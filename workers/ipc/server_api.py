@@ -7,7 +7,7 @@ Owns paths and status codes. Every call either returns the contract's document, 
 import contextlib
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -60,7 +60,7 @@ class DamagedError(ServerUnreachableError):
 class RefusedError(Exception):
     """The server refused, with problem details."""
 
-    def __init__(self, status: int, problem: dict[str, Any]) -> None:
+    def __init__(self, status: int, problem: Mapping[str, object]) -> None:
         super().__init__(f"{status} {problem.get('code')}: {problem.get('detail')}")
         self.status = status
         self.code = str(problem.get("code", ""))

@@ -7,10 +7,10 @@ trainer use it.
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
 
 from workers.ipc.attempt_directory import AttemptDirectory, read_json, write_atomically
 
@@ -78,5 +78,5 @@ def given_to(directory: AttemptDirectory, number: int) -> Given | None:
     )
 
 
-def _write(path: Path, document: dict[str, Any]) -> None:
+def _write(path: Path, document: Mapping[str, object]) -> None:
     write_atomically(path, json.dumps(document).encode())

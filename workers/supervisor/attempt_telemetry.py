@@ -3,7 +3,7 @@ supervisor itself has to say.
 """
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -134,6 +134,6 @@ class Observer:
             self._disk_full = True
 
 
-def _counter(raw: dict[str, Any], name: str) -> int:
+def _counter(raw: Mapping[str, object], name: str) -> int:
     value = raw.get(name)
     return value if isinstance(value, int) and value >= 0 else 0

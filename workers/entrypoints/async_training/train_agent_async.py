@@ -23,7 +23,7 @@ _Path = str | os.PathLike[str]
 def train_agent_async(  # noqa: PLR0917 - names and order are those of PFRL
     outdir: _Path,
     processes: int,
-    make_env: Callable[..., Any],
+    make_env: Callable[..., object],
     profile: bool = False,
     steps: int = 8 * 10**7,
     eval_interval: int | None = 10**6,
@@ -34,7 +34,7 @@ def train_agent_async(  # noqa: PLR0917 - names and order are those of PFRL
     step_offset: int = 0,
     successful_score: float | None = None,
     agent: object = None,
-    make_agent: Callable[[int], Any] | None = None,
+    make_agent: Callable[[int], object] | None = None,
     global_step_hooks: Sequence[Callable[[Any, Any, int], object]] = [],
     evaluation_hooks: Sequence[object] = (),
     save_best_so_far_agent: bool = True,

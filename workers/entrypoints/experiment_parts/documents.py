@@ -117,7 +117,9 @@ class RLExperimentConfig(_Scheduled):
     update_frequency: int = 15
 
 
-def create_experiment(experiment_config: ExperimentConfig | Mapping[str, Any] | str) -> Experiment:
+def create_experiment(
+    experiment_config: ExperimentConfig | Mapping[str, object] | str,
+) -> Experiment:
     """Returns the experiment of a document.
 
     Args:
@@ -144,7 +146,7 @@ def create_experiment(experiment_config: ExperimentConfig | Mapping[str, Any] | 
 
 
 def create_rl_experiment(
-    experiment_config: RLExperimentConfig | Mapping[str, Any] | str,
+    experiment_config: RLExperimentConfig | Mapping[str, object] | str,
 ) -> RLExperiment:
     """Returns the experiment of a document; each of its schedules makes and closes its environment.
 

@@ -3,7 +3,7 @@ brought.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -137,7 +137,11 @@ class EvaluationRecorder:
         )
 
     def remember(
-        self, clock: ClockView, agent: dict[str, Any], score: float, stats: dict[str, Any]
+        self,
+        clock: ClockView,
+        agent: Mapping[str, object],
+        score: float,
+        stats: Mapping[str, object],
     ) -> None:
         """Appends an entry to the history."""
         own = {

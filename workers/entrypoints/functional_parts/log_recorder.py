@@ -3,7 +3,6 @@
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from workers.core.protocols import ClockView
 from workers.core.types import EpisodeEnd, EvaluationResult, LearnReport, StateTree
@@ -28,7 +27,7 @@ class LogRecorder:
         self,
         logger: logging.Logger,
         outdir: str,
-        statistics: Callable[[], Any],
+        statistics: Callable[[], object],
         *,
         interval: int | None = None,
         window: int = 100,

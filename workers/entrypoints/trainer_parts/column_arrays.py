@@ -59,7 +59,7 @@ def _column(values: list[Any]) -> Array:
     return stacked(values)
 
 
-def stacked(values: list[Any]) -> Array:
+def stacked(values: Sequence[object]) -> Array:
     """Returns one array where all values are arrays of one shape, else an array of objects."""
     shapes = {
         np.shape(value)
@@ -77,7 +77,7 @@ def stacked(values: list[Any]) -> Array:
     return objects
 
 
-def _safe(values: list[Any]) -> list[Any]:
+def _safe(values: Sequence[object]) -> list[Any]:
     """Lists whose own items differ in shape are no arrays."""
     return [
         None if isinstance(value, list | tuple) and _is_ragged(value) else value for value in values

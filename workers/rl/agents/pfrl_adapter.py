@@ -293,7 +293,7 @@ class ForeignAgent:
             self._held = [None if ended else row for ended, row in zip(over, rows, strict=True)]
         self._tell(rows, experience.reward[step].copy(), terminated, truncated)
 
-    def _load_entries(self, saved: Mapping[str, Any], parts: Sequence[str] | None) -> None:
+    def _load_entries(self, saved: Mapping[str, object], parts: Sequence[str] | None) -> None:
         import torch  # noqa: PLC0415 - as above
 
         now = self.wrapped.state_dict()

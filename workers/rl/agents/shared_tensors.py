@@ -5,7 +5,7 @@ torch is looked at only where it is loaded already; an agent without it has noth
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 SharedTensors = dict[str, Any]
@@ -78,7 +78,7 @@ def _shared(name: str, value: Any) -> Any:
     return value.detach()
 
 
-def _shared_state(state: dict[str, Any]) -> dict[str, Any]:
+def _shared_state(state: Mapping[str, object]) -> dict[str, Any]:
     for value in state.values():
         if hasattr(value, "share_memory_"):
             value.share_memory_()

@@ -54,7 +54,7 @@ def goal_rule(env: gym.Env[Any, Any], space: gym.Space[object]) -> GoalRule | No
     return GoalRule(flat.span(ACHIEVED), flat.span(DESIRED), judge)
 
 
-def _asked(function: Callable[..., Any], goals: list[Array]) -> Array:
+def _asked(function: Callable[..., object], goals: list[Array]) -> Array:
     """Asks for all goals at once, or for one after the other where that gives no answer for each."""
     achieved, desired = goals
     if len(achieved) != 1:

@@ -6,6 +6,7 @@ the same seed and comparing the observation's hash.
 """
 
 import hashlib
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 
 import gymnasium as gym
@@ -224,7 +225,7 @@ class EpisodeEnv(gym.Wrapper[Any, Any, Any, Any]):
         return Restored(None, reproduced=False)
 
 
-def _success(info: dict[str, Any]) -> bool | None:
+def _success(info: Mapping[str, object]) -> bool | None:
     said = info.get("is_success", info.get("success"))
     return None if said is None else bool(said)
 

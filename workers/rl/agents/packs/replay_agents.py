@@ -4,7 +4,6 @@ m agents that have not left, B environments of each, N samples of a batch, U upd
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -135,7 +134,7 @@ class ReplaysTogether:
         return self._counted.updates
 
     def batches(
-        self, updates: int, state: Callable[[], Any]
+        self, updates: int, state: Callable[[], object]
     ) -> Iterator[tuple[ReplayBatch, Array | None]]:
         """Yields batches of tensors [m, N, ...] for all agents.
 

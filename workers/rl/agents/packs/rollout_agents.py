@@ -4,7 +4,6 @@ m agents that have not left, B environments of each, T vector steps, N samples o
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -104,7 +103,7 @@ class RolloutsTogether:
             agent.observe(experience.columns(slice(index * width, (index + 1) * width)))
 
     def batches(
-        self, updates: int, state: Callable[[], Any]
+        self, updates: int, state: Callable[[], object]
     ) -> Iterator[tuple[RolloutBatch, Array | None]]:
         """Yields batches of tensors [m, N, ...], and bool [m] which agents have one, where not all
         do; each is to be noted.
