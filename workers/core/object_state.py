@@ -197,7 +197,7 @@ class _Loader:
             return self._members(value, state["$members"], path)
         return _load_data(value, unpack(state["$data"]), path)
 
-    def _attributes(self, value: object, nodes: StateTree, path: str) -> Any:
+    def _attributes(self, value: object, nodes: StateTree, path: str) -> object:
         if not hasattr(value, "__dict__"):
             raise StateMismatchError(
                 f"{path}: the snapshot holds an object with attributes, but here is {_named(value)}; {_REMEDY}"
@@ -209,7 +209,7 @@ class _Loader:
                 setattr(value, name, after)
         return value
 
-    def _members(self, value: Any, nodes: StateTree, path: str) -> Any:
+    def _members(self, value: Any, nodes: StateTree, path: str) -> object:
         keys: dict[str, Any] = {}
         if isinstance(value, dict):
             keys = {str(key): key for key in value}
@@ -240,7 +240,7 @@ _REMEDY: Final = (
 )
 
 
-def _load_own(value: Any, state: Any, path: str) -> Any:
+def _load_own(value: Any, state: Any, path: str) -> object:
     if not has_state(value):
         raise StateMismatchError(
             f"{path}: the snapshot holds a state_dict, but here is {_named(value)}; {_REMEDY}"
@@ -249,7 +249,7 @@ def _load_own(value: Any, state: Any, path: str) -> Any:
     return value
 
 
-def _load_data(value: Any, data: Any, path: str) -> Any:
+def _load_data(value: Any, data: Any, path: str) -> object:
     if (
         isinstance(value, np.ndarray)
         and isinstance(data, np.ndarray)
@@ -283,7 +283,7 @@ def _generator(value: object) -> StateTree | None:
     return None
 
 
-def _load_generator(value: Any, state: StateTree, path: str) -> Any:
+def _load_generator(value: Any, state: StateTree, path: str) -> object:
     kind = next(iter(state))
     if _generator(value) is None or kind not in (_generator(value) or {}):
         raise StateMismatchError(
@@ -335,14 +335,14 @@ def _is_tensor(value: object) -> bool:
     return torch is not None and isinstance(value, torch.Tensor)
 
 
-def _pack_sequence(value: Sequence[Any] | deque[Any], path: str) -> Any:
+def _pack_sequence(value: Sequence[Any] | deque[Any], path: str) -> object:
     items = [pack(item, f"{path}[{index}]") for index, item in enumerate(value)]
     if isinstance(value, deque):
         return {"$deque": items, "$longest": value.maxlen}
     return {"$tuple": items} if isinstance(value, tuple) else items
 
 
-def _object_array(items: object, shape: Sequence[int]) -> Any:
+def _object_array(items: object, shape: Sequence[int]) -> object:
     array = np.empty(int(np.prod(shape)), object)
     for index, item in enumerate(_flattened(items, len(shape))):
         array[index] = item

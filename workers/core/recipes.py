@@ -126,7 +126,7 @@ class _Writer:
         self._numbers: dict[int, int] = {}
         self._kept: list[Any] = []
 
-    def write(self, value: object, path: str) -> Any:  # noqa: PLR0911 - one case per kind
+    def write(self, value: object, path: str) -> object:  # noqa: PLR0911 - one case per kind
         """Returns the recipe of a value."""
         if value is None or isinstance(value, bool | int | float | str):
             return value
@@ -182,7 +182,7 @@ class _Reader:
     def __init__(self) -> None:
         self._built: list[Any] = []
 
-    def read(self, recipe: object) -> Any:  # noqa: PLR0911 - one case per kind
+    def read(self, recipe: object) -> object:  # noqa: PLR0911 - one case per kind
         """Returns the value of a recipe."""
         if isinstance(recipe, list):
             return [self.read(item) for item in recipe]
@@ -199,7 +199,7 @@ class _Reader:
             return self._built[-1]
         return {key: self.read(item) for key, item in recipe.items()}
 
-    def _build(self, recipe: StateTree) -> Any:
+    def _build(self, recipe: StateTree) -> object:
         if "$kind" in recipe:
             kind = _KINDS.get(str(recipe["$kind"]))
             if kind is None:
@@ -246,7 +246,7 @@ def _kept(arguments: Any) -> Any:
     return tuple(_kept_one(value) for value in arguments)
 
 
-def _kept_one(value: Any) -> Any:
+def _kept_one(value: Any) -> object:
     if isinstance(value, np.ndarray):
         return value.copy()
     return value.detach().clone() if _is_array(value) else value

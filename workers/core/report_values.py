@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 
-def unread(values: Sequence[object]) -> Any:
+def unread(values: Sequence[object]) -> object:
     """Returns the values of reports, see `LearnReport.values`, for `read_values` of another thread.
 
     Tensors, as one.

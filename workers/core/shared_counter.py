@@ -40,7 +40,7 @@ class SharedCount:
         """
         return _seek(self._descriptor, amount, _FROM_HERE)
 
-    def __reduce__(self) -> tuple[Callable[[Any], "SharedCount"], tuple[Any]]:
+    def __reduce__(self) -> tuple[Callable[[object], "SharedCount"], tuple[object]]:
         return _received_count, (DupFd(self._descriptor),)
 
     def _attach(self, descriptor: int) -> None:

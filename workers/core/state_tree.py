@@ -33,7 +33,7 @@ def with_tensors(tree: object) -> Any:
     )
 
 
-def _tensor(array: object) -> Any:
+def _tensor(array: object) -> object:
     import torch  # noqa: PLC0415 - only where tensors crossed
 
     return torch.from_numpy(np.array(array))

@@ -13,7 +13,6 @@ Environments are those of Gymnasium. `done` of the agent's `observe` is `termina
 import logging
 import os
 from collections.abc import Sequence
-from typing import Any
 
 from workers.entrypoints.async_training.train_agent_async import read_history as read_history
 from workers.entrypoints.async_training.train_agent_async import (
@@ -149,7 +148,7 @@ def train_agent_with_evaluation(  # noqa: PLR0917 - PFRL's parameters
     time_limit: float | None = None,
     keep_checkpoints: int | None = None,
     save_memory: bool = False,
-) -> tuple[Any, History]:
+) -> tuple[object, History]:
     """Trains an agent in one environment and evaluates it regularly, and once at the end.
 
     Args:
@@ -347,7 +346,7 @@ def train_agent_batch_with_evaluation(  # noqa: PLR0917 - PFRL's parameters
     time_limit: float | None = None,
     keep_checkpoints: int | None = None,
     save_memory: bool = False,
-) -> tuple[Any, History]:
+) -> tuple[object, History]:
     """Trains an agent in several environments at once and evaluates it regularly, and once at the
     end.
 

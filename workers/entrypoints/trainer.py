@@ -458,7 +458,7 @@ class TorchTrainer(Trainer):
 TFTrainer = TorchTrainer
 
 
-def _policy_parameters(algo: object) -> Any:
+def _policy_parameters(algo: object) -> object:
     for name in ("exploration_policy", "policy"):
         if (policy := getattr(algo, name, None)) is not None:
             return parameters_of(policy)

@@ -45,7 +45,7 @@ class ExportStrategy:
         export_path: Path,
         checkpoint_path: Path | None = None,
         eval_result: Mapping[str, object] | None = None,
-    ) -> Any:
+    ) -> object:
         """Exports a model into `export_path`, the directory of this strategy.
 
         Returns the value of `export_fn`.

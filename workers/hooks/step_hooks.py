@@ -134,7 +134,7 @@ def set_learning_rate(env: object, agent: object, value: float) -> None:
     _set(list(optimizers_of(agent)), type(agent).__name__, value)
 
 
-def learning_rate_setter(*attributes: str) -> Callable[[Any, Any, float], None]:
+def learning_rate_setter(*attributes: str) -> Callable[[object, object, float], None]:
     """Returns a setter like `set_learning_rate` for the optimisers of the named attributes alone,
     say `actor_optimizer`.
     """

@@ -78,7 +78,7 @@ def make_app(broker: str, queue: str, ring: DoorbellTask | None = None) -> Celer
     return app
 
 
-def _as_function(ring: DoorbellTask) -> Any:
+def _as_function(ring: DoorbellTask) -> object:
     def answer(*arguments: object, **keywords: object) -> None:
         ring(*arguments, **keywords)
 

@@ -130,7 +130,7 @@ class _Packer:
         self._streams.append((value, {}))
         return {"$stream": self._streams[-1][1]}
 
-    def _pack_array(self, value: np.ndarray[Any, Any], path: str) -> Any:
+    def _pack_array(self, value: np.ndarray[Any, Any], path: str) -> object:
         if value.dtype.hasobject:
             raise TypeError(f"{path}: an array of Python objects cannot be saved")
         self._arrays[path] = value
@@ -194,7 +194,7 @@ def _unused(path: Path) -> Path:
     return path
 
 
-def _scalar(value: object, path: str) -> Any:
+def _scalar(value: object, path: str) -> object:
     if value is None or isinstance(value, bool | str | int):
         return value
     if isinstance(value, np.generic):

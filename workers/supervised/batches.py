@@ -106,7 +106,7 @@ class BatchCollector:
                 )
         return RestoreReport()
 
-    def _open(self) -> Iterator[tuple[Any, Any]]:
+    def _open(self) -> Iterator[tuple[object, object]]:
         if self._iterator is None:
             self._source = as_batches(self._input_fn())
             self._iterator = iter(self._source)
@@ -118,7 +118,7 @@ def as_batches(given: Batches | tuple[object, object]) -> Batches:
     return repeat(given) if is_one_batch(given) else cast("Batches", given)
 
 
-def is_one_batch(given: Batches | tuple[object, object]) -> TypeGuard[tuple[Any, Any]]:
+def is_one_batch(given: Batches | tuple[object, object]) -> TypeGuard[tuple[object, object]]:
     """Returns whether an input function returned one (features, labels) pair, not an iterable."""
     return isinstance(given, tuple) and len(given) == 2 and not isinstance(given[0], tuple)
 

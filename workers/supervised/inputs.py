@@ -61,7 +61,7 @@ class ArrayBatches:
         self._seed = seed
         self._epoch, self._at = 0, 0
 
-    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+    def __iter__(self) -> Iterator[tuple[object, object]]:
         while self._epochs is None or self._epoch < self._epochs:
             order = self._order()
             while self._at < len(order):

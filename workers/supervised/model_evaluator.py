@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any
 
 from workers.core.errors import DefinitionError
 from workers.core.protocols import ClockView
@@ -88,7 +87,7 @@ class ModelEvaluator:
         means, _ = mean_values(counted, self._values)
         return means, counted.count
 
-    def _values(self, batch: tuple[object, object]) -> Mapping[str, Any]:
+    def _values(self, batch: tuple[object, object]) -> Mapping[str, object]:
         features, labels = (tensors(one, self._variables.device) for one in batch)
         return values_of(self._model(self._variables, features, labels, Modes.EVAL)).scalars
 
@@ -104,7 +103,7 @@ class _Counted:
         self._batches = batches
         self.count = 0
 
-    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+    def __iter__(self) -> Iterator[tuple[object, object]]:
         for batch in self._batches:
             self.count += 1
             yield batch

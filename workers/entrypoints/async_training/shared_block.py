@@ -94,7 +94,7 @@ class SharedBlock:
         self._map.close()
         self._close_descriptor()
 
-    def __reduce__(self) -> tuple[Callable[..., "SharedBlock"], tuple[Any, ...]]:
+    def __reduce__(self) -> tuple[Callable[..., "SharedBlock"], tuple[object, ...]]:
         return _received, (DupFd(self._descriptor), self.env_steps, self.episodes, self.updates)
 
     def _attach(

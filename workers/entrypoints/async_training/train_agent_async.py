@@ -48,7 +48,7 @@ def train_agent_async(  # noqa: PLR0917 - names and order are those of PFRL
     resume: _Path | None = None,
     start_method: str = "spawn",
     save_memory: bool = False,
-) -> Any:
+) -> object:
     """Trains an agent in several processes at once, and evaluates it regularly and once at the end.
 
     `make_env`, `make_agent`, hooks and agents cross to new processes: they are functions and

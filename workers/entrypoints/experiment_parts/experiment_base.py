@@ -124,7 +124,7 @@ class ExperimentBase(ABC):
         self._eval_hooks.extend(additional_hooks)
 
     @abstractmethod
-    def _train(self, hooks: Sequence[SessionRunHook], **bound: int | None) -> Any:
+    def _train(self, hooks: Sequence[SessionRunHook], **bound: int | None) -> object:
         """Trains the model.
 
         Args:

@@ -148,7 +148,7 @@ class RLExperiment(Schedules):
         """Timesteps between two updates."""
         return self._update_frequency
 
-    def _train(self, hooks: Sequence[SessionRunHook], **bound: int | None) -> Any:
+    def _train(self, hooks: Sequence[SessionRunHook], **bound: int | None) -> object:
         with self._opened(copied=False) as env:
             return self._model.train(
                 env,

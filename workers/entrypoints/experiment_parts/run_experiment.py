@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from workers.entrypoints.experiment_parts.schedules import Schedules
 from workers.estimators.run_config import MASTER, PARAMETER_SERVER, WORKER, RunConfig
@@ -30,7 +30,7 @@ _BY_TASK: Final = {
 
 def run_experiment(
     experiment_fn: Callable[[str], Schedules], output_dir: str | Path, schedule: str | None = None
-) -> Any:
+) -> object:
     """Makes an experiment and runs one of its schedules.
 
     Args:

@@ -199,7 +199,9 @@ class Schedules(ExperimentBase):
             trial._export(trial._model.latest_checkpoint(), result)  # noqa: SLF001
         return result
 
-    def _delayed_training(self, delay_secs: float | None, extra: Sequence[SessionRunHook]) -> Any:
+    def _delayed_training(
+        self, delay_secs: float | None, extra: Sequence[SessionRunHook]
+    ) -> object:
         config, began = self.config, self.surroundings.now()
         hooks = [*self._train_hooks, *extra]
         with ExitStack() as stack:

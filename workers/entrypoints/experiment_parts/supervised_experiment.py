@@ -99,7 +99,7 @@ class Experiment(Schedules):
         """The estimator."""
         return self._model
 
-    def _train(self, hooks: Sequence[SessionRunHook], **bound: int | None) -> Any:
+    def _train(self, hooks: Sequence[SessionRunHook], **bound: int | None) -> object:
         return self._model.train(input_fn=self._train_input_fn, hooks=list(hooks), **bound)
 
     def _evaluate(

@@ -250,7 +250,7 @@ class CallerEvaluator:
             view.request_stop(StopReason.SUCCESS_SCORE)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any) -> object:
     """Returns a number or text that a snapshot can hold."""
     if value is None or isinstance(value, bool | int | float | str):
         return value

@@ -360,7 +360,7 @@ class _Run:
             evaluator=evaluator, scores=scores, tensorboard=tensorboard, hooks=evaluation.hooks
         )
 
-    def _deciding_hooks(self, episodes: EpisodeCount) -> tuple[Any, ...]:
+    def _deciding_hooks(self, episodes: EpisodeCount) -> tuple[object, ...]:
         call = self._call
         if call.evaluator is None:
             return (SuccessScoreHook(call.successful_score),)

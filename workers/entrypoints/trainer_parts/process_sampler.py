@@ -140,7 +140,7 @@ class ProcessSampler(RoundSampler):
 MultiprocessingSampler = ProcessSampler
 
 
-def _agent_order(update: object) -> Any:
+def _agent_order(update: object) -> object:
     if update is None:
         return None
     if callable(getattr(update, "get_action", None)):
@@ -153,7 +153,7 @@ def _agent_order(update: object) -> Any:
     return {"parameters": arrays_of(update)}
 
 
-def _env_order(update: object) -> Any:
+def _env_order(update: object) -> object:
     if update is None:
         return None
     try:
@@ -172,7 +172,7 @@ def _made(recipes: StateTree, parameters: object, options: dict[str, Any]) -> Ha
     return functools.partial(_carry_out, worker)
 
 
-def _carry_out(worker: RolloutWorker, order: Command) -> Any:
+def _carry_out(worker: RolloutWorker, order: Command) -> object:
     match order:
         case ("rollout", limit):
             return worker.rollout(limit)

@@ -116,12 +116,12 @@ class RolloutWorker:
                 return episode
 
 
-def kept(observation: object) -> Any:
+def kept(observation: object) -> object:
     """Returns an observation that its environment cannot change any more."""
     return observation.copy() if isinstance(observation, np.ndarray) else observation
 
 
-def parameters_of(policy: Any) -> Any:
+def parameters_of(policy: Any) -> object:
     """Returns what `updated_agent` brings a policy's parameters to: the policy itself where it says
     nowhere what they are.
 
@@ -139,7 +139,7 @@ def parameters_of(policy: Any) -> Any:
     )
 
 
-def updated_agent(agent: Any, update: Any) -> Any:
+def updated_agent(agent: Any, update: Any) -> object:
     """Returns the policy to go on with: another one, or `agent` with new parameters.
 
     `None` keeps it as it is.

@@ -340,7 +340,7 @@ class TrainerSession:
             self._spool.close()
 
 
-def _rebuilt(recipe: StateTree, directory: Path) -> tuple[Any, Any]:
+def _rebuilt(recipe: StateTree, directory: Path) -> tuple[object, object]:
     if "parts" not in recipe:
         message = f"{directory.name} does not tell how to build its parts: {recipe['missing']}. Call setup(algo, env) before restore"
         raise RecipeError(message)

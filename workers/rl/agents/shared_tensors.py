@@ -45,7 +45,7 @@ def adopt(agent: object, shared: SharedTensors) -> None:
         sync()
 
 
-def _parts(agent: object) -> Iterator[tuple[str, Any]]:
+def _parts(agent: object) -> Iterator[tuple[str, object]]:
     torch = sys.modules.get("torch")
     if torch is None:
         return
@@ -64,7 +64,7 @@ def _parts(agent: object) -> Iterator[tuple[str, Any]]:
         yield name, value
 
 
-def _shared(name: str, value: Any) -> Any:
+def _shared(name: str, value: Any) -> object:
     if hasattr(value, "param_groups"):
         return [_shared_state(value.state.get(parameter, {})) for parameter in _parameters(value)]
     if hasattr(value, "named_parameters"):
@@ -113,7 +113,7 @@ def _parameters(optimizer: Any) -> list[Any]:
     return [parameter for group in optimizer.param_groups for parameter in group["params"]]
 
 
-def _shape(tensor: Any) -> Any:
+def _shape(tensor: Any) -> object:
     return (tuple(tensor.shape), tensor.dtype) if hasattr(tensor, "shape") else None
 
 

@@ -173,7 +173,7 @@ def _opened(result: EvaluationResult | CommandFailure) -> EvaluationResult:
     raise error
 
 
-def _packed(value: object) -> Any:
+def _packed(value: object) -> object:
     if isinstance(value, dict):
         return {key: _packed(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

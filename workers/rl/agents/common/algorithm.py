@@ -150,7 +150,7 @@ class Paced(Protocol):
     letting one network be another's copy.
     """
 
-    def between(self, state: object, updates: int) -> Any:
+    def between(self, state: object, updates: int) -> object:
         """Returns the state after so many updates.
 
         No arithmetic: that would stand in compiled code, and be done with every update.
@@ -158,7 +158,7 @@ class Paced(Protocol):
         ...
 
 
-def between_of(algorithm: Algorithm[Any]) -> Callable[[Any, int], Any]:
+def between_of(algorithm: Algorithm[Any]) -> Callable[[object, int], object]:
     """Returns what an algorithm does between its updates: a function of the state, and of the
     number of updates made.
     """

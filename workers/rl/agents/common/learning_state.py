@@ -62,7 +62,7 @@ def load_state(template: S, tree: StateTree, layouts: Layouts) -> S:
     return loaded
 
 
-def _tree(field: object, layout: Layout | None) -> Any:
+def _tree(field: object, layout: Layout | None) -> object:
     if not isinstance(field, Tensor):
         return state_tree(field, {})
     return (
@@ -72,7 +72,7 @@ def _tree(field: object, layout: Layout | None) -> Any:
     )
 
 
-def _loaded(template: Any, stored: Any, layout: Layout | None) -> Any:
+def _loaded(template: Any, stored: Any, layout: Layout | None) -> object:
     if not isinstance(template, Tensor):
         return load_state(template, stored, {})
     value = torch.as_tensor(stored) if layout is None else layout.join(stored)

@@ -125,7 +125,7 @@ def _check_name(where: str, name: str, known: list[str], owner: str) -> None:
         raise DefinitionError(f"{where}: {owner} has no parameter of this name{hint}")
 
 
-def _argument(name: str, value: object, action_space: Space[object]) -> Any:
+def _argument(name: str, value: object, action_space: Space[object]) -> object:
     if name == "policy_kwargs" and isinstance(value, dict):
         return {key: _policy_argument(key, one) for key, one in value.items()}
     if name == "action_noise" and value is not None:
@@ -133,7 +133,7 @@ def _argument(name: str, value: object, action_space: Space[object]) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _policy_argument(name: str, value: object) -> Any:
+def _policy_argument(name: str, value: object) -> object:
     classes = _CLASSES.get(name)
     if classes is None:
         return value

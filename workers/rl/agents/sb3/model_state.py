@@ -131,7 +131,7 @@ def _unpacked(saved: StateTree) -> StateTree:
     return {"param_groups": groups, "state": moments}
 
 
-def _rows(array: Array | Mapping[str, Array], rows: int) -> Any:
+def _rows(array: Array | Mapping[str, Array], rows: int) -> object:
     return (
         {key: part[:rows] for key, part in array.items()}
         if isinstance(array, Mapping)

@@ -54,7 +54,7 @@ class Observations:
             begin = end
         return parts
 
-    def one_of(self, observations: Any, index: int) -> Any:
+    def one_of(self, observations: Any, index: int) -> object:
         """Returns the observation of one environment."""
         return (
             observations[index]
@@ -63,7 +63,7 @@ class Observations:
         )
 
 
-def _element(rows: Any, leaf: Space[Any]) -> Any:
+def _element(rows: Any, leaf: Space[Any]) -> object:
     """Returns what one-hot vectors and flattened boxes [B, n] stand for."""
     match leaf:
         case spaces.Discrete():
