@@ -33,10 +33,11 @@ from workers.export.onnx import missing_packages
 from workers.ipc.json_log import LEFT_OUT
 from workers.ipc.worker_imports import allowed_imports
 from workers.rl.envs.env_sources import environment_code, register_sources
+from workers.rl.envs.env_types import Env
 from workers.rl.envs.factory import is_game, log_mujoco
 
 _ALL_SPACES: Final = get_args(ActionKind)
-_ARRAY_SPACES: Final[Mapping[ActionKind, type[gymnasium.Space[Any]]]] = {
+_ARRAY_SPACES: Final[Mapping[ActionKind, type[gymnasium.Space[object]]]] = {
     "box": gymnasium.spaces.Box,
     "multi_discrete": gymnasium.spaces.MultiDiscrete,
     "multi_binary": gymnasium.spaces.MultiBinary,
@@ -223,7 +224,7 @@ def _describe(spec: EnvSpec) -> EnvironmentDescription | None:
 
 def _make_and_describe(spec: EnvSpec) -> EnvironmentDescription:
     with contextlib.redirect_stdout(sys.stderr):
-        environment: gymnasium.Env[Any, Any] = gymnasium.make(spec.id)
+        environment: Env = gymnasium.make(spec.id)
     try:
         return EnvironmentDescription(
             id=spec.id,

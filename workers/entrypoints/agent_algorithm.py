@@ -17,6 +17,7 @@ from workers.core.recipes import rebuildable
 from workers.core.types import AgentContext, CollectPlan, Experience, RestoreReport, StateTree
 from workers.rl.collect.vector_collector import VectorCollector
 from workers.rl.envs.env_recipe import env_from_recipe, env_recipe
+from workers.rl.envs.env_types import Env
 from workers.rl.envs.resumable_episode import EpisodeEnv
 from workers.rl.envs.vector import SerialVector
 
@@ -49,7 +50,7 @@ class AgentAlgorithm:
     def __init__(
         self,
         agent: Mapping[str, object],
-        env: str | gym.Env[Any, Any],
+        env: str | Env,
         *,
         num_envs: int = 1,
         seed: int | None = None,

@@ -2,12 +2,11 @@
 
 from typing import Any
 
-import gymnasium as gym
-
 from workers.core.protocols import TrainableAgent
 from workers.core.rng import ENV_SEED_BITS, derive_seed
 from workers.estimators.environments import vector_of
 from workers.estimators.run_config import RunConfig
+from workers.rl.envs.env_types import Env
 from workers.rl.evaluate.vector_evaluator import EvaluationBudget, VectorEvaluator, summarise
 from workers.supervised.variables import Variables
 
@@ -26,7 +25,7 @@ class GreedyEpisodes:
 
     def __init__(
         self,
-        env: gym.Env[Any, Any],
+        env: Env,
         agent: TrainableAgent,
         config: RunConfig,
         *,

@@ -3,9 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from types import TracebackType
-from typing import Any, Self
-
-import gymnasium as gym
+from typing import Self
 
 from workers.core.rng import preserved_global_state, seed_global
 from workers.core.types import LearnSchedule, StateTree, StopReason
@@ -17,6 +15,7 @@ from workers.estimators.environments import vector_of
 from workers.estimators.model_owner import ModelOwner
 from workers.estimators.training_services import Bound
 from workers.rl.collect.vector_collector import VectorCollector
+from workers.rl.envs.env_types import Env
 from workers.supervised.learner import SessionBridge
 from workers.supervised.run_session import EpisodeRecord, RunSession
 
@@ -36,7 +35,7 @@ class AgentSession:
 
     def __init__(
         self,
-        env: gym.Env[Any, Any],
+        env: Env,
         session: RunSession,
         make_learner: Callable[[LearnSchedule], AgentLearner],
         bound: Bound,

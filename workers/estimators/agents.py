@@ -9,7 +9,6 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any, Self
 
-import gymnasium as gym
 from torch import Tensor
 
 from workers.core.rng import derive_seed, preserved_global_state, seed_global
@@ -33,6 +32,7 @@ from workers.estimators.memories import BatchMemory, Memory
 from workers.estimators.model_owner import ModelOwner, check_bounds, log
 from workers.estimators.run_config import RunConfig
 from workers.estimators.training_services import Bound
+from workers.rl.envs.env_types import Env
 from workers.supervised.model_function import ModelFn
 from workers.supervised.run_session import (
     EpisodeRecord,
@@ -90,7 +90,7 @@ class Agent(ModelOwner):
 
     def train(  # noqa: PLR0913, PLR0917 - the documented signature
         self,
-        env: gym.Env[Any, Any],
+        env: Env,
         first_update: int = 35,
         update_frequency: int = 10,
         episodes: int | None = None,
@@ -151,7 +151,7 @@ class Agent(ModelOwner):
 
     def run_episode(  # noqa: PLR0913, PLR0917 - the documented signature
         self,
-        env: gym.Env[Any, Any],
+        env: Env,
         sess: AgentSession,
         features: Callable[[Tensor], object],
         labels: Callable[[Mapping[str, object], Mapping[str, float]], Any],
@@ -202,7 +202,7 @@ class Agent(ModelOwner):
 
     def session(
         self,
-        env: gym.Env[Any, Any],
+        env: Env,
         hooks: Sequence[SessionRunHook] | None = None,
         bound: Bound | None = None,
         *,
@@ -240,7 +240,7 @@ class Agent(ModelOwner):
 
     def evaluate(
         self,
-        env: gym.Env[Any, Any],
+        env: Env,
         steps: int | None = 10,
         hooks: Sequence[SessionRunHook] | None = None,
         checkpoint_path: str | Path | None = None,

@@ -7,6 +7,7 @@ from typing import Any
 import gymnasium as gym
 from gymnasium.wrappers import TimeLimit
 
+from workers.rl.envs.env_types import Env
 from workers.rl.envs.resumable_episode import EpisodeEnv
 from workers.rl.envs.space_arrays import check_is_array
 from workers.rl.envs.vector import SerialVector
@@ -20,7 +21,7 @@ def check_env(env: object) -> None:
 
 
 def vector_of(
-    env: gym.Env[Any, Any], max_episode_steps: int | None, seed: Callable[[], int] | None = None
+    env: Env, max_episode_steps: int | None, seed: Callable[[], int] | None = None
 ) -> SerialVector:
     """Returns an environment as a vector of one, whose running episode can be saved.
 
@@ -41,7 +42,7 @@ def vector_of(
     return SerialVector([lambda: EpisodeEnv(inner, 0, min(limits, default=None))])
 
 
-def copy_of(env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
+def copy_of(env: Env) -> Env:
     """Returns a copy of the environment, so that an evaluation does not change the original.
 
     Raises:
@@ -62,7 +63,7 @@ def copy_of(env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
 class _Seeded(gym.Wrapper[Any, Any, Any, Any]):
     """Begins its episodes from seeds of its own."""
 
-    def __init__(self, env: gym.Env[Any, Any], seed: Callable[[], int]) -> None:
+    def __init__(self, env: Env, seed: Callable[[], int]) -> None:
         super().__init__(env)
         self._seed = seed
 

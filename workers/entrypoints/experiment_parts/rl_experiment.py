@@ -11,9 +11,10 @@ from workers.entrypoints.experiment_parts.continuous_evaluation import Result
 from workers.entrypoints.experiment_parts.experiment_base import ModelLike, ScheduleOptions
 from workers.entrypoints.experiment_parts.schedules import Schedules
 from workers.estimators.environments import check_env, copy_of
+from workers.rl.envs.env_types import Env
 from workers.supervised.run_session import SessionRunHook
 
-Environment = gym.Env[Any, Any] | Callable[[], gym.Env[Any, Any]]
+Environment = Env | Callable[[], Env]
 """An environment, which its owner closes, or a function that makes one, which the schedule that
 made it closes.
 """
@@ -201,7 +202,7 @@ class RLExperiment(Schedules):
         return enough or super()._finished(step, result)
 
     @contextmanager
-    def _opened(self, *, copied: bool) -> Iterator[gym.Env[Any, Any]]:
+    def _opened(self, *, copied: bool) -> Iterator[Env]:
         """Yields an environment, and closes it if it was made here."""
         if isinstance(self._env, gym.Env) or not callable(self._env):
             check_env(self._env)

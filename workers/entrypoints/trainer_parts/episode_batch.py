@@ -24,6 +24,7 @@ from workers.entrypoints.trainer_parts.column_arrays import (
     stacked,
 )
 from workers.entrypoints.trainer_parts.episode import Episode, StepType
+from workers.rl.envs.env_types import Env
 
 _STEPWISE = ("observations", "actions", "rewards", "step_types")
 
@@ -32,13 +33,13 @@ _STEPWISE = ("observations", "actions", "rewards", "step_types")
 class EnvSpec:
     """What an algorithm knows of an environment."""
 
-    observation_space: gym.Space[Any] | None = None
-    action_space: gym.Space[Any] | None = None
+    observation_space: gym.Space[object] | None = None
+    action_space: gym.Space[object] | None = None
     max_episode_length: int | None = None
     """In env_steps; `None` where nothing bounds it."""
 
     @classmethod
-    def of(cls, env: gym.Env[Any, Any], max_episode_length: int | None = None) -> Self:
+    def of(cls, env: Env, max_episode_length: int | None = None) -> Self:
         """Returns the spec of an environment.
 
         Args:

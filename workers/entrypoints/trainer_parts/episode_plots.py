@@ -16,6 +16,7 @@ from workers.core.rng import ENV_SEED_BITS, derive_seed
 from workers.core.types import Array
 from workers.recording.video_file import write_video
 from workers.rl.envs.env_recipe import copy_env, env_from_recipe, env_recipe
+from workers.rl.envs.env_types import Env
 from workers.rl.evaluate.episode_film import Film
 
 DIRECTORY: Final = "plots"
@@ -35,7 +36,7 @@ class EpisodePlots:
         ValueError: If there is no policy, no environment, or one that renders no pictures.
     """
 
-    def __init__(self, algo: object, env: gym.Env[Any, Any] | None, directory: Path) -> None:
+    def __init__(self, algo: object, env: Env | None, directory: Path) -> None:
         policy = getattr(algo, "policy", None)
         if env is None or not callable(getattr(policy, "get_action", None)):
             raise ValueError(
@@ -100,7 +101,7 @@ class _Greedy:
         return np.asarray(info.get("mean", action))[None]
 
 
-def _filmed(env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
+def _filmed(env: Env) -> Env:
     if env.render_mode == "rgb_array":
         return copy_env(env)
     try:

@@ -26,6 +26,7 @@ from workers.entrypoints.trainer_parts.rollout_worker import (
     parameters_of,
 )
 from workers.entrypoints.trainer_parts.samplers import BatchUnit, RoundSampler, check_workers
+from workers.rl.envs.env_types import Env
 
 
 class SamplerWorkerError(WorkerError):
@@ -54,7 +55,7 @@ class ProcessSampler(RoundSampler):
     def __init__(
         self,
         agents: object,
-        envs: gym.Env[Any, Any],
+        envs: Env,
         max_episode_length: int | None = None,
         *,
         n_workers: int | None = None,

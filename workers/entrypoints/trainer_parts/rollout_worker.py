@@ -21,6 +21,7 @@ from workers.core.state_tree import with_tensors, without_tensors
 from workers.core.types import StateTree
 from workers.entrypoints.trainer_parts.episode import Episode
 from workers.rl.envs.env_recipe import copy_env
+from workers.rl.envs.env_types import Env
 
 EnvUpdate = Callable[[Any], Any]
 """Gets a worker's environment and returns the one to go on with."""
@@ -44,7 +45,7 @@ class RolloutWorker:
     def __init__(
         self,
         agent: Any,
-        env: gym.Env[Any, Any],
+        env: Env,
         *,
         index: int,
         seed: int,
@@ -157,7 +158,7 @@ def updated_agent(agent: Any, update: Any) -> object:
     return agent
 
 
-def updated_env(env: gym.Env[Any, Any], update: object) -> gym.Env[Any, Any]:
+def updated_env(env: Env, update: object) -> Env:
     """Returns the environment to go on with: a copy of another one, or what a function makes of the
     old one.
 

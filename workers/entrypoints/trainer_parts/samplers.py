@@ -17,7 +17,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Final, Literal, Protocol, Self, get_args
 
-import gymnasium as gym
 import numpy as np
 
 from workers.core.recipes import rebuildable
@@ -34,6 +33,7 @@ from workers.entrypoints.trainer_parts.rollout_worker import (
     updated_env,
 )
 from workers.rl.envs.env_recipe import copy_env
+from workers.rl.envs.env_types import Env
 
 BatchUnit = Literal["whole_episodes", "exact_steps", "episodes"]
 _SEED_BITS: Final = 53
@@ -179,7 +179,7 @@ class LocalSampler(RoundSampler):
     def __init__(
         self,
         agents: object,
-        envs: gym.Env[Any, Any],
+        envs: Env,
         max_episode_length: int | None = None,
         *,
         n_workers: int = 1,
@@ -270,7 +270,7 @@ class VecSampler:
     def __init__(
         self,
         agents: Any,
-        envs: gym.Env[Any, Any],
+        envs: Env,
         max_episode_length: int | None = None,
         *,
         n_envs: int = 8,

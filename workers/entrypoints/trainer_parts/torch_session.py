@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
+
+from workers.rl.envs.env_types import Env
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ def _default_device(device: str | None) -> Iterator[None]:
         yield
 
 
-def materialise(part: object, env: gym.Env[Any, Any] | None, path: str) -> None:
+def materialise(part: object, env: Env | None, path: str) -> None:
     """Gives every parameter below a part that has no shape yet its shape and its first values.
 
     Touches no other parameter.
@@ -100,7 +101,7 @@ def _lazy_modules(part: object, path: str) -> list[tuple[str, nn.Module]]:
     ]
 
 
-def _run_once(name: str, module: nn.Module, env: gym.Env[Any, Any]) -> None:
+def _run_once(name: str, module: nn.Module, env: Env) -> None:
     """Runs a module in eval mode, so that no statistics of others move; the modes come back."""
     observation, action = (
         _example(space, module) for space in (env.observation_space, env.action_space)

@@ -15,7 +15,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.envs.registration import EnvSpec as Registered
 from gymnasium.utils.seeding import np_random
-from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
+from gymnasium.vector import AutoresetMode, VectorWrapper
 from gymnasium.wrappers import AtariPreprocessing as Preprocessed
 from gymnasium.wrappers import FrameStackObservation
 
@@ -24,6 +24,7 @@ from palestra.contract.envs import AtariPreprocessing
 from workers.core.errors import DefinitionError
 from workers.core.types import Array
 from workers.rl.envs.caller_envs import GymVector
+from workers.rl.envs.env_types import Env, VecEnv
 
 _TAKEN: Final = frozenset({"continuous", "frameskip", "obs_type"})
 """Arguments of the games that the preprocessing sets."""
@@ -46,7 +47,7 @@ def make_game(
     spec: AtariPreprocessing,
     kwargs: Mapping[str, JsonScalar],
     render_mode: str | None = None,
-) -> gym.Env[Any, Any]:
+) -> Env:
     """Returns a game whose observations are stacked frames, uint8 [frame_stack, screen_size,
     screen_size(, 3)].
 
@@ -73,9 +74,7 @@ def make_game(
         "frameskip": 1,
         "obs_type": "grayscale" if spec.grayscale else "rgb",
     }
-    game: gym.Env[Any, Any] = gym.make(
-        registered, **options, render_mode=render_mode, max_episode_steps=-1
-    )
+    game: Env = gym.make(registered, **options, render_mode=render_mode, max_episode_steps=-1)
     frames = Preprocessed(
         _Game(game, sticky, redraws=spec.noop_max > 0),
         noop_max=spec.noop_max,
@@ -150,7 +149,7 @@ class _Game(gym.Wrapper[Any, Any, Any, Any]):
             restored state does not draw it, a reset of the game does, for as long as thirty steps.
     """
 
-    def __init__(self, game: gym.Env[Any, Any], sticky: float, *, redraws: bool) -> None:
+    def __init__(self, game: Env, sticky: float, *, redraws: bool) -> None:
         super().__init__(game)
         inner: Any = game.unwrapped
         self._inner = inner
@@ -249,7 +248,7 @@ class _MaskedSeeds(VectorWrapper[Any, Any, Any, Any]):
     and nobody sees the idle games.
     """
 
-    def __init__(self, env: VectorEnv[Any, Any, Any]) -> None:
+    def __init__(self, env: VecEnv) -> None:
         super().__init__(env)
         self._begun = False
 
@@ -276,7 +275,7 @@ class _CountedResets(_MaskedSeeds):
     loads the ROM, which takes as long as some 18 resets.
     """
 
-    def __init__(self, env: VectorEnv[Any, Any, Any]) -> None:
+    def __init__(self, env: VecEnv) -> None:
         super().__init__(env)
         self._seeds = [0] * self.num_envs
         self._since = np.full(self.num_envs, _EPISODES_PER_SEED - 1)

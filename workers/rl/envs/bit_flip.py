@@ -8,6 +8,8 @@ import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 
+from workers.core.types import Array
+
 Bits = npt.NDArray[np.int8]
 
 
@@ -67,7 +69,7 @@ class BitFlip(gym.Env[dict[str, Bits], np.int64]):
 
     @staticmethod
     def compute_reward(
-        achieved: npt.NDArray[Any], desired: npt.NDArray[Any], info: object = None
+        achieved: Array, desired: Array, info: object = None
     ) -> npt.NDArray[np.float64]:
         """Returns the reward [...] of reaching `achieved` [..., bits] where the goal is `desired`:
         -1, or 0 where they are equal.
@@ -77,7 +79,7 @@ class BitFlip(gym.Env[dict[str, Bits], np.int64]):
 
     @staticmethod
     def compute_terminated(
-        achieved: npt.NDArray[Any], desired: npt.NDArray[Any], info: object = None
+        achieved: Array, desired: Array, info: object = None
     ) -> npt.NDArray[np.bool_]:
         """Returns whether the goal is reached [...]; arguments like `compute_reward`."""
         del info

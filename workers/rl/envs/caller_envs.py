@@ -16,6 +16,7 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, Vecto
 
 from workers.core.errors import EnvironmentFailedError
 from workers.core.types import Array, StateTree
+from workers.rl.envs.env_types import Env, VecEnv
 from workers.rl.envs.resumable_episode import (
     MAX_RECORDED_ACTIONS,
     EpisodeEnv,
@@ -25,7 +26,7 @@ from workers.rl.envs.resumable_episode import (
 from workers.rl.envs.space_arrays import check_is_array
 from workers.rl.envs.vector import EpisodeVector, SerialVector, StepArrays
 
-Given = gym.Env[Any, Any] | VectorEnv[Any, Any, Any] | Sequence[gym.Env[Any, Any]]
+Given = Env | VecEnv | Sequence[Env]
 """What a caller may hand over."""
 
 
@@ -118,7 +119,7 @@ class GymVector:
 
     def __init__(
         self,
-        env: VectorEnv[Any, Any, Any],
+        env: VecEnv,
         max_episode_steps: int | None,
         *,
         resets_itself: bool = False,
@@ -126,8 +127,8 @@ class GymVector:
         self._env: Any = env
         self._resets_itself = resets_itself
         self.num_envs = env.num_envs
-        self.single_observation_space: gym.Space[Any] = env.single_observation_space
-        self.single_action_space: gym.Space[Any] = env.single_action_space
+        self.single_observation_space: gym.Space[object] = env.single_observation_space
+        self.single_action_space: gym.Space[object] = env.single_action_space
         self._limit = max_episode_steps or 2**63 - 1
         self._observation: Array = np.zeros(0)
         self._terminated = np.zeros(self.num_envs, np.bool_)
@@ -312,7 +313,7 @@ class GymVector:
         )
 
 
-def _members(env: Given, name: str) -> list[gym.Env[Any, Any]] | None:
+def _members(env: Given, name: str) -> list[Env] | None:
     """Returns the environments that can be stepped one by one.
 
     `None` for a vector environment that only steps them together.
@@ -331,18 +332,18 @@ def _members(env: Given, name: str) -> list[gym.Env[Any, Any]] | None:
     )
 
 
-def _without_autoreset(env: Any, name: str) -> VectorEnv[Any, Any, Any]:
+def _without_autoreset(env: Any, name: str) -> VecEnv:
     mode = env.metadata.get("autoreset_mode")
     if mode is not AutoresetMode.DISABLED:
         raise ValueError(
             f"{name}: autoreset_mode is {getattr(mode, 'value', mode)}, but episodes are reset here, so that the last observation is seen: "
             "make it with autoreset_mode=gymnasium.vector.AutoresetMode.DISABLED"
         )
-    checked: VectorEnv[Any, Any, Any] = env
+    checked: VecEnv = env
     return checked
 
 
-def _check_alike(envs: list[gym.Env[Any, Any]], name: str) -> None:
+def _check_alike(envs: list[Env], name: str) -> None:
     if len({id(one) for one in envs}) != len(envs):
         raise ValueError(
             f"{name}: the list holds one environment twice, each must be an object of its own"
@@ -357,7 +358,7 @@ def _check_alike(envs: list[gym.Env[Any, Any]], name: str) -> None:
             )
 
 
-def _maker(env: gym.Env[Any, Any], index: int, limit: int | None) -> Callable[[], EpisodeEnv]:
+def _maker(env: Env, index: int, limit: int | None) -> Callable[[], EpisodeEnv]:
     return lambda: EpisodeEnv(env, index, limit)
 
 

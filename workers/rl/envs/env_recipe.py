@@ -14,12 +14,13 @@ import gymnasium as gym
 
 from workers.core.recipes import Kind, RecipeError, marked_class, register_kind
 from workers.core.types import StateTree
+from workers.rl.envs.env_types import Env
 
 _OWN_WRAPPERS: Final = "gymnasium.wrappers"
 _BY_MAKE: Final = ("max_episode_steps", "order_enforce", "disable_env_checker")
 
 
-def env_recipe(env: gym.Env[Any, Any]) -> StateTree:
+def env_recipe(env: Env) -> StateTree:
     """Returns how an environment is made.
 
     Raises:
@@ -46,7 +47,7 @@ def env_recipe(env: gym.Env[Any, Any]) -> StateTree:
     }
 
 
-def env_from_recipe(recipe: StateTree, **changes: object) -> gym.Env[Any, Any]:
+def env_from_recipe(recipe: StateTree, **changes: object) -> Env:
     """Makes an environment.
 
     Args:
@@ -69,13 +70,13 @@ def env_from_recipe(recipe: StateTree, **changes: object) -> gym.Env[Any, Any]:
         bool(recipe["disable_env_checker"]),
     )
     limit = recipe["max_episode_steps"]
-    env: gym.Env[Any, Any] = gym.make(spec, max_episode_steps=-1 if limit is None else int(limit))
+    env: Env = gym.make(spec, max_episode_steps=-1 if limit is None else int(limit))
     for wrapper in recipe["wrappers"]:
         env = _wrapper_class(str(wrapper["entry_point"]))(env, **wrapper["kwargs"])
     return env
 
 
-def copy_env(env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
+def copy_env(env: Env) -> Env:
     """Returns an independent copy: a deep one, or one made anew where the environment holds what
     cannot be copied, such as a window.
 

@@ -22,6 +22,7 @@ from workers.rl.envs.atari import NativeGame, make_game, native_vector
 from workers.rl.envs.caller_envs import GymVector
 from workers.rl.envs.cart_pole import LEAST, CartPoleVector, SavedCartPole, is_cart_pole
 from workers.rl.envs.env_sources import GAMES, ensure_registered, plain_id, register_sources
+from workers.rl.envs.env_types import Env
 from workers.rl.envs.goal_rule import goal_rule, has_goals
 from workers.rl.envs.learner_rewards import HeardVector
 from workers.rl.envs.resumable_episode import EpisodeEnv
@@ -210,9 +211,7 @@ def _make_one(
         raise
 
 
-def _bare(
-    registered: Registered, spec: EnvDefinition, render_mode: str | None
-) -> gym.Env[Any, Any]:
+def _bare(registered: Registered, spec: EnvDefinition, render_mode: str | None) -> Env:
     if "mujoco" in str(registered.entry_point):
         log_mujoco()
     with warnings.catch_warnings():
@@ -228,13 +227,11 @@ def _bare(
             **({} if render_mode is None else {"render_mode": render_mode}),
             "max_episode_steps": -1,
         }
-        made: gym.Env[Any, Any] = gym.make(registered, **options)
+        made: Env = gym.make(registered, **options)
     return made
 
 
-def _with_episodes(
-    env_id: str, env: gym.Env[Any, Any], index: int, limit: int | None
-) -> EpisodeEnv:
+def _with_episodes(env_id: str, env: Env, index: int, limit: int | None) -> EpisodeEnv:
     what = "observation_space"
     try:
         made = EpisodeEnv(env, index, limit)

@@ -12,6 +12,7 @@ import gymnasium as gym
 import numpy as np
 
 from workers.core.types import Array, GoalRule
+from workers.rl.envs.env_types import Env
 from workers.rl.envs.space_arrays import Flattener
 
 ACHIEVED: Final = "achieved_goal"
@@ -23,7 +24,7 @@ def has_goals(space: gym.Space[object]) -> bool:
     return isinstance(space, gym.spaces.Dict) and {ACHIEVED, DESIRED} <= set(space.spaces)
 
 
-def goal_rule(env: gym.Env[Any, Any], space: gym.Space[object]) -> GoalRule | None:
+def goal_rule(env: Env, space: gym.Space[object]) -> GoalRule | None:
     """Returns where the goals stand and what they are worth; `None` where the environment has none.
 
     Args:

@@ -15,6 +15,7 @@ import numpy as np
 from workers.core.errors import EnvironmentFailedError
 from workers.core.rng import generator_state, load_generator_state
 from workers.core.types import Array, StateTree
+from workers.rl.envs.env_types import Env
 from workers.rl.envs.space_arrays import Flattener
 
 MAX_RECORDED_ACTIONS: Final = 1_000_000
@@ -72,9 +73,7 @@ class EpisodeEnv(gym.Wrapper[Any, Any, Any, Any]):
         TypeError: If a part of a `Dict` or `Tuple` of observations is no array.
     """
 
-    def __init__(
-        self, env: gym.Env[Any, Any], index: int = 0, max_episode_steps: int | None = None
-    ) -> None:
+    def __init__(self, env: Env, index: int = 0, max_episode_steps: int | None = None) -> None:
         super().__init__(env)
         self._index = index
         self._limit = max_episode_steps or 2**63
@@ -82,7 +81,7 @@ class EpisodeEnv(gym.Wrapper[Any, Any, Any, Any]):
         self._action_type = (
             env.action_space.dtype if isinstance(env.action_space, gym.spaces.MultiBinary) else None
         )
-        self.declared_space: gym.Space[Any] = env.observation_space
+        self.declared_space: gym.Space[object] = env.observation_space
         """The environment's own observation space."""
         self._flatten: Flattener | None = None
         if isinstance(env.observation_space, gym.spaces.Dict | gym.spaces.Tuple):
@@ -237,7 +236,7 @@ def observation_hash(observation: object) -> str:
     return hashlib.sha256(head + array.tobytes()).hexdigest()
 
 
-def _find_state_protocol(env: gym.Env[Any, Any]) -> StatefulEnv | None:
+def _find_state_protocol(env: Env) -> StatefulEnv | None:
     layer: Any = env
     while True:
         if isinstance(layer, StatefulEnv):

@@ -21,7 +21,7 @@ class _Part(NamedTuple):
     """A leaf of a nested space."""
 
     path: tuple[str | int, ...]
-    space: Space[Any]
+    space: Space[object]
     begin: int
     end: int
     ones: npt.NDArray[np.int64] | None
@@ -145,7 +145,7 @@ def _parts(space: Space[object]) -> Iterator[_Part]:
 
 def _leaves(
     space: Space[object], path: tuple[str | int, ...]
-) -> Iterator[tuple[tuple[str | int, ...], Space[Any]]]:
+) -> Iterator[tuple[tuple[str | int, ...], Space[object]]]:
     match space:
         case spaces.Dict():
             for key, inner in space.spaces.items():

@@ -6,10 +6,11 @@ from typing import Any, Protocol
 import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
-from gymnasium.vector import AsyncVectorEnv, AutoresetMode, VectorEnv
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode
 from gymnasium.vector.utils import batch_space
 
 from workers.core.types import Array, StateTree
+from workers.rl.envs.env_types import VecEnv
 from workers.rl.envs.resumable_episode import EpisodeEnv, Restored
 from workers.rl.envs.space_arrays import array_layout as array_layout
 
@@ -65,7 +66,7 @@ class EpisodeVector(Protocol):
         ...
 
 
-class SerialVector(VectorEnv[Any, Any, Any]):
+class SerialVector(VecEnv):
     """Steps the copies one after the other in this process, into arrays made once.
 
     Args:
@@ -173,8 +174,8 @@ class ProcessVector:
         )
         self._observation: Array = np.zeros(0)
         self.num_envs = self._env.num_envs
-        self.single_observation_space: gym.Space[Any] = self._env.get_attr("declared_space")[0]
-        self.single_action_space: gym.Space[Any] = self._env.single_action_space
+        self.single_observation_space: gym.Space[object] = self._env.get_attr("declared_space")[0]
+        self.single_action_space: gym.Space[object] = self._env.single_action_space
 
     def begin(self, mask: npt.NDArray[np.bool_], seeds: Sequence[int]) -> Array:
         """Begins episodes where `mask` is true."""

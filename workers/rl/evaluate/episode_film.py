@@ -5,14 +5,13 @@ it, so it is the one that was counted.
 """
 
 from collections.abc import Iterator
-from typing import Any
 
-import gymnasium as gym
 import numpy as np
 
 from workers.core.errors import DefinitionError
 from workers.core.protocols import TrainableAgent
 from workers.core.types import Array
+from workers.rl.envs.env_types import Env
 from workers.rl.evaluate.episode_player import Player
 
 _DEFAULT_FPS = 30.0
@@ -32,7 +31,7 @@ class Film:
         DefinitionError: If the environment renders no pictures.
     """
 
-    def __init__(self, env: gym.Env[Any, Any], agent: TrainableAgent) -> None:
+    def __init__(self, env: Env, agent: TrainableAgent) -> None:
         if env.render_mode != "rgb_array":
             env.close()
             raise DefinitionError(

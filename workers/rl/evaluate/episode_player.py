@@ -3,13 +3,13 @@ watches.
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 import gymnasium as gym
 import numpy as np
 
 from workers.core.protocols import TrainableAgent
 from workers.core.rng import preserved_global_state
+from workers.rl.envs.env_types import Env
 from workers.rl.evaluate.vector_evaluator import Told
 
 
@@ -21,7 +21,7 @@ class Player:
         agent: Acts without exploring.
     """
 
-    def __init__(self, env: gym.Env[Any, Any], agent: TrainableAgent) -> None:
+    def __init__(self, env: Env, agent: TrainableAgent) -> None:
         self.env = env
         self._agent = agent
         self._told: Told | None = getattr(agent, "observe_evaluation", None)

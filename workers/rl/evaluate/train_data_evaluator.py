@@ -7,7 +7,6 @@ and so on.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -72,8 +71,8 @@ class _TrainingEpisodes:
         self.begun = 0
         """Episodes begun so far."""
         self.num_envs = env.num_envs
-        self.single_observation_space: gym.Space[Any] = env.single_observation_space
-        self.single_action_space: gym.Space[Any] = env.single_action_space
+        self.single_observation_space: gym.Space[object] = env.single_observation_space
+        self.single_action_space: gym.Space[object] = env.single_action_space
 
     def begin(self, mask: npt.NDArray[np.bool_], seeds: Sequence[int]) -> Array:
         """Begins episodes where `mask` is true, in the order of the slots."""

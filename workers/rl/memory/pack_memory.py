@@ -7,7 +7,7 @@ the n * B columns of the memory.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -285,7 +285,7 @@ class LaneRules:
         for lane, own, _ in self._by_lane(places):
             self._rules[lane].dropped(own)
 
-    def feedback(self, places: Places, errors: npt.NDArray[Any]) -> None:
+    def feedback(self, places: Places, errors: Array) -> None:
         """Tells each rule of its own places."""
         if not self._uniform:
             for lane, own, which in self._by_lane(places):

@@ -6,13 +6,13 @@ A rule knows places alone, not what lies there. N samples of a batch.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from workers.core.rng import generator_state, load_generator_state
-from workers.core.types import StateTree
+from workers.core.types import Array, StateTree
 from workers.rl.memory.sum_tree import SumTree
 
 Places = npt.NDArray[np.int64]
@@ -46,7 +46,7 @@ class Rule(Protocol):
         """
         ...
 
-    def feedback(self, places: Places, errors: npt.NDArray[Any]) -> None:
+    def feedback(self, places: Places, errors: Array) -> None:
         """Says how large the temporal-difference errors of `places` were, both [N], none of them
         negative.
         """
@@ -85,7 +85,7 @@ class Uniform:
     def dropped(self, places: Places) -> None:
         """Changes nothing."""
 
-    def feedback(self, places: Places, errors: npt.NDArray[Any]) -> None:
+    def feedback(self, places: Places, errors: Array) -> None:
         """Changes nothing."""
 
     def state_dict(self) -> StateTree:
@@ -217,7 +217,7 @@ class Prioritized:
         """Gives `places` priority 0: they are not drawn until they are written again."""
         self._tree.set(places, 0.0)
 
-    def feedback(self, places: Places, errors: npt.NDArray[Any]) -> None:
+    def feedback(self, places: Places, errors: Array) -> None:
         """Sets the priorities of `places` [N] by their errors [N].
 
         Errors that are not finite give the highest priority.

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Protocol, TypeGuard
+from typing import ClassVar, Final, Protocol, TypeGuard
 
 import numpy as np
 import torch
@@ -13,7 +13,7 @@ from palestra.contract.agents.actions import ActionKind, takers
 from workers.core.errors import DefinitionError
 from workers.core.types import Array
 
-_KINDS: Final[Mapping[ActionKind, type[Space[Any]]]] = {
+_KINDS: Final[Mapping[ActionKind, type[Space[object]]]] = {
     "discrete": spaces.Discrete,
     "box": spaces.Box,
     "multi_discrete": spaces.MultiDiscrete,

@@ -6,12 +6,13 @@ computed from the number before tanh.
 """
 
 import math
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 from torch import Tensor
 from torch.nn.functional import softplus
+
+from workers.core.types import Array
 
 LOG_STD_MIN: Final = -20.0
 LOG_STD_MAX: Final = 2.0
@@ -49,7 +50,7 @@ def log_density(raw: Tensor, noise: Tensor, log_std: Tensor) -> Tensor:
     return (normal - 2 * (_LOG_2 - raw - softplus(-2 * raw))).sum(-1)
 
 
-def act_arrays(outputs: npt.NDArray[Any], noise: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
+def act_arrays(outputs: Array, noise: Array | None) -> Array:
     """Returns the actions of `sample`, or without noise those of `mode`, in numpy: float32 [..., A]
     of outputs [..., 2A].
     """
@@ -57,5 +58,5 @@ def act_arrays(outputs: npt.NDArray[Any], noise: npt.NDArray[Any] | None) -> npt
     raw = outputs[..., :size]
     if noise is not None:
         raw = raw + np.exp(np.minimum(np.maximum(outputs[..., size:], _LOW), _HIGH)) * noise
-    actions: npt.NDArray[Any] = np.tanh(raw)
+    actions: Array = np.tanh(raw)
     return actions

@@ -144,7 +144,7 @@ def _policy_argument(name: str, value: object) -> object:
     return classes[value]
 
 
-def _noise(value: Any, action_space: Space[Any]) -> noise.ActionNoise:
+def _noise(value: Any, action_space: Space[object]) -> noise.ActionNoise:
     where = "agent.parameters.action_noise"
     kind = str(value.get("name")) if isinstance(value, dict) else ""
     if kind not in _NOISES:

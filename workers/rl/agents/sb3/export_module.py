@@ -81,7 +81,7 @@ def _networks(model: BaseAlgorithm) -> tuple[nn.Module, nn.Module, bool]:
     return actor.features_extractor, actor.mu, False
 
 
-def _channels_first(seen: Any, space: spaces.Space[Any]) -> Any:
+def _channels_first(seen: Any, space: spaces.Space[object]) -> Any:
     """Moves the channels of images to the front, where the algorithm's space has them there."""
     if isinstance(space, spaces.Dict):
         return {key: _channels_first(seen[key], inner) for key, inner in space.spaces.items()}

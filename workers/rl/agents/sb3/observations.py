@@ -25,8 +25,8 @@ class Observations:
         several: Whether the policy takes several inputs.
     """
 
-    def __init__(self, space: Space[Any], *, several: bool) -> None:
-        self._leaves: Mapping[str, Space[Any]] | None = None
+    def __init__(self, space: Space[object], *, several: bool) -> None:
+        self._leaves: Mapping[str, Space[object]] | None = None
         self.space = space
         """Space of what the policy gets."""
         if isinstance(space, spaces.Dict) and several:
@@ -63,7 +63,7 @@ class Observations:
         )
 
 
-def _element(rows: Any, leaf: Space[Any]) -> object:
+def _element(rows: Any, leaf: Space[object]) -> object:
     """Returns what one-hot vectors and flattened boxes [B, n] stand for."""
     match leaf:
         case spaces.Discrete():
