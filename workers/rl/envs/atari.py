@@ -202,10 +202,8 @@ class NativeGame(gym.Env[Array, int]):
     def __init__(self, vector: GymVector, frame_skip: int) -> None:
         self._vector = vector
         self._frames: Array = np.zeros(vector.single_observation_space.shape or (), np.uint8)
-        self.observation_space, self.action_space = (
-            vector.single_observation_space,
-            vector.single_action_space,
-        )
+        self.observation_space: gym.Space[Any] = vector.single_observation_space
+        self.action_space: gym.Space[Any] = vector.single_action_space
         self.metadata = {
             "render_modes": ["rgb_array"],
             "render_fps": _FRAMES_PER_SECOND / frame_skip,
