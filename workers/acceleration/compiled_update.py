@@ -93,7 +93,7 @@ class Compiled:
         self._identity = identity
         self._cudagraph = cudagraph
         self._held = held
-        self._made: dict[tuple[Any, ...], Code] = {}
+        self._made: dict[tuple[object, ...], Code] = {}
         self._again: _Call | None = None
         """The last call, where the next one is likely to be for the same objects: a state that is
         held, and a batch that is filled anew.
@@ -186,16 +186,16 @@ class _Call(NamedTuple):
 
 
 class _Flat(NamedTuple):
-    tree: Any
+    tree: object
     leaves: Sequence[Tensor]
     """Its tensors, in order."""
-    signature: tuple[Any, ...]
+    signature: tuple[object, ...]
     """All of it that code depends on."""
 
 
 def _flat(tree: object) -> _Flat:
     leaves: list[Tensor] = []
-    signature: list[Any] = []
+    signature: list[object] = []
     _flatten((tree,), leaves, signature)
     return _Flat(tree, leaves, tuple(signature))
 

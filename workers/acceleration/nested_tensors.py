@@ -15,7 +15,7 @@ def map_tensors(function: Callable[..., Tensor], *states: S) -> S:
     first: Any = states[0]
     if isinstance(first, Tensor):
         return cast("S", function(*states))
-    every: tuple[Any, ...] = states
+    every: tuple[object, ...] = states
     fields = (map_tensors(function, *parts) for parts in zip(*every, strict=True))
     result: S = type(first)(*fields) if hasattr(first, "_fields") else tuple(fields)  # type: ignore[assignment]
     return result

@@ -296,7 +296,7 @@ class GoalRule(NamedTuple):
 class AgentContext:
     """What an agent's factory gets beside its parameters."""
 
-    observation_space: Space[Any]
+    observation_space: Space[object]
     """Space of one environment."""
     action_space: Space[Any]
     """Space of one environment."""

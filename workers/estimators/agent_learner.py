@@ -33,12 +33,12 @@ class Plumbing:
     See `Agent.run_episode`, whose parameters these are.
     """
 
-    features: Callable[[Tensor], Any]
-    labels: Callable[[Mapping[str, Any], Mapping[str, float]], Any]
+    features: Callable[[Tensor], object]
+    labels: Callable[[Mapping[str, object], Mapping[str, float]], object]
     no_run_hooks: bool
     global_step: Callable[[], int]
-    update_episode_op: Callable[[], Any]
-    update_timestep_op: Callable[[], Any]
+    update_episode_op: Callable[[], object]
+    update_timestep_op: Callable[[], object]
     estimator_spec: Callable[..., EstimatorSpec]
 
 

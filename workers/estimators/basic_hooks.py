@@ -6,7 +6,7 @@ They handle divergence, waiting for other processes, final values and a bound on
 import math
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
 import structlog
 
@@ -85,7 +85,7 @@ class FinalOpsHook(SessionRunHook):
 
     def __init__(self, final_ops: Mapping[str, Callable[[], object]]) -> None:
         self._final_ops = dict(final_ops)
-        self.final_ops_values: dict[str, Any] = {}
+        self.final_ops_values: dict[str, object] = {}
         """What they returned; empty before the end."""
 
     def end(self, session: RunSession) -> None:

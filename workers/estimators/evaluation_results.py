@@ -42,7 +42,7 @@ def read_results(model_dir: str | Path, name: str | None) -> list[dict[str, Any]
     A row that a kill cut short is left out.
     """
     path = series_directory(model_dir, name) / RESULTS_FILE
-    rows: list[dict[str, Any]] = []
+    rows: list[dict[str, object]] = []
     for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
         try:
             row = json.loads(line)

@@ -20,7 +20,7 @@ _ALIASES: Final = {
 _TRANSPORT: Final = f"{__name__}:TolerantRedisTransport"
 _SECRET: Final = re.compile(r"(?<=://)([^@/]*):[^@/]*@")
 
-SETTINGS: Final[dict[str, Any]] = {
+SETTINGS: Final[dict[str, object]] = {
     # What crosses the queue is JSON, and only doorbells.
     "task_serializer": "json",
     "accept_content": ["json"],

@@ -44,7 +44,7 @@ class LearnWindow:
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = tuple(names)
-        self._values: list[Any] = []
+        self._values: list[object] = []
 
     def add(self, reports: Sequence[LearnReport]) -> None:
         """Keeps the values of reports, unread."""

@@ -81,7 +81,7 @@ class _Packer:
     def __init__(self) -> None:
         self._tensors: dict[str, torch.Tensor] = {}
         self._arrays: dict[str, np.ndarray[Any, Any]] = {}
-        self._streams: list[tuple[RowStream, dict[str, Any]]] = []
+        self._streams: list[tuple[RowStream, dict[str, object]]] = []
         """Each with the JSON that stands for it, to be filled in."""
         self.own_files: list[OwnFiles] = []
 

@@ -29,9 +29,9 @@ _NO_NUMBERS = np.zeros((1, 1), np.float64)
 class SupervisedBatch(Experience):
     """One batch. The arrays of an experience hold nothing."""
 
-    features: Any = None
+    features: object = None
     """Tensors [N, ...] on the CPU, one or a dict."""
-    labels: Any = None
+    labels: object = None
     """The same."""
 
 

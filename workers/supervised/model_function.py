@@ -7,7 +7,7 @@ import inspect
 import warnings
 from collections.abc import Callable, Mapping
 from copy import deepcopy
-from typing import Any, Final
+from typing import Final
 
 import torch
 
@@ -55,7 +55,7 @@ class ModelFunction:
             )
         self._function = function
         self._params = dict(params or {})
-        self._fixed: dict[str, Any] = {}
+        self._fixed: dict[str, object] = {}
         if "config" in accepted:
             self._fixed["config"] = deepcopy(config)
         if "model_dir" in accepted:

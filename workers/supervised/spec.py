@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from torch import Tensor
 
@@ -40,7 +39,7 @@ class EstimatorSpec:
     """Makes the update that counts as one global_step."""
     metrics: Mapping[str, Tensor | float] = field(default_factory=dict)
     """Means over the batch by name, such as `accuracy`; an evaluation reports them."""
-    extra_ops: Mapping[str, Any] = field(default_factory=dict)
+    extra_ops: Mapping[str, object] = field(default_factory=dict)
     """Values that hooks may read by name; those that can be called are called after `train_op`."""
 
     def __post_init__(self) -> None:

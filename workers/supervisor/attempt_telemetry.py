@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from palestra.contract.telemetry import RunRecord, SystemMetrics
 from palestra.telemetry.spool import SpoolWriter
@@ -27,7 +27,7 @@ class TrainerProgress:
     env_step: int = 0
     update: int = 0
     episode: int = 0
-    raw: dict[str, Any] = field(default_factory=dict)
+    raw: dict[str, object] = field(default_factory=dict)
     """All that the trainer wrote."""
 
     @classmethod

@@ -39,7 +39,7 @@ class RecordSettings:
 
     outdir: Path
     logger: logging.Logger
-    agent_statistics: tuple[tuple[str, Any], ...]
+    agent_statistics: tuple[tuple[str, object], ...]
     """Of an agent like those that train: their names are the columns."""
     evaluates: bool
     tensorboard: bool

@@ -1,6 +1,6 @@
 """What a training process tells its parent."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from workers.core.types import EpisodeEnd, EvaluationResult, SnapshotReason
 from workers.engine.clock import StillClock
@@ -11,7 +11,7 @@ class EpisodesEnded(NamedTuple):
 
     clock: StillClock
     episodes: tuple[tuple[int, EpisodeEnd], ...]
-    agent_statistics: tuple[tuple[str, Any], ...]
+    agent_statistics: tuple[tuple[str, object], ...]
     """The agent's, of process 0 alone."""
 
 
@@ -20,8 +20,8 @@ class Evaluated(NamedTuple):
 
     clock: StillClock
     result: EvaluationResult
-    agent_statistics: tuple[tuple[str, Any], ...]
-    env_statistics: tuple[tuple[str, Any], ...]
+    agent_statistics: tuple[tuple[str, object], ...]
+    env_statistics: tuple[tuple[str, object], ...]
 
 
 class Saved(NamedTuple):

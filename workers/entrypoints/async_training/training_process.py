@@ -88,14 +88,14 @@ class AsyncSettings:
 class UserParts(NamedTuple):
     """What the caller gave."""
 
-    make_env: Callable[..., Any]
-    make_agent: Callable[[int], Any] | None
+    make_env: Callable[..., object]
+    make_agent: Callable[[int], object] | None
     agent: Any
     """`None` where each process makes its own."""
     tensors: SharedTensors
     step_hooks: tuple[Any, ...]
-    evaluation_hooks: tuple[Any, ...]
-    stop_event: Any
+    evaluation_hooks: tuple[object, ...]
+    stop_event: object
     """`None` where it is none, or one that the parent watches for everybody."""
 
 

@@ -44,7 +44,7 @@ class ScheduleOptions:
     continuous_eval_throttle_secs: float
     eval_every_n_steps: int | None
     delay_workers_by_global_step: bool
-    export_strategies: Any
+    export_strategies: object
     train_steps_per_iteration: int | None
 
 

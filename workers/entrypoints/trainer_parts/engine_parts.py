@@ -184,8 +184,8 @@ class SampleRequest:
 
     itr: int
     batch_size: int
-    agent_update: Any
-    env_update: Any
+    agent_update: object
+    env_update: object
 
 
 class SamplerCollector:

@@ -37,7 +37,7 @@ class ExperimentStats:
     """Number of the next iteration."""
     total_env_steps: int
     """env_steps collected for training, over all epochs."""
-    last_episode: list[dict[str, Any]] | None
+    last_episode: list[dict[str, object]] | None
     """What the algorithm left in `step_episode` in the last epoch.
 
     Only where episodes are stored.

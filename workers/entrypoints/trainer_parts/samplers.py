@@ -351,7 +351,7 @@ class VecSampler:
 
     def _run(self, wanted: int) -> list[Episode]:
         slots, done, running = self._slots, list[Episode](), dict[int, Episode]()
-        current: list[Any] = [None] * len(slots)
+        current: list[object] = [None] * len(slots)
         made = 0
         while True:
             fresh = np.zeros(len(slots), np.bool_)

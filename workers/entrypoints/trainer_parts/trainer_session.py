@@ -58,7 +58,7 @@ class TrainerView(Protocol):
 
     enable_logging: bool
     step_itr: int
-    step_episode: Any
+    step_episode: object
     tabular: Tabular
 
     def setup(self, algo: object, env: object) -> None: ...

@@ -76,7 +76,7 @@ class ForeignAgent:
         self._save_memory = save_memory
         self._choose = agent.batch_act if batch else agent.act
         self._tell = agent.batch_observe if batch else agent.observe
-        self._held: list[Any] = [None] * num_envs
+        self._held: list[object] = [None] * num_envs
         """The object's own copy of each running episode's newest observation: given to `observe`,
         then to `act`, so it is kept once.
         """

@@ -72,7 +72,7 @@ class SavedCartPole(CartPoleEnv):
             or self.render_mode == "human"
             or action not in {0, 1}
         ):
-            checked: tuple[Array, float, bool, bool, dict[str, Any]] = super().step(action)  # type: ignore[no-untyped-call]
+            checked: tuple[Array, float, bool, bool, dict[str, object]] = super().step(action)  # type: ignore[no-untyped-call]
             return checked
         x, x_dot, theta, theta_dot = self.state.tolist()
         force = self.force_mag if action == 1 else -self.force_mag

@@ -6,7 +6,7 @@ gymnasium-robotics do.
 """
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import gymnasium as gym
 import numpy as np
@@ -31,7 +31,7 @@ def goal_rule(env: Env, space: gym.Space[object]) -> GoalRule | None:
         env: Asked for rewards as long as the rule is used, never stepped.
         space: Its own observation space.
     """
-    inner: Any = env.unwrapped
+    inner: object = env.unwrapped
     if (
         not isinstance(space, gym.spaces.Dict)
         or not has_goals(space)

@@ -237,7 +237,7 @@ def observation_hash(observation: object) -> str:
 
 
 def _find_state_protocol(env: Env) -> StatefulEnv | None:
-    layer: Any = env
+    layer: object = env
     while True:
         if isinstance(layer, StatefulEnv):
             return layer

@@ -4,7 +4,6 @@ Owns storage, not the choice of what is sampled.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -74,7 +73,7 @@ class RowRing:
     def state_dict(self) -> StateTree:
         """Returns the rows by place, and how many were ever written."""
         filled = len(self)
-        rows: dict[str, Any] = {name: array[:filled] for name, array in self._arrays.items()}
+        rows: dict[str, object] = {name: array[:filled] for name, array in self._arrays.items()}
         return {"total": self._total, "rows": rows}
 
     def load_state_dict(self, state: StateTree) -> None:

@@ -85,7 +85,7 @@ class LoopEnv(VecEnv):
         assert stepper is not None
         assert advance is not None
         assert actions is not None
-        infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
+        infos: list[dict[str, object]] = [{} for _ in range(self.num_envs)]
         self.over = self._stepped and not advance()
         if self.over:
             return (

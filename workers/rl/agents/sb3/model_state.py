@@ -127,7 +127,9 @@ def _unpacked(saved: StateTree) -> StateTree:
         {**group, "betas": tuple(group["betas"])} if "betas" in group else group
         for group in saved["groups"]
     ]
-    moments: dict[Any, Any] = {int(index): moments for index, moments in saved["moments"].items()}
+    moments: dict[object, object] = {
+        int(index): moments for index, moments in saved["moments"].items()
+    }
     return {"param_groups": groups, "state": moments}
 
 

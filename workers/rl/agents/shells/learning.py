@@ -40,7 +40,9 @@ class LearningAgent(Generic[A]):
         self.device = torch.device(context.device)
         self.algorithm = algorithm
         self._layout: Layout = algorithm.layouts[algorithm.actor]
-        self._state: Any = map_tensors(self._placed, algorithm.start(torch_generator(context.seed)))
+        self._state: object = map_tensors(
+            self._placed, algorithm.start(torch_generator(context.seed))
+        )
         self._first_rates = learning_rates(self._state)
         self._first_learning_rate = self._learning_rate = learning_rate
         self._training = TrainingSwitch()
