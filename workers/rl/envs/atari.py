@@ -24,7 +24,7 @@ from palestra.contract.envs import AtariPreprocessing
 from workers.core.errors import DefinitionError
 from workers.core.types import Array
 from workers.rl.envs.caller_envs import GymVector
-from workers.rl.envs.env_types import Env, VecEnv
+from workers.rl.envs.env_types import Env, Info, ResetOptions, VecEnv
 
 _TAKEN: Final = frozenset({"continuous", "frameskip", "obs_type"})
 """Arguments of the games that the preprocessing sets."""
@@ -165,8 +165,8 @@ class _Game(gym.Wrapper[Any, Any, Any, Any]):
         self._start = self._ale.cloneState()
 
     def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Any, dict[str, Any]]:
+        self, *, seed: int | None = None, options: ResetOptions | None = None
+    ) -> tuple[Any, Info]:
         del options
         if seed is not None:
             self._inner.np_random = np_random(seed)[0]
@@ -177,7 +177,7 @@ class _Game(gym.Wrapper[Any, Any, Any, Any]):
             self._ale.reset_game()
         return None, {}
 
-    def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+    def step(self, action: int) -> tuple[Any, float, bool, bool, Info]:
         if not self._sticky or self._inner.np_random.random() >= self._sticky:
             self._last = action
         reward = self._ale.act(self._actions[self._last])
@@ -211,8 +211,8 @@ class NativeGame(gym.Env[Array, int]):
         self.render_mode = "rgb_array"
 
     def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Array, dict[str, Any]]:
+        self, *, seed: int | None = None, options: ResetOptions | None = None
+    ) -> tuple[Array, Info]:
         """Begins an episode."""
         super().reset(seed=seed, options=options)
         self._frames = self._vector.begin(
@@ -220,7 +220,7 @@ class NativeGame(gym.Env[Array, int]):
         )[0]
         return self._frames, {}
 
-    def step(self, action: int) -> tuple[Array, float, bool, bool, dict[str, Any]]:
+    def step(self, action: int) -> tuple[Array, float, bool, bool, Info]:
         """Steps on."""
         observation, reward, terminated, truncated = self._vector.advance(
             np.array([action], np.int64)
@@ -251,8 +251,8 @@ class _MaskedSeeds(VectorWrapper[Any, Any, Any, Any]):
         self._begun = False
 
     def reset(
-        self, *, seed: object = None, options: dict[str, Any] | None = None
-    ) -> tuple[Any, dict[str, Any]]:
+        self, *, seed: object = None, options: ResetOptions | None = None
+    ) -> tuple[Any, Info]:
         mask = (options or {}).get("reset_mask", np.ones(self.num_envs, np.bool_))
         seeds = np.asarray(seed)
         if not self._begun:
@@ -284,9 +284,7 @@ class _CountedResets(_MaskedSeeds):
         """Returns the seed that a slot had last, and how many resets ago."""
         return self._seeds[index], int(self._since[index])
 
-    def reset(
-        self, *, seed: Any = None, options: dict[str, Any] | None = None
-    ) -> tuple[Any, dict[str, Any]]:
+    def reset(self, *, seed: Any = None, options: ResetOptions | None = None) -> tuple[Any, Info]:
         """Resets games of a mask.
 
         With `since` int64 [B] in the options, to that number of resets after their seed.
@@ -310,7 +308,7 @@ class _CountedResets(_MaskedSeeds):
             more = np.zeros_like(mask) if since is None else mask & (self._since < since)
         return result
 
-    def step(self, actions: object) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+    def step(self, actions: object) -> tuple[Any, Any, Any, Any, Info]:
         """Steps; the vector resets those that were over by itself."""
         self._since[self._over] += 1
         result = self.env.step(actions)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from workers.core.types import Array
+from workers.rl.envs.env_types import Info, ResetOptions
 
 Bits = npt.NDArray[np.int8]
 
@@ -42,8 +43,8 @@ class BitFlip(gym.Env[dict[str, Bits], np.int64]):
         self._steps = 0
 
     def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[dict[str, Bits], dict[str, Any]]:
+        self, *, seed: int | None = None, options: ResetOptions | None = None
+    ) -> tuple[dict[str, Bits], Info]:
         """Draws a start and a goal."""
         super().reset(seed=seed, options=options)
         size = len(self._bits)
@@ -53,7 +54,7 @@ class BitFlip(gym.Env[dict[str, Bits], np.int64]):
         self._steps = 0
         return self._observation(), {}
 
-    def step(self, action: np.int64) -> tuple[dict[str, Bits], float, bool, bool, dict[str, Any]]:
+    def step(self, action: np.int64) -> tuple[dict[str, Bits], float, bool, bool, Info]:
         """Flips a bit."""
         self._bits[action] ^= 1
         self._steps += 1

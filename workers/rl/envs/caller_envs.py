@@ -16,7 +16,7 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, Vecto
 
 from workers.core.errors import EnvironmentFailedError
 from workers.core.types import Array, StateTree
-from workers.rl.envs.env_types import Env, VecEnv
+from workers.rl.envs.env_types import Env, Info, VecEnv
 from workers.rl.envs.resumable_episode import (
     MAX_RECORDED_ACTIONS,
     EpisodeEnv,
@@ -134,7 +134,7 @@ class GymVector:
         self._terminated = np.zeros(self.num_envs, np.bool_)
         self._truncated = np.ones(self.num_envs, np.bool_)
         self._idle_over = np.ones(self.num_envs, np.bool_)
-        self._info: dict[str, Any] = {}
+        self._info: Info = {}
         self._lengths = np.zeros(self.num_envs, np.int64)
         self._seeds = [0] * self.num_envs
         self._actions: list[list[Any]] = [[] for _ in range(self.num_envs)]
@@ -296,7 +296,7 @@ class GymVector:
             ) from error
         return np.array(observation)
 
-    def _stepped(self, actions: Array) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
+    def _stepped(self, actions: Array) -> tuple[Array, Array, Array, Array, Info]:
         try:
             observation, reward, terminated, truncated, info = self._env.step(actions)
         except Exception as error:
@@ -391,7 +391,7 @@ def _inner(env: object) -> Sequence[Any]:
     return env if isinstance(env, Sequence) else tuple(getattr(env, "envs", ()))
 
 
-def _flags(info: dict[str, Any], key: str, length: int) -> npt.NDArray[np.bool_]:
+def _flags(info: Info, key: str, length: int) -> npt.NDArray[np.bool_]:
     """Reads a flag off the infos of a vector environment, where any environment may say nothing."""
     said = info.get(key)
     if said is None:

@@ -20,6 +20,7 @@ from gymnasium.utils.seeding import np_random
 from workers.core.errors import EnvironmentFailedError
 from workers.core.rng import generator_state
 from workers.core.types import Array, StateTree
+from workers.rl.envs.env_types import Info
 from workers.rl.envs.resumable_episode import Restored, observation_hash
 from workers.rl.envs.slots import give_views
 from workers.rl.envs.vector import StepArrays
@@ -62,7 +63,7 @@ class SavedCartPole(CartPoleEnv):
 
     entry_point: Final = f"{__name__}:SavedCartPole"
 
-    def step(self, action: object) -> tuple[Array, float, bool, bool, dict[str, Any]]:
+    def step(self, action: object) -> tuple[Array, float, bool, bool, Info]:
         """Gymnasium's step, with the same result to the last bit: numbers of Python, and NumPy's
         only where the last bit may differ.
         """

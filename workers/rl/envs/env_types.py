@@ -13,3 +13,6 @@ VecEnv = VectorEnv[Any, Any, Any]
 
 Info = dict[str, Any]
 """What an environment reports beside a transition, by name."""
+
+ResetOptions = dict[str, Any]
+"""The options of `reset`, by name."""

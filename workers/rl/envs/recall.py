@@ -2,11 +2,11 @@
 of Bakker 2001 without the walking).
 """
 
-from typing import Any
-
 import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
+
+from workers.rl.envs.env_types import Info, ResetOptions
 
 Seen = npt.NDArray[np.float32]
 
@@ -42,15 +42,15 @@ class Recall(gym.Env[Seen, np.int64]):
         self._steps = 0
 
     def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Seen, dict[str, Any]]:
+        self, *, seed: int | None = None, options: ResetOptions | None = None
+    ) -> tuple[Seen, Info]:
         """Draws and shows a cue."""
         super().reset(seed=seed, options=options)
         self._cue = int(self.np_random.integers(self._cues))
         self._steps = 0
         return self._showing(self._cue), {}
 
-    def step(self, action: np.int64) -> tuple[Seen, float, bool, bool, dict[str, Any]]:
+    def step(self, action: np.int64) -> tuple[Seen, float, bool, bool, Info]:
         """Lets time pass, or judges the answer."""
         self._steps += 1
         if self._steps <= self._delay:

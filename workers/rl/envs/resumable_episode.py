@@ -15,7 +15,7 @@ import numpy as np
 from workers.core.errors import EnvironmentFailedError
 from workers.core.rng import generator_state, load_generator_state
 from workers.core.types import Array, StateTree
-from workers.rl.envs.env_types import Env
+from workers.rl.envs.env_types import Env, Info, ResetOptions
 from workers.rl.envs.space_arrays import Flattener
 
 MAX_RECORDED_ACTIONS: Final = 1_000_000
@@ -101,8 +101,8 @@ class EpisodeEnv(gym.Wrapper[Any, Any, Any, Any]):
         """
 
     def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Any, dict[str, Any]]:
+        self, *, seed: int | None = None, options: ResetOptions | None = None
+    ) -> tuple[Any, Info]:
         """Begins an episode. Without a seed it cannot be replayed."""
         self._seed = seed
         self._actions = []
@@ -118,7 +118,7 @@ class EpisodeEnv(gym.Wrapper[Any, Any, Any, Any]):
         self._last = (observation, False, False)
         return observation, info
 
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, Info]:
         """Steps on, unless the episode is over."""
         last, over, cut = self._last
         if over or cut:

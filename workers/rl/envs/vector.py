@@ -10,7 +10,7 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode
 from gymnasium.vector.utils import batch_space
 
 from workers.core.types import Array, StateTree
-from workers.rl.envs.env_types import VecEnv
+from workers.rl.envs.env_types import Info, ResetOptions, VecEnv
 from workers.rl.envs.resumable_episode import EpisodeEnv, Restored
 from workers.rl.envs.space_arrays import array_layout as array_layout
 
@@ -114,8 +114,8 @@ class SerialVector(VecEnv):
         return observation, reward, terminated, truncated
 
     def reset(
-        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Array, dict[str, Any]]:
+        self, *, seed: int | list[int | None] | None = None, options: ResetOptions | None = None
+    ) -> tuple[Array, Info]:
         """Gymnasium's reset, with `options["reset_mask"]`."""
         options = dict(options or {})
         mask = options.pop("reset_mask", np.ones(self.num_envs, np.bool_))
