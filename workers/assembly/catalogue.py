@@ -12,7 +12,7 @@ import logging
 import sys
 import warnings
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any, Final, get_args
+from typing import Final, get_args
 
 import gymnasium
 from gymnasium.envs.registration import EnvSpec
@@ -29,6 +29,7 @@ from palestra.contract.work_order import (
     SpaceDescription,
 )
 from workers.assembly.registered_parts import Kind, RegisteredPart, discover
+from workers.core.types import JsonObject
 from workers.export.onnx import missing_packages
 from workers.ipc.json_log import LEFT_OUT
 from workers.ipc.worker_imports import allowed_imports
@@ -108,7 +109,7 @@ def _describe_agent(part: RegisteredPart) -> AgentDescription:
     return AgentDescription.model_validate_json(json.dumps(document))
 
 
-def _functions(kind: Kind, builtin: Mapping[str, dict[str, Any]]) -> tuple[PartDescription, ...]:
+def _functions(kind: Kind, builtin: Mapping[str, JsonObject]) -> tuple[PartDescription, ...]:
     described = [
         PartDescription(name=name, parameters_schema=schema) for name, schema in builtin.items()
     ]
@@ -134,7 +135,7 @@ def _registered(kind: Kind, taken: Collection[str]) -> Iterator[RegisteredPart]:
             yield found.parts[name]
 
 
-def _schema_of(factory: object) -> dict[str, Any]:
+def _schema_of(factory: object) -> JsonObject:
     """Returns the JSON Schema that a factory gives as `parameters_schema`, else that of its model
     `Parameters`, else one for anything.
     """

@@ -3,7 +3,6 @@
 import functools
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import Any
 
 import numpy as np
 import torch
@@ -17,7 +16,7 @@ from workers.assembly.part_set import PartSet
 from workers.assembly.registry import make_agent
 from workers.core.errors import DefinitionError
 from workers.core.protocols import Collector, Hook, OwnLoop, TrainableAgent
-from workers.core.types import AgentContext, CompileMode, Unit
+from workers.core.types import AgentContext, CompileMode, JsonObject, Unit
 from workers.engine.budget import Budget
 from workers.engine.parts import Cadence
 from workers.hooks.guards import NanGuardHook, SuccessHook
@@ -108,7 +107,7 @@ def fresh_agent(definition: RlDefinition, seed: int, device: str) -> TrainableAg
         env.close()
 
 
-def describe_acting(definition: RlDefinition) -> tuple[dict[str, Any], tuple[torch.Tensor, ...]]:
+def describe_acting(definition: RlDefinition) -> tuple[JsonObject, tuple[torch.Tensor, ...]]:
     """Returns agent, environment and layout of an observation as JSON, and two example
     observations.
     """

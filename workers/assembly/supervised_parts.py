@@ -4,7 +4,6 @@ Batches are what env_steps are elsewhere: one is drawn per update.
 """
 
 from functools import partial
-from typing import Any
 
 import torch
 
@@ -12,7 +11,7 @@ from palestra.contract.definition import SupervisedDefinition
 from workers.assembly.part_set import PartSet
 from workers.assembly.supervised_functions import named_input, named_model
 from workers.core.protocols import Hook, TrainableAgent
-from workers.core.types import Unit
+from workers.core.types import JsonObject, Unit
 from workers.engine.budget import Budget
 from workers.engine.parts import Cadence
 from workers.engine.triggers import Every
@@ -126,7 +125,7 @@ def input_of(definition: SupervisedDefinition, mode: Modes) -> InputFn:
 
 def describe_acting(
     definition: SupervisedDefinition, model: TrainableAgent
-) -> tuple[dict[str, Any], tuple[torch.Tensor, ...]]:
+) -> tuple[JsonObject, tuple[torch.Tensor, ...]]:
     """Returns estimator and layout of the features as JSON, and example features of two rows."""
     features = model.state_dict()["features"] or {}
     return {

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import torch
 from pydantic import TypeAdapter
@@ -26,7 +26,7 @@ from workers.assembly.packs import pack_sets
 from workers.assembly.part_set import ClosableEvaluator, PartSet
 from workers.core.errors import DefinitionError
 from workers.core.protocols import Control, Hook, OwnLoop, TrainableAgent
-from workers.core.types import RestoreReport
+from workers.core.types import JsonObject, RestoreReport
 from workers.engine.engine import Engine
 from workers.engine.parts import Parts
 from workers.recording.recorder import RecordedRun, Sink, SpoolRecorder
@@ -208,7 +208,7 @@ def build_train_data_evaluator(
 
 def describe_acting(
     definition: Definition, agent: TrainableAgent
-) -> tuple[dict[str, Any], tuple[torch.Tensor, ...]]:
+) -> tuple[JsonObject, tuple[torch.Tensor, ...]]:
     """Returns what an export says about its definition, and example inputs [2, ...] to trace the
     acting module with.
     """

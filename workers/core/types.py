@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 """A numpy array of any dtype."""
 
+JsonObject = dict[str, Any]
+"""An object of a JSON document: values are str, int, float, bool, None, lists and such objects."""
+
 StateTree = dict[str, Any]
 """Nested state: dicts with string keys and lists, whose leaves are torch tensors, numpy arrays,
 int, float, str, bool, None, `OwnFiles` or a `RowStream`.

@@ -4,6 +4,7 @@ from typing import Any
 
 from workers.core.protocols import TrainableAgent
 from workers.core.rng import ENV_SEED_BITS, derive_seed
+from workers.core.types import JsonObject
 from workers.estimators.environments import vector_of
 from workers.estimators.run_config import RunConfig
 from workers.rl.envs.env_types import Env
@@ -56,7 +57,7 @@ class GreedyEpisodes:
         return derive_seed(seed, "episode", number, bits=ENV_SEED_BITS)
 
 
-def summary_of(episodes: GreedyEpisodes, variables: Variables) -> dict[str, Any]:
+def summary_of(episodes: GreedyEpisodes, variables: Variables) -> JsonObject:
     """Returns the result of an evaluation; see `Agent.evaluate`."""
     result = summarise(episodes.returns, episodes.lengths, 0)
     return {

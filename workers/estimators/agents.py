@@ -12,7 +12,7 @@ from typing import Any, Self
 from torch import Tensor
 
 from workers.core.rng import derive_seed, preserved_global_state, seed_global
-from workers.core.types import LearnSchedule
+from workers.core.types import JsonObject, LearnSchedule
 from workers.estimators.agent_evaluation import GreedyEpisodes, summary_of
 from workers.estimators.agent_learner import AgentLearner, Plumbing
 from workers.estimators.agent_session import AgentSession
@@ -247,7 +247,7 @@ class Agent(ModelOwner):
         name: str | None = None,
         *,
         training_seeds: bool = False,
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         """Runs greedy episodes with a checkpoint, and appends the result to the series of a name.
 
         Args:

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from workers.core.rng import derive_seed, preserved_global_state, seed_global
+from workers.core.types import JsonObject
 from workers.engine.engine import Engine
 from workers.engine.parts import Cadence, Parts
 from workers.estimators.basic_hooks import StopAfterNEvalsHook
@@ -111,7 +112,7 @@ class Estimator(ModelOwner):
         hooks: Sequence[SessionRunHook] | None = None,
         checkpoint_path: str | Path | None = None,
         name: str | None = None,
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         """Evaluates a checkpoint, and appends the result to the series of a name.
 
         Args:

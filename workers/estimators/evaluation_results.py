@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from workers.core.types import JsonObject
 from workers.estimators.summaries import append_row
 from workers.recording.events import ScalarEvents
 
@@ -36,7 +37,7 @@ def write_result(
         board.close()
 
 
-def read_results(model_dir: str | Path, name: str | None) -> list[dict[str, Any]]:
+def read_results(model_dir: str | Path, name: str | None) -> list[JsonObject]:
     """Returns the results of a series, the oldest first.
 
     A row that a kill cut short is left out.

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
+from workers.core.types import JsonObject
 from workers.recording.events import ScalarEvents
 from workers.supervised.run_session import RunSession, RunValues
 
@@ -61,13 +62,13 @@ def counters(session: RunSession) -> dict[str, int]:
     }
 
 
-def summary_values(session: RunSession, values: RunValues) -> dict[str, Any]:
+def summary_values(session: RunSession, values: RunValues) -> JsonObject:
     """Returns the summary of a run that made an update.
 
     Holds counters, loss, rates, metrics, and the rewards of an episode that the run closes.
     """
     variables = session.variables
-    found: dict[str, Any] = {**counters(session)}
+    found: JsonObject = {**counters(session)}
     if values.loss is not None:
         found["loss"] = float(values.loss)
     if (learning_rate := variables.learning_rate()) is not None:
@@ -78,12 +79,12 @@ def summary_values(session: RunSession, values: RunValues) -> dict[str, Any]:
     return {**scalars, **found, **(_rewards(values) if values.episode is not None else {})}
 
 
-def episode_values(session: RunSession, values: RunValues) -> dict[str, Any]:
+def episode_values(session: RunSession, values: RunValues) -> JsonObject:
     """Returns the statistics of a closed episode, and the counters."""
     return {**counters(session), **_rewards(values)}
 
 
-def _rewards(values: RunValues) -> dict[str, Any]:
+def _rewards(values: RunValues) -> JsonObject:
     return (
         {}
         if values.episode is None

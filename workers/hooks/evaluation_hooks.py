@@ -80,8 +80,8 @@ class OptunaPrunerHook(EvaluationHook):
         evaluator: Any,
         step: int,
         eval_stats: Mapping[str, float],
-        agent_stats: Sequence[tuple[str, Any]] = (),
-        env_stats: Sequence[tuple[str, Any]] = (),
+        agent_stats: Sequence[tuple[str, object]] = (),
+        env_stats: Sequence[tuple[str, object]] = (),
     ) -> None:
         """Reports the mean return, and asks whether the trial is to be given up."""
         del env, agent, evaluator, agent_stats, env_stats

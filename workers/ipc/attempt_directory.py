@@ -36,8 +36,9 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
+from workers.core.types import JsonObject
 from workers.ipc.process_tree import ProcessIdentity
 
 CONTROL_FD_VARIABLE: Final = "PALESTRA_CONTROL_FD"
@@ -202,7 +203,7 @@ def read_identity(path: Path) -> ProcessIdentity | None:
         return None
 
 
-def read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path) -> JsonObject:
     """Returns the JSON object in a file; an empty one where there is none that can be read."""
     try:
         document = json.loads(path.read_bytes())

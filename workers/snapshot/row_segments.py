@@ -19,7 +19,7 @@ import numpy as np
 
 from workers.core.errors import SnapshotUnreadableError
 from workers.core.row_stream import RowStream
-from workers.core.types import Array
+from workers.core.types import Array, JsonObject
 
 SEGMENT_BYTES: Final = 32 << 20
 """Of rows, about, in one file: the newest of them is written again with each snapshot until it is
@@ -39,9 +39,7 @@ class Segment:
     """Number behind its last."""
 
 
-def write_stream(
-    directory: Path, name: str, stream: RowStream, before: Path | None
-) -> dict[str, Any]:
+def write_stream(directory: Path, name: str, stream: RowStream, before: Path | None) -> JsonObject:
     """Writes the files of a stream, and returns as JSON what `read_stream` asks for.
 
     Args:

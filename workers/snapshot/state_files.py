@@ -21,7 +21,7 @@ import numpy as np
 
 from workers.core.errors import SnapshotUnreadableError
 from workers.core.row_stream import RowStream
-from workers.core.types import OwnFiles, OwnFilesAt, StateTree
+from workers.core.types import JsonObject, OwnFiles, OwnFilesAt, StateTree
 from workers.snapshot.row_segments import read_stream, write_stream
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def write_tree(directory: Path, tree: StateTree, before: Path | None = None) -> 
             names that the snapshot needs.
         OSError: If the disk is full or fails.
     """
-    document: dict[str, Any] = {}
+    document: JsonObject = {}
     packers: dict[str, _Packer] = {}
     for part, state in tree.items():
         if not _PART_NAME.fullmatch(part):
@@ -116,14 +116,14 @@ class _Packer:
         for index, (stream, document) in enumerate(self._streams):
             document.update(write_stream(directory, f"{part}.{index}", stream, before))
 
-    def _pack_dict(self, value: dict[Any, Any], path: str) -> dict[str, Any]:
+    def _pack_dict(self, value: dict[Any, Any], path: str) -> JsonObject:
         if any(not isinstance(key, str) for key in value) or not _MARKS.isdisjoint(value):
             raise TypeError(
                 f"{path}: the keys of a state must be strings that do not look like a snapshot's own marks"
             )
         return {key: self.pack(item, f"{path}/{key}") for key, item in value.items()}
 
-    def _pack_files(self, value: RowStream | OwnFiles) -> dict[str, Any]:
+    def _pack_files(self, value: RowStream | OwnFiles) -> JsonObject:
         if isinstance(value, OwnFiles):
             self.own_files.append(value)
             return {"$files": True}
@@ -143,7 +143,7 @@ class _Unpacker:
     def __init__(self, directory: Path, part: str) -> None:
         tensors, arrays = directory / f"{part}.safetensors", directory / f"{part}.npz"
         self._tensors = _load_tensors(tensors) if tensors.exists() else {}
-        self._arrays: dict[str, Any] = {}
+        self._arrays: JsonObject = {}
         if arrays.exists():
             with np.load(arrays, allow_pickle=False) as archive:
                 self._arrays = {name: archive[name] for name in archive.files}

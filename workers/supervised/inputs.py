@@ -17,6 +17,7 @@ from workers.core.rng import derive_generator
 from workers.core.types import Array, StateTree
 from workers.supervised.batches import Batches, InputFn
 from workers.supervised.modes import Modes
+from workers.supervised.spec import Params
 
 NamedInput = Callable[[Modes, Mapping[str, Any]], Batches]
 """Maps a mode and parameters to batches."""
@@ -87,7 +88,7 @@ class ArrayBatches:
         )
 
 
-def spirals(mode: Modes, params: Mapping[str, Any]) -> Batches:
+def spirals(mode: Modes, params: Params) -> Batches:
     """Returns points of the plane on interleaved spirals.
 
     `x` is float32 [N, 2]; labels int64 [N] are the number of the spiral.
@@ -103,7 +104,7 @@ def spirals(mode: Modes, params: Mapping[str, Any]) -> Batches:
     )
 
 
-def digits(mode: Modes, params: Mapping[str, Any]) -> Batches:
+def digits(mode: Modes, params: Params) -> Batches:
     """Returns images of digits: `x` float32 [N, 8, 8] in [0, 1], labels int64 [N].
 
     Each image is a glyph of 5 by 7 dots at a random place, with random strength, noise, and some

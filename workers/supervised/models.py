@@ -5,7 +5,7 @@ Small, to be read and copied.
 N rows of a batch. Parameters are keys of `params`; each function says which it knows.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from itertools import pairwise
 from typing import Any, Final
@@ -20,7 +20,7 @@ from workers.supervised.explorations import DISCRETE, exploration, policy_sampli
 from workers.supervised.model_function import ModelFn
 from workers.supervised.modes import Modes
 from workers.supervised.rate_decays import Decay
-from workers.supervised.spec import RESULTS, EstimatorSpec
+from workers.supervised.spec import RESULTS, EstimatorSpec, Params
 from workers.supervised.variables import (
     OptimizerFactory,
     copy_every,
@@ -34,7 +34,7 @@ DISCOUNT: Final = 0.97
 CLIP_NORM: Final = 0.5
 
 
-def classifier(features: Any, labels: Any, mode: Modes, params: Mapping[str, Any]) -> EstimatorSpec:
+def classifier(features: Any, labels: Any, mode: Modes, params: Params) -> EstimatorSpec:
     """Fully connected network for classes.
 
     Args:
@@ -63,7 +63,7 @@ def classifier(features: Any, labels: Any, mode: Modes, params: Mapping[str, Any
     return EstimatorSpec(mode, predictions, loss, train_op, metrics)
 
 
-def dqn(features: Any, labels: Any, mode: Modes, params: Mapping[str, Any]) -> EstimatorSpec:
+def dqn(features: Any, labels: Any, mode: Modes, params: Params) -> EstimatorSpec:
     """Deep Q-network (Mnih et al. 2015) for discrete actions.
 
     Optionally double (van Hasselt et al. 2016) and dueling (Wang et al. 2016).
@@ -118,7 +118,7 @@ def dqn(features: Any, labels: Any, mode: Modes, params: Mapping[str, Any]) -> E
     )
 
 
-def vpg(features: Any, labels: Any, mode: Modes, params: Mapping[str, Any]) -> EstimatorSpec:
+def vpg(features: Any, labels: Any, mode: Modes, params: Params) -> EstimatorSpec:
     """Vanilla policy gradient (Williams 1992) with a mean baseline, for discrete actions.
 
     For a `PGAgent`, whose batch is whole episodes.
@@ -220,7 +220,7 @@ def mlp(sizes: Sequence[int]) -> nn.Sequential:
     return nn.Sequential(*layers[:-1])
 
 
-def adam(params: Mapping[str, Any], default: float) -> OptimizerFactory:
+def adam(params: Params, default: float) -> OptimizerFactory:
     """Returns a factory of Adam with the learning rate of some parameters."""
     return lambda parameters: torch.optim.Adam(parameters, lr=params.get("learning_rate", default))
 
@@ -241,7 +241,7 @@ def returns_to_go(reward: Tensor, last: Tensor, discount: float) -> Tensor:
     return torch.from_numpy(returns).to(reward)
 
 
-def _schedule(params: Mapping[str, Any], default: float) -> Any:
+def _schedule(params: Params, default: float) -> Any:
     """Returns the learning rate by global_step, `None` where it stays."""
     options = params.get("decay")
     return (

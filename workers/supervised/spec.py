@@ -2,10 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from torch import Tensor
 
 from workers.supervised.modes import Modes
+
+Params = Mapping[str, Any]
+"""Parameters of a model function, by name."""
 
 TrainOp = Callable[[], None]
 """Makes one update.

@@ -18,7 +18,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from palestra.contract.definition import AnyCode, Definition, definition_hash, shown_code
 from palestra.contract.names import ExportFormat, Schedule
@@ -30,7 +30,7 @@ from workers.assembly.registry import check_code
 from workers.assembly.training import Training, TrainingContext, assemble_pack, assemble_training
 from workers.core.errors import DefinitionError
 from workers.core.protocols import ClockView
-from workers.core.types import StopReason
+from workers.core.types import JsonObject, StopReason
 from workers.engine.clock import StillClock
 from workers.export.onnx import require_packages
 from workers.ipc import run_log
@@ -302,7 +302,7 @@ def _ended(attempt: RunningAttempt, reason: StopReason) -> AttemptReport:
     return _report(attempt, **_why(reason))
 
 
-def _why(reason: StopReason) -> dict[str, Any]:
+def _why(reason: StopReason) -> JsonObject:
     outcome, cause = ATTEMPT_ENDS[reason]
     return {
         "outcome": outcome,
@@ -311,7 +311,7 @@ def _why(reason: StopReason) -> dict[str, Any]:
     }
 
 
-def _counters(clock: ClockView) -> dict[str, Any]:
+def _counters(clock: ClockView) -> JsonObject:
     return {"env_step": clock.env_steps, "update": clock.updates, "episode": clock.episodes}
 
 
@@ -423,7 +423,7 @@ def _report(
     )
 
 
-def _provenance(attempt: RunningAttempt) -> dict[str, Any]:
+def _provenance(attempt: RunningAttempt) -> JsonObject:
     other = attempt.other_code
     return {
         **({} if other is None else {"other_code": other.model_dump(mode="json")}),

@@ -6,7 +6,7 @@ import os
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Final, cast
 
 from workers.core.types import SnapshotReason
 from workers.entrypoints.async_training.messages import EpisodesEnded, Evaluated, Saved
@@ -105,7 +105,7 @@ class AsyncRecords:
                     "process %s saved the agent to %s", index, self._settings.outdir / message.name
                 )
 
-    def statistics(self) -> list[tuple[str, Any]]:
+    def statistics(self) -> list[tuple[str, object]]:
         """Returns the environment's statistics of the evaluation just told of, and its success
         rate.
         """
@@ -115,7 +115,7 @@ class AsyncRecords:
             (SUCCESS_RATE, share_reaching(self._told.result, self._settings.threshold)),
         ]
 
-    def _agent_statistics(self) -> list[tuple[str, Any]]:
+    def _agent_statistics(self) -> list[tuple[str, object]]:
         return list(self._told.agent_statistics) if self._told is not None else []
 
     def _outputs(self, stack: ExitStack) -> EvaluationOutputs | None:

@@ -12,6 +12,7 @@ from palestra.contract.documents import Document
 from palestra.contract.names import ExportFormat
 from palestra.contract.wording import summary
 from workers.core.errors import PartNotFoundError
+from workers.core.types import JsonObject
 from workers.entrypoints.experiment_parts.rl_experiment import RLExperiment
 from workers.entrypoints.experiment_parts.supervised_experiment import Experiment
 from workers.estimators.agents import Agent, PGAgent
@@ -33,7 +34,7 @@ class NamedPart(Document):
     """A registered part and its keyword arguments."""
 
     name: str
-    params: dict[str, Any] = Field(default_factory=dict)
+    params: JsonObject = Field(default_factory=dict)
 
 
 class EnvironmentConfig(Document):
@@ -41,7 +42,7 @@ class EnvironmentConfig(Document):
 
     id: str
     """Registered with Gymnasium; `module:name` imports the module first."""
-    params: dict[str, Any] = Field(default_factory=dict)
+    params: JsonObject = Field(default_factory=dict)
 
 
 class ExportConfig(Document):
@@ -202,7 +203,7 @@ def _run_config(run: RunOptions) -> RunConfig:
     )
 
 
-def _options(config: _Scheduled) -> dict[str, Any]:
+def _options(config: _Scheduled) -> JsonObject:
     same = (
         "train_steps",
         "eval_steps",

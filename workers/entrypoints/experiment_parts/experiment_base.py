@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol, Self, runtime_checkable
 
 from workers.core.counts import is_count
+from workers.core.types import JsonObject
 from workers.entrypoints.experiment_parts.context import Surroundings
 from workers.entrypoints.experiment_parts.continuous_evaluation import Result
 from workers.estimators.export_strategies import ExportStrategy, checked_strategies
@@ -142,7 +143,7 @@ class ExperimentBase(ABC):
         steps: int | None = None,
         checkpoint: Path | None = None,
         on_train_data: bool = False,
-    ) -> dict[str, Any]: ...
+    ) -> JsonObject: ...
 
     @abstractmethod
     def _relocated(self, directory: str) -> Self:

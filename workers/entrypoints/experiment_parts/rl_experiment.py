@@ -7,6 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import gymnasium as gym
 
+from workers.core.types import JsonObject
 from workers.entrypoints.experiment_parts.continuous_evaluation import Result
 from workers.entrypoints.experiment_parts.experiment_base import ModelLike, ScheduleOptions
 from workers.entrypoints.experiment_parts.schedules import Schedules
@@ -168,7 +169,7 @@ class RLExperiment(Schedules):
         steps: int | None = None,
         checkpoint: Path | None = None,
         on_train_data: bool = False,
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         wanted = self.eval_steps if steps is None else steps
         if wanted is None:
             raise ValueError(
@@ -176,7 +177,7 @@ class RLExperiment(Schedules):
             )
         options = {"checkpoint_path": checkpoint, "name": name, "training_seeds": on_train_data}
         with self._opened(copied=True) as env:
-            result: dict[str, Any] = self._model.evaluate(
+            result: JsonObject = self._model.evaluate(
                 env, steps=wanted, hooks=list(hooks), **options
             )
         return result

@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
 
+from workers.core.types import JsonObject
 from workers.entrypoints.experiment_parts.continuous_evaluation import (
     ContinuousEvaluation,
     Predicate,
@@ -51,7 +52,7 @@ class Schedules(ExperimentBase):
         """
         return self._delayed_training(delay_secs, ())
 
-    def evaluate(self, delay_secs: float | None = None) -> dict[str, Any]:
+    def evaluate(self, delay_secs: float | None = None) -> JsonObject:
         """Evaluates the newest checkpoint in the series `one_pass`.
 
         Args:
@@ -226,7 +227,7 @@ class Schedules(ExperimentBase):
             self._sleep(began + delay_secs - self.surroundings.now())
             return self._train(hooks, max_steps=self.train_steps)
 
-    def _evaluate_checkpoint(self, checkpoint: Path) -> dict[str, Any]:
+    def _evaluate_checkpoint(self, checkpoint: Path) -> JsonObject:
         return self._evaluate(None, self._eval_hooks, checkpoint=checkpoint)
 
     def _continuously(

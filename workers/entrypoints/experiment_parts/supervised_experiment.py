@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from workers.core.types import JsonObject
 from workers.entrypoints.experiment_parts.experiment_base import ModelLike, ScheduleOptions
 from workers.entrypoints.experiment_parts.schedules import Schedules
 from workers.supervised.batches import InputFn
@@ -110,10 +111,10 @@ class Experiment(Schedules):
         steps: int | None = None,
         checkpoint: Path | None = None,
         on_train_data: bool = False,
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         input_fn = self._train_input_fn if on_train_data else self._eval_input_fn
         wanted = self.eval_steps if steps is None else steps
-        result: dict[str, Any] = self._model.evaluate(
+        result: JsonObject = self._model.evaluate(
             input_fn=input_fn,
             steps=wanted,
             hooks=list(hooks),

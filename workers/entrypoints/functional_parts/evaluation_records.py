@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from workers.core.protocols import ClockView, EngineView
-from workers.core.types import EpisodeEnd, EvaluationResult, LearnReport, StateTree, StopReason
+from workers.core.types import (
+    EpisodeEnd,
+    EvaluationResult,
+    JsonObject,
+    LearnReport,
+    StateTree,
+    StopReason,
+)
 from workers.entrypoints.functional_parts.evaluator import (
     ForeignEvaluator,
     call_evaluation_hooks,
@@ -17,7 +24,7 @@ from workers.entrypoints.functional_parts.evaluator import (
 from workers.entrypoints.functional_parts.scores_file import ScoresFile
 from workers.recording.tensorboard import TensorBoardFile
 
-History = list[dict[str, Any]]
+History = list[JsonObject]
 """One dictionary per evaluation: statistics of the agent, then `eval_score` (mean return), `step`,
 `training_episodes`, `elapsed` and `wall_time` (seconds of training, and since the epoch) and all
 statistics of the evaluation.
@@ -88,7 +95,7 @@ class EvaluationRecorder:
 
     def __init__(
         self,
-        agent_statistics: Callable[[], list[tuple[str, Any]]],
+        agent_statistics: Callable[[], list[tuple[str, object]]],
         episodes: EpisodeCount,
         outputs: EvaluationOutputs | None,
     ) -> None:
@@ -190,7 +197,7 @@ class CallerEvaluator:
         episodes: EpisodeCount,
         *,
         during_episode: bool,
-        agent_statistics: Callable[[], list[tuple[str, Any]]],
+        agent_statistics: Callable[[], list[tuple[str, object]]],
         successful_score: float | None,
     ) -> None:
         for name in ("evaluate_if_necessary", "max_score"):

@@ -132,7 +132,7 @@ class ForeignEvaluator:
         self._training.restore_episodes(running)
         return result
 
-    def statistics(self) -> list[tuple[str, Any]]:
+    def statistics(self) -> list[tuple[str, object]]:
         """Returns the environment's statistics of the last evaluation."""
         return statistics_of(self.env)
 

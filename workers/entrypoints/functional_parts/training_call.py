@@ -374,7 +374,7 @@ class _Run:
         )
         return (asking,)
 
-    def _statistics(self) -> list[tuple[str, Any]]:
+    def _statistics(self) -> list[tuple[str, object]]:
         return list(self._call.agent.get_statistics())
 
     def _close_after_error(self, kind: type[BaseException] | None, *_: object) -> None:

@@ -78,7 +78,7 @@ def copy_of(env: Given, name: str = "eval_env") -> Given:
     return copied
 
 
-def statistics_of(env: Given) -> list[tuple[str, Any]]:
+def statistics_of(env: Given) -> list[tuple[str, object]]:
     """Returns the pairs of an environment's own `get_statistics`, the mean over several.
 
     Nothing where it offers none.

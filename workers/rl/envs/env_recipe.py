@@ -13,7 +13,7 @@ from typing import Any, Final
 import gymnasium as gym
 
 from workers.core.recipes import Kind, RecipeError, marked_class, register_kind
-from workers.core.types import StateTree
+from workers.core.types import JsonObject, StateTree
 from workers.rl.envs.env_types import Env
 
 _OWN_WRAPPERS: Final = "gymnasium.wrappers"
@@ -107,13 +107,13 @@ def _wrapper_class(entry_point: str) -> Any:
     return found
 
 
-def _plain(arguments: object, owner: str) -> dict[str, Any]:
+def _plain(arguments: object, owner: str) -> JsonObject:
     if arguments is None:
         raise RecipeError(
             f"the wrapper {owner} does not record its arguments: let it inherit gymnasium.utils.RecordConstructorArgs"
         )
     try:
-        read: dict[str, Any] = json.loads(json.dumps(arguments, allow_nan=False))
+        read: JsonObject = json.loads(json.dumps(arguments, allow_nan=False))
     except (TypeError, ValueError) as error:
         raise RecipeError(f"an argument of {owner} is no plain data ({error})") from error
     return read

@@ -16,6 +16,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.sb2_compat.rmsprop_tf_like import RMSpropTFLike
 
 from workers.core.errors import DefinitionError
+from workers.core.types import JsonObject
 
 _OURS: Final = {
     "env": "see env",
@@ -92,7 +93,7 @@ def algorithm_class(name: str) -> type[BaseAlgorithm]:
 
 def arguments_for(
     algorithm: type[BaseAlgorithm], parameters: Mapping[str, object], action_space: Space[object]
-) -> dict[str, Any]:
+) -> JsonObject:
     """Returns the keyword arguments that some JSON parameters stand for.
 
     Args:
