@@ -9,10 +9,10 @@ whole yet.
 An append is one `write()` and no fsync: a killed process keeps its page cache, and after a host
 crash the attempt is new anyway.
 
-    writer = SpoolWriter(directory) last_seq = writer.append([record, ...])            # contract
-    records; append_raw takes encoded ones reader = SpoolReader(directory, after_seq=acked) batch =
-    reader.read()                              # consecutive records; empty when there is nothing
-    new
+    writer = SpoolWriter(directory)
+    last_seq = writer.append([record, ...])     # append_raw takes encoded records
+    reader = SpoolReader(directory, after_seq=acked)
+    batch = reader.read()                       # consecutive records; empty where nothing is new
 """
 
 import errno

@@ -1,8 +1,7 @@
 """The worker: listens to its pool's queue and offers slots. Runs as `palestra worker`.
 
-    python -m workers.host --server URL --token-file F --pool NAME --slots N --gpus LIST --state-dir
-        D [--name] [--broker URL]
-        [--import MODULE ...]
+    python -m workers.host --server URL --token-file F --pool NAME --slots N --gpus LIST
+        --state-dir D [--name] [--broker URL] [--import MODULE ...]
 
 SIGTERM and Ctrl-C stop it: it takes nothing new, has every training save and go back to the queue,
 and ends; a second signal ends it at once, the trainings save on their own. With `--on-stop keep`,

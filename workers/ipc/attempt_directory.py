@@ -4,25 +4,33 @@ Imports next to nothing: the watchdog uses it.
 
 `<state>/attempts/<attempt id>/` holds
 
-    work_order.json     the WorkOrder; written by the task, read by supervisor and trainer
-    inputs/<snapshot id>/<file>      snapshots to load, downloaded and verified before the trainer
-    starts, or when it asks for one snapshots/<snapshot id>/<file>   written by the trainer; every
-    `SnapshotWritten` record names files in here outgoing/<snapshot id>/<file>    the snapshot that
-    is being uploaded: hard links, which outlive the trainer's own clearing up kept/
-    results that the server refused for good: the only copies, left for a person to see to
-    exports/<run id>/<file>          written by the trainer; uploaded at the end spool/
-    telemetry (`palestra.telemetry.spool`), appended by trainer and supervisor progress.json
-    trainer, atomically, about once a second: {"env_step", "update", "episode"}; in a continuous
-    evaluation also
-                        {"evaluations", "looks", "waiting"} wanted.json         trainer of a
-    continuous evaluation, atomically: asks for the next snapshot (`workers.ipc.snapshot_requests`)
-    given.json          supervisor, atomically: the answer report.json         trainer, atomically,
-    last: an AttemptReport trainer.log         stdout and stderr of the trainer supervisor.log
-    the supervisor's own log supervisor.pid      who supervises: {"pid", "start_ticks", "boot_id"}
-    trainer.pid         the trainer's first process, the leader of its session ending.json
-    supervisor, atomically: the AttemptReport, once only results are left to be uploaded released
-    present once the server knows the end reported_dead       present once the server knows that the
-    supervisor died
+    work_order.json    the WorkOrder; written by the task, read by supervisor and trainer
+    inputs/<snapshot id>/<file>
+                       snapshots to load: downloaded and verified before the trainer starts, or
+                       when it asks for one
+    snapshots/<snapshot id>/<file>
+                       written by the trainer; every `SnapshotWritten` record names files in here
+    outgoing/<snapshot id>/<file>
+                       the snapshot that is being uploaded: hard links, which remain when the
+                       trainer deletes its own files
+    kept/              results that the server refused for good: the only copies, for a person
+    exports/<run id>/<file>
+                       written by the trainer; uploaded at the end
+    spool/             telemetry (`palestra.telemetry.spool`), appended by trainer and supervisor
+    progress.json      trainer, atomically, about once a second: {"env_step", "update", "episode"};
+                       in a continuous evaluation also {"evaluations", "looks", "waiting"}
+    wanted.json        trainer of a continuous evaluation, atomically: asks for the next snapshot
+                       (`workers.ipc.snapshot_requests`)
+    given.json         supervisor, atomically: the answer
+    report.json        trainer, atomically, last: an AttemptReport
+    trainer.log        stdout and stderr of the trainer
+    supervisor.log     the supervisor's own log
+    supervisor.pid     who supervises: {"pid", "start_ticks", "boot_id"}
+    trainer.pid        the trainer's first process, the leader of its session
+    ending.json        supervisor, atomically: the AttemptReport, once only results are left to
+                       be uploaded
+    released           present once the server knows the end
+    reported_dead      present once the server knows that the supervisor died
 
 Orders reach the trainer through a pipe whose descriptor is in the variable `PALESTRA_CONTROL_FD`:
 one word of `Order` per line (`pause`, `cancel`, `drain`), each meaning "save and end". The end of
@@ -36,9 +44,8 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from workers.core.types import JsonObject
 from workers.ipc.process_tree import ProcessIdentity
 
 CONTROL_FD_VARIABLE: Final = "PALESTRA_CONTROL_FD"
@@ -203,7 +210,7 @@ def read_identity(path: Path) -> ProcessIdentity | None:
         return None
 
 
-def read_json(path: Path) -> JsonObject:
+def read_json(path: Path) -> dict[str, Any]:
     """Returns the JSON object in a file; an empty one where there is none that can be read."""
     try:
         document = json.loads(path.read_bytes())

@@ -4,12 +4,11 @@ Pure: told the time, never asks for it.
 """
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from palestra.contract.job_options import Limits, Resources
 from palestra.contract.names import Schedule
 from palestra.contract.states import Cause
-from workers.core.types import JsonObject
 
 MEMORY_EVERY_SECONDS: Final = 1.0
 """Period in which the memory is measured, where there is a limit."""
@@ -47,7 +46,7 @@ class LimitWatch:
         self._started = started
         self._looked = started
         self._waited = 0.0
-        self._progress: JsonObject = {}
+        self._progress: dict[str, Any] = {}
         self._moved = started
 
     @property
@@ -55,7 +54,7 @@ class LimitWatch:
         """Whether the memory has to be measured."""
         return self._memory_mib is not None
 
-    def check(self, now: float, progress: JsonObject) -> Breach | None:
+    def check(self, now: float, progress: dict[str, Any]) -> Breach | None:
         """Returns the bound of time that was reached, if one was."""
         if self._progress.get("waiting") is True:
             self._waited += now - self._looked
