@@ -19,8 +19,9 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Imports what a user asks for at first use, so that a trainer or a server that imports the
-    contract pays for nothing else.
+    """Imports the client and its helpers at first use.
+
+    A trainer or a server that imports only the contract does not pay for them.
     """
     if name not in _HOMES:
         raise AttributeError(f"module 'palestra' has no attribute {name!r}")

@@ -194,8 +194,9 @@ class Client:
     def evaluations(
         self, run_id: str, *, superseded: bool = False, source: EvaluationSource | None = None
     ) -> Iterator[EvaluationView]:
-        """Yields a run's evaluations, also those of jobs that only evaluate: of one source, or of
-        all.
+        """Yields a run's evaluations, of one source or of all.
+
+        Those of jobs that only evaluate are included.
         """
         wanted = {"superseded": superseded, "source": source, "limit": _PAGE}
         return self._connection.pages(EvaluationView, f"/runs/{_part(run_id)}/evaluations", wanted)
@@ -211,8 +212,9 @@ class Client:
         return self._connection.get(ArtifactView, f"/artifacts/{_part(artifact_id)}")
 
     def download(self, artifact: ArtifactView | str, directory: Path) -> Path:
-        """Downloads a stored file below a directory and returns where it lies, checked against size
-        and SHA-256.
+        """Downloads a stored file below a directory, verifies it and returns its path.
+
+        Size and SHA-256 are compared with what the server recorded.
 
         Its name is text of whoever uploaded it: what no file name may hold is replaced. A file that
         is there already with the same content is left alone.
@@ -230,8 +232,9 @@ class Client:
         )
 
     def download_snapshot(self, run_id: str, directory: Path, *, snapshot: str = "best") -> Path:
-        """Downloads a verified snapshot into a directory named by its id below `directory`, and
-        returns that.
+        """Downloads and verifies a snapshot into a directory named by its ID below `directory`.
+
+        Returns that directory.
 
         Args:
             run_id: Whose snapshot.
@@ -326,8 +329,9 @@ class Client:
         on_train_data: bool = False,
         pool: str | None = None,
     ) -> JobView:
-        """Queues a continuous evaluation: it evaluates the run's snapshots as they come, on a slot
-        of its own, until the training is over.
+        """Queues a continuous evaluation, which evaluates a run's snapshots as they are written.
+
+        It has a slot of its own and ends with the training.
 
         Args:
             run_id: Run whose training it follows.
@@ -357,8 +361,9 @@ class Client:
         snapshot: str = "newest",
         pool: str | None = None,
     ) -> JobView:
-        """Queues an export of a snapshot: artifacts of the kind `export` that hold only what is
-        needed to act.
+        """Queues an export of a snapshot.
+
+        Its artifacts have the kind `export` and hold only what is needed to act.
 
         Args:
             run_id: Run.
@@ -394,8 +399,7 @@ class Client:
         allow_code_change: bool = False,
         reason: str = "",
     ) -> JobView:
-        """Queues another training of a run that failed or was cancelled, with the options of the
-        one before.
+        """Queues another training of a run that failed or was cancelled, with the same options.
 
         Args:
             run_id: Run.
@@ -484,8 +488,7 @@ class Client:
         return self._connection.get(CatalogueView, "/catalogue", {"pool": pool})
 
     def watch(self, experiment_id: str, *, period: float = 1.0) -> Iterator[list[RunView]]:
-        """Yields the experiment's runs in order of their seeds, again and again, until all of them
-        ended.
+        """Yields the experiment's runs in order of their seeds, repeatedly, until all have ended.
 
         Args:
             experiment_id: Experiment.

@@ -1,5 +1,6 @@
-"""One HTTP connection to a server: bearer token, retries of what may be retried, problem details as
-exceptions, the live stream.
+"""One HTTP connection to a server: bearer token, retries, problem details, live stream.
+
+Only requests that are safe to repeat are retried; problem details are raised as exceptions.
 
 Owns everything about HTTP on the user's side. Must not know any resource.
 """

@@ -1,5 +1,4 @@
-"""The patterns of detect-secrets, a maintained collection of the shapes of secrets, applied to one
-line of text.
+"""Applies the patterns of detect-secrets, a collection of the shapes of secrets, to a line.
 
 Importing the collection takes longer than importing Palestra, so it happens at the first search.
 """
@@ -58,9 +57,7 @@ def spans_of_secrets(line: str, file: str = "") -> Iterator[tuple[int, int]]:
 
 
 def _is_value(value: str, line: str) -> bool:
-    """Returns whether a named value is one, not a placeholder and not a call or a look-up that
-    gives it.
-    """
+    """Returns whether a named value is a literal: no placeholder, call or look-up."""
     from detect_secrets.filters import heuristic  # noqa: PLC0415 - see the module
 
     return (

@@ -1,5 +1,6 @@
-"""Stored files of a run on the user's disk: verified, complete or absent, and never outside the
-directory that was named.
+"""Writes stored files of a run to the user's disk.
+
+A file is verified, and complete or absent; it never lies outside the directory that was named.
 
 Owns the names on disk. Must not know any command.
 """
@@ -80,8 +81,9 @@ def files_of_snapshot(snapshot: SnapshotView) -> list[StoredFile]:
 def files_of_export(
     run_id: str, exports: Iterable[ArtifactView], form: ExportFormat
 ) -> list[StoredFile]:
-    """Returns the files of the newest export in a format, of exports the newest of which come
-    first.
+    """Returns the files of the newest export in a format.
+
+    `exports` begins with the newest one.
 
     Raises:
         DownloadError: If there is none; tells how to make one.

@@ -18,8 +18,9 @@ class UnreachableError(PalestraError):
 
 
 class UnexpectedAnswerError(PalestraError):
-    """The answer is not one of Palestra's API: another program listens there, or a much newer
-    server.
+    """The answer is not one of Palestra's API.
+
+    Another program listens at the address, or a much newer server.
     """
 
 

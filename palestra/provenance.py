@@ -1,5 +1,4 @@
-"""Where results come from: reproducible IDs, output directories and the record of code, command,
-packages and machine.
+"""Where results come from: IDs, output directories, and records of code and machine.
 
 `generate_exp_id` and `prepare_output_dir` have the names, parameters and files of PFRL's
 `pfrl.experiments`; corrected are its CRC-32 of the difference without untracked files, the default
@@ -65,8 +64,7 @@ def prepare_output_dir(  # noqa: PLR0913 - the signature of PFRL, and one option
     *,
     with_untracked: bool = False,
 ) -> str:
-    """Makes a directory for the results of an experiment, records in it how they came about, and
-    returns its path.
+    """Makes a directory for the results of an experiment, records their origin, returns its path.
 
     Written are `args.txt` (JSON), `command.txt`, `environ.txt` (JSON of the allow-listed
     variables), `start.txt` (one line per start) and, in a git work tree, `git-head.txt`,
@@ -155,8 +153,9 @@ def capture(argv: Sequence[str] | None = None, *, with_untracked: bool = False) 
 
 
 def allowed_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Returns the variables that may be recorded: by a list of names that matter to a training,
-    never those that sound like secrets.
+    """Returns the variables that may be recorded.
+
+    They are those in a list of names that matter to a training and that do not look like secrets.
     """
     return _environment(environ)[0]
 
@@ -250,8 +249,9 @@ def _free_name(stem: str, suffix: str) -> Path:
 
 
 def _plain(value: Any) -> Any:
-    """Replaces what no database takes as text: NUL, and the halves of surrogate pairs that
-    `os.fsdecode` makes of odd file names.
+    """Replaces characters that no database stores as text.
+
+    These are NUL and the halves of surrogate pairs that `os.fsdecode` makes of odd file names.
     """
     if isinstance(value, dict):
         return {_plain(key): _plain(item) for key, item in value.items()}

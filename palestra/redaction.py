@@ -1,5 +1,6 @@
-"""Finds secrets in text that is about to be recorded, and takes them out: diffs, command lines,
-remote addresses, environments.
+"""Finds and replaces secrets in text that is about to be recorded.
+
+Such text is a diff, a command line, a remote address or an environment.
 
 Owns what is replaced, by its own patterns and by those of `palestra.detectors`. Must not know where
 the text came from.
@@ -106,8 +107,9 @@ def _without_spans(line: str, file: str) -> tuple[str, int]:
 
 
 def redact_arguments(arguments: Sequence[str]) -> tuple[list[str], int]:
-    """Returns command-line arguments with secrets replaced, also those that follow a flag such as
-    `--token`.
+    """Returns command-line arguments with secrets replaced, and the number of secrets.
+
+    Values that follow a flag such as `--token` count as secrets.
     """
     clean: list[str] = []
     count = 0

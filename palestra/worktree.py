@@ -1,5 +1,4 @@
-"""Reads the state of a git work tree: head, status, log, the difference to the head and the
-untracked files.
+"""Reads the state of a git work tree: head, status, log, diff and untracked files.
 
 Owns every call of git, and the list of names whose content is never read for a record. Must not
 know what the state is used for.
@@ -137,8 +136,9 @@ class WorkTree:
         return self._text("log", "--no-color", "--no-decorate", f"--max-count={limit}")
 
     def diff(self, *, with_untracked: bool = False) -> str:
-        """Returns the difference to the head as a patch of at most `MAX_TEXT` characters, whole
-        lines.
+        """Returns the difference to the head as a patch of at most `MAX_TEXT` characters.
+
+        It is cut between lines.
 
         Args:
             with_untracked: Untracked files appear as new ones. Files that hold secrets by their

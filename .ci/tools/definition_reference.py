@@ -1,5 +1,4 @@
-"""Prints docs/definition.md, the reference of everything that a submission may say, from the schema
-of the contract.
+"""Prints docs/definition.md, the reference of a submission, from the schema of the contract.
 
 It writes to standard output: `make reference` puts that into its place.
 """

@@ -30,9 +30,7 @@ def catalogue(
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Lists the agents, functions and environments that the workers of a pool offer, and whose code
-    they are.
-    """
+    """Lists the agents, functions and environments that the workers of a pool offer."""
     with connect(server, token_file) as client:
         found = client.catalogue(pool)
     if json:

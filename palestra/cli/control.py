@@ -226,8 +226,9 @@ def try_out(
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Queues a test of a run's definition: one update, one evaluation, one export, and nothing that
-    a training would go on from.
+    """Queues a test of a run's definition: one update, one evaluation, one export.
+
+    The test leaves no snapshot from which a training could resume.
     """
     with connect(server, token_file) as client:
         _tell_result(client, run, client.test(run, pool=pool), wait=wait, as_json=json)
@@ -343,8 +344,7 @@ def _act(
     reason: str,
     as_json: bool,
 ) -> None:
-    """Acts on every job that is meant: one that the server refuses keeps none of the others from
-    it.
+    """Acts on every named job, also where the server refuses one of them.
 
     Raises:
         CommandError: Behind the output, if the server refused some; names each with the reason.

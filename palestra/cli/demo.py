@@ -1,5 +1,6 @@
-"""`palestra demo`: the whole path once, from a definition to a trained and freshly evaluated agent,
-then everything stopped.
+"""`palestra demo`: the whole path, from a definition to a trained and evaluated agent.
+
+Everything that it starts is stopped at the end.
 """
 
 import sys
@@ -73,8 +74,9 @@ def demo(
     ] = 1_800,
     data_dir: DataDirOption = Path(DEFAULT_DATA_DIR),
 ) -> None:
-    """Trains three seeds of DQN on CartPole through the whole of Palestra, evaluates them afresh,
-    and stops everything.
+    """Trains and evaluates three seeds of DQN on CartPole through the whole of Palestra.
+
+    Starts a server, a broker and a worker for it, and stops everything at the end.
     """
     submission = read_submission(file or str(find_example()))
     options = submission.options.model_copy(update={"seeds": parse_seeds(seeds)})

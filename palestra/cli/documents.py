@@ -1,5 +1,4 @@
-"""Reads a submission from a YAML or JSON file that may be anything: every fault is told with path,
-line and column.
+"""Reads a submission from a YAML or JSON file and reports every fault with line and column.
 
 Owns the reading of files that users wrote. The rules of the document itself are those of the
 contract.
@@ -39,8 +38,9 @@ _FLOAT: Final = re.compile(r"^[-+]?(?:[0-9][0-9_]*(?:\.[0-9_]*)?|\.[0-9_]+)(?:[e
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML's safe types, with YAML 1.2's idea of booleans and numbers: `no` is a word and `1e-3` a
-    number.
+    """YAML's safe types with YAML 1.2's booleans and numbers.
+
+    `no` is a string and `1e-3` a number.
     """
 
 
@@ -67,8 +67,9 @@ _Loader.yaml_implicit_resolvers = _resolvers()
 
 
 def read_submission(path: str) -> Submission:
-    """Returns the submission in a file (`-` is standard input): `definition` with `options`, or a
-    definition alone.
+    """Returns the submission in a file: `definition` with `options`, or a definition alone.
+
+    `-` is standard input.
 
     Raises:
         CommandError: With the exit code 2, the path and where one can be named the line and column.
@@ -130,8 +131,9 @@ def _check_tokens(path: str, text: str) -> None:
 
 
 def _check(path: str, root: Node) -> None:
-    """Refuses what plain YAML lets pass: duplicate keys, keys that are not text, deep nesting and
-    aliases that multiply.
+    """Refuses duplicate keys, keys that are not text, deep nesting and multiplying aliases.
+
+    PyYAML accepts all of them.
     """
     stack = [(root, 1)]
     seen = 0

@@ -1,5 +1,6 @@
-"""Commands that become another program: `palestra server | daemons | worker`, `palestra db
-upgrade`, `palestra login-link`.
+"""Commands that replace their process by a program of the server or the worker.
+
+`palestra server | daemons | worker`, `palestra db upgrade`, `palestra login-link`.
 
 The command's process turns into that program, so its signals, exit code and standard streams are
 the program's own.
@@ -64,8 +65,9 @@ def upgrade(context: typer.Context) -> None:
 
 
 def login_link(context: typer.Context) -> None:
-    """Prints, as JSON, a one-time address that logs a browser in: as the first admin, or as --user
-    NAME.
+    """Prints, as JSON, a one-time address that logs a browser in.
+
+    It is for the first admin, or for the user of --user.
     """
     place, person = _split_user([argument for argument in context.args if argument != "--json"])
     if not _names_place(place) and (data := find_data_dir()) is not None:

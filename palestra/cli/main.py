@@ -1,6 +1,4 @@
-"""The `palestra` command: puts its parts together, and turns every fault into one sentence and an
-exit code.
-"""
+"""The `palestra` command: its sub-commands, and one sentence and exit code for every error."""
 
 import contextlib
 import os

@@ -94,8 +94,9 @@ def table(
 
 
 def show(shown: Table) -> None:
-    """Prints a table at its own width: identifiers are never cut, so that they can be copied and
-    read by programs.
+    """Prints a table at its own width, without cutting identifiers.
+
+    They can be copied, and read by programs.
     """
     width = Measurement.get(out, out.options.update(max_width=10_000), shown).maximum
     _Console(highlight=False, width=max(width, out.width)).print(shown)

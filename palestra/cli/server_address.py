@@ -1,5 +1,6 @@
-"""Finds the server and the token of a command: options, variables, the embedded Palestra of this
-directory, or `palestra login`.
+"""Finds the server and the token of a command.
+
+They come from options, variables, the embedded Palestra of this directory, or `palestra login`.
 
 Owns the file of logins. Must not know any command.
 """
@@ -120,9 +121,7 @@ def read_logins() -> dict[str, Any]:
 
 
 def keep_login(url: str, token: str) -> Path:
-    """Stores a token for a server, readable for this user only, and makes the server the default
-    one.
-    """
+    """Stores a server's token, readable for this user only, and makes that server the default."""
     logins = read_logins()
     tokens = {**logins.get("tokens", {}), url: token}
     try:

@@ -40,8 +40,9 @@ def watch(
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Shows progress bars with the latest evaluation per seed until all runs ended, and why runs
-    failed.
+    """Shows a progress bar and the latest evaluation per seed until all runs have ended.
+
+    Runs that failed are listed with the cause.
 
     Exit code 1 if a run failed; else 3 if one was cancelled.
     """

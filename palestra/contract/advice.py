@@ -1,5 +1,6 @@
-"""Warnings about submissions that are valid and can only disappoint: told with the answer, nothing
-is refused.
+"""Warnings about submissions that are valid but unlikely to do what their author wants.
+
+They are part of the answer; nothing is refused because of them.
 
 Owns the rules and their sentences. What depends on the server's state is added by the server.
 """

@@ -21,8 +21,9 @@ class DistributionCode(Document):
 
 
 class ModuleCode(Document):
-    """The code of an environment of a module that belongs to no distribution, imported by a
-    worker's option `--import`.
+    """The code of an environment's module that belongs to no distribution.
+
+    A worker imports such a module by its option `--import`.
     """
 
     kind: Literal["module"] = "module"
@@ -62,8 +63,9 @@ class EntrypointCode(_WithEnvironment):
 
 
 class GitCode(Document):
-    """The state of a work tree that was named at submission: of stored experiments only,
-    submissions no longer take it.
+    """The state of a work tree that a submission named.
+
+    Only stored experiments have it; submissions no longer take it.
     """
 
     kind: Literal["git"]

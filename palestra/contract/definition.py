@@ -139,9 +139,7 @@ class NanGuard(Document):
 
 
 class LearningRateSchedule(Document):
-    """Moves the learning rate linearly from its start to `final_value` over `env_steps`, then holds
-    it.
-    """
+    """Moves the learning rate linearly to `final_value` over `env_steps`, then holds it."""
 
     name: Literal["learning_rate_schedule"] = "learning_rate_schedule"
     """Name of the hook."""
@@ -365,8 +363,9 @@ def _adapter() -> TypeAdapter[RlDefinition | SupervisedDefinition]:
 
 
 def definition_hash(definition: Definition) -> str:
-    """Returns the SHA-256 of the definition with all defaults filled in, without name and notes
-    (seeds are job options).
+    """Returns the SHA-256 of the definition with all defaults, without name and notes.
+
+    Seeds are options of a job and no part of it.
 
     It is that of the definition's oldest form (`versions.py`), so a snapshot of long ago is still
     one of the same definition.
@@ -381,8 +380,9 @@ def definition_hash(definition: Definition) -> str:
 
 
 def identity_hash(definition: Definition, code: AnyCode) -> str:
-    """Returns the SHA-256 over the definition's oldest form, its schema version and code: what
-    makes two submissions one experiment.
+    """Returns the SHA-256 that decides whether two submissions are one experiment.
+
+    It covers the definition in its oldest form, that form's schema version, and the code.
     """
     return sha256_of(
         {
@@ -398,7 +398,8 @@ def _oldest_form(definition: Definition) -> dict[str, Any]:
 
 
 def experiment_id(definition: Definition, code: AnyCode) -> str:
-    """Returns the generated, reproducible experiment ID: a slug of the name and 16 digits of the
-    identity hash.
+    """Returns the reproducible experiment ID: a slug of the name and 16 digits of a hash.
+
+    The digits are the first of the identity hash.
     """
     return f"{slugify(definition.name)}-{identity_hash(definition, code)[:16]}"

@@ -53,8 +53,9 @@ class Document(Described):
 
 
 def canonical_json(value: Any) -> bytes:
-    """Returns the one JSON form of a value: keys sorted, no white space, UTF-8, defaults filled in
-    for documents.
+    """Returns the canonical JSON of a value: sorted keys, no white space, UTF-8.
+
+    In documents, defaults are filled in.
 
     Raises:
         ValueError: If a number is not finite.

@@ -8,8 +8,9 @@ from palestra.contract.documents import Document, JsonScalar
 
 
 class AtariPreprocessing(Document):
-    """The usual preprocessing of Atari games (Mnih et al. 2015; Machado et al. 2018), for an
-    environment `ALE/...-v5` without wrappers.
+    """The usual preprocessing of Atari games (Mnih et al. 2015; Machado et al. 2018).
+
+    It is for an environment `ALE/...-v5` without wrappers.
 
     Observations become the newest frames, uint8 [frame_stack, screen_size, screen_size]. Returns
     stay those of the game, of whole games, in training and in evaluations: `clip_rewards` and

@@ -1,5 +1,6 @@
-"""Parameters of parts that Palestra does not know: free JSON within bounds, and the bounds of the
-schemas that describe it.
+"""Parameters of parts that Palestra does not know: JSON within bounds.
+
+Also the bounds of the JSON Schemas that describe such parameters.
 """
 
 import math
@@ -38,8 +39,7 @@ def _bounded(parameters: dict[str, JsonValue]) -> dict[str, JsonValue]:
 
 
 def check_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """Refuses a JSON Schema that is too large, refers to anything outside itself, or would take
-    long to judge by.
+    """Refuses a JSON Schema that is too large, has outside references, or is slow to apply.
 
     What it refers to is counted each time, and it may not refer to itself in a circle: so judging
     by it takes a bounded time.

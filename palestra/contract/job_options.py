@@ -190,9 +190,7 @@ GIT_CODE_IS_NOT_TAKEN: Final = (
 
 
 class RetryRequest(Document):
-    """Another job for a run whose training failed or was cancelled, with the options of that
-    training.
-    """
+    """Another job for a run whose training failed or was cancelled, with that job's options."""
 
     origin: Literal["newest", "start"] = "newest"
     """`newest` goes on from the newest verified snapshot, from the start where there is none.

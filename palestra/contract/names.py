@@ -93,8 +93,9 @@ def _beside_joiners(text: str) -> Iterator[str]:
 
 
 def is_visible(text: str) -> bool:
-    """Returns whether something of a text is seen: not if it holds spaces, marks, format characters
-    and fillers only.
+    """Returns whether a text holds at least one visible character.
+
+    Spaces, marks, format characters and fillers are not visible.
     """
     return any(
         character not in _FILLERS and (category[0] not in "ZMC" or category in {"Co", "Cn"})
@@ -188,16 +189,15 @@ class Schedule(StrEnum):
 
     @property
     def starts_runs(self) -> bool:
-        """Whether it needs nothing of an earlier job, so that a definition can be submitted with
-        it, and its state can be the run's.
+        """Whether a job of this schedule needs nothing of an earlier job.
+
+        A definition can be submitted with such a schedule, and the job's state can be the run's.
         """
         return self.writes_training_state or self is Schedule.TEST
 
     @property
     def follows_training(self) -> bool:
-        """Whether it works beside a training and evaluates the snapshots that this leaves, one
-        after another.
-        """
+        """Whether a job of this schedule runs beside a training and evaluates its snapshots."""
         return self in _FOLLOWING_SCHEDULES
 
 

@@ -1,5 +1,6 @@
-"""Turns validation errors into field problems: a JSON pointer, a stable code and a sentence, never
-the input.
+"""Turns validation errors into field problems: JSON pointer, stable code, sentence.
+
+The value that was refused is never part of a problem.
 
 Owns the wording for both the server and the command line. Must not know HTTP.
 """
@@ -140,8 +141,9 @@ def _message(details: ErrorDetails, parent: type[BaseModel] | None) -> str:
 def _walk(
     location: tuple[int | str, ...], model: type[BaseModel] | TypeAdapter[Any] | None
 ) -> tuple[list[str | int], type[BaseModel] | None]:
-    """Follows an error's location through the model: drops union tags and validator names, and
-    finds the model that owns its end.
+    """Follows an error's location through the model to the model that owns its last field.
+
+    Union tags and names of validators are dropped from the location.
     """
     current: list[Any] = [model._type if isinstance(model, TypeAdapter) else model]  # noqa: SLF001 - pydantic has no public name for it
     path: list[str | int] = []

@@ -100,8 +100,9 @@ class GridSeries(View):
 
 
 class GridGroup(View):
-    """Statistics over the runs of a group: per bucket over the mean of each run that has data
-    there.
+    """Statistics over the runs of a group.
+
+    Each bucket counts the mean of every run that has data there.
     """
 
     name: str

@@ -1,5 +1,6 @@
-"""Reads JSON that strangers wrote: exact about encoding, depth, duplicate keys, non-finite numbers
-and broken text.
+"""Reads JSON from untrusted sources.
+
+It is strict about encoding, depth, duplicate keys, non-finite numbers and invalid text.
 
 The server and the command line share it, so that both refuse the same documents in the same words.
 Time and memory are linear in the text, whatever it holds; how many values it may hold is counted
@@ -95,8 +96,9 @@ def check_json(raw: bytes, max_depth: int = MAX_DEPTH, *, nul: bool = False) -> 
 
 
 def _refuse_too_many(raw: bytes, max_depth: int) -> None:
-    """Counts values by their commas and brackets: first with those in strings, which is quick, and
-    then without.
+    """Refuses JSON with too many values, counted by commas and brackets.
+
+    The quick count includes those inside strings; only where it is too high are they left out.
     """
     if not _are_too_many(*_counted(raw)):
         return

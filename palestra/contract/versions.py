@@ -1,5 +1,6 @@
-"""What changed from one schema version of the definition to the next, as functions of plain JSON,
-and the form that identities are made of.
+"""Changes of the definition from one schema version to the next, as functions of JSON.
+
+Also the form of a definition from which identities are computed.
 
 A step up is kept for ever: stored definitions are read through it. A step down leads back to the
 version before wherever both say the same of a training. An identity is that of the oldest version

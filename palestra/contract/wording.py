@@ -1,5 +1,6 @@
-"""The sentence for each kind of fault that pydantic finds, in our own words: its own never reach a
-user.
+"""The sentence for each kind of error that pydantic reports.
+
+Pydantic's own messages never reach a user.
 """
 
 from collections.abc import Iterable, Mapping

@@ -22,8 +22,9 @@ _COLUMNS: Final[dict[type[RunRecord], tuple[str, ...]]] = {
 
 
 def split_to_fit(record: RunRecord, limit: int) -> Iterator[bytes]:
-    """Yields `record` as JSON of at most `limit` bytes: whole, in pieces, or, for an evaluation,
-    without the list of its returns.
+    """Yields `record` as JSON of at most `limit` bytes each: whole or in pieces.
+
+    An evaluation that is too long loses the list of its returns.
 
     Raises:
         ValueError: If the record is too large and cannot be divided.

@@ -184,9 +184,7 @@ class Shipper:
         self._back_off(reply.wait)
 
     def _narrow(self, reply: Reply, batch: SpoolBatch) -> None:
-        """Halves the batch until the record at fault is alone, then sends what can be sent in its
-        place.
-        """
+        """Halves the batch until the record at fault is alone, then sends a substitute for it."""
         if len(batch.payloads) > 1:
             self._max_records = len(batch.payloads) // 2
             self._pause = 0.0

@@ -159,8 +159,9 @@ class SpoolWriter:
                 fcntl.flock(self._lock, fcntl.LOCK_UN)
 
     def _advance(self) -> _Tail:
-        """Walks over what other writers appended, cuts a torn end off, and begins a new segment
-        where this one is full.
+        """Reads what other writers appended and cuts off a torn end.
+
+        Begins a new segment where this one is full.
         """
         tail = self._tail or self._open_last()
         self._tail = tail
@@ -214,8 +215,7 @@ class SpoolReader:
     def read(
         self, max_records: int = MAX_BATCH_RECORDS, max_bytes: int = MAX_BATCH_BYTES - 1_024
     ) -> SpoolBatch:
-        """Returns the next records: at least one if there is one, then no more than the bounds
-        allow.
+        """Returns the next records within the bounds, at least one if there is one.
 
         `max_bytes` counts the records and one byte between two of them.
 
@@ -341,9 +341,7 @@ def _catch_up(tail: _Tail) -> None:
 
 
 def _read_chunk(descriptor: int, offset: int) -> bytes:
-    """Returns what follows `offset`: some `_READ_BYTES`, and always the whole of the first frame if
-    the file has it.
-    """
+    """Returns about `_READ_BYTES` from `offset`, and at least the whole first frame."""
     chunk = os.pread(descriptor, _READ_BYTES, offset)
     if len(chunk) < _READ_BYTES:
         return chunk

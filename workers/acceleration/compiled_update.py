@@ -1,5 +1,6 @@
-"""The compiler: a pure function of tensors as machine code, chosen by what its arguments look like
-and called without anything in between.
+"""Compiles pure functions of tensors and selects the machine code by argument layout.
+
+The call of the compiled code has no layers in between.
 
 `torch.compile` checks with each call whether all that it saw while compiling still holds: half of
 the time of a small network's update. Here a function is traced once per *signature* of its
@@ -33,8 +34,9 @@ _log = structlog.get_logger()
 
 
 class Held:
-    """The state that the compiled updates of an agent write to: a new one each time would be memory
-    that no cache holds.
+    """The state buffers that the compiled updates of an agent write to.
+
+    A new buffer for each call would be memory that is in no cache.
 
     It is written to by nobody else, and what they read of it is true until the next update.
     """
@@ -43,8 +45,9 @@ class Held:
         self.flat = _Flat(object(), (), ())
 
     def taken(self, state: object) -> "_Flat":
-        """Returns a state with these numbers that may be written to: what is held already stays,
-        all else is copied.
+        """Returns a state with these numbers that may be written to.
+
+        Tensors that are held already stay, all others are copied.
         """
         if state is not self.flat.tree:
             given, mine = _flat(state), self.flat.leaves
@@ -60,8 +63,9 @@ class Held:
 
 
 class Compiled:
-    """A pure function of nested tuples of tensors to a nested tuple of them, compiled at its first
-    call with arguments of each kind.
+    """A pure function of nested tuples of tensors, compiled once per argument layout.
+
+    It returns a nested tuple of tensors. The first call with a layout compiles.
 
     Where this machine cannot compile it, it runs as it stands. That is safe because nothing has
     happened before the failure: a pure function has no effects.

@@ -1,5 +1,6 @@
-"""Machine code of pure functions of tensors: shared libraries on disk, which a process loads
-without the compiler.
+"""Machine code of pure functions of tensors: shared libraries on disk.
+
+A process loads them without the compiler.
 
 A library is found in two ways. By what tells its function from every other one, which costs
 nothing; and by its traced graph, for functions that are told apart and are the same, such as those
@@ -56,8 +57,9 @@ def machine_code(
     function: Callable[..., list[Tensor]],
     examples: Sequence[Tensor],
 ) -> Code:
-    """Returns a function, compiled for arguments like some examples: from disk, or compiled now and
-    left there.
+    """Returns a function compiled for arguments like the examples.
+
+    It is loaded from disk, or compiled now and stored there.
 
     Args:
         identity: As `identity_of` returned it.
@@ -104,8 +106,9 @@ def identity_of(function: Callable[..., object]) -> str | None:
 
 
 def tell_of_determinism() -> None:
-    """Tells the compiler too, where the process asked for determinism before the compiler was
-    there; loads it.
+    """Applies the process's determinism setting to the compiler, which this call loads.
+
+    It is needed where the process set it before the compiler was imported.
     """
     torch.use_deterministic_algorithms(
         torch.are_deterministic_algorithms_enabled(),
@@ -243,8 +246,9 @@ def _compile(graph: torch.fx.GraphModule, examples: Sequence[Tensor], library: P
 
 
 def _prune(directory: Path) -> None:
-    """Removes the libraries that were not loaded for longest, which a process that has one loaded
-    keeps, and what a kill left behind.
+    """Removes the libraries that were not loaded for longest, and remains of killed processes.
+
+    A process that has loaded a library keeps it.
     """
     with contextlib.suppress(OSError):
         for making in directory.glob("making-*"):

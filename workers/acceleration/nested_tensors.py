@@ -9,8 +9,9 @@ S = TypeVar("S")
 
 
 def map_tensors(function: Callable[..., Tensor], *states: S) -> S:
-    """Returns a state of the same kind whose tensors are `function` of those that stand at the same
-    place in each of `states`.
+    """Applies `function` to the tensors at the same place of each of `states`.
+
+    Returns a state of the same structure.
     """
     first: Any = states[0]
     if isinstance(first, Tensor):

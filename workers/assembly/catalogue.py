@@ -1,5 +1,6 @@
-"""What this machine can train: run as a program of its own, since it imports gymnasium and
-registered parts and the worker must not.
+"""Lists what this machine can train; runs as a program of its own.
+
+It imports gymnasium and registered parts, which the worker must not.
 
 python -m workers.assembly.catalogue        prints a Catalogue as JSON; what was left out is told on
 the error stream
@@ -136,8 +137,10 @@ def _registered(kind: Kind, taken: Collection[str]) -> Iterator[RegisteredPart]:
 
 
 def _schema_of(factory: object) -> JsonObject:
-    """Returns the JSON Schema that a factory gives as `parameters_schema`, else that of its model
-    `Parameters`, else one for anything.
+    """Returns the JSON Schema of a factory's parameters.
+
+    It is the factory's `parameters_schema`, else that of its model `Parameters`, else one that
+    permits anything.
     """
     model = getattr(factory, "Parameters", None)
     if hasattr(factory, "parameters_schema") or model is None:

@@ -22,8 +22,7 @@ class PackedSets:
 
 
 def pack_sets(sets: Sequence[PartSet], starts: Sequence[object]) -> PackedSets:
-    """Returns parts that act and learn as one batch with those that stand at the same place, where
-    agent and collector can.
+    """Returns parts that act and learn as one batch where agent and collector can.
 
     Args:
         sets: Freshly built, of one definition and different seeds.

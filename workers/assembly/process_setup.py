@@ -40,8 +40,9 @@ def prepare_process(resources: Resources, seed: int) -> str:
 
 
 def _keep_freed_memory() -> None:
-    """Keeps what an update of a few million parameters frees for the next one: new pages to clear
-    are a tenth of its time.
+    """Keeps the memory that an update of a few million parameters frees for the next update.
+
+    Clearing new pages takes a tenth of its time.
     """
     with contextlib.suppress(AttributeError):  # no glibc
         library = ctypes.CDLL(None)

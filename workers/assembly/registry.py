@@ -1,6 +1,4 @@
-"""Names of parts and the factories behind them: the built-in ones, and those that installed
-distributions register.
-"""
+"""Names of parts and their factories: built-in, and registered by installed distributions."""
 
 import importlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -94,8 +92,9 @@ def registered_part(kind: Kind, name: str) -> RegisteredPart:
 def check_code(
     definition: RlDefinition | SupervisedDefinition, code: AnyCode, *, allow_change: bool = False
 ) -> AnyCode | None:
-    """Refuses a definition whose registered parts or environment are not the very code that the
-    experiment was made with.
+    """Refuses a definition whose registered parts or environment have other code.
+
+    They must be the code that the experiment was made with.
 
     Args:
         definition: Names the parts.
@@ -131,8 +130,9 @@ def check_code(
 def _code_here(
     definition: RlDefinition | SupervisedDefinition, parts: Sequence[RegisteredPart], code: AnyCode
 ) -> AnyCode:
-    """Returns the code that is installed: of several parts that of the first one that differs from
-    the experiment's.
+    """Returns the code that is installed.
+
+    Of several parts it is that of the first one that differs from the experiment's.
     """
     made = with_environment(code, None)
     here = next((part.code for part in parts if part.code != made), made)
@@ -184,8 +184,9 @@ def _registered_parts(definition: RlDefinition | SupervisedDefinition) -> Iterat
 
 
 def _parameters_for(factory: object, parameters: RegisteredAgent) -> Any:
-    """Returns an instance of the factory's `Parameters`, where it has such a model, else the plain
-    object.
+    """Returns an instance of the factory's model `Parameters` if it has one.
+
+    Else it returns `parameters`.
     """
     model = getattr(factory, "Parameters", None)
     if not (isinstance(model, type) and issubclass(model, BaseModel)):

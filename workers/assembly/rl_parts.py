@@ -108,8 +108,9 @@ def fresh_agent(definition: RlDefinition, seed: int, device: str) -> TrainableAg
 
 
 def describe_acting(definition: RlDefinition) -> tuple[JsonObject, tuple[torch.Tensor, ...]]:
-    """Returns agent, environment and layout of an observation as JSON, and two example
-    observations.
+    """Returns the description of an agent's interface and two example observations.
+
+    The description holds agent, environment and the layout of an observation as JSON.
     """
     env = make_vector(definition.env, 1)
     env.close()
@@ -145,8 +146,9 @@ def build_evaluator(
 def build_train_data_evaluator(
     definition: RlDefinition, agent: TrainableAgent, seed: int, episodes: int | None = None
 ) -> TrainDataEvaluator:
-    """Returns an evaluator on the first training episodes of the run with this seed, with the
-    training's time limit.
+    """Returns an evaluator on the first training episodes of the run with this seed.
+
+    It has the training's time limit.
     """
     budget, told = (
         _evaluation_budget(definition, episodes),
@@ -223,8 +225,10 @@ def _evaluation_budget(definition: RlDefinition, episodes: int | None) -> Evalua
 
 
 def _most_envs(definition: RlDefinition, told: Callable[..., None] | None) -> int:
-    """An agent that hears of every step of an evaluation gets as many environments as in training:
-    it may keep a state for each.
+    """Returns the largest number of environments that an evaluation steps at once.
+
+    An agent that is notified of every step of an evaluation may keep a state for each environment,
+    so it gets no more than in training.
     """
     asynchronous = definition.env.vectorization == "async"
     return definition.env.num_envs if asynchronous or told is not None else EVALUATION_ENVS

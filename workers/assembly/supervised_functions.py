@@ -13,8 +13,7 @@ from workers.supervised.models import model_function
 
 
 def named_model(name: str) -> ModelFn:
-    """Returns the model function of a name: a built-in one, else one that an installed distribution
-    registers.
+    """Returns the model function of a name, built-in or registered by a distribution.
 
     Raises:
         PartNotFoundError: If there is none, or it cannot be imported.

@@ -87,8 +87,9 @@ def build_evaluator(
 def build_train_data_evaluator(
     definition: SupervisedDefinition, model: TrainableAgent, seed: int, batches: int | None = None
 ) -> ModelEvaluator:
-    """Returns an evaluator on the first batches of the training input: as many as an evaluation
-    has, else as an epoch has.
+    """Returns an evaluator on the first batches of the training input.
+
+    Their number is that of an evaluation, else that of an epoch.
     """
     steps = batches or definition.evaluation.steps or definition.loop.epoch_updates
     return _evaluator(definition, model, input_of(definition, Modes.TRAIN), steps, fixed_seed(seed))

@@ -81,8 +81,9 @@ class Training:
 
 
 def assemble_training(context: TrainingContext) -> Training:
-    """Returns a training whose parts were built from the definition and derive all randomness from
-    the run's seed.
+    """Returns a training that was built from the definition.
+
+    All of its randomness is derived from the run's seed.
 
     Raises:
         DefinitionError: If the definition cannot be carried out, say for an agent that does not fit
@@ -105,8 +106,9 @@ class PackTraining:
 def assemble_pack(
     contexts: Sequence[TrainingContext], starts: Sequence[object], open_: ExitStack
 ) -> PackTraining:
-    """Returns trainings of one definition and several seeds, whose agents act and learn as one
-    batch where they can.
+    """Returns trainings of one definition and several seeds, one per seed.
+
+    Their agents act and learn as one batch where they can.
 
     Args:
         contexts: One per run, of one work order.
@@ -163,9 +165,7 @@ def _assembled(
 
 
 def fresh_agent(definition: Definition, seed: int, device: str) -> TrainableAgent:
-    """Returns an agent, or a supervised model, that has learnt nothing, for a snapshot's state to
-    be loaded into.
-    """
+    """Returns an untrained agent or supervised model, into which a snapshot is loaded."""
     if isinstance(definition, RlDefinition):
         return rl_parts.fresh_agent(definition, seed, device)
     from workers.assembly import supervised_parts
@@ -209,8 +209,9 @@ def build_train_data_evaluator(
 def describe_acting(
     definition: Definition, agent: TrainableAgent
 ) -> tuple[JsonObject, tuple[torch.Tensor, ...]]:
-    """Returns what an export says about its definition, and example inputs [2, ...] to trace the
-    acting module with.
+    """Returns the description of an export's interface and example inputs [2, ...].
+
+    The inputs are those with which the acting module is traced.
     """
     if isinstance(definition, RlDefinition):
         return rl_parts.describe_acting(definition)

@@ -1,5 +1,4 @@
-"""The code of installed distributions and of modules that belong to none: name, version and a
-digest of the files.
+"""The code of installed distributions and modules: name, version and digest of the files.
 
 Owns the digest. Nothing is imported for it.
 """
@@ -19,8 +18,9 @@ _METADATA: Final = (".dist-info", ".egg-info")
 
 
 def digest_of(distribution: Distribution) -> str:
-    """Returns the SHA-256 over names and contents of a distribution's files, its own entry points
-    among them.
+    """Returns the SHA-256 over names and contents of a distribution's files.
+
+    Its own entry points are included.
 
     What installers write and what Python compiles is left out. Packages that a distribution keeps
     elsewhere, as an editable install does, count as its files.
@@ -54,8 +54,9 @@ def code_of_distribution(name: str) -> DistributionCode:
 
 @cache
 def code_of_module(top: str) -> DistributionCode | ModuleCode:
-    """Returns the code of a top-level module: that of the distribution it belongs to, else of the
-    module alone.
+    """Returns the code of a top-level module.
+
+    It is the code of the module's distribution if it belongs to one, else that of the module alone.
 
     Raises:
         ValueError: If no file of it can be found, or its name is longer than the contract allows.
@@ -70,9 +71,7 @@ def code_of_module(top: str) -> DistributionCode | ModuleCode:
 
 
 def entry_points(group: str) -> tuple[EntryPoint, ...]:
-    """Returns the entry points of a group in order of their names, whatever the order of Python's
-    path.
-    """
+    """Returns the entry points of a group, sorted by name whatever the order of `sys.path`."""
     found = importlib.metadata.entry_points(group=group)
     return tuple(
         sorted(

@@ -180,9 +180,7 @@ class _Loader:
         self._objects: dict[int, Any] = {}
 
     def load(self, value: object, state: StateTree, path: str) -> Any:
-        """Returns what now stands for `value`, which is `value` itself wherever it could be changed
-        in place.
-        """
+        """Returns the restored value: `value` itself where it could be changed in place."""
         if "$same" in state:
             return self._objects.get(int(state["$same"]), value)
         if "$number" in state:

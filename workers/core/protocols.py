@@ -81,8 +81,9 @@ class Learner(Protocol):
 
     @property
     def collect_plan(self) -> CollectPlan:
-        """How much the engine collects between two observations, unless it has to stop earlier for
-        a budget, an evaluation or a learn.
+        """The amount that the engine collects between two observations.
+
+        It is less where a budget, an evaluation or a learn comes before.
         """
         ...
 
@@ -148,8 +149,9 @@ class TrainableAgent(Actor, Learner, Stateful, Protocol):
         ...
 
     def acting_module(self) -> Any:
-        """Returns a `torch.nn.Module` on the CPU, in eval mode, that maps a batch of observations
-        [N, ...] to greedy actions [N, ...].
+        """Returns a `torch.nn.Module` that maps observations [N, ...] to greedy actions [N, ...].
+
+        It is on the CPU and in eval mode.
 
         It holds a copy of all that is needed to act and nothing else, and can be exported by
         `torch.export` with a dynamic N.
@@ -174,9 +176,7 @@ class Collector(Stateful, Protocol):
         ...
 
     def restore(self, state: StateTree) -> RestoreReport:
-        """Like `load_state_dict`, and says which environments did not come back to the state that
-        they were in.
-        """
+        """Like `load_state_dict`, and returns which environments could not be restored exactly."""
         ...
 
 
@@ -215,8 +215,9 @@ class EngineView(Protocol):
         ...
 
     def request_evaluation(self) -> None:
-        """Makes an evaluation due at this boundary, or at the next one when asked from within an
-        evaluation or later.
+        """Makes an evaluation due at this boundary.
+
+        Where it is called within an evaluation or later, it is due at the next boundary.
         """
         ...
 
@@ -341,8 +342,9 @@ class Recorder(Stateful, Protocol):
 
 
 class Control(Protocol):
-    """The wish from outside to stop: a plain attribute set by a watcher thread and read by the
-    loop.
+    """A request from outside to stop: an attribute that a watcher thread sets.
+
+    The loop reads it.
     """
 
     @property
@@ -365,8 +367,9 @@ class Trigger(Stateful, Protocol):
 
     @property
     def quiet_until(self) -> int:
-        """env_steps below which it is not asked, unless an epoch closes: it becomes due at none of
-        them; 0 to be asked always.
+        """env_steps below which the trigger becomes due only where an epoch closes.
+
+        0 where it has to be asked always.
         """
         ...
 

@@ -63,8 +63,9 @@ def register_kind(kind: Kind) -> None:
 
 
 def rebuildable(cls: _Class) -> _Class:
-    """Marks a class: its objects remember their constructor's arguments, and a snapshot may build
-    them again.
+    """Marks a class whose objects a snapshot may construct again.
+
+    Its objects remember the arguments of their constructor.
 
     The class must be importable by its path. A subclass is marked by itself or not at all.
 

@@ -1,5 +1,6 @@
-"""Derived randomness: every stream comes from (run seed, role, indices), so an episode can be begun
-again exactly.
+"""Random streams that are derived from the run's seed, a role and indices.
+
+An episode can therefore be begun again exactly.
 
 Also captures and restores the global generators, for code that uses them. torch is looked at only
 where it is loaded already.
@@ -21,8 +22,9 @@ ENV_SEED_BITS: Final = 31
 
 
 def derive_seed(seed: int, role: str, *indices: int, bits: int = 63) -> int:
-    """Returns a seed in [0, 2**bits) that depends on nothing but the arguments; the same on every
-    machine and for ever.
+    """Returns a seed in [0, 2**bits) that depends on nothing but the arguments.
+
+    It is the same on every machine and in every version.
 
     Args:
         seed: The run's seed.
@@ -61,7 +63,9 @@ def seed_global(seed: int) -> None:
 
 
 def global_state() -> StateTree:
-    """Returns the states of `random`, numpy's legacy generator and, where it is loaded, torch on
+    """Returns the states of the global random generators.
+
+    They are those of `random`, of numpy's legacy generator and, where torch is loaded, of torch on
     the CPU and on each CUDA device.
     """
     version, words, gauss = random.getstate()

@@ -1,5 +1,6 @@
-"""A ring seen as what was written into it, in order: what a memory can be stored as without storing
-it whole each time.
+"""A ring buffer seen as the rows that were written into it, in order.
+
+A memory is stored as such a stream, so that each snapshot adds only the new rows.
 """
 
 from collections.abc import Iterator, Mapping
@@ -36,8 +37,9 @@ class RowStream(Mapping[str, Array]):
         return max(0, self.end - self.room)
 
     def read(self, begin: int, end: int) -> dict[str, Array]:
-        """Returns the rows [begin, end) in order of writing, one array [end - begin, ...] per
-        field.
+        """Returns the rows [begin, end) in order of writing, one array per field.
+
+        An array has the shape [end - begin, ...].
 
         Raises:
             ValueError: If not all of them are there.

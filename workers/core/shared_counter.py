@@ -35,8 +35,9 @@ class SharedCount:
         os.lseek(self._descriptor, value, os.SEEK_SET)
 
     def add(self, amount: int) -> int:
-        """Adds, and returns the sum: no two calls of any processes return the same where something
-        is added.
+        """Adds `amount` and returns the sum.
+
+        No two calls of any processes return the same sum where `amount` is positive.
         """
         return _seek(self._descriptor, amount, _FROM_HERE)
 

@@ -6,8 +6,9 @@ import numpy as np
 
 
 def without_tensors(tree: Any) -> Any:
-    """Returns a tree whose tensors are marked arrays: nothing in it needs torch to cross to another
-    process.
+    """Returns a tree whose tensors are marked arrays.
+
+    Nothing in it needs torch to be sent to another process.
     """
     if isinstance(tree, dict):
         return {key: without_tensors(item) for key, item in tree.items()}

@@ -43,8 +43,9 @@ as one CUDA graph.
 
 @dataclass(frozen=True, slots=True)
 class OwnFiles:
-    """A leaf of a state tree: files in a format of the part's own, such as those of a PFRL agent's
-    `save`. At most one per snapshot.
+    """A leaf of a state tree: files in a format of the part's own.
+
+    Such are the files of a PFRL agent's `save`. At most one per snapshot.
 
     They lie at the top of the snapshot's directory, so that the part's own `load` can be given that
     directory.
@@ -209,9 +210,7 @@ class Experience:
         )
 
     def ends(self, before: int) -> list[tuple[int, EpisodeEnd]]:
-        """Returns each episode that ended with the env_step at whose end it did, counted on from
-        `before`.
-        """
+        """Returns each episode that ended with the env_step of its end, counted from `before`."""
         active = self.active
         if active is None:
             return [
@@ -281,9 +280,7 @@ class RestoreReport:
 
 
 class GoalRule(NamedTuple):
-    """Where the goals stand in the vectors of a goal-conditioned environment, and what reaching one
-    is worth.
-    """
+    """Which entries of a goal-conditioned environment's vectors are goals, and the reward."""
 
     achieved: slice
     """Entries of the goal that the state amounts to, G of them."""

@@ -17,8 +17,9 @@ _COUNTERS = ("env_steps", "updates", "iterations", "epochs", "episodes")
 
 
 class Clock:
-    """Counts env_steps, updates, iterations, epochs, episodes and seconds of training, over all
-    attempts of a run.
+    """Counts env_steps, updates, iterations, epochs, episodes and seconds of a training.
+
+    The counts continue over all attempts of a run.
 
     Args:
         time: Monotonic seconds.

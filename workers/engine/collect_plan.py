@@ -21,8 +21,9 @@ class Plans:
         self._cut: dict[int, CollectPlan] = {}
 
     def within(self, env_steps: int) -> CollectPlan:
-        """Returns the longest plan that ends at the first vector step with at least `env_steps`, or
-        before.
+        """Returns the longest plan that ends no later than after `env_steps`.
+
+        It ends at the first vector step with at least that many, or before.
         """
         if env_steps >= self._whole_env_steps:
             return self.whole

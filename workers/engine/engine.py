@@ -191,8 +191,9 @@ class Engine:
         return experience
 
     def learn(self, updates: int | None = None) -> LearnReport:
-        """Lets the agent make at most `updates` optimiser steps, no more than the budget has left,
-        and counts those made.
+        """Has the agent make at most `updates` optimiser steps and counts those made.
+
+        They are no more than the budget has left.
         """
         room = self._cadence.budget.room(self.clock, Unit.UPDATES)
         report = self._parts.agent.learn(
@@ -204,8 +205,9 @@ class Engine:
         return report
 
     def advance(self, env_steps: int) -> None:
-        """Makes steps 1 to 3 until so many env_steps more are collected: the agent's own schedule
-        for the body of an epoch.
+        """Makes steps 1 to 3 until `env_steps` more are collected.
+
+        It is the agent's own schedule for the body of an epoch.
         """
         end = self.clock.env_steps + env_steps
         while self.clock.env_steps < end:

@@ -1,6 +1,4 @@
-"""When an evaluation is due, what runs beside the training, and what the last one said of which
-state.
-"""
+"""When an evaluation is due, which one runs in the background, and the last result."""
 
 import copy
 from typing import NamedTuple
@@ -72,8 +70,9 @@ class EvaluationSchedule:
         self._pending = self._evaluator is not None
 
     def asks(self, clock: ClockView) -> bool:
-        """Returns whether there is anything to see to: one that runs beside training, or one that
-        is due, though it may have to wait.
+        """Returns whether an evaluation is due or one runs in the background.
+
+        One that is due may have to wait.
         """
         if self._trigger.due(clock):
             self._pending = True

@@ -41,8 +41,9 @@ class StopBudget(Protocol):
 
     @property
     def quiet_until(self) -> int:
-        """env_steps below which no bound is reached, so `exhausted` is asked only where something
-        else is due; 0 to be asked always.
+        """env_steps below which no bound is reached; 0 to be asked always.
+
+        `exhausted` is therefore asked only where something else is due.
         """
         ...
 

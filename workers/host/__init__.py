@@ -1,3 +1,4 @@
-"""The worker of one machine: it registers, listens to its pool's queue, owns slots and starts
-supervisors. Loads no torch.
+"""The worker of one machine: registration, the pool's queue, slots and supervisors.
+
+It loads no torch.
 """

@@ -1,5 +1,6 @@
-"""Takes up attempts whose supervisor died after the training, while results were being uploaded:
-they lie on this machine alone.
+"""Takes up attempts whose supervisor died while results were being uploaded.
+
+The training has ended, and the results are on this machine alone.
 """
 
 import time

@@ -1,5 +1,6 @@
-"""The broker as a worker uses it: its address, Celery's settings, and a transport that survives
-whatever lies in the queue.
+"""The worker's connection to the broker: address, Celery's settings, transport.
+
+The transport survives any content of the queue.
 """
 
 import re
@@ -75,8 +76,9 @@ class MemoryQoS(virtual.QoS):
 
 
 class Channel(redis.Channel):
-    """A channel that drops what is no message at all, where kombu's would end the consumer, and
-    puts nothing back into the queue.
+    """A channel that drops invalid messages and requeues nothing.
+
+    kombu's channel would end the consumer.
     """
 
     QoS = MemoryQoS  # type: ignore[assignment]  # the channel uses what every QoS has

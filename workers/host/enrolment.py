@@ -1,5 +1,6 @@
-"""What a worker is known by: the secret that its enrolment gave, kept in its state directory,
-readable by its user alone.
+"""The identity of a worker: the secret that its enrolment returned.
+
+It is kept in the state directory, readable by its user alone.
 """
 
 import json
@@ -30,8 +31,9 @@ class Enrolment:
 
     @classmethod
     def of(cls, state_directory: Path, name: str) -> Self:
-        """Returns the enrolment of a state directory: the one it holds for this name, else a new
-        one, which is kept.
+        """Returns the enrolment in a state directory for this name, else a new one.
+
+        A new one is stored there.
 
         Raises:
             OSError: If it cannot be written.

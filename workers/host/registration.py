@@ -1,6 +1,4 @@
-"""The worker towards the server: registers, gives signs of life, and tells which attempts live and
-which are gone.
-"""
+"""The worker's requests to the server: registration, heartbeats, live and lost attempts."""
 
 import os
 import platform
@@ -114,9 +112,7 @@ class WorkerHost:
         raise UsageError("stopped before the server answered")
 
     def _enrol_or_return(self, registration: Registration) -> RegistrationAnswer:
-        """Registers with the worker's own secret if it has one that is good, else with the
-        enrolment token.
-        """
+        """Registers with the worker's own secret if it is valid, else with the enrolment token."""
         if self._enrolment.secret:
             try:
                 return self._api.register(registration)
@@ -228,8 +224,9 @@ def is_supervised(attempt: AttemptDirectory, now: float) -> bool:
 
 
 def read_catalogue(directory: Path) -> Catalogue | None:
-    """Returns what this machine can train, as a process of its own tells it (that one loads
-    gymnasium); `None` if it fails.
+    """Returns what this machine can train; `None` if the listing process fails.
+
+    That process loads gymnasium, which the worker must not.
 
     Args:
         directory: Where the process works: not where the worker was started, since trainers find no

@@ -105,9 +105,7 @@ def _lock(descriptor: int, kind: int) -> bool:
 
 
 def gpus_of_slot(slot: int, slots: int, gpus: tuple[int, ...]) -> tuple[int, ...]:
-    """Returns the GPUs of a slot: an equal part of them, or, with more slots than GPUs, a share of
-    one.
-    """
+    """Returns the GPUs of a slot: an equal share, or one shared GPU if slots outnumber GPUs."""
     if not gpus:
         return ()
     return gpus[slot::slots] if len(gpus) >= slots else (gpus[slot % len(gpus)],)

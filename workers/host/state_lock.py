@@ -1,5 +1,6 @@
-"""The lock that lets one worker have a state directory, whatever becomes of the processes that the
-worker forks.
+"""The lock that gives one worker a state directory.
+
+It holds whatever happens to processes that the worker forks.
 
 A lock of `flock` belongs to the open file, which every forked process inherits; it would stay as
 long as any of them lives. So a forked process closes the descriptor before it does anything else,
@@ -62,8 +63,9 @@ class StateLock:
         os.pwrite(self._descriptor, str(self._owner).encode(), 0)
 
     def _leave_to_parent(self) -> None:
-        """Runs in every forked process, at once: it neither keeps the lock nor lives longer than
-        the worker.
+        """Releases the lock in a forked process, which then ends with the worker.
+
+        It runs at once in every forked process.
         """
         if self._descriptor < 0:
             return

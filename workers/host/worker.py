@@ -167,8 +167,9 @@ def _leave(_number: int, _frame: object) -> None:
 
 
 class _Listener:
-    """Listens to the queue only while there is something to offer: else a doorbell would be lost on
-    a worker that is full.
+    """Listens to the queue only while a slot is free.
+
+    A worker without one would take a dispatch message and drop it.
     """
 
     def __init__(self, queue: str) -> None:

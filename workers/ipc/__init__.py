@@ -1,3 +1,4 @@
-"""What worker, supervisor and trainer process share: attempt directories, processes, HTTP to the
-server. Loads no torch.
+"""What worker, supervisor and trainer share: attempt directories, processes, HTTP.
+
+It loads no torch.
 """

@@ -1,5 +1,6 @@
-"""Logging of the worker's processes: one JSON object per line on standard error, constant dotted
-event names, never a credential.
+"""Logging of the worker's processes: one JSON object per line on standard error.
+
+Event names are constant and dotted; credentials are never logged.
 """
 
 import sys

@@ -1,5 +1,6 @@
-"""How an attempt ends that obeyed an order of the server: the supervisor and the trainer report the
-same.
+"""How an attempt ends that obeyed an order of the server.
+
+Supervisor and trainer report the same end.
 """
 
 from collections.abc import Mapping

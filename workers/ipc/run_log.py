@@ -1,5 +1,4 @@
-"""What is written into a run's log beside the trainer's own output: how an attempt begins, what it
-reached, how it ends.
+"""Lines in a run's log beside the trainer's output: start, results and end of an attempt.
 
 Text only, and no torch: the trainer and its supervisor both write here.
 """
@@ -70,8 +69,9 @@ def snapshot_written(record: SnapshotWritten) -> str:
 
 
 def ended(end: End) -> list[str]:
-    """Returns the lines about how an attempt ended for a run: the outcome, what went wrong, and the
-    traceback.
+    """Returns the lines about how an attempt ended for a run.
+
+    They state the outcome, the error and its traceback.
     """
     at = f"at env_step {end.env_step:,}, update {end.update:,}, episode {end.episode:,}"
     failure = end.failure

@@ -69,8 +69,9 @@ class RefusedError(Exception):
 
     @property
     def ends_attempt(self) -> bool:
-        """Whether it says that the attempt may not write any more: its token is dead, or a newer
-        attempt holds the fence.
+        """Whether the attempt may not write any more.
+
+        Its token is revoked, or a newer attempt holds the fence.
         """
         return self.status in _UNAUTHORIZED or (self.status == _CONFLICT and self.code in _ENDED)
 
@@ -92,8 +93,9 @@ class WorkerApi:
         )
 
     def adopt(self, attempt_id: str, adoption: Adoption) -> AdoptionAnswer:
-        """Takes an attempt of this worker back whose supervisor died while it was uploading
-        results. Refused where it has ended.
+        """Takes back an attempt of this worker whose supervisor died during its uploads.
+
+        The server refuses where the attempt has ended.
         """
         return _post(self._client, f"/api/v1/leases/{attempt_id}:adopt", adoption, AdoptionAnswer)
 

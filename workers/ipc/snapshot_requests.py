@@ -1,5 +1,6 @@
-"""How a continuous evaluation gets its snapshots: its trainer asks, its supervisor answers, both
-through files of the attempt's directory.
+"""How a continuous evaluation gets its snapshots.
+
+Its trainer asks and its supervisor answers, both through files of the attempt directory.
 
 The trainer counts its requests. Where one is answered with a snapshot, the files lie below
 `inputs/<snapshot id>/`, and stay until the next request. Imports next to nothing: parents and

@@ -1,5 +1,4 @@
-"""Modules that a worker's administrator has the worker import, since they register environments:
-the option `--import`.
+"""Modules that a worker imports because they register environments: the option `--import`.
 
 The names travel in the environment of the processes, to the catalogue, to every trainer and to what
 a trainer starts. A definition can name no other module. Nothing is imported here.
@@ -44,8 +43,9 @@ def check_imports(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def hand_down(names: Sequence[str], environ: MutableMapping[str, str]) -> None:
-    """Writes the names into an environment, and the working directory onto Python's path if one of
-    the modules lies there.
+    """Writes the modules' names into the environment of a subprocess.
+
+    The working directory is put onto Python's path if one of the modules is there.
 
     Trainers work in directories of their own, so a module that is found here would not be found
     there.

@@ -19,8 +19,10 @@ _DEFAULT_WINDOW: Final = 500
 
 
 def window_length(budget_env_steps: int | None) -> int:
-    """Returns the window in env_steps: the budget's 2,000th part rounded up to 1, 2 or 5 times a
-    power of ten, at most 1,000.
+    """Returns the window in env_steps over which a metric is averaged.
+
+    It is the 2,000th part of the budget, rounded up to 1, 2 or 5 times a power of ten, at most
+    1,000.
 
     Args:
         budget_env_steps: `None` where the budget has no bound in env_steps: 500.
@@ -62,8 +64,9 @@ class LearnWindow:
         return unread(values)
 
     def state_dict(self) -> StateTree:
-        """Returns every value of the open window, so that its mean will be the same to the last
-        bit.
+        """Returns every value of the open window.
+
+        The mean after a restore is therefore the same to the last bit.
         """
         return {"rows": read_values(self._values, len(self._names))}
 

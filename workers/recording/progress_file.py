@@ -12,8 +12,9 @@ PROGRESS_SECONDS: Final = 1.0
 
 
 class ProgressFile:
-    """Writes `{"env_step", "update", "episode", "iteration"}` into a file, atomically, from a
-    thread of its own.
+    """Writes the progress of a training into a file, atomically, from a thread of its own.
+
+    The file holds `{"env_step", "update", "episode", "iteration"}`.
 
     Args:
         path: The file.

@@ -1,5 +1,4 @@
-"""Writes the frames of an episode as a video that every browser plays, and a picture to show before
-it plays.
+"""Writes the frames of an episode as a video for browsers, and its poster image.
 
 Owns the codec and its settings: H.264 in MP4, yuv420p, index at the front so that playing begins
 before all is loaded. Must not know where frames come from.

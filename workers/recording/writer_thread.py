@@ -29,8 +29,9 @@ class WriterThread:
             self._thread.start()
 
     def remove(self, write: Callable[[], None]) -> None:
-        """Calls it no more, where it was added: a call that runs may still go on while there are
-        others.
+        """Removes a function that was added.
+
+        A call that has begun may continue while other functions remain.
         """
         self._each = tuple(each for each in self._each if each != write)
         if not self._each and self._thread is not None:

@@ -1,5 +1,6 @@
-"""What a snapshot says of the process that writes it. torch is imported where it is asked, so that
-importing this costs nothing.
+"""What a snapshot records of the process that writes it.
+
+torch is imported at the call, so that importing this module costs nothing.
 """
 
 import platform

@@ -85,8 +85,9 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """An earlier snapshot of the same history, whose files of rows are shared where they hold what
-    would be written again.
+    """An earlier snapshot of the same history, whose files of rows can be shared.
+
+    They are shared where they hold the rows that would be written again.
     """
 
     directory: Path
@@ -201,8 +202,9 @@ def _is_being_written(directory: Path) -> bool:
 
 
 def _lock(directory: Path, operation: int) -> int:
-    """Returns an open descriptor of a directory that holds its lock, where its file system has
-    locks.
+    """Returns an open descriptor of a directory that holds its lock.
+
+    On file systems without locks it holds none.
 
     Raises:
         BlockingIOError: If the operation does not wait, and another process holds the lock.

@@ -1,5 +1,6 @@
-"""The supervisor's process: detaches, takes its credentials from a pipe, confirms, and supervises
-one attempt.
+"""The supervisor's process: detaches, reads its credentials, supervises one attempt.
+
+The credentials arrive through a pipe, over which it confirms.
 
     python -m workers.supervisor --attempt-dir DIR [--ready-fd N] [--slot-fd N] [--gpus 0,1]
 

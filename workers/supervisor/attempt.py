@@ -102,8 +102,9 @@ class Supervision:
         return True
 
     def _read_ending(self) -> AttemptReport | None:
-        """Returns how the attempt ended under an earlier supervisor, which died while results were
-        uploaded; `None` at the first start.
+        """Returns the end that an earlier supervisor recorded; `None` at the first start.
+
+        That supervisor died while results were being uploaded.
         """
         ending = _read_report(self._directory.ending)
         if ending is not None or not self._directory.report.exists():
@@ -111,9 +112,7 @@ class Supervision:
         return report_of(self._ending(kernel_killed_for_memory=False))
 
     def _write_ending(self, report: AttemptReport) -> None:
-        """Notes that only results are left to be uploaded, so that another supervisor can take over
-        from this one.
-        """
+        """Records that only results are left to be uploaded, for a supervisor that takes over."""
         try:
             write_atomically(self._directory.ending, report.model_dump_json().encode())
         except OSError as error:

@@ -1,5 +1,6 @@
-"""What a supervisor records beside the trainer: its output, its use of the machine, and what the
-supervisor itself has to say.
+"""What a supervisor records beside the trainer's telemetry.
+
+It records the trainer's output, its use of the machine, and messages of its own.
 """
 
 import time
@@ -103,9 +104,7 @@ class Observer:
         self._record(self._tail.finish())
 
     def say(self, *texts: str, to: Iterable[str] | None = None) -> None:
-        """Records lines of the supervisor itself in the log of every run of the attempt, or of
-        those that are named.
-        """
+        """Records lines of the supervisor in the log of every run of the attempt, or of `to`."""
         for run in self._runs if to is None else to:
             self._record(run_log.lines(run, texts))
 

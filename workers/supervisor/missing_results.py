@@ -8,8 +8,9 @@ _ADVICE = "Train the run again with `palestra retry`, or fetch the kept copy fro
 
 
 class MissingResults:
-    """What the server refused for good or a person gave up: the last snapshot of a run, or an
-    export.
+    """Results that the server refused for good or a user gave up.
+
+    They are the last snapshot of a run, or an export.
     """
 
     def __init__(self) -> None:
@@ -39,8 +40,9 @@ class MissingResults:
         self._exports[run] = f"the export {name}: {reason}"
 
     def judge(self, report: AttemptReport) -> AttemptReport:
-        """Returns the report to release with: a run that succeeded and whose result is missing has
-        failed for want of a result.
+        """Returns the report in which runs with missing results have failed.
+
+        Such a run succeeded, and the cause of its failure is the missing result.
         """
         ends = tuple(
             end.model_copy(update=self._verdict(end.run_id))

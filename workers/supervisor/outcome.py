@@ -1,6 +1,4 @@
-"""How an attempt ended: decided from the trainer's report, its exit status and what was asked of
-it. Pure.
-"""
+"""Decides how an attempt ended, from the trainer's report, exit status and orders. Pure."""
 
 import signal
 from dataclasses import dataclass

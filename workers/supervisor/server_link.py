@@ -1,5 +1,4 @@
-"""A supervisor's side of the server: lease, telemetry and uploads, each in a thread, and the
-release at the end.
+"""A supervisor's connection to the server: lease, telemetry and uploads, one thread each.
 
 Owns all waiting for the server. What the server wants done arrives in the `OrderBox`; nothing here
 touches the trainer.

@@ -15,8 +15,7 @@ from palestra.contract.telemetry import SnapshotWritten
 
 
 def uploads_behind(runs: int) -> int:
-    """Returns the bound: uploads of snapshots after which a snapshot, or a newer one of its run, is
-    stored.
+    """Returns the number of uploads after which a snapshot or a newer one is stored.
 
     One upload may be under way, then each run has its turn of a newest and a best snapshot before
     the run's own turn comes.

@@ -1,5 +1,6 @@
-"""A supervisor's side of a continuous evaluation: asks the server for snapshots, and hands them to
-the trainer one at a time.
+"""A supervisor's part of a continuous evaluation: passes snapshots on, one at a time.
+
+It asks the server for them and gives them to the trainer.
 
 All waiting happens here: for the server, for a snapshot, for `throttle_seconds` and
 `delay_seconds`. The trainer only waits for its answer, which counts as progress

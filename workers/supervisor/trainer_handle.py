@@ -1,5 +1,6 @@
-"""One trainer as its supervisor sees it: started with nothing that it must not have, spoken to
-through a pipe, ended with all it started.
+"""One trainer process as its supervisor sees it: start, orders through a pipe, end.
+
+The trainer gets no credential, and ends with everything that it started.
 
 Owns the trainer's environment and its end. Must not know the server.
 """
@@ -169,8 +170,10 @@ class TrainerProcess:
 def trainer_environment(
     environ: Mapping[str, str], directory: AttemptDirectory, control: int, options: TrainerOptions
 ) -> dict[str, str]:
-    """Returns the trainer's environment: no credential, its GPUs and threads, the mark of its
-    attempt, and where compiled code is kept.
+    """Returns the trainer's environment, without credentials.
+
+    It holds the trainer's GPUs and threads, the mark of its attempt, and the folder of compiled
+    code.
 
     torch would keep compiled code in a directory of /tmp whose name anybody can guess, and load
     what lies there; a worker's own also outlives a restart of the machine.

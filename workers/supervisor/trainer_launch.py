@@ -1,5 +1,6 @@
-"""The first lines of a trainer process: it dies with its supervisor, is the first to go when memory
-runs out, then becomes the trainer.
+"""The first lines of a trainer process, before it becomes the trainer.
+
+It dies with its supervisor, and is killed first when memory runs out.
 
     python -m workers.supervisor.trainer_launch MODULE [ARGUMENT ...]
 

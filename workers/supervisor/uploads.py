@@ -1,5 +1,4 @@
-"""Uploads what a trainer wrote: the files of its snapshots, videos as they come, and exports at the
-end.
+"""Uploads what a trainer wrote: snapshots, videos as they come, and exports at the end.
 
 Nothing is lost on the way: only a final refusal of the server ends an upload, and its file is then
 kept on this machine.
@@ -281,8 +280,9 @@ class Uploader:
         return Sent.REFUSED
 
     def _may_pass(self, refusal: RefusedError, declared: ArtifactDeclaration, path: Path) -> bool:
-        """Whether the next try may go another way: the artifact was dropped in between, or the
-        content damaged on the way.
+        """Whether another try can succeed after a refusal.
+
+        It can where the artifact was dropped in between or the content was damaged on the way.
         """
         if refusal.status == _NOT_FOUND and declared.snapshot_id is not None:
             return True

@@ -206,8 +206,9 @@ def _train_pack(attempt: RunningAttempt) -> AttemptReport:
 
 
 def _reason_of_pack(reasons: Sequence[StopReason]) -> StopReason:
-    """Returns what an attempt ends for: an order that any run met, else the end of a run that is
-    complete, else that of a failed one.
+    """Returns the reason for which the attempt of a pack ended.
+
+    It is an order that any run obeyed, else the end of a complete run, else that of a failed one.
     """
     ordered = [reason for reason in reasons if reason in IMPOSED]
     complete = [reason for reason in reasons if reason.completes_run]

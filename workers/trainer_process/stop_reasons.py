@@ -1,5 +1,4 @@
-"""What an order means to the engine, and how the engine's stop reason appears in the attempt's
-report.
+"""Maps orders to the engine's stop reasons, and those to the outcomes of a report.
 
 The way of a pause: `Order.PAUSE` from the server, the word `pause` on the control pipe,
 `StopReason.PAUSE` in the engine, and `Outcome.PAUSED` in the report. The outcome of an order is

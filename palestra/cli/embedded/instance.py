@@ -1,5 +1,4 @@
-"""An embedded Palestra from start to stop: migrations, first admin, Valkey, server with its
-daemons, one worker.
+"""An embedded Palestra: migrations, first admin, Valkey, server with daemons, and one worker.
 
 Owns the order of starting and stopping. Must not print: it reports through a function.
 """

@@ -40,8 +40,9 @@ class StopSignals:
 
 @contextmanager
 def stop_signals(hurry: Callable[[], None]) -> Iterator[StopSignals]:
-    """Makes the first SIGINT, SIGTERM or SIGHUP raise `Stopped` in the main thread, and every later
-    one call `hurry`.
+    """Makes the first SIGINT, SIGTERM or SIGHUP raise `Stopped` in the main thread.
+
+    Every later one calls `hurry`.
 
     Python drops an exception that is raised while a finalizer or a weak reference's callback runs.
     So it is raised again, every half second, until somebody sets `stopping` or the block is left.

@@ -37,8 +37,9 @@ from palestra.contract.sb3 import Sb3Parameters as Sb3Parameters
 
 
 class RegisteredAgent(Document):
-    """An agent that a distribution on the workers registers under the entry point group
-    `palestra.agents`.
+    """An agent that an installed distribution registers under `palestra.agents`.
+
+    The distribution is installed on the workers; `palestra.agents` is an entry point group.
     """
 
     name: Name
@@ -77,8 +78,9 @@ BUILTIN_AGENTS: Final = tuple(sorted(PARAMETER_MODELS))
 
 
 def _group_of(value: Any) -> str:
-    """Tells registered names from all else, so that a fault in a built-in agent is told as
-    precisely as if there were no others.
+    """Returns the tag of the union: the name of a built-in agent, or `registered`.
+
+    A fault in the parameters of a built-in agent is therefore reported for that agent alone.
     """
     name = value.get("name") if isinstance(value, dict) else getattr(value, "name", None)
     registered = (

@@ -27,8 +27,9 @@ class PrioritizedReplay(Document):
 
 
 class HindsightReplay(Document):
-    """Transitions relabelled with goals reached later in their episode (Andrychowicz et al. 2017),
-    where the environment has goals.
+    """Hindsight experience replay (Andrychowicz et al. 2017), where the environment has goals.
+
+    Transitions are relabelled with goals that were reached later in their episode.
     """
 
     ratio: Annotated[float, Field(ge=0, le=1_000)] = 4.0

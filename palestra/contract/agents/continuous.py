@@ -69,8 +69,9 @@ class ContinuousParameters(BuiltinParameters):
 
 
 class SacParameters(ContinuousParameters):
-    """Soft actor-critic with a learned temperature (Haarnoja et al. 2018, "Soft Actor-Critic
-    Algorithms and Applications").
+    """Soft actor-critic with a learned temperature (Haarnoja et al. 2018).
+
+    "Soft Actor-Critic Algorithms and Applications".
     """
 
     packs: ClassVar[bool] = True

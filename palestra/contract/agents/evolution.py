@@ -1,6 +1,4 @@
-"""Hyperparameters of the agents that search for parameters of a policy by whole episodes, without
-gradients.
-"""
+"""Hyperparameters of agents that search for a policy by whole episodes, without gradients."""
 
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -11,8 +9,9 @@ from palestra.contract.builtin_agents import ActionKind, BuiltinParameters
 
 
 class CemParameters(BuiltinParameters):
-    """The cross-entropy method over the parameters of a policy, with noise that fades (Szita &
-    Lorincz 2006); discrete or box actions.
+    """The cross-entropy method over the parameters of a policy (Szita & Lorincz 2006).
+
+    The noise that is added decreases over time. Discrete or box actions.
     """
 
     action_spaces: ClassVar[tuple[ActionKind, ...]] = ("discrete", "box")

@@ -251,8 +251,9 @@ class ReinforceParameters(BuiltinParameters):
 
 
 class TrpoParameters(BuiltinParameters):
-    """Trust region policy optimisation (Schulman et al. 2015) with generalised advantage
-    estimation; any actions but composites.
+    """Trust region policy optimisation (Schulman et al. 2015).
+
+    With generalised advantage estimation; any actions but composites.
     """
 
     action_spaces: ClassVar[tuple[ActionKind, ...]] = ALL_ACTION_SPACES
@@ -312,8 +313,9 @@ class TrpoParameters(BuiltinParameters):
 
 
 class RecurrentPpoParameters(BuiltinParameters):
-    """PPO with an LSTM (Hochreiter & Schmidhuber 1997) before policy and value, for what one
-    observation does not show.
+    """PPO with an LSTM (Hochreiter & Schmidhuber 1997) before policy and value.
+
+    For environments whose single observation does not show the whole state.
     """
 
     action_spaces: ClassVar[tuple[ActionKind, ...]] = ALL_ACTION_SPACES

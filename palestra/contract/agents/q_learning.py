@@ -92,8 +92,9 @@ class QLearningParameters(BuiltinParameters):
 
 
 class DqnParameters(QLearningParameters):
-    """Deep Q-network (Mnih et al. 2015) with double Q-learning (van Hasselt et al. 2016), and what
-    was added to it since.
+    """Deep Q-network (Mnih et al. 2015) with double Q-learning (van Hasselt et al. 2016).
+
+    Later extensions are options.
     """
 
     packs: ClassVar[bool] = True
@@ -180,8 +181,9 @@ class C51Parameters(QLearningParameters):
 
 
 class RainbowParameters(QLearningParameters):
-    """Rainbow (Hessel et al. 2018): distributional, double, dueling, noisy, prioritized, n-step,
-    all at once.
+    """Rainbow (Hessel et al. 2018).
+
+    Distributional, double, dueling, noisy, prioritized and n-step at once.
     """
 
     packs: ClassVar[bool] = True
@@ -256,8 +258,7 @@ class IqnParameters(QLearningParameters):
 
 
 class DrqnParameters(QLearningParameters):
-    """Deep recurrent Q-network (Hausknecht & Stone 2015), for observations that do not show all of
-    the state.
+    """Deep recurrent Q-network (Hausknecht & Stone 2015), for partially observable tasks.
 
     Learns from sequences that begin anywhere with an empty memory, the first steps of which may
     only fill it (Kapturowski et al. 2019).

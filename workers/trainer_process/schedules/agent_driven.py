@@ -1,5 +1,6 @@
-"""Drives the engine from within the loop of an agent that trains by itself: the one loop that is
-not the engine's.
+"""Drives the engine from within the training loop of an agent that trains by itself.
+
+It is the one loop that is not the engine's.
 
 The engine's `ticks` is advanced from between two steps of that loop, so the order of an iteration
 stays the engine's: what the agent collected is counted, what it learnt is reported, and the

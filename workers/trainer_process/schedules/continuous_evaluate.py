@@ -1,5 +1,4 @@
-"""The face of the continuous schedules: evaluates the snapshots of a run, one after another, as its
-supervisor hands them in.
+"""Evaluates the snapshots of a run, one after another, as its supervisor passes them on.
 
 Trains nothing. All waiting is the supervisor's (`workers.supervisor.snapshot_feed`); here a request
 is written and its answer awaited.
@@ -63,8 +62,9 @@ class Follower:
     _evaluated: deque[str] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
 
     def follow(self) -> Followed:
-        """Evaluates until the training of the run is over or nobody trains it now, or until the
-        definition's success score was reached.
+        """Evaluates until the run's training is over or a success score was reached.
+
+        It also ends where nobody trains the run any more.
         """
         in_a_row, stop = 0, self.definition.stop
         for given in self._given():
@@ -106,8 +106,9 @@ class Follower:
         return given
 
     def _tell(self, looks: int, *, waiting: bool) -> None:
-        """Writes the progress: a look for a snapshot is one too, so that waiting is not taken for
-        hanging.
+        """Writes the progress; a look for a snapshot counts as progress.
+
+        Waiting is therefore not taken for a stall.
         """
         clock = self.clock
         at = (0, 0, 0) if clock is None else (clock.env_steps, clock.updates, clock.episodes)
@@ -157,8 +158,10 @@ class Follower:
 
 
 def _seeds(run: RunOrder, follow: Follow, repeat: int) -> SeedRule:
-    """Returns the rule: the named seed for every snapshot, or else fresh episodes for each, and for
-    each time that it is evaluated.
+    """Returns the rule by which evaluations are seeded.
+
+    It gives the named seed for every snapshot, or else new episodes for each snapshot and
+    repetition.
     """
     base = run.seed if run.evaluation_seed is None else run.evaluation_seed
     if follow.same_episodes:

@@ -110,8 +110,9 @@ def export(
 def export_formats(
     definition: Definition, agent: TrainableAgent, *, implied: bool
 ) -> tuple[ExportFormat, ...]:
-    """Returns what the end of a training exports: what its definition names, else `weights` where
-    that is implied and can be had.
+    """Returns the formats that the end of a training exports.
+
+    They are those of its definition, else `weights` where that is implied and possible.
     """
     can = getattr(agent, "exportable", True)
     return definition.export.formats or (("weights",) if implied and can else ())

@@ -37,8 +37,9 @@ class TrialSink:
 
 
 def try_out(training: Training) -> RunResult:
-    """Collects until the agent can make its first update, whatever its warm-up, and ends as a
-    training ends.
+    """Collects until the agent makes its first update, then ends as a training ends.
+
+    The env_steps of the agent's warm-up are collected too.
 
     An agent that learns by itself, and so reports no update, gets one episode. One whose processes
     learn as they gather is granted one env_step at a time, so that it makes one update too. One
