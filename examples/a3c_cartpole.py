@@ -1,4 +1,7 @@
-"""Trains A3C on CartPole in several processes: `python examples/a3c_cartpole.py results/a3c --processes 2`."""  # noqa: INP001
+"""Trains A3C on CartPole in several processes.
+
+python examples/a3c_cartpole.py results/a3c --processes 2
+"""  # noqa: INP001
 
 import argparse
 from functools import partial

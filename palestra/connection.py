@@ -218,7 +218,8 @@ class Connection:
     def _unreachable(self, error: Exception) -> UnreachableError:
         reason = str(error) or type(error).__name__
         return UnreachableError(
-            f"{self._server} does not answer ({reason}): is the server running? `palestra up` starts one"
+            f"{self._server} does not answer ({reason}): is the server running? `palestra up` "
+            "starts one"
         )
 
 
@@ -244,7 +245,8 @@ def read(kind: type[_Answer], answer: httpx.Response) -> _Answer:
     except ValidationError:
         where = f"{answer.request.method} {answer.request.url.path}"
         raise UnexpectedAnswerError(
-            f"{where} answered {answer.status_code} in a form that this client does not know: is it a Palestra server of a near version?"
+            f"{where} answered {answer.status_code} in a form that this client does not know: is "
+            "it a Palestra server of a near version?"
         ) from None
     raise from_problem(problem)
 

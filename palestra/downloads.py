@@ -93,7 +93,8 @@ def files_of_export(
     newest = next((row.attempt_id for row in stored if row.name == names[0]), None)
     if newest is None:
         raise DownloadError(
-            f"{run_id} has no export in the format {form}: `palestra export {run_id} --format {form}` makes one"
+            f"{run_id} has no export in the format {form}: `palestra export {run_id} --format "
+            f"{form}` makes one"
         )
     return [file_of_artifact(row) for row in stored if row.attempt_id == newest]
 
@@ -150,7 +151,8 @@ def _target(directory: Path, name: str) -> Path:
         ) from None
     if not target.parent.resolve().is_relative_to(directory.resolve()):
         raise DownloadError(
-            f"{target.parent} leads out of {directory}: remove the symbolic link, or name another directory"
+            f"{target.parent} leads out of {directory}: remove the symbolic link, or name another "
+            "directory"
         )
     return target
 
@@ -189,7 +191,8 @@ def _receive(file: StoredFile, draft: BinaryIO, content: Callable[[int], Iterato
             received += len(chunk)
             if received > file.size:
                 raise DownloadError(
-                    f"{file.name} is larger than the {file.size} bytes that the server names: try again"
+                    f"{file.name} is larger than the {file.size} bytes that the server names: try "
+                    "again"
                 )
             digest.update(chunk)
             draft.write(chunk)

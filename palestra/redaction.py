@@ -20,8 +20,10 @@ _MIN_ENTROPY: Final = 2.5
 """Bits per character above which the value of a secret-sounding name is taken for a secret."""
 
 _WHOLE: Final = re.compile(
-    r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|(?=\ndiff --git )|\Z)"
-    r"|PuTTY-User-Key-File-\d+:.*?(?:Private-MAC:[^\n]*|(?=\ndiff --git )|\Z)|\bAGE-SECRET-KEY-1[0-9A-Z]{20,}"
+    r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: "
+    r"BLOCK)?-----|(?=\ndiff --git )|\Z)"
+    r"|PuTTY-User-Key-File-\d+:.*?(?:Private-MAC:[^\n]*|(?=\ndiff --git "
+    r")|\Z)|\bAGE-SECRET-KEY-1[0-9A-Z]{20,}"
     r"|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"
     r"|\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_[A-Za-z0-9_]{20,}|\bgl[a-z]{2,7}-[A-Za-z0-9_-]{20,}"
     r"|\bx(?:ox[a-z]|app)-[A-Za-z0-9-]{10,}|\b(?:[sr]k|whsec)_(?:live_|test_)?[A-Za-z0-9]{16,}|\bsk-[A-Za-z0-9_-]{20,}"

@@ -179,7 +179,10 @@ class WorkTree:
     def _patch_of_new(self, name: str) -> str:
         path = self.root / name
         if path.is_file() and not path.is_symlink() and path.stat().st_size > MAX_TEXT:
-            return f"diff --git a/{name} b/{name}\nnew file of {path.stat().st_size} bytes, not recorded\n"
+            return (
+                f"diff --git a/{name} b/{name}\nnew file of {path.stat().st_size} bytes, not "
+                "recorded\n"
+            )
         # exit status 1 says that the two differ
         return _decode(_git(self.root, *_DIFF, "--no-index", "--", os.devnull, name, ok=(0, 1)))
 

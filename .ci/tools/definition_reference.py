@@ -13,9 +13,10 @@ from palestra.contract.job_options import Submission
 HEAD = """\
 # What a submission says
 
-Made from the schema by `make reference`: every member of the document that `palestra submit` sends, with its type,
-range, default and meaning. A file may hold the whole document, or a definition alone. The experiment's ID covers
-`definition` without `name` and `notes`, with all defaults filled in; `options` are no part of it.
+Made from the schema by `make reference`: every member of the document that `palestra submit`
+sends, with its type, range, default and meaning. A file may hold the whole document, or a
+definition alone. The experiment's ID covers `definition` without `name` and `notes`, with all
+defaults filled in; `options` are no part of it.
 
 ```yaml
 definition:
@@ -90,7 +91,8 @@ def _type(schema: dict[str, Any]) -> str:
 def _plain_type(schema: dict[str, Any]) -> str:
     match schema.get("type"):
         case "array":
-            return f"list of {_type(schema.get('items', {}))}{_range(schema, 'minItems', 'maxItems', ' of ', ' items')}"
+            items = _range(schema, "minItems", "maxItems", " of ", " items")
+            return f"list of {_type(schema.get('items', {}))}{items}"
         case "object":
             inner = schema.get("additionalProperties")
             return f"object of {_type(inner)}" if isinstance(inner, dict) else "object"

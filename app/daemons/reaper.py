@@ -2,11 +2,11 @@
 
 Silence is measured by the database's clock, and only while the reaper watches.
 
-Silence counts only while this reaper watches and a server is up to receive renewals: the servers' uptime
-counter stands still while they are down or frozen, or while the database is away. After its own
-start and after a step of the clock it waits for the whole limit again. When more than half of all
-leases lapse together the fault is more likely ours than theirs: it raises an alarm and waits for
-the limit once more.
+Silence counts only while this reaper watches and a server is up to receive renewals: the servers'
+uptime counter stands still while they are down or frozen, or while the database is away. After its
+own start and after a step of the clock it waits for the whole limit again. When more than half of
+all leases lapse together the fault is more likely the server's than the workers': it raises an
+alarm and waits for the limit once more.
 """
 
 import asyncio

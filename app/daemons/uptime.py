@@ -1,6 +1,7 @@
 """Counts how long servers are up.
 
-Runs in every process that serves the API, so that the reaper knows when workers could reach a server.
+Runs in every process that serves the API, so that the reaper knows when workers could reach a
+server.
 """
 
 import asyncio

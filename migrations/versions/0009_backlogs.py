@@ -16,7 +16,8 @@ depends_on = None
 
 _LEFT_BEHIND = """
     state = 'uploading' AND NOT EXISTS (
-        SELECT 1 FROM attempts WHERE attempts.id = snapshots.attempt_id AND attempts.state IN ('starting', 'running')
+        SELECT 1 FROM attempts
+        WHERE attempts.id = snapshots.attempt_id AND attempts.state IN ('starting', 'running')
     )
 """
 """Snapshots that nobody uploads any more, since their attempt has ended."""

@@ -194,7 +194,7 @@ def evaluate(
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Queues an evaluation of a run's snapshot, or with --follow of all that its training leaves."""
+    """Queues an evaluation of a run's snapshot, or with --follow of all that it will write."""
     if not follow and (on_train_data or throttle or delay or again):
         usage("--on-train-data, --throttle, --delay and --again go with --follow")
     if follow and snapshot != "newest":
@@ -319,7 +319,8 @@ def _formats(named: Sequence[str]) -> tuple[ExportFormat, ...]:
     unknown = [name for name in named if name not in get_args(ExportFormat)]
     if unknown:
         usage(
-            f"--format: there is no format {unknown[0]!r}{nearest(unknown[0], get_args(ExportFormat))}; give {_FORMATS}"
+            "--format: there is no format "
+            f"{unknown[0]!r}{nearest(unknown[0], get_args(ExportFormat))}; give {_FORMATS}"
         )
     if len(set(named)) < len(named):
         usage("--format: name each format once")
@@ -373,7 +374,8 @@ def _tell_changed(changed: Sequence[JobView], target: str, *, as_json: bool) -> 
     for job in changed:
         if target.startswith("run_") and len(job.run_ids) > 1:
             say(
-                f"{target} trains in a pack: this was done to all {len(job.run_ids)} runs of {job.id}"
+                f"{target} trains in a pack: this was done to all {len(job.run_ids)} runs of "
+                f"{job.id}"
             )
     show(table(("job", "state"), [(job.id, state(job.state)) for job in changed]))
 

@@ -206,7 +206,10 @@ def _validate(path: str, value: Any, node: Node, prefix: Sequence[str]) -> Submi
 def _sentence(path: str, node: Node, prefix: Sequence[str], fault: FieldProblem) -> str:
     steps = [step.replace("~1", "/").replace("~0", "~") for step in fault.pointer.split("/")[1:]]
     steps = steps[len(prefix) :] if steps[: len(prefix)] == list(prefix) else steps
-    return f"{_at(path, _find(node, steps).start_mark)}: {'.'.join(steps) or 'the document'}: {fault.message}"
+    return (
+        f"{_at(path, _find(node, steps).start_mark)}: {'.'.join(steps) or 'the document'}: "
+        f"{fault.message}"
+    )
 
 
 def _find(node: Node, steps: Sequence[str]) -> Node:
@@ -244,7 +247,8 @@ def parse_seeds(text: str) -> tuple[int, ...]:
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
         if last < first or last >= 2**32 or last - first >= 10_000:
             usage(
-                f"--seeds {text!r}: give numbers and ranges from 0 to 4294967295, at most 10000 of them, for example 0-2,7"
+                f"--seeds {text!r}: give numbers and ranges from 0 to 4294967295, at most 10000 of "
+                "them, for example 0-2,7"
             )
         seeds += range(first, last + 1)
     if len(set(seeds)) != len(seeds):

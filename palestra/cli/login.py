@@ -22,13 +22,14 @@ def login(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Checks an API token and keeps it, so that the other commands need neither address nor token."""
+    """Checks and stores an API token; other commands then need neither address nor token."""
     if not server.startswith(("http://", "https://")):
         usage(f"{server}: give an address that begins with https:// or http://")
     token = read_token(token_file) if token_file else ask_secret("API token")
     if not token:
         usage(
-            "no token: make one in the dashboard, or with `python -m app.admin token` on the server's machine"
+            "no token: make one in the dashboard, or with `python -m app.admin token` on the "
+            "server's machine"
         )
     with Client(server, token) as client:
         session = client.session()

@@ -50,7 +50,10 @@ app = typer.Typer(
     cls=_Commands,
     name="palestra",
     help="The training hall for gymnasium agents.",
-    epilog="Exit codes: 0 done; 1 failed; 2 wrong usage; 3 cancelled; 130 after Ctrl-C; 141 where nobody reads the output.",
+    epilog=(
+        "Exit codes: 0 done; 1 failed; 2 wrong usage; 3 cancelled; 130 after Ctrl-C; 141 where "
+        "nobody reads the output."
+    ),
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

@@ -1,4 +1,4 @@
-"""How the command line speaks: tables for people, JSON for programs, one sentence for every fault."""
+"""Output of the commands: tables for people, JSON for programs, one sentence per error."""
 
 import errno
 import json

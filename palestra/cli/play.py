@@ -103,6 +103,7 @@ def _play(file: Path, order: PlayOrder, *, quiet: bool) -> list[dict[str, Any]]:
         )
     if not quiet and len(played) > 1:
         say(
-            f"mean return {number(fmean(one['return'] for one in played))} over {len(played)} episodes"
+            f"mean return {number(fmean(one['return'] for one in played))} over {len(played)} "
+            "episodes"
         )
     return played

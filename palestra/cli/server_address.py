@@ -47,7 +47,8 @@ def connect(server: str | None = None, token_file: Path | None = None) -> Client
     url = server or str(embedded.get("url", "")) or str(read_logins().get("default", ""))
     if not url:
         usage(
-            "no server: start one here with `palestra up`, or name one with --server URL or `palestra login URL`"
+            "no server: start one here with `palestra up`, or name one with --server URL or "
+            "`palestra login URL`"
         )
     return Client(url, _token(url.rstrip("/"), token_file, embedded))
 
@@ -62,7 +63,8 @@ def _token(url: str, token_file: Path | None, embedded: Mapping[str, Any]) -> st
     token = str(read_logins().get("tokens", {}).get(url, ""))
     if not token:
         usage(
-            f"no token for {url}: log in with `palestra login {url}`, or name a file with --token-file"
+            f"no token for {url}: log in with `palestra login {url}`, or name a file with "
+            "--token-file"
         )
     return token
 

@@ -76,11 +76,13 @@ def _show_head(run: RunDetail) -> None:
     say(f"{run.id}  {run.state}  {cause_of(run.cause, None)}".rstrip())
     say(f"experiment  {run.experiment_id}  seed {run.seed}")
     say(
-        f"progress    {at.env_step:,} env_steps, {at.update:,} updates, {at.episode:,} episodes{done}"
+        f"progress    {at.env_step:,} env_steps, {at.update:,} updates, {at.episode:,} "
+        f"episodes{done}"
     )
     if run.snapshots.written is not None:
         say(
-            f"saved       {run.snapshots.written:,} env_steps on the worker, {run.snapshots.verified or 0:,} on the server"
+            f"saved       {run.snapshots.written:,} env_steps on the worker, "
+            f"{run.snapshots.verified or 0:,} on the server"
         )
     if run.not_uploaded is not None:
         say(f"held up     {held_up(run.not_uploaded)}")

@@ -73,7 +73,8 @@ def submit(
         if not json:
             _tell_redactions(submission)
             say(
-                f"{'new experiment' if created else 'experiment exists'}  {experiment.id}  ({sum(experiment.runs.values())} runs)"
+                f"{'new experiment' if created else 'experiment exists'}  {experiment.id}  "
+                f"({sum(experiment.runs.values())} runs)"
             )
         if watch:
             raise typer.Exit(follow(client, experiment.id, as_json=json))
@@ -83,7 +84,8 @@ def _tell_redactions(submission: Submission) -> None:
     """Says how many secrets the recorded provenance would have held."""
     if count := submission.provenance.get("redactions"):
         say(
-            f"provenance      {count} {'secret was' if count == 1 else 'secrets were'} replaced by [redacted]; see palestra provenance RUN"
+            f"provenance      {count} {'secret was' if count == 1 else 'secrets were'} replaced by "
+            "[redacted]; see palestra provenance RUN"
         )
 
 
@@ -92,7 +94,8 @@ def _with_options(
 ) -> Submission:
     if schedule is not None and not schedule.starts_runs:
         usage(
-            f"--schedule {schedule.value} reads the snapshots of a run: submit a training, then see palestra evaluate --help"
+            f"--schedule {schedule.value} reads the snapshots of a run: submit a training, then "
+            "see palestra evaluate --help"
         )
     changes = {
         "seeds": parse_seeds(seeds) if seeds is not None else None,

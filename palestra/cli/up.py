@@ -72,7 +72,8 @@ def up(
             )
         else:
             say(
-                f"\n  Palestra serves at {instance.url}\n  Log in, once, with  {link}\n  Data lies in        {instance.data.root}\n"
+                f"\n  Palestra serves at {instance.url}\n  Log in, once, with  {link}\n  Data lies "
+                f"in        {instance.data.root}\n"
             )
             say("Ctrl-C stops it.")
         while True:

@@ -76,7 +76,8 @@ def _tell_failures(failed: Sequence[RunView]) -> None:
     for words, runs in by_reason.items():
         seeds = ", ".join(str(run.seed) for run in runs)
         say(
-            f"\nfailed: seed{'s' if len(runs) > 1 else ''} {seeds}\n  {words}\n  more with: palestra show {runs[0].id}"
+            f"\nfailed: seed{'s' if len(runs) > 1 else ''} {seeds}\n  {words}\n  more with: "
+            f"palestra show {runs[0].id}"
         )
 
 

@@ -42,7 +42,10 @@ def _of_rl(definition: RlDefinition) -> Iterator[SubmissionWarning]:
         yield SubmissionWarning(
             code="many_processes",
             pointer="/definition/env/num_envs",
-            message=f"starts {definition.env.num_envs:,} processes per run on the worker: lower num_envs, or set vectorization to sync",
+            message=(
+                f"starts {definition.env.num_envs:,} processes per run on the worker: lower "
+                "num_envs, or set vectorization to sync"
+            ),
         )
 
 
@@ -53,8 +56,10 @@ def _no_updates(definition: RlDefinition) -> Iterator[SubmissionWarning]:
         yield SubmissionWarning(
             code="no_updates",
             pointer="/definition/agent/learning_starts",
-            message=f"the run ends after {budget:,} env_steps and learning starts after {starts:,}: no update is made. "
-            "Lower agent.learning_starts, or raise loop.env_steps",
+            message=(
+                f"the run ends after {budget:,} env_steps and learning starts after {starts:,}: no "
+                "update is made. Lower agent.learning_starts, or raise loop.env_steps"
+            ),
         )
     steps = getattr(definition.agent, "rollout_steps", None)
     rollout = None if steps is None else steps * definition.env.num_envs
@@ -62,8 +67,11 @@ def _no_updates(definition: RlDefinition) -> Iterator[SubmissionWarning]:
         yield SubmissionWarning(
             code="less_than_a_rollout",
             pointer="/definition/loop/env_steps",
-            message=f"the run ends after {budget:,} env_steps, before its first rollout of {rollout:,} "
-            "(agent.rollout_steps x env.num_envs) is whole: raise loop.env_steps, or lower agent.rollout_steps",
+            message=(
+                f"the run ends after {budget:,} env_steps, before its first rollout of "
+                f"{rollout:,} (agent.rollout_steps x env.num_envs) is whole: raise loop.env_steps, "
+                "or lower agent.rollout_steps"
+            ),
         )
 
 
@@ -78,8 +86,11 @@ def _dear_evaluation(definition: RlDefinition) -> Iterator[SubmissionWarning]:
         yield SubmissionWarning(
             code="costly_evaluation",
             pointer="/definition/evaluation/every_env_steps",
-            message=f"every {wanted.every_env_steps:,} env_steps of training are followed by an evaluation of "
-            f"{'' if wanted.steps else 'at least some '}{steps:,}: evaluate less often, or shorter",
+            message=(
+                f"every {wanted.every_env_steps:,} env_steps of training are followed by an "
+                f"evaluation of {'' if wanted.steps else 'at least some '}{steps:,}: evaluate less "
+                "often, or shorter"
+            ),
         )
 
 
@@ -93,8 +104,10 @@ def _of_supervised(definition: SupervisedDefinition) -> Iterator[SubmissionWarni
         yield SubmissionWarning(
             code="costly_evaluation",
             pointer="/definition/evaluation/every_updates",
-            message=f"every {wanted.every_updates:,} updates are followed by an evaluation of {wanted.steps:,} batches: "
-            "evaluate less often, or shorter",
+            message=(
+                f"every {wanted.every_updates:,} updates are followed by an evaluation of "
+                f"{wanted.steps:,} batches: evaluate less often, or shorter"
+            ),
         )
     if definition.snapshot.every_updates == 1:
         yield _every_step("every_updates", "update")
@@ -104,5 +117,8 @@ def _every_step(member: str, step: str) -> SubmissionWarning:
     return SubmissionWarning(
         code="snapshot_every_step",
         pointer=f"/definition/snapshot/{member}",
-        message=f"saves a snapshot at every {step}, which takes longer than the training itself: raise {member}",
+        message=(
+            f"saves a snapshot at every {step}, which takes longer than the training itself: raise "
+            f"{member}"
+        ),
     )

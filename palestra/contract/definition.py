@@ -221,11 +221,13 @@ class RlDefinition(Document):
         if isinstance(self.agent, A3cParameters):
             if self.env.num_envs != 1:
                 raise ValueError(
-                    "each process of a3c steps one environment: leave env.num_envs at 1 and raise agent.processes instead"
+                    "each process of a3c steps one environment: leave env.num_envs at 1 and raise "
+                    "agent.processes instead"
                 )
             if self.loop.updates is not None:
                 raise ValueError(
-                    "the processes of a3c update while they step: set loop.env_steps or loop.episodes, not loop.updates"
+                    "the processes of a3c update while they step: set loop.env_steps or "
+                    "loop.episodes, not loop.updates"
                 )
         return self
 
@@ -242,7 +244,8 @@ class RlDefinition(Document):
                 )  # the default is no demand
             elif self.agent.minibatch_size > rollout:
                 raise ValueError(
-                    f"agent.minibatch_size {self.agent.minibatch_size} is larger than a rollout of {rollout} env_steps "
+                    f"agent.minibatch_size {self.agent.minibatch_size} is larger than a rollout of "
+                    f"{rollout} env_steps "
                     "(agent.rollout_steps x env.num_envs): lower one or raise the other"
                 )
         return self

@@ -101,6 +101,7 @@ class EnvDefinition(Document):
     def _native_is_preprocessed(self) -> Self:
         if self.vectorization == "native" and self.preprocessing is None:
             raise ValueError(
-                "vectorization native needs preprocessing, for example {}: only Atari games have a vector of their own"
+                "vectorization native needs preprocessing, for example {}: only Atari games have a "
+                "vector of their own"
             )
         return self

@@ -65,7 +65,9 @@ MODEL_FUNCTIONS: Final[Mapping[str, dict[str, Any]]] = {
         },
         decay={
             "type": "object",
-            "description": "How the learning rate falls with the updates: `kind`, `steps`, `rate` and others.",
+            "description": (
+                "How the learning rate falls with the updates: `kind`, `steps`, `rate` and others."
+            ),
         },
     )
     | {"required": ["classes"]},

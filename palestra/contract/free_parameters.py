@@ -51,7 +51,8 @@ def check_schema(schema: dict[str, Any]) -> dict[str, Any]:
         raise ValueError(f"a schema of parameters has at most {MAX_SCHEMA_BYTES} bytes as JSON")
     if _Expansion(schema).size() > MAX_SCHEMA_PARTS:
         raise ValueError(
-            f"a schema of parameters has at most {MAX_SCHEMA_PARTS} parts, each counted as often as it is referred to"
+            f"a schema of parameters has at most {MAX_SCHEMA_PARTS} parts, each counted as often "
+            "as it is referred to"
         )
     return schema
 

@@ -129,7 +129,8 @@ class JobOptions(Document):
     def _starts_runs(self) -> Self:
         if not self.schedule.starts_runs:
             raise ValueError(
-                f"schedule {self.schedule.value} reads the snapshots of a run: queue it on the run once that exists"
+                f"schedule {self.schedule.value} reads the snapshots of a run: queue it on the run "
+                "once that exists"
             )
         return self
 
@@ -163,29 +164,35 @@ class JobRequest(Document):
         if not self.schedule.follows_training:
             if wanted.throttle_seconds or wanted.delay_seconds or not wanted.only_once:
                 raise ValueError(
-                    f"throttle_seconds, delay_seconds and only_once are for the continuous schedules, not for {schedule}"
+                    "throttle_seconds, delay_seconds and only_once are for the continuous "
+                    f"schedules, not for {schedule}"
                 )
             return self
         if wanted.snapshot != "newest":
             raise ValueError(
-                f"{schedule} follows the run from snapshot to snapshot: leave evaluate.snapshot at newest"
+                f"{schedule} follows the run from snapshot to snapshot: leave evaluate.snapshot at "
+                "newest"
             )
         if self.schedule is Schedule.CONTINUOUS_EVAL_ON_TRAIN_DATA and (
             wanted.seed is not None or not wanted.only_once
         ):
             raise ValueError(
-                f"{schedule} has the training's own episodes: leave evaluate.seed at null and evaluate.only_once at true"
+                f"{schedule} has the training's own episodes: leave evaluate.seed at null and "
+                "evaluate.only_once at true"
             )
         if not wanted.only_once and wanted.throttle_seconds < 1:
             raise ValueError(
-                "evaluate.only_once false goes on without end: set evaluate.throttle_seconds to 1 or more"
+                "evaluate.only_once false goes on without end: set evaluate.throttle_seconds to 1 "
+                "or more"
             )
         return self
 
 
 GIT_CODE_IS_NOT_TAKEN: Final = (
-    "the state of a work tree changed the experiment's ID and nothing else, since no code went to the workers: put the code into a package "
-    "whose entry points name the agent or the environment, install it on the workers and leave `code` out; the ID then holds its digest"
+    "the state of a work tree changed the experiment's ID and nothing else, since no code went to "
+    "the workers: put the code into a package "
+    "whose entry points name the agent or the environment, install it on the workers and leave "
+    "`code` out; the ID then holds its digest"
 )
 
 

@@ -51,7 +51,7 @@ class SeriesSelector(Document):
 
 
 class SeriesGroup(Document):
-    """Runs whose curves of one series are summarised together, usually the seeds of an experiment."""
+    """Runs whose curves of one series are aggregated, usually the seeds of an experiment."""
 
     name: Title
     run_ids: Annotated[tuple[RunId, ...], Field(min_length=1, max_length=1_000)]

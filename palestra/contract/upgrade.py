@@ -34,7 +34,8 @@ def upgrade(
         raise UnsupportedSchemaError(f"schema_version must be a whole number from 1 to {current}")
     if version > current:
         raise UnsupportedSchemaError(
-            f"made for schema_version {version}, this Palestra reads up to {current}: upgrade Palestra"
+            f"made for schema_version {version}, this Palestra reads up to {current}: upgrade "
+            "Palestra"
         )
     while version < current:
         if version not in steps:

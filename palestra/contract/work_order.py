@@ -175,7 +175,7 @@ class RenewalAnswer(Document):
 
 
 class Adoption(Document):
-    """A worker asks for an attempt of its own whose supervisor died while it was uploading results."""
+    """Asks for an attempt of the worker whose supervisor died while it uploaded results."""
 
     worker_id: WorkerId
 

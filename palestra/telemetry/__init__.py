@@ -1,1 +1,1 @@
-"""Record framing, spool and shipper: the one way in for telemetry, for workers and for any script."""
+"""Record framing, spool and shipper: the path of telemetry, for workers and any script."""

@@ -50,7 +50,8 @@ def encode_frames(payloads: Iterable[bytes]) -> bytes:
     for payload in payloads:
         if not 0 < len(payload) <= MAX_PAYLOAD_BYTES:
             raise ValueError(
-                f"a record takes {len(payload)} bytes: 1 to {MAX_PAYLOAD_BYTES} are allowed, write smaller records"
+                f"a record takes {len(payload)} bytes: 1 to {MAX_PAYLOAD_BYTES} are allowed, write "
+                "smaller records"
             )
         parts.append(HEADER.pack(len(payload), zlib.crc32(payload)))
         parts.append(payload)

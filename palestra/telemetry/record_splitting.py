@@ -47,11 +47,15 @@ def _divide(record: RunRecord, size: int, limit: int) -> tuple[RunRecord, ...]:
             rest["truncated"] = 0
         return record.model_copy(update=first), record.model_copy(update=rest)
     if isinstance(record, Evaluation) and record.returns:
-        message = f"The returns of {len(record.returns)} evaluation episodes at env_step {record.env_step} do not fit one record."
+        message = (
+            f"The returns of {len(record.returns)} evaluation episodes at env_step "
+            f"{record.env_step} do not fit one record."
+        )
         note = Note(
             run=record.run, wall=record.wall, code="evaluation_returns_dropped", message=message
         )
         return record.model_copy(update={"returns": ()}), note
     raise ValueError(
-        f"a {getattr(record, 'type', 'telemetry')} record takes {size} bytes, at most {limit} are allowed: write less at once"
+        f"a {getattr(record, 'type', 'telemetry')} record takes {size} bytes, at most {limit} are "
+        "allowed: write less at once"
     )

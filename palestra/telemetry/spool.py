@@ -311,7 +311,7 @@ class SpoolReader:
 
 
 def spooled_seq(directory: Path) -> int:
-    """Returns the seq of the last whole record of a spool, 0 for none, without changing anything."""
+    """Returns the seq of the last whole record of a spool, 0 for none; changes nothing."""
     firsts = _segment_firsts(directory)
     if not firsts:
         return 0

@@ -134,7 +134,10 @@ EXPERIMENTS: Final = (
         "evaluation explores",
         _ACT,
         "return self._to_space(plumbing.estimator_spec(features, None, Modes.PREDICT))",
-        "return self._to_space(plumbing.estimator_spec(features, None, Modes.PREDICT, exploring=True))",
+        (
+            "return self._to_space(plumbing.estimator_spec(features, None, Modes.PREDICT, "
+            "exploring=True))"
+        ),
     ),
     (
         "R19",
@@ -270,7 +273,10 @@ EXPERIMENTS: Final = (
         "E11",
         "trained with an evaluation's draws",
         _ESTIMATOR,
-        "        with preserved_global_state():\n            seed_global(\n                derive_seed",
+        (
+            "        with preserved_global_state():\n            seed_global(\n                "
+            "derive_seed"
+        ),
         "        if True:\n            seed_global(\n                derive_seed",
     ),
     (

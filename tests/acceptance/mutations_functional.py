@@ -129,7 +129,10 @@ FUNCTIONAL: Final = (
         "P43",
         "a parameter is changed on its way",
         _FACE,
-        "max_episode_len=max_episode_len,\n            step_offset=step_offset,\n            evaluation=",
+        (
+            "max_episode_len=max_episode_len,\n            step_offset=step_offset,\n            "
+            "evaluation="
+        ),
         "max_episode_len=None,\n            step_offset=step_offset,\n            evaluation=",
     ),
     (
@@ -209,7 +212,10 @@ FUNCTIONAL: Final = (
         "P57",
         "evaluation has no limit of its own",
         _FACE,
-        "=train_max_episode_len\n        if eval_max_episode_len is None\n        else eval_max_episode_len",
+        (
+            "=train_max_episode_len\n        if eval_max_episode_len is None\n        else "
+            "eval_max_episode_len"
+        ),
         "=train_max_episode_len",
     ),
     (

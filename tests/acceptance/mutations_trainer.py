@@ -58,7 +58,10 @@ TRAINER: Final = (
         "G12",
         "saving needs no set-up",
         _SESSION,
-        '            raise NotSetupError(f"call setup(algo, env) or restore(from_dir) before {caller}")',
+        (
+            '            raise NotSetupError(f"call setup(algo, env) or restore(from_dir) before '
+            '{caller}")'
+        ),
         "            return None",
     ),
     (

@@ -90,7 +90,13 @@ class Say(TracingHook):
         super().after_run(run_context, run_values)
 def make(output):
     agent = make_agent(output, **config)
-    options = dict(train_steps=60, first_update=4, update_frequency=2, train_hooks=[Say()], delay_workers_by_global_step=True)
+    options = dict(
+        train_steps=60,
+        first_update=4,
+        update_frequency=2,
+        train_hooks=[Say()],
+        delay_workers_by_global_step=True,
+    )
     return RLExperiment(agent, Scripted(), **options)
 print("begin", time.time(), flush=True)
 run_experiment(make, directory)

@@ -27,7 +27,7 @@ def sources() -> dict[str, str]:
 
 
 def public_classes(source: str) -> Iterable[str]:
-    """The names of a module's classes that do not begin with an underscore, nested ones included."""
+    """Names of a module's classes without a leading underscore, nested ones included."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
             yield node.name

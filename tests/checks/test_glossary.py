@@ -130,7 +130,10 @@ def test_names_use_no_replaced_word() -> None:
 
 
 def test_the_glossary_replaces_words() -> None:
-    page = "| word | meaning | replaces |\n|---|---|---|\n| job | Work | chore, task |\n| run | A | |\n"
+    page = (
+        "| word | meaning | replaces |\n|---|---|---|\n| job | Work | chore, task |\n| run | A | "
+        "|\n"
+    )
     assert replaced_words(page) == {"chore", "task"}
 
 

@@ -134,7 +134,10 @@ def test_what_recipes_name_is_marked_where_they_name_it() -> None:
 
 
 def test_environments_of_ours_are_registered_by_their_documented_module() -> None:
-    code = "import gymnasium; print(*(gymnasium.make('workers.envs.own:palestra/' + name).spec.id for name in ('BitFlip-v0', 'Recall-v0')))"
+    code = (
+        "import gymnasium; print(*(gymnasium.make('workers.envs.own:palestra/' + name).spec.id for "
+        "name in ('BitFlip-v0', 'Recall-v0')))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["palestra/BitFlip-v0", "palestra/Recall-v0"]
 

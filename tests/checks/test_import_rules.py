@@ -87,7 +87,10 @@ BREACHES: dict[str, list[tuple[str, str]]] = {
 
 def lint(directory: Path) -> subprocess.CompletedProcess[str]:
     """Runs import-linter on the packages in a directory."""
-    program = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports(no_cache=True, is_debug_mode=False))"
+    program = (
+        "import sys; from importlinter.cli import lint_imports; "
+        "sys.exit(lint_imports(no_cache=True, is_debug_mode=False))"
+    )
     environment = {
         **os.environ,
         "PYTHONPATH": str(directory),

@@ -63,7 +63,7 @@ def episodes_per_bucket(
 
 
 def episode_returns(stack: Stack, run_id: str, episodes: int) -> list[float]:
-    """Returns the returns of the episodes 1 to `episodes` (at most 1,500) that are not superseded."""
+    """Returns the returns of episodes 1 to `episodes` (at most 1,500) without superseded ones."""
     returns: list[float] = _episode_series(stack, run_id, episodes, superseded=False)["mean"]
     return returns
 

@@ -170,7 +170,7 @@ def test_a_third_run_waits_for_one_of_two_slots(shared_stack: Stack) -> None:
 
 @pytest.mark.slow
 def test_a_freed_slot_is_taken_at_once(shared_stack: Stack) -> None:
-    """Rings go out with the report of an attempt's end, before its last process has left the slot."""
+    """Messages are sent with the report of an attempt's end, before its slot is free."""
     runs = shared_stack.submit(cartpole(300, name="one after the other"), seeds=list(range(6)))
     for run in runs:
         shared_stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, 120, "the run ends")

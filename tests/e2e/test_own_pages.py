@@ -155,7 +155,8 @@ def _install(place: Path) -> None:
     (packages / "shared.pth").write_text("\n".join(shared) + "\n")
     command = place / "bin" / "palestra"
     command.write_text(
-        f"#!{place}/bin/python\nimport sys\n\nfrom palestra.cli.__main__ import run\n\nsys.exit(run())\n"
+        f"#!{place}/bin/python\nimport sys\n\nfrom palestra.cli.__main__ import "
+        "run\n\nsys.exit(run())\n"
     )
     command.chmod(0o755)
 

@@ -100,7 +100,8 @@ async def site(
 @pytest.fixture(scope="module")
 def module_database(migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     """URL of a database for this module's server."""
-    return f"sqlite:///{shutil.copy(migrated_sqlite, tmp_path_factory.mktemp('pages') / 'palestra.db')}"
+    copy = shutil.copy(migrated_sqlite, tmp_path_factory.mktemp("pages") / "palestra.db")
+    return f"sqlite:///{copy}"
 
 
 @pytest_asyncio.fixture(loop_scope="module", autouse=True)
@@ -289,7 +290,8 @@ CONTRAST = """
     return 0.2126 * r + 0.7152 * g + 0.0722 * b;
   };
   const style = getComputedStyle(element);
-  const [low, high] = [luminance(style.color), luminance(style.backgroundColor)].sort((a, b) => a - b);
+  const both = [luminance(style.color), luminance(style.backgroundColor)];
+  const [low, high] = both.sort((a, b) => a - b);
   return (high + 0.05) / (low + 0.05);
 }
 """

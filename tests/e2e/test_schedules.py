@@ -187,7 +187,7 @@ def _followed(stack: Stack, run_id: str, job_id: str) -> list[dict[str, Any]]:
 
 
 def test_an_export_writes_onnx_that_acts_like_the_policy(shared_stack: Stack) -> None:
-    """Line 15.9: the formats of an export job, from the command to files that other runtimes read."""
+    """Line 15.9: the formats of an export job, from the command to files for other runtimes."""
     (run,) = shared_stack.submit(small(210))
     shared_stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, 60, "the run ends")
     asked = ("--format", "weights", "--format", "program", "--format", "onnx", "--wait", "--json")

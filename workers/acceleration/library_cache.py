@@ -127,7 +127,8 @@ def code_directory() -> Path:
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     if hasattr(os, "getuid") and directory.stat().st_uid != os.getuid():
         raise PermissionError(
-            f"{directory} is not ours: code is loaded from there, so set {CODE_VARIABLE} to a directory of your own"
+            f"{directory} is not ours: code is loaded from there, so set {CODE_VARIABLE} to a "
+            "directory of your own"
         )
     return directory
 
@@ -169,7 +170,10 @@ def _described(value: object) -> str:
 
 
 def _of_array(array: np.ndarray[Any, Any]) -> str:
-    return f"{array.dtype}{list(array.shape)} {hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()}"
+    return (
+        f"{array.dtype}{list(array.shape)} "
+        f"{hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()}"
+    )
 
 
 def _digest(*parts: str) -> str:

@@ -32,7 +32,8 @@ def compile_mode(
     """
     if wanted == "cudagraph" and device == "cpu":
         raise DefinitionError(
-            "resources.compile: cudagraph needs a GPU: set resources.gpus to 1, or compile to compiled"
+            "resources.compile: cudagraph needs a GPU: set resources.gpus to 1, or compile to "
+            "compiled"
         )
     if wanted != "auto":
         return wanted

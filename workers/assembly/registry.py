@@ -113,15 +113,18 @@ def check_code(
     parts = _installed(definition, code)
     if not parts and isinstance(code, EntrypointCode):
         raise DefinitionError(
-            f"the experiment was made with parts of {code.distribution}, but its definition names none"
+            f"the experiment was made with parts of {code.distribution}, but its definition names "
+            "none"
         )
     here = _code_here(definition, parts, code)
     if here == code:
         return None
     if not allow_change or _origins(here) != _origins(code):
         raise CodeChangedError(
-            f"the experiment was made with {shown_code(code)}, this worker has {shown_code(here)}: put the code back on the "
-            "workers of the pool and resume the run, resume it with --allow-code-change, or submit the definition again to make "
+            f"the experiment was made with {shown_code(code)}, this worker has {shown_code(here)}: "
+            "put the code back on the "
+            "workers of the pool and resume the run, resume it with --allow-code-change, or submit "
+            "the definition again to make "
             "an experiment with this code"
         )
     return here

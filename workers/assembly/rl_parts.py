@@ -59,7 +59,8 @@ def build_set(
         agent = build_agent(definition, env, seed, device, mode)
     if definition.export.formats and not getattr(agent, "exportable", True):
         raise DefinitionError(
-            f"export.formats: the agent {definition.agent.name!r} cannot be exported: leave export out"
+            f"export.formats: the agent {definition.agent.name!r} cannot be exported: leave export "
+            "out"
         )
     collector, own_loop = _collector(definition, env, agent, seed)
     if isinstance(agent, SharedA3c):
@@ -207,7 +208,7 @@ def cadence_of(definition: RlDefinition) -> Cadence:
 def _collector(
     definition: RlDefinition, env: EpisodeVector, agent: TrainableAgent, seed: int
 ) -> tuple[Collector, OwnLoop | None]:
-    """Returns what steps the training environment, and the loop of an agent that trains by itself."""
+    """Returns the training's collector, and the loop of an agent that trains by itself."""
     train = getattr(agent, "train_by_itself", None)
     if train is None:
         return VectorCollector(env, agent, seed), None

@@ -90,7 +90,8 @@ def pack(value: Any, path: str) -> Any:  # noqa: PLR0911 - one case per kind
             ]
         }
     raise TypeError(
-        f"{path}: a {type(value).__qualname__} cannot be saved; a state holds arrays, tensors, numbers, strings, lists and dicts"
+        f"{path}: a {type(value).__qualname__} cannot be saved; a state holds arrays, tensors, "
+        "numbers, strings, lists and dicts"
     )
 
 
@@ -198,7 +199,8 @@ class _Loader:
     def _attributes(self, value: object, nodes: StateTree, path: str) -> object:
         if not hasattr(value, "__dict__"):
             raise StateMismatchError(
-                f"{path}: the snapshot holds an object with attributes, but here is {_named(value)}; {_REMEDY}"
+                f"{path}: the snapshot holds an object with attributes, but here is "
+                f"{_named(value)}; {_REMEDY}"
             )
         for name, node in nodes.items():
             before = vars(value).get(name)
@@ -215,7 +217,8 @@ class _Loader:
             keys = {str(index): index for index in range(len(value))}
         if missing := sorted(set(nodes) - set(keys)):
             raise StateMismatchError(
-                f"{path}: the snapshot holds {', '.join(missing)}, which {_named(value)} here lacks; {_REMEDY}"
+                f"{path}: the snapshot holds {', '.join(missing)}, which {_named(value)} here "
+                f"lacks; {_REMEDY}"
             )
         loaded = {
             keys[name]: self.load(value[keys[name]], node, f"{path}.{name}")
@@ -259,7 +262,8 @@ def _load_data(value: Any, data: Any, path: str) -> object:
         if value.shape != data.shape:
             if value.requires_grad:
                 raise StateMismatchError(
-                    f"{path}: the snapshot holds a tensor {tuple(data.shape)}, here is one of {tuple(value.shape)}"
+                    f"{path}: the snapshot holds a tensor {tuple(data.shape)}, here is one of "
+                    f"{tuple(value.shape)}"
                 )
             return data.to(value.device)
         value.detach().copy_(data)
@@ -285,7 +289,8 @@ def _load_generator(value: Any, state: StateTree, path: str) -> object:
     kind = next(iter(state))
     if _generator(value) is None or kind not in (_generator(value) or {}):
         raise StateMismatchError(
-            f"{path}: the snapshot holds a generator of {kind}, but here is {_named(value)}; {_REMEDY}"
+            f"{path}: the snapshot holds a generator of {kind}, but here is {_named(value)}; "
+            f"{_REMEDY}"
         )
     if kind == "numpy":
         load_generator_state(value, state["numpy"])

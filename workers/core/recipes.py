@@ -74,7 +74,8 @@ def rebuildable(cls: _Class) -> _Class:
     """
     if getattr(cls, "__dictoffset__", 0) == 0:
         raise TypeError(
-            f"{cls.__name__} cannot be rebuildable: its objects have no __dict__; leave __slots__ away"
+            f"{cls.__name__} cannot be rebuildable: its objects have no __dict__; leave __slots__ "
+            "away"
         )
     construct = cls.__init__  # type: ignore[misc]
 
@@ -173,7 +174,8 @@ class _Writer:
                 except RecipeError as error:
                     raise RecipeError(f"{path}: {error}") from error
         raise RecipeError(
-            f"{path}: {type(value).__qualname__} has no recipe: mark its class with workers.core.recipes.rebuildable"
+            f"{path}: {type(value).__qualname__} has no recipe: mark its class with "
+            "workers.core.recipes.rebuildable"
         )
 
 
@@ -205,7 +207,8 @@ class _Reader:
             kind = _KINDS.get(str(recipe["$kind"]))
             if kind is None:
                 raise RecipeError(
-                    f"no kind of recipe is called {recipe['$kind']!r} here: call setup before restore"
+                    f"no kind of recipe is called {recipe['$kind']!r} here: call setup before "
+                    "restore"
                 )
             return kind.read(recipe["how"])
         cls = marked_class(str(recipe["$build"]))
@@ -229,13 +232,15 @@ def marked_class(path: str) -> type:
         found: Any = sys.modules.get(module_name) or importlib.import_module(module_name)
     except ImportError as error:
         raise RecipeError(
-            f"{path} cannot be imported here ({error}): put its module on the path, or call setup before restore"
+            f"{path} cannot be imported here ({error}): put its module on the path, or call setup "
+            "before restore"
         ) from error
     for word in name.split("."):
         found = vars(found).get(word) if hasattr(found, "__dict__") else None
     if not isinstance(found, type) or not is_rebuildable(found):
         raise RecipeError(
-            f"{path} is not a class marked with workers.core.recipes.rebuildable, so a snapshot may not build it"
+            f"{path} is not a class marked with workers.core.recipes.rebuildable, so a snapshot "
+            "may not build it"
         )
     return found
 
@@ -263,10 +268,12 @@ def _is_array(value: Any) -> bool:
 def _path_of(cls: type, path: str) -> str:
     if not is_rebuildable(cls):
         raise RecipeError(
-            f"{path}: {cls.__qualname__} has no recipe: mark it with workers.core.recipes.rebuildable"
+            f"{path}: {cls.__qualname__} has no recipe: mark it with "
+            "workers.core.recipes.rebuildable"
         )
     if "<locals>" in cls.__qualname__:
         raise RecipeError(
-            f"{path}: {cls.__qualname__} is defined within a function, so nobody can import it: move it to a module"
+            f"{path}: {cls.__qualname__} is defined within a function, so nobody can import it: "
+            "move it to a module"
         )
     return f"{cls.__module__}:{cls.__qualname__}"

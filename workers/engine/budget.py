@@ -24,7 +24,8 @@ class Budget:
         self.bounds = {unit: bound for unit, bound in bounds.items() if bound is not None}
         if not self.bounds:
             raise ValueError(
-                "a budget needs a bound in env_steps, updates, iterations, epochs, episodes or seconds"
+                "a budget needs a bound in env_steps, updates, iterations, epochs, episodes or "
+                "seconds"
             )
         self._by_unit = {unit: (reader(unit), bound) for unit, bound in self.bounds.items()}
         self._bounds = tuple(self._by_unit.values())

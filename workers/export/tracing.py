@@ -20,5 +20,7 @@ def traced(
     parameters = inspect.signature(module.forward).parameters.values()
     if any(parameter.kind is inspect.Parameter.VAR_POSITIONAL for parameter in parameters):
         shapes = (shapes,)
-    with torch.no_grad():  # a program cannot hold the switch that models of `workers.estimators` turn inside their call
+    # A traced program cannot hold the gradient switch that models of `workers.estimators` set
+    # inside their call.
+    with torch.no_grad():
         return torch.export.export(module, example, dynamic_shapes=shapes)

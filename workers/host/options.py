@@ -125,7 +125,8 @@ def choose_gpus(text: str, present: tuple[Gpu, ...]) -> tuple[Gpu, ...]:
     missing = [index for index in wanted if index not in known]
     if missing:
         raise UsageError(
-            f"--gpus names GPU {missing[0]}, but this machine has {', '.join(map(str, sorted(known)))}"
+            f"--gpus names GPU {missing[0]}, but this machine has "
+            f"{', '.join(map(str, sorted(known)))}"
         )
     if len(set(wanted)) != len(wanted):
         raise UsageError("--gpus names a GPU twice")
@@ -134,7 +135,8 @@ def choose_gpus(text: str, present: tuple[Gpu, ...]) -> tuple[Gpu, ...]:
 
 def _no_gpus() -> NoReturn:
     raise UsageError(
-        "--gpus needs an NVIDIA driver, and nvidia-smi does not answer here: install the driver, or leave --gpus out"
+        "--gpus needs an NVIDIA driver, and nvidia-smi does not answer here: install the driver, "
+        "or leave --gpus out"
     )
 
 
@@ -151,7 +153,9 @@ def _parser() -> argparse.ArgumentParser:
         "--token-file",
         type=Path,
         required=True,
-        help="file with a token of the scope worker, which enrols this worker; readable only by you",
+        help=(
+            "file with a token of the scope worker, which enrols this worker; readable only by you"
+        ),
     )
     parser.add_argument("--pool", default="default", help="pool to join (default: %(default)s)")
     parser.add_argument(

@@ -56,7 +56,8 @@ class StateLock:
                 pid = os.pread(self._descriptor, 32, 0).decode() or "unknown"
                 self.release()
                 raise BusyError(
-                    f"the state directory {self._path.parent} is used by the worker with pid {pid}: stop it first"
+                    f"the state directory {self._path.parent} is used by the worker with pid "
+                    f"{pid}: stop it first"
                 )
             time.sleep(_PAUSE_SECONDS)
         os.ftruncate(self._descriptor, 0)

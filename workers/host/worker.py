@@ -120,7 +120,10 @@ class _Worker:
 
     def _warn(self) -> None:
         if os.geteuid() == 0:
-            remedy = "start it as a user of its own: whoever may submit a run would have the whole machine"
+            remedy = (
+                "start it as a user of its own: whoever may submit a run would have the whole "
+                "machine"
+            )
             self._log.warning("worker.runs_as_root", remedy=remedy)
 
     def _listen(self, answer: RegistrationAnswer) -> int:

@@ -15,7 +15,8 @@ EXIT_STATUS: Final = 74
 """Exit status (`EX_IOERR`) of a trainer whose report does not fit on the disk."""
 
 _FULL: Final = re.compile(
-    rf"\(?os error ({errno.ENOSPC}|{errno.EDQUOT})\)?|no space left on device|disk quota exceeded|disk is full",
+    rf"\(?os error ({errno.ENOSPC}|{errno.EDQUOT})\)?|no space left on device|disk quota "
+    r"exceeded|disk is full",
     re.IGNORECASE,
 )
 """What libraries say that wrap the error of the system in an exception of their own: safetensors,

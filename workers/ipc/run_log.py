@@ -35,7 +35,10 @@ def started(order: WorkOrder, run: RunOrder, device: str) -> str:
     else:
         what = f"{definition.estimator.name} on {definition.train_input.name}"
     threads = order.resources.cpu_threads
-    where = f"attempt {order.attempt_number} on {device} with {threads} thread{'' if threads == 1 else 's'}"
+    where = (
+        f"attempt {order.attempt_number} on {device} with {threads} "
+        f"thread{'' if threads == 1 else 's'}"
+    )
     origin = (
         "from the start"
         if snapshot is None
@@ -59,13 +62,19 @@ def evaluated(record: Evaluation) -> str:
         return f"{kind}{of} at update {record.update:,}: {values}"
     spread = f", stdev {record.stdev:,.1f}" if record.episodes > 1 else ""
     found = f"mean {record.mean:,.1f}{spread}, min {record.min:,.1f}, max {record.max:,.1f}"
-    return f"{kind}{of} at env_step {record.env_step:,}: {found} over {record.episodes} episode{'' if record.episodes == 1 else 's'}"
+    return (
+        f"{kind}{of} at env_step {record.env_step:,}: {found} over {record.episodes} "
+        f"episode{'' if record.episodes == 1 else 's'}"
+    )
 
 
 def snapshot_written(record: SnapshotWritten) -> str:
     """Returns the line about a snapshot."""
     size = sum(file.size for file in record.files) / 2**20
-    return f"snapshot {record.snapshot_id} at env_step {record.env_step:,} ({record.reason.value}, {size:,.1f} MiB)"
+    return (
+        f"snapshot {record.snapshot_id} at env_step {record.env_step:,} ({record.reason.value}, "
+        f"{size:,.1f} MiB)"
+    )
 
 
 def ended(end: End) -> list[str]:

@@ -209,7 +209,8 @@ def _post(
     except ValidationError as error:
         where = ".".join(str(part) for part in error.errors()[0]["loc"])
         raise ServerUnreachableError(
-            f"the answer to {path} is no {model.__name__} (at {where}): other version, or a proxy between?"
+            f"the answer to {path} is no {model.__name__} (at {where}): other version, or a proxy "
+            "between?"
         ) from None
 
 

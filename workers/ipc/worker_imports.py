@@ -36,7 +36,8 @@ def check_imports(names: Sequence[str]) -> tuple[str, ...]:
             )
         if _spec_of(name) is None:
             raise ValueError(
-                f"Python finds no module {name.partition('.')[0]!r}: install its package for {sys.executable}, "
+                f"Python finds no module {name.partition('.')[0]!r}: install its package for "
+                f"{sys.executable}, "
                 "or start in the directory that holds it"
             )
     return tuple(dict.fromkeys(names))

@@ -119,7 +119,8 @@ def _show(definition: RlDefinition, agent: TrainableAgent, order: PlayOrder, tel
     try:
         if player.env.render_mode != "human":
             raise DefinitionError(
-                f"{definition.env.id} shows itself in no window: write a video with --video FILE.mp4"
+                f"{definition.env.id} shows itself in no window: write a video with --video "
+                "FILE.mp4"
             )
         for episode in range(order.episodes):
             seed = episode_seed(order.seed, episode)

@@ -141,7 +141,10 @@ class SpoolRecorder:
     def evaluation(self, clock: ClockView, result: EvaluationResult, *, final: bool) -> None:
         """Records an evaluation during training."""
         if len(result.returns) > MAX_EVALUATION_RETURNS:
-            message = f"The returns of {len(result.returns)} evaluation episodes at env_step {clock.env_steps}"
+            message = (
+                f"The returns of {len(result.returns)} evaluation episodes at env_step "
+                f"{clock.env_steps}"
+            )
             self.note("evaluation_returns_dropped", f"{message} do not fit one record.")
         self.emit(evaluation_record(self._run.run_id, clock, result, self._wall(), final=final))
 

@@ -48,11 +48,13 @@ class SnapshotConfig:
         object.__setattr__(self, "snapshot_gap", check_count(self.snapshot_gap, "snapshot_gap", 1))
         if self.snapshot_mode == "last" and self.snapshot_gap != 1:
             raise ValueError(
-                f"snapshot_gap must be 1 in mode 'last', not {self.snapshot_gap}: mode 'gap_overwrite' keeps the last of every gap"
+                f"snapshot_gap must be 1 in mode 'last', not {self.snapshot_gap}: mode "
+                "'gap_overwrite' keeps the last of every gap"
             )
         if self.snapshot_mode == "gap_overwrite" and self.snapshot_gap == 1:
             raise ValueError(
-                "snapshot_gap must be more than 1 in mode 'gap_overwrite': mode 'last' keeps the last of every epoch"
+                "snapshot_gap must be more than 1 in mode 'gap_overwrite': mode 'last' keeps the "
+                "last of every epoch"
             )
 
     @classmethod
@@ -70,7 +72,10 @@ class SnapshotConfig:
         try:
             return cls(config.snapshot_dir, config.snapshot_mode, config.snapshot_gap)
         except AttributeError as error:
-            message = f"snapshot_config must have snapshot_dir, snapshot_mode and snapshot_gap; {type(config).__name__} lacks {error.name}"
+            message = (
+                "snapshot_config must have snapshot_dir, snapshot_mode and snapshot_gap; "
+                f"{type(config).__name__} lacks {error.name}"
+            )
             raise TypeError(message) from error
 
     @property

@@ -93,7 +93,8 @@ def verify(directory: Path, checked: Container[str] = ()) -> Manifest:
     if present != set(listed):
         missing, extra = sorted(set(listed) - present), sorted(present - set(listed))
         raise SnapshotUnreadableError(
-            f"{directory.name}: the manifest's files are not those present (missing {missing}, unknown {extra})"
+            f"{directory.name}: the manifest's files are not those present (missing {missing}, "
+            f"unknown {extra})"
         )
     for name, file in listed.items():
         if name not in checked and describe_file(directory / name, directory) != file:
@@ -164,5 +165,6 @@ def _check_format(name: str, document: object) -> None:
     if version > FORMAT_VERSION:
         made_by = document.get("versions", {}).get("palestra", "a newer version")
         raise SnapshotUnreadableError(
-            f"{name}: made by Palestra {made_by} in format {version}, this one reads up to format {FORMAT_VERSION}: upgrade Palestra"
+            f"{name}: made by Palestra {made_by} in format {version}, this one reads up to format "
+            f"{FORMAT_VERSION}: upgrade Palestra"
         )

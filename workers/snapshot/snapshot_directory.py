@@ -276,7 +276,10 @@ def _described(root: Path, name: str, before: Before | None) -> SnapshotFile:
     try:
         return describe_file(path, root)
     except ValidationError as error:
-        message = f"the agent's own save wrote {name!r}: names are of letters, digits, '_', '.', '-', at most 4 levels and 128 characters"
+        message = (
+            f"the agent's own save wrote {name!r}: names are of letters, digits, '_', '.', '-', at "
+            "most 4 levels and 128 characters"
+        )
         raise TypeError(message) from error
 
 

@@ -119,7 +119,8 @@ class _Packer:
     def _pack_dict(self, value: dict[Any, Any], path: str) -> JsonObject:
         if any(not isinstance(key, str) for key in value) or not _MARKS.isdisjoint(value):
             raise TypeError(
-                f"{path}: the keys of a state must be strings that do not look like a snapshot's own marks"
+                f"{path}: the keys of a state must be strings that do not look like a snapshot's "
+                "own marks"
             )
         return {key: self.pack(item, f"{path}/{key}") for key, item in value.items()}
 
@@ -189,7 +190,8 @@ def _write_own_files(directory: Path, own: list[OwnFiles]) -> None:
 def _unused(path: Path) -> Path:
     if path.exists():
         raise TypeError(
-            f"the agent's own save wrote {path.name}, a name that the snapshot needs itself: use another one"
+            f"the agent's own save wrote {path.name}, a name that the snapshot needs itself: use "
+            "another one"
         )
     return path
 
@@ -202,7 +204,8 @@ def _scalar(value: object, path: str) -> object:
     if isinstance(value, float):
         return value if math.isfinite(value) else {"$float": str(value)}
     raise TypeError(
-        f"{path}: a {type(value).__name__} cannot be saved; a state holds tensors, arrays, numbers, strings, lists and dicts"
+        f"{path}: a {type(value).__name__} cannot be saved; a state holds tensors, arrays, "
+        "numbers, strings, lists and dicts"
     )
 
 

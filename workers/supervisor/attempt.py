@@ -1,4 +1,4 @@
-"""One attempt from its start to its release: what the supervisor does, apart from being a process."""
+"""Supervises one attempt from its start to its release."""
 
 import os
 import socket
@@ -120,7 +120,8 @@ class Supervision:
 
     def _work(self) -> AttemptReport:
         self._observer.say(
-            f"attempt {self._work_order.attempt_number} of {self._work_order.job_id} begins on {socket.gethostname()}"
+            f"attempt {self._work_order.attempt_number} of {self._work_order.job_id} begins on "
+            f"{socket.gethostname()}"
         )
         report = self._executed()
         if run_log.is_told(report):

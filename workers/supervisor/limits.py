@@ -65,13 +65,15 @@ class LimitWatch:
         if wall is not None and now - self._started - self._waited >= wall:
             return Breach(
                 Cause.TIME_LIMIT,
-                f"The attempt reached its wall time of {wall} s. Raise limits.wall_seconds, or resume the run.",
+                f"The attempt reached its wall time of {wall} s. Raise limits.wall_seconds, or "
+                "resume the run.",
             )
         if self._watches_stalls and now - self._moved >= stall:
             missing = "No evaluation ended" if self._follows else "No new env_step or update"
             return Breach(
                 Cause.STALLED,
-                f"{missing} for {stall} s: the environment hangs, or limits.stall_seconds is too short for it. "
+                f"{missing} for {stall} s: the environment hangs, or limits.stall_seconds is too "
+                "short for it. "
                 "The stacks of all threads are at the end of the log.",
             )
         return None

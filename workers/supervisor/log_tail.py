@@ -27,7 +27,7 @@ class OutputLine(NamedTuple):
 
 
 class LineSplitter:
-    """Divides a stream of bytes into lines and forgets what is beyond the longest line as it comes."""
+    """Divides a stream of bytes into lines; drops what is beyond the longest line at once."""
 
     def __init__(self) -> None:
         self._line = bytearray()

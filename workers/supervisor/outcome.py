@@ -60,7 +60,10 @@ def _sudden(ending: TrainerExit) -> AttemptReport:
         return _failed(ending, Cause.DISK_FULL, ADVICE)
     tail = f" Its last line: {ending.last_line}" if ending.last_line else ""
     if ending.kernel_killed_for_memory:
-        advice = "The host ran out of memory. Lower agent.buffer_size or env.num_envs, or give the worker fewer slots."
+        advice = (
+            "The host ran out of memory. Lower agent.buffer_size or env.num_envs, or give the "
+            "worker fewer slots."
+        )
         return _failed(ending, Cause.HOST_OUT_OF_MEMORY, advice)
     if status is not None and status < 0:
         return _failed(

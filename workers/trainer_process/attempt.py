@@ -49,7 +49,10 @@ from workers.trainer_process.schedules.continuous_evaluate import Follower
 from workers.trainer_process.stop_reasons import ATTEMPT_ENDS, IMPOSED
 
 _FAILURES: Final = {
-    StopReason.DIVERGED: "The loss was not finite for as many updates as nan_guard allows: lower the learning rate, or clip gradients.",
+    StopReason.DIVERGED: (
+        "The loss was not finite for as many updates as nan_guard allows: lower the learning rate, "
+        "or clip gradients."
+    ),
 }
 
 _IMPLY_EXPORTS: Final = {Schedule.TRAIN_AND_EVALUATE, Schedule.TEST}
@@ -84,7 +87,8 @@ class RunningAttempt:
         if len(self.order.runs) != 1:
             schedule = self.order.schedule.value
             raise DefinitionError(
-                f"a job of the schedule {schedule!r} is on one run, not on a pack of {len(self.order.runs)}"
+                f"a job of the schedule {schedule!r} is on one run, not on a pack of "
+                f"{len(self.order.runs)}"
             )
         return self.order.runs[0]
 
@@ -364,7 +368,7 @@ def _export(attempt: RunningAttempt) -> AttemptReport:
 
 
 def _formats(definition: Definition, run: RunOrder) -> tuple[ExportFormat, ...]:
-    """Returns the formats that are named: of an export job its own, else those of the definition."""
+    """Returns the formats of an export job, or else those that the definition names."""
     return run.formats or definition.export.formats
 
 
@@ -384,7 +388,8 @@ def _load_snapshot(attempt: RunningAttempt, run: RunOrder) -> LoadedSnapshot:
     reference = run.snapshot
     if reference is None:
         raise DefinitionError(
-            f"a job of the schedule {attempt.order.schedule.value!r} needs a snapshot, and the work order names none"
+            f"a job of the schedule {attempt.order.schedule.value!r} needs a snapshot, and the "
+            "work order names none"
         )
     directory = attempt.directory.inputs / reference.snapshot_id
     return load_snapshot(

@@ -68,8 +68,13 @@ def _chain(error: BaseException, *, contexts: bool = False) -> Iterator[BaseExce
 
 
 _ADVICE: Final = {
-    Cause.CUDA_OUT_OF_MEMORY: "The GPU ran out of memory: lower agent.batch_size or agent.buffer_size, or ask for a larger GPU.",
-    Cause.HOST_OUT_OF_MEMORY: "The trainer ran out of memory: lower agent.buffer_size or env.num_envs.",
+    Cause.CUDA_OUT_OF_MEMORY: (
+        "The GPU ran out of memory: lower agent.batch_size or agent.buffer_size, or ask for a "
+        "larger GPU."
+    ),
+    Cause.HOST_OUT_OF_MEMORY: (
+        "The trainer ran out of memory: lower agent.buffer_size or env.num_envs."
+    ),
     Cause.DISK_FULL: ADVICE,
 }
 

@@ -35,8 +35,9 @@ _NOBODYS: Final = (
     "$argon2id$v=19$m=19456,t=2,p=1$JJ9bSw0/d4sI+9TwL5qHlw"
     "$M64+260Oq3szi7+0pF5zZMfgCViKiwq/0FSSXB2z6GQ"
 )
-"""Verified for unknown users, so that the duration reveals nothing: as costly as those that `_PASSWORDS`
-makes. Its password is lost.
+"""Verified for unknown users, so that the duration reveals nothing.
+
+It is as costly as those that `_PASSWORDS` makes, and its password is lost.
 """
 
 

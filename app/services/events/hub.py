@@ -167,7 +167,8 @@ class EventHub:
             len(whose) >= self._most_per_user and by_credential >= min(ASSURED, self._most_per_user)
         ):
             message = (
-                f"{by_credential} live streams are open with this login or token, {len(whose)} of this "
+                f"{by_credential} live streams are open with this login or token, {len(whose)} of "
+                "this "
                 "user. Close a tab or a watch."
             )
             raise TooManyRequestsError("too_many_streams", message, retry_after=5)

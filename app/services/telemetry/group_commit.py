@@ -25,7 +25,7 @@ _log = structlog.get_logger("palestra.ingest")
 MAX_GROUP: Final = 64
 """Batches of one transaction."""
 MAX_WAITING: Final = 512
-"""Batches that may wait; beyond that senders are refused as `busy`, and their spool keeps the data."""
+"""Batches that may wait; more are refused as `busy`, and the sender's spool keeps the data."""
 
 
 class Acknowledger(Protocol):

@@ -45,9 +45,9 @@ async def register(
 
     The worker keeps its attempts.
 
-    An enrolment token makes a worker and its secret; with that secret, which is returned this once, the
-    same worker comes back. Attempts of an earlier boot of its machine are given up at once. The
-    same enrolment again, whose answer was lost, answers the same secret.
+    An enrolment token makes a worker and its secret; with that secret, which is returned this once,
+    the same worker registers again. Attempts of an earlier boot of its machine are given up at
+    once. An enrolment that is repeated because its answer was lost returns the same secret.
 
     Raises:
         ConflictError: With the code `worker_name_taken` if another worker has the name and is not

@@ -1262,7 +1262,7 @@ export interface components {
         };
         /**
          * Adoption
-         * @description A worker asks for an attempt of its own whose supervisor died while it was uploading results.
+         * @description Asks for an attempt of the worker whose supervisor died while it uploaded results.
          */
         Adoption: {
             /** Worker Id */
@@ -1369,8 +1369,9 @@ export interface components {
         };
         /**
          * AtariPreprocessing
-         * @description The usual preprocessing of Atari games (Mnih et al. 2015; Machado et al. 2018), for an
-         *     environment `ALE/...-v5` without wrappers.
+         * @description The usual preprocessing of Atari games (Mnih et al. 2015; Machado et al. 2018).
+         *
+         *     It is for an environment `ALE/...-v5` without wrappers.
          *
          *     Observations become the newest frames, uint8 [frame_stack, screen_size, screen_size]. Returns
          *     stay those of the game, of whole games, in training and in evaluations: `clip_rewards` and
@@ -1826,8 +1827,9 @@ export interface components {
         Cause: "budget" | "success_score" | "user" | "drain" | "preempted" | "user_exception" | "import_error" | "diverged" | "cuda_out_of_memory" | "host_out_of_memory" | "time_limit" | "stalled" | "disk_full" | "no_result" | "trainer_killed" | "worker_lost" | "lease_expired" | "poison" | "stale" | "code_changed";
         /**
          * CemParameters
-         * @description The cross-entropy method over the parameters of a policy, with noise that fades (Szita &
-         *     Lorincz 2006); discrete or box actions.
+         * @description The cross-entropy method over the parameters of a policy (Szita & Lorincz 2006).
+         *
+         *     The noise that is added decreases over time. Discrete or box actions.
          */
         CemParameters: {
             /**
@@ -2056,8 +2058,9 @@ export interface components {
         };
         /**
          * DqnParameters
-         * @description Deep Q-network (Mnih et al. 2015) with double Q-learning (van Hasselt et al. 2016), and what
-         *     was added to it since.
+         * @description Deep Q-network (Mnih et al. 2015) with double Q-learning (van Hasselt et al. 2016).
+         *
+         *     Later extensions are options.
          */
         DqnParameters: {
             /**
@@ -2205,8 +2208,7 @@ export interface components {
         };
         /**
          * DrqnParameters
-         * @description Deep recurrent Q-network (Hausknecht & Stone 2015), for observations that do not show all of
-         *     the state.
+         * @description Deep recurrent Q-network (Hausknecht & Stone 2015), for partially observable tasks.
          *
          *     Learns from sequences that begin anywhere with an empty memory, the first steps of which may
          *     only fill it (Kapturowski et al. 2019).
@@ -3043,8 +3045,9 @@ export interface components {
         };
         /**
          * GitCode
-         * @description The state of a work tree that was named at submission: of stored experiments only,
-         *     submissions no longer take it.
+         * @description The state of a work tree that a submission named.
+         *
+         *     Only stored experiments have it; submissions no longer take it.
          */
         GitCode: {
             /**
@@ -3082,8 +3085,9 @@ export interface components {
         };
         /**
          * GridGroup
-         * @description Statistics over the runs of a group: per bucket over the mean of each run that has data
-         *     there.
+         * @description Statistics over the runs of a group.
+         *
+         *     Each bucket counts the mean of every run that has data there.
          */
         GridGroup: {
             /**
@@ -3165,8 +3169,9 @@ export interface components {
         };
         /**
          * HindsightReplay
-         * @description Transitions relabelled with goals reached later in their episode (Andrychowicz et al. 2017),
-         *     where the environment has goals.
+         * @description Hindsight experience replay (Andrychowicz et al. 2017), where the environment has goals.
+         *
+         *     Transitions are relabelled with goals that were reached later in their episode.
          */
         HindsightReplay: {
             /**
@@ -3511,8 +3516,7 @@ export interface components {
         JsonValue: unknown;
         /**
          * LearningRateSchedule
-         * @description Moves the learning rate linearly from its start to `final_value` over `env_steps`, then holds
-         *     it.
+         * @description Moves the learning rate linearly to `final_value` over `env_steps`, then holds it.
          */
         LearningRateSchedule: {
             /**
@@ -3690,8 +3694,9 @@ export interface components {
         };
         /**
          * ModuleCode
-         * @description The code of an environment of a module that belongs to no distribution, imported by a
-         *     worker's option `--import`.
+         * @description The code of an environment's module that belongs to no distribution.
+         *
+         *     A worker imports such a module by its option `--import`.
          */
         ModuleCode: {
             /**
@@ -4265,8 +4270,9 @@ export interface components {
         };
         /**
          * RainbowParameters
-         * @description Rainbow (Hessel et al. 2018): distributional, double, dueling, noisy, prioritized, n-step,
-         *     all at once.
+         * @description Rainbow (Hessel et al. 2018).
+         *
+         *     Distributional, double, dueling, noisy, prioritized and n-step at once.
          */
         RainbowParameters: {
             /**
@@ -4408,8 +4414,9 @@ export interface components {
         };
         /**
          * RecurrentPpoParameters
-         * @description PPO with an LSTM (Hochreiter & Schmidhuber 1997) before policy and value, for what one
-         *     observation does not show.
+         * @description PPO with an LSTM (Hochreiter & Schmidhuber 1997) before policy and value.
+         *
+         *     For environments whose single observation does not show the whole state.
          */
         RecurrentPpoParameters: {
             /**
@@ -4529,8 +4536,9 @@ export interface components {
         };
         /**
          * RegisteredAgent
-         * @description An agent that a distribution on the workers registers under the entry point group
-         *     `palestra.agents`.
+         * @description An agent that an installed distribution registers under `palestra.agents`.
+         *
+         *     The distribution is installed on the workers; `palestra.agents` is an entry point group.
          */
         RegisteredAgent: {
             /**
@@ -4862,8 +4870,7 @@ export interface components {
         ResumeQuality: "fresh" | "exact" | "statistical";
         /**
          * RetryRequest
-         * @description Another job for a run whose training failed or was cancelled, with the options of that
-         *     training.
+         * @description Another job for a run whose training failed or was cancelled, with that job's options.
          */
         RetryRequest: {
             /**
@@ -5207,8 +5214,9 @@ export interface components {
         };
         /**
          * SacParameters
-         * @description Soft actor-critic with a learned temperature (Haarnoja et al. 2018, "Soft Actor-Critic
-         *     Algorithms and Applications").
+         * @description Soft actor-critic with a learned temperature (Haarnoja et al. 2018).
+         *
+         *     "Soft Actor-Critic Algorithms and Applications".
          */
         SacParameters: {
             /**
@@ -5391,7 +5399,7 @@ export interface components {
         };
         /**
          * SeriesGroup
-         * @description Runs whose curves of one series are summarised together, usually the seeds of an experiment.
+         * @description Runs whose curves of one series are aggregated, usually the seeds of an experiment.
          */
         SeriesGroup: {
             /**
@@ -6390,8 +6398,9 @@ export interface components {
         };
         /**
          * TrpoParameters
-         * @description Trust region policy optimisation (Schulman et al. 2015) with generalised advantage
-         *     estimation; any actions but composites.
+         * @description Trust region policy optimisation (Schulman et al. 2015).
+         *
+         *     With generalised advantage estimation; any actions but composites.
          */
         TrpoParameters: {
             /**

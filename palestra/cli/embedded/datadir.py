@@ -112,7 +112,10 @@ class DataDir:
     def _taken(self, descriptor: int) -> str:
         pid = os.pread(descriptor, 32, 0).decode(errors="replace").strip()
         address = self.read_state().get("url", "")
-        return f"Palestra already runs on {self.root}: pid {pid or 'unknown'}{f', {address}' if address else ''}"
+        return (
+            f"Palestra already runs on {self.root}: pid "
+            f"{pid or 'unknown'}{f', {address}' if address else ''}"
+        )
 
 
 def read_json(path: Path) -> dict[str, Any]:

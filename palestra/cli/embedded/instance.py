@@ -132,7 +132,8 @@ class Instance:
             if not ports.is_free(wanted):
                 owner = port_owner(wanted)
                 raise CommandError(
-                    f"port {wanted} is used{'' if owner is None else f' by pid {owner}'}: stop it, or choose another with --port",
+                    f"port {wanted} is used{'' if owner is None else f' by pid {owner}'}: stop "
+                    "it, or choose another with --port",
                     USAGE,
                 )
             return wanted

@@ -60,7 +60,8 @@ class RegisteredAgent(Document):
         if isinstance(value, dict) and value.keys() - cls.model_fields.keys():
             known = ", ".join(BUILTIN_AGENTS)
             raise ValueError(
-                f"is none of the built-in agents {known}; the parameters of an agent that a distribution registers go under parameters"
+                f"is none of the built-in agents {known}; the parameters of an agent that a "
+                "distribution registers go under parameters"
             )
         return value
 

@@ -63,7 +63,8 @@ class ContinuousParameters(BuiltinParameters):
     def _sizes_fit(self) -> Self:
         if self.batch_size > self.buffer_size:
             raise ValueError(
-                f"batch_size {self.batch_size} is larger than buffer_size {self.buffer_size}: lower one or raise the other"
+                f"batch_size {self.batch_size} is larger than buffer_size {self.buffer_size}: "
+                "lower one or raise the other"
             )
         return self
 

@@ -60,6 +60,7 @@ class CemParameters(BuiltinParameters):
     def _has_elites(self) -> Self:
         if self.elite_fraction * self.population_size < 1:
             raise ValueError(
-                f"elite_fraction {self.elite_fraction} of a population_size of {self.population_size} is less than one candidate: raise one"
+                f"elite_fraction {self.elite_fraction} of a population_size of "
+                f"{self.population_size} is less than one candidate: raise one"
             )
         return self

@@ -82,11 +82,13 @@ class QLearningParameters(BuiltinParameters):
     def _sizes_fit(self) -> Self:
         if self.batch_size > self.buffer_size:
             raise ValueError(
-                f"batch_size {self.batch_size} is larger than buffer_size {self.buffer_size}: lower one or raise the other"
+                f"batch_size {self.batch_size} is larger than buffer_size {self.buffer_size}: "
+                "lower one or raise the other"
             )
         if self.epsilon_end > self.epsilon_start:
             raise ValueError(
-                f"epsilon_end {self.epsilon_end} is above epsilon_start {self.epsilon_start}: epsilon only falls"
+                f"epsilon_end {self.epsilon_end} is above epsilon_start {self.epsilon_start}: "
+                "epsilon only falls"
             )
         return self
 
@@ -134,7 +136,8 @@ class DqnParameters(QLearningParameters):
     def _goals_are_one_step_away(self) -> Self:
         if self.hindsight is not None and self.n_step != 1:
             raise ValueError(
-                f"n_step {self.n_step} sums up rewards of another goal: set it to 1, or leave hindsight out"
+                f"n_step {self.n_step} sums up rewards of another goal: set it to 1, or leave "
+                "hindsight out"
             )
         return self
 
@@ -304,7 +307,8 @@ class DrqnParameters(QLearningParameters):
     def _something_is_learnt(self) -> Self:
         if self.burn_in >= self.sequence_length:
             raise ValueError(
-                f"burn_in {self.burn_in} leaves nothing of a sequence_length of {self.sequence_length}: lower it"
+                f"burn_in {self.burn_in} leaves nothing of a sequence_length of "
+                f"{self.sequence_length}: lower it"
             )
         return self
 
@@ -312,5 +316,6 @@ class DrqnParameters(QLearningParameters):
 def _check_spread(v_min: float, v_max: float) -> None:
     if not v_min < v_max:
         raise ValueError(
-            f"v_min {v_min} must lie below v_max {v_max}: between them lie the returns that the atoms stand for"
+            f"v_min {v_min} must lie below v_max {v_max}: between them lie the returns that the "
+            "atoms stand for"
         )

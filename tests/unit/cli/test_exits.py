@@ -110,6 +110,7 @@ def test_the_command_of_a_missing_part_names_the_extra(tmp_path: Path) -> None:
 def test_the_command_imports_nothing_heavy() -> None:
     program = (
         "import sys; import palestra.cli.main;"
-        "sys.exit(', '.join({'fastapi', 'sqlalchemy', 'celery', 'torch', 'numpy'} & set(sys.modules)) or 0)"
+        "sys.exit(', '.join({'fastapi', 'sqlalchemy', 'celery', 'torch', 'numpy'} & "
+        "set(sys.modules)) or 0)"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)

@@ -101,8 +101,8 @@ def test_watching_ends_with_the_reasons_of_failed_runs(peer: Peer, palestra: Run
     assert code == 1
     text = " ".join(out.split())
     assert (
-        f"failed: seeds 0, 1 user_exception: ValueError: the robot \ufffd[31mfell over more with: palestra show {failed[0]['id']}"
-        in text
+        "failed: seeds 0, 1 user_exception: ValueError: the robot \ufffd[31mfell over more with: "
+        f"palestra show {failed[0]['id']}" in text
     )
     assert "failed: seed 2 diverged: NaN more with" in text
     assert "500 env_steps user_exception: ValueError: the robot" in text, (

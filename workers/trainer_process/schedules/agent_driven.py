@@ -46,6 +46,8 @@ def run(engine: Engine, loop: OwnLoop) -> RunResult:
 def _check_over(clock: ClockView, *, over: bool) -> None:
     if not over:
         raise DefinitionError(
-            f"the agent's own loop ended after {clock.env_steps:,} env_steps and {clock.updates:,} updates, before the job did: "
-            "its first update must come before loop.env_steps, see learning_starts and n_steps in agent.parameters"
+            f"the agent's own loop ended after {clock.env_steps:,} env_steps and {clock.updates:,} "
+            "updates, before the job did: "
+            "its first update must come before loop.env_steps, see learning_starts and n_steps in "
+            "agent.parameters"
         )

@@ -67,7 +67,8 @@ def try_out(training: Training) -> RunResult:
             tried = engine.clock.updates > 0 or (by_itself and engine.clock.episodes > 0)
             if not tried and engine.clock.env_steps >= MOST_ENV_STEPS:
                 raise DefinitionError(
-                    f"the agent made no update within {MOST_ENV_STEPS:,} env_steps: see agent.batch_size and buffer_size"
+                    f"the agent made no update within {MOST_ENV_STEPS:,} env_steps: see "
+                    "agent.batch_size and buffer_size"
                 )
     return engine.result
 

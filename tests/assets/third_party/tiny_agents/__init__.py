@@ -1,4 +1,4 @@
-"""A distribution as somebody else would write one: an agent with PFRL's methods, which knows nothing of Palestra."""
+"""A third-party distribution: an agent with PFRL's methods, which imports nothing of Palestra."""
 
 from pydantic import BaseModel, ConfigDict, Field
 

@@ -6,7 +6,7 @@ import numpy as np
 
 
 class HillClimber:
-    """Keeps the weights of a linear policy that had the highest return so far, and tries changed ones."""
+    """Keeps the weights of the linear policy with the highest return so far, and changes them."""
 
     def __init__(self, inputs, actions, noise, patience, seed):
         self.rng = np.random.default_rng(seed)

@@ -1,4 +1,4 @@
-"""A model function and an input function as somebody else would write them, with Palestra's tools for estimators."""
+"""A third-party model function and input function, with Palestra's tools for estimators."""
 
 import numpy as np
 import torch

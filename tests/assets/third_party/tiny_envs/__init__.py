@@ -1,4 +1,4 @@
-"""A distribution of environments as somebody else would write one; it knows nothing of Palestra. Importing it registers them."""
+"""A third-party distribution of environments; importing it registers them with Gymnasium."""
 
 import gymnasium as gym
 

@@ -119,9 +119,8 @@ def test_a_held_state_is_written_to_and_equals_the_one_that_a_pure_function_retu
         assert_equal(found, expected)
         assert_equal(value, wanted)
         assert found is held.flat.tree
-        if (
-            step == 3
-        ):  # as a target network is replaced between updates: by a tensor that stands at another place too
+        # A target network is replaced between updates by a tensor at another address.
+        if step == 3:
             found, expected = (
                 State(one.inner[0] * torch.ones(3), one.inner) for one in (found, expected)
             )

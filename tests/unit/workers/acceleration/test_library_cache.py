@@ -261,9 +261,12 @@ from tests.unit.workers.acceleration.test_compiled_update import batch_of
 from workers.rl.agents import td3
 from workers.rl.agents.common.algorithm import cycle_of
 from workers.acceleration.update_runner import runnable
-agent = td3.build(Td3Parameters(batch_size=16, hidden_sizes=(16,)), context(spaces.Box(-1, 1, (2,))))
+parameters = Td3Parameters(batch_size=16, hidden_sizes=(16,))
+agent = td3.build(parameters, context(spaces.Box(-1, 1, (2,))))
 batch = batch_of(16)._replace(action=torch.zeros(16, 2), noise=(torch.ones(16, 2),))
-quick, plain = (runnable(cycle_of(agent.algorithm)[0], mode=mode)(agent.learning_state, batch) for mode in ("compiled", "eager"))
+update = cycle_of(agent.algorithm)[0]
+quick = runnable(update, mode="compiled")(agent.learning_state, batch)
+plain = runnable(update, mode="eager")(agent.learning_state, batch)
 torch.testing.assert_close(quick.state, plain.state, rtol=1e-4, atol=1e-6)
 assert torch.equal(quick.state.actor, agent.learning_state.actor), "an output that is an input"
 print("torch._inductor" in sys.modules)

@@ -165,7 +165,10 @@ def test_a_factory_gets_its_model_of_parameters(installed: Path) -> None:
 def test_what_is_no_agent_is_told_as_such(installed: Path) -> None:
     with pytest.raises(
         DefinitionError,
-        match=r"'odd' of tiny-agents 1\.2\.0 returned cannot be trained: agent: object has no method",
+        match=(
+            r"'odd' of tiny-agents 1\.2\.0 returned cannot be trained: "
+            "agent: object has no method"
+        ),
     ):
         registry.make_agent(RegisteredAgent(name="odd"), context())
     with pytest.raises(PartNotFoundError, match="ModuleNotFoundError"):

@@ -165,7 +165,7 @@ def test_windows_that_are_written_together_keep_to_themselves(clock: Clock) -> N
 
 
 def test_tensors_of_a_window_are_freed_where_it_closes(clock: Clock) -> None:
-    """By the loop: the thread that writes would hand the interpreter's lock to and fro with each."""
+    """By the loop: the writer's thread would pass the interpreter's lock back and forth."""
     sink, values = Sink(), [torch.tensor([1.0, 10.0]), torch.tensor([4.0, 20.0])]
     left = [weakref.ref(value) for value in values]
     recorder = SpoolRecorder(RUN, sink)

@@ -192,7 +192,10 @@ def test_a_newer_format_names_the_version_to_upgrade_to(saved: Path) -> None:
     (saved / MANIFEST).write_text(json.dumps(document))
     with pytest.raises(
         SnapshotUnreadableError,
-        match=rf"Palestra 2\.3 in format {FORMAT_VERSION + 1}, .* reads up to format {FORMAT_VERSION}: up",
+        match=(
+            rf"Palestra 2\.3 in format {FORMAT_VERSION + 1}, .* reads up to format "
+            rf"{FORMAT_VERSION}: up"
+        ),
     ):
         verify(saved)
 

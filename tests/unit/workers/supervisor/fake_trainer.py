@@ -160,7 +160,10 @@ def main() -> None:
         case "children":
             for fresh_session in (False, True):
                 subprocess.Popen([sys.executable, "-c", SLEEPER], start_new_session=fresh_session)
-            double = f"import subprocess,sys; subprocess.Popen([sys.executable,'-c',{SLEEPER!r}],start_new_session=True,close_fds=False)"
+            double = (
+                "import subprocess, sys; subprocess.Popen([sys.executable, '-c', "
+                f"{SLEEPER!r}], start_new_session=True, close_fds=False)"
+            )
             subprocess.run([sys.executable, "-c", double], check=True, close_fds=False)
             trainer.train()
         case "exit":

@@ -161,9 +161,26 @@ FORBIDDEN = [
 
 @pytest.mark.parametrize(
     ("user", "more"),
-    [("worker", [("LPUSH", QUEUE, "x"), ("RPUSH", QUEUE, "x"), ("PUBLISH", "palestra.bells", "x"), ("SUBSCRIBE", "palestra.bells")]),
-     ("server", [("LPUSH", "another.key", "x"), ("BRPOP", QUEUE, "1"), ("PUBLISH", "another.channel", "x")])],
-)  # fmt: skip
+    [
+        (
+            "worker",
+            [
+                ("LPUSH", QUEUE, "x"),
+                ("RPUSH", QUEUE, "x"),
+                ("PUBLISH", "palestra.bells", "x"),
+                ("SUBSCRIBE", "palestra.bells"),
+            ],
+        ),
+        (
+            "server",
+            [
+                ("LPUSH", "another.key", "x"),
+                ("BRPOP", QUEUE, "1"),
+                ("PUBLISH", "another.channel", "x"),
+            ],
+        ),
+    ],
+)
 def test_nobody_may_do_more(guarded: GuardedBench, user: str, more: list[tuple[str, ...]]) -> None:
     guarded.start_broker()
     with redis.Redis.from_url(guarded.url(user)) as connection:

@@ -135,7 +135,7 @@ def test_an_attempt_that_the_server_gave_up_is_left_alone(supervise, server, tmp
 def test_what_the_server_refused_for_good_is_never_forgotten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Line 15.1: the census removes ended attempts after a week, but not the only copy of a result."""
+    """Line 15.1: ended attempts are removed after a week, but no only copy of a result."""
     for name in ("att_" + "1" * 26, "att_" + "2" * 26):
         attempt = AttemptDirectory(tmp_path / "attempts" / name)
         attempt.create(b"{}")

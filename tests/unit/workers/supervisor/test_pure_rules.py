@@ -312,7 +312,7 @@ def test_wrong_options_are_told(tmp_path: Path, option, said):
 
 
 def test_modules_to_import_reach_the_trainer_and_nothing_else_of_ours_does(tmp_path: Path):
-    """Line 10: trainers and evaluating processes register the same environments as the catalogue."""
+    """Line 10: trainers and evaluating processes register the catalogue's environments."""
     path = tmp_path / "token"
     path.touch(0o600)
     path.write_text("t")

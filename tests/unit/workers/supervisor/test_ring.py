@@ -175,7 +175,8 @@ def pause():
     while flag.exists():
         time.sleep(0.02)
 
-os.register_at_fork(after_in_child=pause)  # before the worker's own hook, which is registered by main
+# Before the worker's own hook, which main registers.
+os.register_at_fork(after_in_child=pause)
 sys.exit(main(sys.argv[3:]))
 """
 
@@ -560,7 +561,8 @@ def test_a_draining_worker_takes_nothing(bench: Bench, server: ScriptedServer):
     server.worker_order = "continue"
 
     def rung_again() -> list[Any]:
-        bench.ring()  # as the dispatcher does: a doorbell that the last read took while the worker drained is forgotten
+        # As the dispatcher does: a message that the draining worker had read is lost.
+        bench.ring()
         return server.claims
 
     wait_for(rung_again, "it listens again", 15)

@@ -91,7 +91,8 @@ def test_the_log_tells_a_death_that_no_trainer_could_report(supervise, server):
     """Line 15.22: of a killed trainer the log ended in the middle."""
     supervise("segfault").wait_for_end()
     assert server.logged()[-1].startswith(
-        "failed (trainer_killed) at env_step 0, update 0, episode 0: The trainer was killed by SIGSEGV."
+        "failed (trainer_killed) at env_step 0, update 0, episode 0: The trainer was killed by "
+        "SIGSEGV."
     )
 
 

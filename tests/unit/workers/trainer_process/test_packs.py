@@ -1,4 +1,4 @@
-"""Packs of several runs in one trainer process: what each run leaves, against the same runs alone."""
+"""Packs of several runs in one trainer process, compared with the same runs alone."""
 
 import json
 import shutil
@@ -87,7 +87,8 @@ def test_each_run_of_a_pack_has_a_log_of_its_own(tmp_path: Path) -> None:
             of_run(directory, "evaluation", end.run_id)
         )
         assert lines[-1].startswith(
-            f"succeeded ({end.cause.value}) at env_step {end.env_step:,}, update {end.update:,}, episode "
+            f"succeeded ({end.cause.value}) at env_step {end.env_step:,}, update {end.update:,}, "
+            "episode "
         )
 
 
