@@ -79,7 +79,7 @@ FUNCTIONAL: Final = (
         "P35",
         "the caller's best score is not looked at",
         _RECORDS,
-        "self._evaluator.max_score >= self._successful_score",
+        "reaches(self._successful_score, self._evaluator.max_score)",
         "False",
     ),
     (
@@ -153,8 +153,8 @@ FUNCTIONAL: Final = (
         "P46",
         "the score must be exceeded",
         _HOOKS,
-        "result.mean >= self._score",
-        "result.mean > self._score",
+        "score is not None and value >= score",
+        "score is not None and value > score",
     ),
     ("P47", "any hook is taken", _RUN, "check_support(call", "(lambda *_: None)(call"),
     (

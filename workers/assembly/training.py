@@ -34,8 +34,8 @@ from workers.recording.writer_thread import WriterThread
 from workers.rl.evaluate.background_evaluator import SubprocessEvaluator
 from workers.rl.evaluate.vector_evaluator import SeedRule, training_seeds
 from workers.snapshot.attempt_store import SnapshotStore
-from workers.snapshot.owner import device_name, versions
-from workers.snapshot.snapshot_directory import LoadedSnapshot, SnapshotOwner
+from workers.snapshot.owner import snapshot_owner
+from workers.snapshot.snapshot_directory import LoadedSnapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,14 +131,23 @@ def assemble_pack(
 def _assembled(
     context: TrainingContext, parts: PartSet, stack: ExitStack, writer: WriterThread
 ) -> Training:
-    definition = context.order.definition
+    definition, run = context.order.definition, context.run
     evaluator = _training_evaluator(context, parts.agent)
     stack.callback(evaluator.close)
     recorded = RecordedRun(
-        context.run.run_id, parts.agent.report_names, parts.agent.metrics, parts.window_env_steps
+        run.run_id, parts.agent.report_names, parts.agent.metrics, parts.window_env_steps
     )
     recorder = SpoolRecorder(recorded, context.sink, writer=writer)
-    owner = _owner(context, exact=parts.resume_exact)
+    owner = snapshot_owner(
+        run_id=run.run_id,
+        attempt_id=context.order.attempt_id,
+        experiment_id=context.order.experiment_id,
+        definition_hash=definition_hash(definition),
+        seed=run.seed,
+        parent=run.snapshot.snapshot_id if run.snapshot else None,
+        device=context.device,
+        exact=parts.resume_exact,
+    )
     store = SnapshotStore(
         context.snapshots,
         owner,
@@ -261,21 +270,6 @@ def _build(context: TrainingContext, stack: ExitStack, runs: int = 1) -> PartSet
     from workers.assembly import supervised_parts
 
     return supervised_parts.build_set(definition, seed, device)
-
-
-def _owner(context: TrainingContext, *, exact: bool) -> SnapshotOwner:
-    definition, run = context.order.definition, context.run
-    return SnapshotOwner(
-        run_id=run.run_id,
-        attempt_id=context.order.attempt_id,
-        experiment_id=context.order.experiment_id,
-        definition_hash=definition_hash(definition),
-        seed=run.seed,
-        parent=run.snapshot.snapshot_id if run.snapshot else None,
-        versions=versions(),
-        device=device_name(context.device),
-        resume_exact=context.device == "cpu" and exact,
-    )
 
 
 def _announcer(recorder: SpoolRecorder) -> Callable[[SnapshotWritten], None]:

@@ -21,7 +21,7 @@ from workers.core.protocols import Control
 from workers.core.rng import seed_global
 from workers.core.types import LearnReport, RestoreReport, SnapshotReason
 from workers.engine.budget import UNLIMITED
-from workers.entrypoints.trainer_parts.engine_parts import SamplerCollector, SampleRequest
+from workers.entrypoints.trainer_parts.engine_parts import SamplerCollector
 from workers.entrypoints.trainer_parts.episode import StepType
 from workers.entrypoints.trainer_parts.episode_batch import EnvSpec, EpisodeBatch
 from workers.entrypoints.trainer_parts.episode_plots import wait_for_enter
@@ -175,7 +175,7 @@ class Trainer:
             )
         size = self._batch_size(batch_size)
         update = _policy_parameters(session.algo) if agent_update is None else agent_update
-        batch = collector.obtain(SampleRequest(itr, size, update, env_update), engine.collect)
+        batch = collector.obtain(itr, size, update, env_update, collect=engine.collect)
         session.stats.total_env_steps = session.clock.env_steps
         return batch
 

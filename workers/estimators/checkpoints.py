@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import structlog
+import torch
 
-from palestra.contract.names import new_id
 from workers.core.errors import SnapshotUnreadableError
 from workers.core.protocols import ClockView, Snapshotter
 from workers.core.types import SnapshotReason, StateTree, StopReason
 from workers.estimators.run_config import RunConfig
-from workers.snapshot.manifest import Manifest, read_manifest
+from workers.snapshot.manifest import read_manifest
+from workers.snapshot.owner import snapshot_owner
 from workers.snapshot.snapshot_directory import (
     LoadedSnapshot,
     Moment,
@@ -107,7 +108,7 @@ class NoCheckpoints:
 def make_saver(
     config: RunConfig,
     model_dir: Path,
-    made_by: tuple[str, dict[str, str]],
+    model_function: str,
     on_saved: Callable[[Path], None],
 ) -> Snapshotter:
     """Returns what writes the checkpoints of a training.
@@ -115,23 +116,18 @@ def make_saver(
     Args:
         config: Says whether, and how many are kept.
         model_dir: Created with the first one.
-        made_by: Name of the model function, and versions of the packages.
+        model_function: Its name, which a checkpoint holds.
         on_saved: Told of each checkpoint that can be resumed from.
     """
     if not (config.saves_checkpoints and config.is_chief):
         return NoCheckpoints()
     if model_dir.exists():
         settle(model_dir)
-    owner = SnapshotOwner(
-        run_id=new_id("run"),
-        attempt_id=new_id("att"),
+    owner = snapshot_owner(
         experiment_id=model_dir.name,
-        definition_hash=made_by[0],
+        definition_hash=model_function,
         seed=config.seed,
-        parent=None,
-        versions=made_by[1],
-        device=config.device,
-        resume_exact=config.device == "cpu",
+        device=torch.device(config.device).type,
     )
     return Checkpoints(model_dir, owner, config.keep_checkpoint_max or None, on_saved)
 
@@ -157,7 +153,8 @@ def key_of(checkpoint: Path) -> CheckpointKey:
     Raises:
         SnapshotUnreadableError: If it is not there any more, or damaged.
     """
-    return _key(read_manifest(checkpoint))
+    manifest = read_manifest(checkpoint)
+    return CheckpointKey(manifest.update, manifest.env_step, manifest.episode)
 
 
 def load_checkpoint(model_dir: str | Path, path: str | Path | None = None) -> LoadedSnapshot | None:
@@ -203,10 +200,6 @@ def _stop_of(checkpoint: Path) -> StopReason | None:
     except SnapshotUnreadableError:
         return None
     return StopReason(stop) if stop else None
-
-
-def _key(manifest: Manifest) -> CheckpointKey:
-    return CheckpointKey(manifest.update, manifest.env_step, manifest.episode)
 
 
 def _remove(directories: Iterable[Path]) -> None:

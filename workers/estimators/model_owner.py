@@ -3,7 +3,6 @@
 It holds the model function, directory, configuration, checkpoints and exports.
 """
 
-import platform
 import tempfile
 import uuid
 from collections.abc import Mapping, Sequence
@@ -12,11 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Self
 
-import numpy as np
 import structlog
-import torch
 
-import palestra
 from palestra.contract.names import ExportFormat
 from workers.core.errors import WorkerError
 from workers.core.protocols import Snapshotter
@@ -170,15 +166,7 @@ class ModelOwner:
         function = self._model_fn
         qualname = getattr(function, "__qualname__", type(function).__name__)
         name = f"{getattr(function, '__module__', '')}:{qualname}"
-        versions = {
-            "palestra": palestra.__version__,
-            "python": platform.python_version(),
-            "torch": torch.__version__,
-            "numpy": np.__version__,
-        }
-        return make_saver(
-            self._config, Path(self.model_dir), (name, versions), session.note_checkpoint
-        )
+        return make_saver(self._config, Path(self.model_dir), name, session.note_checkpoint)
 
     def _load(self, checkpoint_path: str | Path | None) -> LoadedSnapshot:
         loaded = load_checkpoint(self.model_dir, checkpoint_path)

@@ -90,6 +90,14 @@ class OptunaPrunerHook(EvaluationHook):
             raise self._pruned(f"pruned at step {step} with a mean return of {eval_stats['mean']}")
 
 
+def reaches(score: float | None, value: float) -> bool:
+    """Returns whether a mean return, or a best one, is at least the score that ends a training.
+
+    Without a score, and of NaN, it is not.
+    """
+    return score is not None and value >= score
+
+
 class SuccessScoreHook:
     """Ends the run once the mean return of an evaluation is at least a score.
 
@@ -100,11 +108,11 @@ class SuccessScoreHook:
     """
 
     def __init__(self, score: float | None) -> None:
-        self._score = float("nan") if score is None else score
+        self._score = score
 
     def on_evaluation(self, view: EngineView, result: EvaluationResult) -> None:
         """Asks for the end."""
-        if result.mean >= self._score:
+        if reaches(self._score, result.mean):
             view.request_stop(StopReason.SUCCESS_SCORE)
 
 

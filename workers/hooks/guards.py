@@ -7,6 +7,7 @@ import numpy as np
 from workers.core.protocols import EngineView
 from workers.core.report_values import read_values
 from workers.core.types import EvaluationResult, LearnReport, StateTree, StopReason
+from workers.hooks.evaluation_hooks import reaches
 
 _LOOK_EVERY: int = 50
 """Reports gathered before the device is waited for."""
@@ -93,7 +94,7 @@ class SuccessHook:
 
     def on_evaluation(self, view: EngineView, result: EvaluationResult) -> None:
         """Counts."""
-        self._reached = self._reached + 1 if result.mean >= self._score else 0
+        self._reached = self._reached + 1 if reaches(self._score, result.mean) else 0
         self._ask(view)
 
     def state_dict(self) -> StateTree:

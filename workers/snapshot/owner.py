@@ -6,6 +6,44 @@ torch is imported at the call, so that importing this module costs nothing.
 import platform
 
 import palestra
+from palestra.contract.names import new_id
+from workers.snapshot.snapshot_directory import SnapshotOwner
+
+
+def snapshot_owner(  # noqa: PLR0913 - one for each fact that differs
+    *,
+    definition_hash: str,
+    seed: int,
+    device: str,
+    exact: bool = True,
+    run_id: str | None = None,
+    attempt_id: str | None = None,
+    experiment_id: str = "",
+    parent: str | None = None,
+) -> SnapshotOwner:
+    """Returns the owner of snapshots that this process writes, with its versions and its device.
+
+    Args:
+        definition_hash: What two snapshots of the same training have in common.
+        seed: The run's seed.
+        device: Type of the torch device: `cpu` or `cuda`.
+        exact: Whether the training can be resumed bit by bit where it runs on the CPU.
+        run_id: `None` takes a new one.
+        attempt_id: `None` takes a new one.
+        experiment_id: The experiment, function or directory.
+        parent: Id of the snapshot that the training was resumed from.
+    """
+    return SnapshotOwner(
+        run_id=run_id or new_id("run"),
+        attempt_id=attempt_id or new_id("att"),
+        experiment_id=experiment_id,
+        definition_hash=definition_hash,
+        seed=seed,
+        parent=parent,
+        versions=versions(),
+        device=device_name(device),
+        resume_exact=exact and device == "cpu",
+    )
 
 
 def versions() -> dict[str, str]:

@@ -18,7 +18,6 @@ from typing import Any, Final, Self
 import numpy as np
 
 from palestra.contract.documents import sha256_of
-from palestra.contract.names import new_id
 from workers.core.rng import preserved_global_state, seed_global
 from workers.entrypoints.async_training.async_records import AsyncRecords, RecordSettings
 from workers.entrypoints.async_training.process_group import ProcessGroup
@@ -38,7 +37,7 @@ from workers.entrypoints.functional_parts.named_snapshots import find_snapshot, 
 from workers.hooks.evaluation_hooks import check_support
 from workers.rl.agents.pfrl_adapter import ForeignAgent
 from workers.rl.agents.shared_tensors import SharedTensors, share
-from workers.snapshot.owner import device_name, versions
+from workers.snapshot.owner import snapshot_owner
 from workers.snapshot.snapshot_directory import LoadedSnapshot, SnapshotOwner, read_snapshot, settle
 
 OUTCOME_FILE: Final = "outcome.json"
@@ -196,16 +195,14 @@ class _Run:
 
     def _owner(self) -> SnapshotOwner:
         before = self._snapshot.manifest if self._snapshot else None
-        return SnapshotOwner(
-            run_id=before.run_id if before else new_id("run"),
-            attempt_id=new_id("att"),
+        return snapshot_owner(
+            run_id=before.run_id if before else None,
             experiment_id=_FUNCTION,
             definition_hash=self._identity(),
             seed=self._seeds[0],
             parent=before.snapshot_id if before else None,
-            versions=versions(),
-            device=device_name("cpu"),
-            resume_exact=self._wrapped.exact and self._call.processes == 1,
+            device="cpu",
+            exact=self._wrapped.exact and self._call.processes == 1,
         )
 
     def _identity(self) -> str:

@@ -49,6 +49,7 @@ from workers.entrypoints.functional_parts.evaluator import (
     eval_stats_of,
 )
 from workers.entrypoints.functional_parts.named_snapshots import BEST, CHECKPOINT, EXCEPT, FINISH
+from workers.hooks.evaluation_hooks import reaches
 from workers.hooks.step_hooks import StepHooks
 from workers.rl.agents.pfrl_adapter import ForeignAgent
 from workers.rl.agents.shared_tensors import SharedTensors, adopt
@@ -252,7 +253,7 @@ class _Follow:
     def __init__(self, end: EndOfRun, budget: SharedBudget, successful_score: float | None) -> None:
         self._end = end
         self._budget = budget
-        self._score = float("nan") if successful_score is None else successful_score
+        self._score = successful_score
 
     def on_start(self, view: EngineView) -> None:
         """Makes no step where the others have made them all."""
@@ -263,7 +264,7 @@ class _Follow:
 
     def on_evaluation(self, view: EngineView, result: EvaluationResult) -> None:
         """Ends the run for all where the score is reached."""
-        if result.mean >= self._score and self._end.claim(StopCause.SUCCESS):
+        if reaches(self._score, result.mean) and self._end.claim(StopCause.SUCCESS):
             view.request_stop(StopReason.SUCCESS_SCORE)
 
 

@@ -22,6 +22,7 @@ from workers.entrypoints.functional_parts.evaluator import (
     eval_stats_of,
 )
 from workers.entrypoints.functional_parts.scores_file import ScoresFile
+from workers.hooks.evaluation_hooks import reaches
 from workers.recording.tensorboard import TensorBoardFile
 
 History = list[JsonObject]
@@ -250,10 +251,7 @@ class CallerEvaluator:
         )
         if score is not None:
             self._evaluations.remember(view.clock, dict(self._agent_statistics()), float(score), {})
-        if (
-            self._successful_score is not None
-            and self._evaluator.max_score >= self._successful_score
-        ):
+        if reaches(self._successful_score, self._evaluator.max_score):
             view.request_stop(StopReason.SUCCESS_SCORE)
 
 

@@ -4,39 +4,17 @@ environment itself.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from workers.core.protocols import ClockView, TrainableAgent
+from workers.core.protocols import ClockView
 from workers.core.types import Array, EvaluationResult
+from workers.engine.parts import Best
+from workers.rl.agents.pfrl_adapter import ForeignAgent
 from workers.rl.envs.caller_envs import Given, clear_statistics, statistics_of
 from workers.rl.envs.vector import EpisodeVector
 from workers.rl.evaluate.vector_evaluator import EvaluationBudget, SeedRule, VectorEvaluator
-
-
-class TellableAgent(TrainableAgent, Protocol):
-    """An agent that must hear how its actions ended, in evaluations too."""
-
-    wrapped: Any
-    """The object that the caller knows."""
-
-    def observe_evaluation(
-        self,
-        observation: Array,
-        reward: npt.NDArray[np.float64],
-        terminated: npt.NDArray[np.bool_],
-        reset: npt.NDArray[np.bool_],
-    ) -> None:
-        """Hears of a vector step; see `workers.rl.agents.pfrl_adapter.ForeignAgent`."""
-        ...
-
-
-class BestScore(Protocol):
-    """The best mean return so far: `workers.engine.parts.Best`."""
-
-    score: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,11 +73,11 @@ class ForeignEvaluator:
 
     def __init__(
         self,
-        agent: TellableAgent,
+        agent: ForeignAgent,
         ground: EvaluationGround,
         settings: EvaluationSettings,
         seeds: SeedRule,
-        best: BestScore,
+        best: Best,
         look_up: Callable[[], None] = lambda: None,
     ) -> None:
         self.agent = agent.wrapped

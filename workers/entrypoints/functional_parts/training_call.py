@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from palestra.contract.documents import sha256_of
-from palestra.contract.names import MAX_STEP, new_id
+from palestra.contract.names import MAX_STEP
 from workers.core.errors import EnvironmentFailedError, own_error
 from workers.core.types import StopReason, Unit
 from workers.engine.budget import Budget
@@ -56,8 +56,8 @@ from workers.rl.agents.pfrl_adapter import ForeignAgent
 from workers.rl.collect.vector_collector import VectorCollector
 from workers.rl.envs.caller_envs import Given, as_vector, close, copy_of, statistics_of
 from workers.rl.evaluate.vector_evaluator import training_seeds
-from workers.snapshot.owner import device_name, versions
-from workers.snapshot.snapshot_directory import LoadedSnapshot, SnapshotOwner, read_snapshot
+from workers.snapshot.owner import snapshot_owner
+from workers.snapshot.snapshot_directory import LoadedSnapshot, read_snapshot
 
 ALL: Final = "all"
 WEIGHTS: Final = "weights"
@@ -276,16 +276,14 @@ class _Run:
     def _snapshots(self) -> NamedSnapshots:
         call, before = self._call, self._snapshot.manifest if self._snapshot else None
         on_gpu = bool(torch.cuda.is_initialized())  # type: ignore[no-untyped-call]
-        owner = SnapshotOwner(
-            run_id=before.run_id if before and not self._fresh else new_id("run"),
-            attempt_id=new_id("att"),
+        owner = snapshot_owner(
+            run_id=before.run_id if before and not self._fresh else None,
             experiment_id=call.function,
             definition_hash=self._identity(),
             seed=self._seed,
             parent=before.snapshot_id if before else None,
-            versions=versions(),
-            device=device_name("cuda" if on_gpu else "cpu"),
-            resume_exact=self._agent.exact and not on_gpu,
+            device="cuda" if on_gpu else "cpu",
+            exact=self._agent.exact,
         )
         return NamedSnapshots(
             call.directory,

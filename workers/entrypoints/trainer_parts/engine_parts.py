@@ -6,7 +6,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from workers.core.null_parts import NoMemory
@@ -178,16 +178,6 @@ def agent_of(algorithm: object) -> TrainableAgent | None:
     return agent if hasattr(agent, "learn_schedule") and hasattr(agent, "collect_plan") else None
 
 
-@dataclass(frozen=True, slots=True)
-class SampleRequest:
-    """What `obtain_episodes` asks of a sampler."""
-
-    itr: int
-    batch_size: int
-    agent_update: object
-    env_update: object
-
-
 class SamplerCollector:
     """An algorithm's sampler as the engine's collector.
 
@@ -199,24 +189,39 @@ class SamplerCollector:
 
     def __init__(self, sampler: Any) -> None:
         self.sampler = sampler
-        self._request: SampleRequest | None = None
+        self._obtain: Callable[[], object] | None = None
         self._batch: EpisodeBatch | None = None
 
     def obtain(
-        self, request: SampleRequest, collect: Callable[[CollectPlan], Experience]
+        self,
+        itr: int,
+        batch_size: int,
+        agent_update: object,
+        env_update: object,
+        *,
+        collect: Callable[[CollectPlan], Experience],
     ) -> EpisodeBatch:
         """Returns a batch of episodes that the engine counted.
 
         Args:
-            request: Asked of the sampler.
+            itr: Passed to the sampler, as the next three are.
+            batch_size: env_steps wanted, or what else the sampler counts.
+            agent_update: New parameters or another policy.
+            env_update: Another environment, or a function of the old one.
             collect: `Engine.collect`.
         """
-        self._request = request
+        self._obtain = partial(
+            self.sampler.obtain_samples,
+            itr,
+            batch_size,
+            agent_update=agent_update,
+            env_update=env_update,
+        )
         try:
-            collect(CollectPlan(env_steps=request.batch_size, whole_episodes=True))
+            collect(CollectPlan(env_steps=batch_size, whole_episodes=True))
             batch = self._batch
         finally:
-            self._request = self._batch = None
+            self._obtain = self._batch = None
         if batch is None:
             raise TypeError("the engine asked another collector")
         return batch
@@ -224,23 +229,18 @@ class SamplerCollector:
     def collect(self, plan: CollectPlan) -> Experience:
         """Asks the sampler for what `obtain` wants."""
         del plan
-        request = self._request
-        if request is None:
+        if self._obtain is None:
             raise ValueError(
                 "an algorithm with a sampler collects by trainer.obtain_episodes or trainer.obtain_samples"
             )
-        sampler = self.sampler
-        self._batch = sampler.obtain_samples(
-            request.itr,
-            request.batch_size,
-            agent_update=request.agent_update,
-            env_update=request.env_update,
-        )
-        if not isinstance(self._batch, EpisodeBatch):
+        batch = self._obtain()
+        if not isinstance(batch, EpisodeBatch):
             raise TypeError(
-                f"{type(sampler).__name__}.obtain_samples must return an EpisodeBatch, not a {type(self._batch).__name__}"
+                f"{type(self.sampler).__name__}.obtain_samples must return an EpisodeBatch, "
+                f"not a {type(batch).__name__}"
             )
-        return experience_of(self._batch)
+        self._batch = batch
+        return experience_of(batch)
 
     def state_dict(self) -> StateTree:
         """Returns the sampler's state, if it has one."""

@@ -15,7 +15,7 @@ import copy
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Final, Literal, Protocol, Self, get_args
+from typing import Any, Final, Literal, Self, get_args
 
 import numpy as np
 
@@ -37,23 +37,6 @@ from workers.rl.envs.env_types import Env
 
 BatchUnit = Literal["whole_episodes", "exact_steps", "episodes"]
 _SEED_BITS: Final = 53
-
-
-class Sampler(Protocol):
-    """What a trainer asks of an algorithm's `_sampler`.
-
-    One with `state_dict` and `load_state_dict` has its state saved.
-    """
-
-    def obtain_samples(
-        self, itr: int, num_samples: int, agent_update: object, env_update: object = None
-    ) -> EpisodeBatch:
-        """Returns at least `num_samples` env_steps in whole episodes."""
-        ...
-
-    def shutdown_worker(self) -> None:
-        """Ends what the sampler started; the next call starts it again."""
-        ...
 
 
 class RoundSampler(ABC):

@@ -1,29 +1,17 @@
 """The row of an epoch while it is filled, and the usual numbers about a batch of episodes."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from workers.core.types import StateTree
+from workers.entrypoints.trainer_parts.column_arrays import rows_of
+from workers.entrypoints.trainer_parts.episode_batch import EpisodeBatch
 
 Cell = float | int | str | bool
 """A number, or a word."""
-
-
-class EpisodeColumns(Protocol):
-    """What is needed of a batch of N steps in E episodes."""
-
-    @property
-    def rewards(self) -> npt.NDArray[np.float64]: ...
-    @property
-    def terminated(self) -> npt.NDArray[np.bool_]: ...
-    @property
-    def lengths(self) -> npt.NDArray[np.int64]: ...
-    @property
-    def env_infos(self) -> Mapping[str, Any]: ...
 
 
 class Tabular:
@@ -72,22 +60,18 @@ class Tabular:
 
 
 def performance(
-    itr: int, batch: EpisodeColumns, discount: float
+    itr: int, batch: EpisodeBatch, discount: float
 ) -> tuple[dict[str, Cell], list[float]]:
     """Returns the usual numbers about a batch, and the undiscounted return of each episode.
 
     `SuccessRate` is there only where `env_infos` names `success`: an episode succeeded if any of
     its steps did. `StdReturn` is that of the population. Names as in garage's `log_performance`.
     """
-    returns, discounted, ends, successes = [], [], [], []
-    begin = 0
-    for length in batch.lengths.tolist():
-        rewards = batch.rewards[begin : begin + length]
-        returns.append(float(rewards.sum()))
-        discounted.append(float((rewards * discount ** np.arange(length)).sum()))
-        ends.append(bool(batch.terminated[begin + length - 1]))
-        successes.append(_succeeded(batch, slice(begin, begin + length)))
-        begin += length
+    episodes, returns = list(batch.slices()), batch.returns.tolist()
+    discounted = [
+        (batch.rewards[steps] * discount ** np.arange(steps.stop - steps.start)).sum()
+        for steps in episodes
+    ]
     row: dict[str, Cell] = {
         "Iteration": itr,
         "NumEpisodes": len(returns),
@@ -96,22 +80,19 @@ def performance(
         "StdReturn": float(np.std(returns)),
         "MaxReturn": max(returns),
         "MinReturn": min(returns),
-        "TerminationRate": float(np.mean(ends)),
+        "TerminationRate": float(np.mean([batch.terminated[steps.stop - 1] for steps in episodes])),
     }
     if "success" in batch.env_infos:
-        row["SuccessRate"] = float(np.mean(successes))
+        row["SuccessRate"] = float(np.mean([_succeeded(batch, steps) for steps in episodes]))
     return row, returns
 
 
-def _succeeded(batch: EpisodeColumns, steps: slice) -> bool:
-    if "success" not in batch.env_infos:
-        return False
-    values = [
-        value
-        for value in batch.env_infos["success"][steps]
+def _succeeded(batch: EpisodeBatch, steps: slice) -> bool:
+    return any(
+        bool(value)
+        for value in rows_of(batch.env_infos, steps)["success"]
         if value is not None and value == value  # noqa: PLR0124 - NaN is not itself
-    ]
-    return any(bool(value) for value in values)
+    )
 
 
 def _cell(key: str, value: Any) -> Cell:

@@ -1,7 +1,7 @@
 """Device and precision for the body of a trainer, and parameters that wait for their first input."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
 import gymnasium as gym
@@ -46,23 +46,13 @@ class TorchSession:
         What was the default before comes back however it is left.
         """
         before = torch.get_default_dtype()
-        device = _default_device(self.device)
+        device = nullcontext() if self.device is None else torch.device(self.device)
         try:
             torch.set_default_dtype(self.dtype or before)
             with device:
                 yield
         finally:
             torch.set_default_dtype(before)
-
-
-@contextmanager
-def _default_device(device: str | None) -> Iterator[None]:
-    """Makes a device the default of the body; `None` changes nothing."""
-    if device is None:
-        yield
-        return
-    with torch.device(device):
-        yield
 
 
 def materialise(part: object, env: Env | None, path: str) -> None:

@@ -11,7 +11,7 @@ import logging
 import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 
@@ -43,33 +43,23 @@ from workers.entrypoints.trainer_parts.epoch_records import (
 )
 from workers.entrypoints.trainer_parts.epoch_snapshots import EpochSnapshots, find_snapshot
 from workers.entrypoints.trainer_parts.progress_csv import FILE_NAME, ProgressCsv, read_rows
-from workers.entrypoints.trainer_parts.tabular import Tabular
 from workers.recording.recorder import RecordedRun
 from workers.snapshot.config import SnapshotConfig
-from workers.snapshot.owner import device_name, versions
-from workers.snapshot.snapshot_directory import Moment, SnapshotOwner, read_snapshot
+from workers.snapshot.owner import snapshot_owner
+from workers.snapshot.snapshot_directory import Moment, read_snapshot
+
+if TYPE_CHECKING:
+    from workers.entrypoints.trainer import Trainer
 
 EXPERIMENT: Final = "experiment.json"
 _log = logging.getLogger(__name__)
-
-
-class TrainerView(Protocol):
-    """What the session sees of its trainer."""
-
-    enable_logging: bool
-    step_itr: int
-    step_episode: object
-    tabular: Tabular
-
-    def setup(self, algo: object, env: object) -> None: ...
-    def log_diagnostics(self, pause_for_plot: bool = False) -> None: ...
 
 
 @dataclass(slots=True, kw_only=True)
 class TrainerSession:
     """The state of one trainer."""
 
-    trainer: TrainerView
+    trainer: "Trainer"
     config: SnapshotConfig
     configured: bool
     """Whether the caller said where snapshots go; else a restore says it."""
@@ -214,7 +204,14 @@ class TrainerSession:
         }
         full = {**state, "trainer": own, "recipe": self._recipe()}
         moment = Moment(clock=StillClock.of(state), reason=reason)
-        return EpochSnapshots(self.config).write(self._owner(), full, epoch, moment) or ""
+        owner = snapshot_owner(
+            run_id=self.run_id,
+            attempt_id=self.attempt_id,
+            definition_hash="",
+            seed=self.seed if self.seed is not None and 0 <= self.seed <= MAX_STEP else 0,
+            device=torch.get_default_device().type,
+        )
+        return EpochSnapshots(self.config).write(owner, full, epoch, moment) or ""
 
     def restore(self, from_dir: Path, from_epoch: int | str) -> tuple[RestoreReport, TrainArgs]:
         """Brings everything to a snapshot; see `Trainer.restore`."""
@@ -258,19 +255,6 @@ class TrainerSession:
                     f"{error}; or take rebuildable=True away, and call setup before restore"
                 ) from error
             return {"missing": str(error)}
-
-    def _owner(self) -> SnapshotOwner:
-        return SnapshotOwner(
-            run_id=self.run_id,
-            attempt_id=self.attempt_id,
-            experiment_id="",
-            definition_hash="",
-            seed=self.seed if self.seed is not None and 0 <= self.seed <= MAX_STEP else 0,
-            parent=None,
-            versions=versions(),
-            device=device_name(torch.get_default_device().type),
-            resume_exact=torch.get_default_device().type == "cpu",
-        )
 
     # Around an epoch and around a training
 
