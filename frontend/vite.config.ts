@@ -8,7 +8,12 @@ const SERVER = process.env.PALESTRA_SERVER ?? "http://127.0.0.1:8080";
 
 export default defineConfig(({ mode }) => ({
   plugins: [react(), compressedCopies(), ...(mode === "mock" ? [mockServer()] : [])],
-  resolve: { alias: { "@": fileURLToPath(new URL("./src", import.meta.url)) } },
+  resolve: {
+    alias: {
+      "@": fileURLToPath(new URL("./src", import.meta.url)),
+      "tabler-icons": "@tabler/icons-react/dist/esm/icons",
+    },
+  },
   server: mode === "mock" ? {} : { proxy: { "/api": SERVER } },
   build: {
     target: "es2022",

@@ -6,6 +6,7 @@
   } catch {
     // Storage is blocked: follow the system.
   }
-  const dark = kept === "dark" || (kept !== "light" && matchMedia("(prefers-color-scheme: dark)").matches);
+  const dark =
+    kept === "dark" || (kept !== "light" && matchMedia("(prefers-color-scheme: dark)").matches);
   document.documentElement.setAttribute("data-mantine-color-scheme", dark ? "dark" : "light");
 })();

@@ -1,4 +1,5 @@
-// The layers of src: each may import only those to its right; a feature never imports another feature. Also the limit on a file's length.
+// The layers of src: each may import only those to its right; a feature never imports another
+// feature. Also the limit on a file's length.
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve, sep } from "node:path";
 import { fileURLToPath } from "node:url";

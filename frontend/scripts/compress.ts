@@ -6,7 +6,10 @@ import type { Plugin } from "vite";
 const WORTH = /\.(css|html|js|json|map|svg|txt|webmanifest)$/;
 const LEAST_BYTES = 1_024;
 
-/** Writes a `.br` and a `.gz` beside every file that compresses, once per build, so that the server spends no time on it. */
+/**
+ * Writes a `.br` and a `.gz` beside every file that compresses, once per build, so that the server
+ * spends no time on it.
+ */
 export function compressedCopies(): Plugin {
   let directory = "";
   return {
@@ -25,7 +28,9 @@ export function compressedCopies(): Plugin {
 export function writeCopies(directory: string): string[] {
   const names = readdirSync(directory, { recursive: true, encoding: "utf-8" });
   const files = names.map((name) => join(directory, name)).filter((file) => WORTH.test(file));
-  const large = files.filter((file) => statSync(file).isFile() && statSync(file).size >= LEAST_BYTES);
+  const large = files.filter(
+    (file) => statSync(file).isFile() && statSync(file).size >= LEAST_BYTES,
+  );
   for (const file of large) {
     const content = readFileSync(file);
     const hint = { [constants.BROTLI_PARAM_SIZE_HINT]: content.length };

@@ -7,7 +7,10 @@ const css = readFileSync("src/ui/tokens.css", "utf8");
 function tokens(scheme: Scheme): Map<string, string> {
   const block = css.split(`data-mantine-color-scheme="${scheme}"]`)[1]?.split("}")[0] ?? "";
   return new Map(
-    [...block.matchAll(/--([a-z0-9-]+): (#[0-9a-f]{6})/g)].map(([, name, color]) => [name as string, color as string]),
+    [...block.matchAll(/--([a-z0-9-]+): (#[0-9a-f]{6})/g)].map(([, name, color]) => [
+      name as string,
+      color as string,
+    ]),
   );
 }
 
@@ -49,6 +52,7 @@ describe.each(["light", "dark"] as const)("WCAG AA in %s", (scheme) => {
       groupColor(group, scheme),
       ...[0, 1, 2].map((i) => memberColor(group, i, 3, scheme)),
     ]);
-    for (const color of colors) expect(contrast(color, of("surface")), color).toBeGreaterThanOrEqual(3);
+    for (const color of colors)
+      expect(contrast(color, of("surface")), color).toBeGreaterThanOrEqual(3);
   });
 });

@@ -25,7 +25,9 @@ describe("ring", () => {
     for (let i = 0; i < 1000; i += 1) ring.push(points([i]));
     expect(ring.length).toBe(600);
     expect(ring.dropped).toBe(400);
-    expect(Array.from(ring.column("env_step"))).toEqual(Array.from({ length: 600 }, (_, i) => i + 400));
+    expect(Array.from(ring.column("env_step"))).toEqual(
+      Array.from({ length: 600 }, (_, i) => i + 400),
+    );
   });
 
   it("reads the non-finite numbers of the API", () => {
@@ -36,12 +38,15 @@ describe("ring", () => {
 });
 
 describe("sse", () => {
-  const stream = 'retry: 1000\n\n: ping\n\nid: 7\nevent: points\ndata: {"a":\ndata: 1}\n\nid: 8\r\ndata: x\r\n\r\n';
+  const stream =
+    'retry: 1000\n\n: ping\n\nid: 7\nevent: points\ndata: {"a":\ndata: 1}\n\n' +
+    "id: 8\r\ndata: x\r\n\r\n";
 
   it.each([1, 2, 3, 7, 1000])("parses a stream cut into pieces of %d characters", (size) => {
     const parser = new SseParser();
     const found = [];
-    for (let i = 0; i < stream.length; i += size) found.push(...parser.push(stream.slice(i, i + size)));
+    for (let i = 0; i < stream.length; i += size)
+      found.push(...parser.push(stream.slice(i, i + size)));
     expect(found).toEqual([
       { id: "7", event: "points", data: '{"a":\n1}' },
       { id: "8", event: "message", data: "x" },
@@ -50,8 +55,15 @@ describe("sse", () => {
   });
 });
 
-function run(resumedFrom: (string | null)[], schedule = "train"): Pick<RunDetail, "id" | "attempts" | "jobs"> {
-  const attempts = resumedFrom.map((from, i) => ({ job_id: "job", fences: { r: i + 1 }, resumed_from: { r: from } }));
+function run(
+  resumedFrom: (string | null)[],
+  schedule = "train",
+): Pick<RunDetail, "id" | "attempts" | "jobs"> {
+  const attempts = resumedFrom.map((from, i) => ({
+    job_id: "job",
+    fences: { r: i + 1 },
+    resumed_from: { r: from },
+  }));
   return { id: "r", attempts, jobs: [{ id: "job", schedule }] } as unknown as RunDetail;
 }
 
@@ -71,17 +83,23 @@ describe("fence chain", () => {
   });
 
   it("leaves out an attempt that the newest does not go back to", () => {
-    const chain = fenceChain(run([null, "s1", "s1"]), [snapshot("s1", 1, 100), snapshot("s2", 2, 200)]);
+    const chain = fenceChain(run([null, "s1", "s1"]), [
+      snapshot("s1", 1, 100),
+      snapshot("s2", 2, 200),
+    ]);
     expect(chain && isSuperseded(chain, 2, 50, 50)).toBe(true);
     expect(chain && isSuperseded(chain, 1, 50, 50)).toBe(false);
   });
 
   it("takes the earliest bound along the chain", () => {
-    const chain = fenceChain(run([null, "s1", "s0"]), [snapshot("s0", 1, 50), snapshot("s1", 1, 100)]);
+    const chain = fenceChain(run([null, "s1", "s0"]), [
+      snapshot("s0", 1, 50),
+      snapshot("s1", 1, 100),
+    ]);
     expect(chain && isSuperseded(chain, 1, 80, 80)).toBe(true);
   });
 
-  it("says that it does not know when a snapshot is missing, and ignores jobs that only read", () => {
+  it("is unknown when a snapshot is missing, and ignores jobs that only read", () => {
     expect(fenceChain(run([null, "gone"]), [])).toBeNull();
     expect(fenceChain(run([null], "evaluate"), [])?.counted.size).toBe(0);
   });
@@ -99,7 +117,15 @@ function history(points: number): SeriesResult {
     nonfinite: [0, 0],
     points,
   };
-  return { x: "env_step", grid: [10, 20], start: 0, end: 30, series: [series], groups: [], cursor: 5 };
+  return {
+    x: "env_step",
+    grid: [10, 20],
+    start: 0,
+    end: 30,
+    series: [series],
+    groups: [],
+    cursor: 5,
+  };
 }
 
 describe("curves", () => {
@@ -120,7 +146,7 @@ describe("curves", () => {
     expect(shown.points).toBe(7);
     const all = curves.curve("a/b", { ...VIEW, superseded: true });
     expect(all.x).toEqual([10, 100, 150, 200, 250, 300]);
-    expect(all.ghost.filter((y) => y !== null)).toEqual([20, 30]);
+    expect(all.superseded.filter((y) => y !== null)).toEqual([20, 30]);
   });
 
   it("keeps the history on screen until a replay has brought every point", () => {

@@ -12,27 +12,46 @@ const RL = {
   snapshot: { every_env_steps: 700 },
 } as unknown as Definition;
 const supervised = (evaluation: object) =>
-  ({ kind: "supervised", loop: { updates: 90 }, evaluation, snapshot: { every_updates: 30 } }) as unknown as Definition;
+  ({
+    kind: "supervised",
+    loop: { updates: 90 },
+    evaluation,
+    snapshot: { every_updates: 30 },
+  }) as unknown as Definition;
 const made = (changes: object) =>
   ({ mean: 12, metrics: {}, source: "evaluation", ...changes }) as unknown as Evaluation;
 
 describe("what an experiment's ID is made of", () => {
   const definition = { ...RL, name: "Pole", notes: "", schema_version: 2 } as unknown as Definition;
-  const of = (code: object) => identityOf({ definition, code: code as unknown as ExperimentDetail["code"] });
+  const of = (code: object) =>
+    identityOf({ definition, code: code as unknown as ExperimentDetail["code"] });
 
   it("is its definition, and the code of a team's own agent or environment", () => {
     expect(of({ kind: "builtin" })).not.toHaveProperty("code");
     const own = { kind: "distribution", distribution: "lab", version: "1", digest: "ab" };
-    expect(of({ kind: "builtin", environment: own })).toHaveProperty("code.environment.digest", "ab");
-    const changed = diff(of({ ...own, kind: "entrypoint" }), of({ ...own, kind: "entrypoint", digest: "cd" }));
-    expect(changed.filter((line) => line.status !== "same").map((line) => line.pointer)).toEqual(["/code/digest"]);
+    expect(of({ kind: "builtin", environment: own })).toHaveProperty(
+      "code.environment.digest",
+      "ab",
+    );
+    const changed = diff(
+      of({ ...own, kind: "entrypoint" }),
+      of({ ...own, kind: "entrypoint", digest: "cd" }),
+    );
+    expect(changed.filter((line) => line.status !== "same").map((line) => line.pointer)).toEqual([
+      "/code/digest",
+    ]);
   });
 });
 
 describe("what a definition's kind means", () => {
   it("counts env steps and shows returns in reinforcement learning", () => {
     const words = reading(RL);
-    expect(words).toMatchObject({ counter: "env_step", series: "evaluation/mean", budget: 5000, evaluateEvery: 500 });
+    expect(words).toMatchObject({
+      counter: "env_step",
+      series: "evaluation/mean",
+      budget: 5000,
+      evaluateEvery: 500,
+    });
     expect(scoreOf(made({}), words)).toBe(12);
   });
 
@@ -54,11 +73,16 @@ describe("curves of evaluations", () => {
   it("are the return of episodes, or every metric of a model, by source", () => {
     expect(chartedSources([], undefined)).toEqual([]);
     expect(chartedSources([made({})], undefined)).toEqual([{ of: "evaluation", curves: ["mean"] }]);
-    const rows = [made({ metrics: { loss: 1, accuracy: 0 } }), made({ metrics: { loss: 1 }, source: "train_data" })];
+    const rows = [
+      made({ metrics: { loss: 1, accuracy: 0 } }),
+      made({ metrics: { loss: 1 }, source: "train_data" }),
+    ];
     expect(chartedSources(rows, undefined)).toEqual([
       { of: "evaluation", curves: ["accuracy", "loss"] },
       { of: "train_data", curves: ["loss"] },
     ]);
-    expect(chartedSources(rows, "^evaluation/acc")).toEqual([{ of: "evaluation", curves: ["accuracy"] }]);
+    expect(chartedSources(rows, "^evaluation/acc")).toEqual([
+      { of: "evaluation", curves: ["accuracy"] },
+    ]);
   });
 });

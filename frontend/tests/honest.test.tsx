@@ -9,11 +9,14 @@ import { LatestValues } from "@/live/latest";
 import { ProgressBar } from "@/ui/ProgressBar";
 import { ScoreText } from "@/ui/ScoreText";
 
-const shown = (element: React.ReactNode) => render(<div data-testid="x">{element}</div>).getByTestId("x");
+const shown = (element: React.ReactNode) =>
+  render(<div data-testid="x">{element}</div>).getByTestId("x");
 
 describe("a score", () => {
   it("has a spread with its kind and n where it is over several", () => {
-    const text = shown(<ScoreText mean={482.3} spread={12.1} kind="se" n={3} of="run" />).textContent;
+    const text = shown(
+      <ScoreText mean={482.3} spread={12.1} kind="se" n={3} of="run" />,
+    ).textContent;
     expect(text).toBe("482 ± 12 sen = 3 runs");
   });
 
@@ -22,7 +25,9 @@ describe("a score", () => {
     ["where it is unknown", null, 3],
     ["where it is not a number", "NaN", 3],
   ])("has no ± %s", (_, spread, n) => {
-    expect(shown(<ScoreText mean={401.9} spread={spread} kind="sd" n={n} of="episode" />)).not.toHaveTextContent("±");
+    expect(
+      shown(<ScoreText mean={401.9} spread={spread} kind="sd" n={n} of="episode" />),
+    ).not.toHaveTextContent("±");
     expect(screen.getByText("401.9")).toBeVisible();
   });
 
@@ -35,9 +40,18 @@ describe("a score", () => {
   });
 
   it("of an experiment with one run stands alone in the list", () => {
-    const latest_evaluation = { runs: 1, metric: null, mean: 401.9, stdev: null, min: 401.9, max: 401.9 };
+    const latest_evaluation = {
+      runs: 1,
+      metric: null,
+      mean: 401.9,
+      stdev: null,
+      min: 401.9,
+      max: 401.9,
+    };
     const cell = experimentColumns("light").find((column) => column.id === "score")?.cell;
-    const text = shown(cell?.({ latest_evaluation, failures: [] as Experiment["failures"] } as Experiment)).textContent;
+    const text = shown(
+      cell?.({ latest_evaluation, failures: [] as Experiment["failures"] } as Experiment),
+    ).textContent;
     expect(text).toBe("401.9n = 1 run");
   });
 
@@ -78,7 +92,8 @@ describe("progress", () => {
 });
 
 describe("Line 15.24: the headline of a curve", () => {
-  const series = (last: (number | null)[]) => [{ series: "a/b", last }] as unknown as SeriesResult["series"];
+  const series = (last: (number | null)[]) =>
+    [{ series: "a/b", last }] as unknown as SeriesResult["series"];
   const points = (...value: (number | string)[]) => ({
     fence: 1,
     seq: 1,

@@ -76,5 +76,7 @@ describe("a list with a search field", () => {
 const COLUMNS = [{ id: "name", header: "Name", cell: (name: string) => name }];
 
 function Fixed({ rows }: { rows: string[] }) {
-  return <DataTable label="Names" rows={rows} columns={COLUMNS} rowId={(name) => name} onOpen={open} />;
+  return (
+    <DataTable label="Names" rows={rows} columns={COLUMNS} rowId={(name) => name} onOpen={open} />
+  );
 }

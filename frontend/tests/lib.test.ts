@@ -1,7 +1,17 @@
 import { describe, expect, it, vi } from "vitest";
 import { pieces } from "@/lib/ansi";
 import { groupColor, memberColor } from "@/lib/color";
-import { ago, bytes, compact, count, duration, score, splitExperimentId, toNumber, value } from "@/lib/format";
+import {
+  ago,
+  bytes,
+  compact,
+  count,
+  duration,
+  score,
+  splitExperimentId,
+  toNumber,
+  value,
+} from "@/lib/format";
 import { diff, lines, onlyChanges } from "@/lib/jsonDiff";
 import { smooth } from "@/lib/movingAverage";
 import { flag, number, numbers, text } from "@/lib/search";
@@ -18,7 +28,12 @@ describe("format", () => {
   });
 
   it("names what is not finite and what is missing", () => {
-    expect([value("NaN"), value("Infinity"), value("-Infinity"), value(null)]).toEqual(["NaN", "∞", "−∞", "–"]);
+    expect([value("NaN"), value("Infinity"), value("-Infinity"), value(null)]).toEqual([
+      "NaN",
+      "∞",
+      "−∞",
+      "–",
+    ]);
     expect(toNumber("-Infinity")).toBe(Number.NEGATIVE_INFINITY);
   });
 
@@ -29,7 +44,11 @@ describe("format", () => {
       "1.25M",
       "9999",
     ]);
-    expect([duration(42), duration(185), duration(8040)]).toEqual(["42 s", "3 min 05 s", "2 h 14 min"]);
+    expect([duration(42), duration(185), duration(8040)]).toEqual([
+      "42 s",
+      "3 min 05 s",
+      "2 h 14 min",
+    ]);
     expect(bytes(4_812_331)).toBe("4.6 MiB");
     expect(ago("2026-11-21T10:00:00Z", Date.parse("2026-11-21T12:30:00Z"))).toBe("2 h ago");
     expect(splitExperimentId("cartpole-dqn-20f974013fd5091b")).toEqual({
@@ -52,8 +71,14 @@ describe("smooth", () => {
 });
 
 describe("tree", () => {
-  const mine = { agent: { name: "dqn", learning_rate: 0.001, hidden_sizes: [64, 64] }, stop: { success_score: 475 } };
-  const other = { agent: { name: "dqn", learning_rate: 0.0003, gamma: 0.99 }, stop: { success_score: 475 } };
+  const mine = {
+    agent: { name: "dqn", learning_rate: 0.001, hidden_sizes: [64, 64] },
+    stop: { success_score: 475 },
+  };
+  const other = {
+    agent: { name: "dqn", learning_rate: 0.0003, gamma: 0.99 },
+    stop: { success_score: 475 },
+  };
 
   it("shows a document line by line", () => {
     expect(lines(mine).map((line) => [line.pointer, line.text])).toEqual([
@@ -82,7 +107,11 @@ describe("search", () => {
     const search = { smooth: "2", start: "abc", q: "loss", hide: [1, "x", 3], archived: "true" };
     expect(number(search, "smooth", 0, 0.99)).toBeUndefined();
     expect(number(search, "start")).toBeUndefined();
-    expect([text(search, "q"), numbers(search, "hide"), flag(search, "archived")]).toEqual(["loss", [1, 3], true]);
+    expect([text(search, "q"), numbers(search, "hide"), flag(search, "archived")]).toEqual([
+      "loss",
+      [1, 3],
+      true,
+    ]);
   });
 });
 

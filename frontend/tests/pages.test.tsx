@@ -16,7 +16,15 @@ const SESSION = {
 };
 const problem = (status: number, detail: string) => ({
   status,
-  body: { type: "about:blank", title: "x", status, code: "some_code", detail, request_id: "req-42", errors: [] },
+  body: {
+    type: "about:blank",
+    title: "x",
+    status,
+    code: "some_code",
+    detail,
+    request_id: "req-42",
+    errors: [],
+  },
 });
 const calls: { url: string; init: RequestInit }[] = [];
 
@@ -47,19 +55,23 @@ afterEach(() => void vi.restoreAllMocks());
 describe("login", () => {
   const options = (password: boolean) => ({ body: { password } });
 
-  it("sends a stranger to the login page, says why a password failed, and then lets them in", async () => {
+  it("shows the login page without a session, and why a password was refused", async () => {
     let known = false;
     serve({
       "GET /session": () => (known ? { body: SESSION } : problem(401, "Log in first.")),
       "GET /session:options": options(true),
       "POST /session": (init) => {
         known = String(init.body).includes("correct");
-        return known ? { status: 201, body: SESSION } : problem(401, "User name or password is wrong.");
+        return known
+          ? { status: 201, body: SESSION }
+          : problem(401, "User name or password is wrong.");
       },
       "GET /experiments": empty,
     });
     open("/experiments");
-    const password = await screen.findByLabelText(/^Password/, { selector: "input[name=password]" });
+    const password = await screen.findByLabelText(/^Password/, {
+      selector: "input[name=password]",
+    });
     await userEvent.type(password, "guess");
     await userEvent.click(screen.getByRole("button", { name: "Log in" }));
     expect(await screen.findByText("User name or password is wrong.")).toBeVisible();
@@ -70,7 +82,7 @@ describe("login", () => {
     expect(await screen.findByText("No experiments yet")).toBeVisible();
   });
 
-  it("Line 15.24: asks for no password where none was set, says how to get a link, and takes it whole", async () => {
+  it("Line 15.24: takes a login link, and names the command that makes one", async () => {
     let known = false;
     serve({
       "GET /session": () => (known ? { body: SESSION } : problem(401, "Log in first.")),
@@ -84,7 +96,10 @@ describe("login", () => {
     open("/experiments");
     expect(await screen.findByText("palestra login-link")).toBeVisible();
     expect(screen.queryByLabelText(/^Password/, { selector: "input[name=password]" })).toBeNull();
-    await userEvent.type(screen.getByLabelText(/^Login link/), "http://127.0.0.1:8080/login#code=pll_pasted");
+    await userEvent.type(
+      screen.getByLabelText(/^Login link/),
+      "http://127.0.0.1:8080/login#code=pll_pasted",
+    );
     await userEvent.click(screen.getByRole("button", { name: "Log in" }));
     expect(await screen.findByText("No experiments yet")).toBeVisible();
     expect(redeemed()).toEqual([{ code: "pll_pasted", user: null, password: null }]);
@@ -123,7 +138,9 @@ describe("login", () => {
 });
 
 function redeemed(): unknown[] {
-  return calls.filter((call) => call.url.endsWith("/session:redeem")).map((call) => JSON.parse(String(call.init.body)));
+  return calls
+    .filter((call) => call.url.endsWith("/session:redeem"))
+    .map((call) => JSON.parse(String(call.init.body)));
 }
 
 describe("Line 15.24: after an outage failed queries are repeated by themselves", () => {
@@ -152,7 +169,9 @@ describe("Line 15.24: after an outage failed queries are repeated by themselves"
     serve({
       "GET /session": () => {
         asked += 1;
-        return asked < 2 ? (Promise.reject(new TypeError("Failed to fetch")) as never) : { body: SESSION };
+        return asked < 2
+          ? (Promise.reject(new TypeError("Failed to fetch")) as never)
+          : { body: SESSION };
       },
       "GET /experiments": page,
     });
@@ -181,11 +200,16 @@ describe("experiments", () => {
   it("teaches with the exact command when there are none", async () => {
     serve({ "GET /session": { body: SESSION }, "GET /experiments": empty });
     open("/experiments");
-    expect(await screen.findByText(/palestra submit examples\/cartpole-dqn.yaml --seeds 0-2/)).toBeVisible();
+    expect(
+      await screen.findByText(/palestra submit examples\/cartpole-dqn.yaml --seeds 0-2/),
+    ).toBeVisible();
   });
 
   it("shows the request id of a failure", async () => {
-    serve({ "GET /session": { body: SESSION }, "GET /experiments": problem(500, "The server failed.") });
+    serve({
+      "GET /session": { body: SESSION },
+      "GET /experiments": problem(500, "The server failed."),
+    });
     open("/experiments");
     expect(await screen.findByText("The server failed.")).toBeVisible();
     expect(screen.getByText("req-42")).toBeVisible();
@@ -195,7 +219,9 @@ describe("experiments", () => {
     serve({ "GET /session": { body: SESSION }, "GET /experiments": empty });
     open("/experiments?text=cart&state=running&bogus=1");
     expect(await screen.findByText("No experiment matches")).toBeVisible();
-    await waitFor(() => expect(calls.some((call) => call.url.includes("text=cart&state=running"))).toBe(true));
+    await waitFor(() =>
+      expect(calls.some((call) => call.url.includes("text=cart&state=running"))).toBe(true),
+    );
     expect(calls.some((call) => call.url.includes("bogus"))).toBe(false);
   });
 

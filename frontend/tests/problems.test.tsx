@@ -1,10 +1,22 @@
-/** Lines 15.8, 15.22 and 15.23: failures come first and can be tried again, and what a run left can be fetched. */
+/**
+ * Lines 15.8, 15.22 and 15.23: failures come first and can be tried again, and what a run left can
+ * be fetched.
+ */
 import { MantineProvider } from "@mantine/core";
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { render, screen } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import type { Artifact, Attempt, Evaluation, Experiment, Job, Run, RunDetail, Snapshot } from "@/api/types";
+import type {
+  Artifact,
+  Attempt,
+  Evaluation,
+  Experiment,
+  Job,
+  Run,
+  RunDetail,
+  Snapshot,
+} from "@/api/types";
 import { Actions } from "@/features/experiment/Actions";
 import { experimentColumns } from "@/features/experiments/columns";
 import { evaluationTable } from "@/features/run/evaluationTable";
@@ -30,7 +42,15 @@ const CHANGED = {
 };
 
 const attempt = (changes: Partial<Attempt>): Attempt =>
-  ({ id: "att_1", job_id: "job_1", number: 1, ended_at: null, cause: null, failure: null, ...changes }) as Attempt;
+  ({
+    id: "att_1",
+    job_id: "job_1",
+    number: 1,
+    ended_at: null,
+    cause: null,
+    failure: null,
+    ...changes,
+  }) as Attempt;
 const job = (changes: Partial<Job>): Job =>
   ({
     id: "job_1",
@@ -72,8 +92,12 @@ beforeEach(() => {
   answers = {};
   vi.stubGlobal("fetch", (url: string, init: RequestInit) => {
     const path = url.replace("/api/v1", "").split("?")[0] ?? "";
-    if (init.method === "POST") sent.push({ url: path, body: init.body ? JSON.parse(String(init.body)) : null });
-    const { status, body } = answers[path] ?? { status: 200, body: { items: [], next_cursor: null } };
+    if (init.method === "POST")
+      sent.push({ url: path, body: init.body ? JSON.parse(String(init.body)) : null });
+    const { status, body } = answers[path] ?? {
+      status: 200,
+      body: { items: [], next_cursor: null },
+    };
     return Promise.resolve(new Response(JSON.stringify(body), { status }));
   });
 });
@@ -91,20 +115,33 @@ describe("Line 15.22: the page of a run", () => {
     expect(screen.getByText("failed: for an unknown reason")).toBeVisible();
   });
 
-  it("says why an attempt ended that is tried again by itself, and nothing of a pause that was asked for", () => {
+  it("gives the cause of an attempt that is retried, and none of a requested pause", () => {
     const lost = attempt({ ended_at: "2026-01-01T00:00:00Z", cause: "worker_lost" });
-    show(<RunProblems run={run({ state: "queued", cause: null, failure: null, attempts: [lost] })} />);
-    expect(screen.getByText("attempt 1 ended: worker lost; the next one waits for a slot")).toBeVisible();
+    show(
+      <RunProblems run={run({ state: "queued", cause: null, failure: null, attempts: [lost] })} />,
+    );
+    expect(
+      screen.getByText("attempt 1 ended: worker lost; the next one waits for a slot"),
+    ).toBeVisible();
   });
 
   it("is silent about what was wanted", () => {
     const paused = attempt({ ended_at: "2026-01-01T00:00:00Z", cause: "user" });
-    show(<RunProblems run={run({ state: "running", cause: null, failure: null, attempts: [paused] })} />);
+    show(
+      <RunProblems
+        run={run({ state: "running", cause: null, failure: null, attempts: [paused] })}
+      />,
+    );
     expect(screen.queryByRole("status")).toBeNull();
   });
 
   it("names a job beside the training that failed, until a later one of its kind does not", () => {
-    const failed = job({ id: "job_2", schedule: "export", cause: "user_exception", failure: FAILURE });
+    const failed = job({
+      id: "job_2",
+      schedule: "export",
+      cause: "user_exception",
+      failure: FAILURE,
+    });
     const done = run({ state: "succeeded", cause: "budget", failure: null });
     show(<RunProblems run={{ ...done, jobs: [job({ state: "succeeded" }), failed] }} />);
     expect(screen.getByText("export failed: user exception")).toBeVisible();
@@ -116,7 +153,9 @@ describe("Line 15.22: the page of a run", () => {
 
 describe("Line 15.22: lists", () => {
   it("say why where there is no score", () => {
-    const failures = [{ cause: "user_exception", message: "No such argument.", runs: 2, run_id: "run_1" }];
+    const failures = [
+      { cause: "user_exception", message: "No such argument.", runs: 2, run_id: "run_1" },
+    ];
     const cell = experimentColumns("light").find((column) => column.id === "score")?.cell;
     show(cell?.({ latest_evaluation: null, failures } as unknown as Experiment));
     expect(screen.getByText("No such argument.")).toBeVisible();
@@ -138,14 +177,20 @@ describe("Line 15.8: another try", () => {
     const runs = ["failed", "failed", "succeeded"].map(
       (state, i) => ({ id: `run_${i}`, state, job_id: `job_${i}` }) as Run,
     );
-    show(<Actions experiment={{ id: "cartpole-1", archived_at: null } as Experiment} runs={runs} />);
+    show(
+      <Actions experiment={{ id: "cartpole-1", archived_at: null } as Experiment} runs={runs} />,
+    );
     await userEvent.click(screen.getByRole("button", { name: "Retry 2 failed" }));
     expect(sent.map((one) => one.url)).toEqual(["/runs/run_0:retry", "/runs/run_1:retry"]);
   });
 
-  it("resumes under changed code only when a person says so, who reads both names first", async () => {
+  it("resumes with other code only after the user has seen both names and agreed", async () => {
     answers["/jobs/job_1:resume"] = { status: 409, body: CHANGED };
-    show(<RunActions run={run({ state: "paused", cause: "code_changed", jobs: [job({ state: "paused" })] })} />);
+    show(
+      <RunActions
+        run={run({ state: "paused", cause: "code_changed", jobs: [job({ state: "paused" })] })}
+      />,
+    );
     await userEvent.click(screen.getByRole("button", { name: "Resume" }));
     expect(await screen.findByText(CHANGED.detail)).toBeVisible();
     await userEvent.click(screen.getByRole("button", { name: "Go on with the changed code" }));
@@ -155,7 +200,11 @@ describe("Line 15.8: another try", () => {
   it("says why a paused run may not go on", () => {
     show(
       <RunProblems
-        run={run({ state: "paused", cause: "code_changed", failure: { ...FAILURE, message: "Other code." } })}
+        run={run({
+          state: "paused",
+          cause: "code_changed",
+          failure: { ...FAILURE, message: "Other code." },
+        })}
       />,
     );
     expect(screen.getByRole("status")).toHaveTextContent("paused: code changedOther code.");
@@ -163,11 +212,21 @@ describe("Line 15.8: another try", () => {
 });
 
 describe("Lines 15.1 and 15.4: what the server has not stored", () => {
-  const backlog = { files: 2, size: 2048, problem: "The disk of the server is full.", delivering: true, message: "…" };
+  const backlog = {
+    files: 2,
+    size: 2048,
+    problem: "The disk of the server is full.",
+    delivering: true,
+    message: "…",
+  };
 
   it("is said with its cause, and can be given up", async () => {
     answers["/jobs/job_1:give-up"] = { status: 200, body: job({}) };
-    show(<RunProblems run={run({ state: "running", failure: null, jobs: [job({ not_uploaded: backlog })] })} />);
+    show(
+      <RunProblems
+        run={run({ state: "running", failure: null, jobs: [job({ not_uploaded: backlog })] })}
+      />,
+    );
     expect(screen.getByText("result not uploaded yet")).toBeVisible();
     expect(screen.getByText("The disk of the server is full.")).toBeVisible();
     await userEvent.click(screen.getByRole("button", { name: "Give up…" }));
@@ -179,17 +238,34 @@ describe("Lines 15.1 and 15.4: what the server has not stored", () => {
     ["running", 100, 40, "snapshot 80 steps behind"],
     ["running", 100, null, "no snapshot on the server yet"],
     ["paused", 120, 120, "snapshot up to date"],
-  ] as const)("of a run that is %s, written at %d and stored at %s, is told", (state, written, verified, text) => {
-    const progress = { env_step: 120, update: 1, episode: 1, fraction: null, env_steps_per_second: null };
-    const snapshots = { written, verified };
-    show(<RunFacts run={run({ state, progress, snapshots, latest_evaluation: null })} />);
-    expect(screen.getByText(text)).toBeVisible();
-  });
+  ] as const)(
+    "of a run that is %s, written at %d and stored at %s, is told",
+    (state, written, verified, text) => {
+      const progress = {
+        env_step: 120,
+        update: 1,
+        episode: 1,
+        fraction: null,
+        env_steps_per_second: null,
+      };
+      const snapshots = { written, verified };
+      show(<RunFacts run={run({ state, progress, snapshots, latest_evaluation: null })} />);
+      expect(screen.getByText(text)).toBeVisible();
+    },
+  );
 
   it("of a run that is over and whole is nothing to speak of", () => {
-    const progress = { env_step: 120, update: 1, episode: 1, fraction: 1, env_steps_per_second: null };
+    const progress = {
+      env_step: 120,
+      update: 1,
+      episode: 1,
+      fraction: 1,
+      env_steps_per_second: null,
+    };
     const snapshots = { written: 100, verified: 100 };
-    show(<RunFacts run={run({ state: "succeeded", progress, snapshots, latest_evaluation: null })} />);
+    show(
+      <RunFacts run={run({ state: "succeeded", progress, snapshots, latest_evaluation: null })} />,
+    );
     expect(screen.queryByText(/snapshot/)).toBeNull();
   });
 });
@@ -229,7 +305,9 @@ describe("Line 15.23: files", () => {
     expect(link).toHaveAttribute("href", "/api/v1/artifacts/art_1/content");
     expect(screen.getByText("not uploaded yet:")).toBeVisible();
     expect(screen.queryByRole("link", { name: "Download later.bin" })).toBeNull();
-    await userEvent.click(await screen.findByRole("button", { name: "Download the snapshot at 50" }));
+    await userEvent.click(
+      await screen.findByRole("button", { name: "Download the snapshot at 50" }),
+    );
     expect(await screen.findByRole("menuitem", { name: /weights/ })).toHaveAttribute(
       "href",
       "/api/v1/artifacts/art_9/content",
@@ -252,6 +330,8 @@ describe("Line 15.23: files", () => {
       "",
       "0.3333333333333333",
     ]);
-    expect(csv(["a"], [["=1+1"], ['say "x", y'], [-2]])).toBe('a\r\n\'=1+1\r\n"say ""x"", y"\r\n-2\r\n');
+    expect(csv(["a"], [["=1+1"], ['say "x", y'], [-2]])).toBe(
+      'a\r\n\'=1+1\r\n"say ""x"", y"\r\n-2\r\n',
+    );
   });
 });

@@ -25,7 +25,8 @@ const job = (changes: Partial<Job>): Job =>
     ...changes,
   }) as Job;
 
-const run = (...jobs: Job[]): RunDetail => ({ id: "run_1", seed: 3, job_id: "job_1", jobs }) as unknown as RunDetail;
+const run = (...jobs: Job[]): RunDetail =>
+  ({ id: "run_1", seed: 3, job_id: "job_1", jobs }) as unknown as RunDetail;
 
 const sent: { url: string; body: unknown }[] = [];
 
@@ -41,7 +42,9 @@ beforeEach(() => {
   sent.length = 0;
   vi.stubGlobal("fetch", (url: string, init: RequestInit) => {
     sent.push({ url, body: init.body ? JSON.parse(String(init.body)) : null });
-    return Promise.resolve(new Response(JSON.stringify(job({ schedule: "continuous_eval" })), { status: 201 }));
+    return Promise.resolve(
+      new Response(JSON.stringify(job({ schedule: "continuous_eval" })), { status: 201 }),
+    );
   });
 });
 afterEach(() => void vi.restoreAllMocks());
@@ -53,7 +56,9 @@ describe("a pack", () => {
     show(<RunActions run={run(packed)} />);
     await userEvent.click(screen.getByRole("button", { name: "Cancel…" }));
     expect(
-      await screen.findByText(/in a pack, as one job with 2 other seeds: they are cancelled with it/),
+      await screen.findByText(
+        /in a pack, as one job with 2 other seeds: they are cancelled with it/,
+      ),
     ).toBeVisible();
     await userEvent.click(screen.getByRole("button", { name: "Cancel 3 runs" }));
     expect(sent.map((one) => one.url)).toEqual(["/api/v1/jobs/job_1:cancel"]);
@@ -132,7 +137,8 @@ describe("schedules on a run", () => {
 });
 
 describe("Line 15.24: an archive is not final", () => {
-  const experiment = (archived_at: string | null) => ({ id: "cartpole-1", archived_at }) as Experiment;
+  const experiment = (archived_at: string | null) =>
+    ({ id: "cartpole-1", archived_at }) as Experiment;
   const menu = () => userEvent.click(screen.getByRole("button", { name: "More actions" }));
 
   it("can be undone at once", async () => {

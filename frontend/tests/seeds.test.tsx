@@ -1,4 +1,7 @@
-/** Line 15.21: a mean says over how many seeds it is, and runs that stopped at their target can stay in it. */
+/**
+ * Line 15.21: a mean says over how many seeds it is, and runs that stopped at their target can stay
+ * in it.
+ */
 import { MantineProvider } from "@mantine/core";
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { render, screen } from "@testing-library/react";
@@ -6,7 +9,12 @@ import userEvent from "@testing-library/user-event";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import type { ExperimentDetail, Run, SeriesResult } from "@/api/types";
 import { EvaluationPanel } from "@/features/experiment/EvaluationPanel";
-import { changes, evaluationPlot, evaluationRequest, remark } from "@/features/experiment/evaluationPlot";
+import {
+  changes,
+  evaluationPlot,
+  evaluationRequest,
+  remark,
+} from "@/features/experiment/evaluationPlot";
 import { readExperimentSearch } from "@/features/experiment/search";
 
 const experiment = {
@@ -17,7 +25,12 @@ const run = (seed: number, env_step: number, state = "succeeded") =>
   ({ id: `run_${seed}`, seed, state, latest_evaluation: { env_step } }) as unknown as Run;
 const RUNS = [run(0, 20), run(1, 30), run(2, 30)];
 
-const one = (run_id: string, mean: (number | null)[]) => ({ run_id, series: "evaluation/mean", mean, points: 3 });
+const one = (run_id: string, mean: (number | null)[]) => ({
+  run_id,
+  series: "evaluation/mean",
+  mean,
+  points: 3,
+});
 const RESULT = {
   x: "env_step",
   grid: [0, 10, 15, 20, 30],
@@ -68,8 +81,12 @@ describe("the number of seeds", () => {
 
 describe("carrying forward", () => {
   it("is the server's, over all data, and off unless the address says so", () => {
-    expect(evaluationRequest(experiment, RUNS, "env_step", false).groups[0]?.carry_forward).toBe(false);
-    expect(evaluationRequest(experiment, RUNS, "env_step", true).groups[0]?.carry_forward).toBe(true);
+    expect(evaluationRequest(experiment, RUNS, "env_step", false).groups[0]?.carry_forward).toBe(
+      false,
+    );
+    expect(evaluationRequest(experiment, RUNS, "env_step", true).groups[0]?.carry_forward).toBe(
+      true,
+    );
     expect(readExperimentSearch({})).toEqual({});
     expect(readExperimentSearch({ carry: true })).toEqual({ carry: true });
   });

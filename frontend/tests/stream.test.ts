@@ -19,7 +19,9 @@ function server() {
         controller = made;
       },
     });
-    init.signal?.addEventListener("abort", () => controller.error(new DOMException("", "AbortError")));
+    init.signal?.addEventListener("abort", () =>
+      controller.error(new DOMException("", "AbortError")),
+    );
     connections.push({
       url,
       headers: init.headers as Record<string, string>,
@@ -30,11 +32,15 @@ function server() {
   });
   return {
     connections,
-    stream: new LiveStream({ fetch: fetch as unknown as typeof globalThis.fetch, random: () => 0.5 }),
+    stream: new LiveStream({
+      fetch: fetch as unknown as typeof globalThis.fetch,
+      random: () => 0.5,
+    }),
   };
 }
 
-const event = (id: number) => `id: ${id}\nevent: run\ndata: ${JSON.stringify({ id, type: "run", data: {} })}\n\n`;
+const event = (id: number) =>
+  `id: ${id}\nevent: run\ndata: ${JSON.stringify({ id, type: "run", data: {} })}\n\n`;
 const settle = () => vi.advanceTimersByTimeAsync(0);
 
 function scope(after: number | null) {
@@ -53,7 +59,7 @@ beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
 describe("live stream", () => {
-  it("tails from the cursor, goes on from the last event after a break, and doubles nothing", async () => {
+  it("follows from the cursor, resumes after the last event, and delivers no event twice", async () => {
     const { connections, stream } = server();
     const { made, seen } = scope(5);
     stream.open(made);
@@ -113,7 +119,13 @@ describe("live stream", () => {
 });
 
 describe("log tail", () => {
-  const line = (n: number) => ({ n, attempt_id: "a", stream: "stdout" as const, wall: 0, text: String(n) });
+  const line = (n: number) => ({
+    n,
+    attempt_id: "a",
+    stream: "stdout" as const,
+    wall: 0,
+    text: String(n),
+  });
 
   it("reads what is stored, takes what comes, fills a gap, and doubles no line", async () => {
     const stored = [1, 2, 3].map(line);
@@ -121,7 +133,9 @@ describe("log tail", () => {
       const after = Number(new URL(url, "http://x").searchParams.get("after"));
       const lines = stored.filter((one) => one.n > after).slice(0, 2);
       const complete = stored.every((one) => one.n <= (lines.at(-1)?.n ?? after));
-      return Promise.resolve(new Response(JSON.stringify({ run_id: "r", lines, next_after: 0, complete })));
+      return Promise.resolve(
+        new Response(JSON.stringify({ run_id: "r", lines, next_after: 0, complete })),
+      );
     });
     const tail = new LogTail("r");
     const numbers = () => tail.state().lines.map((one) => one.n);

@@ -3,7 +3,13 @@ import type { Artifact, Evaluation } from "@/api/types";
 import { videosOf } from "@/features/run/videos";
 
 function file(name: string, envStep: number, createdAt: string, stored = true): Artifact {
-  return { id: `art_${name}_${createdAt}`, name, env_step: envStep, created_at: createdAt, stored } as Artifact;
+  return {
+    id: `art_${name}_${createdAt}`,
+    name,
+    env_step: envStep,
+    created_at: createdAt,
+    stored,
+  } as Artifact;
 }
 
 function evaluation(envStep: number, returns: number[], superseded = false): Evaluation {
@@ -26,7 +32,7 @@ describe("videosOf", () => {
     expect(found[0]?.poster).toBeUndefined();
   });
 
-  it("shows an episode that was filmed again as it was filmed last, and nothing that has not arrived", () => {
+  it("shows the latest video of an episode, and no file that is not stored yet", () => {
     const files = [
       file("000000000100-episode-1.mp4", 100, "5"),
       file("000000000100-episode-1.mp4", 100, "3"),

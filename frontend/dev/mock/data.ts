@@ -1,9 +1,15 @@
-/** Invented experiments for working on the dashboard without a server: `npm run mock`. Development only, never built. */
+/**
+ * Invented experiments for working on the dashboard without a server: `npm run mock`. Development
+ * only, never built.
+ */
 import type * as t from "../../src/api/types";
 
 export interface MockRun {
   view: t.RunDetail;
-  points: Map<string, { env_step: number[]; update: number[]; episode: number[]; wall: number[]; value: number[] }>;
+  points: Map<
+    string,
+    { env_step: number[]; update: number[]; episode: number[]; wall: number[]; value: number[] }
+  >;
   evaluations: t.Evaluation[];
   log: t.LogLine[];
   skill: number;
@@ -20,6 +26,14 @@ export const random = () => {
 export const noise = () => (random() + random() + random() - 1.5) * 1.2;
 
 const HOUR = 3_600_000;
+const TRACEBACK = [
+  "Traceback (most recent call last):",
+  '  File "workers/loop/engine.py", line 88, in run',
+  "    self._learn()",
+  '  File "workers/hooks/nan_guard.py", line 31, in after_learn',
+  "    raise Diverged(count)",
+  "workers.core.errors.Diverged: the loss was not finite for 100 consecutive updates",
+].join("\n");
 const START = Date.now() - 2 * HOUR;
 
 function definition(
@@ -72,10 +86,22 @@ function definition(
     schema_version: 2,
     name,
     notes: "",
-    env: { id: env, kwargs: {}, num_envs: agent === "ppo" ? 8 : 1, max_episode_steps: 500, vectorization: "sync" },
+    env: {
+      id: env,
+      kwargs: {},
+      num_envs: agent === "ppo" ? 8 : 1,
+      max_episode_steps: 500,
+      vectorization: "sync",
+    },
     agent: parameters,
     loop: { env_steps: budget, updates: null, episodes: null, epoch_env_steps: 1000 },
-    evaluation: { every_env_steps: 5000, episodes: 20, steps: null, max_episode_steps: null, during_episode: true },
+    evaluation: {
+      every_env_steps: 5000,
+      episodes: 20,
+      steps: null,
+      max_episode_steps: null,
+      during_episode: true,
+    },
     snapshot: { every_env_steps: 10_000, keep_last: 2, keep_best: true, memory: "full" },
     hooks: [{ name: "nan_guard", updates: 100 }],
     stop: { success_score: 475, success_evaluations: 1 },
@@ -123,8 +149,20 @@ export function pointValue(series: string, run: MockRun, step: number, budget: n
   }
 }
 
-export function addPoint(run: MockRun, series: string, step: number, budget: number, wall: number): void {
-  const columns = run.points.get(series) ?? { env_step: [], update: [], episode: [], wall: [], value: [] };
+export function addPoint(
+  run: MockRun,
+  series: string,
+  step: number,
+  budget: number,
+  wall: number,
+): void {
+  const columns = run.points.get(series) ?? {
+    env_step: [],
+    update: [],
+    episode: [],
+    wall: [],
+    value: [],
+  };
   run.points.set(series, columns);
   columns.env_step.push(step);
   columns.update.push(Math.max(0, step - 1000));
@@ -133,7 +171,12 @@ export function addPoint(run: MockRun, series: string, step: number, budget: num
   columns.value.push(pointValue(series, run, step, budget));
 }
 
-export function addEvaluation(run: MockRun, step: number, budget: number, wall: number): t.Evaluation {
+export function addEvaluation(
+  run: MockRun,
+  step: number,
+  budget: number,
+  wall: number,
+): t.Evaluation {
   const f = step / budget;
   const learned = 1 / (1 + Math.exp(-(f * 14 - 4.5 / run.skill)));
   const returns = Array.from({ length: 20 }, () =>
@@ -176,8 +219,15 @@ export function addEvaluation(run: MockRun, step: number, budget: number, wall: 
   };
   run.evaluations.push(made);
   run.view.latest_evaluation = made;
-  if (!run.view.best_evaluation || mean >= Number(run.view.best_evaluation.mean)) run.view.best_evaluation = made;
-  const curve = run.points.get("evaluation/mean") ?? { env_step: [], update: [], episode: [], wall: [], value: [] };
+  if (!run.view.best_evaluation || mean >= Number(run.view.best_evaluation.mean))
+    run.view.best_evaluation = made;
+  const curve = run.points.get("evaluation/mean") ?? {
+    env_step: [],
+    update: [],
+    episode: [],
+    wall: [],
+    value: [],
+  };
   run.points.set("evaluation/mean", curve);
   curve.env_step.push(step);
   curve.update.push(step);
@@ -226,10 +276,10 @@ function makeRun(
   const failure =
     state === "failed"
       ? {
-          message: "The loss was not finite for 100 consecutive updates: lower agent.learning_rate.",
+          message:
+            "The loss was not finite for 100 consecutive updates: lower agent.learning_rate.",
           exception: "Diverged",
-          traceback:
-            'Traceback (most recent call last):\n  File "workers/engine/engine.py", line 88, in run\n    self._learn()\n  File "workers/hooks/nan_guard.py", line 31, in after_learn\n    raise Diverged(count)\nworkers.core.errors.Diverged: the loss was not finite for 100 consecutive updates',
+          traceback: TRACEBACK,
         }
       : null;
   const view: t.RunDetail = {
@@ -265,10 +315,17 @@ function makeRun(
   attempt.resumed_from = { [view.id]: null };
   attempt.failure = failure;
   job.run_ids = [view.id];
-  const run: MockRun = { view, points: new Map(), evaluations: [], log: [], skill: 0.75 + random() * 0.6 };
+  const run: MockRun = {
+    view,
+    points: new Map(),
+    evaluations: [],
+    log: [],
+    skill: 0.75 + random() * 0.6,
+  };
   for (let step = 0; step < fraction * budget; step += 450)
     for (const series of SERIES)
-      if (step > 0 || !series.startsWith("loss")) addPoint(run, series, step, budget, START / 1000 + step / 1600);
+      if (step > 0 || !series.startsWith("loss"))
+        addPoint(run, series, step, budget, START / 1000 + step / 1600);
   for (let step = 5000; step <= fraction * budget; step += 5000)
     addEvaluation(run, step, budget, START / 1000 + step / 1600);
   const text = [
@@ -306,7 +363,14 @@ function makeJob(experiment: string, state: t.RunState): t.Job {
     position: null,
     pool: "default",
     priority: 0,
-    resources: { compile: "auto", pack: "off", gpus: 0, cpu_threads: 1, memory_mib: null, evaluation: "inline" },
+    resources: {
+      compile: "auto",
+      pack: "off",
+      gpus: 0,
+      cpu_threads: 1,
+      memory_mib: null,
+      evaluation: "inline",
+    },
     limits: { wall_seconds: null, stall_seconds: 1800, grace_seconds: 120, max_attempts: 20 },
     evaluate: null,
     afresh: false,
@@ -352,7 +416,9 @@ export function makeExperiment(
     archived_at: null,
     definition: document,
   } as t.ExperimentDetail;
-  const runs = states.map(([state, fraction], seed) => makeRun(view, seed, state, fraction, budget));
+  const runs = states.map(([state, fraction], seed) =>
+    makeRun(view, seed, state, fraction, budget),
+  );
   const made = { view, runs };
   summarise(made);
   return made;
@@ -363,14 +429,26 @@ export function summarise({ view, runs }: MockExperiment): void {
   for (const run of runs) counts[run.view.state] = (counts[run.view.state] ?? 0) + 1;
   view.runs = counts as t.Experiment["runs"];
   view.state =
-    (["running", "queued", "paused", "failed", "cancelled", "succeeded"] as const).find((one) => counts[one]) ??
-    "queued";
-  const means = runs.flatMap((run) => (run.view.latest_evaluation ? [Number(run.view.latest_evaluation.mean)] : []));
+    (["running", "queued", "paused", "failed", "cancelled", "succeeded"] as const).find(
+      (one) => counts[one],
+    ) ?? "queued";
+  const means = runs.flatMap((run) =>
+    run.view.latest_evaluation ? [Number(run.view.latest_evaluation.mean)] : [],
+  );
   const mean = means.reduce((a, b) => a + b, 0) / means.length;
   const stdev =
-    means.length > 1 ? Math.sqrt(means.reduce((a, b) => a + (b - mean) ** 2, 0) / (means.length - 1)) : null;
+    means.length > 1
+      ? Math.sqrt(means.reduce((a, b) => a + (b - mean) ** 2, 0) / (means.length - 1))
+      : null;
   view.latest_evaluation = means.length
-    ? { runs: means.length, metric: null, mean, stdev, min: Math.min(...means), max: Math.max(...means) }
+    ? {
+        runs: means.length,
+        metric: null,
+        mean,
+        stdev,
+        min: Math.min(...means),
+        max: Math.max(...means),
+      }
     : null;
 }
 

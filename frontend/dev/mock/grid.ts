@@ -11,7 +11,9 @@ export function grid(
   const axis = query.x ?? "env_step";
   const wanted = [
     ...(query.select ?? []),
-    ...(query.groups ?? []).flatMap((group) => group.run_ids.map((run_id) => ({ run_id, series: group.series }))),
+    ...(query.groups ?? []).flatMap((group) =>
+      group.run_ids.map((run_id) => ({ run_id, series: group.series })),
+    ),
   ];
   const all = wanted.flatMap((one) => points(one.run_id)?.get(one.series)?.[axis] ?? []);
   const low = query.start ?? Math.min(...all, Number.POSITIVE_INFINITY);
@@ -25,9 +27,11 @@ export function grid(
     const cells: number[][] = Array.from({ length: n }, () => []);
     const columns = points(run_id)?.get(series);
     columns?.[axis].forEach((x, i) => {
-      if (x >= start && x <= end) cells[Math.min(n - 1, Math.floor((x - start) / width))]?.push(columns.value[i] ?? 0);
+      if (x >= start && x <= end)
+        cells[Math.min(n - 1, Math.floor((x - start) / width))]?.push(columns.value[i] ?? 0);
     });
-    const pick = (f: (cell: number[]) => number) => cells.map((cell) => (cell.length ? f(cell) : null));
+    const pick = (f: (cell: number[]) => number) =>
+      cells.map((cell) => (cell.length ? f(cell) : null));
     const mean = pick((cell) => cell.reduce((a, b) => a + b, 0) / cell.length);
     return {
       run_id,
@@ -46,9 +50,11 @@ export function grid(
     const cells = centres.map((_, i) =>
       members.map((m) => m[i]).filter((v): v is number => v !== null && v !== undefined),
     );
-    const pick = (f: (cell: number[]) => number, least = 1) => cells.map((c) => (c.length >= least ? f(c) : null));
+    const pick = (f: (cell: number[]) => number, least = 1) =>
+      cells.map((c) => (c.length >= least ? f(c) : null));
     const mean = (c: number[]) => c.reduce((a, b) => a + b, 0) / c.length;
-    const stdev = (c: number[]) => Math.sqrt(c.reduce((a, b) => a + (b - mean(c)) ** 2, 0) / Math.max(1, c.length - 1));
+    const stdev = (c: number[]) =>
+      Math.sqrt(c.reduce((a, b) => a + (b - mean(c)) ** 2, 0) / Math.max(1, c.length - 1));
     const half = (c: number[]) => (1.96 * stdev(c)) / Math.sqrt(c.length);
     return {
       name: group.name,

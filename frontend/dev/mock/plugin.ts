@@ -2,7 +2,15 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Plugin, ViteDevServer } from "vite";
 import type * as t from "../../src/api/types";
-import { addEvaluation, addPoint, experiments, id, type MockRun, SERIES, summarise } from "./data.ts";
+import {
+  addEvaluation,
+  addPoint,
+  experiments,
+  id,
+  type MockRun,
+  SERIES,
+  summarise,
+} from "./data.ts";
 import { grid } from "./grid.ts";
 
 interface Client {
@@ -12,7 +20,8 @@ interface Client {
 
 const clients = new Set<Client>();
 const log: t.LiveEvent[] = [];
-const find = (run: string) => experiments.flatMap((one) => one.runs).find((one) => one.view.id === run);
+const find = (run: string) =>
+  experiments.flatMap((one) => one.runs).find((one) => one.view.id === run);
 const page = <T>(items: T[]) => ({ items, next_cursor: null });
 
 function emit(type: string, run: MockRun | null, data: unknown): void {
@@ -31,7 +40,9 @@ function emit(type: string, run: MockRun | null, data: unknown): void {
 
 function write(client: Client, event: t.LiveEvent): void {
   if (client.run === null ? event.type === "points" : event.run_id !== client.run) return;
-  client.response.write(`id: ${event.id}\nevent: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`);
+  client.response.write(
+    `id: ${event.id}\nevent: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`,
+  );
 }
 
 function tick(): void {
@@ -42,7 +53,12 @@ function tick(): void {
       if (run.view.state !== "running" || run.view.progress.env_step >= budget) continue;
       const step = run.view.progress.env_step + 150;
       const wall = Date.now() / 1000;
-      run.view.progress = { ...run.view.progress, env_step: step, update: step, fraction: step / budget };
+      run.view.progress = {
+        ...run.view.progress,
+        env_step: step,
+        update: step,
+        fraction: step / budget,
+      };
       for (const series of SERIES) {
         addPoint(run, series, step, budget, wall);
         const c = run.points.get(series);
@@ -168,9 +184,13 @@ function answer(method: string, path: string, query: URLSearchParams, body: stri
   if (!loggedIn) return 401;
   if (path.startsWith("/session")) return session;
   if (scenario === "error" && root !== "session") return 500;
-  if (scenario === "empty" && ["experiments", "jobs", "workers", "pools"].includes(root ?? "")) return page([]);
+  if (scenario === "empty" && ["experiments", "jobs", "workers", "pools"].includes(root ?? ""))
+    return page([]);
   if (path === "/series:query")
-    return { ...grid(JSON.parse(body) as t.SeriesQuery, (run) => find(run)?.points), cursor: log.length };
+    return {
+      ...grid(JSON.parse(body) as t.SeriesQuery, (run) => find(run)?.points),
+      cursor: log.length,
+    };
   if (root === "experiments" && !key)
     return page(
       experiments
@@ -183,7 +203,11 @@ function answer(method: string, path: string, query: URLSearchParams, body: stri
     );
   if (root === "experiments") {
     const one = experiments.find((item) => item.view.id === key);
-    return one === undefined ? 404 : part === "runs" ? page(one.runs.map((run) => run.view)) : one.view;
+    return one === undefined
+      ? 404
+      : part === "runs"
+        ? page(one.runs.map((run) => run.view))
+        : one.view;
   }
   if (root === "runs" && key) {
     const run = find(key);
@@ -211,7 +235,8 @@ function answer(method: string, path: string, query: URLSearchParams, body: stri
     if (part === "provenance") return provenance(run);
     return run.view;
   }
-  if (root === "jobs" && key?.includes(":")) return act(key.split(":")[0] ?? "", key.split(":")[1] ?? "") ?? 404;
+  if (root === "jobs" && key?.includes(":"))
+    return act(key.split(":")[0] ?? "", key.split(":")[1] ?? "") ?? 404;
   if (root === "jobs") return page(jobs().filter((job) => job.state === query.get("state")));
   if (root === "workers") return page(workers());
   if (root === "pools")
@@ -267,7 +292,13 @@ function provenance(run: MockRun): t.Provenance {
         head: "9415a8a24587efa94b4dfe57160a9896f42ee845",
         branch: "main",
         status: " M examples/cartpole-dqn.yaml",
-        diff: "--- a/examples/cartpole-dqn.yaml\n+++ b/examples/cartpole-dqn.yaml\n@@ -4 +4 @@\n-  learning_rate: 0.0003\n+  learning_rate: 0.001",
+        diff: [
+          "--- a/examples/cartpole-dqn.yaml",
+          "+++ b/examples/cartpole-dqn.yaml",
+          "@@ -4 +4 @@",
+          "-  learning_rate: 0.0003",
+          "+  learning_rate: 0.001",
+        ].join("\n"),
       },
       environment: { PYTHONHASHSEED: "0", OMP_NUM_THREADS: "1" },
     },

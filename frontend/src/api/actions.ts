@@ -10,7 +10,13 @@ export async function login(user: string, password: string): Promise<Session> {
 
 /** Redeems a one-time setup or login link. */
 export async function redeem(code: string, user?: string, password?: string): Promise<Session> {
-  return keep(await post<Session>("/session:redeem", { code, user: user || null, password: password || null }));
+  return keep(
+    await post<Session>("/session:redeem", {
+      code,
+      user: user || null,
+      password: password || null,
+    }),
+  );
 }
 
 export async function logout(): Promise<void> {
@@ -30,13 +36,19 @@ export function actOnJob(jobId: string, verb: JobVerb): Promise<Job> {
 /** Where a retry begins: at the newest stored snapshot, or at the start of the run. */
 export type Origin = "newest" | "start";
 
-/** Goes on with a paused job under the code that the workers have, where that is not the experiment's. */
+/**
+ * Goes on with a paused job under the code that the workers have, where that is not the
+ * experiment's.
+ */
 export function resumeWithOtherCode(jobId: string): Promise<Job> {
   return post<Job>(`/jobs/${jobId}:resume`, { allow_code_change: true });
 }
 
 export function retryRun(runId: string, origin: Origin, otherCode = false): Promise<Job> {
-  return post<Job>(`/runs/${runId}:retry`, { origin, ...(otherCode ? { allow_code_change: true } : {}) });
+  return post<Job>(`/runs/${runId}:retry`, {
+    origin,
+    ...(otherCode ? { allow_code_change: true } : {}),
+  });
 }
 
 export function submitJob(runId: string, schedule: Schedule): Promise<Job> {

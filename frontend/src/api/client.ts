@@ -1,4 +1,7 @@
-/** Requests to the server: same origin, cookie login, CSRF header on changes, problem details as errors. */
+/**
+ * Requests to the server: same origin, cookie login, CSRF header on changes, problem details as
+ * errors.
+ */
 import type { Problem } from "./types";
 
 const BASE = "/api/v1";
@@ -40,7 +43,8 @@ export function address(path: string, parameters: Parameters = {}): string {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(parameters)) {
     const values: readonly Scalar[] = Array.isArray(value) ? value : [value as Scalar];
-    for (const one of values) if (one !== null && one !== undefined && one !== "") query.append(name, String(one));
+    for (const one of values)
+      if (one !== null && one !== undefined && one !== "") query.append(name, String(one));
   }
   const text = query.toString();
   return `${BASE}${path}${text ? `?${text}` : ""}`;
@@ -71,7 +75,11 @@ async function send(url: string, init: RequestInit): Promise<Response> {
 }
 
 /** GET, JSON. */
-export async function get<Answer>(path: string, parameters: Parameters = {}, signal?: AbortSignal): Promise<Answer> {
+export async function get<Answer>(
+  path: string,
+  parameters: Parameters = {},
+  signal?: AbortSignal,
+): Promise<Answer> {
   const response = await send(address(path, parameters), {
     headers: { accept: "application/json" },
     signal: signal ?? null,
@@ -87,8 +95,15 @@ function changing(method: string): RequestInit & { headers: Record<string, strin
 }
 
 /** POST, JSON both ways; `undefined` for an empty answer. */
-export async function post<Answer>(path: string, body?: unknown, signal?: AbortSignal): Promise<Answer> {
-  const init: RequestInit & { headers: Record<string, string> } = { ...changing("POST"), signal: signal ?? null };
+export async function post<Answer>(
+  path: string,
+  body?: unknown,
+  signal?: AbortSignal,
+): Promise<Answer> {
+  const init: RequestInit & { headers: Record<string, string> } = {
+    ...changing("POST"),
+    signal: signal ?? null,
+  };
   if (body !== undefined) {
     init.headers["content-type"] = "application/json";
     init.body = JSON.stringify(body);

@@ -1,4 +1,7 @@
-/** What a definition's kind means for the pages: which counter is the x axis, and what its evaluations say. */
+/**
+ * What a definition's kind means for the pages: which counter is the x axis, and what its
+ * evaluations say.
+ */
 import type { Evaluation, RunDetail } from "./types";
 
 export type Definition = RunDetail["definition"];

@@ -42,7 +42,9 @@ export const sessionQuery = queryOptions({
   retry: false,
 });
 
-/** The ways in that the server has; where it does not say, the link is the one that always works. */
+/**
+ * The ways in that the server has; where it does not say, the link is the one that always works.
+ */
 export const loginOptionsQuery = queryOptions({
   queryKey: keys.loginOptions,
   queryFn: ({ signal }) => get<t.LoginOptions>("/session:options", {}, signal),
@@ -63,7 +65,11 @@ export function experimentsQuery(filter: ExperimentFilter) {
   return infiniteQueryOptions({
     queryKey: [...keys.experiments, filter],
     queryFn: ({ signal, pageParam }) =>
-      get<t.Page<t.Experiment>>("/experiments", { ...filter, limit: PAGE_SIZE, cursor: pageParam }, signal),
+      get<t.Page<t.Experiment>>(
+        "/experiments",
+        { ...filter, limit: PAGE_SIZE, cursor: pageParam },
+        signal,
+      ),
     initialPageParam: "",
     getNextPageParam: (page) => page.next_cursor,
     placeholderData: keepPreviousData,
@@ -73,7 +79,8 @@ export function experimentsQuery(filter: ExperimentFilter) {
 export function experimentQuery(id: string) {
   return queryOptions({
     queryKey: keys.experiment(id),
-    queryFn: ({ signal }) => get<t.ExperimentDetail>(`/experiments/${encodeURIComponent(id)}`, {}, signal),
+    queryFn: ({ signal }) =>
+      get<t.ExperimentDetail>(`/experiments/${encodeURIComponent(id)}`, {}, signal),
   });
 }
 
@@ -96,28 +103,40 @@ export function experimentRunsQuery(id: string) {
   return queryOptions({
     queryKey: keys.experimentRuns(id),
     queryFn: async ({ signal }) => {
-      const runs = await everyPage<t.Run>(`/experiments/${encodeURIComponent(id)}/runs`, { limit: 500 }, signal);
+      const runs = await everyPage<t.Run>(
+        `/experiments/${encodeURIComponent(id)}/runs`,
+        { limit: 500 },
+        signal,
+      );
       return runs.sort((a, b) => a.seed - b.seed || a.replicate - b.replicate);
     },
   });
 }
 
 export function runQuery(id: string) {
-  return queryOptions({ queryKey: keys.run(id), queryFn: ({ signal }) => get<t.RunDetail>(`/runs/${id}`, {}, signal) });
+  return queryOptions({
+    queryKey: keys.run(id),
+    queryFn: ({ signal }) => get<t.RunDetail>(`/runs/${id}`, {}, signal),
+  });
 }
 
 export function evaluationsQuery(id: string) {
   return queryOptions({
     queryKey: keys.evaluations(id),
     queryFn: ({ signal }) =>
-      everyPage<t.Evaluation>(`/runs/${id}/evaluations`, { limit: 500, sort: "env_step", superseded: "true" }, signal),
+      everyPage<t.Evaluation>(
+        `/runs/${id}/evaluations`,
+        { limit: 500, sort: "env_step", superseded: "true" },
+        signal,
+      ),
   });
 }
 
 export function snapshotsQuery(id: string) {
   return queryOptions({
     queryKey: keys.snapshots(id),
-    queryFn: ({ signal }) => everyPage<t.Snapshot>(`/runs/${id}/snapshots`, { limit: 500, sort: "-env_step" }, signal),
+    queryFn: ({ signal }) =>
+      everyPage<t.Snapshot>(`/runs/${id}/snapshots`, { limit: 500, sort: "-env_step" }, signal),
   });
 }
 
@@ -125,7 +144,11 @@ export function videosQuery(id: string) {
   return queryOptions({
     queryKey: keys.videos(id),
     queryFn: ({ signal }) =>
-      everyPage<t.Artifact>(`/runs/${id}/artifacts`, { kind: "video", limit: 500, sort: "name" }, signal),
+      everyPage<t.Artifact>(
+        `/runs/${id}/artifacts`,
+        { kind: "video", limit: 500, sort: "name" },
+        signal,
+      ),
   });
 }
 
@@ -177,7 +200,8 @@ export interface OpenJobs {
 export const jobsQuery = queryOptions({
   queryKey: keys.jobs,
   queryFn: async ({ signal }): Promise<OpenJobs> => {
-    const read = (state: t.JobState) => get<t.Page<t.Job>>("/jobs", { state, sort: "created_at", limit: 500 }, signal);
+    const read = (state: t.JobState) =>
+      get<t.Page<t.Job>>("/jobs", { state, sort: "created_at", limit: 500 }, signal);
     const pages = await Promise.all(OPEN_STATES.map(read));
     const cut = OPEN_STATES.filter((_, i) => pages[i]?.next_cursor !== null);
     return { jobs: pages.flatMap((page) => page.items), cut: new Set(cut) };

@@ -1,4 +1,7 @@
-/** Short names for the API's documents. The shapes are generated from the server's OpenAPI document (`npm run generate`). */
+/**
+ * Short names for the API's documents. The shapes are generated from the server's OpenAPI document
+ * (`npm run generate`).
+ */
 import type { components } from "./schema";
 
 type Schemas = components["schemas"];
@@ -40,7 +43,10 @@ export interface Page<Item> {
   next_cursor: string | null;
 }
 
-/** One row of the event log, as the stream sends it (`EventView` of the contract; a stream has no schema in OpenAPI). */
+/**
+ * One row of the event log, as the stream sends it (`EventView` of the contract; a stream has no
+ * schema in OpenAPI).
+ */
 export interface LiveEvent {
   /** Cursor. */
   id: number;

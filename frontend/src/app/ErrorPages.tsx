@@ -31,7 +31,10 @@ export function Crash({ error }: { error: unknown }) {
     const timer = setTimeout(() => void router.invalidate(), RETRY_MS);
     return () => clearTimeout(timer);
   }, [error, router]);
-  const shown = error instanceof ApiError ? error : { message: error instanceof Error ? error.message : String(error) };
+  const shown =
+    error instanceof ApiError
+      ? error
+      : { message: error instanceof Error ? error.message : String(error) };
   return (
     <Page title="Error">
       <Panel>

@@ -26,12 +26,14 @@ export function LiveBadge() {
     return timer.stop;
   }, [timer.start, timer.stop]);
   const silent = status.heardAt === null ? null : (now - status.heardAt) / 1000;
-  const old = status.state !== "live" && silent !== null && silent > 2 ? ` · ${duration(silent)}` : "";
+  const old =
+    status.state !== "live" && silent !== null && silent > 2 ? ` · ${duration(silent)}` : "";
+  const quiet = silent !== null && silent > STALE_AFTER ? `; quiet for ${duration(silent)}` : "";
   const hint =
     status.state === "paused"
       ? "The page stands still. Click to catch up."
       : status.state === "live"
-        ? `Changes arrive as they happen${silent !== null && silent > STALE_AFTER ? `; quiet for ${duration(silent)}` : ""}. Click to pause.`
+        ? `Changes arrive as they happen${quiet}. Click to pause.`
         : "The page shows what it last knew and tries again by itself.";
   return (
     <Tooltip label={hint} multiline maw={240}>

@@ -1,4 +1,10 @@
-import { ActionIcon, Menu, Tooltip, useComputedColorScheme, useMantineColorScheme } from "@mantine/core";
+import {
+  ActionIcon,
+  Menu,
+  Tooltip,
+  useComputedColorScheme,
+  useMantineColorScheme,
+} from "@mantine/core";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, Outlet, useNavigate, useRouter } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
@@ -91,7 +97,10 @@ function useGlobalKeys(showHelp: () => void) {
       what: `Go to ${label.toLowerCase()}`,
       run: () => void navigate({ to }),
     }));
-    return registerShortcuts([...places, { keys: "?", what: "Show these shortcuts", run: showHelp }]);
+    return registerShortcuts([
+      ...places,
+      { keys: "?", what: "Show these shortcuts", run: showHelp },
+    ]);
   }, [navigate, showHelp]);
 }
 
@@ -102,7 +111,11 @@ function SchemeToggle() {
   return (
     <Tooltip label={`Switch to ${other}`}>
       <ActionIcon aria-label={`Switch to ${other} colours`} onClick={() => setColorScheme(other)}>
-        {scheme === "dark" ? <IconSun size={17} stroke={1.7} /> : <IconMoon size={17} stroke={1.7} />}
+        {scheme === "dark" ? (
+          <IconSun size={17} stroke={1.7} />
+        ) : (
+          <IconMoon size={17} stroke={1.7} />
+        )}
       </ActionIcon>
     </Tooltip>
   );

@@ -4,10 +4,13 @@ import { keys } from "@/api/queries";
 import { delayOf, isPassing } from "@/lib/outage";
 import type { LiveStream } from "@/live/stream";
 
-/** The cache of what the server said. The live stream keeps it fresh, so that nothing polls fast. */
+/**
+ * The cache of what the server said. The live stream keeps it fresh, so that nothing polls fast.
+ */
 export function makeQueryClient(): QueryClient {
   const onError = (error: unknown) => {
-    if (error instanceof ApiError && error.status === 401) void client.resetQueries({ queryKey: keys.session });
+    if (error instanceof ApiError && error.status === 401)
+      void client.resetQueries({ queryKey: keys.session });
   };
   const client = new QueryClient({
     queryCache: new QueryCache({
@@ -27,15 +30,23 @@ export function makeQueryClient(): QueryClient {
   return client;
 }
 
-/** Repeats what failed as soon as the stream is heard again, rather than at the next try. Returns how to stop. */
+/**
+ * Repeats what failed as soon as the stream is heard again, rather than at the next try. Returns
+ * how to stop.
+ */
 export function repeatAfterOutages(client: QueryClient, stream: LiveStream): () => void {
   let lost = false;
-  const failed = { predicate: (query: Query) => query.state.status === "error" || query.state.fetchFailureCount > 0 };
+  const failed = {
+    predicate: (query: Query) =>
+      query.state.status === "error" || query.state.fetchFailureCount > 0,
+  };
   return stream.subscribe(() => {
     const { state } = stream.status();
     if (state === "reconnecting") lost = true;
     if (state !== "live" || !lost) return;
     lost = false;
-    void client.cancelQueries(failed).then(() => client.refetchQueries({ ...failed, type: "active" }));
+    void client
+      .cancelQueries(failed)
+      .then(() => client.refetchQueries({ ...failed, type: "active" }));
   });
 }

@@ -1,5 +1,10 @@
 import type { QueryClient } from "@tanstack/react-query";
-import { createRootRouteWithContext, createRoute, createRouter, redirect } from "@tanstack/react-router";
+import {
+  createRootRouteWithContext,
+  createRoute,
+  createRouter,
+  redirect,
+} from "@tanstack/react-router";
 import { ApiError } from "@/api/client";
 import { sessionQuery } from "@/api/queries";
 import { ExperimentPage } from "@/features/experiment/ExperimentPage";
@@ -18,12 +23,16 @@ interface Context {
   client: QueryClient;
 }
 
-const root = createRootRouteWithContext<Context>()({ notFoundComponent: NotFound, errorComponent: Crash });
+const root = createRootRouteWithContext<Context>()({
+  notFoundComponent: NotFound,
+  errorComponent: Crash,
+});
 
 const login = createRoute({
   getParentRoute: () => root,
   path: "/login",
-  validateSearch: (search: Record<string, unknown>) => (typeof search.to === "string" ? { to: search.to } : {}),
+  validateSearch: (search: Record<string, unknown>) =>
+    typeof search.to === "string" ? { to: search.to } : {},
   component: LoginPage,
 });
 
@@ -33,7 +42,8 @@ const inside = createRoute({
   component: Shell,
   errorComponent: Crash,
   beforeLoad: async ({ context, location }) => {
-    if (location.hash.startsWith("code=")) throw redirect({ to: "/login", hash: location.hash, search: {} });
+    if (location.hash.startsWith("code="))
+      throw redirect({ to: "/login", hash: location.hash, search: {} });
     try {
       await context.client.ensureQueryData(sessionQuery);
     } catch (error) {
@@ -65,7 +75,12 @@ const experiment = createRoute({
   path: "/experiments/$experimentId",
   validateSearch: readExperimentSearch,
   component: function Experiment() {
-    return <ExperimentPage key={experiment.useParams().experimentId} id={experiment.useParams().experimentId} />;
+    return (
+      <ExperimentPage
+        key={experiment.useParams().experimentId}
+        id={experiment.useParams().experimentId}
+      />
+    );
   },
 });
 
@@ -79,9 +94,16 @@ const run = createRoute({
 });
 
 const queue = createRoute({ getParentRoute: () => inside, path: "/queue", component: QueuePage });
-const workers = createRoute({ getParentRoute: () => inside, path: "/workers", component: WorkersPage });
+const workers = createRoute({
+  getParentRoute: () => inside,
+  path: "/workers",
+  component: WorkersPage,
+});
 
-const tree = root.addChildren([login, inside.addChildren([home, experiments, experiment, run, queue, workers])]);
+const tree = root.addChildren([
+  login,
+  inside.addChildren([home, experiments, experiment, run, queue, workers]),
+]);
 
 export function makeRouter(client: QueryClient) {
   return createRouter({ routeTree: tree, context: { client }, scrollRestoration: true });

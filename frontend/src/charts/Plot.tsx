@@ -22,10 +22,20 @@ export default function Plot(props: PlotProps) {
         props.sync,
         props.range,
       ]),
-    [props.series, props.bands, props.scheme, props.height, props.time, props.log, props.sync, props.range],
+    [
+      props.series,
+      props.bands,
+      props.scheme,
+      props.height,
+      props.time,
+      props.log,
+      props.sync,
+      props.range,
+    ],
   );
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the chart is made again when its structure changes, else only redrawn
+  // A change of the structure makes the chart again; everything else only redraws it.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `structure` stands for the props
   useEffect(() => {
     const element = host.current;
     if (element === null) return;
@@ -41,7 +51,9 @@ export default function Plot(props: PlotProps) {
       if (visible) plot.setData(fresh.data as uPlot.AlignedData);
     };
     const stop = props.source.watch(paint);
-    const sizes = new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height: latest.current.height }));
+    const sizes = new ResizeObserver(() =>
+      plot.setSize({ width: element.clientWidth, height: latest.current.height }),
+    );
     sizes.observe(element);
     const sight = new IntersectionObserver(([entry]) => {
       visible = entry?.isIntersecting ?? true;

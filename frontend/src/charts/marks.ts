@@ -2,7 +2,10 @@ import type { RefObject } from "react";
 import type uPlot from "uplot";
 import type { PlotMark, PlotProps } from "./types";
 
-/** Up to so many marks carry their label and go from top to bottom; more are ticks at the foot, and beyond `MOST` there are none. */
+/**
+ * Up to so many marks carry their label and go from top to bottom; more are ticks at the foot, and
+ * beyond `MOST` there are none.
+ */
 const LABELLED = 6;
 const MOST = 80;
 const TICK = 6;
@@ -10,7 +13,9 @@ const ROOM = 4;
 
 /** Draws the plot's marks below its curves. */
 export function marks(latest: RefObject<PlotProps>, host: HTMLElement): uPlot.Plugin {
-  return { hooks: { drawAxes: (u) => draw(u, latest.current.marks ?? [], getComputedStyle(host)) } };
+  return {
+    hooks: { drawAxes: (u) => draw(u, latest.current.marks ?? [], getComputedStyle(host)) },
+  };
 }
 
 function draw(u: uPlot, all: readonly PlotMark[], css: CSSStyleDeclaration): void {

@@ -28,7 +28,10 @@ export function optionsOf(latest: RefObject<PlotProps>, host: HTMLElement): uPlo
     padding: [10, 14, 0, 0],
     legend: { show: false },
     scales: {
-      x: { time: false, ...(props.range ? { range: (_u, low, high) => xRange(latest.current, low, high) } : {}) },
+      x: {
+        time: false,
+        ...(props.range ? { range: (_u, low, high) => xRange(latest.current, low, high) } : {}),
+      },
       y: props.log ? { distr: 3 } : { range: (_u, low, high) => yRange(low, high) },
     },
     axes: [
@@ -70,7 +73,10 @@ export function optionsOf(latest: RefObject<PlotProps>, host: HTMLElement): uPlo
         }),
       ),
     ],
-    bands: (props.bands ?? []).map((band) => ({ series: [band.high + 1, band.low + 1], fill: band.fill })),
+    bands: (props.bands ?? []).map((band) => ({
+      series: [band.high + 1, band.low + 1],
+      fill: band.fill,
+    })),
     hooks: { setSelect: [(u) => select(u, latest)] },
     plugins: [tooltip(latest, yFormat), marks(latest, host)],
   };
@@ -100,7 +106,10 @@ function yTick(tick: number): string {
   return Math.abs(tick) >= 10_000 ? compact(tick) : value(tick, 4);
 }
 
-/** Room for the longest label: panels keep one width, so that their plots stand below one another, until a label needs more. */
+/**
+ * Room for the longest label: panels keep one width, so that their plots stand below one another,
+ * until a label needs more.
+ */
 function yWidth(labels: string[]): number {
   const longest = Math.max(0, ...labels.map((label) => label.length));
   return Math.max(46, Math.ceil(10 + LABEL_CHARACTER * longest));

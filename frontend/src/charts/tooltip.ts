@@ -4,7 +4,10 @@ import classes from "./Plot.module.css";
 import type { PlotProps } from "./types";
 
 const MOST_LINES = 12;
-/** How far, as a share of the visible range, a series' nearest value may lie from the cursor to be told. */
+/**
+ * How far, as a share of the visible range, a series' nearest value may lie from the cursor to be
+ * told.
+ */
 const REACH = 0.02;
 const MOST_STEPS = 200;
 
@@ -15,7 +18,10 @@ interface Line {
 }
 
 /** Values under the cursor, largest first. */
-export function tooltip(latest: RefObject<PlotProps>, yFormat: (y: number) => string): uPlot.Plugin {
+export function tooltip(
+  latest: RefObject<PlotProps>,
+  yFormat: (y: number) => string,
+): uPlot.Plugin {
   const box = document.createElement("div");
   box.className = classes.tooltip ?? "";
   box.hidden = true;
@@ -55,7 +61,8 @@ function nearest(u: uPlot, series: number, index: number): number | null {
   const x = u.data[0];
   const { min = 0, max = 0 } = u.scales.x ?? {};
   const reach = ((max ?? 0) - (min ?? 0)) * REACH;
-  const near = (at: number) => Math.abs((x[at] ?? Number.POSITIVE_INFINITY) - (x[index] ?? 0)) <= reach;
+  const near = (at: number) =>
+    Math.abs((x[at] ?? Number.POSITIVE_INFINITY) - (x[index] ?? 0)) <= reach;
   for (let step = 0; step <= MOST_STEPS; step += 1) {
     const [before, after] = [index - step, index + step];
     if (!near(before) && !near(after)) return null;

@@ -1,4 +1,7 @@
-/** What a chart draws: columns over one common x. `null` is an explicit gap, `undefined` a place that the column does not cover. */
+/**
+ * What a chart draws: columns over one common x. `null` is an explicit gap, `undefined` a place
+ * that the column does not cover.
+ */
 export type PlotData = [x: number[], ...columns: (number | null | undefined)[][]];
 
 /** A place on x that is marked from top to bottom. */

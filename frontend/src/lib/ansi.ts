@@ -1,4 +1,7 @@
-/** Terminal colours in log lines: SGR sequences become styled pieces, every other escape sequence is dropped. */
+/**
+ * Terminal colours in log lines: SGR sequences become styled pieces, every other escape sequence is
+ * dropped.
+ */
 
 export interface Piece {
   text: string;
@@ -17,7 +20,7 @@ const COLORS: Record<number, Piece["color"]> = {
   37: null,
   90: "grey",
 };
-// biome-ignore lint/suspicious/noControlCharactersInRegex: the escape character is what this looks for
+// biome-ignore lint/suspicious/noControlCharactersInRegex: it matches escape characters
 const SEQUENCE = /\u001b\[([0-9;?]*)([A-Za-z])|\u001b[()][A-Z0-9]|\u001b\][^\u0007]*\u0007/g;
 
 export function pieces(line: string): Piece[] {

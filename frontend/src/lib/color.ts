@@ -1,9 +1,15 @@
-/** Colours of runs. A colour belongs to a group (an experiment) and is the same on every page; its seeds share the hue. */
+/**
+ * Colours of runs. A colour belongs to a group (an experiment) and is the same on every page; its
+ * seeds share the hue.
+ */
 
 export type Scheme = "light" | "dark";
 
 interface Hue {
-  /** OKLCH hue in degrees and chroma; the order keeps neighbours apart for all common colour vision deficiencies. */
+  /**
+   * OKLCH hue in degrees and chroma; the order keeps neighbours apart for all common colour vision
+   * deficiencies.
+   */
   hue: number;
   chroma: number;
   light: number;
@@ -27,7 +33,8 @@ const LIGHTEST = 0.63;
 
 function hash(text: string): number {
   let state = 0x811c9dc5;
-  for (let i = 0; i < text.length; i += 1) state = Math.imul(state ^ text.charCodeAt(i), 0x01000193);
+  for (let i = 0; i < text.length; i += 1)
+    state = Math.imul(state ^ text.charCodeAt(i), 0x01000193);
   state = Math.imul(state ^ (state >>> 15), 0x2c1b3c6d);
   return (state ^ (state >>> 13)) >>> 0;
 }
@@ -39,7 +46,11 @@ function hueOf(group: string): Hue {
   const number = hash(group);
   const base = CYCLE[number % CYCLE.length] as Hue;
   const shade = SHADES[Math.floor(number / CYCLE.length) % SHADES.length] as number;
-  return { ...base, light: Math.min(base.light + shade, LIGHTEST), dark: Math.max(0.66, base.dark + shade) };
+  return {
+    ...base,
+    light: Math.min(base.light + shade, LIGHTEST),
+    dark: Math.max(0.66, base.dark + shade),
+  };
 }
 
 function channel(linear: number): string {
@@ -75,12 +86,17 @@ export function emphasis(group: string, scheme: Scheme): string {
   return oklch(scheme === "light" ? 0.38 : 0.9, chroma * 0.85, hue);
 }
 
-/** The colour of one member of a group: the group's hue, its own lightness. `index` counts from 0 in a stable order. */
+/**
+ * The colour of one member of a group: the group's hue, its own lightness. `index` counts from 0 in
+ * a stable order.
+ */
 export function memberColor(group: string, index: number, members: number, scheme: Scheme): string {
   const { hue, chroma, light, dark } = hueOf(group);
   const place = members <= 1 ? 0 : index / (members - 1) - 0.5;
   const middle =
-    scheme === "light" ? Math.min(light + 0.03, LIGHTEST - LIGHTNESS_SPAN / 2) : Math.max(dark - 0.03, 0.71);
+    scheme === "light"
+      ? Math.min(light + 0.03, LIGHTEST - LIGHTNESS_SPAN / 2)
+      : Math.max(dark - 0.03, 0.71);
   const lightness = middle + place * LIGHTNESS_SPAN;
   return oklch(lightness, chroma * (1 - 0.25 * Math.abs(place)), hue + place * 14);
 }

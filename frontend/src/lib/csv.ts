@@ -1,6 +1,8 @@
 type Cell = string | number | boolean | null | undefined;
 
-/** A table as CSV (RFC 4180); a cell that a spreadsheet would take for a formula is quoted as text. */
+/**
+ * A table as CSV (RFC 4180); a cell that a spreadsheet would take for a formula is quoted as text.
+ */
 export function csv(header: readonly string[], rows: readonly (readonly Cell[])[]): string {
   return `${[header, ...rows].map((row) => row.map(cell).join(",")).join("\r\n")}\r\n`;
 }
@@ -8,7 +10,9 @@ export function csv(header: readonly string[], rows: readonly (readonly Cell[])[
 function cell(value: Cell): string {
   if (value === null || value === undefined) return "";
   const text =
-    typeof value === "string" && /^[=+\-@\t]/.test(value) && Number.isNaN(Number(value)) ? `'${value}` : String(value);
+    typeof value === "string" && /^[=+\-@\t]/.test(value) && Number.isNaN(Number(value))
+      ? `'${value}`
+      : String(value);
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 

@@ -1,4 +1,7 @@
-/** Text for numbers, times and sizes. Digits follow what is known: a score shows no more of them than its spread allows. */
+/**
+ * Text for numbers, times and sizes. Digits follow what is known: a score shows no more of them
+ * than its spread allows.
+ */
 
 export type Numeric = number | "NaN" | "Infinity" | "-Infinity";
 
@@ -26,7 +29,8 @@ export function count(value: number | null | undefined): string {
 export function compact(value: number | null | undefined): string {
   if (value === null || value === undefined || !Number.isFinite(value)) return DASH;
   const size = Math.abs(value);
-  const [scale, unit] = size >= 1e9 ? [1e9, "B"] : size >= 1e6 ? [1e6, "M"] : size >= 1e4 ? [1e3, "k"] : [1, ""];
+  const [scale, unit] =
+    size >= 1e9 ? [1e9, "B"] : size >= 1e6 ? [1e6, "M"] : size >= 1e4 ? [1e3, "k"] : [1, ""];
   const scaled = value / scale;
   return withMinus(`${Number.parseFloat(scaled.toPrecision(unit === "" ? 6 : 4))}${unit}`);
 }
@@ -49,10 +53,14 @@ function decimalsFor(spread: number): number {
 }
 
 /**
- * A mean in the digits that its spread allows: `482.3` beside `± 1.2`, `482` beside `± 120`. Without a spread, or with one of 0,
- * in four significant digits: nothing is known that would allow fewer.
+ * A mean in the digits that its spread allows: `482.3` beside `± 1.2`, `482` beside `± 120`.
+ * Without a spread, or with one of 0, in four significant digits: nothing is known that would allow
+ * fewer.
  */
-export function score(mean: number | string | null | undefined, spread: number | string | null | undefined): string {
+export function score(
+  mean: number | string | null | undefined,
+  spread: number | string | null | undefined,
+): string {
   const [number, width] = [toNumber(mean), toNumber(spread)];
   if (!Number.isFinite(number) || !Number.isFinite(width) || width <= 0) return value(mean);
   const shown = withMinus(number.toFixed(decimalsFor(width)));
@@ -66,7 +74,8 @@ export function duration(seconds: number | null | undefined): string {
   const two = (part: number) => String(part).padStart(2, "0");
   if (whole < 60) return `${whole} s`;
   if (whole < 3600) return `${Math.floor(whole / 60)} min ${two(whole % 60)} s`;
-  if (whole < 86_400) return `${Math.floor(whole / 3600)} h ${two(Math.floor((whole % 3600) / 60))} min`;
+  if (whole < 86_400)
+    return `${Math.floor(whole / 3600)} h ${two(Math.floor((whole % 3600) / 60))} min`;
   return `${Math.floor(whole / 86_400)} d ${Math.floor((whole % 86_400) / 3600)} h`;
 }
 

@@ -1,6 +1,13 @@
 /** A JSON document as lines of a tree, and the difference of two documents line by line. */
 
-export type Json = string | number | boolean | null | undefined | readonly Json[] | { readonly [key: string]: Json };
+export type Json =
+  | string
+  | number
+  | boolean
+  | null
+  | undefined
+  | readonly Json[]
+  | { readonly [key: string]: Json };
 
 export interface Line {
   /** JSON pointer of the member. */
@@ -13,7 +20,9 @@ export interface Line {
 }
 
 export interface DiffLine extends Line {
-  /** `same` on both sides, `changed` leaf, `added` only here, `removed` only in the other document. */
+  /**
+   * `same` on both sides, `changed` leaf, `added` only here, `removed` only in the other document.
+   */
   status: "same" | "changed" | "added" | "removed";
   /** The other document's text where it differs. */
   other: string | null;
@@ -27,7 +36,8 @@ function isLeaf(value: Json): boolean {
 
 function kindOf(value: Json): Line["kind"] {
   if (value === null) return "null";
-  if (typeof value === "number" || typeof value === "boolean") return typeof value as "number" | "boolean";
+  if (typeof value === "number" || typeof value === "boolean")
+    return typeof value as "number" | "boolean";
   return typeof value === "string" ? "string" : "number";
 }
 
@@ -52,12 +62,19 @@ export function lines(document: Json, pointer = "", depth = 0): Line[] {
     : Object.entries(document);
   return entries.flatMap(([key, value]) => {
     const place = `${pointer}/${escaped(key)}`;
-    if (isLeaf(value)) return [{ pointer: place, key, depth, text: leafText(value), kind: kindOf(value) }];
-    return [{ pointer: place, key, depth, text: null, kind: "branch" as const }, ...lines(value, place, depth + 1)];
+    if (isLeaf(value))
+      return [{ pointer: place, key, depth, text: leafText(value), kind: kindOf(value) }];
+    return [
+      { pointer: place, key, depth, text: null, kind: "branch" as const },
+      ...lines(value, place, depth + 1),
+    ];
   });
 }
 
-/** Lines of `document` with what `other` has in their place; lines that only `other` has follow their nearest predecessor. */
+/**
+ * Lines of `document` with what `other` has in their place; lines that only `other` has follow
+ * their nearest predecessor.
+ */
 export function diff(document: Json, other: Json): DiffLine[] {
   const mine = lines(document);
   const theirs = lines(other);
@@ -66,7 +83,11 @@ export function diff(document: Json, other: Json): DiffLine[] {
   const result: DiffLine[] = mine.map((line) => {
     if (!otherText.has(line.pointer)) return { ...line, status: "added", other: null };
     const text = otherText.get(line.pointer) ?? null;
-    return { ...line, status: text === line.text ? "same" : "changed", other: text === line.text ? null : text };
+    return {
+      ...line,
+      status: text === line.text ? "same" : "changed",
+      other: text === line.text ? null : text,
+    };
   });
   let anchor = -1;
   for (const line of theirs) {
@@ -82,8 +103,12 @@ export function diff(document: Json, other: Json): DiffLine[] {
 
 /** Keeps the lines that differ and the branches above them. */
 export function onlyChanges(rows: readonly DiffLine[]): DiffLine[] {
-  const changed = rows.filter((row) => row.status !== "same" && !(row.kind === "branch" && row.status === "changed"));
+  const changed = rows.filter(
+    (row) => row.status !== "same" && !(row.kind === "branch" && row.status === "changed"),
+  );
   return rows.filter((row) =>
-    changed.some((line) => line.pointer === row.pointer || line.pointer.startsWith(`${row.pointer}/`)),
+    changed.some(
+      (line) => line.pointer === row.pointer || line.pointer.startsWith(`${row.pointer}/`),
+    ),
   );
 }

@@ -5,7 +5,8 @@ export type Column = ArrayLike<number | null>;
 /**
  * Debiased exponential moving average: `weight` 0 leaves the curve as it is, 0.99 is very smooth.
  *
- * Gaps and non-finite values stay gaps and do not enter the average (Adam's bias correction keeps the start honest).
+ * Gaps and non-finite values stay gaps and do not enter the average (Adam's bias correction keeps
+ * the start honest).
  */
 export function smooth(values: Column, weight: number): (number | null)[] {
   const result = new Array<number | null>(values.length);

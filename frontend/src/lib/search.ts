@@ -1,10 +1,17 @@
-/** Reads state out of the address: whatever does not fit is left out, so that no link can break a page. */
+/**
+ * Reads state out of the address: whatever does not fit is left out, so that no link can break a
+ * page.
+ */
 
 export type Search = Record<string, unknown>;
 
 export function text(search: Search, name: string): string | undefined {
   const found = search[name];
-  return typeof found === "string" && found !== "" ? found : typeof found === "number" ? String(found) : undefined;
+  return typeof found === "string" && found !== ""
+    ? found
+    : typeof found === "number"
+      ? String(found)
+      : undefined;
 }
 
 export function number(
@@ -14,7 +21,9 @@ export function number(
   high = Number.POSITIVE_INFINITY,
 ): number | undefined {
   const found = Number(search[name]);
-  return search[name] !== undefined && Number.isFinite(found) && found >= low && found <= high ? found : undefined;
+  return search[name] !== undefined && Number.isFinite(found) && found >= low && found <= high
+    ? found
+    : undefined;
 }
 
 export function flag(search: Search, name: string): true | undefined {
@@ -31,11 +40,15 @@ export function choice<const Choice extends string>(
 
 export function numbers(search: Search, name: string): number[] | undefined {
   const found = search[name];
-  const list = Array.isArray(found) ? found.filter((one): one is number => typeof one === "number") : [];
+  const list = Array.isArray(found)
+    ? found.filter((one): one is number => typeof one === "number")
+    : [];
   return list.length > 0 ? list : undefined;
 }
 
 /** Drops the members that say nothing, so that addresses stay short. */
-export function tidy<Value extends object>(value: Value): { [Key in keyof Value]?: Exclude<Value[Key], undefined> } {
+export function tidy<Value extends object>(
+  value: Value,
+): { [Key in keyof Value]?: Exclude<Value[Key], undefined> } {
   return Object.fromEntries(Object.entries(value).filter(([, one]) => one !== undefined)) as never;
 }

@@ -31,12 +31,22 @@ function typing(target: EventTarget | null): boolean {
 }
 
 function onControl(target: EventTarget | null): boolean {
-  return target instanceof HTMLElement && target.closest("a, button, [role=option], [role=menuitem]") !== null;
+  return (
+    target instanceof HTMLElement &&
+    target.closest("a, button, [role=option], [role=menuitem]") !== null
+  );
 }
 
 /** Handles a key; exported for tests. */
 export function handleKey(event: KeyboardEvent, now = performance.now()): void {
-  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return;
+  if (
+    event.defaultPrevented ||
+    event.ctrlKey ||
+    event.metaKey ||
+    event.altKey ||
+    typing(event.target)
+  )
+    return;
   const key = event.key.toLowerCase();
   if (key === "shift" || (key === "enter" && onControl(event.target))) return;
   if (document.querySelector("[role=dialog]") !== null) return;

@@ -59,6 +59,9 @@ declare global {
 
 /** Puts `window.__palestra` in place. */
 export function installProbe(): void {
-  const probe = Object.freeze({ series: expose, names: (runId: string) => runs.get(runId)?.names() ?? [] });
+  const probe = Object.freeze({
+    series: expose,
+    names: (runId: string) => runs.get(runId)?.names() ?? [],
+  });
   Object.defineProperty(window, "__palestra", { value: probe, configurable: true });
 }

@@ -1,6 +1,7 @@
 /**
- * The fence chain of a run, decided as the server decides it: the newest training attempt and the snapshots it goes back to.
- * An attempt that resumed from a snapshot continues that snapshot's history and supersedes all that lies beyond it.
+ * The fence chain of a run, decided as the server decides it: the newest training attempt and the
+ * snapshots it goes back to. An attempt that resumed from a snapshot continues that snapshot's
+ * history and supersedes all that lies beyond it.
  */
 import { trainingAttempts } from "@/api/schedules";
 import type { RunDetail, Snapshot } from "@/api/types";
@@ -10,7 +11,10 @@ export interface Position {
   update: number;
 }
 
-/** Fence -> last position that counts, `null` for no bound. A known fence that is not a key is superseded as a whole. */
+/**
+ * Fence -> last position that counts, `null` for no bound. A known fence that is not a key is
+ * superseded as a whole.
+ */
 export interface Chain {
   counted: ReadonlyMap<number, Position | null>;
   newest: number;
@@ -32,7 +36,10 @@ export function fenceChain(
   const runId = run.id;
   const bySnapshot = new Map(snapshots.map((snapshot) => [snapshot.id, snapshot]));
   const links = new Map(
-    trainingAttempts(run).map((attempt) => [attempt.fences[runId] ?? 0, attempt.resumed_from[runId] ?? null]),
+    trainingAttempts(run).map((attempt) => [
+      attempt.fences[runId] ?? 0,
+      attempt.resumed_from[runId] ?? null,
+    ]),
   );
   links.delete(0);
   const newest = Math.max(0, ...links.keys());
@@ -44,16 +51,25 @@ export function fenceChain(
     const resumed: string | null = links.get(fence) ?? null;
     const snapshot: Snapshot | undefined = resumed === null ? undefined : bySnapshot.get(resumed);
     if (resumed !== null && snapshot === undefined) return null;
-    if (snapshot !== undefined) bound = earlier({ envStep: snapshot.env_step, update: snapshot.update }, bound);
+    if (snapshot !== undefined)
+      bound = earlier({ envStep: snapshot.env_step, update: snapshot.update }, bound);
     fence = snapshot?.fence;
   }
   return { counted, newest };
 }
 
 /** Whether what attempt `fence` wrote at this position was trained over by a later one. */
-export function isSuperseded(chain: Chain, fence: number, envStep: number, update: number): boolean {
+export function isSuperseded(
+  chain: Chain,
+  fence: number,
+  envStep: number,
+  update: number,
+): boolean {
   if (chain.counted.size === 0 || fence > chain.newest) return false;
   const bound = chain.counted.get(fence);
   if (bound === undefined) return true;
-  return bound !== null && (envStep > bound.envStep || (envStep === bound.envStep && update > bound.update));
+  return (
+    bound !== null &&
+    (envStep > bound.envStep || (envStep === bound.envStep && update > bound.update))
+  );
 }

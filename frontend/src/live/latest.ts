@@ -11,7 +11,10 @@ interface Bucketed {
   last: readonly (number | null)[];
 }
 
-/** The newest measured value of each series: as it was written, neither smoothed nor the mean of a bucket, whatever part is shown. */
+/**
+ * The newest measured value of each series: as it was written, neither smoothed nor the mean of a
+ * bucket, whatever part is shown.
+ */
 export class LatestValues {
   readonly #values = new Map<string, number>();
 
@@ -22,7 +25,8 @@ export class LatestValues {
   /** What the server's list of series says, for those of which nothing newer is known. */
   list(listed: readonly Listed[]): void {
     for (const { name, last_value } of listed)
-      if (last_value !== null && !this.#values.has(name)) this.#values.set(name, toNumber(last_value));
+      if (last_value !== null && !this.#values.has(name))
+        this.#values.set(name, toNumber(last_value));
   }
 
   /** The end of a history that reaches to the run's newest point. */

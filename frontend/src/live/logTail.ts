@@ -1,4 +1,7 @@
-/** The log of a run: stored pages first, then what the stream brings. Lines are numbered, so nothing is doubled or missed. */
+/**
+ * The log of a run: stored pages first, then what the stream brings. Lines are numbered, so nothing
+ * is doubled or missed.
+ */
 import { ApiError } from "@/api/client";
 import { logPage } from "@/api/queries";
 import type { LogLine, LogPage } from "@/api/types";
@@ -78,7 +81,8 @@ export class LogTail {
         loading: false,
         error: error instanceof ApiError ? error : new ApiError({ status: 0 }),
       });
-      if (isPassing(this.#state.error)) this.#again = setTimeout(() => void this.#read(), delayOf(this.#failures));
+      if (isPassing(this.#state.error))
+        this.#again = setTimeout(() => void this.#read(), delayOf(this.#failures));
       this.#failures += 1;
     } finally {
       if (this.#reading === reading) this.#reading = null;

@@ -92,7 +92,10 @@ export class SeriesRing {
 }
 
 function allocate(size: number): Record<ColumnName, Float64Array> {
-  return Object.fromEntries(COLUMNS.map((name) => [name, new Float64Array(size)])) as Record<ColumnName, Float64Array>;
+  return Object.fromEntries(COLUMNS.map((name) => [name, new Float64Array(size)])) as Record<
+    ColumnName,
+    Float64Array
+  >;
 }
 
 function read(value: number | string | null | undefined): number {

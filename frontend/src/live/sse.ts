@@ -1,4 +1,7 @@
-/** Reads a server-sent event stream (WHATWG HTML, section 9.2) from a `fetch` body: unlike EventSource it sees status codes. */
+/**
+ * Reads a server-sent event stream (WHATWG HTML, section 9.2) from a `fetch` body: unlike
+ * EventSource it sees status codes.
+ */
 
 export interface Message {
   /** Last `id:` seen; stays until another comes. */
@@ -22,7 +25,11 @@ export class SseParser {
     for (const line of lines) {
       if (line === "") {
         if (this.#data.length > 0)
-          messages.push({ id: this.#id, event: this.#event || "message", data: this.#data.join("\n") });
+          messages.push({
+            id: this.#id,
+            event: this.#event || "message",
+            data: this.#data.join("\n"),
+          });
         this.#event = "";
         this.#data = [];
       } else if (!line.startsWith(":")) this.#field(line);
@@ -42,7 +49,10 @@ export class SseParser {
 }
 
 /** Yields the messages of a response until it ends. */
-export async function* messages(body: ReadableStream<Uint8Array>, onBytes: () => void): AsyncGenerator<Message> {
+export async function* messages(
+  body: ReadableStream<Uint8Array>,
+  onBytes: () => void,
+): AsyncGenerator<Message> {
   const parser = new SseParser();
   const decoder = new TextDecoder();
   const reader = body.getReader();

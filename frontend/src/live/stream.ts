@@ -1,6 +1,6 @@
 /**
- * The one live stream of a tab. A page sets its scope and the cursor its history reached; the stream tails from there,
- * reconnects from the last event it saw, and tells how it stands.
+ * The one live stream of a tab. A page sets its scope and the cursor its history reached; the
+ * stream tails from there, reconnects from the last event it saw, and tells how it stands.
  */
 import { address, type Parameters } from "@/api/client";
 import type { LiveEvent } from "@/api/types";
@@ -16,7 +16,9 @@ export interface Status {
 }
 
 export interface Scope {
-  /** Filters of the stream, for example `{ run: "run_…" }`; `{}` takes everything of the project. */
+  /**
+   * Filters of the stream, for example `{ run: "run_…" }`; `{}` takes everything of the project.
+   */
   filter: Parameters;
   /** Event that the history holds; `null` begins with what comes next. */
   after: number | null;
@@ -32,7 +34,10 @@ export interface Transport {
 
 const FIRST_DELAY = 400;
 const LONGEST_DELAY = 10_000;
-/** The server sends a comment at least every 15 s; a longer silence means that the connection is dead. */
+/**
+ * The server sends a comment at least every 15 s; a longer silence means that the connection is
+ * dead.
+ */
 const SILENCE = 40_000;
 
 export class LiveStream {
@@ -79,7 +84,9 @@ export class LiveStream {
     this.#set({ state: "off", heardAt: null, attempt: 0 });
   }
 
-  /** Takes nothing more until the next `open`: what is on its way would belong to an old history. */
+  /**
+   * Takes nothing more until the next `open`: what is on its way would belong to an old history.
+   */
   detach(): void {
     this.#scope = null;
     this.#stop();
@@ -122,7 +129,9 @@ export class LiveStream {
       if (abort.signal.aborted) return;
       if (heard) attempt = 0;
       this.#set({ ...this.#status, state: "reconnecting", attempt: attempt + 1 });
-      const delay = Math.min(LONGEST_DELAY, FIRST_DELAY * 2 ** attempt) * (0.7 + 0.6 * this.#transport.random());
+      const delay =
+        Math.min(LONGEST_DELAY, FIRST_DELAY * 2 ** attempt) *
+        (0.7 + 0.6 * this.#transport.random());
       await pause(delay, abort.signal);
     }
   }
@@ -144,7 +153,12 @@ export class LiveStream {
       const headers: Record<string, string> = { accept: "text/event-stream" };
       if (this.#cursor !== null) headers["last-event-id"] = String(this.#cursor);
       const url = address("/events", { ...scope.filter, after: this.#cursor });
-      const init: RequestInit = { headers, credentials: "same-origin", signal: connection.signal, cache: "no-store" };
+      const init: RequestInit = {
+        headers,
+        credentials: "same-origin",
+        signal: connection.signal,
+        cache: "no-store",
+      };
       const response = await this.#transport.fetch(url, init);
       if (response.status === 401) this.onDenied();
       if (!response.ok || response.body === null) return false;

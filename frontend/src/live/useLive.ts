@@ -19,7 +19,9 @@ export function makeStream(): LiveStream {
   return new LiveStream();
 }
 
-/** Follows a scope while the component is mounted; `key` changes when the scope does, `null` waits. */
+/**
+ * Follows a scope while the component is mounted; `key` changes when the scope does, `null` waits.
+ */
 export function useLive(
   key: string | null,
   after: number | null,

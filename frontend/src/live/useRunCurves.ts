@@ -3,18 +3,25 @@ import { ApiError } from "@/api/client";
 import { querySeries } from "@/api/queries";
 import type { LiveEvent, SeriesQuery } from "@/api/types";
 import { delayOf, isPassing } from "@/lib/outage";
+import type { View } from "./curve";
 import { curvesOf, releaseCurves } from "./curveRegistry";
-import type { RunCurves, View } from "./curves";
+import type { RunCurves } from "./curves";
 import type { Chain } from "./fenceChain";
 import type { PointColumns } from "./seriesRing";
 import { useLive, useStream } from "./useLive";
 
-/** Up to so many points and events a live run's curves are replayed exactly; beyond, history stays in buckets. */
+/**
+ * Up to so many points and events a live run's curves are replayed exactly; beyond, history stays
+ * in buckets.
+ */
 const EXACT_POINTS = 5_000;
 const EXACT_EVENTS = 5_000;
 const BUCKETS = 800;
 const MOST_SERIES = 1_000;
-/** Exact points after which a series is summed up again: memory stays flat however long a tab is open. */
+/**
+ * Exact points after which a series is summed up again: memory stays flat however long a tab is
+ * open.
+ */
 const REFRESH_AT = 16_000;
 
 interface Loaded {
@@ -70,12 +77,17 @@ export function useRunCurves(options: Options): RunCurvesState {
     if (!ready) return;
     const abort = new AbortController();
     const load = async () => {
-      const found = await readHistory(id, latest.current.names ?? [], latest.current.view, abort.signal);
+      const found = await readHistory(
+        id,
+        latest.current.names ?? [],
+        latest.current.view,
+        abort.signal,
+      );
       const small = found.points <= EXACT_POINTS && found.cursor <= EXACT_EVENTS;
       const exact = mode.current.exactAllowed && latest.current.live && small;
       stream.detach();
       mode.current = { ...mode.current, exact, fence: 0 };
-      curves.reset(latest.current.names ?? [], found.history, found.ghosts);
+      curves.reset(latest.current.names ?? [], found.history, found.withSuperseded);
       if (latest.current.view.end === undefined) curves.latest.history(found.history.series);
       if (exact) curves.awaitReplay(found.points);
       refreshing.current = false;
@@ -87,7 +99,8 @@ export function useRunCurves(options: Options): RunCurvesState {
     let again: ReturnType<typeof setTimeout> | undefined;
     load().catch((reason: unknown) => {
       if (abort.signal.aborted) return;
-      const problem = reason instanceof ApiError ? reason : new ApiError({ status: 0, detail: String(reason) });
+      const problem =
+        reason instanceof ApiError ? reason : new ApiError({ status: 0, detail: String(reason) });
       setError(problem);
       if (isPassing(problem)) again = setTimeout(reload, delayOf(failures.current));
       failures.current += 1;
@@ -98,7 +111,8 @@ export function useRunCurves(options: Options): RunCurvesState {
     };
   }, [id, ready, generation, curves, stream]);
 
-  // Buckets are made for one axis and range: another view needs others. Exact points serve every view.
+  // Buckets are made for one axis and range: another view needs others. Exact points serve every
+  // view.
   const shown = JSON.stringify([view.axis, view.start, view.end, view.superseded]);
   const before = useRef(shown);
   useEffect(() => {
@@ -163,10 +177,10 @@ async function readHistory(id: string, names: readonly string[], view: View, sig
     end: view.end ?? null,
     include_superseded: false,
   };
-  const [history, ghosts] = await Promise.all([
+  const [history, withSuperseded] = await Promise.all([
     querySeries(query, signal),
     view.superseded ? querySeries({ ...query, include_superseded: true }, signal) : null,
   ]);
   const points = history.series.reduce((sum, one) => sum + one.points, 0);
-  return { history, ghosts, points, cursor: history.cursor };
+  return { history, withSuperseded, points, cursor: history.cursor };
 }

@@ -35,7 +35,11 @@ interface DataTableProps<Row extends RowData> {
   rowClass?: (row: Row) => string | undefined;
   onHover?: (row: Row | null) => void;
   /** The server's order. Without it the table sorts what it has. */
-  sorting?: { state: SortingState; onChange(state: SortingState): void; sortable: readonly string[] };
+  sorting?: {
+    state: SortingState;
+    onChange(state: SortingState): void;
+    sortable: readonly string[];
+  };
   footer?: ReactNode;
 }
 
@@ -52,7 +56,10 @@ const features = tableFeatures({
   },
 });
 
-function definitions<Row extends RowData>(columns: readonly Column<Row>[], server: readonly string[] | undefined) {
+function definitions<Row extends RowData>(
+  columns: readonly Column<Row>[],
+  server: readonly string[] | undefined,
+) {
   return columns.map(
     (column): ColumnDef<typeof features, Row> => ({
       id: column.id,
@@ -70,11 +77,16 @@ function definitions<Row extends RowData>(columns: readonly Column<Row>[], serve
   );
 }
 
-/** Dense rows with sorting, keyboard and, when there are many, only the visible ones in the page. */
+/**
+ * Dense rows with sorting, keyboard and, when there are many, only the visible ones in the page.
+ */
 export function DataTable<Row extends RowData>(props: DataTableProps<Row>) {
   const { rows, columns, onOpen, sorting } = props;
   const [own, setOwn] = useState<SortingState>([]);
-  const defined = useMemo(() => definitions(columns, sorting?.sortable), [columns, sorting?.sortable]);
+  const defined = useMemo(
+    () => definitions(columns, sorting?.sortable),
+    [columns, sorting?.sortable],
+  );
   const table = useTable({
     features,
     data: rows as Row[],
@@ -105,8 +117,12 @@ export function DataTable<Row extends RowData>(props: DataTableProps<Row>) {
               {group.headers.map((header) => {
                 const { align, hide, width } = header.column.columnDef.meta ?? {};
                 const order = header.column.getIsSorted();
-                const className = [align === "right" ? classes.right : "", hide ? classes[hide] : ""].join(" ");
-                const aria = order === "asc" ? "ascending" : order === "desc" ? "descending" : "none";
+                const className = [
+                  align === "right" ? classes.right : "",
+                  hide ? classes[hide] : "",
+                ].join(" ");
+                const aria =
+                  order === "asc" ? "ascending" : order === "desc" ? "descending" : "none";
                 return (
                   <th
                     key={header.id}
@@ -115,7 +131,11 @@ export function DataTable<Row extends RowData>(props: DataTableProps<Row>) {
                     aria-sort={header.column.getCanSort() ? aria : undefined}
                   >
                     {header.column.getCanSort() ? (
-                      <button type="button" className={classes.sort} onClick={header.column.getToggleSortingHandler()}>
+                      <button
+                        type="button"
+                        className={classes.sort}
+                        onClick={header.column.getToggleSortingHandler()}
+                      >
                         {String(header.column.columnDef.header)}
                         {order === "asc" && <IconArrowUp size={12} />}
                         {order === "desc" && <IconArrowDown size={12} />}
@@ -140,7 +160,8 @@ export function DataTable<Row extends RowData>(props: DataTableProps<Row>) {
               onMouseEnter={() => props.onHover?.(row.original)}
               onClick={(event) => {
                 const target = event.target as HTMLElement;
-                if (!target.closest("a, button") && !window.getSelection()?.toString()) onOpen?.(row.original);
+                if (!target.closest("a, button") && !window.getSelection()?.toString())
+                  onOpen?.(row.original);
               }}
             >
               {row.getAllCells().map((cell) => {
@@ -148,7 +169,10 @@ export function DataTable<Row extends RowData>(props: DataTableProps<Row>) {
                 return (
                   <td
                     key={cell.id}
-                    className={[align === "right" ? classes.right : "", hide ? classes[hide] : ""].join(" ")}
+                    className={[
+                      align === "right" ? classes.right : "",
+                      hide ? classes[hide] : "",
+                    ].join(" ")}
                   >
                     <table.FlexRender cell={cell} />
                   </td>
@@ -170,7 +194,12 @@ function useVisible(count: number, body: React.RefObject<HTMLElement | null>) {
     if (body.current) setMargin(body.current.getBoundingClientRect().top + window.scrollY);
   }, [body]);
   const enabled = count > VIRTUAL_FROM;
-  const options = { count: enabled ? count : 0, estimateSize: () => ROW, overscan: 20, scrollMargin: margin };
+  const options = {
+    count: enabled ? count : 0,
+    estimateSize: () => ROW,
+    overscan: 20,
+    scrollMargin: margin,
+  };
   const virtual = useWindowVirtualizer(options);
   const scrollTo = (index: number) => {
     if (enabled) virtual.scrollToIndex(index);

@@ -2,7 +2,13 @@ import type { CSSProperties, ReactNode } from "react";
 import classes from "./Facts.module.css";
 
 /** Name and value side by side. */
-export function Facts({ items, style }: { items: readonly (readonly [string, ReactNode])[]; style?: CSSProperties }) {
+export function Facts({
+  items,
+  style,
+}: {
+  items: readonly (readonly [string, ReactNode])[];
+  style?: CSSProperties;
+}) {
   return (
     <dl className={classes.facts} style={style}>
       {items.map(([name, content]) => (

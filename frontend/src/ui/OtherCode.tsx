@@ -13,8 +13,8 @@ export function OtherCode({ refusal, onClose, onAllow }: OtherCodeProps) {
     <Modal opened={refusal !== null} onClose={onClose} title="The code has changed">
       <p>{refusal}</p>
       <p style={{ marginTop: 8 }}>
-        Install the experiment's code on a worker to go on with it, or go on with the code that the workers have. The
-        run then says which code it ran with.
+        Install the experiment's code on a worker to go on with it, or go on with the code that the
+        workers have. The run then says which code it ran with.
       </p>
       <div className="row" style={{ justifyContent: "flex-end", marginTop: 20 }}>
         <Button variant="default" onClick={onClose} data-autofocus>

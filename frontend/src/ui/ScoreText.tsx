@@ -1,7 +1,10 @@
 import { plural, score, toNumber, value } from "@/lib/format";
 import classes from "./ScoreText.module.css";
 
-/** What a `±` stands for. A number of its own says nothing: sd, standard error and interval differ by factors. */
+/**
+ * What a `±` stands for. A number of its own says nothing: sd, standard error and interval differ
+ * by factors.
+ */
 export type SpreadKind = "sd" | "se" | "ci95";
 
 const KINDS: Record<SpreadKind, { short: string; long: string }> = {
@@ -25,7 +28,8 @@ interface ScoreTextProps {
 export function ScoreText({ mean, spread, kind, n, of }: ScoreTextProps) {
   const known = n > 1 && spread !== null && Number.isFinite(toNumber(spread));
   const { short, long } = KINDS[kind];
-  const exact = `${toNumber(mean)}${known ? ` ± ${toNumber(spread)} (${long})` : ""}, over ${plural(n, of)}`;
+  const deviation = known ? ` ± ${toNumber(spread)} (${long})` : "";
+  const exact = `${toNumber(mean)}${deviation}, over ${plural(n, of)}`;
   return (
     <span className={classes.score} title={exact}>
       <b>{score(mean, known ? spread : null)}</b>

@@ -14,7 +14,10 @@ interface SearchInputProps {
 
 /** A search field: `/` enters it, Escape empties it and, when it is empty, leaves it. */
 export function SearchInput({ input, label, value, onChange, className }: SearchInputProps) {
-  useEffect(() => registerShortcuts([{ keys: "/", what: label, run: () => input.current?.focus() }]), [label, input]);
+  useEffect(
+    () => registerShortcuts([{ keys: "/", what: label, run: () => input.current?.focus() }]),
+    [label, input],
+  );
   const onKeyDown = (event: KeyboardEvent<HTMLInputElement>) => {
     if (event.key !== "Escape" || event.nativeEvent.isComposing) return;
     // Chromium would empty the field as well, and tell of it after it was left.

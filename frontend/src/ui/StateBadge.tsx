@@ -15,26 +15,28 @@ import classes from "./StateBadge.module.css";
 
 type Tone = "alive" | "good" | "bad" | "warn" | "quiet";
 
-const LOOKS: Record<string, { icon: ComponentType<{ size?: number; stroke?: number }>; tone: Tone; spins?: boolean }> =
-  {
-    queued: { icon: IconClockHour4, tone: "quiet" },
-    starting: { icon: IconLoader2, tone: "alive", spins: true },
-    running: { icon: IconLoader2, tone: "alive", spins: true },
-    pausing: { icon: IconHourglassLow, tone: "warn" },
-    paused: { icon: IconPlayerPause, tone: "warn" },
-    cancelling: { icon: IconHourglassLow, tone: "quiet" },
-    preempting: { icon: IconHourglassLow, tone: "warn" },
-    lost: { icon: IconPlugConnectedX, tone: "warn" },
-    succeeded: { icon: IconCircleCheck, tone: "good" },
-    failed: { icon: IconCircleX, tone: "bad" },
-    cancelled: { icon: IconBan, tone: "quiet" },
-    drained: { icon: IconHourglassLow, tone: "quiet" },
-    ended: { icon: IconCircleCheck, tone: "quiet" },
-    online: { icon: IconCircleCheck, tone: "good" },
-    draining: { icon: IconHourglassLow, tone: "warn" },
-    unreachable: { icon: IconAlertTriangle, tone: "warn" },
-    offline: { icon: IconPlugConnectedX, tone: "quiet" },
-  };
+const LOOKS: Record<
+  string,
+  { icon: ComponentType<{ size?: number; stroke?: number }>; tone: Tone; spins?: boolean }
+> = {
+  queued: { icon: IconClockHour4, tone: "quiet" },
+  starting: { icon: IconLoader2, tone: "alive", spins: true },
+  running: { icon: IconLoader2, tone: "alive", spins: true },
+  pausing: { icon: IconHourglassLow, tone: "warn" },
+  paused: { icon: IconPlayerPause, tone: "warn" },
+  cancelling: { icon: IconHourglassLow, tone: "quiet" },
+  preempting: { icon: IconHourglassLow, tone: "warn" },
+  lost: { icon: IconPlugConnectedX, tone: "warn" },
+  succeeded: { icon: IconCircleCheck, tone: "good" },
+  failed: { icon: IconCircleX, tone: "bad" },
+  cancelled: { icon: IconBan, tone: "quiet" },
+  drained: { icon: IconHourglassLow, tone: "quiet" },
+  ended: { icon: IconCircleCheck, tone: "quiet" },
+  online: { icon: IconCircleCheck, tone: "good" },
+  draining: { icon: IconHourglassLow, tone: "warn" },
+  unreachable: { icon: IconAlertTriangle, tone: "warn" },
+  offline: { icon: IconPlugConnectedX, tone: "quiet" },
+};
 
 const FALLBACK = { icon: IconCircleDashed, tone: "quiet" as const, spins: false };
 
@@ -42,7 +44,10 @@ const FALLBACK = { icon: IconCircleDashed, tone: "quiet" as const, spins: false 
 export function StateBadge({ state, bare = false }: { state: string; bare?: boolean }) {
   const { icon: Icon, tone, spins } = { ...FALLBACK, ...LOOKS[state] };
   return (
-    <span className={`${classes.badge} ${classes[tone]} ${bare ? classes.bare : ""}`} data-state={state}>
+    <span
+      className={`${classes.badge} ${classes[tone]} ${bare ? classes.bare : ""}`}
+      data-state={state}
+    >
       <span className={spins ? classes.spins : classes.icon}>
         <Icon size={14} stroke={2} />
       </span>
@@ -61,7 +66,11 @@ export function StateCounts({ counts }: { counts: Partial<Record<string, number>
       {shown.map((state) => {
         const { icon: Icon, tone, spins } = { ...FALLBACK, ...LOOKS[state] };
         return (
-          <span key={state} className={`${classes.count} ${classes[tone]}`} title={`${counts[state]} ${state}`}>
+          <span
+            key={state}
+            className={`${classes.count} ${classes[tone]}`}
+            title={`${counts[state]} ${state}`}
+          >
             <span className={spins ? classes.spins : classes.icon}>
               <Icon size={13} stroke={2} />
             </span>

@@ -1,4 +1,5 @@
-declare module "@tabler/icons-react/dist/esm/icons/*" {
+/** `tabler-icons` is an alias of vite.config.ts for the directory of the package's icons. */
+declare module "tabler-icons/*" {
   import type { Icon } from "@tabler/icons-react";
 
   const icon: Icon;

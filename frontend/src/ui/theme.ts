@@ -1,4 +1,9 @@
-import { Button, type CSSVariablesResolver, createTheme, type MantineColorsTuple } from "@mantine/core";
+import {
+  Button,
+  type CSSVariablesResolver,
+  createTheme,
+  type MantineColorsTuple,
+} from "@mantine/core";
 
 const clay: MantineColorsTuple = [
   "#fbf0ea",
@@ -53,7 +58,10 @@ const dark: MantineColorsTuple = [
   "#0e0b0a",
 ];
 
-/** Filled buttons are ink on paper and paper on ink: readable in both schemes, which shades of one tuple are not. */
+/**
+ * Filled buttons are ink on paper and paper on ink: readable in both schemes, which shades of one
+ * tuple are not.
+ */
 function filled(danger: boolean): Record<string, string> {
   const tone = danger ? "var(--bad)" : "var(--ink)";
   return {
@@ -90,7 +98,9 @@ export const theme = createTheme({
     SegmentedControl: { defaultProps: { size: "xs" } },
     Switch: { defaultProps: { size: "xs", withThumbIndicator: false } },
     Slider: { defaultProps: { size: "xs" } },
-    Modal: { defaultProps: { centered: true, overlayProps: { backgroundOpacity: 0.35 }, padding: "lg" } },
+    Modal: {
+      defaultProps: { centered: true, overlayProps: { backgroundOpacity: 0.35 }, padding: "lg" },
+    },
     Tooltip: { defaultProps: { openDelay: 350, withArrow: false, fz: 12 } },
     Menu: { defaultProps: { shadow: "md", position: "bottom-end" } },
   },

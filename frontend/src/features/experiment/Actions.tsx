@@ -32,29 +32,40 @@ export function Actions({ experiment, runs }: { experiment: Experiment; runs: re
   const refresh = () => client.invalidateQueries({ queryKey: keys.experiment(experiment.id) });
   const act = useMutation({
     mutationFn: ({ verb, of }: { verb: JobVerb; of: readonly Run[] }) => {
-      const jobs = new Set(of.flatMap((run) => run.job_id ?? [])); // the runs of a pack are of one job
+      // All runs of a pack belong to one job, which gets the request once.
+      const jobs = new Set(of.flatMap((run) => run.job_id ?? []));
       return each([...jobs], (job) => actOnJob(job, verb));
     },
     onSettled: refresh,
-    onError: (error) => notifications.show({ color: "red", title: "Not all of it worked", message: error.message }),
+    onError: (error) =>
+      notifications.show({ color: "red", title: "Not all of it worked", message: error.message }),
   });
   const put = useMutation({
     mutationFn: (away: boolean) => (away ? archive(experiment.id) : unarchive(experiment.id)),
-    onSettled: () => Promise.all([refresh(), client.invalidateQueries({ queryKey: keys.experiments })]),
-    onError: (error) => notifications.show({ color: "red", title: "Not done", message: error.message }),
+    onSettled: () =>
+      Promise.all([refresh(), client.invalidateQueries({ queryKey: keys.experiments })]),
+    onError: (error) =>
+      notifications.show({ color: "red", title: "Not done", message: error.message }),
     onSuccess: (_, away) =>
       away
-        ? undoable("Archived: the list shows it only among the archived ones", () => put.mutate(false))
+        ? undoable("Archived: the list shows it only among the archived ones", () =>
+            put.mutate(false),
+          )
         : undoable("Back in the list", () => put.mutate(true)),
   });
   const failed = runs.filter((run) => run.state === "failed");
   const again = useMutation({
-    mutationFn: (otherCode: boolean) => each(failed, (run) => retryRun(run.id, "newest", otherCode)),
+    mutationFn: (otherCode: boolean) =>
+      each(failed, (run) => retryRun(run.id, "newest", otherCode)),
     onSettled: refresh,
     onError: (error) =>
       isCodeChange(error)
         ? setRefusal(error.message)
-        : notifications.show({ color: "red", title: "Not all of it worked", message: error.message }),
+        : notifications.show({
+            color: "red",
+            title: "Not all of it worked",
+            message: error.message,
+          }),
   });
   const pausable = inStates(PAUSABLE);
   const resumable = inStates(["paused"]);
@@ -64,7 +75,9 @@ export function Actions({ experiment, runs }: { experiment: Experiment; runs: re
       { verb: "pause", of: pausable },
       {
         onSuccess: () =>
-          undoable(`Pausing ${plural(pausable.length, "run")}`, () => act.mutate({ verb: "resume", of: pausable })),
+          undoable(`Pausing ${plural(pausable.length, "run")}`, () =>
+            act.mutate({ verb: "resume", of: pausable }),
+          ),
       },
     );
   return (
@@ -100,7 +113,11 @@ export function Actions({ experiment, runs }: { experiment: Experiment; runs: re
           Retry {failed.length} failed
         </Button>
       )}
-      <OtherCode refusal={refusal} onClose={() => setRefusal(null)} onAllow={() => again.mutate(true)} />
+      <OtherCode
+        refusal={refusal}
+        onClose={() => setRefusal(null)}
+        onAllow={() => again.mutate(true)}
+      />
       <Menu>
         <Menu.Target>
           <Button variant="default" px={8} aria-label="More actions">
@@ -126,8 +143,14 @@ export function Actions({ experiment, runs }: { experiment: Experiment; runs: re
           )}
         </Menu.Dropdown>
       </Menu>
-      <Modal opened={asking} onClose={() => setAsking(false)} title={`Cancel ${plural(cancellable.length, "run")}?`}>
-        <p>Each run saves a snapshot and ends for good. Its curves, evaluations and snapshots stay.</p>
+      <Modal
+        opened={asking}
+        onClose={() => setAsking(false)}
+        title={`Cancel ${plural(cancellable.length, "run")}?`}
+      >
+        <p>
+          Each run saves a snapshot and ends for good. Its curves, evaluations and snapshots stay.
+        </p>
         <div className="row" style={{ justifyContent: "flex-end", marginTop: 20 }}>
           <Button variant="default" onClick={() => setAsking(false)}>
             Keep training
@@ -148,7 +171,10 @@ export function Actions({ experiment, runs }: { experiment: Experiment; runs: re
 }
 
 /** Asks for all of them, behind a refusal too, and then tells the first refusal. */
-async function each<Item>(items: readonly Item[], ask: (item: Item) => Promise<unknown>): Promise<void> {
+async function each<Item>(
+  items: readonly Item[],
+  ask: (item: Item) => Promise<unknown>,
+): Promise<void> {
   const results = await Promise.allSettled(items.map(ask));
   const refused = results.find((one) => one.status === "rejected");
   if (refused) throw refused.reason;

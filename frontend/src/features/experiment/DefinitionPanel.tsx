@@ -18,7 +18,10 @@ interface DefinitionPanelProps {
 /** What is trained and how, and how it differs from another experiment's. */
 export function DefinitionPanel({ experiment, search, change }: DefinitionPanelProps) {
   const others = useInfiniteQuery(experimentsQuery({}));
-  const other = useQuery({ ...experimentQuery(search.against ?? ""), enabled: search.against !== undefined });
+  const other = useQuery({
+    ...experimentQuery(search.against ?? ""),
+    enabled: search.against !== undefined,
+  });
   const choices = useMemo(() => {
     const all = others.data?.pages.flatMap((page) => page.items) ?? [];
     const rest = all.filter((one) => one.id !== experiment.id);
@@ -27,7 +30,8 @@ export function DefinitionPanel({ experiment, search, change }: DefinitionPanelP
   const against = search.against !== undefined && other.data ? other.data : null;
   const rows = useMemo(() => {
     const mine = identityOf(experiment);
-    if (against === null) return lines(mine).map((line): DiffLine => ({ ...line, status: "same", other: null }));
+    if (against === null)
+      return lines(mine).map((line): DiffLine => ({ ...line, status: "same", other: null }));
     const compared = diff(mine, identityOf(against));
     return search.changes ? onlyChanges(compared) : compared;
   }, [experiment, against, search.changes]);
@@ -36,7 +40,9 @@ export function DefinitionPanel({ experiment, search, change }: DefinitionPanelP
     <Panel
       title="Definition"
       flush
-      aside={<CopyButton text={JSON.stringify(experiment.definition, null, 2)} label="Copy as JSON" />}
+      aside={
+        <CopyButton text={JSON.stringify(experiment.definition, null, 2)} label="Copy as JSON" />
+      }
       className={classes.panel}
     >
       <div className={classes.compare}>
@@ -45,7 +51,9 @@ export function DefinitionPanel({ experiment, search, change }: DefinitionPanelP
           placeholder="Compare with…"
           data={choices}
           value={search.against ?? null}
-          onChange={(id) => change({ against: id ?? undefined, ...(id === null ? { changes: undefined } : {}) })}
+          onChange={(id) =>
+            change({ against: id ?? undefined, ...(id === null ? { changes: undefined } : {}) })
+          }
           searchable
           clearable
           nothingFoundMessage="No other experiment"
@@ -53,7 +61,11 @@ export function DefinitionPanel({ experiment, search, change }: DefinitionPanelP
         {against !== null && (
           <div className={classes.summary}>
             <span>
-              {changed === 0 ? "Nothing differs" : changed === 1 ? "1 value differs" : `${changed} values differ`}
+              {changed === 0
+                ? "Nothing differs"
+                : changed === 1
+                  ? "1 value differs"
+                  : `${changed} values differ`}
             </span>
             <Switch
               label="Only differences"
@@ -98,8 +110,14 @@ function Row({ row }: { row: DiffLine }) {
   );
 }
 
-/** What an experiment's ID is made of: the definition without what the page's heading says already, and code that is not Palestra's. */
-export function identityOf({ definition, code }: Pick<ExperimentDetail, "definition" | "code">): Json {
+/**
+ * What an experiment's ID is made of: the definition without what the page's heading says already,
+ * and code that is not Palestra's.
+ */
+export function identityOf({
+  definition,
+  code,
+}: Pick<ExperimentDetail, "definition" | "code">): Json {
   const { kind: _kind, name: _name, notes: _notes, schema_version: _version, ...rest } = definition;
   const foreign = code.kind !== "builtin" || code.environment != null;
   return (foreign ? { ...rest, code } : rest) as unknown as Json;

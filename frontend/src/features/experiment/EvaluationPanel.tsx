@@ -16,7 +16,12 @@ import classes from "./ExperimentPage.module.css";
 import { evaluationPlot, evaluationRequest } from "./evaluationPlot";
 import { AXES, type ChangeSearch, type ExperimentSearch } from "./search";
 
-const AXIS_LABELS = { env_step: "env steps", update: "updates", episode: "episodes", wall: "time" } as const;
+const AXIS_LABELS = {
+  env_step: "env steps",
+  update: "updates",
+  episode: "episodes",
+  wall: "time",
+} as const;
 const HEIGHT = 320;
 
 interface EvaluationPanelProps {
@@ -26,15 +31,24 @@ interface EvaluationPanelProps {
   change: ChangeSearch;
 }
 
-/** The learning curve: evaluation return, or metric, of every seed, their mean, and its 95 % interval. */
+/**
+ * The learning curve: evaluation return, or metric, of every seed, their mean, and its 95 %
+ * interval.
+ */
 export function EvaluationPanel({ experiment, runs, search, change }: EvaluationPanelProps) {
   const scheme = useScheme();
   const { counter, score } = reading(experiment.definition);
   const axis = search.x ?? counter;
   const evaluated = useMemo(() => runs.filter((run) => run.latest_evaluation !== null), [runs]);
-  const shown = useMemo(() => evaluated.filter((run) => !search.hide?.includes(run.seed)), [evaluated, search.hide]);
+  const shown = useMemo(
+    () => evaluated.filter((run) => !search.hide?.includes(run.seed)),
+    [evaluated, search.hide],
+  );
   const carry = search.carry ?? false;
-  const request = useMemo(() => evaluationRequest(experiment, shown, axis, carry), [experiment, shown, axis, carry]);
+  const request = useMemo(
+    () => evaluationRequest(experiment, shown, axis, carry),
+    [experiment, shown, axis, carry],
+  );
   const query = useQuery({ ...seriesQuery(request), enabled: shown.length > 0 });
   const problem = problemOf(query);
   const seeds = search.seeds !== "hide";
@@ -49,14 +63,18 @@ export function EvaluationPanel({ experiment, runs, search, change }: Evaluation
       aside={
         <>
           {zoomed && (
-            <button type="button" className={classes.link} onClick={() => change({ start: undefined, end: undefined })}>
+            <button
+              type="button"
+              className={classes.link}
+              onClick={() => change({ start: undefined, end: undefined })}
+            >
               Reset zoom
             </button>
           )}
           {(carry || endEarly(shown, counter)) && (
             <Switch
               label="Carry forward"
-              title="Seeds that have succeeded stay in the mean with their last value, instead of leaving it"
+              title="Seeds that have succeeded stay in the mean with their last value"
               checked={carry}
               onChange={(e) => change({ carry: e.currentTarget.checked || undefined })}
             />
@@ -71,7 +89,11 @@ export function EvaluationPanel({ experiment, runs, search, change }: Evaluation
             data={AXES.map((one) => ({ value: one, label: AXIS_LABELS[one] }))}
             value={axis}
             onChange={(x) =>
-              change({ x: x === counter ? undefined : (x as typeof axis), start: undefined, end: undefined })
+              change({
+                x: x === counter ? undefined : (x as typeof axis),
+                start: undefined,
+                end: undefined,
+              })
             }
           />
         </>
@@ -98,7 +120,12 @@ export function EvaluationPanel({ experiment, runs, search, change }: Evaluation
             onZoom={(range) => change({ start: round(range?.start), end: round(range?.end) })}
             range={{ start: search.start, end: search.end }}
           />
-          <Legend n={plot.n} seeds={seeds} carry={carry} fewer={plot.series.some((one) => one.dash)} />
+          <Legend
+            n={plot.n}
+            seeds={seeds}
+            carry={carry}
+            fewer={plot.series.some((one) => one.dash)}
+          />
         </Suspense>
       )}
     </Panel>
@@ -108,7 +135,9 @@ export function EvaluationPanel({ experiment, runs, search, change }: Evaluation
 /** Whether a run has succeeded that others went on after. */
 function endEarly(runs: readonly Run[], counter: Reading["counter"]): boolean {
   const last = Math.max(...runs.map((run) => run.latest_evaluation?.[counter] ?? 0));
-  return runs.some((run) => run.state === "succeeded" && (run.latest_evaluation?.[counter] ?? last) < last);
+  return runs.some(
+    (run) => run.state === "succeeded" && (run.latest_evaluation?.[counter] ?? last) < last,
+  );
 }
 
 interface LegendProps {
@@ -119,12 +148,21 @@ interface LegendProps {
 }
 
 function Legend({ n, seeds, carry, fewer }: LegendProps) {
-  const over = n.least === n.most ? plural(n.most, "seed") : `${n.least} to ${plural(n.most, "seed")}`;
+  const over =
+    n.least === n.most ? plural(n.most, "seed") : `${n.least} to ${plural(n.most, "seed")}`;
   const entries = [
-    { look: classes.bold, text: `mean over ${over}${carry ? ", succeeded ones carried forward" : ""}`, on: true },
+    {
+      look: classes.bold,
+      text: `mean over ${over}${carry ? ", succeeded ones carried forward" : ""}`,
+      on: true,
+    },
     { look: classes.dashed, text: "where only some seeds have a value", on: fewer },
     { look: classes.mark, text: "n, the number of seeds, changes", on: n.least !== n.most },
-    { look: classes.band, text: "95 % bootstrap interval of the mean, from 3 seeds on", on: n.most >= 3 },
+    {
+      look: classes.band,
+      text: "95 % bootstrap interval of the mean, from 3 seeds on",
+      on: n.most >= 3,
+    },
     { look: classes.thin, text: "each seed", on: seeds },
   ];
   return (
@@ -143,9 +181,13 @@ function Legend({ n, seeds, carry, fewer }: LegendProps) {
 
 function firstEvaluation(experiment: ExperimentDetail): string {
   const { evaluateEvery: every, metric, unit } = reading(experiment.definition);
-  return every
-    ? `Each run is evaluated when it crosses a multiple of ${every.toLocaleString("en-US")} ${unit}${metric === null ? ", exploration off" : ""}; the curve begins there.`
-    : "This definition evaluates at the end of training only.";
+  if (!every) return "This definition evaluates at the end of training only.";
+  const multiple = `${every.toLocaleString("en-US")} ${unit}`;
+  const mode = metric === null ? ", exploration off" : "";
+  return (
+    `Each run is evaluated when it crosses a multiple of ${multiple}${mode}; ` +
+    "the curve begins with the first evaluation."
+  );
 }
 
 function round(x: number | undefined): number | undefined {

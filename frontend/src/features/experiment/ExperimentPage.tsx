@@ -37,7 +37,10 @@ export function ExperimentPage({ id }: { id: string }) {
     return (
       <Page title="Experiment">
         <Panel>
-          <Failure error={problem as ApiError} retry={() => void Promise.all([experiment.refetch(), runs.refetch()])} />
+          <Failure
+            error={problem as ApiError}
+            retry={() => void Promise.all([experiment.refetch(), runs.refetch()])}
+          />
         </Panel>
       </Page>
     );

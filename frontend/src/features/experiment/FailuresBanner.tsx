@@ -11,7 +11,11 @@ export function FailuresBanner({ experiment }: { experiment: Experiment }) {
   const [only] = failures;
   if (only !== undefined && failures.length === 1) {
     return (
-      <Banner tone="bad" title={`${plural(failed, "run")} failed: ${named(only)}`} message={only.message}>
+      <Banner
+        tone="bad"
+        title={`${plural(failed, "run")} failed: ${named(only)}`}
+        message={only.message}
+      >
         <First runId={only.run_id} all={only.runs} />
       </Banner>
     );
@@ -53,7 +57,8 @@ export function AdviceBanner({ experiment }: { experiment: ExperimentDetail }) {
       <ul>
         {warnings.map((one) => (
           <li key={one.code}>
-            <code>{one.pointer.replace(/^\/definition\//, "").replaceAll("/", ".")}</code> {one.message}
+            <code>{one.pointer.replace(/^\/definition\//, "").replaceAll("/", ".")}</code>{" "}
+            {one.message}
           </li>
         ))}
       </ul>

@@ -36,8 +36,15 @@ export function RunsPanel({ experiment, runs, search, change }: RunsPanelProps) 
       const next = hidden.has(seed) ? [...hidden].filter((one) => one !== seed) : [...hidden, seed];
       change({ hide: next.length > 0 ? next : undefined });
     };
-    const color = new Map(runs.map((run, index) => [run.id, memberColor(experiment.id, index, runs.length, scheme)]));
-    return runColumns((run) => color.get(run.id) ?? "", hidden, toggle, reading(experiment.definition));
+    const color = new Map(
+      runs.map((run, index) => [run.id, memberColor(experiment.id, index, runs.length, scheme)]),
+    );
+    return runColumns(
+      (run) => color.get(run.id) ?? "",
+      hidden,
+      toggle,
+      reading(experiment.definition),
+    );
   }, [runs, experiment.id, experiment.definition, scheme, search.hide, change]);
   const open = (run: Run) => void navigate({ to: "/runs/$runId", params: { runId: run.id } });
   return (
@@ -64,7 +71,13 @@ export function RunsPanel({ experiment, runs, search, change }: RunsPanelProps) 
           Submit the same definition with more seeds: they join this experiment.
         </EmptyState>
       ) : view === "table" ? (
-        <DataTable label="Runs" rows={runs} columns={columns} rowId={(run) => run.id} onOpen={open} />
+        <DataTable
+          label="Runs"
+          rows={runs}
+          columns={columns}
+          rowId={(run) => run.id}
+          onOpen={open}
+        />
       ) : (
         <ol className={classes.tiles}>
           {runs.map((run, index) => (
@@ -83,9 +96,14 @@ export function RunsPanel({ experiment, runs, search, change }: RunsPanelProps) 
 
 function Tile({ run, words, color }: { run: Run; words: Reading; color: string }) {
   const score = run.latest_evaluation ? scoreOf(run.latest_evaluation, words) : null;
-  const { share, text, hint } = progressOf({ state: run.state, cause: run.cause, fraction: run.progress.fraction });
+  const { share, text, hint } = progressOf({
+    state: run.state,
+    cause: run.cause,
+    fraction: run.progress.fraction,
+  });
   const why = run.failure === null ? "" : `, ${run.failure.message}`;
-  const title = `seed ${run.seed}: ${run.state}${why}, ${hint ?? text}${score === null ? "" : `, latest evaluation ${value(score)}`}`;
+  const latest = score === null ? "" : `, latest evaluation ${value(score)}`;
+  const title = `seed ${run.seed}: ${run.state}${why}, ${hint ?? text}${latest}`;
   return (
     <li>
       <Link

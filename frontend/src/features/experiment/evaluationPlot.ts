@@ -11,8 +11,9 @@ type Column = (number | null | undefined)[];
 type Axis = "env_step" | "update" | "episode" | "wall";
 
 /**
- * The query of the learning curve. Evaluations fall on multiples of a count, so over that counter the buckets are centred
- * on them: every evaluation gets its own bucket, and seeds that evaluate at the same step share one.
+ * The query of the learning curve. Evaluations fall on multiples of a count, so over that counter
+ * the buckets are centred on them: every evaluation gets its own bucket, and seeds that evaluate at
+ * the same step share one.
  */
 export function evaluationRequest(
   experiment: ExperimentDetail,
@@ -70,7 +71,8 @@ export function evaluationPlot(
   };
   if (mean) {
     // Between points the band goes on; where a mean is over fewer than three seeds there is none.
-    const edge = (column: (number | null)[]) => column.map((y, i) => (mean.n[i] === 0 ? undefined : y));
+    const edge = (column: (number | null)[]) =>
+      column.map((y, i) => (mean.n[i] === 0 ? undefined : y));
     add(edge(mean.high), { label: "high", color: base, edge: true, gaps: true });
     add(edge(mean.low), { label: "low", color: base, edge: true, gaps: true });
     bands.push({ high: 0, low: 1, fill: alpha(base, scheme === "light" ? 0.16 : 0.22) });
@@ -93,7 +95,11 @@ export function evaluationPlot(
   const pick = <Item>(column: readonly Item[]) => kept.map((i) => column[i] as Item);
   const data: PlotData = [pick(result.grid), ...columns.map(pick)];
   const counts = mean
-    ? kept.map((i) => ({ x: result.grid[i] ?? 0, n: mean.n[i] ?? 0, carried: mean.carried[i] ?? 0 }))
+    ? kept.map((i) => ({
+        x: result.grid[i] ?? 0,
+        n: mean.n[i] ?? 0,
+        carried: mean.carried[i] ?? 0,
+      }))
     : [];
   const points = result.series.reduce((sum, one) => sum + one.points, 0);
   return {
@@ -132,18 +138,26 @@ export function remark(count: Count | undefined, seeds: number): string | null {
 
 function range(counts: readonly Count[]): { least: number; most: number } {
   const known = counts.map((one) => one.n).filter((n) => n > 0);
-  return known.length > 0 ? { least: Math.min(...known), most: Math.max(...known) } : { least: 0, most: 0 };
+  return known.length > 0
+    ? { least: Math.min(...known), most: Math.max(...known) }
+    : { least: 0, most: 0 };
 }
 
 /**
- * The mean, in two parts: where every seed has a value, and where only some have. A mean over fewer seeds jumps when one joins
- * or ends, which says nothing about learning.
+ * The mean, in two parts: where every seed has a value, and where only some have. A mean over fewer
+ * seeds jumps when one joins or ends, which says nothing about learning.
  */
-function meanColumns(mean: GridGroup, seeds: number): { all: (number | null)[]; some: (number | null)[] } {
+function meanColumns(
+  mean: GridGroup,
+  seeds: number,
+): { all: (number | null)[]; some: (number | null)[] } {
   const complete = mean.n.map((n) => n === seeds);
   const known = [...mean.mean.keys()].filter((i) => mean.mean[i] !== null);
   const joint = new Set(
-    known.filter((i, k) => complete[known[k - 1] ?? i] !== complete[i] || complete[known[k + 1] ?? i] !== complete[i]),
+    known.filter(
+      (i, k) =>
+        complete[known[k - 1] ?? i] !== complete[i] || complete[known[k + 1] ?? i] !== complete[i],
+    ),
   );
   return {
     all: mean.mean.map((y, i) => (complete[i] ? y : null)),
@@ -153,5 +167,7 @@ function meanColumns(mean: GridGroup, seeds: number): { all: (number | null)[]; 
 
 /** The buckets where some curve has a value. */
 function filled(columns: readonly Column[], grid: readonly number[]): number[] {
-  return [...grid.keys()].filter((i) => columns.some((column) => column[i] !== null && column[i] !== undefined));
+  return [...grid.keys()].filter((i) =>
+    columns.some((column) => column[i] !== null && column[i] !== undefined),
+  );
 }

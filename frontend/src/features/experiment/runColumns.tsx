@@ -65,7 +65,11 @@ export function runColumns(
       sort: (run) => toNumber(run.latest_evaluation?.mean ?? LOW),
       cell: (run) => {
         const latest = run.latest_evaluation;
-        return latest ? <Score evaluation={latest} words={words} /> : <span className="faint">none yet</span>;
+        return latest ? (
+          <Score evaluation={latest} words={words} />
+        ) : (
+          <span className="faint">none yet</span>
+        );
       },
     },
     {
@@ -113,7 +117,8 @@ function ending(run: Run) {
 
 function RunProgress({ run, words }: { run: Run; words: Reading }) {
   if (run.state === "failed") {
-    const why = run.failure?.message ?? (run.cause === null ? "for an unknown reason" : causeName(run.cause));
+    const why =
+      run.failure?.message ?? (run.cause === null ? "for an unknown reason" : causeName(run.cause));
     return (
       <span className={classes.why} title={why}>
         {why}
@@ -131,7 +136,12 @@ function RunProgress({ run, words }: { run: Run; words: Reading }) {
   const done = `${count(run.progress[words.counter])} ${words.unit}`;
   return (
     <span className={classes.progress} title={hint ? `${hint}: ${done}` : done}>
-      <ProgressBar share={share} tone={tone} text={hint ?? text} label={`Progress of seed ${run.seed}`} />
+      <ProgressBar
+        share={share}
+        tone={tone}
+        text={hint ?? text}
+        label={`Progress of seed ${run.seed}`}
+      />
       <span className="number muted">{text}</span>
     </span>
   );
@@ -140,7 +150,13 @@ function RunProgress({ run, words }: { run: Run; words: Reading }) {
 function Score({ evaluation, words }: { evaluation: Evaluation; words: Reading }) {
   if (words.metric === null)
     return (
-      <ScoreText mean={evaluation.mean} spread={evaluation.stdev} kind="sd" n={evaluation.episodes} of="episode" />
+      <ScoreText
+        mean={evaluation.mean}
+        spread={evaluation.stdev}
+        kind="sd"
+        n={evaluation.episodes}
+        of="episode"
+      />
     );
   return (
     <>
@@ -152,5 +168,8 @@ function Score({ evaluation, words }: { evaluation: Evaluation; words: Reading }
 
 function elapsed(run: Run): number {
   if (!run.started_at) return 0;
-  return ((run.finished_at ? Date.parse(run.finished_at) : Date.now()) - Date.parse(run.started_at)) / 1000;
+  return (
+    ((run.finished_at ? Date.parse(run.finished_at) : Date.now()) - Date.parse(run.started_at)) /
+    1000
+  );
 }

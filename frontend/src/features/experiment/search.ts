@@ -17,4 +17,6 @@ export function readExperimentSearch(search: Search) {
 }
 
 export type ExperimentSearch = ReturnType<typeof readExperimentSearch>;
-export type ChangeSearch = (part: { [Key in keyof ExperimentSearch]?: ExperimentSearch[Key] | undefined }) => void;
+export type ChangeSearch = (
+  part: { [Key in keyof ExperimentSearch]?: ExperimentSearch[Key] | undefined },
+) => void;

@@ -6,16 +6,28 @@ import { useLive } from "@/live/useLive";
 
 const TYPES = ["experiment", "run", "job", "attempt", "evaluation"];
 
-/** Follows an experiment: runs are replaced in place, curves and scores are read again a little later. */
+/**
+ * Follows an experiment: runs are replaced in place, curves and scores are read again a little
+ * later.
+ */
 export function useLiveExperiment(id: string): void {
   const client = useQueryClient();
   const curves = useThrottle(() => void client.invalidateQueries({ queryKey: keys.curves }), 2000);
-  const detail = useThrottle(() => void client.invalidateQueries({ queryKey: keys.experiment(id) }), 2000);
+  const detail = useThrottle(
+    () => void client.invalidateQueries({ queryKey: keys.experiment(id) }),
+    2000,
+  );
   const take = (event: LiveEvent) => {
     if (event.type === "run")
-      client.setQueryData<Run[]>(keys.experimentRuns(id), (runs) => replaced(runs, event.data as unknown as Run));
+      client.setQueryData<Run[]>(keys.experimentRuns(id), (runs) =>
+        replaced(runs, event.data as unknown as Run),
+      );
     if (event.type === "evaluation") curves();
-    if (event.type !== "run" || stateChanged(client.getQueryData<Run[]>(keys.experimentRuns(id)), event)) detail();
+    if (
+      event.type !== "run" ||
+      stateChanged(client.getQueryData<Run[]>(keys.experimentRuns(id)), event)
+    )
+      detail();
   };
   const onResync = () => {
     void client.invalidateQueries({ queryKey: keys.experiment(id) });

@@ -20,6 +20,7 @@ import { type ExperimentsSearch, readExperimentsSearch } from "./search";
 
 const route = getRouteApi("/inside/experiments");
 const TYPES = ["experiment", "run", "job", "evaluation"];
+const SUBMIT = "palestra submit examples/cartpole-dqn.yaml --seeds 0-2";
 const SORTABLE = ["name", "created_at"];
 
 export function ExperimentsPage() {
@@ -35,7 +36,11 @@ export function ExperimentsPage() {
   const sort = search.sort ?? "-created_at";
   const order = [{ id: sort.replace("-", ""), desc: sort.startsWith("-") }];
   const change = (part: Partial<ExperimentsSearch>) =>
-    void navigate({ to: "/experiments", search: { ...search, ...part } as ExperimentsSearch, replace: true });
+    void navigate({
+      to: "/experiments",
+      search: { ...search, ...part } as ExperimentsSearch,
+      replace: true,
+    });
   const open = (row: Experiment) =>
     void navigate({ to: "/experiments/$experimentId", params: { experimentId: row.id } });
   const filtered = Object.keys(search).some((key) => key !== "sort");
@@ -52,7 +57,10 @@ export function ExperimentsPage() {
         ) : query.isPending ? (
           <Loading />
         ) : rows.length === 0 ? (
-          <Nothing filtered={filtered} onClear={() => void navigate({ to: "/experiments", search: {} })} />
+          <Nothing
+            filtered={filtered}
+            onClear={() => void navigate({ to: "/experiments", search: {} })}
+          />
         ) : (
           <DataTable
             label="Experiments"
@@ -65,8 +73,9 @@ export function ExperimentsPage() {
               sortable: SORTABLE,
               onChange: ([first]) =>
                 change({
-                  sort: (first ? `${first.desc ? "-" : ""}${first.id}` : undefined) as ExperimentsSearch["sort"] &
-                    string,
+                  sort: (first
+                    ? `${first.desc ? "-" : ""}${first.id}`
+                    : undefined) as ExperimentsSearch["sort"] & string,
                 }),
             }}
             footer={
@@ -90,12 +99,17 @@ export function ExperimentsPage() {
 }
 
 function Count({ rows, more }: { rows: readonly Experiment[]; more: boolean }) {
-  return <span className="faint">{rows.length > 0 ? `${rows.length}${more ? "+" : ""} shown` : ""}</span>;
+  return (
+    <span className="faint">{rows.length > 0 ? `${rows.length}${more ? "+" : ""} shown` : ""}</span>
+  );
 }
 
 function useFreshList() {
   const client = useQueryClient();
-  const refresh = useThrottle(() => void client.invalidateQueries({ queryKey: keys.experiments }), 1500);
+  const refresh = useThrottle(
+    () => void client.invalidateQueries({ queryKey: keys.experiments }),
+    1500,
+  );
   useLive(
     "experiments",
     null,
@@ -124,7 +138,9 @@ function Nothing({ filtered, onClear }: { filtered: boolean; onClear: () => void
   if (filtered) {
     return (
       <>
-        <EmptyState title="No experiment matches">Loosen the filter, or look among the archived ones.</EmptyState>
+        <EmptyState title="No experiment matches">
+          Loosen the filter, or look among the archived ones.
+        </EmptyState>
         <div className={classes.more}>
           <Button variant="default" onClick={onClear}>
             Clear the filter
@@ -134,12 +150,9 @@ function Nothing({ filtered, onClear }: { filtered: boolean; onClear: () => void
     );
   }
   return (
-    <EmptyState
-      title="No experiments yet"
-      command={`palestra submit examples/cartpole-dqn.yaml --seeds 0-2 --server ${window.location.origin}`}
-    >
-      Submit a definition and its runs appear here while they train. The same definition always gets the same ID, so
-      submitting twice adds nothing but missing seeds.
+    <EmptyState title="No experiments yet" command={`${SUBMIT} --server ${window.location.origin}`}>
+      Submit a definition and its runs appear here while they train. The same definition always gets
+      the same ID, so submitting twice adds nothing but missing seeds.
     </EmptyState>
   );
 }

@@ -20,7 +20,10 @@ export function Filters({ search, onChange }: FiltersProps) {
   const offered = useQuery(partsQuery).data ?? BUILT_IN;
   const agents = [...new Set([...offered, ...(search.agent ? [search.agent] : [])])];
   const [typed, setTyped] = useState(search.text ?? "");
-  const send = useDebouncedCallback((text: string) => onChange({ text: text.trim() || undefined }), 200);
+  const send = useDebouncedCallback(
+    (text: string) => onChange({ text: text.trim() || undefined }),
+    200,
+  );
   useEffect(() => setTyped(search.text ?? ""), [search.text]);
   return (
     <div className={classes.filters}>
@@ -39,7 +42,9 @@ export function Filters({ search, onChange }: FiltersProps) {
         placeholder="Any state"
         data={[...STATES]}
         value={search.state ?? null}
-        onChange={(state) => onChange({ state: (state ?? undefined) as ExperimentsSearch["state"] })}
+        onChange={(state) =>
+          onChange({ state: (state ?? undefined) as ExperimentsSearch["state"] })
+        }
         clearable
         w={130}
       />

@@ -23,7 +23,13 @@ export function experimentColumns(scheme: Scheme): Column<Experiment>[] {
       ),
     },
     { id: "state", header: "State", width: 124, cell: (row) => <StateBadge state={row.state} /> },
-    { id: "runs", header: "Runs", width: 146, hide: "narrow", cell: (row) => <StateCounts counts={row.runs} /> },
+    {
+      id: "runs",
+      header: "Runs",
+      width: 146,
+      hide: "narrow",
+      cell: (row) => <StateCounts counts={row.runs} />,
+    },
     {
       id: "score",
       header: "Latest evaluation",

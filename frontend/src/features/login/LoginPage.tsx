@@ -26,11 +26,16 @@ function useEnter() {
   const { to } = route.useSearch();
   return async (session: Session) => {
     client.setQueryData(keys.session, session);
-    await router.navigate({ href: to?.startsWith("/") && !to.startsWith("//") ? to : "/experiments", replace: true });
+    await router.navigate({
+      href: to?.startsWith("/") && !to.startsWith("//") ? to : "/experiments",
+      replace: true,
+    });
   };
 }
 
-/** Redeems the link that the page was opened with, also one that is opened while the page is shown. */
+/**
+ * Redeems the link that the page was opened with, also one that is opened while the page is shown.
+ */
 function useLink(enter: (session: Session) => Promise<void>) {
   const link = useMutation({ mutationFn: (code: string) => redeem(code), onSuccess: enter });
   const { mutate } = link;

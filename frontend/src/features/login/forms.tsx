@@ -50,10 +50,14 @@ export function LinkForm({ enter }: FormProps) {
   return (
     <>
       <div className={classes.step}>
-        <p>On the server's machine, in the directory where it was started, this prints a link that logs in once:</p>
+        <p>
+          On the server's machine, in the directory where it was started, this prints a link that
+          logs in once:
+        </p>
         <CodeBlock text="palestra login-link" />
         <p className="muted">
-          Elsewhere add <code>--data-dir DIR</code>, for another person than the first admin <code>--user NAME</code>.
+          Elsewhere add <code>--data-dir DIR</code>, for another person than the first admin{" "}
+          <code>--user NAME</code>.
         </p>
       </div>
       <EntryForm ask={() => redeem(codeOf(link), user, password)} enter={enter}>
@@ -93,7 +97,11 @@ export function LinkForm({ enter }: FormProps) {
   );
 }
 
-function EntryForm({ ask, enter, children }: FormProps & { ask: () => Promise<Session>; children: ReactNode }) {
+function EntryForm({
+  ask,
+  enter,
+  children,
+}: FormProps & { ask: () => Promise<Session>; children: ReactNode }) {
   const attempt = useMutation({ mutationFn: ask, onSuccess: enter });
   const submit = (event: FormEvent) => {
     event.preventDefault();

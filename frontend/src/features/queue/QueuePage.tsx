@@ -27,7 +27,10 @@ export function QueuePage() {
   const jobs = useMemo(() => query.data?.jobs ?? [], [query.data]);
   const waiting = useMemo(() => jobs.filter((job) => WAITING.has(job.state)).sort(byPlace), [jobs]);
   const held = useMemo(() => jobs.filter((job) => HELD.has(job.state)), [jobs]);
-  const active = useMemo(() => jobs.filter((job) => !WAITING.has(job.state) && !HELD.has(job.state)), [jobs]);
+  const active = useMemo(
+    () => jobs.filter((job) => !WAITING.has(job.state) && !HELD.has(job.state)),
+    [jobs],
+  );
   return (
     <Page title="Queue" facts={<PoolStrip pools={pools.data ?? []} />}>
       {problem !== null && query.data === undefined ? (
@@ -38,15 +41,19 @@ export function QueuePage() {
         <Skeleton height={280} radius={10} />
       ) : (
         <>
-          <Panel title="Waiting" flush aside={waiting.length > 0 && <Count jobs={waiting} cut={query.data?.cut} />}>
+          <Panel
+            title="Waiting"
+            flush
+            aside={waiting.length > 0 && <Count jobs={waiting} cut={query.data?.cut} />}
+          >
             {waiting.length === 0 ? (
               <EmptyState
                 title={active.length > 0 ? "Nothing waits" : "The queue is empty"}
                 command="palestra submit examples/cartpole-dqn.yaml --seeds 0-9"
               >
                 {active.length > 0
-                  ? "Every submitted job has its slot. Submit more than there are slots and they line up here, each with the reason why it waits."
-                  : "Submitted jobs line up here, each with its place and the reason why it waits."}
+                  ? "Every submitted job has a slot. Jobs beyond the number of slots wait here."
+                  : "Submitted jobs wait here, each with its position and the reason why it waits."}
               </EmptyState>
             ) : (
               <Jobs label="Waiting jobs" rows={waiting} kind="waiting" />
@@ -71,14 +78,28 @@ export function QueuePage() {
 /** How many there are; "500+" where only the first were read. */
 function Count({ jobs, cut }: { jobs: readonly Job[]; cut: OpenJobs["cut"] | undefined }) {
   const more = jobs.some((job) => cut?.has(job.state));
-  return <span className="faint">{more ? `${count(jobs.length)}+ jobs` : plural(jobs.length, "job")}</span>;
+  return (
+    <span className="faint">
+      {more ? `${count(jobs.length)}+ jobs` : plural(jobs.length, "job")}
+    </span>
+  );
 }
 
-function Jobs({ label, rows, kind }: { label: string; rows: readonly Job[]; kind: "waiting" | "active" | "held" }) {
+function Jobs({
+  label,
+  rows,
+  kind,
+}: {
+  label: string;
+  rows: readonly Job[];
+  kind: "waiting" | "active" | "held";
+}) {
   const navigate = useNavigate();
   const columns = useMemo(() => jobColumns(kind), [kind]);
   const open = (job: Job) => void navigate(jobPlace(job));
-  return <DataTable label={label} rows={rows} columns={columns} rowId={(job) => job.id} onOpen={open} />;
+  return (
+    <DataTable label={label} rows={rows} columns={columns} rowId={(job) => job.id} onOpen={open} />
+  );
 }
 
 function byPlace(a: Job, b: Job): number {

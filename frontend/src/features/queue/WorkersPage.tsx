@@ -16,6 +16,7 @@ import classes from "./Queue.module.css";
 import { HEARTBEAT_MS, useLiveQueue } from "./useLiveQueue";
 
 const MIB = 2 ** 20;
+const OPTIONS = "--token-file FILE --pool default --slots 2";
 
 export function WorkersPage() {
   const query = useQuery({ ...workersQuery, refetchInterval: HEARTBEAT_MS });
@@ -37,10 +38,10 @@ export function WorkersPage() {
         <Panel>
           <EmptyState
             title="No worker yet"
-            command={`palestra worker --server ${window.location.origin} --token-file FILE --pool default --slots 2`}
+            command={`palestra worker --server ${window.location.origin} ${OPTIONS}`}
           >
-            Jobs wait until a worker offers slots. This starts one on any machine that reaches the server; a slot is a
-            right to run one job at a time.
+            Jobs wait until a worker offers slots. This starts one on any machine that reaches the
+            server; a slot is a right to run one job at a time.
           </EmptyState>
         </Panel>
       ) : (
@@ -72,7 +73,11 @@ function WorkerPanel({ worker, jobs }: { worker: Worker; jobs: ReadonlyMap<strin
     >
       <ol className={classes.slots}>
         {worker.slots.map((slot) => (
-          <SlotTile key={slot.index} slot={slot} job={slot.job_id ? jobs.get(slot.job_id) : undefined} />
+          <SlotTile
+            key={slot.index}
+            slot={slot}
+            job={slot.job_id ? jobs.get(slot.job_id) : undefined}
+          />
         ))}
       </ol>
       <div className={classes.foot}>
@@ -104,7 +109,11 @@ function SlotTile({ slot, job }: { slot: Worker["slots"][number]; job: Job | und
         title={slot.run_ids.join("\n")}
       >
         <span className="faint">slot {slot.index}</span>
-        {job ? <JobName job={job} linked={false} /> : <span className="clip">{shortId(runId)}</span>}
+        {job ? (
+          <JobName job={job} linked={false} />
+        ) : (
+          <span className="clip">{shortId(runId)}</span>
+        )}
         <span className="muted">
           {job ? `${job.schedule.replaceAll("_", " ")}, attempt ${job.attempts}` : "working"}
         </span>

@@ -61,7 +61,12 @@ export function jobColumns(kind: "waiting" | "active" | "held"): Column<Job>[] {
   };
   return [
     ...(kind === "waiting" ? [place] : []),
-    { id: "job", header: "Job", ...(kind === "waiting" ? { width: 290 } : {}), cell: (job) => <JobName job={job} /> },
+    {
+      id: "job",
+      header: "Job",
+      ...(kind === "waiting" ? { width: 290 } : {}),
+      cell: (job) => <JobName job={job} />,
+    },
     ...(kind === "waiting" ? [why] : [state]),
     {
       id: "schedule",
@@ -71,7 +76,14 @@ export function jobColumns(kind: "waiting" | "active" | "held"): Column<Job>[] {
       cell: (job) => <span title={scheduleName(job.schedule)}>{scheduleName(job.schedule)}</span>,
     },
     { id: "pool", header: "Pool", width: 84, hide: "medium", cell: (job) => job.pool },
-    { id: "priority", header: "Priority", width: 70, align: "right", hide: "medium", cell: (job) => job.priority },
+    {
+      id: "priority",
+      header: "Priority",
+      width: 70,
+      align: "right",
+      hide: "medium",
+      cell: (job) => job.priority,
+    },
     { id: "needs", header: "Needs", width: 76, hide: "medium", cell: needs },
     ...(kind === "waiting" ? [] : [attempts]),
     { id: "by", header: "By", width: 76, hide: "medium", cell: (job) => job.created_by },
@@ -91,14 +103,18 @@ function JobButton({ job }: { job: Job }) {
   const act = useMutation({
     mutationFn: (verb: JobVerb) => actOnJob(job.id, verb),
     onSettled: () => client.invalidateQueries({ queryKey: keys.jobs }),
-    onError: (error) => notifications.show({ color: "red", title: "Not done", message: error.message }),
+    onError: (error) =>
+      notifications.show({ color: "red", title: "Not done", message: error.message }),
   });
   const held = job.state === "paused" || job.state === "pausing";
   if (!held && !["queued", "starting", "running"].includes(job.state)) return null;
   const label = held ? "Resume" : "Pause";
   const run = () => {
     if (held) act.mutate("resume");
-    else act.mutate("pause", { onSuccess: () => undoable("Pausing the job", () => act.mutate("resume")) });
+    else
+      act.mutate("pause", {
+        onSuccess: () => undoable("Pausing the job", () => act.mutate("resume")),
+      });
   };
   return (
     <Tooltip label={label}>

@@ -31,7 +31,9 @@ function Timeline({ run }: { run: RunDetail }) {
   const ends = run.attempts.map((one) => (one.ended_at ? Date.parse(one.ended_at) : Date.now()));
   const span = Math.max(1000, Math.max(...ends) - begin);
   const jobs = new Map(run.jobs.map((job) => [job.id, job]));
-  const ordered = [...run.attempts].sort((a, b) => Date.parse(b.started_at) - Date.parse(a.started_at));
+  const ordered = [...run.attempts].sort(
+    (a, b) => Date.parse(b.started_at) - Date.parse(a.started_at),
+  );
   return (
     <ol className={classes.timeline}>
       {ordered.map((attempt) => {
@@ -43,22 +45,36 @@ function Timeline({ run }: { run: RunDetail }) {
           <li key={attempt.id} className={classes.attempt}>
             <div className={classes.head}>
               <b>
-                {scheduleName(jobs.get(attempt.job_id)?.schedule ?? "job")} · attempt {attempt.number}
+                {scheduleName(jobs.get(attempt.job_id)?.schedule ?? "job")} · attempt{" "}
+                {attempt.number}
               </b>
               <StateBadge state={attempt.outcome ?? attempt.state} />
               {attempt.cause && <span className="muted">{causeName(attempt.cause)}</span>}
               {attempt.other_code && (
-                <span className={classes.bad}>ran with other code: {codeName(attempt.other_code)}</span>
+                <span className={classes.bad}>
+                  ran with other code: {codeName(attempt.other_code)}
+                </span>
               )}
             </div>
-            <div className={classes.track} title={`${moment(attempt.started_at)} to ${moment(attempt.ended_at)}`}>
+            <div
+              className={classes.track}
+              title={`${moment(attempt.started_at)} to ${moment(attempt.ended_at)}`}
+            >
               <span
                 className={classes.span}
                 data-outcome={attempt.outcome ?? attempt.state}
-                style={{ left: `${Math.min(99.4, Math.max(0, left))}%`, width: `${Math.min(width, 100)}%` }}
+                style={{
+                  left: `${Math.min(99.4, Math.max(0, left))}%`,
+                  width: `${Math.min(width, 100)}%`,
+                }}
               />
             </div>
-            <Details run={run} attempt={attempt} job={jobs.get(attempt.job_id)} seconds={(end - start) / 1000} />
+            <Details
+              run={run}
+              attempt={attempt}
+              job={jobs.get(attempt.job_id)}
+              seconds={(end - start) / 1000}
+            />
           </li>
         );
       })}
@@ -90,7 +106,9 @@ function Details({
       {from && (
         <span>
           from <code title={from}>{shortId(from)}</code>
-          {attempt.resume_quality && attempt.resume_quality !== "fresh" ? `, ${attempt.resume_quality}` : ""}
+          {attempt.resume_quality && attempt.resume_quality !== "fresh"
+            ? `, ${attempt.resume_quality}`
+            : ""}
         </span>
       )}
       {job && job.pool !== "default" && <span>pool {job.pool}</span>}

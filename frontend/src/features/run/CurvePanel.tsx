@@ -4,7 +4,8 @@ import { Plot, type PlotBand, type PlotData, type PlotSeries, type PlotSource } 
 import { alpha } from "@/lib/color";
 import { clock, compact, value } from "@/lib/format";
 import { smooth } from "@/lib/movingAverage";
-import type { RunCurves, View } from "@/live/curves";
+import type { View } from "@/live/curve";
+import type { RunCurves } from "@/live/curves";
 import { IconArrowsMaximize, IconArrowsMinimize } from "@/ui/icons";
 import { useScheme } from "@/ui/scheme";
 import classes from "./CurvesTab.module.css";
@@ -21,7 +22,16 @@ interface CurvePanelProps {
 }
 
 /** One live curve. React draws the frame once; points go from the ring to the canvas. */
-export function CurvePanel({ curves, name, color, view, smoothing, focused, onFocus, onZoom }: CurvePanelProps) {
+export function CurvePanel({
+  curves,
+  name,
+  color,
+  view,
+  smoothing,
+  focused,
+  onFocus,
+  onZoom,
+}: CurvePanelProps) {
   const scheme = useScheme();
   const last = useRef<HTMLSpanElement>(null);
   const source = useMemo<PlotSource>(
@@ -46,7 +56,11 @@ export function CurvePanel({ curves, name, color, view, smoothing, focused, onFo
           {label}
         </span>
         <span ref={last} className={classes.last} />
-        <ActionIcon size={22} aria-label={focused ? `Shrink ${name}` : `Enlarge ${name}`} onClick={onFocus}>
+        <ActionIcon
+          size={22}
+          aria-label={focused ? `Shrink ${name}` : `Enlarge ${name}`}
+          onClick={onFocus}
+        >
           {focused ? <IconArrowsMinimize size={13} /> : <IconArrowsMaximize size={13} />}
         </ActionIcon>
       </figcaption>
@@ -69,10 +83,15 @@ export function CurvePanel({ curves, name, color, view, smoothing, focused, onFo
   );
 }
 
-function columns(curves: RunCurves, name: string, view: View, smoothing: number): { data: PlotData; points: number } {
-  const { x, y, low, high, ghost, points } = curves.curve(name, view);
+function columns(
+  curves: RunCurves,
+  name: string,
+  view: View,
+  smoothing: number,
+): { data: PlotData; points: number } {
+  const { x, y, low, high, superseded, points } = curves.curve(name, view);
   const data: PlotData = [x, high, low];
-  if (view.superseded) data.push(ghost);
+  if (view.superseded) data.push(superseded);
   data.push(y);
   if (smoothing > 0) data.push(smooth(y, smoothing));
   return { data, points };
@@ -88,7 +107,8 @@ function looks(
     { label: "high", color, edge: true },
     { label: "low", color, edge: true },
   ];
-  if (superseded) series.push({ label: "superseded", color: alpha(color, 0.55), width: 1.2, dash: [4, 4] });
+  if (superseded)
+    series.push({ label: "superseded", color: alpha(color, 0.55), width: 1.2, dash: [4, 4] });
   series.push({ label: name, color: smoothed ? alpha(color, 0.3) : color, width: 1.4 });
   if (smoothed) series.push({ label: `${name} (smoothed)`, color, width: 1.8 });
   return { series, bands: [{ high: 0, low: 1, fill: alpha(color, 0.16) }] };

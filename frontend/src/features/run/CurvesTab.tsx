@@ -5,7 +5,7 @@ import { reading } from "@/api/definition";
 import { evaluationsQuery } from "@/api/queries";
 import { trainingAttempts } from "@/api/schedules";
 import type { RunDetail } from "@/api/types";
-import type { View } from "@/live/curves";
+import type { View } from "@/live/curve";
 import type { RunCurvesState } from "@/live/useRunCurves";
 import { EmptyState } from "@/ui/EmptyState";
 import { Failure } from "@/ui/Failure";
@@ -19,7 +19,12 @@ import { chartedSources, RETURN } from "./evaluationCurves";
 import { AXES, type ChangeSearch, type RunSearch } from "./search";
 import { EVALUATION_SERIES, sections } from "./seriesGroups";
 
-const AXIS_LABELS = { env_step: "env steps", update: "updates", episode: "episodes", wall: "time" } as const;
+const AXIS_LABELS = {
+  env_step: "env steps",
+  update: "updates",
+  episode: "episodes",
+  wall: "time",
+} as const;
 
 interface CurvesTabProps {
   run: RunDetail;
@@ -40,8 +45,12 @@ export function CurvesTab({ run, state, color, search, change }: CurvesTabProps)
     [x, counter, start, end, superseded],
   );
   const evaluations = useQuery(evaluationsQuery(run.id));
-  const charted = useMemo(() => chartedSources(evaluations.data ?? [], search.q), [evaluations.data, search.q]);
-  const zoom = (range: { start: number; end: number } | null) => change({ start: range?.start, end: range?.end });
+  const charted = useMemo(
+    () => chartedSources(evaluations.data ?? [], search.q),
+    [evaluations.data, search.q],
+  );
+  const zoom = (range: { start: number; end: number } | null) =>
+    change({ start: range?.start, end: range?.end });
   if (state.error && names.length === 0) {
     return (
       <Panel>
@@ -119,7 +128,12 @@ function Section({ title, count, wide = false, children }: SectionProps) {
   const [open, setOpen] = useState(true);
   return (
     <section className={classes.section} data-span={open && !wide ? Math.min(count, 4) : 4}>
-      <button type="button" className={classes.sectionTitle} aria-expanded={open} onClick={() => setOpen(!open)}>
+      <button
+        type="button"
+        className={classes.sectionTitle}
+        aria-expanded={open}
+        onClick={() => setOpen(!open)}
+      >
         {open ? <IconChevronDown size={14} /> : <IconChevronRight size={14} />}
         {title} <span className="faint">{count}</span>
       </button>
@@ -152,7 +166,11 @@ function Toolbar({ run, search, change }: Pick<CurvesTabProps, "run" | "search" 
         data={AXES.map((one) => ({ value: one, label: AXIS_LABELS[one] }))}
         value={axis}
         onChange={(x) =>
-          change({ x: x === counter ? undefined : (x as typeof axis), start: undefined, end: undefined })
+          change({
+            x: x === counter ? undefined : (x as typeof axis),
+            start: undefined,
+            end: undefined,
+          })
         }
       />
       <div className={classes.smooth} title="Debiased exponential moving average, for the eye only">
@@ -178,7 +196,11 @@ function Toolbar({ run, search, change }: Pick<CurvesTabProps, "run" | "search" 
         />
       )}
       {zoomed && (
-        <button type="button" className={classes.reset} onClick={() => change({ start: undefined, end: undefined })}>
+        <button
+          type="button"
+          className={classes.reset}
+          onClick={() => change({ start: undefined, end: undefined })}
+        >
           Reset zoom
         </button>
       )}
@@ -200,7 +222,9 @@ function NoCurves({ run, filtered }: { run: RunDetail; filtered: boolean }) {
       </EmptyState>
     );
   }
-  return <EmptyState title="No point yet">The curves begin with the first finished episode.</EmptyState>;
+  return (
+    <EmptyState title="No point yet">The curves begin with the first finished episode.</EmptyState>
+  );
 }
 
 function waitingReason(run: RunDetail): string | null {

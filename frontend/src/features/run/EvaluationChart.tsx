@@ -4,7 +4,7 @@ import type { Evaluation, EvaluationSource } from "@/api/types";
 import { Plot, type PlotSource } from "@/charts";
 import { alpha } from "@/lib/color";
 import { clock, compact, plural, toNumber, value } from "@/lib/format";
-import type { View } from "@/live/curves";
+import type { View } from "@/live/curve";
 import { useScheme } from "@/ui/scheme";
 import classes from "./CurvesTab.module.css";
 import { pointOf, RETURN } from "./evaluationCurves";
@@ -30,18 +30,29 @@ const TITLES: Record<EvaluationSource, string> = {
 };
 
 /** Mean return of each evaluation of one source with the range of its episodes, or a metric. */
-export function EvaluationChart({ evaluations, of, curve, color, view, onZoom }: EvaluationChartProps) {
+export function EvaluationChart({
+  evaluations,
+  of,
+  curve,
+  color,
+  view,
+  onZoom,
+}: EvaluationChartProps) {
   const scheme = useScheme();
   const ranged = curve === RETURN;
   const height = ranged ? 220 : 172;
   const title = ranged ? TITLES[of] : curve;
   const shown = useMemo(
-    () => mergeEvaluations(evaluations.filter((one) => one.source === of && (view.superseded || !one.superseded))),
+    () =>
+      mergeEvaluations(
+        evaluations.filter((one) => one.source === of && (view.superseded || !one.superseded)),
+      ),
     [evaluations, of, view.superseded],
   );
   const source = useMemo<PlotSource>(() => {
     const ordered = [...shown].sort((a, b) => a[view.axis] - b[view.axis]);
-    const column = (pick: (one: Evaluation) => number | string) => ordered.map((one) => finite(pick(one)));
+    const column = (pick: (one: Evaluation) => number | string) =>
+      ordered.map((one) => finite(pick(one)));
     const data: [number[], ...(number | null)[][]] = [
       ordered.map((one) => one[view.axis]),
       ...(ranged ? [column((one) => one.max), column((one) => one.min)] : []),
@@ -54,7 +65,9 @@ export function EvaluationChart({ evaluations, of, curve, color, view, onZoom }:
     <figure className={ranged ? `${classes.panel} ${classes.wide}` : classes.panel}>
       <figcaption>
         <span>{title}</span>
-        <span className="faint">{ranged ? "mean, with smallest and largest episode" : "mean over examples"}</span>
+        <span className="faint">
+          {ranged ? "mean, with smallest and largest episode" : "mean over examples"}
+        </span>
         <span
           className={classes.last}
           title={last && ranged ? `mean over ${plural(last.episodes, "episode")}` : undefined}

@@ -24,12 +24,14 @@ export function EvaluationsTab({ run, color }: { run: RunDetail; color: string }
   const best = run.best_evaluation?.id;
   const columns = useMemo(() => {
     const words = reading(run.definition);
-    const own = words.metric === null ? returnColumns(color, best, rows) : metricColumns(rows, words, best);
+    const own =
+      words.metric === null ? returnColumns(color, best, rows) : metricColumns(rows, words, best);
     return [...own, ...ORIGIN];
   }, [color, best, rows, run.definition]);
   const problem = problemOf(query);
   if (query.isPending && problem === null) return <Skeleton height={240} radius={10} />;
-  if (query.data === undefined) return <Failure error={problem as ApiError} retry={() => void query.refetch()} />;
+  if (query.data === undefined)
+    return <Failure error={problem as ApiError} retry={() => void query.refetch()} />;
   return (
     <Panel
       flush
@@ -48,8 +50,8 @@ export function EvaluationsTab({ run, color }: { run: RunDetail; color: string }
     >
       {rows.length === 0 ? (
         <EmptyState title="No evaluation yet" command={`palestra evaluate ${run.id}`}>
-          Evaluations come by themselves while training, as the definition says; a further one can be queued on any
-          snapshot.
+          Evaluations come by themselves while training, as the definition says; a further one can
+          be queued on any snapshot.
         </EmptyState>
       ) : (
         <DataTable
@@ -73,7 +75,8 @@ const SUCCESS: Column<Evaluation> = {
   align: "right",
   width: 84,
   sort: (row) => row.success_rate ?? -1,
-  cell: (row) => (typeof row.success_rate === "number" ? `${value(100 * row.success_rate, 3)} %` : ""),
+  cell: (row) =>
+    typeof row.success_rate === "number" ? `${value(100 * row.success_rate, 3)} %` : "",
 };
 
 function isJudged(row: Evaluation): boolean {
@@ -82,13 +85,23 @@ function isJudged(row: Evaluation): boolean {
 
 /** One scale for all rows, so that they can be compared. */
 function domainOf(rows: readonly Evaluation[]): Domain {
-  const ends = rows.flatMap((row) => [toNumber(row.min), toNumber(row.max)]).filter(Number.isFinite);
+  const ends = rows
+    .flatMap((row) => [toNumber(row.min), toNumber(row.max)])
+    .filter(Number.isFinite);
   return [Math.min(0, ...ends), Math.max(...ends, Number.MIN_VALUE)];
 }
 
-function returnColumns(color: string, best: string | undefined, rows: readonly Evaluation[]): Column<Evaluation>[] {
+function returnColumns(
+  color: string,
+  best: string | undefined,
+  rows: readonly Evaluation[],
+): Column<Evaluation>[] {
   const domain = domainOf(rows);
-  const number = (id: keyof Evaluation & string, header: string, hide?: "narrow" | "medium"): Column<Evaluation> => ({
+  const number = (
+    id: keyof Evaluation & string,
+    header: string,
+    hide?: "narrow" | "medium",
+  ): Column<Evaluation> => ({
     id,
     header,
     align: "right",
@@ -177,7 +190,10 @@ const ORIGIN: Column<Evaluation>[] = [
   },
 ];
 
-/** What was evaluated: the training's state at that moment, or a snapshot; and which episodes, where they were not fresh. */
+/**
+ * What was evaluated: the training's state at that moment, or a snapshot; and which episodes, where
+ * they were not fresh.
+ */
 function Origin({ row }: { row: Evaluation }) {
   if (row.source === "test") return "test";
   return (
@@ -205,11 +221,23 @@ function Strip({ row, color, domain }: { row: Evaluation; color: string; domain:
   const [low, high] = domain;
   const span = high - low || 1;
   return (
-    <svg className={classes.strip} viewBox="0 0 200 16" role="img" aria-label={`${all.length} episode returns`}>
+    <svg
+      className={classes.strip}
+      viewBox="0 0 200 16"
+      role="img"
+      aria-label={`${all.length} episode returns`}
+    >
       <line x1="0" x2="200" y1="8" y2="8" stroke="var(--line)" />
       {all.slice(0, 200).map((x, i) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: episodes have no other name than their place
-        <circle key={i} cx={4 + ((x - low) / span) * 192} cy="8" r="3" fill={color} fillOpacity="0.45" />
+        <circle
+          // biome-ignore lint/suspicious/noArrayIndexKey: an episode has no name but its index
+          key={i}
+          cx={4 + ((x - low) / span) * 192}
+          cy="8"
+          r="3"
+          fill={color}
+          fillOpacity="0.45"
+        />
       ))}
     </svg>
   );

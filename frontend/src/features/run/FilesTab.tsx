@@ -29,7 +29,14 @@ export function FilesTab({ run }: { run: RunDetail }) {
 
 const COLUMNS: Column<Artifact>[] = [
   { id: "name", header: "Name", sort: (row) => row.name, cell: (row) => <Name file={row} /> },
-  { id: "kind", header: "Kind", width: 90, hide: "narrow", sort: (row) => row.kind, cell: (row) => row.kind },
+  {
+    id: "kind",
+    header: "Kind",
+    width: 90,
+    hide: "narrow",
+    sort: (row) => row.kind,
+    cell: (row) => row.kind,
+  },
   {
     id: "size",
     header: "Size",
@@ -98,8 +105,13 @@ function Files({ run }: { run: RunDetail }) {
       ) : query.isPending ? (
         <Skeleton height={120} radius={0} />
       ) : rows.length === 0 ? (
-        <EmptyState small title="No file yet" command={`palestra export ${run.id} --format weights`}>
-          An export writes the weights, a program or ONNX from a snapshot; videos come from the hook video.
+        <EmptyState
+          small
+          title="No file yet"
+          command={`palestra export ${run.id} --format weights`}
+        >
+          An export writes the weights, a program or ONNX from a snapshot; videos come from the hook
+          video.
         </EmptyState>
       ) : (
         <DataTable label="Files" rows={rows} columns={COLUMNS} rowId={(row) => row.id} />

@@ -21,7 +21,9 @@ export function LogTab({ run, tail }: { run: RunDetail; tail: LogTail }) {
   const input = useRef<HTMLInputElement>(null);
   const lines = useMemo(() => {
     const wanted = query.toLowerCase();
-    return wanted ? state.lines.filter((line) => line.text.toLowerCase().includes(wanted)) : state.lines;
+    return wanted
+      ? state.lines.filter((line) => line.text.toLowerCase().includes(wanted))
+      : state.lines;
   }, [state.lines, query]);
   return (
     <Panel
@@ -41,7 +43,11 @@ export function LogTab({ run, tail }: { run: RunDetail; tail: LogTail }) {
             {query ? `${count(lines.length)} of ` : ""}
             {count(state.lines.length)} lines{state.cut ? ", older ones left out" : ""}
           </span>
-          <Switch label="Follow" checked={follow} onChange={(event) => setFollow(event.currentTarget.checked)} />
+          <Switch
+            label="Follow"
+            checked={follow}
+            onChange={(event) => setFollow(event.currentTarget.checked)}
+          />
         </>
       }
     >
@@ -122,8 +128,12 @@ function Line({ line }: { line: LogLine }) {
       <span className={classes.time}>{clock(line.wall)}</span>
       <span className={classes.text}>
         {pieces(line.text).map((piece, i) => (
-          // biome-ignore lint/suspicious/noArrayIndexKey: pieces of a line never move
-          <span key={i} data-color={piece.color} style={piece.bold ? { fontWeight: 700 } : undefined}>
+          <span
+            // biome-ignore lint/suspicious/noArrayIndexKey: pieces of a line never move
+            key={i}
+            data-color={piece.color}
+            style={piece.bold ? { fontWeight: 700 } : undefined}
+          >
             {piece.text}
           </span>
         ))}

@@ -10,7 +10,9 @@ import { Banner } from "@/ui/Banner";
 
 /** What workers hold of the run that the server has not stored: why, and how to end it without. */
 export function NotUploaded({ run }: { run: RunDetail }) {
-  const waiting = run.jobs.flatMap((job) => (job.not_uploaded === null ? [] : [{ job, backlog: job.not_uploaded }]));
+  const waiting = run.jobs.flatMap((job) =>
+    job.not_uploaded === null ? [] : [{ job, backlog: job.not_uploaded }],
+  );
   return waiting.map(({ job, backlog }) => (
     <Banner
       key={job.id}
@@ -20,8 +22,8 @@ export function NotUploaded({ run }: { run: RunDetail }) {
       actions={backlog.delivering && <GiveUp run={run} jobId={job.id} />}
     >
       <p className="muted">
-        {plural(backlog.files, "file")}, {bytes(backlog.size)}, stay on the worker until the server has stored and
-        checked them.
+        {plural(backlog.files, "file")}, {bytes(backlog.size)}, stay on the worker until the server
+        has stored and checked them.
       </p>
     </Banner>
   ));
@@ -38,15 +40,23 @@ function GiveUp({ run, jobId }: { run: RunDetail; jobId: string }) {
   const act = useMutation({
     mutationFn: () => giveUpResults(jobId),
     onSettled: () => client.invalidateQueries({ queryKey: keys.run(run.id) }),
-    onError: (error) => notifications.show({ color: "red", title: "Not done", message: error.message }),
+    onError: (error) =>
+      notifications.show({ color: "red", title: "Not done", message: error.message }),
   });
   return (
     <>
       <Button variant="default" loading={act.isPending} onClick={() => setAsking(true)}>
         Give up…
       </Button>
-      <Modal opened={asking} onClose={() => setAsking(false)} title="Give up what was not uploaded?">
-        <p>The worker deletes its copies, and the job ends without them. What the server has stored stays.</p>
+      <Modal
+        opened={asking}
+        onClose={() => setAsking(false)}
+        title="Give up what was not uploaded?"
+      >
+        <p>
+          The worker deletes its copies, and the job ends without them. What the server has stored
+          stays.
+        </p>
         <div className="row" style={{ justifyContent: "flex-end", marginTop: 20 }}>
           <Button variant="default" onClick={() => setAsking(false)} data-autofocus>
             Go on trying

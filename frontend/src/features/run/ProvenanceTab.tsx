@@ -15,7 +15,10 @@ import classes from "./ProvenanceTab.module.css";
 
 type Fields = Record<string, unknown>;
 
-/** How the run came about, in full: who submitted what from where, and what each attempt really ran with. */
+/**
+ * How the run came about, in full: who submitted what from where, and what each attempt really ran
+ * with.
+ */
 export function ProvenanceTab({ run }: { run: RunDetail }) {
   const query = useQuery(provenanceQuery(run.id));
   const problem = problemOf(query);
@@ -61,7 +64,8 @@ function Submission({ run, fields }: { run: RunDetail; fields: Fields }) {
   if (Object.keys(fields).length === 0) {
     return (
       <EmptyState small title="Nothing was recorded" command="palestra submit FILE --seeds 0-2">
-        The run was submitted over the API without a provenance record; the command records one by itself.
+        The run was submitted over the API without a provenance record; the command records one by
+        itself.
       </EmptyState>
     );
   }

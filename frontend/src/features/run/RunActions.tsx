@@ -21,7 +21,15 @@ import { undoable } from "@/ui/undoNotification";
 import { type Retry, useRetry } from "./useRetry";
 
 const PAUSABLE: readonly JobState[] = ["queued", "starting", "running"];
-const CANCELLABLE: readonly JobState[] = ["queued", "starting", "running", "pausing", "paused", "lost", "preempting"];
+const CANCELLABLE: readonly JobState[] = [
+  "queued",
+  "starting",
+  "running",
+  "pausing",
+  "paused",
+  "lost",
+  "preempting",
+];
 
 /** What can be done to a run. Pausing can be undone; cancelling asks first. */
 export function RunActions({ run }: { run: RunDetail }) {
@@ -31,7 +39,8 @@ export function RunActions({ run }: { run: RunDetail }) {
   const job = run.jobs.find((one) => one.id === run.job_id);
   const others = (job?.run_ids.length ?? 1) - 1;
   const refresh = () => client.invalidateQueries({ queryKey: keys.run(run.id) });
-  const refused = (error: Error) => notifications.show({ color: "red", title: "Not done", message: error.message });
+  const refused = (error: Error) =>
+    notifications.show({ color: "red", title: "Not done", message: error.message });
   const act = useMutation({
     mutationFn: (verb: JobVerb) => actOnJob(run.job_id ?? "", verb),
     onSettled: refresh,
@@ -57,18 +66,31 @@ export function RunActions({ run }: { run: RunDetail }) {
   return (
     <>
       {state && PAUSABLE.includes(state) && (
-        <Button variant="default" leftSection={<IconPlayerPause size={15} />} loading={act.isPending} onClick={pause}>
+        <Button
+          variant="default"
+          leftSection={<IconPlayerPause size={15} />}
+          loading={act.isPending}
+          onClick={pause}
+        >
           Pause
         </Button>
       )}
       {(state === "paused" || state === "pausing") && (
-        <Button leftSection={<IconPlayerPlay size={15} />} loading={retry.isPending} onClick={() => retry.go("resume")}>
+        <Button
+          leftSection={<IconPlayerPlay size={15} />}
+          loading={retry.isPending}
+          onClick={() => retry.go("resume")}
+        >
           Resume
         </Button>
       )}
       {(run.state === "failed" || run.state === "cancelled") && <RetryMenu retry={retry} />}
       {state && CANCELLABLE.includes(state) && (
-        <Button variant="default" leftSection={<IconBan size={15} />} onClick={() => setAsking(true)}>
+        <Button
+          variant="default"
+          leftSection={<IconBan size={15} />}
+          onClick={() => setAsking(true)}
+        >
           Cancel…
         </Button>
       )}
@@ -80,14 +102,23 @@ export function RunActions({ run }: { run: RunDetail }) {
         </Menu.Target>
         <Menu.Dropdown>
           <Menu.Label>On the newest snapshot</Menu.Label>
-          <Menu.Item leftSection={<IconTarget size={15} />} onClick={() => queue.mutate("evaluate")}>
+          <Menu.Item
+            leftSection={<IconTarget size={15} />}
+            onClick={() => queue.mutate("evaluate")}
+          >
             Evaluate with fresh seeds
           </Menu.Item>
-          <Menu.Item leftSection={<IconPackageExport size={15} />} onClick={() => queue.mutate("export")}>
+          <Menu.Item
+            leftSection={<IconPackageExport size={15} />}
+            onClick={() => queue.mutate("export")}
+          >
             Export the weights
           </Menu.Item>
           <Menu.Label>On every snapshot, until the training is over</Menu.Label>
-          <Menu.Item leftSection={<IconTarget size={15} />} onClick={() => queue.mutate("continuous_eval")}>
+          <Menu.Item
+            leftSection={<IconTarget size={15} />}
+            onClick={() => queue.mutate("continuous_eval")}
+          >
             Evaluate with fresh seeds
           </Menu.Item>
           <Menu.Item
@@ -104,7 +135,9 @@ export function RunActions({ run }: { run: RunDetail }) {
       </Menu>
       <OtherCode refusal={retry.refusal} onClose={retry.leave} onAllow={retry.allow} />
       <Modal opened={asking} onClose={() => setAsking(false)} title={`Cancel seed ${run.seed}?`}>
-        <p>The run saves a snapshot and ends for good. Its curves, evaluations and snapshots stay.</p>
+        <p>
+          The run saves a snapshot and ends for good. Its curves, evaluations and snapshots stay.
+        </p>
         {others > 0 && (
           <p>
             It trains in a pack, as one job with {plural(others, "other seed")}:{" "}
@@ -145,7 +178,9 @@ function RetryMenu({ retry }: { retry: Retry }) {
       </Menu.Target>
       <Menu.Dropdown>
         <Menu.Item onClick={() => retry.go("newest")}>From the newest snapshot</Menu.Item>
-        <Menu.Item onClick={() => retry.go("start")}>From the start, superseding what it recorded</Menu.Item>
+        <Menu.Item onClick={() => retry.go("start")}>
+          From the start, superseding what it recorded
+        </Menu.Item>
       </Menu.Dropdown>
     </Menu>
   );

@@ -13,11 +13,16 @@ import classes from "./RunFacts.module.css";
 const QUALITY = {
   exact: {
     icon: IconEqual,
-    hint: "Its latest attempt resumed from a snapshot bit for bit: the curve is the one an uninterrupted run would have drawn.",
+    hint:
+      "The latest attempt resumed from a snapshot bit for bit: the curve equals that of a run " +
+      "without the interruption.",
   },
   statistical: {
     icon: IconWaveSine,
-    hint: "Its latest attempt resumed without every bit of state (for example without the replay memory, or in an environment that is not deterministic): same distribution, not the same numbers.",
+    hint:
+      "The latest attempt resumed with a part of the state (for example without the replay " +
+      "memory, or with an environment that is not deterministic): the numbers differ from those " +
+      "of a run without the interruption, their distribution does not.",
   },
 } as const;
 
@@ -65,7 +70,13 @@ export function RunFacts({ run }: { run: RunDetail }) {
           {metric === null ? (
             <>
               latest evaluation{" "}
-              <ScoreText mean={latest.mean} spread={latest.stdev} kind="sd" n={latest.episodes} of="episode" />
+              <ScoreText
+                mean={latest.mean}
+                spread={latest.stdev}
+                kind="sd"
+                n={latest.episodes}
+                of="episode"
+              />
             </>
           ) : (
             <>
@@ -84,17 +95,24 @@ export function RunFacts({ run }: { run: RunDetail }) {
   );
 }
 
-/** How far the newest snapshot that the server has lies behind the training: what a lost worker would cost. */
+/**
+ * How far the newest snapshot that the server has lies behind the training: what a lost worker
+ * would cost.
+ */
 function Stored({ run }: { run: RunDetail }) {
   const { written, verified } = run.snapshots;
   const over = ["succeeded", "failed", "cancelled"].includes(run.state);
   if (written === null || (over && written === verified)) return null;
-  if (verified === null) return <span className={classes.behind}>no snapshot on the server yet</span>;
+  if (verified === null)
+    return <span className={classes.behind}>no snapshot on the server yet</span>;
   const behind = run.progress.env_step - verified;
   return (
     <span
       className={written === verified ? undefined : classes.behind}
-      title={`The newest snapshot on the server is of env step ${count(verified)}, the newest written of ${count(written)}`}
+      title={
+        `The newest snapshot on the server is of env step ${count(verified)}, ` +
+        `the newest written of ${count(written)}`
+      }
     >
       {behind > 0 ? `snapshot ${count(behind)} steps behind` : "snapshot up to date"}
     </span>
@@ -102,8 +120,8 @@ function Stored({ run }: { run: RunDetail }) {
 }
 
 /**
- * How long the budget lasts at the present speed: an estimate, and called one. Nothing where another bound than the budget's
- * counter is nearer, whose speed is not measured.
+ * How long the budget lasts at the present speed: an estimate, and called one. Nothing where
+ * another bound than the budget's counter is nearer, whose speed is not measured.
  */
 function TimeLeft({ run, words }: { run: RunDetail; words: Reading }) {
   const { fraction, env_steps_per_second: speed } = run.progress;

@@ -10,10 +10,23 @@ import { IconBan } from "@/ui/icons";
 import { Panel } from "@/ui/Page";
 import { StateBadge } from "@/ui/StateBadge";
 
-const OPEN: readonly JobState[] = ["queued", "starting", "running", "pausing", "paused", "preempting", "lost"];
+const OPEN: readonly JobState[] = [
+  "queued",
+  "starting",
+  "running",
+  "pausing",
+  "paused",
+  "preempting",
+  "lost",
+];
 
 const COLUMNS: Column<Job>[] = [
-  { id: "schedule", header: "Schedule", width: 220, cell: (job) => <b>{scheduleName(job.schedule)}</b> },
+  {
+    id: "schedule",
+    header: "Schedule",
+    width: 220,
+    cell: (job) => <b>{scheduleName(job.schedule)}</b>,
+  },
   { id: "state", header: "State", width: 124, cell: (job) => <StateBadge state={job.state} /> },
   {
     id: "why",
@@ -25,7 +38,14 @@ const COLUMNS: Column<Job>[] = [
       </span>
     ),
   },
-  { id: "attempts", header: "Attempts", width: 84, align: "right", hide: "medium", cell: (job) => count(job.attempts) },
+  {
+    id: "attempts",
+    header: "Attempts",
+    width: 84,
+    align: "right",
+    hide: "medium",
+    cell: (job) => count(job.attempts),
+  },
   {
     id: "at",
     header: "Queued",
@@ -43,7 +63,8 @@ export function RunJobs({ run }: { run: RunDetail }) {
     header: "",
     width: 48,
     align: "right",
-    cell: (job) => job.id !== run.job_id && OPEN.includes(job.state) && <StopButton run={run} job={job} />,
+    cell: (job) =>
+      job.id !== run.job_id && OPEN.includes(job.state) && <StopButton run={run} job={job} />,
   };
   return (
     <Panel title="Jobs" flush>
@@ -62,7 +83,8 @@ function StopButton({ run, job }: { run: RunDetail; job: Job }) {
   const act = useMutation({
     mutationFn: () => actOnJob(job.id, "cancel"),
     onSettled: () => client.invalidateQueries({ queryKey: keys.run(run.id) }),
-    onError: (error) => notifications.show({ color: "red", title: "Not done", message: error.message }),
+    onError: (error) =>
+      notifications.show({ color: "red", title: "Not done", message: error.message }),
   });
   const label = `Cancel ${scheduleName(job.schedule)}`;
   return (

@@ -73,7 +73,13 @@ function Loaded({ run }: { run: RunDetail }) {
   );
   useEffect(
     () =>
-      registerShortcuts(TABS.map((tab, i) => ({ keys: String(i + 1), what: LABELS[tab], run: () => change({ tab }) }))),
+      registerShortcuts(
+        TABS.map((tab, i) => ({
+          keys: String(i + 1),
+          what: LABELS[tab],
+          run: () => change({ tab }),
+        })),
+      ),
     [change],
   );
   const tab = search.tab ?? "curves";

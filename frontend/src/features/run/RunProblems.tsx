@@ -20,7 +20,8 @@ function Ended({ run }: { run: RunDetail }) {
   const codeChanged = run.state === "paused" && run.cause === "code_changed";
   if (run.state !== "failed" && !codeChanged) return null;
   const message =
-    run.failure?.message ?? (run.state === "failed" ? "The attempt left no message; its log may say more." : null);
+    run.failure?.message ??
+    (run.state === "failed" ? "The attempt left no message; its log may say more." : null);
   return (
     <Banner
       tone={codeChanged ? "warn" : "bad"}
@@ -40,7 +41,9 @@ function Interrupted({ run }: { run: RunDetail }) {
   const last = ended.sort((a, b) => a.number - b.number).at(-1);
   if (last === undefined || last.cause === null || INTENDED.has(last.cause)) return null;
   const next =
-    run.state === "queued" ? "the next one waits for a slot" : "the next one goes on from its newest snapshot";
+    run.state === "queued"
+      ? "the next one waits for a slot"
+      : "the next one goes on from its newest snapshot";
   return (
     <Banner
       tone="warn"
@@ -56,11 +59,12 @@ function Beside({ run }: { run: RunDetail }) {
   const latest = new Map<string, Job>();
   for (const job of run.jobs) if (job.id !== run.job_id) latest.set(job.schedule, job);
   const failed = [...latest.values()].filter((job) => job.state === "failed");
+  const cause = (job: Job) => (job.cause ? causeName(job.cause) : "for an unknown reason");
   return failed.map((job) => (
     <Banner
       key={job.id}
       tone="warn"
-      title={`${scheduleName(job.schedule)} failed: ${job.cause ? causeName(job.cause) : "for an unknown reason"}`}
+      title={`${scheduleName(job.schedule)} failed: ${cause(job)}`}
       message={job.failure?.message ?? null}
       traceback={job.failure?.traceback}
     />

@@ -73,7 +73,12 @@ const COLUMNS: Column<Snapshot>[] = [
     sort: (row) => row.size,
     cell: (row) => bytes(row.size),
   },
-  { id: "id", header: "ID", hide: "medium", cell: (row) => <code className="faint">{row.id}</code> },
+  {
+    id: "id",
+    header: "ID",
+    hide: "medium",
+    cell: (row) => <code className="faint">{row.id}</code>,
+  },
   {
     id: "at",
     header: "When",
@@ -94,7 +99,9 @@ const COLUMNS: Column<Snapshot>[] = [
 
 /** The files of a snapshot that the server has, each a download. */
 function SnapshotFiles({ snapshot }: { snapshot: Snapshot }) {
-  const stored = snapshot.files.flatMap((file) => (file.artifact_id === null ? [] : { ...file, id: file.artifact_id }));
+  const stored = snapshot.files.flatMap((file) =>
+    file.artifact_id === null ? [] : { ...file, id: file.artifact_id },
+  );
   if (snapshot.state !== "verified" || stored.length === 0) return null;
   return (
     <Menu>
@@ -125,7 +132,10 @@ export function SnapshotsPanel({ run }: { run: RunDetail }) {
   const query = useQuery(snapshotsQuery(run.id));
   const problem = problemOf(query);
   const rows = (query.data ?? []).filter((row) => row.state !== "deleted");
-  const columns = useMemo(() => [at(reading(run.definition).counter), ...COLUMNS], [run.definition]);
+  const columns = useMemo(
+    () => [at(reading(run.definition).counter), ...COLUMNS],
+    [run.definition],
+  );
   const command = `palestra download ${run.id}`;
   return (
     <Panel

@@ -19,18 +19,25 @@ const HOOK = "hooks:\n  - name: video\n    every_evaluations: 5\n    episode: be
 
 /** Filmed episodes, newest first. */
 export function VideosTab({ run }: { run: RunDetail }) {
-  const files = useQuery({ ...videosQuery(run.id), refetchInterval: run.state === "running" ? POLL_MS : false });
+  const files = useQuery({
+    ...videosQuery(run.id),
+    refetchInterval: run.state === "running" ? POLL_MS : false,
+  });
   const evaluations = useQuery(evaluationsQuery(run.id));
-  const videos = useMemo(() => videosOf(files.data ?? [], evaluations.data ?? []), [files.data, evaluations.data]);
+  const videos = useMemo(
+    () => videosOf(files.data ?? [], evaluations.data ?? []),
+    [files.data, evaluations.data],
+  );
   const problem = problemOf(files);
   if (files.isPending && problem === null) return <Skeleton height={240} radius={10} />;
-  if (files.data === undefined) return <Failure error={problem as ApiError} retry={() => void files.refetch()} />;
+  if (files.data === undefined)
+    return <Failure error={problem as ApiError} retry={() => void files.refetch()} />;
   if (videos.length === 0) {
     return (
       <Panel flush>
         <EmptyState title="No video yet" command={HOOK}>
-          The hook video films an episode of an evaluation, played again from the seed that it was counted with. It
-          needs an environment that renders pictures.
+          The hook video films an episode of an evaluation, played again from the seed that it was
+          counted with. It needs an environment that renders pictures.
         </EmptyState>
       </Panel>
     );
@@ -46,14 +53,28 @@ export function VideosTab({ run }: { run: RunDetail }) {
 
 function Card({ video }: { video: Video }) {
   const [started, setStarted] = useState(false);
-  const title = `Episode ${video.episode}${video.envStep === null ? "" : ` at env step ${count(video.envStep)}`}`;
+  const step = video.envStep === null ? "" : ` at env step ${count(video.envStep)}`;
+  const title = `Episode ${video.episode}${step}`;
   return (
     <li className={classes.card}>
       {started ? (
         // biome-ignore lint/a11y/useMediaCaption: an environment's picture has no sound
-        <video className={classes.picture} src={video.video} aria-label={title} controls autoPlay loop playsInline />
+        <video
+          className={classes.picture}
+          src={video.video}
+          aria-label={title}
+          controls
+          autoPlay
+          loop
+          playsInline
+        />
       ) : (
-        <button type="button" className={classes.start} onClick={() => setStarted(true)} aria-label={`Play ${title}`}>
+        <button
+          type="button"
+          className={classes.start}
+          onClick={() => setStarted(true)}
+          aria-label={`Play ${title}`}
+        >
           {video.poster ? (
             <img className={classes.picture} src={video.poster} alt="" loading="lazy" />
           ) : (

@@ -11,7 +11,10 @@ interface Charted {
 }
 
 /** The sources that there are evaluations of, tests apart: one point is no curve. */
-export function chartedSources(evaluations: readonly Evaluation[], query: string | undefined): Charted[] {
+export function chartedSources(
+  evaluations: readonly Evaluation[],
+  query: string | undefined,
+): Charted[] {
   const matches = matcher(query);
   const all = (["evaluation", "train_data"] as const).map((of) => ({
     of,

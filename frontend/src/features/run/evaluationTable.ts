@@ -13,9 +13,20 @@ const PLAIN = [
   "episodes",
   "mean",
 ] as const;
-const SPREAD = ["median", "min", "max", "length_mean", "success_rate", "seed", "created_at"] as const;
+const SPREAD = [
+  "median",
+  "min",
+  "max",
+  "length_mean",
+  "success_rate",
+  "seed",
+  "created_at",
+] as const;
 
-/** Evaluations as CSV, every one with all its digits; the standard deviation of a single episode is left empty. */
+/**
+ * Evaluations as CSV, every one with all its digits; the standard deviation of a single episode is
+ * left empty.
+ */
 export function evaluationTable(rows: readonly Evaluation[]): string {
   const metrics = metricsOf(rows);
   const header = [...PLAIN, "stdev", ...SPREAD, ...metrics, "returns"];

@@ -1,7 +1,10 @@
 import type { Evaluation } from "@/api/types";
 import { toNumber } from "@/lib/format";
 
-/** Evaluations of the same state as one: its episodes together. The training and a job beside it may both have looked at a snapshot. */
+/**
+ * Evaluations of the same state as one: its episodes together. The training and a job beside it may
+ * both have looked at a snapshot.
+ */
 export function mergeEvaluations(evaluations: readonly Evaluation[]): Evaluation[] {
   const states = new Map<string, Evaluation>();
   for (const one of evaluations) {

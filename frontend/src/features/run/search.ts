@@ -1,7 +1,15 @@
 import { choice, flag, number, type Search, text, tidy } from "@/lib/search";
 
 export const AXES = ["env_step", "update", "episode", "wall"] as const;
-export const TABS = ["curves", "evaluations", "videos", "log", "files", "attempts", "provenance"] as const;
+export const TABS = [
+  "curves",
+  "evaluations",
+  "videos",
+  "log",
+  "files",
+  "attempts",
+  "provenance",
+] as const;
 export type Tab = (typeof TABS)[number];
 
 export function readRunSearch(search: Search) {
@@ -18,4 +26,6 @@ export function readRunSearch(search: Search) {
 }
 
 export type RunSearch = ReturnType<typeof readRunSearch>;
-export type ChangeSearch = (part: { [Key in keyof RunSearch]?: RunSearch[Key] | undefined }) => void;
+export type ChangeSearch = (
+  part: { [Key in keyof RunSearch]?: RunSearch[Key] | undefined },
+) => void;

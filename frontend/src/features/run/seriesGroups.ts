@@ -2,7 +2,10 @@
 
 import type { EvaluationSource } from "@/api/types";
 
-/** Curves below these names are read from the evaluations of a source; they come with the list of evaluations. */
+/**
+ * Curves below these names are read from the evaluations of a source; they come with the list of
+ * evaluations.
+ */
 export const EVALUATION_SERIES: Record<EvaluationSource, string> = {
   evaluation: "evaluation",
   train_data: "evaluation_on_train_data",

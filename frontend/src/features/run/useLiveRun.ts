@@ -17,7 +17,10 @@ export interface LiveRun {
   log: LogTail;
 }
 
-/** Everything of a run page that moves: one stream feeds curves, log, evaluations and the run itself. */
+/**
+ * Everything of a run page that moves: one stream feeds curves, log, evaluations and the run
+ * itself.
+ */
 export function useLiveRun(run: RunDetail, search: RunSearch): LiveRun {
   const { id } = run;
   const client = useQueryClient();
@@ -25,13 +28,25 @@ export function useLiveRun(run: RunDetail, search: RunSearch): LiveRun {
   const snapshots = useQuery(snapshotsQuery(id));
   const [log] = useState(() => new LogTail(id));
   useEffect(() => log.open(), [log]);
-  const detail = useThrottle(() => void client.invalidateQueries({ queryKey: keys.run(id), exact: true }), 1000);
-  const saved = useThrottle(() => void client.invalidateQueries({ queryKey: keys.snapshots(id) }), 1000);
+  const detail = useThrottle(
+    () => void client.invalidateQueries({ queryKey: keys.run(id), exact: true }),
+    1000,
+  );
+  const saved = useThrottle(
+    () => void client.invalidateQueries({ queryKey: keys.snapshots(id) }),
+    1000,
+  );
   const names = useMemo(
-    () => (series.data ? series.data.map((one) => one.name).filter((name) => !isOfEvaluations(name)) : null),
+    () =>
+      series.data
+        ? series.data.map((one) => one.name).filter((name) => !isOfEvaluations(name))
+        : null,
     [series.data],
   );
-  const chain = useMemo(() => (snapshots.data ? fenceChain(run, snapshots.data) : undefined), [run, snapshots.data]);
+  const chain = useMemo(
+    () => (snapshots.data ? fenceChain(run, snapshots.data) : undefined),
+    [run, snapshots.data],
+  );
   const { x, start, end, superseded } = search;
   const { counter } = reading(run.definition);
   const view = useMemo(
@@ -45,7 +60,9 @@ export function useLiveRun(run: RunDetail, search: RunSearch): LiveRun {
       );
     } else if (event.type === "evaluation") {
       const made = event.data as unknown as Evaluation;
-      client.setQueryData<Evaluation[]>(keys.evaluations(id), (old) => (old ? withEvaluation(old, made) : old));
+      client.setQueryData<Evaluation[]>(keys.evaluations(id), (old) =>
+        old ? withEvaluation(old, made) : old,
+      );
     } else if (event.type === "log") log.append(event.data as unknown as LogPage);
     else if (event.type === "snapshot") saved();
     else if (event.type === "job" || event.type === "attempt") detail();

@@ -26,7 +26,9 @@ export function useRetry(run: RunDetail): Retry {
   const act = useMutation({
     mutationFn: ({ way, otherCode }: { way: Way; otherCode: boolean }) => {
       if (way !== "resume") return retryRun(run.id, way, otherCode);
-      return otherCode ? resumeWithOtherCode(run.job_id ?? "") : actOnJob(run.job_id ?? "", "resume");
+      return otherCode
+        ? resumeWithOtherCode(run.job_id ?? "")
+        : actOnJob(run.job_id ?? "", "resume");
     },
     onSettled: () => client.invalidateQueries({ queryKey: keys.run(run.id) }),
     onError: (error, { way }) => {

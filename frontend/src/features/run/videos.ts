@@ -17,7 +17,10 @@ export interface Video {
 const NAME = /^(.+-episode-(\d+))\.(mp4|jpg)$/;
 
 /** Newest first; an episode filmed again after a resume is shown once, as it was filmed last. */
-export function videosOf(artifacts: readonly Artifact[], evaluations: readonly Evaluation[]): Video[] {
+export function videosOf(
+  artifacts: readonly Artifact[],
+  evaluations: readonly Evaluation[],
+): Video[] {
   const files = new Map<string, Partial<Record<string, Artifact>>>();
   const byTime = [...artifacts].sort((a, b) => a.created_at.localeCompare(b.created_at));
   for (const artifact of byTime) {
@@ -31,7 +34,9 @@ export function videosOf(artifacts: readonly Artifact[], evaluations: readonly E
     if (!mp4) continue;
     const envStep = mp4.env_step ?? null;
     const episode = Number(stem.slice(stem.lastIndexOf("-") + 1));
-    const of = evaluations.find((one) => one.env_step === envStep && !one.superseded && !one.snapshot_id);
+    const of = evaluations.find(
+      (one) => one.env_step === envStep && !one.superseded && !one.snapshot_id,
+    );
     const value = of?.returns[episode];
     found.push({
       id: mp4.id,
