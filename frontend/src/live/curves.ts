@@ -60,7 +60,6 @@ export class RunCurves {
     return this.#history.get(series)?.points ?? 0;
   }
 
-
   append(series: string, points: PointColumns): void {
     this.#ringOf(series).push(points);
     this.latest.points(series, points);
