@@ -1,8 +1,9 @@
 import "@testing-library/jest-dom/vitest";
+import { notifications } from "@mantine/notifications";
 import { cleanup, configure } from "@testing-library/react";
 import { afterEach, vi } from "vitest";
 
-// Many machines that run this are busy: patience costs nothing when all is well.
+// A busy machine needs more than the default of one second; a passing test does not wait.
 configure({ asyncUtilTimeout: 10_000 });
 
 class Observer {
@@ -23,4 +24,9 @@ vi.stubGlobal("matchMedia", (query: string) => ({
   removeListener() {},
 }));
 
-afterEach(cleanup);
+afterEach(() => {
+  cleanup();
+  // The store of notifications is a module's: it would show those of one test in the next.
+  notifications.clean();
+  notifications.cleanQueue();
+});
