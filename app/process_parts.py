@@ -80,7 +80,7 @@ class _Background:
     def start(self, work: Coroutine[Any, Any, None]) -> None:
         """Starts a task; its failure is logged, since nobody awaits it."""
         task = asyncio.create_task(work)
-        task.add_done_callback(_tell_failure)
+        task.add_done_callback(_log_failure)
         self._tasks.append(task)
 
     async def __aenter__(self) -> Self:
@@ -94,7 +94,7 @@ class _Background:
             await asyncio.wait([task])
 
 
-def _tell_failure(task: asyncio.Task[None]) -> None:
+def _log_failure(task: asyncio.Task[None]) -> None:
     if not task.cancelled() and task.exception() is not None:
         _log.error("server.part_failed", exc_info=task.exception())
 

@@ -158,7 +158,7 @@ class Settings(BaseModel):
     """Silence after which a worker is shown as unreachable."""
 
     ring_seconds: Annotated[float, Field(gt=0)] = 30.0
-    """A doorbell that nobody answered is rung again after this."""
+    """A dispatch message that no worker answered is sent again after this."""
 
     group_commit_ms: Annotated[float, Field(ge=0, le=1_000)] = 20.0
     """Longest time that the ingest waits for further batches before it commits."""

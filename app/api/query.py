@@ -56,9 +56,11 @@ def dependants(dependant: Dependant) -> Iterator[Dependant]:
 
 def _problem(name: str, times: int, declared: Mapping[str, bool]) -> FieldProblem | None:
     if name not in declared:
-        return _told(name, "unknown_parameter", f"unknown parameter{_instead(name, declared)}")
+        return _field_problem(
+            name, "unknown_parameter", f"unknown parameter{_instead(name, declared)}"
+        )
     if times > 1 and not declared[name]:
-        return _told(
+        return _field_problem(
             name, "repeated_parameter", f"is given {times} times, this route takes it once"
         )
     return None
@@ -71,5 +73,5 @@ def _instead(name: str, declared: Mapping[str, Any]) -> str:
     return f"; this route takes {', '.join(declared)}" if declared else "; this route takes none"
 
 
-def _told(name: str, code: str, message: str) -> FieldProblem:
+def _field_problem(name: str, code: str, message: str) -> FieldProblem:
     return FieldProblem(pointer=f"query{pointer((name,))}", code=code, message=message)

@@ -1,4 +1,4 @@
-"""Live fan-out between server processes: bells that say "look again", never data.
+"""Live fan-out between server processes: notifications of changed topics, never data.
 
 Losing one loses nothing, readers look by themselves.
 """

@@ -5,9 +5,9 @@ from typing import Protocol
 
 
 class Subscription:
-    """Hears the topics of one subscriber.
+    """Collects the notifications for one subscriber.
 
-    Rings that arrive while it is busy are merged into one.
+    Those that arrive while it is busy are merged into one.
 
     Args:
         topics: Topics to receive.
@@ -15,38 +15,38 @@ class Subscription:
 
     def __init__(self, topics: frozenset[str]) -> None:
         self.topics = topics
-        self._rung: set[str] = set()
-        self._bell = asyncio.Event()
+        self._notified: set[str] = set()
+        self._wake = asyncio.Event()
 
-    def ring(self, topic: str) -> None:
-        """Rings if the topic is one of ours. For buses."""
+    def notify(self, topic: str) -> None:
+        """Wakes the subscriber if it has subscribed to the topic. For buses."""
         if topic in self.topics:
-            self._rung.add(topic)
-            self._bell.set()
+            self._notified.add(topic)
+            self._wake.set()
 
     async def wait(self, seconds: float) -> frozenset[str]:
-        """Returns the topics that rang since the last call, waiting for one for at most `seconds`.
+        """Returns the topics that changed since the last call, waiting for at most `seconds`.
 
         Empty if none did.
         """
         try:
             async with asyncio.timeout(seconds):
-                await self._bell.wait()
+                await self._wake.wait()
         except TimeoutError:
             return frozenset()
-        rung = frozenset(self._rung)
-        self._rung.clear()
-        self._bell.clear()
-        return rung
+        notified = frozenset(self._notified)
+        self._notified.clear()
+        self._wake.clear()
+        return notified
 
 
 class Bus(Protocol):
-    """Rings bells in all server processes that are connected to it."""
+    """Notifies all server processes that are connected to it of changed topics."""
 
     def publish(self, topic: str) -> None:
-        """Rings a topic everywhere.
+        """Notifies every subscriber of a topic.
 
-        Never blocks and never raises; a bell that cannot be delivered is dropped.
+        Never blocks and never raises; a notification that cannot be delivered is dropped.
         """
         ...
 
@@ -59,12 +59,12 @@ class Bus(Protocol):
         ...
 
     async def run(self) -> None:
-        """Carries bells until cancelled.
+        """Carries notifications until cancelled.
 
         Survives the loss of its server and comes back by itself.
         """
         ...
 
     async def connected(self, seconds: float) -> bool:
-        """Returns whether bells of other processes arrive, after waiting for at most `seconds`."""
+        """Returns whether other processes' notifications arrive, waiting at most `seconds`."""
         ...

@@ -14,7 +14,7 @@ class MemoryBus:
     def publish(self, topic: str) -> None:
         """Rings a topic."""
         for subscription in tuple(self._subscriptions):
-            subscription.ring(topic)
+            subscription.notify(topic)
 
     def subscribe(self, *topics: str) -> Subscription:
         """Returns a subscription to these topics that begins now."""

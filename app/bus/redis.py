@@ -52,7 +52,7 @@ class RedisBus(MemoryBus):
         self._wake.set()
 
     async def run(self) -> None:
-        """Carries bells until cancelled."""
+        """Carries notifications until cancelled."""
         owners = {
             asyncio.create_task(self._keep(self._send, "send")),
             asyncio.create_task(self._keep(self._listen, "listen")),
@@ -67,7 +67,7 @@ class RedisBus(MemoryBus):
                 _, owners = await asyncio.wait(owners, timeout=_CANCEL_SECONDS)
 
     async def connected(self, seconds: float) -> bool:
-        """Returns whether bells of other processes arrive, after waiting for at most `seconds`."""
+        """Returns whether other processes' notifications arrive, waiting at most `seconds`."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._listening.wait()
@@ -114,24 +114,24 @@ class RedisBus(MemoryBus):
         try:
             await channel.subscribe(CHANNEL)
             self._listening.set()
-            self._ring_all()
+            self._notify_all()
             while True:
                 message = await channel.get_message(timeout=_LISTEN_SECONDS)
                 if message is None:
                     await channel.ping()
                 elif message["type"] == "message":
-                    self._hear(message["data"].decode("utf-8", "replace"))
+                    self._receive(message["data"].decode("utf-8", "replace"))
         finally:
             self._listening.clear()
             await channel.aclose()  # type: ignore[no-untyped-call]
 
-    def _hear(self, message: str) -> None:
+    def _receive(self, message: str) -> None:
         origin, _, topic = message.partition(":")
         if origin != self._origin:
             super().publish(topic)
 
-    def _ring_all(self) -> None:
-        """Rings everything: while the connection was away, any bell may have been missed."""
+    def _notify_all(self) -> None:
+        """Notifies all: one may have been missed while the connection was away."""
         for subscription in tuple(self._subscriptions):
             for topic in subscription.topics:
-                subscription.ring(topic)
+                subscription.notify(topic)

@@ -1,6 +1,6 @@
 """Background loops: dispatcher, reaper and compactor.
 
-The dispatcher rings doorbells, the reaper ends lost attempts, the compactor deletes old rows.
+The dispatcher sends dispatch messages, the reaper ends lost attempts, the compactor deletes old rows.
 """
 
 from app.daemons.main import run

@@ -1,4 +1,4 @@
-"""The dispatcher: rings doorbells for queued jobs, with the database as outbox.
+"""The dispatcher: sends dispatch messages for queued jobs, with the database as outbox.
 
 It reads which jobs are due, sends one Celery message each, then notes that it did. A crash between
 the two sends again; a message that is lost is sent again after a while; a message that comes twice
@@ -16,8 +16,8 @@ from kombu.exceptions import OperationalError
 from app.db.engine import QUEUE, Database
 from app.services.jobs import dispatch_plan
 from app.services.jobs.dispatch_plan import ReadyJob
-from palestra.contract.names import RING_TASK, pool_queue
-from palestra.contract.work_order import Doorbell
+from palestra.contract.names import DISPATCH_TASK, pool_queue
+from palestra.contract.work_order import DispatchMessage
 
 _log = structlog.get_logger("palestra.dispatcher")
 
@@ -27,23 +27,23 @@ _LONGEST_PAUSE: Final = 5.0
 _SOCKET_SECONDS: Final = 5.0
 
 
-class BellError(Exception):
+class DispatchError(Exception):
     """The broker could not be reached."""
 
 
-class Bell(Protocol):
-    """Sends doorbells."""
+class DispatchQueue(Protocol):
+    """Sends dispatch messages."""
 
-    def ring(self, job: ReadyJob) -> None:
-        """Sends the doorbell of a job.
+    def send(self, job: ReadyJob) -> None:
+        """Sends the dispatch message of a job.
 
         Raises:
-            BellError: If the broker cannot be reached.
+            DispatchError: If the broker cannot be reached.
         """
 
 
-class CeleryBell:
-    """Sends doorbells as Celery messages: JSON, no result, no retry, no expiry."""
+class CeleryDispatchQueue:
+    """Sends dispatch messages as Celery messages: JSON, no result, no retry, no expiry."""
 
     def __init__(self, broker_url: str) -> None:
         self._celery: Final = Celery("palestra", broker=broker_url, set_as_current=False)
@@ -64,23 +64,23 @@ class CeleryBell:
             },
         )
 
-    def ring(self, job: ReadyJob) -> None:
-        """Sends the doorbell of a job.
+    def send(self, job: ReadyJob) -> None:
+        """Sends the dispatch message of a job.
 
         Raises:
-            BellError: If the broker cannot be reached.
+            DispatchError: If the broker cannot be reached.
         """
-        bell = Doorbell(job_id=job.job_id, expected_attempt=job.expected_attempt)
+        message = DispatchMessage(job_id=job.job_id, expected_attempt=job.expected_attempt)
         try:
             self._celery.send_task(
-                RING_TASK,
-                kwargs=bell.model_dump(mode="json"),
+                DISPATCH_TASK,
+                kwargs=message.model_dump(mode="json"),
                 queue=pool_queue(job.pool),
                 ignore_result=True,
                 retry=False,
             )
         except (OperationalError, OSError) as error:
-            raise BellError(type(error).__name__) from error
+            raise DispatchError(type(error).__name__) from error
 
     def close(self) -> None:
         """Closes the connections."""
@@ -88,17 +88,17 @@ class CeleryBell:
 
 
 class Dispatcher:
-    """Rings until it is cancelled.
+    """Sends dispatch messages until it is cancelled.
 
     Args:
         database: Where the jobs are.
-        bell: Where the doorbells go.
-        ring_seconds: A doorbell that nobody answered is rung again after this.
+        queue: Where the dispatch messages go.
+        ring_seconds: A dispatch message that no worker answered is sent again after this.
     """
 
-    def __init__(self, database: Database, bell: Bell, *, ring_seconds: float) -> None:
+    def __init__(self, database: Database, queue: DispatchQueue, *, ring_seconds: float) -> None:
         self._database = database
-        self._bell = bell
+        self._queue = queue
         self._ring_seconds = ring_seconds
         self._wake = asyncio.Event()
 
@@ -114,17 +114,17 @@ class Dispatcher:
             self._database.listeners.remove(self._on_commit)
 
     async def tick(self) -> int:
-        """Rings for the jobs that are due; returns for how many.
+        """Sends the messages of the jobs that are due; returns their number.
 
         Raises:
-            BellError: If the broker cannot be reached. What was rung before is noted.
+            DispatchError: If the broker cannot be reached. What was sent before is recorded.
         """
         async with self._database.read() as session:
             due = await dispatch_plan.plan(session, self._ring_seconds)
         sent: list[ReadyJob] = []
         try:
             for job in due:
-                await asyncio.to_thread(self._bell.ring, job)
+                await asyncio.to_thread(self._queue.send, job)
                 sent.append(job)
         finally:
             await self._note(sent)
@@ -133,14 +133,14 @@ class Dispatcher:
     async def _note(self, sent: list[ReadyJob]) -> None:
         if sent:
             async with self._database.write() as session:
-                await dispatch_plan.rung(session, sent)
-            _log.info("dispatcher.rang", jobs=[job.job_id for job in sent])
+                await dispatch_plan.mark_dispatched(session, sent)
+            _log.info("dispatcher.sent", jobs=[job.job_id for job in sent])
 
     async def _try_tick(self) -> bool:
         self._wake.clear()
         try:
             await self.tick()
-        except BellError as error:
+        except DispatchError as error:
             _log.warning("dispatcher.broker_unreachable", error=str(error))
             return False
         except Exception:  # noqa: BLE001 - a daemon outlives every failure; the next look starts afresh

@@ -3,7 +3,7 @@
 import asyncio
 
 from app.daemons.compactor import Compactor
-from app.daemons.dispatcher import CeleryBell, Dispatcher
+from app.daemons.dispatcher import CeleryDispatchQueue, Dispatcher
 from app.daemons.reaper import Reaper
 from app.db.engine import Database
 from app.services.artifacts.blob_store import BlobStore
@@ -15,8 +15,8 @@ async def run(database: Database, settings: Settings) -> None:
 
     Two such processes at once do no harm.
     """
-    bell = CeleryBell(settings.broker_url.get_secret_value())
-    dispatcher = Dispatcher(database, bell, ring_seconds=settings.ring_seconds)
+    queue = CeleryDispatchQueue(settings.broker_url.get_secret_value())
+    dispatcher = Dispatcher(database, queue, ring_seconds=settings.ring_seconds)
     reaper = Reaper(database, reclaim_seconds=settings.reclaim_seconds)
     compactor = Compactor(
         database,
@@ -28,4 +28,4 @@ async def run(database: Database, settings: Settings) -> None:
             for daemon in (dispatcher, reaper, compactor):
                 group.create_task(daemon.run())
     finally:
-        bell.close()
+        queue.close()

@@ -28,7 +28,7 @@ class Waiting:
     version: int
     position: int
     delay_seconds: float
-    """Until it may be rung; 0 when it may now."""
+    """Until it may be dispatched; 0 when it may now."""
     held: bool = False
     """Whether it follows a training that nobody works on, and has evaluated all its snapshots."""
 

@@ -215,7 +215,7 @@ def evaluate(
             job = client.follow(run, options, on_train_data=on_train_data, pool=pool)
         else:
             job = client.evaluate(run, snapshot=snapshot, episodes=episodes, seed=seed, pool=pool)
-        _tell_result(client, run, job, wait=wait, as_json=json, many=follow)
+        _print_result(client, run, job, wait=wait, as_json=json, many=follow)
 
 
 def try_out(
@@ -231,7 +231,7 @@ def try_out(
     The test leaves no snapshot from which a training could resume.
     """
     with connect(server, token_file) as client:
-        _tell_result(client, run, client.test(run, pool=pool), wait=wait, as_json=json)
+        _print_result(client, run, client.test(run, pool=pool), wait=wait, as_json=json)
 
 
 def export(
@@ -287,7 +287,7 @@ def unarchive(
     emit_json(changed) if json else say(f"back in lists  {changed.id}")
 
 
-def _tell_result(
+def _print_result(
     client: Client, run: str, job: JobView, *, wait: bool, as_json: bool, many: bool = False
 ) -> None:
     if not wait:
@@ -359,7 +359,7 @@ def _act(
             if job_id == target:
                 raise
             refused.append(f"{job_id}: {refusal}")
-    _tell_changed(changed, target, as_json=as_json)
+    _print_changed(changed, target, as_json=as_json)
     if refused:
         raise CommandError(
             f"{len(refused)} of {len(changed) + len(refused)} jobs were not {_DONE[verb]}:\n  "
@@ -367,7 +367,7 @@ def _act(
         )
 
 
-def _tell_changed(changed: Sequence[JobView], target: str, *, as_json: bool) -> None:
+def _print_changed(changed: Sequence[JobView], target: str, *, as_json: bool) -> None:
     if as_json:
         emit_json(changed)
         return

@@ -122,7 +122,7 @@ class _Demo:
         )
         wanted = set(submission.options.seeds)
         if not created:
-            self._revive(experiment.id, wanted)
+            self._retry_failed(experiment.id, wanted)
         runs = self._train(experiment.id, wanted)
         say(f"\nEvaluating the last snapshot of each seed on {FRESH_EPISODES} new episodes ...")
         results = self._judge(runs, submission.definition.stop.success_score)
@@ -133,7 +133,7 @@ class _Demo:
         say(f"Data        {self._instance.data.root}")
         return results
 
-    def _revive(self, experiment_id: str, seeds: set[int]) -> None:
+    def _retry_failed(self, experiment_id: str, seeds: set[int]) -> None:
         for run in self._runs(experiment_id, seeds):
             if run.state is RunState.PAUSED and run.job_id is not None:
                 self._client.resume(run.job_id, "demo")

@@ -65,13 +65,15 @@ def submit(
         )
     with connect(server, token_file) as client:
         experiment, created = client.submit_document(submission)
-        for told in experiment.warnings:
-            warn(f"warning: {told.pointer.removeprefix('/').replace('/', '.')}: {told.message}")
+        for warning in experiment.warnings:
+            warn(
+                f"warning: {warning.pointer.removeprefix('/').replace('/', '.')}: {warning.message}"
+            )
         if json and not watch:
             emit_json(experiment)
             return
         if not json:
-            _tell_redactions(submission)
+            _print_redactions(submission)
             say(
                 f"{'new experiment' if created else 'experiment exists'}  {experiment.id}  "
                 f"({sum(experiment.runs.values())} runs)"
@@ -80,7 +82,7 @@ def submit(
             raise typer.Exit(follow(client, experiment.id, as_json=json))
 
 
-def _tell_redactions(submission: Submission) -> None:
+def _print_redactions(submission: Submission) -> None:
     """Says how many secrets the recorded provenance would have held."""
     if count := submission.provenance.get("redactions"):
         say(

@@ -61,14 +61,14 @@ def follow(client: Client, experiment_id: str, *, as_json: bool) -> int:
         for runs in client.watch(experiment_id, period=0.5):
             board.show(runs)
     if not as_json:
-        _tell_failures([run for run in runs if run.state is RunState.FAILED])
+        _print_failures([run for run in runs if run.state is RunState.FAILED])
     states = {run.state for run in runs}
     return (
         FAILURE if RunState.FAILED in states else CANCELLED if RunState.CANCELLED in states else 0
     )
 
 
-def _tell_failures(failed: Sequence[RunView]) -> None:
+def _print_failures(failed: Sequence[RunView]) -> None:
     """Prints each reason once, with the seeds that ended for it."""
     by_reason: dict[str, list[RunView]] = {}
     for run in failed:
@@ -91,7 +91,7 @@ class Board:
     def __init__(self, *, as_json: bool = False) -> None:
         self._as_json = as_json
         self._bars: dict[str, TaskID] = {}
-        self._told: dict[str, object] = {}
+        self._printed: dict[str, object] = {}
         columns = (
             TextColumn("seed {task.fields[seed]}"),
             TextColumn("{task.fields[state]}", markup=False),
@@ -120,9 +120,9 @@ class Board:
         """Shows the present state of runs."""
         for run in runs:
             if self._as_json:
-                self._tell_json(run)
+                self._print_json(run)
             elif self._live is None:
-                self._tell(run)
+                self._print_state(run)
             else:
                 self._draw(run)
         if self._live is not None:
@@ -141,22 +141,22 @@ class Board:
         done = 1.0 if run.state is RunState.SUCCEEDED else run.progress.fraction or 0.0
         self._progress.update(self._bars[run.id], completed=done, **fields)
 
-    def _tell(self, run: RunView) -> None:
+    def _print_state(self, run: RunView) -> None:
         held = held_up(run.not_uploaded)
         mark = (
             run.state,
             run.latest_evaluation.id if run.latest_evaluation else None,
             held.partition(" (")[0],
         )
-        if self._told.get(run.id) != mark:
-            self._told[run.id] = mark
+        if self._printed.get(run.id) != mark:
+            self._printed[run.id] = mark
             place = f"seed {run.seed:<4} {run.state:<9} {run.progress.env_step:>9,} env_steps"
             why = cause_of(run.cause, run.failure) if run.failure is not None else held
             say("  ".join(part for part in (place, score(run), why) if part))
 
-    def _tell_json(self, run: RunView) -> None:
-        if self._told.get(run.id) != run:
-            self._told[run.id] = run
+    def _print_json(self, run: RunView) -> None:
+        if self._printed.get(run.id) != run:
+            self._printed[run.id] = run
             emit_json_line(run)
 
 

@@ -252,5 +252,5 @@ def pool_queue(pool: str) -> str:
     return f"palestra.pool.{pool}"
 
 
-RING_TASK: Final = "palestra.ring"
-"""Name of the one Celery task: a doorbell `{v, job_id, expected_attempt}`."""
+DISPATCH_TASK: Final = "palestra.ring"
+"""Name of the one Celery task: a dispatch message `{v, job_id, expected_attempt}`."""

@@ -100,10 +100,10 @@ def summary(error: ValidationError, whole: str, *, skip: int = 0, most: int = 8)
         skip: Leading steps of each place to leave out.
         most: Faults to tell.
     """
-    return "; ".join(_placed(details, whole, skip) for details in _told(error, most))
+    return "; ".join(_placed(details, whole, skip) for details in _first_errors(error, most))
 
 
-def _told(error: ValidationError, most: int) -> Iterable[ErrorDetails]:
+def _first_errors(error: ValidationError, most: int) -> Iterable[ErrorDetails]:
     return error.errors(include_url=False, include_input=False)[:most]
 
 

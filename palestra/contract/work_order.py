@@ -1,6 +1,6 @@
 """What crosses between the server and a worker: registration, claim, work order, renewal, release.
 
-And the doorbell on the queue.
+And the dispatch message on the queue.
 """
 
 from typing import Annotated, Any, Final, Literal, Self
@@ -20,7 +20,7 @@ from palestra.contract.telemetry import RunId, SnapshotFile, SnapshotId
 WORK_ORDER_VERSION: Final = 2
 """Version of the work order that this code makes.
 
-The dispatcher rings only workers that speak the job's. Since version 2 the definition in it is of
+The dispatcher chooses only workers that speak the job's. Since version 2 the definition in it is of
 schema version 2.
 """
 
@@ -34,13 +34,13 @@ AttemptId = Annotated[str, Field(pattern=r"^att_[0-9a-z]{26}$")]
 WorkerId = Annotated[str, Field(pattern=r"^wrk_[0-9a-z]{26}$")]
 
 
-class Doorbell(Document):
+class DispatchMessage(Document):
     """The Celery message: a hint. Losing it or getting it twice changes nothing."""
 
     v: Literal[1] = 1
     job_id: JobId
     expected_attempt: Annotated[int, Field(ge=1)]
-    """Number that the attempt will have if nothing happened since the ring."""
+    """Number that the attempt will have if nothing happened since it was sent."""
 
 
 class SnapshotFileRef(SnapshotFile):
@@ -113,7 +113,7 @@ class WorkOrder(Document):
 
 
 class Claim(Document):
-    """A worker asks for a job that it was rung for."""
+    """A worker's request for a job that was dispatched."""
 
     job_id: JobId
     expected_attempt: Annotated[int, Field(ge=1)]

@@ -159,7 +159,7 @@ async def test_other_processes_hear_it(valkey: Valkey) -> None:
         here.publish("events")
         assert await theirs.wait(SECONDS) == {"events"}
         assert await mine.wait(SECONDS) == {"events"}
-        assert await mine.wait(0.2) == frozenset(), "our own bell must not come back"
+        assert await mine.wait(0.2) == frozenset(), "our own notification must not come back"
 
 
 async def test_a_killed_server_loses_no_subscriber_and_the_return_rings_everything(

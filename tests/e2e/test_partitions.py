@@ -56,7 +56,7 @@ def test_lost_claim_answers_cost_no_attempt_and_a_claim_given_up_is_queued_withi
     proxy.answers_to_lose = 1_000
     (other,) = stack.submit(cartpole(1_000), seeds=[7])[-1:]
     wait_for(
-        lambda: "doorbell.server_away" in stack.log("worker"), 60, "the worker gives the claim up"
+        lambda: "dispatch.server_away" in stack.log("worker"), 60, "the worker gives the claim up"
     )
     proxy.answers_to_lose = 0
     queued = stack.wait_for_run(

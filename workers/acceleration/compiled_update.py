@@ -16,7 +16,7 @@ import structlog
 import torch
 from torch import Tensor
 
-from workers.acceleration.library_cache import machine_code, tell_of_determinism
+from workers.acceleration.library_cache import apply_determinism, machine_code
 
 MOST_SIGNATURES: Final = 16
 """Kinds of arguments that one function is compiled for.
@@ -147,7 +147,7 @@ class Compiled:
         self, key: tuple[object, ...], arguments: tuple[object, ...], leaves: list[Tensor]
     ) -> Code:
         if self._cudagraph or any(not leaf.is_cpu for leaf in leaves):
-            tell_of_determinism()
+            apply_determinism()
             whole = torch.compile(
                 self._function,
                 fullgraph=True,

@@ -105,7 +105,7 @@ def identity_of(function: Callable[..., object]) -> str | None:
         return None
 
 
-def tell_of_determinism() -> None:
+def apply_determinism() -> None:
     """Applies the process's determinism setting to the compiler, which this call loads.
 
     It is needed where the process set it before the compiler was imported.
@@ -231,7 +231,7 @@ def _traced(function: Callable[..., object], examples: Sequence[Tensor]) -> torc
 def _compile(graph: torch.fx.GraphModule, examples: Sequence[Tensor], library: Path) -> None:
     from torch._inductor import aot_compile  # noqa: PLC0415
 
-    tell_of_determinism()
+    apply_determinism()
     with (
         tempfile.TemporaryDirectory(prefix="making-", dir=library.parent) as making,
         warnings.catch_warnings(),

@@ -97,10 +97,10 @@ def stacked(
     They are stacked along a new first dimension.
     """
     together = torch.func.vmap(functools.partial(update, functional_gradient))
-    lone = runnable(update, mode="eager")
+    single = runnable(update, mode="eager")
 
     def alone(row: int, *arguments: object) -> Any:
-        return lone(*(map_tensors(lambda leaf: leaf[row], argument) for argument in arguments))
+        return single(*(map_tensors(lambda leaf: leaf[row], argument) for argument in arguments))
 
     def eagerly(state: object, batch: object) -> Any:
         rows = rows_of(state)

@@ -90,7 +90,7 @@ def _has_package(name: str) -> bool:
 
 def _registered_agents() -> Iterator[AgentDescription]:
     for part in _registered("agents", BUILTIN_AGENTS):
-        with _told_if_left_out(part.name):
+        with _reported_if_left_out(part.name):
             yield _describe_agent(part)
 
 
@@ -115,7 +115,7 @@ def _functions(kind: Kind, builtin: Mapping[str, JsonObject]) -> tuple[PartDescr
         PartDescription(name=name, parameters_schema=schema) for name, schema in builtin.items()
     ]
     for part in _registered(kind, builtin):
-        with _told_if_left_out(part.name), contextlib.redirect_stdout(sys.stderr):
+        with _reported_if_left_out(part.name), contextlib.redirect_stdout(sys.stderr):
             described.append(
                 PartDescription(
                     name=part.name, parameters_schema=_schema_of(part.load()), code=part.code
@@ -128,10 +128,10 @@ def _registered(kind: Kind, taken: Collection[str]) -> Iterator[RegisteredPart]:
     """Yields the registered parts of a kind that have a name of their own."""
     found = discover(kind)
     for name, reason in found.left_out.items():
-        _tell(name, reason)
+        _report_left_out(name, reason)
     for name in sorted(found.parts):
         if name in taken:
-            _tell(name, "a built-in part has this name: rename it")
+            _report_left_out(name, "a built-in part has this name: rename it")
         else:
             yield found.parts[name]
 
@@ -149,15 +149,15 @@ def _schema_of(factory: object) -> JsonObject:
 
 
 @contextlib.contextmanager
-def _told_if_left_out(name: str) -> Iterator[None]:
+def _reported_if_left_out(name: str) -> Iterator[None]:
     """A part that cannot be described is not offered; the others are."""
     try:
         yield
     except Exception as error:  # noqa: BLE001 - whatever somebody else's code raises
-        _tell(name, f"{type(error).__name__}: {error}")
+        _report_left_out(name, f"{type(error).__name__}: {error}")
 
 
-def _tell(name: str, reason: str) -> None:
+def _report_left_out(name: str, reason: str) -> None:
     sys.stderr.write(f"{LEFT_OUT}{name}: {' '.join(reason.split())[:500]}\n")
 
 
@@ -167,12 +167,12 @@ def _environments() -> tuple[EnvironmentDescription, ...]:
     gymnasium.logger.min_level = gymnasium.logger.ERROR + 1
     sources = register_sources()
     for name, reason in sources.left_out.items():
-        _tell(name, reason)
+        _report_left_out(name, reason)
     log_mujoco()
     described: dict[str, EnvironmentDescription | None] = {}
     for name, spec in list(gymnasium.registry.items()):
         if name in sources.owners:
-            with _told_if_left_out(name):
+            with _reported_if_left_out(name):
                 described[name] = _describe_registered(spec)
         else:
             described[name] = _describe_game(spec) if is_game(spec) else _describe(spec)

@@ -135,13 +135,13 @@ def build_evaluator(
         seeds: Where the episodes' seeds come from.
         episodes: Whole episodes; `None` takes the definition's budget.
     """
-    budget, told = (
+    budget, on_step = (
         _evaluation_budget(definition, episodes),
         getattr(agent, "observe_evaluation", None),
     )
-    count = min(budget.episodes or 1, _most_envs(definition, told))
+    count = min(budget.episodes or 1, _most_envs(definition, on_step))
     env = make_vector(definition.env, count, definition.evaluation.max_episode_steps)
-    return VectorEvaluator(env, agent, budget, seeds, told)
+    return VectorEvaluator(env, agent, budget, seeds, on_step)
 
 
 def build_train_data_evaluator(
@@ -151,17 +151,17 @@ def build_train_data_evaluator(
 
     It has the training's time limit.
     """
-    budget, told = (
+    budget, on_step = (
         _evaluation_budget(definition, episodes),
         getattr(agent, "observe_evaluation", None),
     )
-    env = make_vector(definition.env, min(budget.episodes or 1, _most_envs(definition, told)))
+    env = make_vector(definition.env, min(budget.episodes or 1, _most_envs(definition, on_step)))
     training_envs = (
         definition.agent.processes
         if isinstance(definition.agent, A3cParameters)
         else definition.env.num_envs
     )
-    return TrainDataEvaluator(env, agent, budget, seed=seed, num_envs=training_envs, told=told)
+    return TrainDataEvaluator(env, agent, budget, seed=seed, num_envs=training_envs, told=on_step)
 
 
 def build_hooks(definition: RlDefinition, agent: TrainableAgent) -> tuple[Hook, ...]:
@@ -225,14 +225,14 @@ def _evaluation_budget(definition: RlDefinition, episodes: int | None) -> Evalua
     )
 
 
-def _most_envs(definition: RlDefinition, told: Callable[..., None] | None) -> int:
+def _most_envs(definition: RlDefinition, on_step: Callable[..., None] | None) -> int:
     """Returns the largest number of environments that an evaluation steps at once.
 
     An agent that is notified of every step of an evaluation may keep a state for each environment,
     so it gets no more than in training.
     """
     asynchronous = definition.env.vectorization == "async"
-    return definition.env.num_envs if asynchronous or told is not None else EVALUATION_ENVS
+    return definition.env.num_envs if asynchronous or on_step is not None else EVALUATION_ENVS
 
 
 def _opened(stack: ExitStack, env: EpisodeVector) -> EpisodeVector:

@@ -30,7 +30,7 @@ from workers.core.recipes import remembers_arguments
 from workers.core.rng import generator_state, load_generator_state
 from workers.core.types import StateTree
 
-_FOREIGN: Final = frozenset({"gymnasium", "numpy", "torch", "pygame", "builtins"})
+_WITHOUT_OWN_STATE: Final = frozenset({"gymnasium", "numpy", "torch", "pygame", "builtins"})
 
 
 class StateMismatchError(WorkerError):
@@ -329,7 +329,7 @@ def _is_searched(value: object) -> bool:
         return False
     package = cls.__module__.split(".")[0]
     return package == "__main__" or (
-        package not in sys.stdlib_module_names and package not in _FOREIGN
+        package not in sys.stdlib_module_names and package not in _WITHOUT_OWN_STATE
     )
 
 

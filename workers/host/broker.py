@@ -22,13 +22,13 @@ _TRANSPORT: Final = f"{__name__}:TolerantRedisTransport"
 _SECRET: Final = re.compile(r"(?<=://)([^@/]*):[^@/]*@")
 
 SETTINGS: Final[dict[str, object]] = {
-    # What crosses the queue is JSON, and only doorbells.
+    # What crosses the queue is JSON, and only dispatch messages.
     "task_serializer": "json",
     "accept_content": ["json"],
     "result_backend": None,
     "task_ignore_result": True,
     "task_create_missing_queues": True,
-    # A doorbell is acknowledged when it arrives; the database decides whether a job waits.
+    # A dispatch message is acknowledged when it arrives; the database decides whether a job waits.
     "task_acks_late": False,
     "task_reject_on_worker_lost": False,
     "task_track_started": False,
@@ -66,7 +66,7 @@ class MemoryQoS(virtual.QoS):
     """Keeps the messages that are not acknowledged yet in this process alone.
 
     Kombu's keeps them in the broker, and has every consumer put those of others back after a while,
-    for which it runs a script. A doorbell need not be put back: the dispatcher rings again. So a
+    for which it runs a script. A dispatch message need not be put back: the dispatcher sends it again. So a
     worker needs no right to write to a queue or to run scripts.
     """
 
@@ -91,7 +91,7 @@ class Channel(redis.Channel):
         try:
             return super()._brpop_read(**options)  # type: ignore[no-untyped-call]
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            get_logger().warning("doorbell.malformed", reason=type(error).__name__)
+            get_logger().warning("dispatch.malformed", reason=type(error).__name__)
             self.on_malformed()
             raise Empty from None
 

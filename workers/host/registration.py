@@ -144,7 +144,7 @@ class WorkerHost:
         while not self._stop.is_set():
             census = take_census(self._options.state_directory, time.time())
             if time.monotonic() >= due or census.dead:
-                self._bury(census.dead)
+                self._end_leftover_processes(census.dead)
                 asked = self._beat(census)
                 due = time.monotonic() + max(asked, self._answer.heartbeat_seconds)
             self._adopter.adopt(census.orphaned, self._api, self.worker_id)
@@ -181,7 +181,7 @@ class WorkerHost:
         except (ServerUnreachableError, RefusedError) as error:
             self._log.warning("worker.not_registered_again", reason=str(error))
 
-    def _bury(self, dead: tuple[AttemptDirectory, ...]) -> None:
+    def _end_leftover_processes(self, dead: tuple[AttemptDirectory, ...]) -> None:
         """Makes sure that nothing is left of attempts before they are reported dead."""
         for attempt in dead:
             trainer = attempt.trainer()

@@ -24,7 +24,7 @@ from kombu.entity import Queue
 
 from palestra.contract.work_order import RegistrationAnswer
 from workers.host.broker import SETTINGS, install_transport, masked, real_url
-from workers.host.doorbell_task import DoorbellTask, RingSettings
+from workers.host.dispatch_task import DispatchTask, DispatchTaskSettings
 from workers.host.options import UsageError, WorkerOptions, parse_options
 from workers.host.registration import WorkerHost, take_census
 from workers.host.slots import Slots
@@ -33,7 +33,10 @@ from workers.ipc.json_log import configure, get_logger
 from workers.ipc.worker_imports import hand_down
 
 _MAX_PROCESSES: Final = 4
-"""Processes that answer doorbells. Answering takes a second, so a few serve any number of slots."""
+"""Processes that answer dispatch messages.
+
+An answer takes a second, so a few processes serve any number of slots.
+"""
 _SECOND_LOOK_SECONDS: Final = 5.0
 
 
@@ -60,26 +63,26 @@ def _refused(error: UsageError) -> int:
     return error.exit_status
 
 
-def make_app(broker: str, queue: str, ring: DoorbellTask | None = None) -> Celery:
+def make_app(broker: str, queue: str, task: DispatchTask | None = None) -> Celery:
     """Returns the Celery application with its one task.
 
     Args:
         broker: Any address that `real_url` understands.
         queue: The pool's queue.
-        ring: Body of the task.
+        task: Body of the task.
     """
-    install_transport(ring.count_malformed if ring is not None else None)
+    install_transport(task.count_malformed if task is not None else None)
     app = Celery("palestra", broker=real_url(broker), set_as_current=False)
     queues = [Queue(queue)]  # type: ignore[no-untyped-call]
     app.conf.update(SETTINGS, task_queues=queues, task_default_queue=queue)
-    if ring is not None:
-        app.task(name=DoorbellTask.name, ignore_result=True)(_as_function(ring))
+    if task is not None:
+        app.task(name=DispatchTask.name, ignore_result=True)(_as_function(task))
     return app
 
 
-def _as_function(ring: DoorbellTask) -> object:
+def _as_function(task: DispatchTask) -> object:
     def answer(*arguments: object, **keywords: object) -> None:
-        ring(*arguments, **keywords)
+        task(*arguments, **keywords)
 
     return answer
 
@@ -128,8 +131,8 @@ class _Worker:
 
     def _listen(self, answer: RegistrationAnswer) -> int:
         options = self._options
-        ring = DoorbellTask(
-            RingSettings(
+        task = DispatchTask(
+            DispatchTaskSettings(
                 server=options.server,
                 state_directory=options.state_directory,
                 slots=options.slots,
@@ -137,11 +140,11 @@ class _Worker:
             )
         )
         broker = options.broker or answer.broker_url
-        app = make_app(broker, answer.queue, ring)
+        app = make_app(broker, answer.queue, task)
         self._listener = _Listener(answer.queue)
         signals.worker_ready.connect(self._listener.attach, weak=False)
         for unusable in (signals.task_unknown, signals.task_rejected):
-            unusable.connect(ring.count_malformed, weak=False)
+            unusable.connect(task.count_malformed, weak=False)
         self._log.info(
             "worker.listens", broker=masked(broker), queue=answer.queue, slots=options.slots
         )
@@ -218,7 +221,7 @@ def drain(state_directory: Path, seconds: float) -> bool:
         state_directory: The worker's directory.
         seconds: Longest wait.
     """
-    told: set[str] = set()
+    signalled: set[str] = set()
     impatient = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: impatient.set())
@@ -227,11 +230,11 @@ def drain(state_directory: Path, seconds: float) -> bool:
         for attempt in live:
             supervisor = attempt.supervisor()
             if (
-                attempt.attempt_id not in told
+                attempt.attempt_id not in signalled
                 and supervisor is not None
                 and supervisor.send(signal.SIGTERM)
             ):
-                told.add(attempt.attempt_id)
+                signalled.add(attempt.attempt_id)
                 get_logger(attempt_id=attempt.attempt_id).info("attempt.drains")
         if impatient.is_set() or time.monotonic() > deadline:
             get_logger().warning(

@@ -90,6 +90,6 @@ def ended(end: End) -> list[str]:
     return [f"{head}: {failure.message}", *(failure.traceback or "").splitlines()]
 
 
-def is_told(end: End) -> bool:
+def is_recorded(end: End) -> bool:
     """Whether the end belongs into the log: what a stale attempt says is refused."""
     return end.outcome is not Outcome.LOST

@@ -34,8 +34,8 @@ _FAILED: Final = 1
 _DISPLAYS: Final = ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER")
 _NO_DISPLAY: Final = "there is no display to show it on: write a video with --video FILE.mp4"
 
-Tell = Callable[[int, int, Player], None]
-"""Told of an episode that is over: its number from 0, its seed, and who played it."""
+EpisodeCallback = Callable[[int, int, Player], None]
+"""Called at the end of an episode with its number from 0, its seed and its player."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     order = PlayOrder.model_validate_json(Path(path).read_bytes())
     with _standard_output() as answers:
 
-        def tell(episode: int, seed: int, player: Player) -> None:
+        def on_episode(episode: int, seed: int, player: Player) -> None:
             line = {
                 "episode": episode + 1,
                 "seed": seed,
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             answers.flush()
 
         try:
-            play(order, tell)
+            play(order, on_episode)
         except (WorkerError, gym.error.Error, OSError, ValueError) as error:
             sys.stderr.write(f"palestra play: {error}\n")
             return _FAILED
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def play(order: PlayOrder, tell: Tell) -> None:
+def play(order: PlayOrder, on_episode: EpisodeCallback) -> None:
     """Loads the snapshot and plays its episodes.
 
     Raises:
@@ -83,9 +83,9 @@ def play(order: PlayOrder, tell: Tell) -> None:
     agent = fresh_agent(definition, snapshot.manifest.seed, order.device)
     agent.load_state_dict(snapshot.state["agent"])
     if order.video is not None:
-        _film(definition, agent, order, tell)
+        _film(definition, agent, order, on_episode)
     else:
-        _show(definition, agent, order, tell)
+        _show(definition, agent, order, on_episode)
 
 
 def _check_code(order: PlayOrder) -> None:
@@ -95,14 +95,16 @@ def _check_code(order: PlayOrder) -> None:
         sys.stderr.write(f"warning: {error}\n")
 
 
-def _film(definition: RlDefinition, agent: TrainableAgent, order: PlayOrder, tell: Tell) -> None:
+def _film(
+    definition: RlDefinition, agent: TrainableAgent, order: PlayOrder, on_episode: EpisodeCallback
+) -> None:
     film = Film(make_rendered(definition.env, definition.evaluation.max_episode_steps), agent)
 
     def frames() -> Iterator[Array]:
         for episode in range(order.episodes):
             seed = episode_seed(order.seed, episode)
             yield from film.frames(seed, None)
-            tell(episode, seed, film.player)
+            on_episode(episode, seed, film.player)
 
     try:
         write_video(Path(str(order.video)), frames(), film.fps)
@@ -110,7 +112,9 @@ def _film(definition: RlDefinition, agent: TrainableAgent, order: PlayOrder, tel
         film.close()
 
 
-def _show(definition: RlDefinition, agent: TrainableAgent, order: PlayOrder, tell: Tell) -> None:
+def _show(
+    definition: RlDefinition, agent: TrainableAgent, order: PlayOrder, on_episode: EpisodeCallback
+) -> None:
     if sys.platform == "linux" and not any(os.environ.get(name) for name in _DISPLAYS):
         raise DefinitionError(_NO_DISPLAY)
     player = Player(
@@ -126,7 +130,7 @@ def _show(definition: RlDefinition, agent: TrainableAgent, order: PlayOrder, tel
             seed = episode_seed(order.seed, episode)
             for _ in player.steps(seed):
                 player.env.render()
-            tell(episode, seed, player)
+            on_episode(episode, seed, player)
     finally:
         player.close()
 

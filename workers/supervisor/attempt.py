@@ -124,7 +124,7 @@ class Supervision:
             f"{socket.gethostname()}"
         )
         report = self._executed()
-        if run_log.is_told(report):
+        if run_log.is_recorded(report):
             ended = {end.run_id for end in report.runs}
             self._observer.say(
                 *run_log.ended(report),
@@ -288,7 +288,7 @@ class _Stopping:
         if order in {Order.CONTINUE, self._asked}:
             return
         self._asked = order
-        self._trainer.tell(order)
+        self._trainer.send(order)
         self._observer.say(
             f"asked to {order.value}"
             if order is not Order.STALE

@@ -96,7 +96,7 @@ class TrainerProcess:
         except subprocess.TimeoutExpired:
             return None
 
-    def tell(self, order: Order) -> None:
+    def send(self, order: Order) -> None:
         """Passes an order on; a trainer that ended does not hear it."""
         with contextlib.suppress(OSError):
             os.write(self._control, f"{order.value}\n".encode())

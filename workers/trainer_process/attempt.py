@@ -123,7 +123,7 @@ def execute(attempt: RunningAttempt) -> AttemptReport:
         )
         _check_formats(attempt)
         attempt.device = prepare_process(attempt.order.resources, attempt.order.runs[0].seed)
-        _tell_start(attempt)
+        _record_start(attempt)
         return _WORK[attempt.order.schedule](attempt)
     except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - a root: everything becomes a report
         cause, failure = describe_failure(error, attempt.directory.root)
@@ -138,7 +138,7 @@ def _check_formats(attempt: RunningAttempt) -> None:
         require_packages()
 
 
-def _tell_start(attempt: RunningAttempt) -> None:
+def _record_start(attempt: RunningAttempt) -> None:
     with SpoolWriter(attempt.directory.spool) as spool:
         for run in attempt.order.runs:
             spool.append(

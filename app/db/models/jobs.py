@@ -67,7 +67,7 @@ class JobRow(Base):
     """Deaths in a row within a minute of the start; three are poison."""
 
     not_before: Mapped[datetime | None]
-    """A queued job is not rung before this time."""
+    """A queued job is not dispatched before this time."""
     rung_at: Mapped[datetime | None]
     """When the dispatcher last rang for it since it was queued: the outbox mark."""
     rings: Mapped[int] = mapped_column(default=0)

@@ -1,4 +1,4 @@
-"""Queued jobs: their order, which of them can start, and their doorbells."""
+"""Queued jobs: their order, which of them can start, and their dispatch messages."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _FOLLOWING: Final = [schedule.value for schedule in Schedule if schedule.follows
 
 @dataclass(frozen=True, slots=True)
 class ReadyJob:
-    """A job to ring for."""
+    """A job to dispatch."""
 
     job_id: str
     pool: str
@@ -90,7 +90,7 @@ async def positions(session: Session, project_id: str, pools: Collection[str]) -
 async def ready(
     session: Session, queue: Queue, ring_seconds: float, limit: int
 ) -> Sequence[ReadyJob]:
-    """Returns the next jobs of a queue that wait for a (new) doorbell, in order.
+    """Returns the next jobs of a queue that wait for a (new) dispatch message, in order.
 
     Those that its workers can take.
     """
@@ -176,9 +176,9 @@ async def waiting_queues(session: Session) -> Sequence[tuple[str, str]]:
     ]
 
 
-async def mark_rung(session: Session, rung: Collection[ReadyJob]) -> None:
-    """Notes that doorbells went out; a job that has moved on meanwhile is left alone."""
-    for job in rung:
+async def mark_dispatched(session: Session, sent: Collection[ReadyJob]) -> None:
+    """Records that messages were sent; a job that changed state meanwhile is left alone."""
+    for job in sent:
         same = (
             JobRow.id == job.job_id,
             JobRow.attempt == job.expected_attempt - 1,
@@ -200,8 +200,8 @@ async def counts_by_pool(session: Session, project_id: str) -> dict[str, tuple[i
     return {pool: (waiting, running) for pool, waiting, running in await session.execute(query)}
 
 
-async def outstanding_rings(session: Session, queue: Queue, ring_seconds: float) -> int:
-    """Returns how many doorbells of a queue may still be answered."""
+async def outstanding_messages(session: Session, queue: Queue, ring_seconds: float) -> int:
+    """Returns how many dispatch messages of a queue may still be answered."""
     young = and_(JobRow.rung_at.is_not(None), JobRow.rung_at > db_now(-ring_seconds))
     mine = (
         JobRow.state == JobState.QUEUED.value,

@@ -38,9 +38,9 @@ async def claim(
 
     Raises:
         NotFoundError: If the project has no such worker or job.
-        ConflictError: If the doorbell is out of date (`not_claimable`), the worker drains
+        ConflictError: If the dispatch message is out of date (`not_claimable`), the worker drains
             (`worker_draining`), the job does not fit it (`does_not_fit`), its slot has a live
-            attempt (`slot_busy`) or a run does (`run_busy`). The worker drops the doorbell.
+            attempt (`slot_busy`) or a run does (`run_busy`). The worker drops the dispatch message.
         ForbiddenError: `other_worker` if the secret belongs to another worker.
         InvalidError: If the worker has no such slot.
     """
@@ -144,7 +144,8 @@ async def _check_claimable(session: Session, job: JobRow, body: Claim, worker: W
         )
     if job.state != JobState.QUEUED or body.expected_attempt != job.attempt + 1:
         raise ConflictError(
-            "not_claimable", "This doorbell is out of date: the job has moved on. Drop it."
+            "not_claimable",
+            "The dispatch message is out of date: the job has changed since. Drop it.",
         )
     if (
         job.pool != worker.pool
@@ -241,7 +242,7 @@ async def _carry(
     ]
     if not await rows.insert_runs(session, carried):
         raise ConflictError(
-            "run_busy", "Another attempt trains a run of this job. Drop the doorbell."
+            "run_busy", "Another attempt trains a run of this job. Drop the dispatch message."
         )
     if training:
         for order in orders:

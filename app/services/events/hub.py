@@ -35,7 +35,7 @@ MAX_QUEUED: Final = 256
 """Deliveries that wait for a slow client."""
 MAX_QUEUED_BYTES: Final = 8 * 2**20
 _LOOK_SECONDS: Final = 1.0
-"""A bell may be lost: the hub looks by itself this often."""
+"""A notification may be lost: the hub reads the log at least this often."""
 
 
 class ResyncError(Exception):
@@ -43,8 +43,8 @@ class ResyncError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
-    """What a stream wants of its project's events; empty sets take everything."""
+class EventFilter:
+    """The events of a project that a stream receives; empty sets admit all."""
 
     project_id: str
     runs: frozenset[str] = frozenset()
@@ -65,7 +65,7 @@ class Wish:
 class EventSubscription:
     """One client's place in the hub. `closed` ends it; `overflowed` says that it was too slow."""
 
-    wish: Wish
+    event_filter: EventFilter
     user_id: str
     credential: str = ""
     overflowed: bool = False
@@ -79,7 +79,7 @@ class EventSubscription:
 
         Drops everything once the client is too far behind.
         """
-        wanted = [event for event in events if self.wish.takes(event)]
+        wanted = [event for event in events if self.event_filter.takes(event)]
         if not wanted or self.overflowed:
             return
         self._queue.append(wanted)
@@ -142,11 +142,13 @@ class EventHub:
         self._stopping = False
 
     @contextlib.contextmanager
-    def open(self, wish: Wish, user_id: str, credential: str = "") -> Iterator[EventSubscription]:
+    def open(
+        self, event_filter: EventFilter, user_id: str, credential: str = ""
+    ) -> Iterator[EventSubscription]:
         """Registers a stream.
 
         Args:
-            wish: What it takes.
+            event_filter: What it takes.
             user_id: Whose it is.
             credential: Id of the token or login that asks for it: none can use up what the user's
                 others need.
@@ -172,7 +174,7 @@ class EventHub:
                 "user. Close a tab or a watch."
             )
             raise TooManyRequestsError("too_many_streams", message, retry_after=5)
-        stream = EventSubscription(wish, user_id, credential)
+        stream = EventSubscription(event_filter, user_id, credential)
         self._streams.add(stream)
         self._wanted.set()
         try:
@@ -196,7 +198,7 @@ class EventHub:
         await self._positioned.wait()
         start = self._position or 0
         if after is not None:
-            async for replayed in self._replay(stream.wish, after, start):
+            async for replayed in self._replay(stream.event_filter, after, start):
                 yield replayed
             start = max(start, after)
         while not stream.closed:
@@ -207,18 +209,18 @@ class EventHub:
 
     async def run(self) -> None:
         """Reads the log for as long as there is a stream, until cancelled."""
-        bells = self._bus.subscribe(EVENTS)
+        notified = self._bus.subscribe(EVENTS)
         try:
             while True:
                 await self._wanted.wait()
                 try:
                     await self._serve()
-                    await bells.wait(_LOOK_SECONDS)
+                    await notified.wait(_LOOK_SECONDS)
                 except Exception as error:  # noqa: BLE001 - the database may be away; streams wait and go on
                     _log.warning("live.read_failed", error=type(error).__name__)
                     await asyncio.sleep(_LOOK_SECONDS)
         finally:
-            self._bus.unsubscribe(bells)
+            self._bus.unsubscribe(notified)
             self.close()
 
     def close(self) -> None:
@@ -252,17 +254,21 @@ class EventHub:
                 stream.offer(events)
         return len(found) == PAGE
 
-    async def _replay(self, wish: Wish, after: int, last: int) -> AsyncIterator[list[LiveEvent]]:
+    async def _replay(
+        self, event_filter: EventFilter, after: int, last: int
+    ) -> AsyncIterator[list[LiveEvent]]:
         async with self._database.read() as session:
             oldest, newest = await rows.bounds(session)
         if after > newest or after < oldest - 1 or last - after > MAX_REPLAY:
             raise ResyncError
         wanted = rows.EventFilter(
-            project_id=wish.project_id, runs=wish.runs, experiments=wish.experiments
+            project_id=event_filter.project_id,
+            runs=event_filter.runs,
+            experiments=event_filter.experiments,
         )
         while after < last:
             async with self._database.read() as session:
                 found = await rows.between(session, after, last, wanted, limit=PAGE)
                 events = await frames.expand(session, found)
-            yield [event for event in events if wish.takes(event)]
+            yield [event for event in events if event_filter.takes(event)]
             after = found[-1].id if len(found) == PAGE else last

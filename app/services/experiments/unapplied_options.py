@@ -34,7 +34,7 @@ async def warnings_of(
     for job in await job_rows.by_ids(session, seeds):
         for where, has, wanted in _differences(job, options.model_dump(mode="json")):
             found.setdefault(where, (has, wanted, []))[2].extend(seeds[job.id])
-    return [_told(where, *difference) for where, difference in found.items()]
+    return [_warning(where, *difference) for where, difference in found.items()]
 
 
 def _differences(job: JobRow, wanted: dict[str, Any]) -> list[tuple[tuple[str, ...], Any, Any]]:
@@ -52,7 +52,7 @@ def _differences(job: JobRow, wanted: dict[str, Any]) -> list[tuple[tuple[str, .
     return [pair for pair in pairs if pair[1] != pair[2]]
 
 
-def _told(where: tuple[str, ...], has: Any, wanted: Any, seeds: list[int]) -> SubmissionWarning:
+def _warning(where: tuple[str, ...], has: Any, wanted: Any, seeds: list[int]) -> SubmissionWarning:
     first = (
         f"seed {min(seeds)}" if len(seeds) == 1 else f"{len(seeds)} seeds, {min(seeds)} the first,"
     )

@@ -1,4 +1,4 @@
-"""Which doorbells to ring: the next jobs of each queue, at most as many as there are free slots."""
+"""Which jobs to dispatch: the next of each queue, at most as many as there are free slots."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -16,16 +16,16 @@ from app.services.jobs.job_state import Why
 from palestra.contract.states import Cause, JobState, SnapshotState
 from palestra.contract.work_order import Failure
 
-__all__ = ["ReadyJob", "fail_hopeless", "plan", "rung"]
+__all__ = ["ReadyJob", "fail_hopeless", "mark_dispatched", "plan"]
 
 _ACTOR: Final = "daemon:dispatcher"
 
 
 async def plan(session: Session, ring_seconds: float) -> list[ReadyJob]:
-    """Returns the jobs to ring for, in order.
+    """Returns the jobs to dispatch, in order.
 
-    A job is rung when it has not been rung since it was queued, or when nobody answered for
-    `ring_seconds`. Doorbells that may still be answered count as taken slots.
+    A job is dispatched when it was not since it was queued, or when no worker answered for
+    `ring_seconds`. Dispatch messages that may still be answered count as taken slots.
     """
     offers = await worker_rows.offers(session)
     found: list[ReadyJob] = []
@@ -47,15 +47,15 @@ async def _ready(
         most_gpus=max(offer.gpus for offer in free),
         versions=frozenset().union(*(offer.versions for offer in free)),
     )
-    capacity = sum(offer.slots - offer.live for offer in free) - await rows.outstanding_rings(
+    capacity = sum(offer.slots - offer.live for offer in free) - await rows.outstanding_messages(
         session, queue, ring_seconds
     )
     return await rows.ready(session, queue, ring_seconds, capacity) if capacity > 0 else []
 
 
-async def rung(session: Session, jobs: Sequence[ReadyJob]) -> None:
-    """Notes that doorbells went out. Without this note they go out again, which changes nothing."""
-    await rows.mark_rung(session, jobs)
+async def mark_dispatched(session: Session, jobs: Sequence[ReadyJob]) -> None:
+    """Records that messages were sent; without it they are sent again, which changes nothing."""
+    await rows.mark_dispatched(session, jobs)
 
 
 async def fail_hopeless(session: Session) -> int:

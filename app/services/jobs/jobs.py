@@ -91,7 +91,7 @@ async def _queue_packs(
             else:
                 await _lead(session, principal, job, run)
     await session.flush()
-    await _tell_queued(session, queued, [run for pack in packs.values() for run in pack])
+    await _record_queued(session, queued, [run for pack in packs.values() for run in pack])
     await asyncio.sleep(0)
 
 
@@ -173,7 +173,7 @@ async def submit(
     )
     if leads:
         await _lead(session, principal, job, run)
-    await _tell_queued(session, [job], [run] if leads else [])
+    await _record_queued(session, [job], [run] if leads else [])
     return await _view(session, job)
 
 
@@ -236,7 +236,7 @@ def _columns(
     }
 
 
-async def _tell_queued(
+async def _record_queued(
     session: Session, queued: Sequence[JobRow], changed: Sequence[RunRow]
 ) -> None:
     announce(session, QUEUE)
@@ -275,7 +275,7 @@ async def pause(session: Session, principal: Principal, job_id: str, reason: str
     state = JobState(job.state)
     if state not in {JobState.PAUSING, JobState.PAUSED}:
         to = JobState.PAUSED if state is JobState.QUEUED else JobState.PAUSING
-        await job_state.move(session, job, to, _wish(principal, reason))
+        await job_state.move(session, job, to, _reason(principal, reason))
     return await _view(session, job)
 
 
@@ -302,7 +302,7 @@ async def resume(
         )
     if job.state not in {JobState.QUEUED, JobState.STARTING, JobState.RUNNING}:
         await _check_code(session, job, allow=allow_code_change)
-        await job_state.move(session, job, JobState.QUEUED, _wish(principal, reason))
+        await job_state.move(session, job, JobState.QUEUED, _reason(principal, reason))
     return await _view(session, job)
 
 
@@ -328,11 +328,11 @@ async def cancel(session: Session, principal: Principal, job_id: str, reason: st
     if state not in {JobState.CANCELLING, JobState.CANCELLED}:
         holds_lease = state in _STOPPABLE or state is JobState.PAUSING
         to = JobState.CANCELLING if holds_lease else JobState.CANCELLED
-        await job_state.move(session, job, to, _wish(principal, reason))
+        await job_state.move(session, job, to, _reason(principal, reason))
     return await _view(session, job)
 
 
-def _wish(principal: Principal, reason: str) -> Why:
+def _reason(principal: Principal, reason: str) -> Why:
     return Why(actor=actor(principal), cause=Cause.USER, reason=reason)
 
 

@@ -186,7 +186,7 @@ async def _settle(session: Session, run: RunRow, snapshot: SnapshotRow) -> None:
     if await rows.missing_files(session, snapshot.id) == 0:
         await rows.mark_verified(session, snapshot)
         await _retire(session, run)
-    await _tell(session, run, [snapshot])
+    await _record_changed(session, run, [snapshot])
 
 
 async def leave_out_rest(session: Session, attempt_id: str) -> None:
@@ -200,7 +200,7 @@ async def _leave_out(session: Session, run: RunRow, unwanted: Sequence[SnapshotR
     for snapshot in unwanted:
         snapshot.state = SnapshotState.SKIPPED.value
         await artifact_rows.delete(session, await rows.drop_files(session, snapshot.id))
-    await _tell(session, run, unwanted)
+    await _record_changed(session, run, unwanted)
 
 
 async def _retire(session: Session, run: RunRow) -> None:
@@ -221,7 +221,7 @@ async def _retire(session: Session, run: RunRow) -> None:
     for snapshot in retired:
         snapshot.state = SnapshotState.DELETED.value
         await artifact_rows.delete(session, await rows.drop_files(session, snapshot.id))
-    await _tell(session, run, retired)
+    await _record_changed(session, run, retired)
     stored = [snapshot for snapshot in verified if snapshot.state == SnapshotState.VERIFIED]
     waiting = await rows.uploading(session, run.id)
     await _leave_out(
@@ -246,7 +246,7 @@ def kept(verified: Sequence[SnapshotRow], rule: Retention) -> set[str]:
     }
 
 
-async def _tell(session: Session, run: RunRow, changed: Sequence[SnapshotRow]) -> None:
+async def _record_changed(session: Session, run: RunRow, changed: Sequence[SnapshotRow]) -> None:
     if changed:
         await session.flush()
     for view in await views(session, run.id, changed) if changed else []:

@@ -15,7 +15,7 @@ _CONNECT: Final = ("+ping", "+hello", "+client|setinfo")
 _BINDINGS: Final = (f"~_kombu.binding.{QUEUES}*", f"~_kombu.binding_permanent.{QUEUES}*")
 
 RULES: Final[Mapping[str, str]] = {
-    # Rings doorbells, and carries the live fan-out between server processes.
+    # Sends dispatch messages, and carries the live fan-out between server processes.
     "server": " ".join(
         (
             f"~{QUEUES}*",
@@ -26,7 +26,7 @@ RULES: Final[Mapping[str, str]] = {
             *("+publish", "+subscribe"),
         )
     ),
-    # Takes doorbells from the queues, and nothing else: it neither writes to them nor runs a
+    # Takes dispatch messages from the queues, and nothing else: it neither writes to them nor runs a
     # script.
     "worker": " ".join(
         (f"~{QUEUES}*", *_BINDINGS, *_CONNECT, "+brpop", "+llen", "+sadd", "+multi", "+exec")

@@ -248,8 +248,8 @@ async def test_a_refused_request_does_not_use_its_key_up(shared: Served) -> None
         assert good.status_code in {200, 201}
 
 
-async def test_ten_thousand_equal_doorbells_start_one_attempt(shared: Served) -> None:
-    """Row M4, as the server sees it: each doorbell becomes a claim.
+async def test_ten_thousand_equal_dispatch_messages_start_one_attempt(shared: Served) -> None:
+    """Row M4, as the server sees it: each dispatch message becomes a claim.
 
     The same claim again is answered with the same lease.
     """

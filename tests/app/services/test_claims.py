@@ -69,7 +69,7 @@ async def test_every_training_claim_raises_the_fence(world: World, worker: str) 
 
 
 @pytest.mark.parametrize(("attempt", "code"), [(2, "not_claimable"), (99, "not_claimable")])
-async def test_a_doorbell_of_another_time_claims_nothing(
+async def test_a_dispatch_message_of_another_time_claims_nothing(
     world: World, worker: str, attempt: int, code: str
 ) -> None:
     job = await world.one_job()
@@ -80,7 +80,7 @@ async def test_a_doorbell_of_another_time_claims_nothing(
 
 
 @pytest.mark.parametrize("ended", ["cancelled", "paused", "succeeded"])
-async def test_a_doorbell_for_a_job_that_has_moved_on_claims_nothing(
+async def test_a_dispatch_message_for_a_job_that_has_moved_on_claims_nothing(
     world: World, worker: str, ended: str
 ) -> None:
     job = await world.one_job()

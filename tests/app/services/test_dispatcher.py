@@ -3,7 +3,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from app.daemons.dispatcher import BellError, Dispatcher
+from app.daemons.dispatcher import Dispatcher, DispatchError
 from app.db.engine import Database
 from app.domain.errors import ConflictError
 from app.services.jobs import dispatch_plan
@@ -13,51 +13,51 @@ from tests.support.server_fixture import World, pass_time
 
 
 @dataclass
-class CountingBell:
-    """Counts doorbells; may be out of order."""
+class CountingQueue:
+    """Counts dispatch messages; may be out of order."""
 
-    rung: list[ReadyJob] = field(default_factory=list)
+    sent: list[ReadyJob] = field(default_factory=list)
     broken: bool = False
 
-    def ring(self, job: ReadyJob) -> None:
+    def send(self, job: ReadyJob) -> None:
         if self.broken:
-            raise BellError("broken")
-        self.rung.append(job)
+            raise DispatchError("broken")
+        self.sent.append(job)
 
     @property
     def jobs(self) -> list[str]:
-        return [job.job_id for job in self.rung]
+        return [job.job_id for job in self.sent]
 
 
 @pytest.fixture
-def bell() -> CountingBell:
-    return CountingBell()
+def queue() -> CountingQueue:
+    return CountingQueue()
 
 
 @pytest.fixture
-def dispatcher(database: Database, bell: CountingBell) -> Dispatcher:
-    return Dispatcher(database, bell, ring_seconds=30)
+def dispatcher(database: Database, queue: CountingQueue) -> Dispatcher:
+    return Dispatcher(database, queue, ring_seconds=30)
 
 
-async def test_as_many_doorbells_as_free_slots(
-    world: World, dispatcher: Dispatcher, bell: CountingBell
+async def test_as_many_dispatch_messages_as_free_slots(
+    world: World, dispatcher: Dispatcher, queue: CountingQueue
 ) -> None:
     await world.submit(seeds=list(range(6)))
     assert await dispatcher.tick() == 0
     worker = (await world.register(slots=2)).worker_id
     assert await dispatcher.tick() == 2
     assert await dispatcher.tick() == 0
-    first, second = bell.rung
+    first, second = queue.sent
     attempt = (await world.start(first.job_id, worker, slot=0)).work_order.attempt_id
     assert await dispatcher.tick() == 0
     await world.start(second.job_id, worker, slot=1)
     await world.release(attempt, Outcome.SUCCEEDED, Cause.BUDGET)
     assert await dispatcher.tick() == 1
-    assert [job.expected_attempt for job in bell.rung] == [1, 1, 1]
+    assert [job.expected_attempt for job in queue.sent] == [1, 1, 1]
 
 
-async def test_a_doorbell_that_nobody_answers_is_rung_again_for_ever(
-    world: World, dispatcher: Dispatcher, bell: CountingBell
+async def test_a_dispatch_message_that_nobody_answers_is_sent_again_for_ever(
+    world: World, dispatcher: Dispatcher, queue: CountingQueue
 ) -> None:
     await world.register(slots=1)
     job = await world.one_job()
@@ -69,7 +69,7 @@ async def test_a_doorbell_that_nobody_answers_is_rung_again_for_ever(
         pass_time(16)
         await beat(world)
         assert await dispatcher.tick() == 1
-    assert bell.jobs == [job.id] * 4
+    assert queue.jobs == [job.id] * 4
 
 
 async def beat(world: World) -> None:
@@ -81,16 +81,16 @@ async def beat(world: World) -> None:
         await world.heartbeat(worker.id)
 
 
-async def test_duplicate_doorbells_start_one_attempt(
-    world: World, dispatcher: Dispatcher, bell: CountingBell
+async def test_duplicate_dispatch_messages_start_one_attempt(
+    world: World, dispatcher: Dispatcher, queue: CountingQueue
 ) -> None:
     worker = (await world.register(slots=10)).worker_id
     await world.one_job()
     await dispatcher.tick()
-    (ring,) = bell.rung
+    (message,) = queue.sent
     answers = await asyncio.gather(
         *(
-            world.claim(ring.job_id, worker, attempt=ring.expected_attempt, slot=slot)
+            world.claim(message.job_id, worker, attempt=message.expected_attempt, slot=slot)
             for slot in range(10)
         ),
         return_exceptions=True,
@@ -102,16 +102,16 @@ async def test_duplicate_doorbells_start_one_attempt(
 
 
 async def test_a_broken_broker_loses_nothing(
-    world: World, dispatcher: Dispatcher, bell: CountingBell
+    world: World, dispatcher: Dispatcher, queue: CountingQueue
 ) -> None:
     await world.register()
     job = await world.one_job()
-    bell.broken = True
-    with pytest.raises(BellError):
+    queue.broken = True
+    with pytest.raises(DispatchError):
         await dispatcher.tick()
-    bell.broken = False
+    queue.broken = False
     assert await dispatcher.tick() == 1
-    assert bell.jobs == [job.id]
+    assert queue.jobs == [job.id]
 
 
 async def test_a_crash_between_ring_and_mark_rings_again(world: World, database: Database) -> None:
@@ -123,7 +123,7 @@ async def test_a_crash_between_ring_and_mark_rings_again(world: World, database:
 
 
 async def test_priority_goes_before_fair_share_before_age(
-    world: World, dispatcher: Dispatcher, bell: CountingBell
+    world: World, dispatcher: Dispatcher, queue: CountingQueue
 ) -> None:
     await world.submit(seeds=[0, 1, 2])
     await world.submit(seeds=[10], by=world.other)
@@ -139,11 +139,11 @@ async def test_priority_goes_before_fair_share_before_age(
     ]
     await world.register(slots=3)
     await dispatcher.tick()
-    assert [seeds[job_id] for job_id in bell.jobs] == [20, 0, 10]
+    assert [seeds[job_id] for job_id in queue.jobs] == [20, 0, 10]
 
 
 async def test_who_already_runs_stands_behind(
-    world: World, dispatcher: Dispatcher, bell: CountingBell
+    world: World, dispatcher: Dispatcher, queue: CountingQueue
 ) -> None:
     worker = (await world.register(slots=2)).worker_id
     running = await world.one_job()
@@ -154,11 +154,11 @@ async def test_who_already_runs_stands_behind(
     assert theirs.position == 1
     assert mine.position == 2
     await dispatcher.tick()
-    assert bell.jobs == [theirs.id]
+    assert queue.jobs == [theirs.id]
 
 
-async def test_only_workers_that_can_take_a_job_are_rung(
-    world: World, dispatcher: Dispatcher, bell: CountingBell
+async def test_only_workers_that_can_take_a_job_are_chosen(
+    world: World, dispatcher: Dispatcher, queue: CountingQueue
 ) -> None:
     await world.register()
     await world.one_job(resources={"gpus": 1})
@@ -167,13 +167,13 @@ async def test_only_workers_that_can_take_a_job_are_rung(
         found for found in await world.jobs(experiment_id=small.id) if found.resources.gpus == 0
     ]
     await dispatcher.tick()
-    assert bell.jobs == [job.id]
+    assert queue.jobs == [job.id]
     large = next(found for found in await world.jobs() if found.resources.gpus == 1)
     assert large.waiting is not None
     assert "offers 1 GPUs" in large.waiting
 
 
-async def test_silent_and_draining_workers_are_not_rung(
+async def test_silent_and_draining_workers_are_not_chosen(
     world: World, dispatcher: Dispatcher, database: Database
 ) -> None:
     from app.services.workers import workers
@@ -192,19 +192,19 @@ async def test_silent_and_draining_workers_are_not_rung(
 
 
 async def test_a_commit_wakes_the_dispatcher_at_once(
-    world: World, database: Database, bell: CountingBell, monkeypatch: pytest.MonkeyPatch
+    world: World, database: Database, queue: CountingQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("app.daemons.dispatcher.POLL_SECONDS", 3_600.0)
     await world.register()
-    dispatcher = Dispatcher(database, bell, ring_seconds=30)
+    dispatcher = Dispatcher(database, queue, ring_seconds=30)
     work = asyncio.create_task(dispatcher.run())
     try:
         await asyncio.sleep(0.1)
         job = await world.one_job()
         async with asyncio.timeout(60):
-            while not bell.rung:
+            while not queue.sent:
                 await asyncio.sleep(0.005)
-        assert bell.jobs == [job.id]
+        assert queue.jobs == [job.id]
     finally:
         work.cancel()
         await asyncio.gather(work, return_exceptions=True)

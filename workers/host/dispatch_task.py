@@ -1,9 +1,9 @@
-"""The one Celery task: answers a doorbell.
+"""The one Celery task: answers a dispatch message.
 
 It claims, starts a supervisor, and is done; no Celery process waits for a training.
 
-A doorbell is only a hint. Whatever is wrong with one, it is dropped and counted; the dispatcher
-rings again for a job that still waits.
+A dispatch message is only a hint. An invalid one is dropped and counted; the dispatcher sends
+another one for a job that still waits.
 """
 
 import json
@@ -16,13 +16,13 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from palestra.contract.names import RING_TASK
+from palestra.contract.names import DISPATCH_TASK
 from palestra.contract.states import Cause, Outcome
 from palestra.contract.work_order import (
     AttemptReport,
     Claim,
     ClaimAnswer,
-    Doorbell,
+    DispatchMessage,
     Failure,
     Release,
 )
@@ -45,13 +45,13 @@ The server answers the same claim with the same lease.
 _SLOT_SECONDS: Final = 20.0
 """How long after its report an attempt may take to be gone.
 
-While no slot is free, this worker could answer no other doorbell either.
+While no slot is free, this worker could answer no other dispatch message either.
 """
 _CLAIM_PAUSE_SECONDS: Final = 0.5
 
 
 class Answered(StrEnum):
-    """What became of a doorbell."""
+    """What became of a dispatch message."""
 
     STARTED = "started"
     MALFORMED = "malformed"
@@ -67,7 +67,7 @@ class Answered(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RingSettings:
+class DispatchTaskSettings:
     """What a worker knows when it listens.
 
     Lives in memory only: the pool's processes are forked with it.
@@ -80,22 +80,22 @@ class RingSettings:
     gpus: tuple[int, ...] = ()
 
 
-class DoorbellTask:
-    """Answers doorbells; the body of the task `palestra.ring`."""
+class DispatchTask:
+    """Answers dispatch messages; the body of the task `palestra.ring`."""
 
-    name: Final = RING_TASK
+    name: Final = DISPATCH_TASK
 
-    def __init__(self, settings: RingSettings) -> None:
+    def __init__(self, settings: DispatchTaskSettings) -> None:
         self._settings = settings
         self._slots = Slots(settings.state_directory, settings.slots)
         self._counters = Counters(settings.state_directory)
 
     def __call__(self, *arguments: object, **keywords: object) -> None:
-        """Answers one doorbell. Never raises: the message is gone either way."""
+        """Answers one dispatch message. Never raises: the message was consumed."""
         try:
             answered = self.answer(arguments, keywords)
         except Exception:  # noqa: BLE001 - a root: nothing may reach Celery
-            get_logger().exception("doorbell.failed")
+            get_logger().exception("dispatch.failed")
             answered = Answered.NOT_STARTED
         self._counters.count(answered)
 
@@ -104,19 +104,19 @@ class DoorbellTask:
         self._counters.count(Answered.MALFORMED)
 
     def answer(self, arguments: Sequence[object], keywords: Mapping[str, object]) -> Answered:
-        """Answers one doorbell and tells what became of it."""
-        bell = _read(arguments, keywords)
-        if bell is None:
-            get_logger().warning("doorbell.malformed")
+        """Answers one dispatch message and returns what became of it."""
+        message = _read(arguments, keywords)
+        if message is None:
+            get_logger().warning("dispatch.malformed")
             return Answered.MALFORMED
-        # The server rings as soon as an attempt reports its end, a moment before the attempt's last
-        # process and with it the lock is gone.
-        # Whoever gave up at once would leave the slot idle until the job is rung again.
+        # The server dispatches the next job as soon as an attempt reports its end, a moment before
+        # the attempt's last process has ended and released the slot's lock. A worker that gave up
+        # at once would leave the slot idle until the message is sent again.
         slot = self._slots.take(patience=_SLOT_SECONDS)
         answered, refused = Answered.NO_SLOT, frozenset[int]()
         while slot is not None:
             try:
-                answered = self._claim_and_start(bell, slot)
+                answered = self._claim_and_start(message, slot)
             finally:
                 slot.let_go()
             if answered is not Answered.SLOT_BUSY:
@@ -125,14 +125,14 @@ class DoorbellTask:
             slot = self._slots.take(besides=refused)
         return answered
 
-    def _claim_and_start(self, bell: Doorbell, slot: HeldSlot) -> Answered:
+    def _claim_and_start(self, message: DispatchMessage, slot: HeldSlot) -> Answered:
         worker = Enrolment.read(self._settings.state_directory)
         if worker is None or not worker.secret:
-            get_logger().error("doorbell.no_secret", job_id=bell.job_id)
+            get_logger().error("dispatch.no_secret", job_id=message.job_id)
             return Answered.NOT_CLAIMED
         claim = Claim(
-            job_id=bell.job_id,
-            expected_attempt=bell.expected_attempt,
+            job_id=message.job_id,
+            expected_attempt=message.expected_attempt,
             worker_id=worker.worker_id,
             slot=slot.index,
         )
@@ -140,13 +140,13 @@ class DoorbellTask:
             answer = self._claim(claim, worker.secret)
         except RefusedError as refusal:
             get_logger().info(
-                "doorbell.not_claimed", job_id=bell.job_id, slot=slot.index, code=refusal.code
+                "dispatch.not_claimed", job_id=message.job_id, slot=slot.index, code=refusal.code
             )
             return (
                 Answered.SLOT_BUSY if refusal.code == Answered.SLOT_BUSY else Answered.NOT_CLAIMED
             )
         except ServerUnreachableError as error:
-            get_logger().warning("doorbell.server_away", job_id=bell.job_id, reason=str(error))
+            get_logger().warning("dispatch.server_away", job_id=message.job_id, reason=str(error))
             return Answered.SERVER_AWAY
         return self._start(answer, slot)
 
@@ -214,10 +214,10 @@ class DoorbellTask:
             )
 
 
-def _read(arguments: Sequence[object], keywords: Mapping[str, object]) -> Doorbell | None:
+def _read(arguments: Sequence[object], keywords: Mapping[str, object]) -> DispatchMessage | None:
     if arguments:
         return None
     try:
-        return Doorbell.model_validate_json(json.dumps(keywords))
+        return DispatchMessage.model_validate_json(json.dumps(keywords))
     except (ValidationError, TypeError, ValueError):
         return None
