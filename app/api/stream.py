@@ -10,7 +10,7 @@ from fastapi import Response
 from starlette.types import Receive, Scope, Send
 
 from app.services.events.frames import frame
-from app.services.events.hub import EventFilter, EventHub, EventSubscription, ResyncError
+from app.services.events.hub import EventHub, EventSubscription, ResyncError, StreamFilter
 
 PING_SECONDS: Final = 15.0
 SEND_SECONDS: Final = 20.0
@@ -37,7 +37,7 @@ class EventStream(Response):
 
     Args:
         hub: Gives the events.
-        event_filter: What the client may and wants to see.
+        stream_filter: What the client may and wants to see.
         user_id: Whose stream it is.
         credential: Id of the login or token that opened it.
         after: Cursor; `None` begins with what comes next.
@@ -49,7 +49,7 @@ class EventStream(Response):
     def __init__(
         self,
         hub: EventHub,
-        event_filter: EventFilter,
+        stream_filter: StreamFilter,
         *,
         user_id: str,
         credential: str,
@@ -58,7 +58,7 @@ class EventStream(Response):
     ) -> None:
         super().__init__(headers=_HEADERS)
         self._hub = hub
-        self._event_filter = event_filter
+        self._stream_filter = stream_filter
         self._user_id = user_id
         self._credential = credential
         self._after = after
@@ -73,7 +73,7 @@ class EventStream(Response):
             DomainError: If there is none.
         """
         self._stream = self._room.enter_context(
-            self._hub.open(self._event_filter, self._user_id, self._credential)
+            self._hub.open(self._stream_filter, self._user_id, self._credential)
         )
         return self
 

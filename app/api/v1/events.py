@@ -9,7 +9,7 @@ from app.api.auth import Reader, authenticate
 from app.api.errors import HttpProblemError, invalid
 from app.api.stream import EventStream
 from app.services.events.event_log import EventType
-from app.services.events.hub import EventFilter, EventHub
+from app.services.events.hub import EventHub, StreamFilter
 from palestra.contract.names import MAX_STEP
 
 router = APIRouter(tags=["events"])
@@ -29,13 +29,13 @@ _STREAM: dict[int | str, dict[str, Any]] = {
 }
 
 
-def _event_filter(
+def _stream_filter(
     principal: Reader,
     run: Names = [],  # noqa: B006 - FastAPI copies defaults
     experiment: Names = [],  # noqa: B006
     kind: Annotated[list[EventType], Query(alias="type", max_length=MAX_FILTERS)] = [],  # noqa: B006
-) -> EventFilter:
-    return EventFilter(
+) -> StreamFilter:
+    return StreamFilter(
         project_id=principal.project_id,
         runs=frozenset(run),
         experiments=frozenset(experiment),
@@ -46,7 +46,7 @@ def _event_filter(
 @router.get("/events", response_class=Response, responses=_STREAM)
 async def tail_events(
     request: Request,
-    event_filter: Annotated[EventFilter, Depends(_event_filter)],
+    stream_filter: Annotated[StreamFilter, Depends(_stream_filter)],
     principal: Reader,
     after: Annotated[
         int | None,
@@ -72,7 +72,7 @@ async def tail_events(
         "user_id": principal.user_id,
         "credential": principal.token_id or principal.session_id or "",
     }
-    stream = EventStream(hub, event_filter, **whose, after=cursor, still_good=_still_good(request))
+    stream = EventStream(hub, stream_filter, **whose, after=cursor, still_good=_still_good(request))
     return stream.reserve()
 
 

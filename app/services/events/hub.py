@@ -43,7 +43,7 @@ class ResyncError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EventFilter:
+class StreamFilter:
     """The events of a project that a stream receives; empty sets admit all."""
 
     project_id: str
@@ -65,7 +65,7 @@ class EventFilter:
 class EventSubscription:
     """One client's place in the hub. `closed` ends it; `overflowed` says that it was too slow."""
 
-    event_filter: EventFilter
+    stream_filter: StreamFilter
     user_id: str
     credential: str = ""
     overflowed: bool = False
@@ -79,7 +79,7 @@ class EventSubscription:
 
         Drops everything once the client is too far behind.
         """
-        wanted = [event for event in events if self.event_filter.takes(event)]
+        wanted = [event for event in events if self.stream_filter.takes(event)]
         if not wanted or self.overflowed:
             return
         self._queue.append(wanted)
@@ -143,12 +143,12 @@ class EventHub:
 
     @contextlib.contextmanager
     def open(
-        self, event_filter: EventFilter, user_id: str, credential: str = ""
+        self, stream_filter: StreamFilter, user_id: str, credential: str = ""
     ) -> Iterator[EventSubscription]:
         """Registers a stream.
 
         Args:
-            event_filter: What it takes.
+            stream_filter: What it takes.
             user_id: Whose it is.
             credential: Id of the token or login that asks for it: none can use up what the user's
                 others need.
@@ -174,7 +174,7 @@ class EventHub:
                 "user. Close a tab or a watch."
             )
             raise TooManyRequestsError("too_many_streams", message, retry_after=5)
-        stream = EventSubscription(event_filter, user_id, credential)
+        stream = EventSubscription(stream_filter, user_id, credential)
         self._streams.add(stream)
         self._wanted.set()
         try:
@@ -198,7 +198,7 @@ class EventHub:
         await self._positioned.wait()
         start = self._position or 0
         if after is not None:
-            async for replayed in self._replay(stream.event_filter, after, start):
+            async for replayed in self._replay(stream.stream_filter, after, start):
                 yield replayed
             start = max(start, after)
         while not stream.closed:
@@ -255,20 +255,20 @@ class EventHub:
         return len(found) == PAGE
 
     async def _replay(
-        self, event_filter: EventFilter, after: int, last: int
+        self, stream_filter: StreamFilter, after: int, last: int
     ) -> AsyncIterator[list[LiveEvent]]:
         async with self._database.read() as session:
             oldest, newest = await rows.bounds(session)
         if after > newest or after < oldest - 1 or last - after > MAX_REPLAY:
             raise ResyncError
         wanted = rows.EventFilter(
-            project_id=event_filter.project_id,
-            runs=event_filter.runs,
-            experiments=event_filter.experiments,
+            project_id=stream_filter.project_id,
+            runs=stream_filter.runs,
+            experiments=stream_filter.experiments,
         )
         while after < last:
             async with self._database.read() as session:
                 found = await rows.between(session, after, last, wanted, limit=PAGE)
                 events = await frames.expand(session, found)
-            yield [event for event in events if event_filter.takes(event)]
+            yield [event for event in events if stream_filter.takes(event)]
             after = found[-1].id if len(found) == PAGE else last

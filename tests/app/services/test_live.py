@@ -16,7 +16,7 @@ from app.db.engine import Database
 from app.domain.errors import TooManyRequestsError, UnavailableError
 from app.services.curves import curves, logs
 from app.services.events import hub as event_hub
-from app.services.events.hub import EventFilter, EventHub, ResyncError
+from app.services.events.hub import EventHub, ResyncError, StreamFilter
 from app.services.telemetry import batches
 from palestra.contract.queries import SeriesQuery
 from tests.support import records
@@ -94,7 +94,7 @@ async def test_history_and_tail_join_without_gap_or_overlap(
         loaded = await curves.query(database, world.admin, _query(run_id, total))
         merged = [i + 1 for i, n in enumerate(loaded.series[0].n) for _ in range(n)]
         await asyncio.sleep(delay / 4)
-        wish = EventFilter(project_id=world.project_id, types=frozenset({"points"}))
+        wish = StreamFilter(project_id=world.project_id, types=frozenset({"points"}))
         with hub.open(wish, world.admin.user_id) as stream:
             async for events in hub.events(stream, loaded.cursor, 5.0):
                 assert events or len(merged) < total, "silence"
@@ -114,10 +114,10 @@ async def test_streams_see_only_their_project_and_their_filter(
     world: World, database: Database, hub: EventHub
 ) -> None:
     run_id, attempt_id = await _start(world)
-    own = EventFilter(
+    own = StreamFilter(
         project_id=world.project_id, runs=frozenset({run_id}), types=frozenset({"log"})
     )
-    foreign = EventFilter(project_id="prj_other")
+    foreign = StreamFilter(project_id="prj_other")
     with hub.open(own, "u") as mine, hub.open(foreign, "v") as other:
         first = asyncio.create_task(anext(hub.events(mine, None, 5.0)))
         second = asyncio.create_task(anext(hub.events(other, 0, 0.5)))
@@ -151,7 +151,7 @@ async def test_special_numbers_travel_as_strings(
         records.points(run_id, "loss", [1, 2, 3], ["NaN", 2.5, "-Infinity"]),
     )
     with hub.open(
-        EventFilter(project_id=world.project_id, types=frozenset({"points"})), "u"
+        StreamFilter(project_id=world.project_id, types=frozenset({"points"})), "u"
     ) as stream:
         (event,) = await anext(hub.events(stream, 0, 5.0))
     (view,) = _data([event.frame])
@@ -165,7 +165,7 @@ async def test_a_cursor_that_the_log_does_not_know_asks_to_load_again(
 ) -> None:
     await world.one_job()
     with (
-        hub.open(EventFilter(project_id=world.project_id), "u") as stream,
+        hub.open(StreamFilter(project_id=world.project_id), "u") as stream,
         pytest.raises(ResyncError),
     ):
         await anext(hub.events(stream, cursor, 1.0))
@@ -176,7 +176,7 @@ async def test_a_client_that_is_too_slow_is_told_to_load_again(
 ) -> None:
     monkeypatch.setattr(event_hub, "MAX_QUEUED", 3)
     run_id, attempt_id = await _start(world)
-    with hub.open(EventFilter(project_id=world.project_id), "u") as stream:
+    with hub.open(StreamFilter(project_id=world.project_id), "u") as stream:
         events = hub.events(stream, None, 1.0)
         first = asyncio.create_task(anext(events))
         await asyncio.sleep(0.05)
@@ -193,7 +193,7 @@ async def test_a_client_that_is_too_slow_is_told_to_load_again(
 
 async def test_streams_are_counted_per_user_and_in_all(database: Database) -> None:
     async with running(database, most=3, most_per_user=2) as hub:
-        wish = EventFilter(project_id="prj_1")
+        wish = StreamFilter(project_id="prj_1")
         with hub.open(wish, "a"), hub.open(wish, "a"):
             with pytest.raises(TooManyRequestsError):
                 hub.open(wish, "a").__enter__()
@@ -205,7 +205,7 @@ async def test_streams_are_counted_per_user_and_in_all(database: Database) -> No
 
 async def test_closing_the_hub_ends_its_streams(world: World, database: Database) -> None:
     async with running(database) as hub:
-        with hub.open(EventFilter(project_id=world.project_id), "a") as stream:
+        with hub.open(StreamFilter(project_id=world.project_id), "a") as stream:
             task = asyncio.create_task(_collect(hub, stream))
             await asyncio.sleep(0.05)
             hub.close()
