@@ -1,0 +1,52 @@
+"""docs/architecture.md names files that exist, with their present lengths."""
+
+import re
+
+import pytest
+
+from tests.support.documents import REPOSITORY
+
+PAGE = REPOSITORY / "docs/architecture.md"
+_PATH = re.compile(r"`((?:app|palestra|workers|frontend|tests|benchmarks|docs)/[\w./-]*)`")
+_LENGTH = re.compile(r"`([\w./]+\.py)` \((\d+) lines\)")
+TOLERANCE = 0.15
+"""Share by which a length in the page may differ from the file's."""
+
+
+def paths(page: str) -> list[str]:
+    """The paths of the repository that a page names in backticks."""
+    return _PATH.findall(page)
+
+
+def lengths(page: str) -> list[tuple[str, int]]:
+    """The files whose number of lines a page gives, with that number."""
+    return [(path, int(lines)) for path, lines in _LENGTH.findall(page)]
+
+
+def test_every_file_that_the_page_names_exists() -> None:
+    named = paths(PAGE.read_text())
+    assert len(named) > 50, "the four ways through the code are named"
+    assert not [path for path in named if not (REPOSITORY / path).exists()]
+
+
+@pytest.mark.parametrize(("path", "lines"), sorted(set(lengths(PAGE.read_text()))))
+def test_the_lengths_of_an_algorithms_files_are_true(path: str, lines: int) -> None:
+    actual = len((REPOSITORY / path).read_text().splitlines())
+    assert abs(actual - lines) <= TOLERANCE * actual, f"{path} has {actual} lines: amend the page"
+
+
+def test_three_files_for_each_of_three_algorithms() -> None:
+    rows = [
+        line
+        for line in PAGE.read_text().splitlines()
+        if line.startswith(("| PPO", "| DQN", "| SAC"))
+    ]
+    assert [len(lengths(row)) for row in rows] == [3, 3, 3]
+
+
+def test_a_missing_file_is_found() -> None:
+    assert paths("see `workers/engine/engine.py` and `workers/nothing/`") == [
+        "workers/engine/engine.py",
+        "workers/nothing/",
+    ]
+    assert lengths("| `workers/x.py` (120 lines) |") == [("workers/x.py", 120)]
