@@ -1,8 +1,8 @@
 """What the agents of action values have in common: a state, one step of it, and how memory,
 explorer and schedule follow from a definition.
 
-N samples of a batch, A actions, P parameters. The mathematics of each is in a file of its own:
-`dqn`, `c51`, `iqn`, `rainbow`, `drqn`.
+N samples of a batch, A actions, P parameters. The mathematics of each agent is a subclass of
+`QLearning` in the module of its name in `workers.rl.agents`.
 """
 
 from abc import ABC, abstractmethod

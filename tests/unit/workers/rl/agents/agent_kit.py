@@ -1,14 +1,29 @@
 """What the tests of agents share."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import torch
 from gymnasium import spaces
 
+from palestra.contract.agents import PARAMETER_MODELS, BuiltinAgent
 from workers.core.types import AgentContext, Experience, StateTree
 
 BOX = spaces.Box(-1.0, 1.0, (3,), np.float32)
+ACTIONS = {
+    "discrete": spaces.Discrete(4),
+    "box": spaces.Box(-2, 2, (2,), np.float32),
+    "multi_discrete": spaces.MultiDiscrete([2, 3]),
+    "multi_binary": spaces.MultiBinary(3),
+}
+"""An action space of each kind."""
+
+
+def parameters_of(name: str, **values: Any) -> BuiltinAgent:
+    """Parameters of a built-in agent; values that its model does not have are left out."""
+    model = PARAMETER_MODELS[name]
+    return model(name=name, **{key: values[key] for key in values if key in model.model_fields})
 
 
 def context(action_space=None, observation_space=BOX, num_envs=2, seed=0, **more) -> AgentContext:

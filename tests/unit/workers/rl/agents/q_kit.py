@@ -3,10 +3,19 @@
 import numpy as np
 import torch
 
+from palestra.contract.agents import PARAMETER_MODELS
+from palestra.contract.agents.q_learning import QLearningParameters
 from tests.unit.workers.rl.agents.agent_kit import context
 from workers.assembly.registry import make_agent
 from workers.rl.agents.common.algorithm import ReplayBatch
 from workers.rl.agents.drqn import DrqnBatch
+
+Q_LEARNERS = {
+    name: model
+    for name, model in PARAMETER_MODELS.items()
+    if issubclass(model, QLearningParameters)
+}
+"""Parameter model of every agent of the family, by its name."""
 
 
 def algorithm_of(hyper, **more):

@@ -9,72 +9,52 @@ import torch
 from gymnasium import spaces
 
 from palestra.contract.agents import (
+    PARAMETER_MODELS,
     A2cParameters,
     A3cParameters,
     C51Parameters,
     CemParameters,
-    DdpgParameters,
     DqnParameters,
     DrqnParameters,
-    IqnParameters,
-    NafParameters,
     PpoParameters,
-    RainbowParameters,
     RecurrentPpoParameters,
     ReinforceParameters,
-    SacParameters,
     Td3Parameters,
     TrpoParameters,
 )
 from palestra.contract.agents.common import PrioritizedReplay
 from tests.unit.workers.rl.agents.agent_kit import (
+    ACTIONS,
     BOX,
     assert_same_state,
     context,
     experience,
     leaves,
+    parameters_of,
 )
+from workers.assembly.registry import agent_factory
 from workers.core.protocols import Stateful, TrainableAgent
 from workers.core.rng import global_state
 from workers.core.types import StateTree
-from workers.rl.agents import (
-    a2c,
-    c51,
-    cem,
-    ddpg,
-    dqn,
-    drqn,
-    iqn,
-    naf,
-    ppo,
-    rainbow,
-    recurrent_ppo,
-    reinforce,
-    sac,
-    td3,
-    trpo,
-)
+from workers.rl.agents import a2c, c51, cem, dqn, drqn, ppo, recurrent_ppo, reinforce, td3, trpo
 from workers.rl.agents.a3c import A3c
 from workers.rl.agents.a3c_shared import SharedA3c
 from workers.rl.agents.a3c_shared import build as build_shared_a3c
 from workers.rl.agents.shared_tensors import adopt
 
-CASES = {
-    "dqn": (dqn.build, DqnParameters(batch_size=16), spaces.Discrete(4)),
+PARTICULAR = {
     "dqn-noisy": (
         dqn.build,
         DqnParameters(batch_size=16, dueling=True, noisy=True, prioritized=PrioritizedReplay()),
         spaces.Discrete(4),
     ),
     "c51": (c51.build, C51Parameters(batch_size=16), spaces.Discrete(4, start=1)),
-    "iqn": (iqn.build, IqnParameters(batch_size=16), spaces.Discrete(4)),
-    "rainbow": (rainbow.build, RainbowParameters(batch_size=16), spaces.Discrete(4)),
     "drqn": (
         drqn.build,
         DrqnParameters(batch_size=16, sequence_length=4, memory_units=8),
         spaces.Discrete(4, start=2),
     ),
-    "ppo-discrete": (
+    "ppo": (
         ppo.build,
         PpoParameters(rollout_steps=20, minibatch_size=20),
         spaces.Discrete(4, start=2),
@@ -104,14 +84,9 @@ CASES = {
         TrpoParameters(rollout_steps=20, value_minibatch_size=20),
         spaces.Box(-2, 2, (2,), np.float32),
     ),
-    "recurrent-ppo": (
+    "recurrent_ppo": (
         recurrent_ppo.build,
         RecurrentPpoParameters(rollout_steps=20, minibatch_envs=1, memory_units=8),
-        spaces.Box(-2, 2, (2,), np.float32),
-    ),
-    "sac": (
-        sac.build,
-        SacParameters(batch_size=16, hidden_sizes=(16,), learning_starts=8),
         spaces.Box(-2, 2, (2,), np.float32),
     ),
     "td3": (
@@ -119,26 +94,25 @@ CASES = {
         Td3Parameters(batch_size=16, hidden_sizes=(16,), learning_starts=8),
         spaces.Box(-2, 3, (1, 2), np.float64),
     ),
-    "ddpg": (
-        ddpg.build,
-        DdpgParameters(batch_size=16, hidden_sizes=(16,), learning_starts=8),
-        spaces.Box(-2, 2, (2,), np.float32),
-    ),
-    "naf": (
-        naf.build,
-        NafParameters(batch_size=16, hidden_sizes=(16,), learning_starts=8),
-        spaces.Box(-2, 2, (2,), np.float32),
-    ),
     "cem": (
         cem.build,
         CemParameters(population_size=2, elite_fraction=0.5, hidden_sizes=(16,)),
         spaces.Discrete(4, start=2),
     ),
 }
-"""Factory, parameters and action space of each."""
+"""Agents that need other parameters or another action space than those of `FOUND`, and variants."""
+
+SMALL = {"batch_size": 16, "hidden_sizes": (16,), "learning_starts": 8}
+FOUND = {
+    name: (agent_factory(name), parameters_of(name, **SMALL), ACTIONS[model.action_spaces[0]])
+    for name, model in PARAMETER_MODELS.items()
+    if name != "sb3"  # its library trains it: tests/unit/workers/rl/agents/sb3
+}
+"""Factory, parameters and action space of every built-in agent, by its name."""
+CASES = FOUND | PARTICULAR
 
 
-TRACED = {"dqn", "ppo-box", "sac", "recurrent-ppo"}
+TRACED = {"dqn", "ppo-box", "sac", "recurrent_ppo"}
 """Cases that are traced in every test run.
 
 Of the others, which take a second or two each, it is a slow test.

@@ -11,11 +11,10 @@ import pytest
 import torch
 
 from palestra.contract.agents import (
-    C51Parameters,
+    PACKABLE_AGENTS,
+    PARAMETER_MODELS,
     DqnParameters,
-    IqnParameters,
     PpoParameters,
-    RainbowParameters,
 )
 from palestra.contract.envs import EnvDefinition
 from tests.support.trainer_fakes import (
@@ -25,15 +24,21 @@ from tests.support.trainer_fakes import (
     FakeSnapshotter,
     cadence,
 )
-from tests.unit.workers.rl.agents.agent_kit import assert_same_state, context, experience
+from tests.unit.workers.rl.agents.agent_kit import (
+    assert_same_state,
+    context,
+    experience,
+    parameters_of,
+)
 from workers.acceleration import update_runner
 from workers.acceleration.nested_tensors import map_tensors
 from workers.acceleration.update_runner import eager_gradient, stacked
+from workers.assembly.registry import agent_factory
 from workers.core.types import AgentContext, CompileMode, StopReason, Unit
 from workers.engine.engine import Engine
 from workers.engine.lockstep import lockstep
 from workers.engine.parts import Parts
-from workers.rl.agents import c51, dqn, iqn, ppo, rainbow
+from workers.rl.agents import dqn, ppo
 from workers.rl.agents.packs import pack
 from workers.rl.agents.packs.pack import Pack
 from workers.rl.agents.shells.replay_agent import SampledBatch
@@ -50,30 +55,41 @@ SMALL = {
     "target_update_every": 7,
     "epsilon_decay_steps": 100,
 }
-ROLLOUT: Any = {"rollout_steps": 16, "minibatch_size": 16, "passes": 2, "hidden_sizes": (16,)}
+ROLLOUT: Any = {"rollout_steps": 16, "minibatch_size": 16, "passes": 2}
 PACKABLE: dict[str, Any] = {
-    "ppo": (ppo.build, PpoParameters(**ROLLOUT)),
+    name: (agent_factory(name), parameters_of(name, **SMALL, **ROLLOUT))
+    for name in sorted(PACKABLE_AGENTS)
+    if "discrete" in PARAMETER_MODELS[name].action_spaces
+} | {
     "ppo-kl-normalised": (
         ppo.build,
         PpoParameters(
-            **ROLLOUT, target_kl=1e-3, normalize_observations=True, normalize_rewards=True
+            **ROLLOUT,
+            hidden_sizes=(16,),
+            target_kl=1e-3,
+            normalize_observations=True,
+            normalize_rewards=True,
         ),
     ),
-    "dqn": (dqn.build, DqnParameters(**SMALL)),
-    "c51": (c51.build, C51Parameters(**SMALL)),
-    "iqn": (iqn.build, IqnParameters(**SMALL, cosines=8)),
-    "rainbow": (rainbow.build, RainbowParameters(**SMALL)),
     "dqn-every-4": (dqn.build, DqnParameters(**SMALL, train_every=4, updates_per_train=2)),
 }
+"""Factory and parameters of every agent that is packed and takes the actions of CartPole, and
+variants.
 
+Those for continuous actions alone are in `test_continuous_packs.py`.
+"""
 
-SLOWER = {"c51", "iqn", "rainbow", "dqn-every-4", "ppo-kl-normalised"}
-"""Cases whose runs on engines are slow tests; their updates are compared in any case."""
+ON_ENGINES = {"dqn", "ppo"}
+"""Cases whose runs on engines are compared in every test run.
+
+Of the others that is a slow test; their updates are compared in any case.
+"""
 
 
 @pytest.fixture(
     params=[
-        pytest.param(name, marks=[pytest.mark.slow] if name in SLOWER else []) for name in PACKABLE
+        pytest.param(name, marks=[] if name in ON_ENGINES else [pytest.mark.slow])
+        for name in PACKABLE
     ]
 )
 def case(request) -> Any:

@@ -14,7 +14,13 @@ from palestra.contract.agents import (
 )
 from palestra.contract.agents.common import PrioritizedReplay
 from tests.unit.workers.rl.agents.agent_kit import assert_same_state, context, experience
-from tests.unit.workers.rl.agents.q_kit import algorithm_of, random_batch, random_sequences, start
+from tests.unit.workers.rl.agents.q_kit import (
+    Q_LEARNERS,
+    algorithm_of,
+    random_batch,
+    random_sequences,
+    start,
+)
 from workers.acceleration.nested_tensors import map_tensors
 from workers.acceleration.update_runner import eager_gradient, functional_gradient
 from workers.assembly.registry import make_agent
@@ -28,8 +34,7 @@ from workers.rl.memory.sampling_rules import Prioritized, Uniform
 
 SMALL = {"batch_size": 8, "hidden_sizes": (12, 8), "target_update_every": 3}
 PRIORITIZED = PrioritizedReplay()
-CASES = {
-    "dqn": DqnParameters(**SMALL),
+CASES = {name: model(**SMALL) for name, model in Q_LEARNERS.items()} | {
     "dueling": DqnParameters(**SMALL, dueling=True, double=False),
     "noisy": DqnParameters(**SMALL, noisy=True),
     "everything": DqnParameters(
@@ -40,7 +45,6 @@ CASES = {
         **SMALL, atoms=11, v_min=-5, v_max=5, double=True, prioritized=PRIORITIZED
     ),
     "rainbow": RainbowParameters(**SMALL, atoms=11, v_min=-5, v_max=5),
-    "iqn": IqnParameters(**SMALL, cosines=8),
     "iqn-double": IqnParameters(
         **SMALL, fractions=4, target_fractions=6, double=True, prioritized=PRIORITIZED, n_step=2
     ),
@@ -164,7 +168,7 @@ def test_arrays_act_as_tensors_do_and_stacked_ones_too(name, perturbed) -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["dqn", "everything", "rainbow", "iqn", "drqn"])
+@pytest.mark.parametrize("name", ["everything", *Q_LEARNERS])
 def test_stacks_of_images_pass_convolutions_and_share_their_frames(name) -> None:
     space = spaces.Box(0, 255, (2, 36, 36), np.uint8)
     agent = make_agent(
@@ -249,17 +253,13 @@ def test_values_of_an_action() -> None:
     assert chosen(values[..., 0], torch.tensor([2, 0])).tolist() == [8, 12]
 
 
-@pytest.mark.parametrize(
-    "hyper",
-    [C51Parameters(), IqnParameters(), RainbowParameters(), DrqnParameters()],
-    ids=lambda one: one.name,
-)
-def test_box_actions_are_refused_with_the_name_of_the_agent(hyper) -> None:
-    with pytest.raises(DefinitionError, match=f"{hyper.name} needs a Discrete"):
-        make_agent(hyper, context(spaces.Box(-1, 1, (2,), np.float32)))
+@pytest.mark.parametrize("name", Q_LEARNERS)
+def test_box_actions_are_refused_with_the_name_of_the_agent(name) -> None:
+    with pytest.raises(DefinitionError, match=f"{name} needs a Discrete"):
+        make_agent(Q_LEARNERS[name](), context(spaces.Box(-1, 1, (2,), np.float32)))
 
 
-LEARNERS = {
+LEARNERS = {name: model() for name, model in Q_LEARNERS.items()} | {
     "everything": DqnParameters(
         dueling=True,
         noisy=True,
@@ -270,7 +270,6 @@ LEARNERS = {
     ),
     "c51": C51Parameters(v_min=-1, v_max=2, atoms=16),
     "rainbow": RainbowParameters(v_min=-1, v_max=2, atoms=16),
-    "iqn": IqnParameters(),
     "drqn": DrqnParameters(sequence_length=1, memory_units=16),
 }
 
