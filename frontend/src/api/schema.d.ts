@@ -4269,6 +4269,154 @@ export interface components {
             };
         };
         /**
+         * QrDqnParameters
+         * @description Quantile regression DQN (Dabney et al. 2018, AAAI), which learns the quantiles of returns at
+         *     fixed fractions.
+         */
+        QrDqnParameters: {
+            /**
+             * Activation
+             * @description Non-linearity between layers; convolutions have rectifiers.
+             * @default relu
+             * @enum {string}
+             */
+            activation: "relu" | "tanh";
+            /**
+             * Adam Epsilon
+             * @description Added to the root of Adam's second moment.
+             * @default 1e-8
+             */
+            adam_epsilon: number;
+            /**
+             * Batch Size
+             * @description Transitions per update.
+             * @default 64
+             */
+            batch_size: number;
+            /**
+             * Buffer Size
+             * @description Capacity of the replay memory in transitions.
+             * @default 100000
+             */
+            buffer_size: number;
+            /**
+             * Double
+             * @description Choose the next action with the online network and value it with the target network.
+             * @default false
+             */
+            double: boolean;
+            /**
+             * Dueling
+             * @description Streams for the state and for the actions, each with the last hidden layer.
+             * @default false
+             */
+            dueling: boolean;
+            /**
+             * Epsilon Decay Steps
+             * @description env_steps over which epsilon falls linearly.
+             * @default 10000
+             */
+            epsilon_decay_steps: number;
+            /**
+             * Epsilon End
+             * @description Probability of a random action from `epsilon_decay_steps` on.
+             * @default 0.05
+             */
+            epsilon_end: number;
+            /**
+             * Epsilon Start
+             * @description Probability of a random action at env_step 0.
+             * @default 1
+             */
+            epsilon_start: number;
+            /**
+             * Gamma
+             * @description Discount factor per env_step.
+             * @default 0.99
+             */
+            gamma: number;
+            /**
+             * Hidden Sizes
+             * @description Units of each hidden layer.
+             *
+             *     Where observations are images, of those behind the convolutions.
+             * @default [
+             *       64,
+             *       64
+             *     ]
+             */
+            hidden_sizes: number[];
+            /**
+             * Kappa
+             * @description Error up to which the loss is quadratic.
+             * @default 1
+             */
+            kappa: number;
+            /**
+             * Learning Rate
+             * @description Adam step size.
+             * @default 0.001
+             */
+            learning_rate: number;
+            /**
+             * Learning Starts
+             * @description env_steps collected before the first update.
+             * @default 1000
+             */
+            learning_starts: number;
+            /**
+             * Max Grad Norm
+             * @description Global gradient norm to clip to; `null` does not clip.
+             * @default 10
+             */
+            max_grad_norm: number | null;
+            /**
+             * N Step
+             * @description Rewards that are summed up before the bootstrap.
+             * @default 1
+             */
+            n_step: number;
+            /**
+             * @description Name of the agent. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            name: "qr_dqn";
+            /**
+             * Noisy
+             * @description Noisy last two layers, which explore by themselves: set both epsilons to 0.
+             * @default false
+             */
+            noisy: boolean;
+            /** @description Sampling in proportion to errors; `null` samples evenly. */
+            prioritized?: components["schemas"]["PrioritizedReplay"] | null;
+            /**
+             * Quantiles
+             * @description Quantiles of each action's returns, N; their mean is the value of the action.
+             *
+             *     The work of an update grows with their square.
+             * @default 200
+             */
+            quantiles: number;
+            /**
+             * Target Update Every
+             * @description Updates between two copies of the online network into the target network.
+             * @default 500
+             */
+            target_update_every: number;
+            /**
+             * Train Every
+             * @description env_steps between two calls to learn.
+             * @default 1
+             */
+            train_every: number;
+            /**
+             * Updates Per Train
+             * @description Updates made by one call to learn.
+             * @default 1
+             */
+            updates_per_train: number;
+        };
+        /**
          * RainbowParameters
          * @description Rainbow (Hessel et al. 2018).
          *
@@ -4901,7 +5049,7 @@ export interface components {
          */
         RlDefinition: {
             /** Agent */
-            agent: (components["schemas"]["A2cParameters"] | components["schemas"]["A3cParameters"] | components["schemas"]["C51Parameters"] | components["schemas"]["CemParameters"] | components["schemas"]["DdpgParameters"] | components["schemas"]["DqnParameters"] | components["schemas"]["DrqnParameters"] | components["schemas"]["IqnParameters"] | components["schemas"]["NafParameters"] | components["schemas"]["PpoParameters"] | components["schemas"]["RainbowParameters"] | components["schemas"]["RecurrentPpoParameters"] | components["schemas"]["ReinforceParameters"] | components["schemas"]["SacParameters"] | components["schemas"]["Sb3Parameters"] | components["schemas"]["Td3Parameters"] | components["schemas"]["TrpoParameters"]) | components["schemas"]["RegisteredAgent"];
+            agent: (components["schemas"]["A2cParameters"] | components["schemas"]["A3cParameters"] | components["schemas"]["C51Parameters"] | components["schemas"]["CemParameters"] | components["schemas"]["DdpgParameters"] | components["schemas"]["DqnParameters"] | components["schemas"]["DrqnParameters"] | components["schemas"]["IqnParameters"] | components["schemas"]["NafParameters"] | components["schemas"]["PpoParameters"] | components["schemas"]["QrDqnParameters"] | components["schemas"]["RainbowParameters"] | components["schemas"]["RecurrentPpoParameters"] | components["schemas"]["ReinforceParameters"] | components["schemas"]["SacParameters"] | components["schemas"]["Sb3Parameters"] | components["schemas"]["Td3Parameters"] | components["schemas"]["TrpoParameters"]) | components["schemas"]["RegisteredAgent"];
             env: components["schemas"]["EnvDefinition"];
             /**
              * @default {
@@ -4973,7 +5121,7 @@ export interface components {
          */
         RlDefinitionInput: {
             /** Agent */
-            agent: (components["schemas"]["A2cParameters"] | components["schemas"]["A3cParameters"] | components["schemas"]["C51Parameters"] | components["schemas"]["CemParameters"] | components["schemas"]["DdpgParameters"] | components["schemas"]["DqnParameters"] | components["schemas"]["DrqnParameters"] | components["schemas"]["IqnParameters"] | components["schemas"]["NafParameters"] | components["schemas"]["PpoParameters"] | components["schemas"]["RainbowParameters"] | components["schemas"]["RecurrentPpoParameters"] | components["schemas"]["ReinforceParameters"] | components["schemas"]["SacParameters"] | components["schemas"]["Sb3Parameters"] | components["schemas"]["Td3Parameters"] | components["schemas"]["TrpoParameters"]) | components["schemas"]["RegisteredAgent"];
+            agent: (components["schemas"]["A2cParameters"] | components["schemas"]["A3cParameters"] | components["schemas"]["C51Parameters"] | components["schemas"]["CemParameters"] | components["schemas"]["DdpgParameters"] | components["schemas"]["DqnParameters"] | components["schemas"]["DrqnParameters"] | components["schemas"]["IqnParameters"] | components["schemas"]["NafParameters"] | components["schemas"]["PpoParameters"] | components["schemas"]["QrDqnParameters"] | components["schemas"]["RainbowParameters"] | components["schemas"]["RecurrentPpoParameters"] | components["schemas"]["ReinforceParameters"] | components["schemas"]["SacParameters"] | components["schemas"]["Sb3Parameters"] | components["schemas"]["Td3Parameters"] | components["schemas"]["TrpoParameters"]) | components["schemas"]["RegisteredAgent"];
             env: components["schemas"]["EnvDefinition"];
             /**
              * @default {

@@ -260,6 +260,41 @@ class IqnParameters(QLearningParameters):
     """Sampling in proportion to errors; `null` samples evenly."""
 
 
+class QrDqnParameters(QLearningParameters):
+    """Quantile regression DQN (Dabney et al. 2018, AAAI), which learns the quantiles of returns at
+    fixed fractions.
+    """
+
+    packs: ClassVar[bool] = True
+
+    name: Literal["qr_dqn"] = "qr_dqn"
+    """Name of the agent."""
+
+    quantiles: Annotated[int, Field(ge=1, le=1_001)] = 200
+    """Quantiles of each action's returns, N; their mean is the value of the action.
+
+    The work of an update grows with their square.
+    """
+
+    kappa: Annotated[float, Field(gt=0, le=1_000)] = 1.0
+    """Error up to which the loss is quadratic."""
+
+    double: bool = False
+    """Choose the next action with the online network and value it with the target network."""
+
+    dueling: bool = False
+    """Streams for the state and for the actions, each with the last hidden layer."""
+
+    noisy: bool = False
+    """Noisy last two layers, which explore by themselves: set both epsilons to 0."""
+
+    n_step: Steps = 1
+    """Rewards that are summed up before the bootstrap."""
+
+    prioritized: PrioritizedReplay | None = None
+    """Sampling in proportion to errors; `null` samples evenly."""
+
+
 class DrqnParameters(QLearningParameters):
     """Deep recurrent Q-network (Hausknecht & Stone 2015), for partially observable tasks.
 

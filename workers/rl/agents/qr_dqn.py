@@ -1,0 +1,109 @@
+"""Quantile regression DQN (Dabney, Rowland, Bellemare & Munos 2018, "Distributional Reinforcement
+Learning with Quantile Regression", AAAI).
+
+By options with double Q-learning, dueling streams, noisy layers, n-step returns and prioritized
+replay, as `workers.rl.agents.c51` has them. B samples of a batch, A actions, N quantiles.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from palestra.contract.agents.q_learning import QrDqnParameters
+from workers.core.types import AgentContext, Array
+from workers.rl.agents.common.action_encoding import discrete_actions
+from workers.rl.agents.common.algorithm import ReplayBatch
+from workers.rl.agents.common.q_learning import QLearning, chosen, replay_parts
+from workers.rl.agents.common.replay_memory import replay_memory
+from workers.rl.agents.iqn import quantile_huber
+from workers.rl.agents.shells.replay_agent import ReplayAgent
+from workers.rl.networks.action_values import ActionValues, action_values
+from workers.rl.networks.parameter_layout import Parameters
+
+
+def midpoints(count: int, device: torch.device) -> Tensor:
+    """Returns tau_hat_i = (2 i + 1) / (2 N) for i from 0 to N - 1, float32 [N] (lemma 2)."""
+    return (2 * torch.arange(count, device=device) + 1) / (2 * count)
+
+
+@dataclass(frozen=True)
+class QuantileRegressionDqn(QLearning):
+    """The mathematics of one definition. The network puts out quantiles theta [B, A, N]."""
+
+    network: ActionValues
+    hyper: QrDqnParameters
+    report_names: ClassVar[tuple[str, ...]] = ("loss/quantile", "q/mean", "gradient/norm")
+
+    def td_targets(self, parameters: Parameters, targets: Parameters, batch: ReplayBatch) -> Tensor:
+        """Returns T theta_j = r + gamma^n theta_j(s', a*) float32 [B, N] (algorithm 1).
+
+        a* has the highest mean of quantiles by the target network, or by the online one where
+        Q-learning is double. Where the episode terminated, the target is the reward alone.
+        """
+        _, of_target, of_choice = batch.noise or (None, None, None)
+        quantiles = self.network(targets, batch.next_observation, of_target)
+        choosing = (
+            self.network(parameters, batch.next_observation, of_choice)
+            if self.hyper.double
+            else quantiles
+        )
+        following = chosen(quantiles, choosing.mean(2).argmax(1))
+        bootstrap = (batch.discount.unsqueeze(1) * following).masked_fill(
+            (batch.discount == 0).unsqueeze(1), 0.0
+        )
+        return batch.reward.unsqueeze(1) + bootstrap
+
+    def loss(
+        self, parameters: Parameters, batch: ReplayBatch, td_targets: Tensor
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """Returns the weighted mean of sum over i of E_j[rho_tau_hat_i(T theta_j - theta_i)] [].
+
+        Algorithm 1, with the quantile Huber loss rho of equation 10, divided by kappa.
+
+        Aside come the mean value [] and the absolute errors of the means over quantiles [B].
+        """
+        quantiles = chosen(
+            self.network(parameters, batch.observation, batch.noise[0] if batch.noise else None),
+            batch.action,
+        )
+        error = td_targets.unsqueeze(1) - quantiles.unsqueeze(2)
+        fractions = midpoints(self.hyper.quantiles, quantiles.device).unsqueeze(0)
+        each = quantile_huber(error, fractions, self.hyper.kappa).mean(2).sum(1)
+        return (each * batch.weight).mean(), (
+            quantiles.mean(),
+            (td_targets.mean(1) - quantiles.mean(1)).abs(),
+        )
+
+    def act(self, parameters: Parameters, observation: Tensor, noise: tuple[Tensor, ...]) -> Tensor:
+        """Returns the actions int64 [B] of highest mean over the quantiles."""
+        return self.network(parameters, observation, *noise).mean(2).argmax(1)
+
+    def act_arrays(
+        self, parameters: Mapping[str, Array], observation: Array, noise: tuple[Array, ...]
+    ) -> Array | None:
+        """Returns what `act` does."""
+        quantiles = self.network.forward_numpy(parameters, observation, *noise)
+        return None if quantiles is None else quantiles.mean(-1).argmax(-1)
+
+
+def build(parameters: QrDqnParameters, context: AgentContext) -> ReplayAgent:
+    """Builds the agent; raises DefinitionError if a space does not fit."""
+    actions = discrete_actions(context.action_space, "qr_dqn")
+    network = action_values(
+        context.observation_space,
+        actions.count,
+        hidden=parameters.hidden_sizes,
+        activation=parameters.activation,
+        dueling=parameters.dueling,
+        noisy=parameters.noisy,
+        atoms=parameters.quantiles,
+    )
+    algorithm = QuantileRegressionDqn(network, parameters)
+    memory = replay_memory(
+        parameters, actions, context, n_step=parameters.n_step, prioritized=parameters.prioritized
+    )
+    parts = replay_parts(algorithm, parameters, actions, memory, context)
+    return ReplayAgent(parts, context)
