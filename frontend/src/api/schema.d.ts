@@ -1900,7 +1900,7 @@ export interface components {
         };
         /**
          * Claim
-         * @description A worker asks for a job that it was rung for.
+         * @description A worker's request for a job that was dispatched.
          */
         Claim: {
             /** Expected Attempt */
