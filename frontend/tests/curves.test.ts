@@ -3,7 +3,7 @@ import type { RunDetail, SeriesResult, Snapshot } from "@/api/types";
 import { RunCurves } from "@/live/curves";
 import { fenceChain, isSuperseded } from "@/live/fenceChain";
 import { type PointColumns, SeriesRing } from "@/live/seriesRing";
-import { SseParser } from "@/live/sse";
+import { messages } from "@/live/sse";
 
 const VIEW = { axis: "env_step", superseded: false } as const;
 
@@ -42,16 +42,24 @@ describe("sse", () => {
     'retry: 1000\n\n: ping\n\nid: 7\nevent: points\ndata: {"a":\ndata: 1}\n\n' +
     "id: 8\r\ndata: x\r\n\r\n";
 
-  it.each([1, 2, 3, 7, 1000])("parses a stream cut into pieces of %d characters", (size) => {
-    const parser = new SseParser();
+  it.each([1, 2, 3, 7, 1000])("parses a stream cut into chunks of %d bytes", async (size) => {
+    const bytes = new TextEncoder().encode(stream);
+    const chunks: Uint8Array[] = [];
+    for (let i = 0; i < bytes.length; i += size) chunks.push(bytes.slice(i, i + size));
+    const body = new ReadableStream<Uint8Array>({
+      start(controller) {
+        for (const chunk of chunks) controller.enqueue(chunk);
+        controller.close();
+      },
+    });
+    const onBytes = vi.fn();
     const found = [];
-    for (let i = 0; i < stream.length; i += size)
-      found.push(...parser.push(stream.slice(i, i + size)));
+    for await (const message of messages(body, onBytes)) found.push(message);
     expect(found).toEqual([
       { id: "7", event: "points", data: '{"a":\n1}' },
-      { id: "8", event: "message", data: "x" },
+      { id: "8", event: undefined, data: "x" },
     ]);
-    expect(parser.retry).toBe(1000);
+    expect(onBytes).toHaveBeenCalledTimes(chunks.length);
   });
 });
 

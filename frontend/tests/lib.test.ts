@@ -123,6 +123,15 @@ describe("ansi", () => {
       { text: "b", color: null, bold: false },
     ]);
   });
+
+  it("ends a colour at the next one, and takes no part of a palette colour for one", () => {
+    const line = "\u001b[91ma\u001b[37mb\u001b[0m\u001b[38;5;31mc\u001b]0;title\u0007d";
+    expect(pieces(line).map((piece) => [piece.text, piece.color])).toEqual([
+      ["a", "red"],
+      ["b", "white"],
+      ["cd", "palette-31"],
+    ]);
+  });
 });
 
 describe("colour", () => {

@@ -1,46 +1,23 @@
-/**
- * Terminal colours in log lines: SGR sequences become styled pieces, every other escape sequence is
- * dropped.
- */
+/** Terminal colours in log lines. */
+import Anser from "anser";
 
 export interface Piece {
   text: string;
-  color: "red" | "green" | "yellow" | "blue" | "magenta" | "cyan" | "grey" | null;
+  /** Name of the colour without its brightness, such as `red`; `null` for the default colour. */
+  color: string | null;
   bold: boolean;
 }
 
-const COLORS: Record<number, Piece["color"]> = {
-  30: "grey",
-  31: "red",
-  32: "green",
-  33: "yellow",
-  34: "blue",
-  35: "magenta",
-  36: "cyan",
-  37: null,
-  90: "grey",
-};
+/** Sequences that Anser does not know: character sets and titles of a terminal's window. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: it matches escape characters
-const SEQUENCE = /\u001b\[([0-9;?]*)([A-Za-z])|\u001b[()][A-Z0-9]|\u001b\][^\u0007]*\u0007/g;
+const OTHER_SEQUENCES = /\u001b[()][A-Z0-9]|\u001b\][^\u0007]*\u0007/g;
 
+/** Splits a line at its escape sequences: colours become pieces, every other one is dropped. */
 export function pieces(line: string): Piece[] {
-  const result: Piece[] = [];
-  let color: Piece["color"] = null;
-  let bold = false;
-  let at = 0;
-  const add = (text: string) => text && result.push({ text, color, bold });
-  for (const match of line.matchAll(SEQUENCE)) {
-    add(line.slice(at, match.index));
-    at = match.index + match[0].length;
-    if (match[2] !== "m") continue;
-    for (const code of (match[1] || "0").split(";").map(Number)) {
-      if (code === 0) [color, bold] = [null, false];
-      else if (code === 1) bold = true;
-      else if (code === 22) bold = false;
-      else if (code === 39) color = null;
-      else color = COLORS[code >= 91 && code <= 97 ? code - 60 : code] ?? color;
-    }
-  }
-  add(line.slice(at));
-  return result;
+  const text = line.replace(OTHER_SEQUENCES, "");
+  return Anser.ansiToJson(text, { use_classes: true, remove_empty: true }).map((piece) => ({
+    text: piece.content,
+    color: piece.fg?.replace(/^ansi-(bright-)?/, "") ?? null,
+    bold: piece.decorations.includes("bold"),
+  }));
 }

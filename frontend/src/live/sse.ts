@@ -1,59 +1,16 @@
 /**
- * Reads a server-sent event stream (WHATWG HTML, section 9.2) from a `fetch` body: unlike
- * EventSource it sees status codes.
+ * Reads a server-sent event stream from a `fetch` body: unlike `EventSource`, `fetch` gives the
+ * status code of a refused connection.
  */
+import { createParser, type EventSourceMessage } from "eventsource-parser";
 
-export interface Message {
-  /** Last `id:` seen; stays until another comes. */
-  id: string;
-  event: string;
-  data: string;
-}
-
-/** Parses chunks of text into messages; keeps what is incomplete. */
-export class SseParser {
-  #rest = "";
-  #id = "";
-  #event = "";
-  #data: string[] = [];
-  retry: number | null = null;
-
-  push(chunk: string): Message[] {
-    const lines = (this.#rest + chunk).split(/\r\n|\n|\r(?!$)/);
-    this.#rest = lines.pop() ?? "";
-    const messages: Message[] = [];
-    for (const line of lines) {
-      if (line === "") {
-        if (this.#data.length > 0)
-          messages.push({
-            id: this.#id,
-            event: this.#event || "message",
-            data: this.#data.join("\n"),
-          });
-        this.#event = "";
-        this.#data = [];
-      } else if (!line.startsWith(":")) this.#field(line);
-    }
-    return messages;
-  }
-
-  #field(line: string): void {
-    const colon = line.indexOf(":");
-    const name = colon < 0 ? line : line.slice(0, colon);
-    const text = colon < 0 ? "" : line.slice(colon + 1).replace(/^ /, "");
-    if (name === "data") this.#data.push(text);
-    else if (name === "event") this.#event = text;
-    else if (name === "id" && !text.includes("\0")) this.#id = text;
-    else if (name === "retry" && /^\d+$/.test(text)) this.retry = Number(text);
-  }
-}
-
-/** Yields the messages of a response until it ends. */
+/** Yields the messages of a response until it ends; calls `onBytes` for each chunk. */
 export async function* messages(
   body: ReadableStream<Uint8Array>,
   onBytes: () => void,
-): AsyncGenerator<Message> {
-  const parser = new SseParser();
+): AsyncGenerator<EventSourceMessage> {
+  const parsed: EventSourceMessage[] = [];
+  const parser = createParser({ onEvent: (message) => parsed.push(message) });
   const decoder = new TextDecoder();
   const reader = body.getReader();
   try {
@@ -61,7 +18,8 @@ export async function* messages(
       const { done, value } = await reader.read();
       if (done) return;
       onBytes();
-      yield* parser.push(decoder.decode(value, { stream: true }));
+      parser.feed(decoder.decode(value, { stream: true }));
+      yield* parsed.splice(0);
     }
   } finally {
     await reader.cancel().catch(() => undefined);

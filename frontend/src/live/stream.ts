@@ -2,9 +2,10 @@
  * The one live stream of a tab. A page sets its scope and the cursor its history reached; the
  * stream tails from there, reconnects from the last event it saw, and tells how it stands.
  */
+import type { EventSourceMessage } from "eventsource-parser";
 import { address, type Parameters } from "@/api/client";
 import type { LiveEvent } from "@/api/types";
-import { type Message, messages } from "./sse";
+import { messages } from "./sse";
 
 export type StreamState = "connecting" | "live" | "reconnecting" | "paused" | "off";
 
@@ -175,7 +176,7 @@ export class LiveStream {
     }
   }
 
-  #deliver(scope: Scope, message: Message): void {
+  #deliver(scope: Scope, message: EventSourceMessage): void {
     if (message.event === "resync") {
       scope.onResync();
       return;
@@ -201,7 +202,7 @@ export class LiveStream {
   }
 }
 
-function parse(message: Message): LiveEvent | null {
+function parse(message: EventSourceMessage): LiveEvent | null {
   try {
     const event = JSON.parse(message.data) as LiveEvent;
     return typeof event.id === "number" ? event : null;
