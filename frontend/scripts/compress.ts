@@ -3,12 +3,12 @@ import { join } from "node:path";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import type { Plugin } from "vite";
 
-const WORTH = /\.(css|html|js|json|map|svg|txt|webmanifest)$/;
+const COMPRESSIBLE = /\.(css|html|js|json|map|svg|txt|webmanifest)$/;
 const LEAST_BYTES = 1_024;
 
 /**
- * Writes a `.br` and a `.gz` beside every file that compresses, once per build, so that the server
- * spends no time on it.
+ * Writes a `.br` and a `.gz` copy of every compressible file at each build, so that the server does
+ * not compress.
  */
 export function compressedCopies(): Plugin {
   let directory = "";
@@ -27,7 +27,9 @@ export function compressedCopies(): Plugin {
 /** Returns the files that got copies. */
 export function writeCopies(directory: string): string[] {
   const names = readdirSync(directory, { recursive: true, encoding: "utf-8" });
-  const files = names.map((name) => join(directory, name)).filter((file) => WORTH.test(file));
+  const files = names
+    .map((name) => join(directory, name))
+    .filter((file) => COMPRESSIBLE.test(file));
   const large = files.filter(
     (file) => statSync(file).isFile() && statSync(file).size >= LEAST_BYTES,
   );

@@ -5,7 +5,7 @@ import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import { expect, test } from "vitest";
 import { writeCopies } from "../scripts/compress.ts";
 
-test("line 15.27: what compresses has copies that hold the same", () => {
+test("line 15.27: compressible files have compressed copies of the same content", () => {
   const directory = mkdtempSync(join(tmpdir(), "copies-"));
   mkdirSync(join(directory, "assets"));
   const script = "export const a = 1;\n".repeat(500);

@@ -20,7 +20,7 @@ function points(steps: number[], fence = 1, seq = 1): PointColumns {
 }
 
 describe("ring", () => {
-  it("grows in order and forgets the oldest when full", () => {
+  it("grows in order and overwrites the oldest point when full", () => {
     const ring = new SeriesRing(600);
     for (let i = 0; i < 1000; i += 1) ring.push(points([i]));
     expect(ring.length).toBe(600);
@@ -80,7 +80,7 @@ function snapshot(id: string, fence: number, env_step: number, update = env_step
 }
 
 describe("fence chain", () => {
-  it("supersedes what lies beyond the snapshot that a later attempt resumed from", () => {
+  it("supersedes points after the snapshot from which a later attempt resumed", () => {
     const chain = fenceChain(run([null, "s1"]), [snapshot("s1", 1, 100)]);
     if (chain === null) throw new Error("no chain");
     expect(isSuperseded(chain, 1, 100, 100)).toBe(false);
@@ -90,7 +90,7 @@ describe("fence chain", () => {
     expect(isSuperseded(chain, 3, 500, 500)).toBe(false);
   });
 
-  it("leaves out an attempt that the newest does not go back to", () => {
+  it("leaves out an attempt that is no predecessor of the newest", () => {
     const chain = fenceChain(run([null, "s1", "s1"]), [
       snapshot("s1", 1, 100),
       snapshot("s2", 2, 200),
@@ -107,7 +107,7 @@ describe("fence chain", () => {
     expect(chain && isSuperseded(chain, 1, 80, 80)).toBe(true);
   });
 
-  it("is unknown when a snapshot is missing, and ignores jobs that only read", () => {
+  it("is unknown when a snapshot is missing, and ignores jobs that do not train", () => {
     expect(fenceChain(run([null, "gone"]), [])).toBeNull();
     expect(fenceChain(run([null], "evaluate"), [])?.counted.size).toBe(0);
   });
@@ -167,7 +167,7 @@ describe("curves", () => {
     expect(curves.curve("a/b", VIEW).x).toEqual([1, 2, 3]);
   });
 
-  it("cuts to the visible range and tells structure changes only once per series", () => {
+  it("clips to the visible range and notifies once per new series", () => {
     const curves = new RunCurves("r");
     const changed = vi.fn();
     curves.subscribe(changed);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type Definition, reading, scoreOf } from "@/api/definition";
+import { type Definition, measuresOf, scoreOf } from "@/api/definition";
 import type { Evaluation, ExperimentDetail } from "@/api/types";
 import { identityOf } from "@/features/experiment/DefinitionPanel";
 import { chartedSources } from "@/features/run/evaluationCurves";
@@ -21,12 +21,12 @@ const supervised = (evaluation: object) =>
 const made = (changes: object) =>
   ({ mean: 12, metrics: {}, source: "evaluation", ...changes }) as unknown as Evaluation;
 
-describe("what an experiment's ID is made of", () => {
+describe("the parts that an experiment's ID is computed from", () => {
   const definition = { ...RL, name: "Pole", notes: "", schema_version: 2 } as unknown as Definition;
   const of = (code: object) =>
     identityOf({ definition, code: code as unknown as ExperimentDetail["code"] });
 
-  it("is its definition, and the code of a team's own agent or environment", () => {
+  it("are its definition, and the code of agents and environments outside Palestra", () => {
     expect(of({ kind: "builtin" })).not.toHaveProperty("code");
     const own = { kind: "distribution", distribution: "lab", version: "1", digest: "ab" };
     expect(of({ kind: "builtin", environment: own })).toHaveProperty(
@@ -43,29 +43,31 @@ describe("what an experiment's ID is made of", () => {
   });
 });
 
-describe("what a definition's kind means", () => {
-  it("counts env steps and shows returns in reinforcement learning", () => {
-    const words = reading(RL);
-    expect(words).toMatchObject({
+describe("the measures of a definition", () => {
+  it("are env steps and returns in reinforcement learning", () => {
+    const measures = measuresOf(RL);
+    expect(measures).toMatchObject({
       counter: "env_step",
       series: "evaluation/mean",
       budget: 5000,
       evaluateEvery: 500,
     });
-    expect(scoreOf(made({}), words)).toBe(12);
+    expect(scoreOf(made({}), measures)).toBe(12);
   });
 
-  it("counts updates and shows the metric that is the score where it is supervised", () => {
-    const words = reading(supervised({ metric: "accuracy", goal: "maximize", every_updates: 10 }));
-    expect(words).toMatchObject({
+  it("are updates and the metric of the score in supervised learning", () => {
+    const measures = measuresOf(
+      supervised({ metric: "accuracy", goal: "maximize", every_updates: 10 }),
+    );
+    expect(measures).toMatchObject({
       counter: "update",
       series: "evaluation/accuracy",
       sign: 1,
       budget: 90,
       saveEvery: 30,
     });
-    expect(scoreOf(made({ metrics: { accuracy: 0.9 } }), words)).toBe(0.9);
-    expect(reading(supervised({ metric: "loss", goal: "minimize" })).sign).toBe(-1);
+    expect(scoreOf(made({ metrics: { accuracy: 0.9 } }), measures)).toBe(0.9);
+    expect(measuresOf(supervised({ metric: "loss", goal: "minimize" })).sign).toBe(-1);
   });
 });
 

@@ -45,7 +45,7 @@ describe("a list with a search field", () => {
     expect(open).toHaveBeenCalledExactlyOnceWith("cart");
   });
 
-  it("forgets the selection when the field is entered: Escape and Enter open nothing", async () => {
+  it("ends the selection when the field gets the focus: Escape and Enter open nothing", async () => {
     render(<List />);
     await userEvent.keyboard("j/cart{Escape}");
     expect(field()).toHaveFocus();
@@ -55,7 +55,7 @@ describe("a list with a search field", () => {
     expect(open).not.toHaveBeenCalled();
   });
 
-  it("selects a row, not a place: another row never takes its turn", async () => {
+  it("keeps the selection at its row when the list changes", async () => {
     const { rerender } = render(<Fixed rows={["ant", "cart"]} />);
     await userEvent.keyboard("j");
     rerender(<Fixed rows={["new", "ant", "cart"]} />);

@@ -27,7 +27,7 @@ describe("format", () => {
     expect(score(mean, spread)).toBe(shown);
   });
 
-  it("names what is not finite and what is missing", () => {
+  it("names non-finite and missing values", () => {
     expect([value("NaN"), value("Infinity"), value("-Infinity"), value(null)]).toEqual([
       "NaN",
       "∞",
@@ -59,13 +59,13 @@ describe("format", () => {
 });
 
 describe("smooth", () => {
-  it("is unbiased at the start, keeps gaps, and leaves a constant alone", () => {
+  it("is unbiased at the start, keeps gaps, and does not change a constant", () => {
     expect(smooth([5, 5, 5], 0.9).map((y) => Number(y?.toFixed(9)))).toEqual([5, 5, 5]);
     expect(smooth([1, null, Number.NaN, 1], 0.5)).toEqual([1, null, null, 1]);
     expect(smooth([1, 2, 3], 0)).toEqual([1, 2, 3]);
   });
 
-  it("equals the debiased average worked out by hand", () => {
+  it("equals a debiased average computed by hand", () => {
     expect(smooth([1, 3], 0.5)[1]).toBeCloseTo((0.5 * 0.5 * 1 + 0.5 * 3) / 0.75, 12);
   });
 });
@@ -91,7 +91,7 @@ describe("tree", () => {
     ]);
   });
 
-  it("tells changed, added and removed lines, and keeps the branches above them", () => {
+  it("marks changed, added and removed lines, and keeps the branches above them", () => {
     const changes = onlyChanges(diff(mine, other));
     expect(changes.map((line) => [line.pointer, line.status, line.other])).toEqual([
       ["/agent", "same", null],
@@ -103,7 +103,7 @@ describe("tree", () => {
 });
 
 describe("search", () => {
-  it("leaves out what does not fit", () => {
+  it("leaves out values of a wrong type", () => {
     const search = { smooth: "2", start: "abc", q: "loss", hide: [1, "x", 3], archived: "true" };
     expect(number(search, "smooth", 0, 0.99)).toBeUndefined();
     expect(number(search, "start")).toBeUndefined();
@@ -124,7 +124,7 @@ describe("ansi", () => {
     ]);
   });
 
-  it("ends a colour at the next one, and takes no part of a palette colour for one", () => {
+  it("ends a colour at the next one, and reads a palette colour as one colour", () => {
     const line = "\u001b[91ma\u001b[37mb\u001b[0m\u001b[38;5;31mc\u001b]0;title\u0007d";
     expect(pieces(line).map((piece) => [piece.text, piece.color])).toEqual([
       ["a", "red"],

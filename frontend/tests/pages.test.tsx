@@ -105,7 +105,7 @@ describe("login", () => {
     expect(redeemed()).toEqual([{ code: "pll_pasted", user: null, password: null }]);
   });
 
-  it("redeems a one-time link once and takes the code out of the address", async () => {
+  it("redeems a one-time link once and removes the code from the URL", async () => {
     serve({
       "POST /session:redeem": { status: 201, body: SESSION },
       "GET /session": { body: SESSION },
@@ -143,7 +143,7 @@ function redeemed(): unknown[] {
     .map((call) => JSON.parse(String(call.init.body)));
 }
 
-describe("Line 15.24: after an outage failed queries are repeated by themselves", () => {
+describe("Line 15.24: failed queries are repeated automatically after an outage", () => {
   const page = { body: { items: [], next_cursor: null } };
 
   it.each([
@@ -159,12 +159,12 @@ describe("Line 15.24: after an outage failed queries are repeated by themselves"
       },
     });
     open("/experiments");
-    expect(await screen.findByText(/It is tried again by itself/)).toBeVisible();
+    expect(await screen.findByText(/The request is repeated automatically/)).toBeVisible();
     expect(await screen.findByText("No experiments yet")).toBeVisible();
     expect(asked).toBe(3);
   });
 
-  it("also the session, without which no page is shown", async () => {
+  it("repeats the query of the session, without which no page is shown", async () => {
     let asked = 0;
     serve({
       "GET /session": () => {
@@ -176,11 +176,11 @@ describe("Line 15.24: after an outage failed queries are repeated by themselves"
       "GET /experiments": page,
     });
     open("/experiments");
-    expect(await screen.findByText(/It is tried again by itself/)).toBeVisible();
+    expect(await screen.findByText(/The request is repeated automatically/)).toBeVisible();
     expect(await screen.findByText("No experiments yet")).toBeVisible();
   });
 
-  it("a refusal is not repeated", async () => {
+  it("does not repeat a query that was refused", async () => {
     let asked = 0;
     serve({
       "GET /session": { body: SESSION },
@@ -197,7 +197,7 @@ describe("Line 15.24: after an outage failed queries are repeated by themselves"
 });
 
 describe("experiments", () => {
-  it("teaches with the exact command when there are none", async () => {
+  it("shows the command that submits one when there are none", async () => {
     serve({ "GET /session": { body: SESSION }, "GET /experiments": empty });
     open("/experiments");
     expect(

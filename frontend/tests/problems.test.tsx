@@ -1,7 +1,4 @@
-/**
- * Lines 15.8, 15.22 and 15.23: failures come first and can be tried again, and what a run left can
- * be fetched.
- */
+/** Lines 15.8, 15.22 and 15.23: failures at the top of a page, retries, and files to download. */
 import { MantineProvider } from "@mantine/core";
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { render, screen } from "@testing-library/react";
@@ -110,7 +107,7 @@ describe("Line 15.22: the page of a run", () => {
     expect(screen.getByText("File env.py, line 3")).toBeInTheDocument();
   });
 
-  it("says so where nobody knows why", () => {
+  it("shows that the cause is unknown", () => {
     show(<RunProblems run={run({ cause: null, failure: null })} />);
     expect(screen.getByText("failed: for an unknown reason")).toBeVisible();
   });
@@ -125,7 +122,7 @@ describe("Line 15.22: the page of a run", () => {
     ).toBeVisible();
   });
 
-  it("is silent about what was wanted", () => {
+  it("shows nothing about requested ends", () => {
     const paused = attempt({ ended_at: "2026-01-01T00:00:00Z", cause: "user" });
     show(
       <RunProblems
@@ -135,7 +132,7 @@ describe("Line 15.22: the page of a run", () => {
     expect(screen.queryByRole("status")).toBeNull();
   });
 
-  it("names a job beside the training that failed, until a later one of its kind does not", () => {
+  it("shows a failed job until a later one of its schedule succeeds", () => {
     const failed = job({
       id: "job_2",
       schedule: "export",
@@ -152,7 +149,7 @@ describe("Line 15.22: the page of a run", () => {
 });
 
 describe("Line 15.22: lists", () => {
-  it("say why where there is no score", () => {
+  it("show the cause where there is no score", () => {
     const failures = [
       { cause: "user_exception", message: "No such argument.", runs: 2, run_id: "run_1" },
     ];
@@ -162,7 +159,7 @@ describe("Line 15.22: lists", () => {
   });
 });
 
-describe("Line 15.8: another try", () => {
+describe("Line 15.8: a retry", () => {
   it.each([
     ["From the newest snapshot", "newest"],
     ["From the start, superseding what it recorded", "start"],
@@ -197,7 +194,7 @@ describe("Line 15.8: another try", () => {
     expect(sent.map((one) => one.body)).toEqual([{}, { allow_code_change: true }]);
   });
 
-  it("says why a paused run may not go on", () => {
+  it("shows why a paused run cannot be resumed", () => {
     show(
       <RunProblems
         run={run({
@@ -220,7 +217,7 @@ describe("Lines 15.1 and 15.4: what the server has not stored", () => {
     message: "…",
   };
 
-  it("is said with its cause, and can be given up", async () => {
+  it("is shown with its cause, and can be given up", async () => {
     answers["/jobs/job_1:give-up"] = { status: 200, body: job({}) };
     show(
       <RunProblems
@@ -239,7 +236,7 @@ describe("Lines 15.1 and 15.4: what the server has not stored", () => {
     ["running", 100, null, "no snapshot on the server yet"],
     ["paused", 120, 120, "snapshot up to date"],
   ] as const)(
-    "of a run that is %s, written at %d and stored at %s, is told",
+    "of a run that is %s, written at %d and stored at %s, is shown",
     (state, written, verified, text) => {
       const progress = {
         env_step: 120,
@@ -254,7 +251,7 @@ describe("Lines 15.1 and 15.4: what the server has not stored", () => {
     },
   );
 
-  it("of a run that is over and whole is nothing to speak of", () => {
+  it("of a finished run with every snapshot stored is not shown", () => {
     const progress = {
       env_step: 120,
       update: 1,
@@ -283,7 +280,7 @@ describe("Line 15.23: files", () => {
       ...changes,
     }) as Artifact;
 
-  it("of exports and snapshots are links, as far as the server has them", async () => {
+  it("of exports and snapshots are links where the server has stored them", async () => {
     const files = [
       file({}),
       file({ id: "art_2", name: "later.bin", stored: false }),
@@ -314,7 +311,7 @@ describe("Line 15.23: files", () => {
     );
   });
 
-  it("of evaluations hold every digit, no invented spread, and no formula", () => {
+  it("of evaluations hold every digit, no spread of a single value, and no formula", () => {
     const row = {
       env_step: 10,
       episodes: 1,

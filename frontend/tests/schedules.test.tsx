@@ -52,7 +52,7 @@ afterEach(() => void vi.restoreAllMocks());
 describe("a pack", () => {
   const packed = job({ run_ids: ["run_1", "run_2", "run_3"] });
 
-  it("says before a run is cancelled that its pack is cancelled with it", async () => {
+  it("is named before a run is cancelled, since it is cancelled with the run", async () => {
     show(<RunActions run={run(packed)} />);
     await userEvent.click(screen.getByRole("button", { name: "Cancel…" }));
     expect(
@@ -64,7 +64,7 @@ describe("a pack", () => {
     expect(sent.map((one) => one.url)).toEqual(["/api/v1/jobs/job_1:cancel"]);
   });
 
-  it("is nothing that a run alone speaks of", async () => {
+  it("is not named for a run without one", async () => {
     show(<RunActions run={run(job({}))} />);
     await userEvent.click(screen.getByRole("button", { name: "Cancel…" }));
     expect(await screen.findByRole("button", { name: "Cancel the run" })).toBeVisible();
@@ -90,7 +90,7 @@ describe("schedules on a run", () => {
     expect(sent).toEqual([{ url: "/api/v1/runs/run_1/jobs", body: { schedule } }]);
   });
 
-  it("names every job, says why it waits, and stops what works beside the training", async () => {
+  it("shows every job with the reason why it waits, and cancels jobs other than the training", async () => {
     const follower = job({
       id: "job_2",
       schedule: "continuous_eval",
@@ -136,7 +136,7 @@ describe("schedules on a run", () => {
   });
 });
 
-describe("Line 15.24: an archive is not final", () => {
+describe("Line 15.24: archiving", () => {
   const experiment = (archived_at: string | null) =>
     ({ id: "cartpole-1", archived_at }) as Experiment;
   const menu = () => userEvent.click(screen.getByRole("button", { name: "More actions" }));
@@ -158,10 +158,10 @@ describe("Line 15.24: an archive is not final", () => {
     ]);
   });
 
-  it("and an archived experiment can be taken out", async () => {
+  it("can be undone later in the menu", async () => {
     show(<Actions experiment={experiment("2026-01-02T03:04:05Z")} runs={[]} />);
     await menu();
-    await userEvent.click(await screen.findByRole("menuitem", { name: "Take out of the archive" }));
+    await userEvent.click(await screen.findByRole("menuitem", { name: "Unarchive" }));
     expect(sent.map((one) => one.url)).toEqual(["/api/v1/experiments/cartpole-1:unarchive"]);
   });
 });

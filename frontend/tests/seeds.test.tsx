@@ -1,6 +1,5 @@
 /**
- * Line 15.21: a mean says over how many seeds it is, and runs that stopped at their target can stay
- * in it.
+ * Line 15.21: a mean shows its number of seeds, and can include runs that stopped at their target.
  */
 import { MantineProvider } from "@mantine/core";
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
@@ -51,7 +50,7 @@ const RESULT = {
 afterEach(() => void vi.restoreAllMocks());
 
 describe("the number of seeds", () => {
-  it("is marked on the chart where it changes, and told for every point", () => {
+  it("is marked on the chart where it changes, and noted for every point", () => {
     const plot = evaluationPlot(RESULT, "g", RUNS, "light", true);
     expect(plot.source.read().data[0]).toEqual([10, 20, 30]);
     expect(plot.marks).toEqual([{ x: 25, label: "n = 1" }]);
@@ -59,7 +58,7 @@ describe("the number of seeds", () => {
     expect(plot.n).toEqual({ least: 1, most: 2 });
   });
 
-  it("says how many of the seeds are carried forward", () => {
+  it("includes how many seeds are carried forward", () => {
     expect(remark({ x: 0, n: 3, carried: 2 }, 3)).toBe("n = 3 of 3 seeds, 2 carried forward");
     expect(remark({ x: 0, n: 0, carried: 0 }, 3)).toBeNull();
     expect(
@@ -71,7 +70,7 @@ describe("the number of seeds", () => {
     ).toEqual([]);
   });
 
-  it("has no interval drawn through where it is too small for one", () => {
+  it("draws no interval where it is below three", () => {
     const { data } = evaluationPlot(RESULT, "g", RUNS, "light", true).source.read();
     expect(data[1]).toEqual([2, 450, null]);
     const plot = evaluationPlot(RESULT, "g", RUNS, "light", true);
@@ -80,7 +79,7 @@ describe("the number of seeds", () => {
 });
 
 describe("carrying forward", () => {
-  it("is the server's, over all data, and off unless the address says so", () => {
+  it("is computed by the server, and off unless the URL enables it", () => {
     expect(evaluationRequest(experiment, RUNS, "env_step", false).groups[0]?.carry_forward).toBe(
       false,
     );

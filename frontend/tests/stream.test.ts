@@ -79,7 +79,7 @@ describe("live stream", () => {
     stream.close();
   });
 
-  it("asks for a new history when the log no longer leads on", async () => {
+  it("requests a new history when the server no longer holds the events after the cursor", async () => {
     const { connections, stream } = server();
     const { made, onResync } = scope(1);
     stream.open(made);
@@ -90,7 +90,7 @@ describe("live stream", () => {
     stream.close();
   });
 
-  it("reconnects when the server falls silent", async () => {
+  it("reconnects when the server sends nothing for 40 s", async () => {
     const { connections, stream } = server();
     stream.open(scope(1).made);
     await settle();
@@ -99,7 +99,7 @@ describe("live stream", () => {
     stream.close();
   });
 
-  it("stands still while paused and catches up from the same cursor", async () => {
+  it("does not connect while paused and resumes from the same cursor", async () => {
     const { connections, stream } = server();
     const { made, seen } = scope(1);
     stream.open(made);
@@ -127,7 +127,7 @@ describe("log tail", () => {
     text: String(n),
   });
 
-  it("reads what is stored, takes what comes, fills a gap, and doubles no line", async () => {
+  it("reads stored lines, appends new ones, fills a gap, and repeats no line", async () => {
     const stored = [1, 2, 3].map(line);
     vi.stubGlobal("fetch", (url: string) => {
       const after = Number(new URL(url, "http://x").searchParams.get("after"));

@@ -345,6 +345,6 @@ async def test_what_failed_in_an_outage_is_repeated(site: Site) -> None:
         page = await other.page("/experiments")
         await expect(page.get_by_role("row").filter(has_text="Single seed")).to_be_visible()
     await page.get_by_role("row").filter(has_text="Single seed").get_by_role("link").click()
-    await expect(page.get_by_text("It is tried again by itself")).to_be_visible()
+    await expect(page.get_by_text("The request is repeated automatically")).to_be_visible()
     async with listening(site.served.app, port=urlsplit(url).port or 0):
         await expect(page.get_by_role("heading", name="Single seed")).to_be_visible()

@@ -1,7 +1,4 @@
-/**
- * Invented experiments for working on the dashboard without a server: `npm run mock`. Development
- * only, never built.
- */
+/** Generated experiments for development of the dashboard without a server: `npm run mock`. */
 import type * as t from "../../src/api/types";
 
 export interface MockRun {

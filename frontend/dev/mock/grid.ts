@@ -3,7 +3,7 @@ import type { MockRun } from "./data";
 
 type Points = MockRun["points"];
 
-/** The server's common grid, in few lines and without statistics worth trusting. */
+/** The server's common grid, simplified: the statistics are approximate. */
 export function grid(
   query: t.SeriesQuery,
   points: (run: string) => Points | undefined,

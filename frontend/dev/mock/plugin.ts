@@ -1,4 +1,4 @@
-/** A stand-in for the server inside Vite's development server. Development only. */
+/** A mock of the server's API inside Vite's development server. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Plugin, ViteDevServer } from "vite";
 import type * as t from "../../src/api/types";

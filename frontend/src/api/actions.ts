@@ -1,4 +1,4 @@
-/** What the dashboard changes. */
+/** The requests that change something. */
 import { post, remove, setCsrfToken } from "./client";
 import type { Experiment, Job, Schedule, Session } from "./types";
 
@@ -33,13 +33,10 @@ export function actOnJob(jobId: string, verb: JobVerb): Promise<Job> {
   return post<Job>(`/jobs/${jobId}:${verb}`, {});
 }
 
-/** Where a retry begins: at the newest stored snapshot, or at the start of the run. */
+/** Where a retry starts: at the newest stored snapshot, or at the start of the run. */
 export type Origin = "newest" | "start";
 
-/**
- * Goes on with a paused job under the code that the workers have, where that is not the
- * experiment's.
- */
+/** Resumes a paused job with the workers' code where it differs from the experiment's. */
 export function resumeWithOtherCode(jobId: string): Promise<Job> {
   return post<Job>(`/jobs/${jobId}:resume`, { allow_code_change: true });
 }

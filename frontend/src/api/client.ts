@@ -6,7 +6,7 @@ import type { Problem } from "./types";
 
 const BASE = "/api/v1";
 
-/** A refusal or failure that the server explained, or that never reached it (`status` 0). */
+/** A request that the server refused or failed, or that did not reach it (`status` 0). */
 export class ApiError extends Error {
   readonly status: number;
   readonly code: string;
@@ -23,14 +23,17 @@ export class ApiError extends Error {
   }
 }
 
-/** Whether a refusal is of code that differs from the experiment's, which a person may allow. */
+/**
+ * Whether a request was refused because the code differs from the experiment's, which the user may
+ * allow.
+ */
 export function isCodeChange(error: unknown): error is ApiError {
   return error instanceof ApiError && error.code === "code_changed";
 }
 
 let csrfToken: string | null = null;
 
-/** Keeps the login's CSRF token for the changes to come. */
+/** Sets the session's CSRF token, which requests that change something send. */
 export function setCsrfToken(token: string | null): void {
   csrfToken = token;
 }
@@ -38,7 +41,7 @@ export function setCsrfToken(token: string | null): void {
 type Scalar = string | number | boolean | null | undefined;
 export type Parameters = Record<string, Scalar | readonly string[]>;
 
-/** The address of a route below `/api/v1`, empty parameters left out. */
+/** The URL of a route below `/api/v1`, without empty parameters. */
 export function address(path: string, parameters: Parameters = {}): string {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(parameters)) {
@@ -88,7 +91,7 @@ export async function get<Answer>(
   return (await response.json()) as Answer;
 }
 
-function changing(method: string): RequestInit & { headers: Record<string, string> } {
+function changeRequest(method: string): RequestInit & { headers: Record<string, string> } {
   const headers: Record<string, string> = { accept: "application/json" };
   if (csrfToken !== null) headers["x-csrf-token"] = csrfToken;
   return { method, headers };
@@ -101,7 +104,7 @@ export async function post<Answer>(
   signal?: AbortSignal,
 ): Promise<Answer> {
   const init: RequestInit & { headers: Record<string, string> } = {
-    ...changing("POST"),
+    ...changeRequest("POST"),
     signal: signal ?? null,
   };
   if (body !== undefined) {
@@ -116,6 +119,6 @@ export async function post<Answer>(
 
 /** DELETE. */
 export async function remove(path: string): Promise<void> {
-  const response = await send(address(path), changing("DELETE"));
+  const response = await send(address(path), changeRequest("DELETE"));
   if (!response.ok) throw await problemOf(response);
 }

@@ -1,17 +1,17 @@
 /**
- * What a definition's kind means for the pages: which counter is the x axis, and what its
- * evaluations say.
+ * What a training is measured in, by the kind of its definition: the counter of the x axis and the
+ * score of its evaluations.
  */
 import type { Evaluation, RunDetail } from "./types";
 
 export type Definition = RunDetail["definition"];
 
-export interface Reading {
-  /** The counter that budget and cadences are in. */
+export interface Measures {
+  /** The counter of budget and intervals. */
   counter: "env_step" | "update";
   /** Name of the counter, in the plural. */
   unit: string;
-  /** What an evaluation comes to: the return, or a metric of a supervised model. */
+  /** Name of the score: the return, or a metric of a supervised model. */
   score: string;
   /** The score's curve. */
   series: string;
@@ -26,7 +26,7 @@ export interface Reading {
   stopsEarly: boolean;
 }
 
-export function reading(definition: Definition): Reading {
+export function measuresOf(definition: Definition): Measures {
   if (definition.kind === "rl") {
     return {
       counter: "env_step",
@@ -56,7 +56,7 @@ export function reading(definition: Definition): Reading {
   };
 }
 
-/** What an evaluation came to, in the words of its definition. */
-export function scoreOf(evaluation: Evaluation, { metric }: Reading): number | string {
+/** The score of an evaluation. */
+export function scoreOf(evaluation: Evaluation, { metric }: Measures): number | string {
   return metric === null ? evaluation.mean : (evaluation.metrics[metric] ?? evaluation.mean);
 }

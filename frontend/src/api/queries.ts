@@ -1,4 +1,4 @@
-/** What the dashboard reads, one query per resource. The live stream writes into the same cache. */
+/** The requests that read, one query per resource. The live stream updates the same cache. */
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from "@tanstack/react-query";
 import { address, get, post } from "./client";
 import type * as t from "./types";
@@ -42,9 +42,7 @@ export const sessionQuery = queryOptions({
   retry: false,
 });
 
-/**
- * The ways in that the server has; where it does not say, the link is the one that always works.
- */
+/** The ways to log in that the server offers; a login link always works. */
 export const loginOptionsQuery = queryOptions({
   queryKey: keys.loginOptions,
   queryFn: ({ signal }) => get<t.LoginOptions>("/session:options", {}, signal),
@@ -152,7 +150,7 @@ export function videosQuery(id: string) {
   });
 }
 
-/** Exports and other files; those of snapshots are listed with their snapshot. */
+/** Exports and other files; files of snapshots are listed with their snapshot. */
 export function filesQuery(id: string) {
   return queryOptions({
     queryKey: keys.files(id),
@@ -161,7 +159,7 @@ export function filesQuery(id: string) {
   });
 }
 
-/** Where a stored file is downloaded from. */
+/** The URL of a stored file's content. */
 export function contentAddress(artifactId: string): string {
   return address(`/artifacts/${artifactId}/content`);
 }
@@ -231,7 +229,7 @@ export const poolsQuery = queryOptions({
   queryFn: async ({ signal }) => (await get<t.Page<t.Pool>>("/pools", {}, signal)).items,
 });
 
-/** Curves on one common grid; the answer's cursor says which event to tail from. */
+/** Curves on one common grid; the stream continues them after the answer's cursor. */
 export function querySeries(query: t.SeriesQuery, signal?: AbortSignal): Promise<t.SeriesResult> {
   return post<t.SeriesResult>("/series:query", query, signal);
 }

@@ -10,7 +10,7 @@ import { theme, variables } from "@/ui/theme";
 import { makeQueryClient, repeatAfterOutages } from "./queryClient";
 import { makeRouter } from "./router";
 
-/** Everything that lives as long as the tab. */
+/** The providers, created once per tab. */
 export function App() {
   const [parts] = useState(() => {
     const client = makeQueryClient();

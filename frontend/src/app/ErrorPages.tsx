@@ -2,7 +2,7 @@ import { Button } from "@mantine/core";
 import { Link, useRouter } from "@tanstack/react-router";
 import { useEffect } from "react";
 import { ApiError } from "@/api/client";
-import { isPassing } from "@/lib/outage";
+import { isTransient } from "@/lib/outage";
 import { Failure } from "@/ui/Failure";
 import { Page, Panel } from "@/ui/Page";
 
@@ -10,9 +10,9 @@ const RETRY_MS = 3_000;
 
 export function NotFound() {
   return (
-    <Page title="Nothing is at this address">
+    <Page title="Page not found">
       <Panel>
-        <p className="muted">The link may be old or mistyped, or what it led to was removed.</p>
+        <p className="muted">The link may be old or mistyped, or its target was removed.</p>
         <div className="row" style={{ paddingTop: 14 }}>
           <Button component={Link} to="/experiments">
             All experiments
@@ -23,11 +23,11 @@ export function NotFound() {
   );
 }
 
-/** A page that could not be shown. A failure that passes by itself is tried again by itself. */
-export function Crash({ error }: { error: unknown }) {
+/** Replaces a page that could not be shown. After a transient failure the page is loaded again. */
+export function ErrorPage({ error }: { error: unknown }) {
   const router = useRouter();
   useEffect(() => {
-    if (!isPassing(error)) return;
+    if (!isTransient(error)) return;
     const timer = setTimeout(() => void router.invalidate(), RETRY_MS);
     return () => clearTimeout(timer);
   }, [error, router]);

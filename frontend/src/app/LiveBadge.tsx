@@ -15,7 +15,7 @@ const WORDS = {
 
 const STALE_AFTER = 10;
 
-/** How the stream stands; a click pauses it and lets it catch up again. */
+/** The state of the live stream; a click pauses or resumes it. */
 export function LiveBadge() {
   const stream = useStream();
   const status = useStreamStatus();
@@ -25,16 +25,17 @@ export function LiveBadge() {
     timer.start();
     return timer.stop;
   }, [timer.start, timer.stop]);
-  const silent = status.heardAt === null ? null : (now - status.heardAt) / 1000;
+  const silent = status.lastMessageAt === null ? null : (now - status.lastMessageAt) / 1000;
   const old =
     status.state !== "live" && silent !== null && silent > 2 ? ` · ${duration(silent)}` : "";
-  const quiet = silent !== null && silent > STALE_AFTER ? `; quiet for ${duration(silent)}` : "";
+  const quiet =
+    silent !== null && silent > STALE_AFTER ? `, the last one ${duration(silent)} ago` : "";
   const hint =
     status.state === "paused"
-      ? "The page stands still. Click to catch up."
+      ? "Updates are paused. Click to resume and catch up."
       : status.state === "live"
-        ? `Changes arrive as they happen${quiet}. Click to pause.`
-        : "The page shows what it last knew and tries again by itself.";
+        ? `Updates arrive live${quiet}. Click to pause.`
+        : "Not connected. The page shows its last data and reconnects automatically.";
   return (
     <Tooltip label={hint} multiline maw={240}>
       <button

@@ -1,12 +1,10 @@
 import { MutationCache, type Query, QueryCache, QueryClient } from "@tanstack/react-query";
 import { ApiError } from "@/api/client";
 import { keys } from "@/api/queries";
-import { delayOf, isPassing } from "@/lib/outage";
+import { isTransient, retryDelayOf } from "@/lib/outage";
 import type { LiveStream } from "@/live/stream";
 
-/**
- * The cache of what the server said. The live stream keeps it fresh, so that nothing polls fast.
- */
+/** The cache of the server's answers. The live stream keeps it current, so queries poll rarely. */
 export function makeQueryClient(): QueryClient {
   const onError = (error: unknown) => {
     if (error instanceof ApiError && error.status === 401)
@@ -22,8 +20,8 @@ export function makeQueryClient(): QueryClient {
     defaultOptions: {
       queries: {
         staleTime: 5_000,
-        retry: (_failures, error) => isPassing(error),
-        retryDelay: delayOf,
+        retry: (_failures, error) => isTransient(error),
+        retryDelay: retryDelayOf,
       },
     },
   });
@@ -31,8 +29,8 @@ export function makeQueryClient(): QueryClient {
 }
 
 /**
- * Repeats what failed as soon as the stream is heard again, rather than at the next try. Returns
- * how to stop.
+ * Repeats failed queries as soon as the stream is connected again, rather than at the next retry.
+ * The function that is returned stops it.
  */
 export function repeatAfterOutages(client: QueryClient, stream: LiveStream): () => void {
   let lost = false;

@@ -16,7 +16,7 @@ import { QueuePage } from "@/features/queue/QueuePage";
 import { WorkersPage } from "@/features/queue/WorkersPage";
 import { RunPage } from "@/features/run/RunPage";
 import { readRunSearch } from "@/features/run/search";
-import { Crash, NotFound } from "./ErrorPages";
+import { ErrorPage, NotFound } from "./ErrorPages";
 import { Shell } from "./Shell";
 
 interface Context {
@@ -25,7 +25,7 @@ interface Context {
 
 const root = createRootRouteWithContext<Context>()({
   notFoundComponent: NotFound,
-  errorComponent: Crash,
+  errorComponent: ErrorPage,
 });
 
 const login = createRoute({
@@ -40,7 +40,7 @@ const inside = createRoute({
   getParentRoute: () => root,
   id: "inside",
   component: Shell,
-  errorComponent: Crash,
+  errorComponent: ErrorPage,
   beforeLoad: async ({ context, location }) => {
     if (location.hash.startsWith("code="))
       throw redirect({ to: "/login", hash: location.hash, search: {} });

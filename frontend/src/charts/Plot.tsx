@@ -5,7 +5,7 @@ import { optionsOf } from "./options";
 import classes from "./Plot.module.css";
 import type { PlotProps } from "./types";
 
-/** A uPlot that draws from a source, outside of React. */
+/** A uPlot chart that redraws when its source changes, without rendering by React. */
 export default function Plot(props: PlotProps) {
   const host = useRef<HTMLDivElement>(null);
   const latest = useRef(props);

@@ -3,8 +3,8 @@ import type uPlot from "uplot";
 import type { PlotMark, PlotProps } from "./types";
 
 /**
- * Up to so many marks carry their label and go from top to bottom; more are ticks at the foot, and
- * beyond `MOST` there are none.
+ * Up to this many marks are drawn from top to bottom with a label, up to `MOST` as ticks at the
+ * bottom, and more not at all.
  */
 const LABELLED = 6;
 const MOST = 80;

@@ -69,7 +69,7 @@ export function optionsOf(latest: RefObject<PlotProps>, host: HTMLElement): uPlo
           spanGaps: !one.gaps,
           points: one.dots
             ? { show: true, size: 5, fill: one.color, stroke: one.color }
-            : { show: !one.edge, filter: lonely },
+            : { show: !one.edge, filter: singlePoint },
         }),
       ),
     ],
@@ -82,8 +82,8 @@ export function optionsOf(latest: RefObject<PlotProps>, host: HTMLElement): uPlo
   };
 }
 
-/** A series of one point would otherwise draw nothing. */
-function lonely(u: uPlot, index: number): number[] {
+/** Draws the point of a series of one point, which has no line. */
+function singlePoint(u: uPlot, index: number): number[] {
   const column = u.data[index] ?? [];
   const known = [...column.keys()].filter((i) => column[i] !== null && column[i] !== undefined);
   return known.length === 1 ? known : [];
@@ -106,10 +106,7 @@ function yTick(tick: number): string {
   return Math.abs(tick) >= 10_000 ? compact(tick) : value(tick, 4);
 }
 
-/**
- * Room for the longest label: panels keep one width, so that their plots stand below one another,
- * until a label needs more.
- */
+/** Width of the longest label, with a minimum that keeps the plots of several panels aligned. */
 function yWidth(labels: string[]): number {
   const longest = Math.max(0, ...labels.map((label) => label.length));
   return Math.max(46, Math.ceil(10 + LABEL_CHARACTER * longest));

@@ -5,8 +5,8 @@ import type { PlotProps } from "./types";
 
 const MOST_LINES = 12;
 /**
- * How far, as a share of the visible range, a series' nearest value may lie from the cursor to be
- * told.
+ * Largest distance of a series' value from the cursor at which the tooltip lists it, as a share of
+ * the visible range.
  */
 const REACH = 0.02;
 const MOST_STEPS = 200;

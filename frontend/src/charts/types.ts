@@ -1,6 +1,6 @@
 /**
- * What a chart draws: columns over one common x. `null` is an explicit gap, `undefined` a place
- * that the column does not cover.
+ * The columns of a chart over one x. `null` is an explicit gap; `undefined` is an x that the column
+ * does not cover.
  */
 export type PlotData = [x: number[], ...columns: (number | null | undefined)[][]];
 

@@ -87,8 +87,8 @@ export function emphasis(group: string, scheme: Scheme): string {
 }
 
 /**
- * The colour of one member of a group: the group's hue, its own lightness. `index` counts from 0 in
- * a stable order.
+ * The colour of one member of a group: the group's hue with a lightness per member. `index` counts
+ * from 0 in a stable order.
  */
 export function memberColor(group: string, index: number, members: number, scheme: Scheme): string {
   const { hue, chroma, light, dark } = hueOf(group);

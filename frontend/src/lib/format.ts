@@ -1,7 +1,4 @@
-/**
- * Text for numbers, times and sizes. Digits follow what is known: a score shows no more of them
- * than its spread allows.
- */
+/** Text for numbers, times and sizes. A score shows no more digits than its spread allows. */
 
 export type Numeric = number | "NaN" | "Infinity" | "-Infinity";
 
@@ -18,7 +15,7 @@ function withMinus(text: string): string {
   return text.replace(/^-/, MINUS);
 }
 
-/** Whole number with thin groups: `150,000`. */
+/** Integer with groups of three digits: `150,000`. */
 export function count(value: number | null | undefined): string {
   return value === null || value === undefined || !Number.isFinite(value)
     ? DASH
@@ -70,13 +67,13 @@ export function score(
 /** `42 s`, `3 min 05 s`, `2 h 14 min`, `3 d 4 h`. */
 export function duration(seconds: number | null | undefined): string {
   if (seconds === null || seconds === undefined || !Number.isFinite(seconds)) return DASH;
-  const whole = Math.max(0, Math.round(seconds));
+  const rounded = Math.max(0, Math.round(seconds));
   const two = (part: number) => String(part).padStart(2, "0");
-  if (whole < 60) return `${whole} s`;
-  if (whole < 3600) return `${Math.floor(whole / 60)} min ${two(whole % 60)} s`;
-  if (whole < 86_400)
-    return `${Math.floor(whole / 3600)} h ${two(Math.floor((whole % 3600) / 60))} min`;
-  return `${Math.floor(whole / 86_400)} d ${Math.floor((whole % 86_400) / 3600)} h`;
+  if (rounded < 60) return `${rounded} s`;
+  if (rounded < 3600) return `${Math.floor(rounded / 60)} min ${two(rounded % 60)} s`;
+  if (rounded < 86_400)
+    return `${Math.floor(rounded / 3600)} h ${two(Math.floor((rounded % 3600) / 60))} min`;
+  return `${Math.floor(rounded / 86_400)} d ${Math.floor((rounded % 86_400) / 3600)} h`;
 }
 
 /** `now`, `12 s ago`, `5 min ago`, `3 h ago`, `2 d ago`, then the date. */
@@ -137,7 +134,7 @@ export function splitExperimentId(id: string): { slug: string; hash: string } {
   return dash < 0 ? { slug: id, hash: "" } : { slug: id.slice(0, dash), hash: id.slice(dash + 1) };
 }
 
-/** The end of an identifier, enough to tell neighbours apart. */
+/** The prefix and the last six characters of an ID. */
 export function shortId(id: string): string {
   const [prefix, rest] = id.split("_");
   return rest === undefined ? id : `${prefix}_…${rest.slice(-6)}`;

@@ -54,7 +54,7 @@ function escaped(key: string): string {
   return key.replaceAll("~", "~0").replaceAll("/", "~1");
 }
 
-/** Lines of a document in its own order; `null` members are shown as `none`. */
+/** Lines of a document in its order; `null` members are shown as `none`. */
 export function lines(document: Json, pointer = "", depth = 0): Line[] {
   if (document === null || typeof document !== "object") return [];
   const entries: [string, Json][] = Array.isArray(document)

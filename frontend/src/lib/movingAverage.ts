@@ -1,4 +1,4 @@
-/** Smoothing of curves, for the eye only: what is stored is never touched. */
+/** Smoothing of drawn curves; stored values do not change. */
 
 export type Column = ArrayLike<number | null>;
 
@@ -6,7 +6,7 @@ export type Column = ArrayLike<number | null>;
  * Debiased exponential moving average: `weight` 0 leaves the curve as it is, 0.99 is very smooth.
  *
  * Gaps and non-finite values stay gaps and do not enter the average (Adam's bias correction keeps
- * the start honest).
+ * the start unbiased).
  */
 export function smooth(values: Column, weight: number): (number | null)[] {
   const result = new Array<number | null>(values.length);

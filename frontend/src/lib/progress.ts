@@ -7,7 +7,7 @@ interface RunEnd {
 }
 
 export interface Progress {
-  /** How far the bar reaches, in [0, 1]; `null` where nothing bounds the run. */
+  /** Filled part of the bar, in [0, 1]; `null` where nothing bounds the run. */
   share: number | null;
   /** In a word or two. */
   text: string;
@@ -17,8 +17,8 @@ export interface Progress {
 }
 
 /**
- * How far a run is. One that succeeded is complete, however much of its budget it left: the bar of
- * a run that stopped at its target is full and says so.
+ * The progress of a run. A run that succeeded is complete, also where it stopped at its target
+ * before the end of its budget.
  */
 export function progressOf({ state, cause, fraction }: RunEnd): Progress {
   const used = fraction === null ? "" : ` after ${percent(fraction)} of its budget`;
@@ -31,11 +31,11 @@ export function progressOf({ state, cause, fraction }: RunEnd): Progress {
     };
   if (cause === "success_score")
     return { share: 1, text: "target", hint: `Stopped at its target score${used}`, tone: "done" };
-  const whole = fraction === null || fraction >= 1;
+  const usedBudget = fraction === null || fraction >= 1;
   return {
     share: 1,
     text: "done",
-    hint: whole ? "Used its whole budget" : `Ended${used}`,
+    hint: usedBudget ? "Used all of its budget" : `Ended${used}`,
     tone: "done",
   };
 }

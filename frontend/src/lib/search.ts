@@ -1,5 +1,5 @@
 /**
- * Reads state out of the address: whatever does not fit is left out, so that no link can break a
+ * Reads parameters of the URL. Values of a wrong type are left out, so that no link can break a
  * page.
  */
 
@@ -46,7 +46,7 @@ export function numbers(search: Search, name: string): number[] | undefined {
   return list.length > 0 ? list : undefined;
 }
 
-/** Drops the members that say nothing, so that addresses stay short. */
+/** Drops undefined members, which keeps URLs short. */
 export function tidy<Value extends object>(
   value: Value,
 ): { [Key in keyof Value]?: Exclude<Value[Key], undefined> } {

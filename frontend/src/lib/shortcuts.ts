@@ -1,4 +1,4 @@
-/** Keyboard shortcuts: single keys and sequences such as `g e`. Never while someone types. */
+/** Keyboard shortcuts: single keys and sequences such as `g e`, inactive in text fields. */
 
 export interface Shortcut {
   /** Keys in order, lower case, parted by blanks: `g e`, `/`, `enter`, `?`. */

@@ -1,6 +1,8 @@
 import { useEffect, useMemo, useRef } from "react";
 
-/** Calls `action` at once and then at most every `milliseconds`; the last call is never lost. */
+/**
+ * Calls `action` at once and then at most every `milliseconds`; the last call is always executed.
+ */
 export function throttle(action: () => void, milliseconds: number): { call(): void; stop(): void } {
   let timer: ReturnType<typeof setTimeout> | undefined;
   let again = false;

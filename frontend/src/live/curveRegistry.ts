@@ -1,4 +1,4 @@
-/** The curves that pages hold, and a read-only window on them for browser tests. */
+/** The curves of the runs that pages show, which browser tests can read. */
 import { RunCurves } from "./curves";
 
 const runs = new Map<string, RunCurves>();
@@ -23,7 +23,7 @@ export interface ExposedSeries {
   fence: number[];
   seq: number[];
   superseded: boolean[];
-  /** Points before the first exact one, summed up in buckets. */
+  /** Points before the first exact one, summarised in buckets. */
   history_points: number;
   dropped: number;
 }
@@ -49,7 +49,7 @@ function expose(runId: string, series: string): ExposedSeries | null {
 
 declare global {
   interface Window {
-    /** Read-only: what the charts hold, for browser tests. */
+    /** The points of the charts, read-only, for browser tests. */
     readonly __palestra?: {
       series(runId: string, name: string): ExposedSeries | null;
       names(runId: string): readonly string[];
@@ -57,7 +57,7 @@ declare global {
   }
 }
 
-/** Puts `window.__palestra` in place. */
+/** Defines `window.__palestra`. */
 export function installProbe(): void {
   const probe = Object.freeze({
     series: expose,

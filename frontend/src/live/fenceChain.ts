@@ -1,7 +1,7 @@
 /**
- * The fence chain of a run, decided as the server decides it: the newest training attempt and the
- * snapshots it goes back to. An attempt that resumed from a snapshot continues that snapshot's
- * history and supersedes all that lies beyond it.
+ * The fence chain of a run, by the server's rule: the newest training attempt and the snapshots
+ * from which it and its predecessors resumed. An attempt that resumed from a snapshot continues
+ * that snapshot's history and supersedes the points after it.
  */
 import { trainingAttempts } from "@/api/schedules";
 import type { RunDetail, Snapshot } from "@/api/types";
@@ -12,8 +12,8 @@ export interface Position {
 }
 
 /**
- * Fence -> last position that counts, `null` for no bound. A known fence that is not a key is
- * superseded as a whole.
+ * Last position that counts by fence, `null` for no bound. All points of an earlier fence that is
+ * not a key are superseded.
  */
 export interface Chain {
   counted: ReadonlyMap<number, Position | null>;
@@ -28,7 +28,9 @@ function earlier(one: Position | null, other: Position | null): Position | null 
   return one.update <= other.update ? one : other;
 }
 
-/** Returns the chain, or `null` where it goes back to a snapshot that is not in the list. */
+/**
+ * Returns the chain, or `null` where an attempt resumed from a snapshot that is not in the list.
+ */
 export function fenceChain(
   run: Pick<RunDetail, "id" | "attempts" | "jobs">,
   snapshots: readonly Snapshot[],
@@ -58,7 +60,7 @@ export function fenceChain(
   return { counted, newest };
 }
 
-/** Whether what attempt `fence` wrote at this position was trained over by a later one. */
+/** Whether a later attempt superseded the point that attempt `fence` wrote at this position. */
 export function isSuperseded(
   chain: Chain,
   fence: number,

@@ -12,8 +12,8 @@ interface Bucketed {
 }
 
 /**
- * The newest measured value of each series: as it was written, neither smoothed nor the mean of a
- * bucket, whatever part is shown.
+ * The newest measured value of each series, as it was written: neither smoothed nor the mean of a
+ * bucket, and independent of the visible range.
  */
 export class LatestValues {
   readonly #values = new Map<string, number>();
@@ -22,14 +22,14 @@ export class LatestValues {
     return this.#values.get(series) ?? null;
   }
 
-  /** What the server's list of series says, for those of which nothing newer is known. */
+  /** Takes values of the server's list of series, for series without a newer value. */
   list(listed: readonly Listed[]): void {
     for (const { name, last_value } of listed)
       if (last_value !== null && !this.#values.has(name))
         this.#values.set(name, toNumber(last_value));
   }
 
-  /** The end of a history that reaches to the run's newest point. */
+  /** Takes the last values of a history that ends with the run's newest point. */
   history(series: readonly Bucketed[]): void {
     for (const one of series) {
       const last = one.last.findLast((value) => value !== null);

@@ -1,11 +1,11 @@
 /**
- * The log of a run: stored pages first, then what the stream brings. Lines are numbered, so nothing
- * is doubled or missed.
+ * The log of a run: stored pages first, then lines of the stream. Line numbers show repeated and
+ * missing lines.
  */
 import { ApiError } from "@/api/client";
 import { logPage } from "@/api/queries";
 import type { LogLine, LogPage } from "@/api/types";
-import { delayOf, isPassing } from "@/lib/outage";
+import { isTransient, retryDelayOf } from "@/lib/outage";
 
 const MOST_LINES = 50_000;
 
@@ -13,7 +13,7 @@ export interface LogState {
   lines: readonly LogLine[];
   loading: boolean;
   error: ApiError | null;
-  /** Older lines than the first one shown were left out. */
+  /** Whether lines before the first one were dropped. */
   cut: boolean;
 }
 
@@ -37,7 +37,7 @@ export class LogTail {
     return () => this.#listeners.delete(listener);
   };
 
-  /** Reads what is stored; returns how to stop. */
+  /** Reads the stored lines; the function that is returned stops it. */
   open(): () => void {
     void this.#read();
     return () => {
@@ -51,7 +51,7 @@ export class LogTail {
     void this.#read();
   }
 
-  /** Takes lines of the stream; a gap is read from the server. */
+  /** Adds lines of the stream; missing lines are read from the server. */
   append(page: LogPage): void {
     if (this.#reading !== null) return;
     const fresh = page.lines.filter((line) => line.n > this.#last);
@@ -81,8 +81,8 @@ export class LogTail {
         loading: false,
         error: error instanceof ApiError ? error : new ApiError({ status: 0 }),
       });
-      if (isPassing(this.#state.error))
-        this.#again = setTimeout(() => void this.#read(), delayOf(this.#failures));
+      if (isTransient(this.#state.error))
+        this.#again = setTimeout(() => void this.#read(), retryDelayOf(this.#failures));
       this.#failures += 1;
     } finally {
       if (this.#reading === reading) this.#reading = null;

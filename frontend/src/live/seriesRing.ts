@@ -1,4 +1,6 @@
-/** Exact points of one series in typed arrays: grows to its capacity, then forgets the oldest. */
+/**
+ * Ring buffer of one series' exact points; it grows to its capacity, then overwrites the oldest.
+ */
 
 export interface PointColumns {
   fence: number;
@@ -22,7 +24,7 @@ export class SeriesRing {
   #size = INITIAL;
   #start = 0;
   #length = 0;
-  /** Points forgotten because the ring was full. */
+  /** Number of points that were overwritten. */
   dropped = 0;
   readonly capacity: number;
 

@@ -1,6 +1,6 @@
 /**
- * The one live stream of a tab. A page sets its scope and the cursor its history reached; the
- * stream tails from there, reconnects from the last event it saw, and tells how it stands.
+ * The live stream of a tab. A page sets its scope and the cursor that its history reached; the
+ * stream delivers the events after the cursor, reconnects after the last one and reports its state.
  */
 import type { EventSourceMessage } from "eventsource-parser";
 import { address, type Parameters } from "@/api/client";
@@ -11,17 +11,17 @@ export type StreamState = "connecting" | "live" | "reconnecting" | "paused" | "o
 
 export interface Status {
   state: StreamState;
-  /** Time of the last sign of life, milliseconds since the epoch. */
-  heardAt: number | null;
+  /** Time when the server last sent anything, in milliseconds since the epoch. */
+  lastMessageAt: number | null;
   attempt: number;
 }
 
 export interface Scope {
   /**
-   * Filters of the stream, for example `{ run: "run_…" }`; `{}` takes everything of the project.
+   * Filters of the stream, for example `{ run: "run_…" }`; `{}` selects all events of the project.
    */
   filter: Parameters;
-  /** Event that the history holds; `null` begins with what comes next. */
+  /** Last event that the history includes; `null` starts at the next event. */
   after: number | null;
   onEvents(events: readonly LiveEvent[]): void;
   /** The server no longer holds the events after our cursor: load the history again. */
@@ -45,7 +45,7 @@ export class LiveStream {
   #scope: Scope | null = null;
   #cursor: number | null = null;
   #abort: AbortController | null = null;
-  #status: Status = { state: "off", heardAt: null, attempt: 0 };
+  #status: Status = { state: "off", lastMessageAt: null, attempt: 0 };
   #paused = false;
   readonly #listeners = new Set<() => void>();
   readonly #transport: Transport;
@@ -61,7 +61,7 @@ export class LiveStream {
     return () => this.#listeners.delete(listener);
   };
 
-  /** Called when the server no longer knows the login. */
+  /** Called when the session is no longer valid. */
   onDenied: () => void = () => undefined;
 
   /** Last event seen. */
@@ -69,7 +69,7 @@ export class LiveStream {
     return this.#cursor;
   }
 
-  /** Replaces what the stream follows; returns how to leave it. */
+  /** Replaces the scope; the function that is returned closes it. */
   open(scope: Scope): () => void {
     this.#scope = scope;
     this.#cursor = scope.after;
@@ -82,18 +82,16 @@ export class LiveStream {
   close(): void {
     this.#scope = null;
     this.#stop();
-    this.#set({ state: "off", heardAt: null, attempt: 0 });
+    this.#set({ state: "off", lastMessageAt: null, attempt: 0 });
   }
 
-  /**
-   * Takes nothing more until the next `open`: what is on its way would belong to an old history.
-   */
+  /** Delivers nothing until the next `open`: events in transit would belong to an old history. */
   detach(): void {
     this.#scope = null;
     this.#stop();
   }
 
-  /** Holds the stream; `resume` catches up from the same cursor. */
+  /** Disconnects; `resume` catches up from the same cursor. */
   pause(): void {
     this.#paused = true;
     this.#stop();
@@ -126,9 +124,9 @@ export class LiveStream {
   async #run(abort: AbortController): Promise<void> {
     for (let attempt = 0; !abort.signal.aborted; attempt += 1) {
       if (attempt > 0) this.#set({ ...this.#status, state: "reconnecting", attempt });
-      const heard = await this.#session(abort).catch(() => false);
+      const received = await this.#session(abort).catch(() => false);
       if (abort.signal.aborted) return;
-      if (heard) attempt = 0;
+      if (received) attempt = 0;
       this.#set({ ...this.#status, state: "reconnecting", attempt: attempt + 1 });
       const delay =
         Math.min(LONGEST_DELAY, FIRST_DELAY * 2 ** attempt) *
@@ -137,7 +135,7 @@ export class LiveStream {
     }
   }
 
-  /** One connection, until it ends. Returns whether the server was heard. */
+  /** Runs one connection until it ends. Returns whether the server accepted it. */
   async #session(abort: AbortController): Promise<boolean> {
     const scope = this.#scope;
     if (scope === null) return false;
@@ -145,10 +143,10 @@ export class LiveStream {
     const leave = () => connection.abort();
     abort.signal.addEventListener("abort", leave);
     let watchdog = setTimeout(leave, SILENCE);
-    const heard = () => {
+    const received = () => {
       clearTimeout(watchdog);
       watchdog = setTimeout(leave, SILENCE);
-      this.#heard();
+      this.#markLive();
     };
     try {
       const headers: Record<string, string> = { accept: "text/event-stream" };
@@ -163,8 +161,8 @@ export class LiveStream {
       const response = await this.#transport.fetch(url, init);
       if (response.status === 401) this.onDenied();
       if (!response.ok || response.body === null) return false;
-      heard();
-      for await (const message of messages(response.body, heard)) {
+      received();
+      for await (const message of messages(response.body, received)) {
         if (abort.signal.aborted) return true;
         this.#deliver(scope, message);
       }
@@ -183,19 +181,19 @@ export class LiveStream {
     }
     const event = parse(message);
     if (event === null) return;
-    // A server that repeats after a reconnect must not double a point.
+    // A server may repeat events after a reconnect; a point must not be added twice.
     if (this.#cursor !== null && event.id <= this.#cursor) return;
     this.#cursor = event.id;
     scope.onEvents([event]);
   }
 
-  #heard(): void {
-    this.#set({ state: "live", heardAt: Date.now(), attempt: 0 });
+  #markLive(): void {
+    this.#set({ state: "live", lastMessageAt: Date.now(), attempt: 0 });
   }
 
   #set(status: Status): void {
     const same = status.state === this.#status.state && status.attempt === this.#status.attempt;
-    const recent = (status.heardAt ?? 0) - (this.#status.heardAt ?? 0) < 1000;
+    const recent = (status.lastMessageAt ?? 0) - (this.#status.lastMessageAt ?? 0) < 1000;
     if (same && recent) return;
     this.#status = status;
     for (const listener of this.#listeners) listener();

@@ -20,7 +20,8 @@ export function makeStream(): LiveStream {
 }
 
 /**
- * Follows a scope while the component is mounted; `key` changes when the scope does, `null` waits.
+ * Follows a scope while the component is mounted. `key` identifies the scope; `null` does not
+ * connect.
  */
 export function useLive(
   key: string | null,

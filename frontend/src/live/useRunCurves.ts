@@ -2,7 +2,7 @@ import { useEffect, useReducer, useRef, useState } from "react";
 import { ApiError } from "@/api/client";
 import { querySeries } from "@/api/queries";
 import type { LiveEvent, SeriesQuery } from "@/api/types";
-import { delayOf, isPassing } from "@/lib/outage";
+import { isTransient, retryDelayOf } from "@/lib/outage";
 import type { View } from "./curve";
 import { curvesOf, releaseCurves } from "./curveRegistry";
 import type { RunCurves } from "./curves";
@@ -11,24 +11,24 @@ import type { PointColumns } from "./seriesRing";
 import { useLive, useStream } from "./useLive";
 
 /**
- * Up to so many points and events a live run's curves are replayed exactly; beyond, history stays
- * in buckets.
+ * A live run with at most this many points and events is replayed point by point; the history of a
+ * longer one stays in buckets.
  */
 const EXACT_POINTS = 5_000;
 const EXACT_EVENTS = 5_000;
 const BUCKETS = 800;
 const MOST_SERIES = 1_000;
 /**
- * Exact points after which a series is summed up again: memory stays flat however long a tab is
- * open.
+ * Number of exact points at which the history is loaded as buckets again, which bounds the memory
+ * of a tab that stays open.
  */
 const REFRESH_AT = 16_000;
 
 interface Loaded {
   generation: number;
-  /** Event from which to tail. */
+  /** Cursor after which the stream delivers events. */
   after: number;
-  /** Event that everything else on the page holds: older ones bring points only. */
+  /** Last event that the rest of the page includes: of older events only points are used. */
   floor: number;
 }
 
@@ -41,22 +41,22 @@ export interface RunCurvesState {
 
 interface Options {
   id: string;
-  /** Names known before the first event; `null` while unknown. */
+  /** Names of the series before the first event; `null` until they are loaded. */
   names: readonly string[] | null;
   chain: Chain | null | undefined;
-  /** Whether more may come: only then is it worth to replay every point. */
+  /** Whether points may still arrive; the curves of a finished run are not replayed. */
   live: boolean;
   view: View;
-  /** Everything of the run but its points. */
+  /** Called for each event that holds no points. */
   onEvent(event: LiveEvent): void;
-  /** A later attempt than all known ones wrote a point. */
+  /** Called when a point has a higher fence than every known attempt. */
   onNewFence(): void;
   onResync(): void;
-  /** A history was loaded: what else the page shows may be older than its cursor. */
+  /** Called when a history was loaded: other data of the page may be older than its cursor. */
   onLoaded(): void;
 }
 
-/** Loads a run's history, then follows it: no gap, no overlap. */
+/** Loads a run's history, then appends the points after its cursor, without gap or overlap. */
 export function useRunCurves(options: Options): RunCurvesState {
   const { id, names, chain, view } = options;
   const curves = curvesOf(id);
@@ -102,7 +102,7 @@ export function useRunCurves(options: Options): RunCurvesState {
       const problem =
         reason instanceof ApiError ? reason : new ApiError({ status: 0, detail: String(reason) });
       setError(problem);
-      if (isPassing(problem)) again = setTimeout(reload, delayOf(failures.current));
+      if (isTransient(problem)) again = setTimeout(reload, retryDelayOf(failures.current));
       failures.current += 1;
     });
     return () => {
@@ -111,8 +111,8 @@ export function useRunCurves(options: Options): RunCurvesState {
     };
   }, [id, ready, generation, curves, stream]);
 
-  // Buckets are made for one axis and range: another view needs others. Exact points serve every
-  // view.
+  // Buckets are computed for one axis and range, so another view loads others. Exact points serve
+  // every view.
   const shown = JSON.stringify([view.axis, view.start, view.end, view.superseded]);
   const before = useRef(shown);
   useEffect(() => {

@@ -6,7 +6,7 @@ interface BannerProps {
   tone: "bad" | "warn";
   /** What happened, in a few words. */
   title: ReactNode;
-  /** The sentence of the server that says why, and what to do. */
+  /** The server's message. */
   message?: string | null;
   traceback?: string | null | undefined;
   /** What can be done about it. */
@@ -14,7 +14,7 @@ interface BannerProps {
   children?: ReactNode;
 }
 
-/** What went wrong, before everything else on a page. */
+/** A failure or warning at the top of a page. */
 export function Banner({ tone, title, message, traceback, actions, children }: BannerProps) {
   const Icon = tone === "bad" ? IconCircleX : IconAlertTriangle;
   return (

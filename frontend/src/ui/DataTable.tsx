@@ -77,12 +77,10 @@ function definitions<Row extends RowData>(
   );
 }
 
-/**
- * Dense rows with sorting, keyboard and, when there are many, only the visible ones in the page.
- */
+/** A table with sorting and keyboard selection; of many rows only the visible ones are rendered. */
 export function DataTable<Row extends RowData>(props: DataTableProps<Row>) {
   const { rows, columns, onOpen, sorting } = props;
-  const [own, setOwn] = useState<SortingState>([]);
+  const [localSorting, setLocalSorting] = useState<SortingState>([]);
   const defined = useMemo(
     () => definitions(columns, sorting?.sortable),
     [columns, sorting?.sortable],
@@ -94,10 +92,10 @@ export function DataTable<Row extends RowData>(props: DataTableProps<Row>) {
     getRowId: props.rowId,
     manualSorting: sorting !== undefined,
     enableSortingRemoval: sorting === undefined,
-    state: { sorting: sorting?.state ?? own },
+    state: { sorting: sorting?.state ?? localSorting },
     onSortingChange: (update) => {
-      const next = typeof update === "function" ? update(sorting?.state ?? own) : update;
-      (sorting?.onChange ?? setOwn)(next);
+      const next = typeof update === "function" ? update(sorting?.state ?? localSorting) : update;
+      (sorting?.onChange ?? setLocalSorting)(next);
     },
   });
   const model = table.getRowModel().rows;

@@ -5,12 +5,12 @@ import classes from "./EmptyState.module.css";
 interface EmptyProps {
   title: string;
   children?: ReactNode;
-  /** The exact command that would fill this place. */
+  /** A command that adds something to the list. */
   command?: string;
   small?: boolean;
 }
 
-/** An empty place that says how to fill it. */
+/** Shown where a list is empty: why, and the command that adds to it. */
 export function EmptyState({ title, children, command, small = false }: EmptyProps) {
   return (
     <div className={small ? classes.small : classes.empty}>

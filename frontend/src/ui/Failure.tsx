@@ -1,5 +1,5 @@
 import { Button } from "@mantine/core";
-import { isPassing } from "@/lib/outage";
+import { isTransient } from "@/lib/outage";
 import classes from "./EmptyState.module.css";
 import { IconRefresh } from "./icons";
 
@@ -10,7 +10,7 @@ interface Explained {
   code?: string;
 }
 
-/** What went wrong, what to do, and the id under which the server's log has it. */
+/** An error, what to do, and the ID of the request in the server's log. */
 export function Failure({
   error,
   retry,
@@ -26,8 +26,8 @@ export function Failure({
         {error.status === 404 ? "Not found" : "This could not be loaded"}
       </strong>
       <p className={classes.text}>{error.message}</p>
-      {isPassing(error) && (
-        <p className={classes.request}>It is tried again by itself every few seconds.</p>
+      {isTransient(error) && (
+        <p className={classes.request}>The request is repeated automatically every few seconds.</p>
       )}
       {error.requestId && (
         <p className={classes.request}>
@@ -42,7 +42,7 @@ export function Failure({
       )}
       {retry && (
         <Button variant="default" leftSection={<IconRefresh size={14} />} onClick={retry}>
-          {isPassing(error) ? "Try now" : "Try again"}
+          {isTransient(error) ? "Try now" : "Try again"}
         </Button>
       )}
     </div>

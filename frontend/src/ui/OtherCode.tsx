@@ -7,14 +7,14 @@ interface OtherCodeProps {
   onAllow(): void;
 }
 
-/** Asks whether to go on although the workers have other code than the experiment was made with. */
+/** Asks whether to continue with workers whose code differs from the experiment's. */
 export function OtherCode({ refusal, onClose, onAllow }: OtherCodeProps) {
   return (
     <Modal opened={refusal !== null} onClose={onClose} title="The code has changed">
       <p>{refusal}</p>
       <p style={{ marginTop: 8 }}>
-        Install the experiment's code on a worker to go on with it, or go on with the code that the
-        workers have. The run then says which code it ran with.
+        Install the experiment's code on a worker, or continue with the code that the workers have.
+        The attempts of the run then show which code they ran with.
       </p>
       <div className="row" style={{ justifyContent: "flex-end", marginTop: 20 }}>
         <Button variant="default" onClick={onClose} data-autofocus>

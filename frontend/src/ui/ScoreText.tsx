@@ -2,8 +2,8 @@ import { plural, score, toNumber, value } from "@/lib/format";
 import classes from "./ScoreText.module.css";
 
 /**
- * What a `±` stands for. A number of its own says nothing: sd, standard error and interval differ
- * by factors.
+ * What a `±` stands for. It is always named, since standard deviation, standard error and interval
+ * differ by factors.
  */
 export type SpreadKind = "sd" | "se" | "ci95";
 
@@ -24,7 +24,10 @@ interface ScoreTextProps {
   of: "run" | "episode";
 }
 
-/** A mean, its spread with the kind of it, and over how many of what. One value has no spread. */
+/**
+ * A mean with its spread, the kind of the spread, and the number of values. One value has no
+ * spread.
+ */
 export function ScoreText({ mean, spread, kind, n, of }: ScoreTextProps) {
   const known = n > 1 && spread !== null && Number.isFinite(toNumber(spread));
   const { short, long } = KINDS[kind];

@@ -12,7 +12,7 @@ interface SearchInputProps {
   className?: string | undefined;
 }
 
-/** A search field: `/` enters it, Escape empties it and, when it is empty, leaves it. */
+/** A search field: `/` focuses it, Escape clears it or, when it is empty, leaves it. */
 export function SearchInput({ input, label, value, onChange, className }: SearchInputProps) {
   useEffect(
     () => registerShortcuts([{ keys: "/", what: label, run: () => input.current?.focus() }]),
@@ -20,7 +20,7 @@ export function SearchInput({ input, label, value, onChange, className }: Search
   );
   const onKeyDown = (event: KeyboardEvent<HTMLInputElement>) => {
     if (event.key !== "Escape" || event.nativeEvent.isComposing) return;
-    // Chromium would empty the field as well, and tell of it after it was left.
+    // Chromium would clear the field as well, with an event after the field has lost the focus.
     event.preventDefault();
     event.stopPropagation();
     if (value === "") event.currentTarget.blur();

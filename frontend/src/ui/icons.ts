@@ -1,6 +1,5 @@
 /**
- * The icons in use, each from its own module: the package's index would pull six thousand into
- * every build.
+ * The icons in use, each from its module: a build through the package's index reads six thousand.
  */
 export { default as IconAlertTriangle } from "tabler-icons/IconAlertTriangle.mjs";
 export { default as IconArchive } from "tabler-icons/IconArchive.mjs";

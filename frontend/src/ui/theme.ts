@@ -106,7 +106,7 @@ export const theme = createTheme({
   },
 });
 
-/** Points Mantine's own variables at the tokens, so that there is one palette. */
+/** Sets Mantine's variables to the tokens, so that there is one palette. */
 export const variables: CSSVariablesResolver = () => ({
   variables: {},
   light: {

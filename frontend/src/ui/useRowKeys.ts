@@ -4,8 +4,8 @@ import { registerShortcuts } from "@/lib/shortcuts";
 /**
  * `j`, `k` and Enter over rows. Returns the selected index, -1 for none.
  *
- * The selection is of a row, not of a place: when the list changes, it goes with its row or ends.
- * It ends at Escape and when a field is entered, so that a key meant for a field never opens a row.
+ * The selection follows its row when the list changes. It ends at Escape and when a field gets the
+ * focus, so that a key typed into a field never opens a row.
  */
 export function useRowKeys(
   ids: readonly string[],

@@ -38,20 +38,28 @@ export function Actions({ experiment, runs }: { experiment: Experiment; runs: re
     },
     onSettled: refresh,
     onError: (error) =>
-      notifications.show({ color: "red", title: "Not all of it worked", message: error.message }),
+      notifications.show({
+        color: "red",
+        title: "Not every request succeeded",
+        message: error.message,
+      }),
   });
   const put = useMutation({
     mutationFn: (away: boolean) => (away ? archive(experiment.id) : unarchive(experiment.id)),
     onSettled: () =>
       Promise.all([refresh(), client.invalidateQueries({ queryKey: keys.experiments })]),
     onError: (error) =>
-      notifications.show({ color: "red", title: "Not done", message: error.message }),
+      notifications.show({
+        color: "red",
+        title: "The request failed",
+        message: error.message,
+      }),
     onSuccess: (_, away) =>
       away
-        ? undoable("Archived: the list shows it only among the archived ones", () =>
+        ? undoable("Archived: the list shows it only with archived experiments included", () =>
             put.mutate(false),
           )
-        : undoable("Back in the list", () => put.mutate(true)),
+        : undoable("Unarchived: the list shows it again", () => put.mutate(true)),
   });
   const failed = runs.filter((run) => run.state === "failed");
   const again = useMutation({
@@ -63,7 +71,7 @@ export function Actions({ experiment, runs }: { experiment: Experiment; runs: re
         ? setRefusal(error.message)
         : notifications.show({
             color: "red",
-            title: "Not all of it worked",
+            title: "Not every request succeeded",
             message: error.message,
           }),
   });
@@ -107,7 +115,7 @@ export function Actions({ experiment, runs }: { experiment: Experiment; runs: re
           variant="default"
           leftSection={<IconRefresh size={15} />}
           loading={again.isPending}
-          title="Each goes on from its newest snapshot, or begins anew where it has none"
+          title="Each run resumes from its newest snapshot, or starts again without one"
           onClick={() => again.mutate(false)}
         >
           Retry {failed.length} failed
@@ -138,7 +146,7 @@ export function Actions({ experiment, runs }: { experiment: Experiment; runs: re
             </Menu.Item>
           ) : (
             <Menu.Item leftSection={<IconArchiveOff size={15} />} onClick={() => put.mutate(false)}>
-              Take out of the archive
+              Unarchive
             </Menu.Item>
           )}
         </Menu.Dropdown>
@@ -149,7 +157,8 @@ export function Actions({ experiment, runs }: { experiment: Experiment; runs: re
         title={`Cancel ${plural(cancellable.length, "run")}?`}
       >
         <p>
-          Each run saves a snapshot and ends for good. Its curves, evaluations and snapshots stay.
+          Each run saves a snapshot and cannot be resumed afterwards. Its curves, evaluations and
+          snapshots stay.
         </p>
         <div className="row" style={{ justifyContent: "flex-end", marginTop: 20 }}>
           <Button variant="default" onClick={() => setAsking(false)}>
@@ -170,7 +179,7 @@ export function Actions({ experiment, runs }: { experiment: Experiment; runs: re
   );
 }
 
-/** Asks for all of them, behind a refusal too, and then tells the first refusal. */
+/** Sends all requests, also after one was refused, then throws the first error. */
 async function each<Item>(
   items: readonly Item[],
   ask: (item: Item) => Promise<unknown>,

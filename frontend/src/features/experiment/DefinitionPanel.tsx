@@ -111,14 +111,14 @@ function Row({ row }: { row: DiffLine }) {
 }
 
 /**
- * What an experiment's ID is made of: the definition without what the page's heading says already,
- * and code that is not Palestra's.
+ * The parts of an experiment that its ID is computed from: the definition without name and notes,
+ * and code outside Palestra.
  */
 export function identityOf({
   definition,
   code,
 }: Pick<ExperimentDetail, "definition" | "code">): Json {
   const { kind: _kind, name: _name, notes: _notes, schema_version: _version, ...rest } = definition;
-  const foreign = code.kind !== "builtin" || code.environment != null;
-  return (foreign ? { ...rest, code } : rest) as unknown as Json;
+  const isExternal = code.kind !== "builtin" || code.environment != null;
+  return (isExternal ? { ...rest, code } : rest) as unknown as Json;
 }

@@ -2,7 +2,7 @@ import { SegmentedControl, Skeleton, Switch } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Suspense, useMemo } from "react";
 import type { ApiError } from "@/api/client";
-import { type Reading, reading } from "@/api/definition";
+import { type Measures, measuresOf } from "@/api/definition";
 import { seriesQuery } from "@/api/queries";
 import type { ExperimentDetail, Run } from "@/api/types";
 import { Plot } from "@/charts";
@@ -37,7 +37,7 @@ interface EvaluationPanelProps {
  */
 export function EvaluationPanel({ experiment, runs, search, change }: EvaluationPanelProps) {
   const scheme = useScheme();
-  const { counter, score } = reading(experiment.definition);
+  const { counter, score } = measuresOf(experiment.definition);
   const axis = search.x ?? counter;
   const evaluated = useMemo(() => runs.filter((run) => run.latest_evaluation !== null), [runs]);
   const shown = useMemo(
@@ -132,8 +132,8 @@ export function EvaluationPanel({ experiment, runs, search, change }: Evaluation
   );
 }
 
-/** Whether a run has succeeded that others went on after. */
-function endEarly(runs: readonly Run[], counter: Reading["counter"]): boolean {
+/** Whether a run has succeeded before another one's latest evaluation. */
+function endEarly(runs: readonly Run[], counter: Measures["counter"]): boolean {
   const last = Math.max(...runs.map((run) => run.latest_evaluation?.[counter] ?? 0));
   return runs.some(
     (run) => run.state === "succeeded" && (run.latest_evaluation?.[counter] ?? last) < last,
@@ -180,7 +180,7 @@ function Legend({ n, seeds, carry, fewer }: LegendProps) {
 }
 
 function firstEvaluation(experiment: ExperimentDetail): string {
-  const { evaluateEvery: every, metric, unit } = reading(experiment.definition);
+  const { evaluateEvery: every, metric, unit } = measuresOf(experiment.definition);
   if (!every) return "This definition evaluates at the end of training only.";
   const multiple = `${every.toLocaleString("en-US")} ${unit}`;
   const mode = metric === null ? ", exploration off" : "";

@@ -48,12 +48,12 @@ function First({ runId, all }: { runId: string; all: number }) {
   );
 }
 
-/** What the definition can only disappoint in, while that can still be changed. */
+/** Warnings about a valid definition. */
 export function AdviceBanner({ experiment }: { experiment: ExperimentDetail }) {
   const { warnings = [] } = experiment;
   if (warnings.length === 0) return null;
   return (
-    <Banner tone="warn" title="The definition may disappoint">
+    <Banner tone="warn" title="Warnings about the definition">
       <ul>
         {warnings.map((one) => (
           <li key={one.code}>

@@ -1,7 +1,7 @@
 import { SegmentedControl } from "@mantine/core";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { useMemo } from "react";
-import { type Reading, reading, scoreOf } from "@/api/definition";
+import { type Measures, measuresOf, scoreOf } from "@/api/definition";
 import type { ExperimentDetail, Run } from "@/api/types";
 import { memberColor } from "@/lib/color";
 import { value } from "@/lib/format";
@@ -43,7 +43,7 @@ export function RunsPanel({ experiment, runs, search, change }: RunsPanelProps) 
       (run) => color.get(run.id) ?? "",
       hidden,
       toggle,
-      reading(experiment.definition),
+      measuresOf(experiment.definition),
     );
   }, [runs, experiment.id, experiment.definition, scheme, search.hide, change]);
   const open = (run: Run) => void navigate({ to: "/runs/$runId", params: { runId: run.id } });
@@ -84,7 +84,7 @@ export function RunsPanel({ experiment, runs, search, change }: RunsPanelProps) 
             <Tile
               key={run.id}
               run={run}
-              words={reading(experiment.definition)}
+              measures={measuresOf(experiment.definition)}
               color={memberColor(experiment.id, index, runs.length, scheme)}
             />
           ))}
@@ -94,8 +94,8 @@ export function RunsPanel({ experiment, runs, search, change }: RunsPanelProps) 
   );
 }
 
-function Tile({ run, words, color }: { run: Run; words: Reading; color: string }) {
-  const score = run.latest_evaluation ? scoreOf(run.latest_evaluation, words) : null;
+function Tile({ run, measures, color }: { run: Run; measures: Measures; color: string }) {
+  const score = run.latest_evaluation ? scoreOf(run.latest_evaluation, measures) : null;
   const { share, text, hint } = progressOf({
     state: run.state,
     cause: run.cause,

@@ -1,4 +1,4 @@
-import { reading } from "@/api/definition";
+import { measuresOf } from "@/api/definition";
 import type { ExperimentDetail, GridGroup, Run, SeriesQuery, SeriesResult } from "@/api/types";
 import type { PlotBand, PlotData, PlotMark, PlotSeries, PlotSource } from "@/charts";
 import { alpha, emphasis, groupColor, memberColor, type Scheme } from "@/lib/color";
@@ -21,7 +21,7 @@ export function evaluationRequest(
   axis: Axis,
   carry: boolean,
 ): SeriesQuery {
-  const { counter, evaluateEvery: every, series } = reading(experiment.definition);
+  const { counter, evaluateEvery: every, series } = measuresOf(experiment.definition);
   const ids = runs.slice(0, MOST_SELECTED).map((run) => run.id);
   const base: SeriesQuery = {
     select: ids.map((run_id) => ({ run_id, series })),
@@ -43,14 +43,14 @@ interface EvaluationPlot {
   source: PlotSource;
   series: PlotSeries[];
   bands: PlotBand[];
-  /** Where the mean goes on over another number of seeds. */
+  /** Where the number of seeds of the mean changes. */
   marks: PlotMark[];
   note(index: number): string | null;
   /** Fewest and most seeds that the mean is over. */
   n: { least: number; most: number };
 }
 
-/** Columns and looks of the chart: the band's edges, every seed, the mean on top. */
+/** Columns and styles of the chart: the band's edges, every seed, the mean on top. */
 export function evaluationPlot(
   result: SeriesResult,
   group: string,
@@ -145,7 +145,7 @@ function range(counts: readonly Count[]): { least: number; most: number } {
 
 /**
  * The mean, in two parts: where every seed has a value, and where only some have. A mean over fewer
- * seeds jumps when one joins or ends, which says nothing about learning.
+ * seeds jumps when the number of seeds changes, without any change in learning.
  */
 function meanColumns(
   mean: GridGroup,

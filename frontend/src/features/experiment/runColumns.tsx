@@ -1,5 +1,5 @@
 import { Link } from "@tanstack/react-router";
-import { type Reading, scoreOf } from "@/api/definition";
+import { type Measures, scoreOf } from "@/api/definition";
 import type { Evaluation, Run } from "@/api/types";
 import { causeName, compact, count, duration, toNumber, value } from "@/lib/format";
 import { progressOf } from "@/lib/progress";
@@ -16,7 +16,7 @@ export function runColumns(
   color: (run: Run) => string,
   hidden: ReadonlySet<number>,
   toggle: (seed: number) => void,
-  words: Reading,
+  measures: Measures,
 ): Column<Run>[] {
   return [
     {
@@ -55,7 +55,7 @@ export function runColumns(
       header: "Progress",
       hide: "narrow",
       sort: (run) => progressOf(ending(run)).share ?? LOW,
-      cell: (run) => <RunProgress run={run} words={words} />,
+      cell: (run) => <RunProgress run={run} measures={measures} />,
     },
     {
       id: "latest",
@@ -66,7 +66,7 @@ export function runColumns(
       cell: (run) => {
         const latest = run.latest_evaluation;
         return latest ? (
-          <Score evaluation={latest} words={words} />
+          <Score evaluation={latest} measures={measures} />
         ) : (
           <span className="faint">none yet</span>
         );
@@ -79,16 +79,17 @@ export function runColumns(
       align: "right",
       hide: "narrow",
       sort: (run) => toNumber(run.best_evaluation?.mean ?? LOW),
-      cell: (run) => value(run.best_evaluation ? scoreOf(run.best_evaluation, words) : undefined),
+      cell: (run) =>
+        value(run.best_evaluation ? scoreOf(run.best_evaluation, measures) : undefined),
     },
     {
       id: "steps",
-      header: words.unit,
+      header: measures.unit,
       width: 80,
       align: "right",
       hide: "narrow",
-      sort: (run) => run.progress[words.counter],
-      cell: (run) => compact(run.progress[words.counter]),
+      sort: (run) => run.progress[measures.counter],
+      cell: (run) => compact(run.progress[measures.counter]),
     },
     {
       id: "speed",
@@ -115,7 +116,7 @@ function ending(run: Run) {
   return { state: run.state, cause: run.cause, fraction: run.progress.fraction };
 }
 
-function RunProgress({ run, words }: { run: Run; words: Reading }) {
+function RunProgress({ run, measures }: { run: Run; measures: Measures }) {
   if (run.state === "failed") {
     const why =
       run.failure?.message ?? (run.cause === null ? "for an unknown reason" : causeName(run.cause));
@@ -133,7 +134,7 @@ function RunProgress({ run, words }: { run: Run; words: Reading }) {
     );
   }
   const { share, text, hint, tone } = progressOf(ending(run));
-  const done = `${count(run.progress[words.counter])} ${words.unit}`;
+  const done = `${count(run.progress[measures.counter])} ${measures.unit}`;
   return (
     <span className={classes.progress} title={hint ? `${hint}: ${done}` : done}>
       <ProgressBar
@@ -147,8 +148,8 @@ function RunProgress({ run, words }: { run: Run; words: Reading }) {
   );
 }
 
-function Score({ evaluation, words }: { evaluation: Evaluation; words: Reading }) {
-  if (words.metric === null)
+function Score({ evaluation, measures }: { evaluation: Evaluation; measures: Measures }) {
+  if (measures.metric === null)
     return (
       <ScoreText
         mean={evaluation.mean}
@@ -160,8 +161,8 @@ function Score({ evaluation, words }: { evaluation: Evaluation; words: Reading }
     );
   return (
     <>
-      <span className="faint">{words.metric} </span>
-      <b className="number">{value(scoreOf(evaluation, words), 4)}</b>
+      <span className="faint">{measures.metric} </span>
+      <b className="number">{value(scoreOf(evaluation, measures), 4)}</b>
     </>
   );
 }

@@ -7,8 +7,8 @@ import { useLive } from "@/live/useLive";
 const TYPES = ["experiment", "run", "job", "attempt", "evaluation"];
 
 /**
- * Follows an experiment: runs are replaced in place, curves and scores are read again a little
- * later.
+ * Follows an experiment: runs are updated in place, curves and scores are loaded again with a
+ * delay.
  */
 export function useLiveExperiment(id: string): void {
   const client = useQueryClient();

@@ -24,7 +24,7 @@ const SUBMIT = "palestra submit examples/cartpole-dqn.yaml --seeds 0-2";
 const SORTABLE = ["name", "created_at"];
 
 export function ExperimentsPage() {
-  // The router keeps members of the address that it does not know; the server must not see them.
+  // The router keeps unknown parameters of the URL, which the server would refuse.
   const search = readExperimentsSearch(route.useSearch());
   const navigate = useNavigate();
   const scheme = useScheme();
@@ -139,7 +139,7 @@ function Nothing({ filtered, onClear }: { filtered: boolean; onClear: () => void
     return (
       <>
         <EmptyState title="No experiment matches">
-          Loosen the filter, or look among the archived ones.
+          Remove a part of the filter, or include archived experiments.
         </EmptyState>
         <div className={classes.more}>
           <Button variant="default" onClick={onClear}>

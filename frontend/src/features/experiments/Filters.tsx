@@ -14,7 +14,7 @@ interface FiltersProps {
   onChange(part: { [Key in keyof ExperimentsSearch]?: ExperimentsSearch[Key] | undefined }): void;
 }
 
-/** What the list is narrowed to; the address holds it. */
+/** The filter of the list, which is part of the URL. */
 export function Filters({ search, onChange }: FiltersProps) {
   const input = useRef<HTMLInputElement>(null);
   const offered = useQuery(partsQuery).data ?? BUILT_IN;

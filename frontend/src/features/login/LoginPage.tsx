@@ -12,7 +12,7 @@ import classes from "./LoginPage.module.css";
 
 const route = getRouteApi("/login");
 
-/** Takes the code out of the address, so that it stays in no history. */
+/** Removes the code from the URL, so that the browser's history does not keep it. */
 function takeCode(): string | null {
   const { hash, pathname, search } = window.location;
   if (!hash.includes("code=")) return null;
@@ -34,7 +34,8 @@ function useEnter() {
 }
 
 /**
- * Redeems the link that the page was opened with, also one that is opened while the page is shown.
+ * Redeems a login link: the one that opened the page, or one that is opened while the page is
+ * shown.
  */
 function useLink(enter: (session: Session) => Promise<void>) {
   const link = useMutation({ mutationFn: (code: string) => redeem(code), onSuccess: enter });
@@ -73,7 +74,7 @@ export function LoginPage() {
         </div>
         <div className={classes.meander} aria-hidden="true" />
         {link.isPending && <p className="muted">Logging in with the link…</p>}
-        {link.isError && <Refusal error={link.error} title="This link does not log you in" />}
+        {link.isError && <Refusal error={link.error} title="The login link was refused" />}
         {passwords && (
           <SegmentedControl
             fullWidth

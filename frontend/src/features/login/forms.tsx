@@ -42,7 +42,7 @@ export function PasswordForm({ enter }: FormProps) {
   );
 }
 
-/** How to get a link, where to put it, and how to need none the next time. */
+/** How to create a login link, where to enter it, and how to set a password. */
 export function LinkForm({ enter }: FormProps) {
   const [link, setLink] = useState("");
   const [user, setUser] = useState("");
@@ -56,8 +56,8 @@ export function LinkForm({ enter }: FormProps) {
         </p>
         <CodeBlock text="palestra login-link" />
         <p className="muted">
-          Elsewhere add <code>--data-dir DIR</code>, for another person than the first admin{" "}
-          <code>--user NAME</code>.
+          In another directory add <code>--data-dir DIR</code>; for a user other than the first
+          admin add <code>--user NAME</code>.
         </p>
       </div>
       <EntryForm ask={() => redeem(codeOf(link), user, password)} enter={enter}>
@@ -76,7 +76,7 @@ export function LinkForm({ enter }: FormProps) {
           <summary>Set a password for the next time</summary>
           <TextInput
             label="User name"
-            description="As it is, if empty"
+            description="Unchanged if empty"
             size="sm"
             autoComplete="username"
             value={user}

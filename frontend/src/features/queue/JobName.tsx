@@ -8,7 +8,7 @@ import { Dot } from "@/ui/Dot";
 import { useScheme } from "@/ui/scheme";
 import classes from "./Queue.module.css";
 
-/** Where a job is looked at: its run, or the experiment where it trains several of its seeds. */
+/** The page of a job: its run, or the experiment where the job trains a pack. */
 export function jobPlace(job: Job) {
   const [runId] = job.run_ids;
   return runId && job.run_ids.length === 1
@@ -16,7 +16,7 @@ export function jobPlace(job: Job) {
     : ({ to: "/experiments/$experimentId", params: { experimentId: job.experiment_id } } as const);
 }
 
-/** What a job works on: the experiment's slug, and the seed or how many there are in its pack. */
+/** The experiment's slug, and the seed or the number of seeds in the pack. */
 export function JobName({ job, linked = true }: { job: Job; linked?: boolean }) {
   const scheme = useScheme();
   const runs = useQuery(openRunsQuery);

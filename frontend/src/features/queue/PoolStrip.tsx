@@ -2,7 +2,7 @@ import type { Pool } from "@/api/types";
 import { plural } from "@/lib/format";
 import classes from "./Queue.module.css";
 
-/** Each pool in one line: what it has, what is taken, who waits. */
+/** Slots, running jobs and waiting jobs of each pool. */
 export function PoolStrip({ pools }: { pools: readonly Pool[] }) {
   return (
     <>

@@ -48,7 +48,7 @@ export function QueuePage() {
           >
             {waiting.length === 0 ? (
               <EmptyState
-                title={active.length > 0 ? "Nothing waits" : "The queue is empty"}
+                title={active.length > 0 ? "No job is waiting" : "The queue is empty"}
                 command="palestra submit examples/cartpole-dqn.yaml --seeds 0-9"
               >
                 {active.length > 0
@@ -60,8 +60,8 @@ export function QueuePage() {
             )}
           </Panel>
           {active.length > 0 && (
-            <Panel title="Working" flush aside={<Count jobs={active} cut={query.data?.cut} />}>
-              <Jobs label="Working jobs" rows={active} kind="active" />
+            <Panel title="Active" flush aside={<Count jobs={active} cut={query.data?.cut} />}>
+              <Jobs label="Active jobs" rows={active} kind="active" />
             </Panel>
           )}
           {held.length > 0 && (
@@ -75,7 +75,7 @@ export function QueuePage() {
   );
 }
 
-/** How many there are; "500+" where only the first were read. */
+/** The number of jobs; "500+" where only the first 500 were read. */
 function Count({ jobs, cut }: { jobs: readonly Job[]; cut: OpenJobs["cut"] | undefined }) {
   const more = jobs.some((job) => cut?.has(job.state));
   return (

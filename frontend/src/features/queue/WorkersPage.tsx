@@ -40,8 +40,8 @@ export function WorkersPage() {
             title="No worker yet"
             command={`palestra worker --server ${window.location.origin} ${OPTIONS}`}
           >
-            Jobs wait until a worker offers slots. This starts one on any machine that reaches the
-            server; a slot is a right to run one job at a time.
+            Jobs wait until a worker offers slots; a slot executes one job at a time. This command
+            starts a worker on any machine that reaches the server.
           </EmptyState>
         </Panel>
       ) : (
@@ -85,7 +85,9 @@ function WorkerPanel({ worker, jobs }: { worker: Worker; jobs: ReadonlyMap<strin
         <span>pool {worker.pool}</span>
         <span>{worker.gpus.length > 0 ? gpuText(worker) : "CPU only"}</span>
         <span>version {worker.version}</span>
-        <span title={moment(worker.last_heartbeat_at)}>heard {ago(worker.last_heartbeat_at)}</span>
+        <span title={moment(worker.last_heartbeat_at)}>
+          last heartbeat {ago(worker.last_heartbeat_at)}
+        </span>
       </div>
     </Panel>
   );

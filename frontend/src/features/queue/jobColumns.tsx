@@ -21,7 +21,7 @@ export function jobColumns(kind: "waiting" | "active" | "held"): Column<Job>[] {
   };
   const why: Column<Job> = {
     id: "waiting",
-    header: "Why it waits",
+    header: "Reason",
     cell: (job) => (
       <span className="muted" title={job.waiting ?? ""}>
         {job.waiting ?? "–"}
@@ -104,7 +104,11 @@ function JobButton({ job }: { job: Job }) {
     mutationFn: (verb: JobVerb) => actOnJob(job.id, verb),
     onSettled: () => client.invalidateQueries({ queryKey: keys.jobs }),
     onError: (error) =>
-      notifications.show({ color: "red", title: "Not done", message: error.message }),
+      notifications.show({
+        color: "red",
+        title: "The request failed",
+        message: error.message,
+      }),
   });
   const held = job.state === "paused" || job.state === "pausing";
   if (!held && !["queued", "starting", "running"].includes(job.state)) return null;

@@ -4,10 +4,10 @@ import { useThrottle } from "@/lib/throttle";
 import { useLive } from "@/live/useLive";
 
 const TYPES = ["job", "worker", "attempt"];
-/** Heartbeats make no event: what they change is read again this often. */
+/** Heartbeats create no event, so the data that they change is polled at this interval. */
 export const HEARTBEAT_MS = 5_000;
 
-/** Keeps jobs, workers and pools fresh while one of their pages is open. */
+/** Keeps jobs, workers and pools current while a page shows them. */
 export function useLiveQueue(page: string): void {
   const client = useQueryClient();
   const refresh = useThrottle(() => {

@@ -8,7 +8,7 @@ import { RunJobs } from "./RunJobs";
 
 type Code = NonNullable<Attempt["other_code"]>;
 
-/** When which worker worked on the run, and how it ended. */
+/** Start, duration, worker and outcome of each attempt. */
 export function AttemptsTab({ run }: { run: RunDetail }) {
   return (
     <div className="stack">
@@ -16,7 +16,7 @@ export function AttemptsTab({ run }: { run: RunDetail }) {
       <Panel title="Attempts">
         {run.attempts.length === 0 ? (
           <EmptyState small title="No attempt yet">
-            {run.jobs.find((job) => job.waiting)?.waiting ?? "A worker has not taken the job yet."}
+            {run.jobs.find((job) => job.waiting)?.waiting ?? "No worker has claimed the job yet."}
           </EmptyState>
         ) : (
           <Timeline run={run} />

@@ -21,7 +21,7 @@ interface CurvePanelProps {
   onZoom(range: { start: number; end: number } | null): void;
 }
 
-/** One live curve. React draws the frame once; points go from the ring to the canvas. */
+/** One live curve. React renders the panel once; points are drawn from the ring buffer. */
 export function CurvePanel({
   curves,
   name,
@@ -45,7 +45,7 @@ export function CurvePanel({
     [curves, name, view, smoothing],
   );
   const { series, bands } = useMemo(
-    () => looks(name, color, smoothing > 0, view.superseded),
+    () => styles(name, color, smoothing > 0, view.superseded),
     [name, color, smoothing, view.superseded],
   );
   const label = name.slice(name.indexOf("/") + 1);
@@ -97,7 +97,7 @@ function columns(
   return { data, points };
 }
 
-function looks(
+function styles(
   name: string,
   color: string,
   smoothed: boolean,
@@ -114,7 +114,7 @@ function looks(
   return { series, bands: [{ high: 0, low: 1, fill: alpha(color, 0.16) }] };
 }
 
-/** The newest measured value: smoothing and zoom change what is drawn, never this. */
+/** The newest measured value, independent of smoothing and zoom. */
 function latestText(curves: RunCurves, name: string): string {
   const latest = curves.latest.of(name);
   return latest === null ? "" : value(latest);

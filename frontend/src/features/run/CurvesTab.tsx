@@ -1,7 +1,7 @@
 import { SegmentedControl, Skeleton, Slider, Switch } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useMemo, useRef, useState, useSyncExternalStore } from "react";
-import { reading } from "@/api/definition";
+import { measuresOf } from "@/api/definition";
 import { evaluationsQuery } from "@/api/queries";
 import { trainingAttempts } from "@/api/schedules";
 import type { RunDetail } from "@/api/types";
@@ -39,7 +39,7 @@ export function CurvesTab({ run, state, color, search, change }: CurvesTabProps)
   const names = useSyncExternalStore(curves.subscribe, curves.names);
   const grouped = useMemo(() => sections(names, search.q), [names, search.q]);
   const { x, start, end, superseded } = search;
-  const { counter } = reading(run.definition);
+  const { counter } = measuresOf(run.definition);
   const view = useMemo<View>(
     () => ({ axis: x ?? counter, superseded: superseded ?? false, start, end }),
     [x, counter, start, end, superseded],
@@ -145,7 +145,7 @@ function Section({ title, count, wide = false, children }: SectionProps) {
 function Toolbar({ run, search, change }: Pick<CurvesTabProps, "run" | "search" | "change">) {
   const input = useRef<HTMLInputElement>(null);
   const [typed, setTyped] = useState(search.q ?? "");
-  const { counter } = reading(run.definition);
+  const { counter } = measuresOf(run.definition);
   const axis = search.x ?? counter;
   const zoomed = search.start !== undefined || search.end !== undefined;
   const smooth = search.smooth ?? 0;
@@ -154,7 +154,7 @@ function Toolbar({ run, search, change }: Pick<CurvesTabProps, "run" | "search" 
       <SearchInput
         input={input}
         className={classes.search}
-        label="Filter curves, a regex works"
+        label="Filter curves (text or regex)"
         value={typed}
         onChange={(q) => {
           setTyped(q);
@@ -173,7 +173,10 @@ function Toolbar({ run, search, change }: Pick<CurvesTabProps, "run" | "search" 
           })
         }
       />
-      <div className={classes.smooth} title="Debiased exponential moving average, for the eye only">
+      <div
+        className={classes.smooth}
+        title="Debiased exponential moving average; stored values do not change"
+      >
         <span id="smoothing">Smoothing</span>
         <Slider
           aria-labelledby="smoothing"
@@ -218,7 +221,7 @@ function NoCurves({ run, filtered }: { run: RunDetail; filtered: boolean }) {
   if (run.state === "queued") {
     return (
       <EmptyState title="Waiting for a slot">
-        {waitingReason(run) ?? "The curves begin as soon as a worker takes the job."}
+        {waitingReason(run) ?? "The curves begin when a worker claims the job."}
       </EmptyState>
     );
   }

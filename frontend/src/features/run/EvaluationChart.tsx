@@ -13,9 +13,9 @@ import { EVALUATION_SERIES } from "./seriesGroups";
 
 interface EvaluationChartProps {
   evaluations: readonly Evaluation[];
-  /** Which of them. */
+  /** The source whose evaluations are drawn. */
   of: EvaluationSource;
-  /** What of them. */
+  /** The return, or the name of a metric. */
   curve: string;
   color: string;
   view: View;

@@ -2,7 +2,7 @@ import { Button, Skeleton } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import type { ApiError } from "@/api/client";
-import { reading } from "@/api/definition";
+import { measuresOf } from "@/api/definition";
 import { evaluationsQuery } from "@/api/queries";
 import type { Evaluation, RunDetail } from "@/api/types";
 import { saveText } from "@/lib/csv";
@@ -23,10 +23,12 @@ export function EvaluationsTab({ run, color }: { run: RunDetail; color: string }
   const rows = useMemo(() => [...(query.data ?? [])].reverse(), [query.data]);
   const best = run.best_evaluation?.id;
   const columns = useMemo(() => {
-    const words = reading(run.definition);
-    const own =
-      words.metric === null ? returnColumns(color, best, rows) : metricColumns(rows, words, best);
-    return [...own, ...ORIGIN];
+    const measures = measuresOf(run.definition);
+    const results =
+      measures.metric === null
+        ? returnColumns(color, best, rows)
+        : metricColumns(rows, measures, best);
+    return [...results, ...ORIGIN];
   }, [color, best, rows, run.definition]);
   const problem = problemOf(query);
   if (query.isPending && problem === null) return <Skeleton height={240} radius={10} />;
@@ -50,8 +52,8 @@ export function EvaluationsTab({ run, color }: { run: RunDetail; color: string }
     >
       {rows.length === 0 ? (
         <EmptyState title="No evaluation yet" command={`palestra evaluate ${run.id}`}>
-          Evaluations come by themselves while training, as the definition says; a further one can
-          be queued on any snapshot.
+          The training is evaluated at the interval of its definition. Further evaluations can be
+          queued on any snapshot.
         </EmptyState>
       ) : (
         <DataTable
@@ -191,8 +193,8 @@ const ORIGIN: Column<Evaluation>[] = [
 ];
 
 /**
- * What was evaluated: the training's state at that moment, or a snapshot; and which episodes, where
- * they were not fresh.
+ * What was evaluated: the training's current state or a snapshot, and whether on episodes of the
+ * training.
  */
 function Origin({ row }: { row: Evaluation }) {
   if (row.source === "test") return "test";
@@ -206,9 +208,9 @@ function Origin({ row }: { row: Evaluation }) {
         "training"
       )}
       {row.source === "train_data" && (
-        <span className="faint" title="On the first episodes of the training itself">
+        <span className="faint" title="On the first episodes of the training">
           {" "}
-          own episodes
+          training episodes
         </span>
       )}
     </>

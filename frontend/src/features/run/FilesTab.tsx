@@ -14,10 +14,10 @@ import { Panel } from "@/ui/Page";
 import classes from "./FilesTab.module.css";
 import { SnapshotsPanel } from "./SnapshotsPanel";
 
-/** Uploads are no events of the live stream. */
+/** Uploads create no event of the live stream. */
 const POLL_MS = 10_000;
 
-/** Everything that the run left, to look at and to download. */
+/** Snapshots, exports and other files of the run, to download. */
 export function FilesTab({ run }: { run: RunDetail }) {
   return (
     <div className="stack">

@@ -8,7 +8,7 @@ import type { Backlog, RunDetail } from "@/api/types";
 import { bytes, plural, scheduleName } from "@/lib/format";
 import { Banner } from "@/ui/Banner";
 
-/** What workers hold of the run that the server has not stored: why, and how to end it without. */
+/** Files that workers have not uploaded yet: why, and how to end the job without them. */
 export function NotUploaded({ run }: { run: RunDetail }) {
   const waiting = run.jobs.flatMap((job) =>
     job.not_uploaded === null ? [] : [{ job, backlog: job.not_uploaded }],
@@ -41,7 +41,11 @@ function GiveUp({ run, jobId }: { run: RunDetail; jobId: string }) {
     mutationFn: () => giveUpResults(jobId),
     onSettled: () => client.invalidateQueries({ queryKey: keys.run(run.id) }),
     onError: (error) =>
-      notifications.show({ color: "red", title: "Not done", message: error.message }),
+      notifications.show({
+        color: "red",
+        title: "The request failed",
+        message: error.message,
+      }),
   });
   return (
     <>
@@ -59,7 +63,7 @@ function GiveUp({ run, jobId }: { run: RunDetail; jobId: string }) {
         </p>
         <div className="row" style={{ justifyContent: "flex-end", marginTop: 20 }}>
           <Button variant="default" onClick={() => setAsking(false)} data-autofocus>
-            Go on trying
+            Keep trying
           </Button>
           <Button
             color="red"

@@ -15,10 +15,7 @@ import classes from "./ProvenanceTab.module.css";
 
 type Fields = Record<string, unknown>;
 
-/**
- * How the run came about, in full: who submitted what from where, and what each attempt really ran
- * with.
- */
+/** The provenance of the run: its submission, and the packages and hardware of each attempt. */
 export function ProvenanceTab({ run }: { run: RunDetail }) {
   const query = useQuery(provenanceQuery(run.id));
   const problem = problemOf(query);

@@ -40,7 +40,7 @@ export function RunActions({ run }: { run: RunDetail }) {
   const others = (job?.run_ids.length ?? 1) - 1;
   const refresh = () => client.invalidateQueries({ queryKey: keys.run(run.id) });
   const refused = (error: Error) =>
-    notifications.show({ color: "red", title: "Not done", message: error.message });
+    notifications.show({ color: "red", title: "The request failed", message: error.message });
   const act = useMutation({
     mutationFn: (verb: JobVerb) => actOnJob(run.job_id ?? "", verb),
     onSettled: refresh,
@@ -136,7 +136,8 @@ export function RunActions({ run }: { run: RunDetail }) {
       <OtherCode refusal={retry.refusal} onClose={retry.leave} onAllow={retry.allow} />
       <Modal opened={asking} onClose={() => setAsking(false)} title={`Cancel seed ${run.seed}?`}>
         <p>
-          The run saves a snapshot and ends for good. Its curves, evaluations and snapshots stay.
+          The run saves a snapshot and cannot be resumed afterwards. Its curves, evaluations and
+          snapshots stay.
         </p>
         {others > 0 && (
           <p>
@@ -163,7 +164,7 @@ export function RunActions({ run }: { run: RunDetail }) {
   );
 }
 
-/** Another try of a run that failed or was cancelled. */
+/** Retries a run that failed or was cancelled. */
 function RetryMenu({ retry }: { retry: Retry }) {
   return (
     <Menu>

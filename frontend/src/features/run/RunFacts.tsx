@@ -1,5 +1,5 @@
 import { Tooltip } from "@mantine/core";
-import { type Reading, reading, scoreOf } from "@/api/definition";
+import { type Measures, measuresOf, scoreOf } from "@/api/definition";
 import { trainingAttempts } from "@/api/schedules";
 import type { RunDetail } from "@/api/types";
 import { count, duration, plural, value } from "@/lib/format";
@@ -26,7 +26,7 @@ const QUALITY = {
   },
 } as const;
 
-/** How the latest attempt began, where it resumed. */
+/** How exactly the latest attempt resumed. */
 export function QualityBadge({ quality }: { quality: RunDetail["resume_quality"] }) {
   if (quality === null || quality === "fresh") return null;
   const { icon: Icon, hint } = QUALITY[quality];
@@ -40,12 +40,12 @@ export function QualityBadge({ quality }: { quality: RunDetail["resume_quality"]
   );
 }
 
-/** Progress in one line: how far, how fast, how long still. */
+/** Progress, speed and remaining time in one line. */
 export function RunFacts({ run }: { run: RunDetail }) {
-  const words = reading(run.definition);
+  const measures = measuresOf(run.definition);
   const { fraction, env_steps_per_second: speed } = run.progress;
-  const { budget, metric, unit } = words;
-  const at = run.progress[words.counter];
+  const { budget, metric, unit } = measures;
+  const at = run.progress[measures.counter];
   const { share, text, hint, tone } = progressOf({ state: run.state, cause: run.cause, fraction });
   const latest = run.latest_evaluation;
   const attempts = trainingAttempts(run).length;
@@ -64,7 +64,7 @@ export function RunFacts({ run }: { run: RunDetail }) {
           {value(speed, 3)} {metric === null ? "steps" : unit}/s
         </span>
       )}
-      <TimeLeft run={run} words={words} />
+      <TimeLeft run={run} measures={measures} />
       {latest && (
         <span>
           {metric === null ? (
@@ -80,7 +80,7 @@ export function RunFacts({ run }: { run: RunDetail }) {
             </>
           ) : (
             <>
-              latest {metric} <b>{value(scoreOf(latest, words), 4)}</b>
+              latest {metric} <b>{value(scoreOf(latest, measures), 4)}</b>
             </>
           )}
         </span>
@@ -95,10 +95,7 @@ export function RunFacts({ run }: { run: RunDetail }) {
   );
 }
 
-/**
- * How far the newest snapshot that the server has lies behind the training: what a lost worker
- * would cost.
- */
+/** The number of steps since the newest snapshot on the server, which a lost worker would cost. */
 function Stored({ run }: { run: RunDetail }) {
   const { written, verified } = run.snapshots;
   const over = ["succeeded", "failed", "cancelled"].includes(run.state);
@@ -120,19 +117,19 @@ function Stored({ run }: { run: RunDetail }) {
 }
 
 /**
- * How long the budget lasts at the present speed: an estimate, and called one. Nothing where
- * another bound than the budget's counter is nearer, whose speed is not measured.
+ * Estimates the remaining time from the current speed. Shows nothing where another bound is nearer
+ * than the budget's counter, since its speed is not measured.
  */
-function TimeLeft({ run, words }: { run: RunDetail; words: Reading }) {
+function TimeLeft({ run, measures }: { run: RunDetail; measures: Measures }) {
   const { fraction, env_steps_per_second: speed } = run.progress;
-  const { budget, stopsEarly } = words;
-  const at = run.progress[words.counter];
+  const { budget, stopsEarly } = measures;
+  const at = run.progress[measures.counter];
   if (budget === null || !speed || run.state !== "running" || at >= budget) return null;
   if (fraction !== null && fraction > at / budget) return null;
   const seconds = (budget - at) / speed;
   const rounded = seconds > 120 ? Math.round(seconds / 60) * 60 : seconds;
   return (
-    <span title="The rest of the budget at the present speed">
+    <span title="The rest of the budget at the current speed">
       {stopsEarly ? "at most about" : "about"} {duration(rounded).replace(/ 00 s$/, "")} left
     </span>
   );

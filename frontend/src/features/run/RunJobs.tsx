@@ -55,7 +55,7 @@ const COLUMNS: Column<Job>[] = [
   },
 ];
 
-/** Every job of the run, the newest first; those beside its training can be stopped here. */
+/** Every job of the run, the newest first; jobs other than the training can be cancelled here. */
 export function RunJobs({ run }: { run: RunDetail }) {
   if (run.jobs.length < 2) return null;
   const stop: Column<Job> = {
@@ -84,7 +84,11 @@ function StopButton({ run, job }: { run: RunDetail; job: Job }) {
     mutationFn: () => actOnJob(job.id, "cancel"),
     onSettled: () => client.invalidateQueries({ queryKey: keys.run(run.id) }),
     onError: (error) =>
-      notifications.show({ color: "red", title: "Not done", message: error.message }),
+      notifications.show({
+        color: "red",
+        title: "The request failed",
+        message: error.message,
+      }),
   });
   const label = `Cancel ${scheduleName(job.schedule)}`;
   return (

@@ -3,7 +3,7 @@ import { causeName, scheduleName } from "@/lib/format";
 import { Banner } from "@/ui/Banner";
 import { NotUploaded } from "./NotUploaded";
 
-/** What went wrong with a run, before anything else on its page. */
+/** The failures of a run. */
 export function RunProblems({ run }: { run: RunDetail }) {
   return (
     <>
@@ -15,13 +15,15 @@ export function RunProblems({ run }: { run: RunDetail }) {
   );
 }
 
-/** Why the run failed, or why it stands still although nobody paused it. */
+/** Why the run failed, or why it is paused without a request of a user. */
 function Ended({ run }: { run: RunDetail }) {
   const codeChanged = run.state === "paused" && run.cause === "code_changed";
   if (run.state !== "failed" && !codeChanged) return null;
   const message =
     run.failure?.message ??
-    (run.state === "failed" ? "The attempt left no message; its log may say more." : null);
+    (run.state === "failed"
+      ? "The attempt reported no message; its log may hold the reason."
+      : null);
   return (
     <Banner
       tone={codeChanged ? "warn" : "bad"}
@@ -34,7 +36,7 @@ function Ended({ run }: { run: RunDetail }) {
 
 const INTENDED = new Set(["budget", "success_score", "user", "drain", "preempted"]);
 
-/** Why the attempt before the present one ended, where that was not wanted. */
+/** Why the attempt before the current one ended, unless a user requested it. */
 function Interrupted({ run }: { run: RunDetail }) {
   if (run.state !== "running" && run.state !== "queued") return null;
   const ended = run.attempts.filter((one) => one.job_id === run.job_id && one.ended_at !== null);
@@ -54,7 +56,7 @@ function Interrupted({ run }: { run: RunDetail }) {
   );
 }
 
-/** Jobs beside the training whose latest try failed. */
+/** Jobs other than the training whose latest attempt failed. */
 function Beside({ run }: { run: RunDetail }) {
   const latest = new Map<string, Job>();
   for (const job of run.jobs) if (job.id !== run.job_id) latest.set(job.schedule, job);

@@ -2,7 +2,7 @@ import { ActionIcon, Menu, Skeleton } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import type { ApiError } from "@/api/client";
-import { type Reading, reading } from "@/api/definition";
+import { type Measures, measuresOf } from "@/api/definition";
 import { contentAddress, snapshotsQuery } from "@/api/queries";
 import type { RunDetail, Snapshot } from "@/api/types";
 import { ago, bytes, count, moment, toNumber, value } from "@/lib/format";
@@ -15,7 +15,7 @@ import { IconDownload } from "@/ui/icons";
 import { Panel } from "@/ui/Page";
 import classes from "./FilesTab.module.css";
 
-const at = (counter: Reading["counter"]): Column<Snapshot> => ({
+const at = (counter: Measures["counter"]): Column<Snapshot> => ({
   id: counter,
   header: counter.replace("_", " "),
   width: 110,
@@ -25,8 +25,8 @@ const at = (counter: Reading["counter"]): Column<Snapshot> => ({
 });
 
 const STATES: Partial<Record<Snapshot["state"], string>> = {
-  uploading: "On its way from the worker",
-  skipped: "Never stored: newer snapshots took its place, or its attempt ended before its turn",
+  uploading: "The worker is uploading it",
+  skipped: "Not uploaded: a newer snapshot replaced it, or its attempt ended first",
 };
 
 const COLUMNS: Column<Snapshot>[] = [
@@ -127,13 +127,13 @@ function SnapshotFiles({ snapshot }: { snapshot: Snapshot }) {
   );
 }
 
-/** What the training saved, what of it the server has, and how to get it. */
+/** The snapshots of the training, their state on the server, and how to download them. */
 export function SnapshotsPanel({ run }: { run: RunDetail }) {
   const query = useQuery(snapshotsQuery(run.id));
   const problem = problemOf(query);
   const rows = (query.data ?? []).filter((row) => row.state !== "deleted");
   const columns = useMemo(
-    () => [at(reading(run.definition).counter), ...COLUMNS],
+    () => [at(measuresOf(run.definition).counter), ...COLUMNS],
     [run.definition],
   );
   const command = `palestra download ${run.id}`;
@@ -166,8 +166,8 @@ export function SnapshotsPanel({ run }: { run: RunDetail }) {
 }
 
 function saving(run: RunDetail): string {
-  const { saveEvery: every, unit } = reading(run.definition);
+  const { saveEvery: every, unit } = measuresOf(run.definition);
   return every
-    ? `The run is saved every ${count(every)} ${unit}, at a pause and at its end.`
-    : "The run is saved at a pause and at its end.";
+    ? `A snapshot is saved every ${count(every)} ${unit}, at a pause and at the end.`
+    : "A snapshot is saved at a pause and at the end.";
 }

@@ -13,11 +13,11 @@ import { Panel } from "@/ui/Page";
 import classes from "./VideosTab.module.css";
 import { type Video, videosOf } from "./videos";
 
-/** Uploads are no events of the live stream. */
+/** Uploads create no event of the live stream. */
 const POLL_MS = 10_000;
 const HOOK = "hooks:\n  - name: video\n    every_evaluations: 5\n    episode: best";
 
-/** Filmed episodes, newest first. */
+/** Recorded episodes, newest first. */
 export function VideosTab({ run }: { run: RunDetail }) {
   const files = useQuery({
     ...videosQuery(run.id),

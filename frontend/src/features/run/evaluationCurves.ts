@@ -10,7 +10,7 @@ interface Charted {
   curves: string[];
 }
 
-/** The sources that there are evaluations of, tests apart: one point is no curve. */
+/** The sources with evaluations, except tests, which have one point only. */
 export function chartedSources(
   evaluations: readonly Evaluation[],
   query: string | undefined,

@@ -2,8 +2,8 @@ import type { Evaluation } from "@/api/types";
 import { toNumber } from "@/lib/format";
 
 /**
- * Evaluations of the same state as one: its episodes together. The training and a job beside it may
- * both have looked at a snapshot.
+ * Merges evaluations of the same state into one over all their episodes: the training and a job may
+ * both have evaluated it.
  */
 export function mergeEvaluations(evaluations: readonly Evaluation[]): Evaluation[] {
   const states = new Map<string, Evaluation>();

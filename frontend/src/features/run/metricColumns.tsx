@@ -1,4 +1,4 @@
-import type { Reading } from "@/api/definition";
+import type { Measures } from "@/api/definition";
 import type { Evaluation } from "@/api/types";
 import { count, toNumber, value } from "@/lib/format";
 import type { Column } from "@/ui/DataTable";
@@ -8,10 +8,10 @@ import { metricsOf, pointOf } from "./evaluationCurves";
 /** Evaluations of a supervised model: one column per metric, the score first. */
 export function metricColumns(
   rows: readonly Evaluation[],
-  words: Reading,
+  measures: Measures,
   best: string | undefined,
 ): Column<Evaluation>[] {
-  const rest = metricsOf(rows).filter((name) => name !== words.metric);
+  const rest = metricsOf(rows).filter((name) => name !== measures.metric);
   const metric = (name: string): Column<Evaluation> => ({
     id: `metric:${name}`,
     header: name,
@@ -19,7 +19,7 @@ export function metricColumns(
     width: 110,
     sort: (row) => toNumber(pointOf(row, name)),
     cell: (row) =>
-      name === words.metric ? (
+      name === measures.metric ? (
         <>
           {row.id === best && <span className={classes.best}>best</span>}
           <b>{value(pointOf(row, name))}</b>
@@ -37,7 +37,7 @@ export function metricColumns(
       sort: (row) => row.update,
       cell: (row) => count(row.update),
     },
-    ...[words.score, ...rest].map(metric),
+    ...[measures.score, ...rest].map(metric),
     {
       id: "batches",
       header: "Batches",

@@ -2,10 +2,7 @@
 
 import type { EvaluationSource } from "@/api/types";
 
-/**
- * Curves below these names are read from the evaluations of a source; they come with the list of
- * evaluations.
- */
+/** Prefixes of curves that are drawn from the list of evaluations, by source. */
 export const EVALUATION_SERIES: Record<EvaluationSource, string> = {
   evaluation: "evaluation",
   train_data: "evaluation_on_train_data",

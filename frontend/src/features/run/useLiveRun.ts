@@ -1,6 +1,6 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useMemo, useState } from "react";
-import { reading } from "@/api/definition";
+import { measuresOf } from "@/api/definition";
 import { keys, seriesNamesQuery, snapshotsQuery } from "@/api/queries";
 import type { Evaluation, LiveEvent, LogPage, RunDetail, RunState } from "@/api/types";
 import { useThrottle } from "@/lib/throttle";
@@ -17,10 +17,7 @@ export interface LiveRun {
   log: LogTail;
 }
 
-/**
- * Everything of a run page that moves: one stream feeds curves, log, evaluations and the run
- * itself.
- */
+/** The live data of a run page: one stream updates curves, log, evaluations and the run. */
 export function useLiveRun(run: RunDetail, search: RunSearch): LiveRun {
   const { id } = run;
   const client = useQueryClient();
@@ -48,7 +45,7 @@ export function useLiveRun(run: RunDetail, search: RunSearch): LiveRun {
     [run, snapshots.data],
   );
   const { x, start, end, superseded } = search;
-  const { counter } = reading(run.definition);
+  const { counter } = measuresOf(run.definition);
   const view = useMemo(
     () => ({ axis: x ?? counter, superseded: superseded ?? false, start, end }) as const,
     [x, counter, start, end, superseded],

@@ -10,16 +10,16 @@ type Way = Origin | "resume";
 
 export interface Retry {
   isPending: boolean;
-  /** Tries the run again, or goes on with it where it is paused. */
+  /** Retries the run, or resumes it where it is paused. */
   go(way: Way): void;
-  /** The refusal of changed code that a person may overrule. */
+  /** The refusal because of changed code, which the user may override. */
   refusal: string | null;
   leave(): void;
-  /** Does what was refused, with the changed code. */
+  /** Repeats the refused request and allows the changed code. */
   allow(): void;
 }
 
-/** Tries a run again or resumes it; where the code has changed, a person decides. */
+/** Retries or resumes a run; where the code has changed, the user decides. */
 export function useRetry(run: RunDetail): Retry {
   const client = useQueryClient();
   const [refused, setRefused] = useState<{ way: Way; message: string } | null>(null);
@@ -33,7 +33,12 @@ export function useRetry(run: RunDetail): Retry {
     onSettled: () => client.invalidateQueries({ queryKey: keys.run(run.id) }),
     onError: (error, { way }) => {
       if (isCodeChange(error)) setRefused({ way, message: error.message });
-      else notifications.show({ color: "red", title: "Not done", message: error.message });
+      else
+        notifications.show({
+          color: "red",
+          title: "The request failed",
+          message: error.message,
+        });
     },
   });
   return {

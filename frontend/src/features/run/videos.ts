@@ -1,11 +1,11 @@
-/** The filmed episodes of a run, from the names and places of its artifacts. */
+/** The recorded episodes of a run, read from its artifacts. */
 import { contentAddress } from "@/api/queries";
 import type { Artifact, Evaluation } from "@/api/types";
 import { toNumber } from "@/lib/format";
 
 export interface Video {
   id: string;
-  /** `null` where the file does not say. */
+  /** `null` where the artifact has none. */
   envStep: number | null;
   /** Number in its evaluation. */
   episode: number;
@@ -16,7 +16,7 @@ export interface Video {
 
 const NAME = /^(.+-episode-(\d+))\.(mp4|jpg)$/;
 
-/** Newest first; an episode filmed again after a resume is shown once, as it was filmed last. */
+/** Newest first; of an episode that was recorded again after a resume, the latest video. */
 export function videosOf(
   artifacts: readonly Artifact[],
   evaluations: readonly Evaluation[],

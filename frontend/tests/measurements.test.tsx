@@ -1,4 +1,4 @@
-/** Line 15.20: every number on a page was measured, and says what it is. */
+/** Line 15.20: every number on a page was measured and is labelled. */
 import { render, screen } from "@testing-library/react";
 import { describe, expect, it } from "vitest";
 import type { Experiment, SeriesResult } from "@/api/types";
@@ -39,7 +39,7 @@ describe("a score", () => {
     expect([unnamed, uncounted]).toHaveLength(2);
   });
 
-  it("of an experiment with one run stands alone in the list", () => {
+  it("of an experiment with one run has no spread in the list", () => {
     const latest_evaluation = {
       runs: 1,
       metric: null,
@@ -66,7 +66,7 @@ describe("a score", () => {
 });
 
 describe("progress", () => {
-  it("Line 15.21: is complete where a run stopped at its target, and says so", () => {
+  it("Line 15.21: is complete where a run stopped at its target", () => {
     const stopped = progressOf({ state: "succeeded", cause: "success_score", fraction: 0.28672 });
     expect(stopped).toEqual({
       share: 1,
@@ -85,13 +85,13 @@ describe("progress", () => {
     expect(progressOf({ state, cause, fraction })).toMatchObject({ share, text, tone });
   });
 
-  it("is no 0 % where it is unknown", () => {
+  it("is not 0 % where it is unknown", () => {
     render(<ProgressBar share={null} tone="alive" text="–" />);
     expect(screen.getByRole("progressbar")).not.toHaveAttribute("aria-valuenow");
   });
 });
 
-describe("Line 15.24: the headline of a curve", () => {
+describe("Line 15.24: the latest value of a curve", () => {
   const series = (last: (number | null)[]) =>
     [{ series: "a/b", last }] as unknown as SeriesResult["series"];
   const points = (...value: (number | string)[]) => ({
