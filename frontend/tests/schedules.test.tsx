@@ -90,7 +90,7 @@ describe("schedules on a run", () => {
     expect(sent).toEqual([{ url: "/api/v1/runs/run_1/jobs", body: { schedule } }]);
   });
 
-  it("shows every job with the reason why it waits, and cancels jobs other than the training", async () => {
+  it("shows every job with its reason to wait, and cancels jobs besides training", async () => {
     const follower = job({
       id: "job_2",
       schedule: "continuous_eval",

@@ -1,5 +1,5 @@
 import type * as t from "../../src/api/types";
-import type { MockRun } from "./data";
+import type { MockRun } from "./points.ts";
 
 type Points = MockRun["points"];
 
