@@ -1,4 +1,4 @@
-"""Palestra: the training hall for gymnasium agents. This package is what a user imports."""
+"""Palestra, an experiment server for reinforcement learning: what a user imports."""
 
 from typing import TYPE_CHECKING, Any
 

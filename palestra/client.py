@@ -9,7 +9,8 @@ from urllib.parse import quote
 
 from palestra.connection import Connection
 from palestra.contract.access import SessionView
-from palestra.contract.definition import BuiltinCode, Code, Definition
+from palestra.contract.code import BuiltinCode, Code
+from palestra.contract.definition import Definition
 from palestra.contract.job_options import (
     EvaluateOptions,
     JobOptions,

@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from typing import Final
 
 from app.domain.errors import InvalidError
-from palestra.contract.definition import (
+from palestra.contract.catalogue import Catalogue, EnvironmentDescription
+from palestra.contract.code import (
     AnyCode,
     BuiltinCode,
     DistributionCode,
     GitCode,
     ModuleCode,
-    RlDefinition,
     shown_code,
     with_environment,
 )
-from palestra.contract.work_order import Catalogue, EnvironmentDescription
+from palestra.contract.definition import RlDefinition
 
 _ID: Final = "/definition/env/id"
 _EnvironmentCode = DistributionCode | ModuleCode

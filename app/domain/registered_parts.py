@@ -15,18 +15,17 @@ from pydantic import ValidationError
 from app.domain import environments
 from app.domain.errors import InvalidError
 from palestra.contract.agents import BUILTIN_AGENTS, RegisteredAgent
-from palestra.contract.definition import (
+from palestra.contract.catalogue import Catalogue, PartDescription
+from palestra.contract.code import (
     AnyCode,
     BuiltinCode,
     EntrypointCode,
-    RlDefinition,
-    SupervisedDefinition,
     shown_code,
     with_environment,
 )
+from palestra.contract.definition import RlDefinition, SupervisedDefinition
 from palestra.contract.documents import canonical_json
 from palestra.contract.problems import nearest, pointer
-from palestra.contract.work_order import Catalogue, PartDescription
 
 _Definition = RlDefinition | SupervisedDefinition
 _LONGEST: Final = 300

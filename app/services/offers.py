@@ -19,30 +19,29 @@ from app.domain import registered_parts
 from app.domain.errors import ConflictError, InvalidError
 from app.domain.principal import Principal
 from app.services import pools
-from palestra.contract.definition import (
+from palestra.contract.catalogue import (
+    Catalogue,
+    EnvironmentDescription,
+    PartDescription,
+    SpaceDescription,
+)
+from palestra.contract.code import (
     BuiltinCode,
     Code,
-    Definition,
     DistributionCode,
     EntrypointCode,
     EnvironmentCode,
     GitCode,
     ModuleCode,
-    RlDefinition,
     shown_code,
 )
+from palestra.contract.definition import Definition, RlDefinition
 from palestra.contract.documents import canonical_json
 from palestra.contract.job_options import JobRequest, Submission
 from palestra.contract.names import Schedule
 from palestra.contract.resources import CatalogueView
 from palestra.contract.sb3 import SB3_ACTION_SPACES, Sb3Parameters
 from palestra.contract.upgrade import load_definition
-from palestra.contract.work_order import (
-    Catalogue,
-    EnvironmentDescription,
-    PartDescription,
-    SpaceDescription,
-)
 
 _Part = TypeVar("_Part")
 _KINDS: Final = ("agents", "model_functions", "input_functions")

@@ -6,8 +6,8 @@ import typer
 
 from palestra.cli.output import emit_json, say, show, table
 from palestra.cli.server_address import Json, Server, TokenFile, connect
-from palestra.contract.definition import shown_code
-from palestra.contract.work_order import Catalogue, SpaceDescription
+from palestra.contract.catalogue import Catalogue, SpaceDescription
+from palestra.contract.code import shown_code
 
 _PART_KINDS = {
     "agents": "agent",

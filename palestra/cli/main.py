@@ -20,6 +20,7 @@ from palestra.cli import (
     login,
     play,
     queries,
+    run_jobs,
     show,
     submit,
     up,
@@ -49,7 +50,7 @@ class _Commands(TyperGroup):
 app = typer.Typer(
     cls=_Commands,
     name="palestra",
-    help="The training hall for gymnasium agents.",
+    help="Experiment server for reinforcement learning: definitions, GPU queue, live curves.",
     epilog=(
         "Exit codes: 0 done; 1 failed; 2 wrong usage; 3 cancelled; 130 after Ctrl-C; 141 where "
         "nobody reads the output."
@@ -70,6 +71,7 @@ for part in (
     show,
     watch_runs,
     control,
+    run_jobs,
     worker_control,
     files,
     play,

@@ -1,32 +1,18 @@
 """The definition: the immutable validated document that says what to train and how.
 
-And its identity.
-
-Owns the document, its hash and the experiment's ID. Job options (`options.py`) are apart from it
-and never part of its identity.
+Its identity is computed by `identity.py`. Job options (`job_options.py`) are no part of it.
 """
 
 from functools import cache
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, TypeAdapter, model_validator
 
 from palestra.contract.agents import A3cParameters, AgentParameters, PpoParameters, Sb3Parameters
-from palestra.contract.code import AnyCode as AnyCode
-from palestra.contract.code import BuiltinCode as BuiltinCode
-from palestra.contract.code import Code as Code
-from palestra.contract.code import DistributionCode as DistributionCode
-from palestra.contract.code import EntrypointCode as EntrypointCode
-from palestra.contract.code import EnvironmentCode as EnvironmentCode
-from palestra.contract.code import GitCode as GitCode
-from palestra.contract.code import ModuleCode as ModuleCode
-from palestra.contract.code import shown_code as shown_code
-from palestra.contract.code import with_environment as with_environment
-from palestra.contract.documents import Document, sha256_of
+from palestra.contract.documents import Document
 from palestra.contract.envs import EnvDefinition
 from palestra.contract.free_parameters import FreeParameters
-from palestra.contract.names import ExportFormat, Name, SeriesName, StoredTitle, Text, slugify
-from palestra.contract.versions import oldest_form
+from palestra.contract.names import ExportFormat, Name, SeriesName, StoredTitle, Text
 
 SCHEMA_VERSION: Final = 2
 """Version of the definition document that this code writes.
@@ -363,46 +349,3 @@ def read_definition(raw: bytes | str) -> RlDefinition | SupervisedDefinition:
 @cache
 def _adapter() -> TypeAdapter[RlDefinition | SupervisedDefinition]:
     return TypeAdapter(Definition)
-
-
-def definition_hash(definition: Definition) -> str:
-    """Returns the SHA-256 of the definition with all defaults, without name and notes.
-
-    Seeds are options of a job and no part of it.
-
-    It is that of the definition's oldest form (`versions.py`), so a snapshot of long ago is still
-    one of the same definition.
-    """
-    return sha256_of(
-        {
-            key: value
-            for key, value in _oldest_form(definition).items()
-            if key not in {"name", "notes"}
-        }
-    )
-
-
-def identity_hash(definition: Definition, code: AnyCode) -> str:
-    """Returns the SHA-256 that decides whether two submissions are one experiment.
-
-    It covers the definition in its oldest form, that form's schema version, and the code.
-    """
-    return sha256_of(
-        {
-            "code": code.model_dump(mode="json"),
-            "definition": definition_hash(definition),
-            "schema_version": _oldest_form(definition)["schema_version"],
-        }
-    )
-
-
-def _oldest_form(definition: Definition) -> dict[str, Any]:
-    return oldest_form(definition.model_dump(mode="json"))
-
-
-def experiment_id(definition: Definition, code: AnyCode) -> str:
-    """Returns the reproducible experiment ID: a slug of the name and 16 digits of a hash.
-
-    The digits are the first of the identity hash.
-    """
-    return f"{slugify(definition.name)}-{identity_hash(definition, code)[:16]}"

@@ -8,7 +8,8 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from palestra.contract import acceptance
-from palestra.contract.definition import BuiltinCode, Code, Definition, Video
+from palestra.contract.code import BuiltinCode, Code
+from palestra.contract.definition import Definition, Video
 from palestra.contract.documents import Document
 from palestra.contract.names import ExportFormat, Name, Schedule, Seed
 

@@ -4,7 +4,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from palestra.contract.definition import Code, Definition
+from palestra.contract.code import Code
+from palestra.contract.definition import Definition
 from palestra.contract.documents import Document
 
 

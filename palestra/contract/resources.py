@@ -5,10 +5,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from palestra.contract.definition import Code, Definition
+from palestra.contract.catalogue import Catalogue
+from palestra.contract.code import Code
+from palestra.contract.definition import Definition
 from palestra.contract.documents import Document
 from palestra.contract.job_options import EvaluateOptions, Limits, Resources
 from palestra.contract.names import Counter, EvaluationSource, Name, Schedule
+from palestra.contract.registration import Gpu
 from palestra.contract.states import (
     AttemptState,
     Cause,
@@ -22,7 +25,7 @@ from palestra.contract.states import (
 )
 from palestra.contract.telemetry import Number, RunId
 from palestra.contract.views import SubmissionWarning, View
-from palestra.contract.work_order import Catalogue, Failure, Gpu
+from palestra.contract.work_order import Failure
 
 
 class ProgressView(View):

@@ -1,6 +1,6 @@
-"""What crosses between the server and a worker: registration, claim, work order, renewal, release.
+"""What server and worker exchange about an attempt: claim, work order, renewal, release.
 
-And the dispatch message on the queue.
+Also the dispatch message on the queue.
 """
 
 from typing import Annotated, Any, Final, Literal, Self
@@ -8,12 +8,11 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import Field, model_validator
 
 from palestra.contract import outcomes
-from palestra.contract.agents.actions import ActionKind
-from palestra.contract.definition import Code, Definition, EntrypointCode, EnvironmentCode
+from palestra.contract.code import Code
+from palestra.contract.definition import Definition
 from palestra.contract.documents import Document
-from palestra.contract.free_parameters import ParametersSchema
 from palestra.contract.job_options import Limits, Resources
-from palestra.contract.names import Counter, ExportFormat, Name, Schedule, Seed, Title
+from palestra.contract.names import Counter, ExportFormat, Schedule, Seed
 from palestra.contract.states import Cause, Order, Outcome, ResumeQuality
 from palestra.contract.telemetry import RunId, SnapshotFile, SnapshotId
 
@@ -269,134 +268,3 @@ class Release(Document):
         for end in (self.report, *self.report.runs):
             outcomes.check(end.outcome, end.cause)
         return self
-
-
-class Gpu(Document):
-    """A device as the worker sees it."""
-
-    index: Annotated[int, Field(ge=0)]
-    name: str
-    uuid: str = ""
-    memory_mib: Annotated[int, Field(ge=0)]
-
-
-class SpaceDescription(Document):
-    """An observation or action space."""
-
-    kind: ActionKind | Literal["dict", "tuple", "other"]
-    shape: tuple[int, ...] = ()
-    n: int | None = None
-    """Number of actions of a discrete space.
-
-    `null` where it is known only once the environment is made.
-    """
-    dtype: str = ""
-
-
-class EnvironmentDescription(Document):
-    """An environment that a worker can make."""
-
-    id: str
-    observation_space: SpaceDescription | None = None
-    action_space: SpaceDescription | None = None
-    max_episode_steps: int | None = None
-    code: EnvironmentCode | None = None
-    """Who registered it; `null` for environments of Gymnasium, ale-py and Palestra."""
-
-
-class PartDescription(Document):
-    """A part that a worker knows by name."""
-
-    name: Name
-    parameters_schema: ParametersSchema = Field(default_factory=dict)
-    """JSON Schema of the parameters.
-
-    Empty where anything goes, and for built-in agents, whose schema is part of the definition's.
-    """
-    code: EntrypointCode | None = None
-    """The distribution that registered it; `null` for built-in parts."""
-
-
-class AgentDescription(PartDescription):
-    """An agent that a worker can train."""
-
-    action_spaces: tuple[ActionKind, ...]
-
-
-class Catalogue(Document):
-    """What a worker offers."""
-
-    agents: Annotated[tuple[AgentDescription, ...], Field(max_length=1_000)] = ()
-    model_functions: Annotated[tuple[PartDescription, ...], Field(max_length=1_000)] = ()
-    input_functions: Annotated[tuple[PartDescription, ...], Field(max_length=1_000)] = ()
-    environments: Annotated[tuple[EnvironmentDescription, ...], Field(max_length=20_000)] = ()
-    schedules: tuple[Schedule, ...] = ()
-    imports: Annotated[tuple[str, ...], Field(max_length=1_000)] = ()
-    """Modules that a worker's administrator has it import: those that `env.id: module:id` may name.
-    """
-    export_formats: Annotated[tuple[ExportFormat, ...], Field(max_length=16)] = (
-        "weights",
-        "program",
-    )
-    """Formats that it can write; those of workers that do not say so by default."""
-
-
-class Registration(Document):
-    """A worker introduces itself at start."""
-
-    name: Title
-    pool: Name
-    host: Title
-    boot_id: Annotated[str, Field(max_length=64)]
-    pid: Annotated[int, Field(ge=1)]
-    slots: Annotated[int, Field(ge=1, le=4_096)]
-    gpus: tuple[Gpu, ...] = ()
-    work_order_versions: Annotated[tuple[int, ...], Field(min_length=1, max_length=16)]
-    version: str
-    """Palestra's version."""
-    hardware: dict[str, Any] = Field(default_factory=dict)
-    packages: dict[str, str] = Field(default_factory=dict)
-    catalogue: Catalogue = Catalogue()
-    enrolment: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
-    """Random number that the worker chose and keeps: the same enrolment again, whose answer was
-    lost, gets the same secret. A worker that comes back with its secret needs none.
-    """
-
-
-class RegistrationAnswer(Document):
-    """What a worker needs to listen."""
-
-    worker_id: WorkerId
-    secret: str | None = None
-    """The worker's own credential for heartbeats, claims and later registrations: told at enrolment
-    alone.
-    """
-    broker_url: str
-    queue: str
-    heartbeat_seconds: Annotated[float, Field(gt=0)]
-    work_order_versions: tuple[int, ...]
-
-
-class WorkerHeartbeat(Document):
-    """A worker's sign of life."""
-
-    live_attempts: tuple[AttemptId, ...] = ()
-    """Attempts whose supervisor lives on this machine, adopted ones included.
-
-    The server gives up an attempt that it counts on this worker and that is not among them, once it
-    is too old to be a claim under way and its lease is not renewed.
-    """
-    dead_attempts: tuple[AttemptId, ...] = ()
-    """Attempts whose supervisor is known to be gone: sure knowledge, so the server need not wait
-    for the lease.
-    """
-    busy_slots: Annotated[
-        tuple[Annotated[int, Field(ge=0, le=4_095)], ...], Field(max_length=4_096)
-    ] = ()
-    """Slots whose lock is held on the worker's machine: by an attempt, or by a claim under way."""
-
-
-class WorkerHeartbeatAnswer(Document):
-    """What the worker is to do."""
-
-    order: Literal["continue", "drain"]

@@ -23,7 +23,7 @@ from app.domain.paging import PageRequest
 from app.services.curves import curves
 from app.services.experiments import experiments
 from app.services.snapshots import snapshots
-from palestra.contract.definition import definition_hash
+from palestra.contract.identity import definition_hash
 from palestra.contract.names import Scope
 from palestra.contract.queries import SeriesQuery
 from palestra.contract.work_order import WorkOrder

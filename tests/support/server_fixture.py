@@ -22,18 +22,16 @@ from app.services.workers import workers
 from app.settings import Settings
 from palestra.contract.job_options import JobRequest, RetryRequest, Submission
 from palestra.contract.names import Schedule, Scope, new_id
+from palestra.contract.registration import Registration, RegistrationAnswer, WorkerHeartbeat
 from palestra.contract.resources import ExperimentDetail, JobView, RunDetail
 from palestra.contract.states import Cause, Outcome
 from palestra.contract.work_order import (
     AttemptReport,
     Claim,
     ClaimAnswer,
-    Registration,
-    RegistrationAnswer,
     Release,
     Renewal,
     RenewalAnswer,
-    WorkerHeartbeat,
 )
 
 ALL = frozenset(Scope) - {Scope.WORKER}

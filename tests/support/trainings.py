@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from palestra.contract.definition import definition_hash
+from palestra.contract.identity import definition_hash
 from palestra.contract.names import new_id
 from palestra.contract.telemetry import RunRecord
 from palestra.contract.work_order import WorkOrder

@@ -20,15 +20,15 @@ from gymnasium.envs.registration import EnvSpec
 
 from palestra.contract.agents import BUILTIN_AGENTS
 from palestra.contract.agents.actions import ACTION_SPACES, ActionKind
-from palestra.contract.estimators import INPUT_FUNCTIONS, MODEL_FUNCTIONS
-from palestra.contract.names import ExportFormat, Schedule
-from palestra.contract.work_order import (
+from palestra.contract.catalogue import (
     AgentDescription,
     Catalogue,
     EnvironmentDescription,
     PartDescription,
     SpaceDescription,
 )
+from palestra.contract.estimators import INPUT_FUNCTIONS, MODEL_FUNCTIONS
+from palestra.contract.names import ExportFormat, Schedule
 from workers.assembly.registered_parts import Kind, RegisteredPart, discover
 from workers.core.types import JsonObject
 from workers.export.onnx import missing_packages

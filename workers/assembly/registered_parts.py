@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 
 from pydantic import ValidationError
 
-from palestra.contract.definition import EntrypointCode
+from palestra.contract.code import EntrypointCode
 from palestra.contract.names import NAME_PATTERN
 from palestra.contract.wording import summary
 from workers.core.errors import PartNotFoundError

@@ -7,18 +7,17 @@ from typing import Any, Final, cast
 from pydantic import BaseModel, ValidationError
 
 from palestra.contract.agents import BUILTIN_AGENTS, BuiltinAgent, RegisteredAgent
-from palestra.contract.definition import (
+from palestra.contract.code import (
     AnyCode,
     BuiltinCode,
     DistributionCode,
     EntrypointCode,
     GitCode,
     ModuleCode,
-    RlDefinition,
-    SupervisedDefinition,
     shown_code,
     with_environment,
 )
+from palestra.contract.definition import RlDefinition, SupervisedDefinition
 from palestra.contract.estimators import INPUT_FUNCTIONS, MODEL_FUNCTIONS
 from palestra.contract.wording import summary
 from workers.assembly.registered_parts import Kind, RegisteredPart, discover

@@ -15,7 +15,8 @@ from typing import Self
 import torch
 from pydantic import TypeAdapter
 
-from palestra.contract.definition import Definition, RlDefinition, definition_hash
+from palestra.contract.definition import Definition, RlDefinition
+from palestra.contract.identity import definition_hash
 from palestra.contract.job_options import VIDEO_NEEDS_INLINE
 from palestra.contract.names import Schedule
 from palestra.contract.telemetry import SnapshotWritten

@@ -12,7 +12,7 @@ from importlib.metadata import Distribution, EntryPoint
 from pathlib import Path
 from typing import Final
 
-from palestra.contract.definition import DistributionCode, ModuleCode
+from palestra.contract.code import DistributionCode, ModuleCode
 
 _METADATA: Final = (".dist-info", ".egg-info")
 

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 from pydantic import TypeAdapter, ValidationError
 
 from palestra.contract.names import Name, Title
+from palestra.contract.registration import Gpu
 from palestra.contract.wording import sentence
-from palestra.contract.work_order import Gpu
 from workers.ipc.gpus import list_gpus
 from workers.ipc.worker_imports import check_imports
 

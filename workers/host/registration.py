@@ -17,13 +17,9 @@ from pydantic import ValidationError
 import palestra
 from palestra import provenance
 from palestra.backoff import Backoff
-from palestra.contract.work_order import (
-    WORK_ORDER_VERSIONS,
-    Catalogue,
-    Registration,
-    RegistrationAnswer,
-    WorkerHeartbeat,
-)
+from palestra.contract.catalogue import Catalogue
+from palestra.contract.registration import Registration, RegistrationAnswer, WorkerHeartbeat
+from palestra.contract.work_order import WORK_ORDER_VERSIONS
 from palestra.telemetry.transport import open_client
 from workers.host.adoption import Adopter
 from workers.host.enrolment import Enrolment

@@ -22,7 +22,7 @@ from celery import Celery, signals
 from celery.worker import state as celery_state
 from kombu.entity import Queue
 
-from palestra.contract.work_order import RegistrationAnswer
+from palestra.contract.registration import RegistrationAnswer
 from workers.host.broker import SETTINGS, install_transport, masked, real_url
 from workers.host.dispatch_task import DispatchTask, DispatchTaskSettings
 from workers.host.options import UsageError, WorkerOptions, parse_options

@@ -4,7 +4,7 @@ import subprocess
 from collections.abc import Callable
 from typing import Final
 
-from palestra.contract.work_order import Gpu
+from palestra.contract.registration import Gpu
 
 _NVIDIA_SMI: Final = "nvidia-smi"
 

@@ -15,6 +15,12 @@ import httpx
 from pydantic import BaseModel, ValidationError
 
 from palestra.contract.documents import Document
+from palestra.contract.registration import (
+    Registration,
+    RegistrationAnswer,
+    WorkerHeartbeat,
+    WorkerHeartbeatAnswer,
+)
 from palestra.contract.resources import ArtifactDeclaration, ArtifactView
 from palestra.contract.work_order import (
     Adoption,
@@ -23,14 +29,10 @@ from palestra.contract.work_order import (
     ClaimAnswer,
     FollowAnswer,
     FollowRequest,
-    Registration,
-    RegistrationAnswer,
     Release,
     Renewal,
     RenewalAnswer,
     SnapshotFileRef,
-    WorkerHeartbeat,
-    WorkerHeartbeatAnswer,
 )
 from palestra.telemetry.transport import read_problem, retry_after
 

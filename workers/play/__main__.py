@@ -16,7 +16,8 @@ from typing import Final, TextIO
 
 import gymnasium as gym
 
-from palestra.contract.definition import Definition, RlDefinition, definition_hash
+from palestra.contract.definition import Definition, RlDefinition
+from palestra.contract.identity import definition_hash
 from palestra.contract.play import PlayOrder
 from workers.assembly.registry import check_code
 from workers.assembly.training import fresh_agent

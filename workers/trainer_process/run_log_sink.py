@@ -7,7 +7,7 @@ from workers.ipc import run_log
 from workers.recording.recorder import Sink
 
 
-class TellingSink:
+class RunLogSink:
     """A sink that puts a line into the run's log behind each evaluation and each snapshot.
 
     Args:

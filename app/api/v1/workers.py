@@ -10,14 +10,14 @@ from app.api.strict_body import json_body
 from app.services import offers
 from app.services.workers import workers
 from palestra.contract.names import NAME_PATTERN
-from palestra.contract.resources import CatalogueView, PoolView, WorkerView
-from palestra.contract.views import Page
-from palestra.contract.work_order import (
+from palestra.contract.registration import (
     Registration,
     RegistrationAnswer,
     WorkerHeartbeat,
     WorkerHeartbeatAnswer,
 )
+from palestra.contract.resources import CatalogueView, PoolView, WorkerView
+from palestra.contract.views import Page
 
 router = APIRouter(tags=["workers"])
 

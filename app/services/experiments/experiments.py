@@ -21,8 +21,9 @@ from app.services.runs import runs
 from app.services.views import pages
 from app.services.views.experiments import definition_of, experiment_views
 from palestra.contract import advice
-from palestra.contract.definition import RlDefinition, definition_hash, experiment_id, identity_hash
+from palestra.contract.definition import RlDefinition
 from palestra.contract.documents import canonical_json
+from palestra.contract.identity import definition_hash, experiment_id, identity_hash
 from palestra.contract.job_options import JobOptions, Submission
 from palestra.contract.names import new_id
 from palestra.contract.resources import (

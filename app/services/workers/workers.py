@@ -19,17 +19,16 @@ from app.services.views.jobs import pool_facts
 from app.services.views.workers import worker_views
 from app.settings import Settings
 from palestra.contract.names import new_id, pool_queue
-from palestra.contract.resources import CatalogueView, PoolView, WorkerView
-from palestra.contract.states import AttemptState, Cause
-from palestra.contract.views import Page
-from palestra.contract.work_order import (
-    WORK_ORDER_VERSION,
-    WORK_ORDER_VERSIONS,
+from palestra.contract.registration import (
     Registration,
     RegistrationAnswer,
     WorkerHeartbeat,
     WorkerHeartbeatAnswer,
 )
+from palestra.contract.resources import CatalogueView, PoolView, WorkerView
+from palestra.contract.states import AttemptState, Cause
+from palestra.contract.views import Page
+from palestra.contract.work_order import WORK_ORDER_VERSION, WORK_ORDER_VERSIONS
 
 _HEARTBEATS_OF_GRACE: Final = 2
 """A claim younger than so many heartbeats may have been answered after the worker wrote the present

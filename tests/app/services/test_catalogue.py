@@ -13,10 +13,12 @@ from app.services.curves import curves, series
 from app.services.experiments import experiments
 from app.services.jobs import jobs
 from app.services.offers import check_definition
-from palestra.contract.definition import BuiltinCode, GitCode, experiment_id, read_definition
+from palestra.contract.catalogue import Catalogue
+from palestra.contract.code import BuiltinCode, GitCode
+from palestra.contract.definition import read_definition
+from palestra.contract.identity import experiment_id
 from palestra.contract.job_options import JobRequest
 from palestra.contract.queries import SeriesQuery
-from palestra.contract.work_order import Catalogue
 from tests.support import records
 from tests.support.artifact_store import Storing
 from tests.support.server_fixture import (

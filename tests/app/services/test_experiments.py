@@ -8,7 +8,7 @@ from app.db.models import Base
 from app.domain.errors import ConflictError, InvalidError, NotFoundError
 from app.domain.paging import PageRequest
 from app.services.experiments import experiments
-from palestra.contract.definition import experiment_id
+from palestra.contract.identity import experiment_id
 from palestra.contract.states import Cause, JobState, Outcome, RunState
 from palestra.contract.work_order import Failure
 from tests.support.server_fixture import World, definition

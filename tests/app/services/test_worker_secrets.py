@@ -10,8 +10,9 @@ from app.domain.errors import ConflictError, ForbiddenError
 from app.services.access import principals
 from app.services.workers import workers
 from palestra.contract.names import Scope
+from palestra.contract.registration import RegistrationAnswer, WorkerHeartbeat
 from palestra.contract.states import JobState
-from palestra.contract.work_order import Claim, RegistrationAnswer, WorkerHeartbeat
+from palestra.contract.work_order import Claim
 from tests.support.server_fixture import World, pass_time
 
 NUMBER, OTHER = "1" * 64, "2" * 64

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from palestra.cli.server_address import logins_path
-from palestra.contract.work_order import Catalogue
+from palestra.contract.catalogue import Catalogue
 from tests.support import api_samples
 from tests.support.api_samples import JOB, RUN
 from tests.support.fake_http_server import Answer, Peer, problem

@@ -8,21 +8,18 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from palestra.contract.agents import BUILTIN_AGENTS
-from palestra.contract.definition import (
+from palestra.contract.code import (
     BuiltinCode,
     Code,
-    Definition,
     DistributionCode,
     EntrypointCode,
     GitCode,
     ModuleCode,
-    definition_hash,
-    experiment_id,
-    identity_hash,
-    read_definition,
 )
+from palestra.contract.definition import Definition, read_definition
 from palestra.contract.documents import canonical_json, sha256_of
 from palestra.contract.free_parameters import check_schema
+from palestra.contract.identity import definition_hash, experiment_id, identity_hash
 from palestra.contract.job_options import Submission
 from palestra.contract.problems import explain
 from palestra.contract.upgrade import upgrade

@@ -4,9 +4,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from palestra.contract.definition import definition_hash, read_definition
+from palestra.contract.definition import read_definition
 from palestra.contract.documents import canonical_json
 from palestra.contract.envs import EnvDefinition
+from palestra.contract.identity import definition_hash
 from palestra.contract.problems import explain
 
 

@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from palestra.contract.definition import SCHEMA_VERSION, BuiltinCode, definition_hash, experiment_id
+from palestra.contract.code import BuiltinCode
+from palestra.contract.definition import SCHEMA_VERSION
 from palestra.contract.documents import canonical_json
+from palestra.contract.identity import definition_hash, experiment_id
 from palestra.contract.upgrade import (
     UnsupportedSchemaError,
     load_definition,

@@ -10,16 +10,9 @@ import pytest
 
 from app.domain import registered_parts
 from app.domain.errors import InvalidError
-from palestra.contract.definition import (
-    BuiltinCode,
-    DistributionCode,
-    EntrypointCode,
-    GitCode,
-    RlDefinition,
-    SupervisedDefinition,
-    read_definition,
-)
-from palestra.contract.work_order import Catalogue
+from palestra.contract.catalogue import Catalogue
+from palestra.contract.code import BuiltinCode, DistributionCode, EntrypointCode, GitCode
+from palestra.contract.definition import RlDefinition, SupervisedDefinition, read_definition
 from tests.support.server_fixture import (
     TINY_CODE,
     TINY_SCHEMA,

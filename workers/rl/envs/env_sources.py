@@ -23,7 +23,7 @@ import gymnasium as gym
 from gymnasium.envs import registration
 
 import workers.rl.envs.builtin  # noqa: F401 - registers palestra/..., which nobody replaces
-from palestra.contract.definition import DistributionCode, ModuleCode
+from palestra.contract.code import DistributionCode, ModuleCode
 from workers.core.errors import PartNotFoundError
 from workers.core.installed_code import code_of_module, entry_points
 from workers.ipc.worker_imports import allowed_imports

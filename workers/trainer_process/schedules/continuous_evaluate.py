@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from palestra.contract.definition import Definition, definition_hash
+from palestra.contract.definition import Definition
+from palestra.contract.identity import definition_hash
 from palestra.contract.names import EvaluationSource, Schedule
 from palestra.contract.telemetry import Evaluation
 from palestra.contract.work_order import Follow, RunOrder

@@ -6,7 +6,8 @@ Holds no loop; `Engine.run` has it, or the agent one of its own.
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from palestra.contract.definition import Definition, definition_hash
+from palestra.contract.definition import Definition
+from palestra.contract.identity import definition_hash
 from palestra.contract.names import ExportFormat
 from palestra.contract.telemetry import Evaluation
 from palestra.contract.work_order import RunOrder

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from palestra.contract.work_order import SpaceDescription
+from palestra.contract.catalogue import SpaceDescription
 from workers.assembly.catalogue import _describe, _describe_game, _space
 from workers.rl.envs.env_sources import register_games
 from workers.rl.envs.factory import is_game

@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 from palestra.contract.agents import BUILTIN_AGENTS, RegisteredAgent
-from palestra.contract.definition import BuiltinCode, EntrypointCode, GitCode, read_definition
+from palestra.contract.code import BuiltinCode, EntrypointCode, GitCode
+from palestra.contract.definition import read_definition
 from tests.support.distributions import install
 from tests.support.pfrl_agents import ScriptedBatch
 from tests.support.trainings import Trained, definition, load, work_order

@@ -13,8 +13,9 @@ from conftest import make_work_order, wait_for
 from palestra.backoff import Backoff
 from palestra.contract.job_options import Limits, Resources
 from palestra.contract.names import Schedule, new_id
+from palestra.contract.registration import Gpu
 from palestra.contract.states import Cause, Order, Outcome
-from palestra.contract.work_order import AttemptReport, Gpu
+from palestra.contract.work_order import AttemptReport
 from workers.host.broker import SETTINGS, masked, real_url
 from workers.host.options import UsageError, choose_gpus, parse_options, read_token
 from workers.host.registration import take_census

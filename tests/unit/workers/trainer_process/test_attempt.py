@@ -307,7 +307,7 @@ def test_a_memory_that_runs_out_is_told_as_such(
         def fail(*_: Any, error: BaseException = error) -> Any:
             raise error
 
-        monkeypatch.setattr("workers.trainer_process.attempt.assemble_training", fail)
+        monkeypatch.setattr("workers.trainer_process.train_attempt.assemble_training", fail)
         _, report = execute(tmp_path, work_order(definition()))
         assert report.cause is cause
 

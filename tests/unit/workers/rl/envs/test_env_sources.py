@@ -13,15 +13,15 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from palestra.contract.definition import (
+from palestra.contract.code import (
     BuiltinCode,
     DistributionCode,
     EntrypointCode,
     GitCode,
     ModuleCode,
-    read_definition,
     with_environment,
 )
+from palestra.contract.definition import read_definition
 from palestra.contract.envs import EnvDefinition
 from palestra.contract.names import WORKER_IMPORTS
 from tests.support.distributions import install, install_environments

@@ -1,0 +1,52 @@
+"""The identity of a definition: its hash and the reproducible ID of the experiment."""
+
+from typing import Any
+
+from palestra.contract.code import AnyCode
+from palestra.contract.definition import Definition
+from palestra.contract.documents import sha256_of
+from palestra.contract.names import slugify
+from palestra.contract.versions import oldest_form
+
+
+def definition_hash(definition: Definition) -> str:
+    """Returns the SHA-256 of the definition with all defaults, without name and notes.
+
+    Seeds are options of a job and no part of it.
+
+    It is that of the definition's oldest form (`versions.py`), so a snapshot of long ago is still
+    one of the same definition.
+    """
+    return sha256_of(
+        {
+            key: value
+            for key, value in _oldest_form(definition).items()
+            if key not in {"name", "notes"}
+        }
+    )
+
+
+def identity_hash(definition: Definition, code: AnyCode) -> str:
+    """Returns the SHA-256 that decides whether two submissions are one experiment.
+
+    It covers the definition in its oldest form, that form's schema version, and the code.
+    """
+    return sha256_of(
+        {
+            "code": code.model_dump(mode="json"),
+            "definition": definition_hash(definition),
+            "schema_version": _oldest_form(definition)["schema_version"],
+        }
+    )
+
+
+def _oldest_form(definition: Definition) -> dict[str, Any]:
+    return oldest_form(definition.model_dump(mode="json"))
+
+
+def experiment_id(definition: Definition, code: AnyCode) -> str:
+    """Returns the reproducible experiment ID: a slug of the name and 16 digits of a hash.
+
+    The digits are the first of the identity hash.
+    """
+    return f"{slugify(definition.name)}-{identity_hash(definition, code)[:16]}"

@@ -1,0 +1,174 @@
+"""Attempts that train: one run, a pack of runs, or the test of a definition."""
+
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Final
+
+from palestra.contract.code import shown_code
+from palestra.contract.names import Schedule
+from palestra.contract.states import ResumeQuality
+from palestra.contract.work_order import AttemptReport, RunEnd, RunOrder
+from workers.assembly.training import Training, TrainingContext, assemble_pack, assemble_training
+from workers.core.types import StopReason
+from workers.ipc import run_log
+from workers.recording.progress_file import ProgressFile
+from workers.recording.recorder import SharedSink, Sink
+from workers.snapshot.snapshot_directory import LoadedSnapshot, read_snapshot
+from workers.trainer_process.running_attempt import RunningAttempt, counters, end_of
+from workers.trainer_process.schedules import native, smoke_test
+from workers.trainer_process.stop_reasons import IMPOSED
+
+_IMPLY_EXPORTS: Final = {Schedule.TRAIN_AND_EVALUATE, Schedule.TEST}
+"""Schedules whose trainings leave an export without being told to."""
+
+
+def train(attempt: RunningAttempt) -> AttemptReport:
+    if len(attempt.order.runs) > 1:
+        return _train_pack(attempt)
+    run = attempt.run
+    snapshot = attempt.load_snapshot(run) if run.snapshot is not None else None
+    with (
+        attempt.records() as sink,
+        _training(attempt, sink, attempt.directory.snapshots) as training,
+    ):
+        attempt.resume_quality = _resumed(training, snapshot)
+        with _shown(attempt, training):
+            reason = native.train(training).reason
+        _leave_exports(attempt, run, training, reason)
+    return attempt.ended(reason)
+
+
+def _train_pack(attempt: RunningAttempt) -> AttemptReport:
+    """Trains several runs, whose attempt ends with the last of them."""
+    order = attempt.order
+    snapshots = [None if run.snapshot is None else attempt.load_snapshot(run) for run in order.runs]
+    starts = [
+        None if snapshot is None else (snapshot.manifest.env_step, snapshot.manifest.update)
+        for snapshot in snapshots
+    ]
+    with ExitStack() as stack:
+        sink = SharedSink(stack.enter_context(attempt.records()))
+        contexts = [_context(attempt, run, sink, attempt.directory.snapshots) for run in order.runs]
+        pack = assemble_pack(contexts, starts, stack)
+        attempt.clock = pack.trainings[0].engine.clock
+        for training in pack.trainings:
+            _note_code(attempt, training)
+        qualities = [
+            _resumed(training, snapshot)
+            for training, snapshot in zip(pack.trainings, snapshots, strict=True)
+        ]
+
+        def left(index: int) -> None:
+            run, training = order.runs[index], pack.trainings[index]
+            reason = training.engine.result.reason
+            _leave_exports(attempt, run, training, reason)
+            end = attempt.ends[index] = RunEnd(
+                run_id=run.run_id,
+                resume_quality=qualities[index],
+                **end_of(reason),
+                **counters(training.engine.clock),
+            )
+            sink.append(list(run_log.lines(run.run_id, run_log.ended(end))))
+
+        with _shown(attempt, *pack.trainings):
+            reasons = [result.reason for result in native.train_pack(pack, left)]
+    attempt.resume_quality = (
+        ResumeQuality.STATISTICAL if ResumeQuality.STATISTICAL in qualities else qualities[0]
+    )
+    return attempt.ended(_reason_of_pack(reasons))
+
+
+def _reason_of_pack(reasons: Sequence[StopReason]) -> StopReason:
+    """Returns the reason for which the attempt of a pack ended.
+
+    It is an order that any run obeyed, else the end of a complete run, else that of a failed one.
+    """
+    ordered = [reason for reason in reasons if reason in IMPOSED]
+    complete = [reason for reason in reasons if reason.completes_run]
+    return (ordered or complete or list(reasons))[0]
+
+
+def _resumed(training: Training, snapshot: LoadedSnapshot | None) -> ResumeQuality:
+    if snapshot is None:
+        return ResumeQuality.FRESH
+    exact = training.resume(snapshot).exact and snapshot.manifest.resume_exact
+    return ResumeQuality.EXACT if exact else ResumeQuality.STATISTICAL
+
+
+def _leave_exports(
+    attempt: RunningAttempt, run: RunOrder, training: Training, reason: StopReason
+) -> None:
+    """Exports what a run that is complete is to leave."""
+    if reason.completes_run:
+        definition, implied = attempt.order.definition, attempt.order.schedule in _IMPLY_EXPORTS
+        formats = native.export_formats(definition, training.agent, implied=implied)
+        native.export(
+            definition, run, training.agent, training.engine.clock, attempt.exports(run), formats
+        )
+
+
+def test(attempt: RunningAttempt) -> AttemptReport:
+    """Goes once through all that a training does.
+
+    Its snapshot is written, read back and removed, and no record names it.
+    """
+    run = attempt.run
+    attempt.end_at_orders()
+    scratch = attempt.directory.root / "scratch"
+    try:
+        with (
+            attempt.records() as sink,
+            _training(attempt, smoke_test.TrialSink(sink), scratch) as training,
+        ):
+            with _shown(attempt, training):
+                result = smoke_test.try_out(training)
+            if result.reason.completes_run:
+                read_snapshot(scratch / str(result.snapshot_id))
+                _leave_exports(attempt, run, training, result.reason)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return attempt.ended(result.reason)
+
+
+def _training(attempt: RunningAttempt, sink: Sink, snapshots: Path) -> Training:
+    training = assemble_training(_context(attempt, attempt.run, sink, snapshots))
+    attempt.clock = training.engine.clock
+    _note_code(attempt, training)
+    return training
+
+
+def _note_code(attempt: RunningAttempt, training: Training) -> None:
+    if attempt.other_code is not None:
+        message = (
+            f"This attempt runs other code than the experiment's: {shown_code(attempt.other_code)}"
+        )
+        training.recorder.note("code_changed", message)
+
+
+def _context(
+    attempt: RunningAttempt, run: RunOrder, sink: Sink, snapshots: Path
+) -> TrainingContext:
+    return TrainingContext(
+        order=attempt.order,
+        run=run,
+        snapshots=snapshots,
+        videos=attempt.directory.videos / run.run_id,
+        sink=sink,
+        control=attempt.control,
+        device=attempt.device,
+    )
+
+
+@contextmanager
+def _shown(attempt: RunningAttempt, *trainings: Training) -> Iterator[None]:
+    """Tells the supervisor how far the trainings are."""
+    progress = ProgressFile(
+        attempt.directory.progress, [training.engine.clock for training in trainings]
+    )
+    progress.start()
+    try:
+        yield
+    finally:
+        progress.close()
