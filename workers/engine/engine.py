@@ -35,7 +35,6 @@ from contextlib import contextmanager
 
 from workers.core.errors import InputExhaustedError
 from workers.core.protocols import TimeSource
-from workers.core.rng import global_state, load_global_state
 from workers.core.types import (
     CollectPlan,
     EpisodeEnd,
@@ -53,7 +52,9 @@ from workers.engine.collect_plan import Plans
 from workers.engine.evaluation_schedule import EvaluationSchedule, Judged
 from workers.engine.hook_calls import HookCalls
 from workers.engine.learn_trigger import Learning
+from workers.engine.part_states import restore_parts, states_of
 from workers.engine.parts import Cadence, Parts, RunResult
+from workers.engine.snapshot_schedule import SnapshotSchedule
 from workers.engine.triggers import Never, every
 
 
@@ -80,14 +81,14 @@ class Engine:
             every(cadence.evaluation),
             during_episode=cadence.evaluate_during_episode,
         )
-        self._snapshot = every(cadence.snapshot)
+        self._snapshots = SnapshotSchedule(
+            parts.snapshotter, every(cadence.snapshot), best_apart=cadence.best_apart
+        )
         self._plans = Plans(parts.agent.collect_plan, parts.collector.num_envs)
         self._ended: list[tuple[int, EpisodeEnd]] = []
         self._reports: list[LearnReport] = []
-        self._snapshot_requested = False
         self._best = parts.best
-        self._epoch_closed_at, self._saved_at = 0, -1
-        self._snapshot_id: str | None = None
+        self._epoch_closed_at = 0
         self._stop: StopReason | None = None
         self._finishing = False
         self._in_epoch = False
@@ -258,7 +259,7 @@ class Engine:
 
     def request_snapshot(self) -> None:
         """Makes a periodic snapshot due."""
-        self._snapshot_requested = True
+        self._snapshots.request()
         self._quiet_until = 0
 
     # State
@@ -272,7 +273,9 @@ class Engine:
     def result(self) -> RunResult:
         """How the last `run` or `epochs` ended; `REQUESTED` where the caller left it early."""
         return RunResult(
-            self._stop or StopReason.REQUESTED, self._snapshot_id, self._evaluations.score
+            self._stop or StopReason.REQUESTED,
+            self._snapshots.last_id,
+            self._evaluations.score,
         )
 
     def state_dict(self) -> StateTree:
@@ -283,16 +286,7 @@ class Engine:
         return {**self._state_without_memory(), **memory}
 
     def _state_without_memory(self) -> StateTree:
-        parts = self._parts
-        return {
-            "clock": self.clock.state_dict(),
-            "loop": self._own_state(),
-            "agent": parts.agent.state_dict(),
-            "collector": parts.collector.state_dict(),
-            "recorder": parts.recorder.state_dict(),
-            "hooks": self._hooks.state(),
-            "rng": global_state(),
-        }
+        return states_of(self._parts, self.clock, self._hooks, self._own_state())
 
     def restore(self, state: StateTree) -> RestoreReport:
         """Brings freshly built parts of the same definition to `state`.
@@ -300,28 +294,11 @@ class Engine:
         Returns:
             Whether the continuation can be exact, and what stands in the way.
         """
-        parts = self._parts
-        notes: list[tuple[str, str]] = []
         self.clock.load_state_dict(state["clock"])
         self._load_own_state(state["loop"])
-        parts.agent.load_state_dict(state["agent"])
-        if "memory" in state:
-            parts.agent.memory.load_state_dict(state["memory"])
-        else:
+        if "memory" not in state:
             self._learning.warm_up_again(self.clock)
-            notes.append(
-                (
-                    "resume_statistical",
-                    "The snapshot holds no replay memory: it fills again before learning goes on.",
-                )
-            )
-        environments = parts.collector.restore(state["collector"])
-        parts.recorder.load_state_dict(state["recorder"])
-        self._hooks.load_state(state["hooks"])
-        load_global_state(state["rng"])
-        return RestoreReport(
-            exact=environments.exact and not notes, notes=(*notes, *environments.notes)
-        )
+        return restore_parts(self._parts, self._hooks, state)
 
     # Private, in the order of the iteration
 
@@ -374,15 +351,15 @@ class Engine:
             self._run_due_evaluations()
         if self._stop is None and budget.exhausted(clock):
             self._stop = StopReason.BUDGET
-        if self._snapshot.due(clock) or self._snapshot_requested:
+        if self._snapshots.due(clock):
             self._save_periodically()
         due = (
             self._epoch.quiet_until,
             self._evaluations.quiet_until,
             budget.quiet_until or UNLIMITED,
-            self._snapshot.quiet_until,
+            self._snapshots.quiet_until,
         )
-        self._quiet_until = 0 if self._snapshot_requested else min(due)
+        self._quiet_until = min(due)
 
     def _close_epoch(self) -> None:
         self.clock.epochs += 1
@@ -418,29 +395,21 @@ class Engine:
         if not self._best.improved(judged.result.mean) or not self._cadence.save_best:
             return
         if judged.state is not None:
-            self._parts.snapshotter.save(
-                judged.state, judged.clock, SnapshotReason.BEST, judged.result.mean
-            )
+            self._snapshots.save_earlier(judged.state, judged.clock, judged.result.mean)
         elif not self._finishing or self._cadence.best_apart:
             self._save(SnapshotReason.BEST)
 
     def _save_periodically(self) -> None:
-        self._snapshot_requested = False
-        if self._stop is None and (
-            self._cadence.best_apart or self._saved_at != self.clock.iterations
-        ):
+        if self._stop is None and self._snapshots.is_needed(self.clock):
             self._note(self._evaluations.finished(wait=True))
             self._save(SnapshotReason.PERIODIC)
 
     def _save(self, reason: SnapshotReason) -> None:
-        clock = self.clock
         self._parts.recorder.flush()
-        self._snapshot_id = self._parts.snapshotter.save(
-            self.state_dict(), clock, reason, self._evaluations.score_of(clock)
-        )
-        self._saved_at = clock.iterations
+        score = self._evaluations.score_of(self.clock)
+        snapshot_id = self._snapshots.save(self.state_dict, self.clock, reason, score)
         for on_snapshot in self._hooks.on_snapshot:
-            on_snapshot(self, self._snapshot_id)
+            on_snapshot(self, snapshot_id)
 
     def _finish(self) -> None:
         self._finishing = True
@@ -457,7 +426,7 @@ class Engine:
             self._save(SnapshotReason.FINISH)
         elif reason is StopReason.DIVERGED:
             self._save(SnapshotReason.EXCEPTION)
-        elif self._cadence.best_apart or self._saved_at != self.clock.iterations:
+        elif self._snapshots.is_needed(self.clock):
             self._save(SnapshotReason.STOP)
         self._parts.recorder.flush()
         self._finishing = False
@@ -467,7 +436,7 @@ class Engine:
             "learning": self._learning.state_dict(),
             "epoch": self._epoch.state_dict(),
             "evaluations": self._evaluations.state_dict(),
-            "snapshot": self._snapshot.state_dict(),
+            "snapshot": self._snapshots.state_dict(),
             "best": self._best.score,
             "epoch_closed_at": self._epoch_closed_at,
             "stop": self._stop.value if self._stop else None,
@@ -477,6 +446,6 @@ class Engine:
         self._learning.load_state_dict(state["learning"])
         self._epoch.load_state_dict(state["epoch"])
         self._evaluations.load_state_dict(state["evaluations"])
-        self._snapshot.load_state_dict(state["snapshot"])
+        self._snapshots.load_state_dict(state["snapshot"])
         self._best.score = state["best"]
         self._epoch_closed_at = state["epoch_closed_at"]

@@ -1,0 +1,51 @@
+"""The state of all parts of a run as one tree, and back."""
+
+from workers.core.rng import global_state, load_global_state
+from workers.core.types import RestoreReport, StateTree
+from workers.engine.clock import Clock
+from workers.engine.hook_calls import HookCalls
+from workers.engine.parts import Parts
+
+_NO_MEMORY = (
+    "resume_statistical",
+    "The snapshot holds no replay memory: it fills again before learning goes on.",
+)
+
+
+def states_of(parts: Parts, clock: Clock, hooks: HookCalls, loop: StateTree) -> StateTree:
+    """Returns the state of everything but the agent's memory.
+
+    Args:
+        parts: Whose state is borrowed, see `Stateful`.
+        clock: The engine's.
+        hooks: The engine's.
+        loop: The engine's own state.
+    """
+    return {
+        "clock": clock.state_dict(),
+        "loop": loop,
+        "agent": parts.agent.state_dict(),
+        "collector": parts.collector.state_dict(),
+        "recorder": parts.recorder.state_dict(),
+        "hooks": hooks.state(),
+        "rng": global_state(),
+    }
+
+
+def restore_parts(parts: Parts, hooks: HookCalls, state: StateTree) -> RestoreReport:
+    """Restores freshly built parts and the global random generators.
+
+    Returns:
+        Whether the continuation can be exact, and what stands in the way.
+    """
+    parts.agent.load_state_dict(state["agent"])
+    if "memory" in state:
+        parts.agent.memory.load_state_dict(state["memory"])
+    environments = parts.collector.restore(state["collector"])
+    parts.recorder.load_state_dict(state["recorder"])
+    hooks.load_state(state["hooks"])
+    load_global_state(state["rng"])
+    notes = () if "memory" in state else (_NO_MEMORY,)
+    return RestoreReport(
+        exact=environments.exact and not notes, notes=(*notes, *environments.notes)
+    )
