@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from gymnasium import Space
 from torch import Tensor
+from torch.nn.functional import huber_loss
 
 from palestra.contract.agents import IqnParameters
 from workers.core.types import AgentContext, Array
@@ -39,9 +40,10 @@ def quantile_huber(error: Tensor, fractions: Tensor, kappa: float) -> Tensor:
         fractions: tau_i, float32 [B, N].
         kappa: |delta| up to which L is delta^2 / 2; beyond, it is kappa (|delta| - kappa / 2).
     """
-    size = error.abs()
-    huber = torch.where(size <= kappa, 0.5 * error.square(), kappa * (size - 0.5 * kappa))
-    return (fractions.unsqueeze(2) - (error < 0).float()).abs() * huber / kappa
+    tau, zero = fractions.unsqueeze(2), error.new_zeros(()).expand_as(error)
+    # One kernel, forwards and backwards: the errors are the largest tensor of an update.
+    huber = huber_loss(error, zero, reduction="none", delta=kappa)
+    return torch.where(error < 0, 1 - tau, tau) * huber / kappa
 
 
 @dataclass(frozen=True)
