@@ -4708,7 +4708,7 @@ export interface components {
         };
         /**
          * Registration
-         * @description A worker introduces itself at start.
+         * @description What a worker sends at its start.
          */
         Registration: {
             /** Boot Id */
@@ -6723,7 +6723,7 @@ export interface components {
         };
         /**
          * WorkerHeartbeat
-         * @description A worker's sign of life.
+         * @description What a worker sends periodically while it is alive.
          */
         WorkerHeartbeat: {
             /**
