@@ -57,7 +57,7 @@ def runnable(
         with torch.no_grad():
             return update(eager_gradient, *arguments)
 
-    def whole(*arguments: object) -> Any:
+    def whole(*arguments: object) -> object:
         return update(functional_gradient, *arguments)
 
     if mode == "eager":

@@ -178,7 +178,7 @@ class _Loader:
     """Loads the nodes of one object in the order in which they were saved."""
 
     def __init__(self) -> None:
-        self._objects: dict[int, Any] = {}
+        self._objects: dict[int, object] = {}
 
     def load(self, value: object, state: StateTree, path: str) -> Any:
         """Returns the restored value: `value` itself where it could be changed in place."""
@@ -338,7 +338,7 @@ def _is_tensor(value: object) -> bool:
     return torch is not None and isinstance(value, torch.Tensor)
 
 
-def _pack_sequence(value: Sequence[Any] | deque[Any], path: str) -> object:
+def _pack_sequence(value: Sequence[object] | deque[object], path: str) -> object:
     items = [pack(item, f"{path}[{index}]") for index, item in enumerate(value)]
     if isinstance(value, deque):
         return {"$deque": items, "$longest": value.maxlen}

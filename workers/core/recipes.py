@@ -37,8 +37,8 @@ class RecipeError(WorkerError):
 class _Construction(NamedTuple):
     """The arguments that an object was built with."""
 
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
+    args: tuple[object, ...]
+    kwargs: dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Kind:
 
     name: str
     """Names the kind in recipes."""
-    matches: Callable[[Any], bool]
+    matches: Callable[[object], bool]
     write: Callable[[Any], StateTree]
     """Returns how an object is made; raises `RecipeError` where that cannot be said as data."""
     read: Callable[[StateTree], Any]
@@ -126,7 +126,7 @@ class _Writer:
 
     def __init__(self) -> None:
         self._numbers: dict[int, int] = {}
-        self._kept: list[Any] = []
+        self._kept: list[object] = []
 
     def write(self, value: object, path: str) -> object:  # noqa: PLR0911 - one case per kind
         """Returns the recipe of a value."""
@@ -183,7 +183,7 @@ class _Reader:
     """Builds in the order of the writer."""
 
     def __init__(self) -> None:
-        self._built: list[Any] = []
+        self._built: list[object] = []
 
     def read(self, recipe: object) -> object:  # noqa: PLR0911 - one case per kind
         """Returns the value of a recipe."""
@@ -258,7 +258,7 @@ def _kept_one(value: Any) -> object:
     return value.detach().clone() if _is_array(value) else value
 
 
-def _is_array(value: Any) -> bool:
+def _is_array(value: object) -> bool:
     if isinstance(value, np.ndarray):
         return not value.dtype.hasobject
     torch = sys.modules.get("torch")

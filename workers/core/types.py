@@ -193,7 +193,7 @@ class Experience:
     @classmethod
     def without_transitions(cls, num_envs: int) -> Experience:
         """Returns what was gathered where nothing was kept: T is 0."""
-        none: Any = np.zeros((0, num_envs))
+        none = np.zeros((0, num_envs))
         flags = none.astype(np.bool_)
         return cls(none, none, none, flags, flags, none)
 
@@ -308,7 +308,7 @@ class AgentContext:
     """A torch device."""
     compile: CompileMode = "eager"
     """How updates run."""
-    options: dict[str, Any] = field(default_factory=dict)
+    options: JsonObject = field(default_factory=dict)
     """Room for third-party factories; empty for built-in agents."""
     goals: GoalRule | None = None
     """For environments whose observations have an achieved and a desired goal.

@@ -53,7 +53,7 @@ class LearnWindow:
         for report in reports:
             self._values.append(report.values)
 
-    def close(self) -> Any:
+    def close(self) -> object:
         """Returns the window's values, unread, for `means` of another thread.
 
         `None` where nothing was learnt. Begins the next window.

@@ -13,7 +13,7 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -69,7 +69,7 @@ def write_stream(directory: Path, name: str, stream: RowStream, before: Path | N
     return {"end": stream.end, "room": stream.room, "files": [segment.name for segment in segments]}
 
 
-def read_stream(directory: Path, document: Mapping[str, Any]) -> dict[str, Array]:
+def read_stream(directory: Path, document: JsonObject) -> dict[str, Array]:
     """Returns by field the rows that were there, by place.
 
     Args:
@@ -162,6 +162,6 @@ def _read(directory: Path, segment: Segment) -> dict[str, Array]:
     return rows
 
 
-def _layout(rows: Mapping[str, Array]) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
+def _layout(rows: Mapping[str, Array]) -> dict[str, tuple[tuple[int, ...], np.dtype[np.generic]]]:
     """Returns shape and dtype of a row, by field."""
     return {name: (column.shape[1:], column.dtype) for name, column in rows.items()}

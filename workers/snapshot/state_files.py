@@ -21,7 +21,7 @@ import numpy as np
 
 from workers.core.errors import SnapshotUnreadableError
 from workers.core.row_stream import RowStream
-from workers.core.types import JsonObject, OwnFiles, OwnFilesAt, StateTree
+from workers.core.types import Array, JsonObject, OwnFiles, OwnFilesAt, StateTree
 from workers.snapshot.row_segments import read_stream, write_stream
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class _Packer:
 
     def __init__(self) -> None:
         self._tensors: dict[str, torch.Tensor] = {}
-        self._arrays: dict[str, np.ndarray[Any, Any]] = {}
+        self._arrays: dict[str, Array] = {}
         self._streams: list[tuple[RowStream, dict[str, object]]] = []
         """Each with the JSON that stands for it, to be filled in."""
         self.own_files: list[OwnFiles] = []
@@ -131,7 +131,7 @@ class _Packer:
         self._streams.append((value, {}))
         return {"$stream": self._streams[-1][1]}
 
-    def _pack_array(self, value: np.ndarray[Any, Any], path: str) -> object:
+    def _pack_array(self, value: Array, path: str) -> object:
         if value.dtype.hasobject:
             raise TypeError(f"{path}: an array of Python objects cannot be saved")
         self._arrays[path] = value
@@ -148,7 +148,7 @@ class _Unpacker:
         if arrays.exists():
             with np.load(arrays, allow_pickle=False) as archive:
                 self._arrays = {name: archive[name] for name in archive.files}
-        self._marked: dict[str, Callable[[Any], Any]] = {
+        self._marked: dict[str, Callable[[Any], object]] = {
             "$tensor": self._tensors.__getitem__,
             "$array": self._arrays.__getitem__,
             "$stream": lambda document: read_stream(directory, document),
