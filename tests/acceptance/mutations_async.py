@@ -4,6 +4,7 @@ from typing import Final
 
 _RUN: Final = "workers/entrypoints/async_training/coordinator.py"
 _CHILD: Final = "workers/entrypoints/async_training/training_process.py"
+_CALL: Final = "workers/entrypoints/async_training/async_call.py"
 _RECORDS: Final = "workers/entrypoints/async_training/async_records.py"
 _SHARING: Final = "workers/entrypoints/async_training/shared_parts.py"
 
@@ -25,7 +26,7 @@ ASYNC: Final = (
     (
         "P3",
         "no process will do",
-        _RUN,
+        _CALL,
         '("processes", call.processes, 1)',
         '("processes", call.processes, 0)',
     ),
@@ -41,7 +42,7 @@ ASYNC: Final = (
         "P6",
         "the overshoot is not reported",
         _RUN,
-        "overshoot = max(0, env_steps - int(self._call.steps))",
+        "overshoot = max(0, env_steps - int(settings.steps))",
         "overshoot = 7",
     ),
     (
@@ -69,8 +70,8 @@ ASYNC: Final = (
         "P10",
         "the threshold is ignored",
         _RECORDS,
-        "share_reaching(self._told.result, self._settings.threshold)",
-        "share_reaching(self._told.result, 0.0)",
+        "share_reaching(message.result, threshold)",
+        "share_reaching(message.result, 0.0)",
     ),
     (
         "P11",
@@ -91,8 +92,8 @@ ASYNC: Final = (
         "P14",
         "another agent is trained",
         _RUN,
-        "            return self._call.agent\n",
-        "            return __import__('copy').deepcopy(self._call.agent)\n",
+        "            return self._call.user.agent\n",
+        "            return __import__('copy').deepcopy(self._call.user.agent)\n",
     ),
     (
         "P15",
@@ -111,8 +112,8 @@ ASYNC: Final = (
     (
         "P17",
         "hooks are not asked whether they work here",
-        _RUN,
-        '    check_support(call.evaluation_hooks, "train_agent_async", _FUNCTION)\n',
+        _CALL,
+        '    check_support(call.user.evaluation_hooks, "train_agent_async", FUNCTION)\n',
         "",
     ),
     (
@@ -126,8 +127,8 @@ ASYNC: Final = (
         "P19",
         "no events",
         _RECORDS,
-        "        if settings.tensorboard:\n",
-        "        if settings.tensorboard is None:\n",
+        "tensorboard=call.tensorboard,",
+        "tensorboard=False,",
     ),
     (
         "P20",
@@ -140,13 +141,13 @@ ASYNC: Final = (
         "P21",
         "seeds do nothing",
         _RUN,
-        "ProcessTask(self._settings(), seed, *shared)",
-        "ProcessTask(self._settings(), len(self._seeds), *shared)",
+        "task(seed, *shared)",
+        "task(len(self._seeds), *shared)",
     ),
     (
         "P22",
         "only the caller looks at the event",
-        _RUN,
+        _CALL,
         "return isinstance(event, synchronize.Event) and (",
         "return False and (",
     ),

@@ -68,20 +68,17 @@ class Failed:
         return error
 
 
-class Overseer(Protocol):
-    """Decides what the parent does about its processes."""
+class GroupListener(Protocol):
+    """Is called in the parent for the events of its processes."""
 
-    def heard(self, index: int, message: object) -> None:
-        """A process said something of its own."""
-        ...
+    def receive(self, index: int, message: object) -> None:
+        """Called with each message that is not one of this module's."""
 
     def failed(self, index: int, error: BaseException, *, alive: Sequence[int]) -> None:
-        """A process failed or was lost; `alive` are the others that still run."""
-        ...
+        """Called when a process failed or was lost; `alive` are the others that still run."""
 
     def look(self) -> None:
-        """Some time went by."""
-        ...
+        """Called at least once per tick."""
 
 
 @dataclass(slots=True)
@@ -148,24 +145,24 @@ class ProcessGroup:
         """Whether all were ready and were sent off."""
         return not self._waiting
 
-    def serve(self, overseer: Overseer, tick: float) -> None:
+    def serve(self, listener: GroupListener, tick: float) -> None:
         """Listens until all processes ended. They begin together, once all are ready.
 
         Args:
-            overseer: Told of everything.
-            tick: Longest time in seconds between two of its looks.
+            listener: Called for each event.
+            tick: Longest time in seconds between two calls of its `look`.
         """
         while running := [child for child in self._children if not child.ended]:
-            ears = {child.link: child for child in running} | {
+            sources = {child.link: child for child in running} | {
                 child.pidfd: child for child in running
             }
-            for ear in connection.wait(list(ears), tick):
-                child = ears[ear]  # type: ignore[index]
+            for ready in connection.wait(list(sources), tick):
+                child = sources[ready]  # type: ignore[index]
                 if child.ended:
                     continue
-                if ear is not child.link or not self._listen(child, overseer):
-                    self._bury(child, overseer)
-            overseer.look()
+                if ready is not child.link or not self._listen(child, listener):
+                    self._finish(child, listener)
+            listener.look()
             if self._deadline is not None and time.monotonic() > self._deadline:
                 self.kill()
 
@@ -194,8 +191,8 @@ class ProcessGroup:
             if child.process.exitcode is not None:
                 child.process.close()
 
-    def _listen(self, child: _Child, overseer: Overseer) -> bool:
-        """Hears one message; false where the process closed its end."""
+    def _listen(self, child: _Child, listener: GroupListener) -> bool:
+        """Receives one message; false where the process closed its end."""
         try:
             message = child.link.recv()
         except (EOFError, OSError):
@@ -206,14 +203,14 @@ class ProcessGroup:
             case Done():
                 child.done = True
             case Failed():
-                self._fail(child, overseer, message.raised(child.index))
+                self._fail(child, listener, message.raised(child.index))
             case _:
-                overseer.heard(child.index, message)
+                listener.receive(child.index, message)
         return True
 
-    def _fail(self, child: _Child, overseer: Overseer, error: BaseException) -> None:
+    def _fail(self, child: _Child, listener: GroupListener, error: BaseException) -> None:
         child.failed = True
-        overseer.failed(child.index, error, alive=self.alive)
+        listener.failed(child.index, error, alive=self.alive)
 
     def _release(self, child: _Child) -> None:
         self._waiting.discard(child.index)
@@ -222,16 +219,16 @@ class ProcessGroup:
                 with contextlib.suppress(OSError):
                     one.link.send(_GO)
 
-    def _bury(self, child: _Child, overseer: Overseer) -> None:
-        """Hears what an ended process had still to say, then judges how it ended."""
+    def _finish(self, child: _Child, listener: GroupListener) -> None:
+        """Receives the last messages of an ended process, then reports how it ended."""
         connection.wait([child.pidfd], _JOIN_SECONDS)
         _kill_session(child)
         child.process.join(_JOIN_SECONDS)
-        while _poll(child.link) and self._listen(child, overseer):
+        while _poll(child.link) and self._listen(child, listener):
             pass
         child.ended = True
         if not child.failed and not child.done:
-            self._fail(child, overseer, _lost(child, waiting=child.index in self._waiting))
+            self._fail(child, listener, _lost(child, waiting=child.index in self._waiting))
 
 
 def wait_for_go(link: connection.Connection) -> bool:

@@ -11,8 +11,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from workers.entrypoints.async_training.async_call import AsyncCall
 from workers.entrypoints.async_training.async_records import read_history
-from workers.entrypoints.async_training.coordinator import AsyncCall, run_async
+from workers.entrypoints.async_training.coordinator import run_async
+from workers.entrypoints.async_training.training_process import AsyncSettings, UserParts
 from workers.entrypoints.functional_parts.evaluator import EvaluationSettings
 
 __all__ = ["read_history", "train_agent_async"]
@@ -134,29 +136,34 @@ def train_agent_async(  # noqa: PLR0917 - names and order are those of PFRL
         )
     return run_async(
         AsyncCall(
-            outdir=Path(directory),
+            settings=AsyncSettings(
+                outdir=Path(directory),
+                steps=steps,
+                evaluation=evaluation,
+                max_episode_len=max_episode_len,
+                successful_score=successful_score,
+                save_best=save_best_so_far_agent,
+                profile=profile,
+                save_memory=save_memory,
+            ),
+            user=UserParts(
+                make_env=make_env,
+                make_agent=make_agent,
+                agent=agent,
+                tensors={},
+                step_hooks=tuple(global_step_hooks),
+                evaluation_hooks=tuple(evaluation_hooks),
+                stop_event=stop_event,
+            ),
             processes=processes,
-            make_env=make_env,
-            profile=profile,
-            steps=steps,
-            evaluation=evaluation,
             success_threshold=eval_success_threshold,
-            max_episode_len=max_episode_len,
             step_offset=step_offset,
-            successful_score=successful_score,
-            agent=agent,
-            make_agent=make_agent,
-            step_hooks=tuple(global_step_hooks),
-            evaluation_hooks=tuple(evaluation_hooks),
-            save_best=save_best_so_far_agent,
             tensorboard=use_tensorboard,
             logger=logger or logging.getLogger(__name__),
             random_seeds=random_seeds,
-            stop_event=stop_event,
             exception_event=exception_event,
             share=use_shared_memory,
             resume=None if resume is None else os.fspath(resume),
             start_method=start_method,
-            save_memory=save_memory,
         )
     )

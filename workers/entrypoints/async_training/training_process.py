@@ -48,7 +48,13 @@ from workers.entrypoints.functional_parts.evaluator import (
     call_evaluation_hooks,
     eval_stats_of,
 )
-from workers.entrypoints.functional_parts.named_snapshots import BEST, CHECKPOINT, EXCEPT, FINISH
+from workers.entrypoints.functional_parts.named_snapshots import (
+    BEST,
+    CHECKPOINT,
+    EXCEPT,
+    FINISH,
+    SUCCESSFUL,
+)
 from workers.hooks.evaluation_hooks import reaches
 from workers.hooks.step_hooks import StepHooks
 from workers.rl.agents.pfrl_adapter import ForeignAgent
@@ -59,7 +65,6 @@ from workers.rl.envs.vector import EpisodeVector
 from workers.rl.evaluate.vector_evaluator import training_seeds
 from workers.snapshot.snapshot_directory import Moment, SnapshotOwner, read_snapshot, write_snapshot
 
-SUCCESSFUL = "successful"
 _WAIT_SECONDS = 0.002
 
 
@@ -75,14 +80,12 @@ class AsyncSettings:
     """What is the same for all processes."""
 
     outdir: Path
-    owner: SnapshotOwner
     steps: int
     evaluation: EvaluationSettings | None
     max_episode_len: int | None
     successful_score: float | None
     save_best: bool
     profile: bool
-    resume: Path | None
     save_memory: bool
 
 
@@ -96,7 +99,7 @@ class UserParts(NamedTuple):
     tensors: SharedTensors
     step_hooks: tuple[Any, ...]
     evaluation_hooks: tuple[object, ...]
-    stop_event: object
+    stop_event: Any
     """`None` where it is none, or one that the parent watches for everybody."""
 
 
@@ -105,6 +108,9 @@ class ProcessTask:
     """What one process is told."""
 
     settings: AsyncSettings
+    owner: SnapshotOwner
+    resume: Path | None
+    """The snapshot from which the run goes on."""
     seed: int
     block: SharedBlock
     writing: SharedBlock
@@ -147,8 +153,8 @@ class _Member:
         self._engine = self._built(
             link, user, SharedBudget(settings.steps, self._clock, block, self._end), env, ground
         )
-        if settings.resume is not None:
-            self._resume(settings.resume)
+        if order.resume is not None:
+            self._resume(order.resume)
         adopt(own, user.tensors)
 
     def drive(self) -> None:
@@ -213,7 +219,7 @@ class _Member:
         After a resume, processes but the first begin others than those that were.
         """
         at = self._clock.env_steps
-        resumed = self._order.settings.resume is not None and self._index > 0
+        resumed = self._order.resume is not None and self._index > 0
         return derive_seed(self._order.seed, "resumed", at) if resumed else self._order.seed
 
     def _resume(self, snapshot: Path) -> None:
@@ -336,7 +342,7 @@ class _Snapshots:
         end: EndOfRun,
         link: Connection,
     ) -> None:
-        self._settings = order.settings
+        self._order = order
         self._writing = order.writing.opened()
         self._clock = clock
         self._best = best
@@ -379,11 +385,12 @@ class _Snapshots:
         if self._end.ending is StopCause.BUDGET:
             # The name that PFRL's scripts load; the manifest counts what the other processes
             # stepped meanwhile, too.
-            return f"{self._settings.steps}_{FINISH}"
+            return f"{self._order.settings.steps}_{FINISH}"
         return f"{env_steps}_{EXCEPT if self._end.aborted else FINISH}"
 
     def _write(self, name: str, state: StateTree, moment: Moment) -> str:
-        write_snapshot(self._settings.outdir / name, self._settings.owner, state, moment)
+        order = self._order
+        write_snapshot(order.settings.outdir / name, order.owner, state, moment)
         self._link.send(Saved(name, moment.reason))
         return name
 

@@ -6,7 +6,6 @@ Each schedule can be started again: the progress of a model is read from its dir
 import math
 import signal
 import tempfile
-import threading
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -20,6 +19,7 @@ from workers.entrypoints.experiment_parts.continuous_evaluation import (
 )
 from workers.entrypoints.experiment_parts.evaluate_checkpoints_hook import EvaluateCheckpointsHook
 from workers.entrypoints.experiment_parts.experiment_base import ExperimentBase
+from workers.entrypoints.signal_handlers import handled_signals
 from workers.estimators.basic_hooks import GlobalStepWaiterHook
 from workers.estimators.checkpoints import key_of
 from workers.estimators.cluster import SharedStepHook
@@ -178,12 +178,7 @@ class Schedules(ExperimentBase):
         config = self.config
         config.require_cluster()
         server = self.surroundings.make_server(config)
-        with ExitStack() as stack:
-            if threading.current_thread() is threading.main_thread():
-                for number in (signal.SIGTERM, signal.SIGINT):
-                    stack.callback(
-                        signal.signal, number, signal.signal(number, lambda *_: server.stop())
-                    )
+        with handled_signals((signal.SIGTERM, signal.SIGINT), lambda *_: server.stop()):
             server.start()
             server.join()
 

@@ -3,7 +3,6 @@ is evaluated.
 """
 
 import csv
-import io
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Final
 
 from workers.core.protocols import ClockView
 from workers.core.types import EpisodeEnd, EvaluationResult, LearnReport, StateTree
+from workers.entrypoints.table_files import finished_lines, replace_text, step_in
 
 EPISODES_FILE: Final = "episodes.csv"
 COLUMNS: Final = ("step", "episode", "env", "return", "length", "terminated", "wall")
@@ -30,10 +30,9 @@ class EpisodesFile:
 
     def __init__(self, path: Path, keep_until: int, wall: Callable[[], float] = time.time) -> None:
         self._wall = wall
-        kept = _kept(path, keep_until)
-        temporary = path.with_name(f".{path.name}.tmp")
-        temporary.write_text("".join(kept), "utf-8")
-        temporary.replace(path)
+        lines = finished_lines(path)[1:]
+        kept = [line for line in lines if step_in(line.partition(",")[0]) <= keep_until]
+        replace_text(path, "".join([",".join(COLUMNS) + "\n", *kept]))
         self._file = path.open("a", encoding="utf-8", newline="")
         self._writer = csv.writer(self._file, lineterminator="\n")
 
@@ -82,22 +81,3 @@ class EpisodesFile:
 
     def load_state_dict(self, state: StateTree) -> None:
         """Takes nothing over."""
-
-
-def _kept(path: Path, keep_until: int) -> list[str]:
-    header = io.StringIO()
-    csv.writer(header, lineterminator="\n").writerow(COLUMNS)
-    if not path.exists():
-        return [header.getvalue()]
-    lines = path.read_text("utf-8").splitlines(keepends=True)[1:]
-    return [
-        header.getvalue(),
-        *(line for line in lines if line.endswith("\n") and _step(line) <= keep_until),
-    ]
-
-
-def _step(line: str) -> float:
-    try:
-        return float(line.partition(",")[0])
-    except ValueError:
-        return float("inf")

@@ -3,8 +3,10 @@ brought.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from workers.core.protocols import ClockView, EngineView
@@ -21,7 +23,7 @@ from workers.entrypoints.functional_parts.evaluator import (
     call_evaluation_hooks,
     eval_stats_of,
 )
-from workers.entrypoints.functional_parts.scores_file import ScoresFile
+from workers.entrypoints.functional_parts.scores_file import BASIC_COLUMNS, SCORES_FILE, ScoresFile
 from workers.hooks.evaluation_hooks import reaches
 from workers.recording.tensorboard import TensorBoardFile
 
@@ -80,6 +82,35 @@ class EvaluationOutputs:
     scores: ScoresFile
     tensorboard: TensorBoardFile | None
     hooks: Sequence[Callable[..., Any]]
+
+    @classmethod
+    def open(
+        cls,
+        directory: Path,
+        evaluator: ForeignEvaluator,
+        statistics: Iterable[tuple[str, object]],
+        start: int,
+        stack: ExitStack,
+        *,
+        tensorboard: bool,
+        hooks: Sequence[Callable[..., Any]] = (),
+    ) -> "EvaluationOutputs":
+        """Opens the files of evaluations in a directory, which `stack` closes.
+
+        Rows that an earlier training wrote of env_steps after `start` are removed.
+        """
+        columns = [*BASIC_COLUMNS, *(name for name, _ in statistics)]
+        scores = ScoresFile(directory / SCORES_FILE, columns, keep_until=start)
+        events = None
+        if tensorboard:
+            events = TensorBoardFile(directory, start + 1 if start else None)
+            stack.callback(events.close)
+        return cls(evaluator=evaluator, scores=scores, tensorboard=events, hooks=hooks)
+
+    @property
+    def best(self) -> float | None:
+        """The best mean return among the evaluations that were kept."""
+        return max(self.scores.column("mean"), default=None)
 
 
 class EvaluationRecorder:

@@ -1,13 +1,12 @@
 """How a call of a training function is ended from outside: SIGTERM and a limit of time."""
 
 import signal
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from types import FrameType
 
 from workers.core.protocols import TimeSource
 from workers.core.types import StopReason
+from workers.entrypoints.signal_handlers import handled_signals
 
 
 class TerminatedError(KeyboardInterrupt):
@@ -55,22 +54,11 @@ class Interrupts:
         if self.terminated:
             raise TerminatedError("SIGTERM")
 
-    @contextmanager
-    def listening(self) -> Iterator[None]:
-        """Hears SIGTERM during the body, if this is the main thread.
+    def listening(self) -> AbstractContextManager[None]:
+        """Returns a context that handles SIGTERM, if this is the main thread."""
+        return handled_signals((signal.SIGTERM,), self._receive)
 
-        What heard it before does so again afterwards.
-        """
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        before = signal.signal(signal.SIGTERM, self._hear)
-        try:
-            yield
-        finally:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL if before is None else before)
-
-    def _hear(self, number: int, frame: FrameType | None) -> None:
+    def _receive(self, number: int, frame: FrameType | None) -> None:
         del number, frame
         if self.terminated:
             raise TerminatedError("SIGTERM, for the second time")

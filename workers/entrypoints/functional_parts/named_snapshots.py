@@ -22,6 +22,8 @@ BEST: Final = "best"
 CHECKPOINT: Final = "checkpoint"
 EXCEPT: Final = "except"
 FINISH: Final = "finish"
+SUCCESSFUL: Final = "successful"
+"""Of an asynchronous training that reached its score."""
 LATEST: Final = "latest"
 _BROKEN_OFF: Final = frozenset(
     {StopReason.DRAIN.value, StopReason.CANCEL.value, StopReason.PAUSE.value}
@@ -147,7 +149,7 @@ def find_snapshot(directory: Path, resume: str) -> Path | None:
 
 def settle_named(directory: Path) -> None:
     """Repairs what a killed writer may have left, and touches nothing else."""
-    for names in (BEST, *(f"[0-9]*_{kind}" for kind in (CHECKPOINT, EXCEPT, FINISH))):
+    for names in (BEST, SUCCESSFUL, *(f"[0-9]*_{kind}" for kind in (CHECKPOINT, EXCEPT, FINISH))):
         settle(directory, names)
 
 

@@ -4,10 +4,11 @@ Keyed by its column `steps`. Rows are appended; a new column, or rows that a res
 rewrite the file atomically.
 """
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
+
+from workers.entrypoints.table_files import replace_text, step_in
 
 BASIC_COLUMNS: Final = ("steps", "episodes", "elapsed", "mean", "median", "stdev", "max", "min")
 """Env_steps, training episodes and seconds so far, then of the returns: mean, median, sample
@@ -37,7 +38,7 @@ class ScoresFile:
             self._read(before, keep_until)
         self._columns += [name for name in columns if name not in self._columns]
         if self._text() != before:
-            self._rewrite()
+            replace_text(self._path, self._text())
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -59,7 +60,7 @@ class ScoresFile:
         cells = [_cell(row[name]) if name in row else "" for name in self._columns]
         self._rows.append(cells)
         if new:
-            self._rewrite()
+            replace_text(self._path, self._text())
             return
         with self._path.open("a", encoding="utf-8") as file:
             file.write(_TAB.join(cells) + "\n")
@@ -70,7 +71,7 @@ class ScoresFile:
         whole = lines[:-1]  # what follows the last line end was not finished
         rows = [line.split(_TAB) for line in whole]
         self._rows = [
-            row for row in rows if len(row) == len(self._columns) and _steps(row[0]) <= keep_until
+            row for row in rows if len(row) == len(self._columns) and step_in(row[0]) <= keep_until
         ]
 
     def _text(self) -> str:
@@ -78,35 +79,6 @@ class ScoresFile:
         lines = [self._columns, *(row + [""] * (width - len(row)) for row in self._rows)]
         return "".join(_TAB.join(line) + "\n" for line in lines)
 
-    def _rewrite(self) -> None:
-        temporary = self._path.with_name(f".{self._path.name}.tmp")
-        with temporary.open("w", encoding="utf-8") as file:
-            file.write(self._text())
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(self._path)
-
-
-def set_aside(path: Path) -> Path | None:
-    """Renames a file that a new training would overwrite to `<stem>.<number><suffix>`.
-
-    Returns the new name, if there was a file.
-    """
-    if not path.exists():
-        return None
-    number = 1
-    while (target := path.with_name(f"{path.stem}.{number}{path.suffix}")).exists():
-        number += 1
-    path.rename(target)
-    return target
-
 
 def _cell(value: object) -> str:
     return str(value).replace(_TAB, " ").replace("\n", " ")
-
-
-def _steps(cell: str) -> float:
-    try:
-        return float(cell)
-    except ValueError:
-        return float("inf")

@@ -43,15 +43,10 @@ from workers.entrypoints.functional_parts.named_snapshots import (
     settle_named,
 )
 from workers.entrypoints.functional_parts.recorder_group import RecorderGroup
-from workers.entrypoints.functional_parts.scores_file import (
-    BASIC_COLUMNS,
-    SCORES_FILE,
-    ScoresFile,
-    set_aside,
-)
+from workers.entrypoints.functional_parts.scores_file import SCORES_FILE
+from workers.entrypoints.table_files import set_aside
 from workers.hooks.evaluation_hooks import SuccessScoreHook, Trainer, check_support
 from workers.hooks.step_hooks import StepCallable, StepHooks
-from workers.recording.tensorboard import TensorBoardFile
 from workers.rl.agents.pfrl_adapter import ForeignAgent
 from workers.rl.collect.vector_collector import VectorCollector
 from workers.rl.envs.caller_envs import Given, as_vector, close, copy_of, statistics_of
@@ -169,9 +164,11 @@ class _Run:
         if call.batch:
             stack.push(self._close_after_error)
         snapshots = self._snapshots()
-        files = self._set_up_files()
+        if self._fresh and self._t == 0:
+            for name in (SCORES_FILE, EPISODES_FILE):
+                set_aside(call.directory / name)
         episodes = EpisodeCount(None if call.batch else call.steps)
-        outputs = self._outputs(stack, ground, files)
+        outputs = self._outputs(stack, ground)
         self.evaluations = EvaluationRecorder(self._statistics, episodes, outputs)
         log = LogRecorder(
             self._logger,
@@ -296,14 +293,6 @@ class _Run:
 
     # Records and evaluations
 
-    def _set_up_files(self) -> Path:
-        """Sets records of an earlier training aside, if nothing of it goes on here."""
-        scores, episodes = self._call.directory / SCORES_FILE, self._call.directory / EPISODES_FILE
-        if self._fresh and self._t == 0:
-            for path in (scores, episodes):
-                set_aside(path)
-        return scores
-
     def _evaluation_ground(self, stack: ExitStack) -> EvaluationGround | None:
         call, evaluation = self._call, self._call.evaluation
         if evaluation is None:
@@ -331,7 +320,7 @@ class _Run:
         return ground
 
     def _outputs(
-        self, stack: ExitStack, ground: EvaluationGround | None, path: Path
+        self, stack: ExitStack, ground: EvaluationGround | None
     ) -> EvaluationOutputs | None:
         evaluation = self._call.evaluation
         if evaluation is None or ground is None:
@@ -340,23 +329,17 @@ class _Run:
         evaluator = ForeignEvaluator(
             self._agent, ground, evaluation.settings, seeds, self._best, self.interrupts.look_up
         )
-        columns = [
-            *BASIC_COLUMNS,
-            *(name for name, _ in self._statistics()),
-            *(name for name, _ in statistics_of(ground.env)),
-        ]
-        scores = ScoresFile(path, columns, keep_until=self._t)
-        self._best.score = max(scores.column("mean"), default=None)
-        tensorboard = (
-            TensorBoardFile(self._call.directory, self._t + 1 if self._t else None)
-            if evaluation.tensorboard
-            else None
+        outputs = EvaluationOutputs.open(
+            self._call.directory,
+            evaluator,
+            [*self._statistics(), *statistics_of(ground.env)],
+            self._t,
+            stack,
+            tensorboard=evaluation.tensorboard,
+            hooks=evaluation.hooks,
         )
-        if tensorboard is not None:
-            stack.callback(tensorboard.close)
-        return EvaluationOutputs(
-            evaluator=evaluator, scores=scores, tensorboard=tensorboard, hooks=evaluation.hooks
-        )
+        self._best.score = outputs.best
+        return outputs
 
     def _deciding_hooks(self, episodes: EpisodeCount) -> tuple[object, ...]:
         call = self._call

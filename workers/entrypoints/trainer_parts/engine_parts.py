@@ -3,9 +3,8 @@ collector, its epochs as a budget.
 """
 
 import signal
-import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, Final
 
@@ -25,6 +24,7 @@ from workers.core.types import (
     Unit,
 )
 from workers.engine.budget import UNLIMITED
+from workers.entrypoints.signal_handlers import handled_signals
 from workers.entrypoints.trainer_parts.episode_batch import EpisodeBatch, experience_of
 
 _NO_SCHEDULE: Final = LearnSchedule(every_env_steps=1, updates=1)
@@ -287,24 +287,14 @@ class StateWriter:
         return self._write(state, reason, max(0, clock.epochs - 1))
 
 
-@contextmanager
-def ended_by_sigterm() -> Iterator[None]:
-    """Within the body SIGTERM raises `SystemExit`, so that it takes the way of an exception.
+def ended_by_sigterm() -> AbstractContextManager[None]:
+    """Returns a context in which SIGTERM raises `SystemExit`, as an exception would end it.
 
-    Not where somebody else handles it already.
+    A handler that the caller installed before stays.
     """
-    if (
-        threading.current_thread() is not threading.main_thread()
-        or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
-    ):
-        yield
-        return
 
     def end(number: int, _: object) -> None:
         raise SystemExit(128 + number)
 
-    signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    unhandled = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    return handled_signals([signal.SIGTERM] if unhandled else [], end)

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from workers.core.types import StateTree
+from workers.entrypoints.table_files import replace_text, set_aside
 
 FILE_NAME = "progress.csv"
 
@@ -42,7 +43,7 @@ class ProgressCsv:
         if old_rows and (
             not kept or [cells[: len(columns)] for cells in old_rows[: len(kept)]] != kept
         ):
-            self._set_aside()
+            set_aside(self.path)
         self._columns, self._rows = list(columns), len(kept)
         if kept or self.path.exists():
             self._rewrite(kept)
@@ -73,15 +74,7 @@ class ProgressCsv:
             self.path.unlink(missing_ok=True)
             return
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = self.path.with_name(f".{self.path.name}.tmp")
-        temporary.write_text(_lines([self._columns, *rows]), newline="")
-        temporary.replace(self.path)
-
-    def _set_aside(self) -> None:
-        number = 1
-        while (target := self.path.with_suffix(f".{number}.csv")).exists():
-            number += 1
-        self.path.rename(target)
+        replace_text(self.path, _lines([self._columns, *rows]))
 
 
 def read_rows(path: Path, state: StateTree | None = None) -> tuple[list[str], list[list[str]]]:

@@ -12,7 +12,8 @@ from workers.core.types import EpisodeEnd
 from workers.entrypoints.functional_parts.episodes_csv import EpisodesFile
 from workers.entrypoints.functional_parts.log_recorder import LogRecorder
 from workers.entrypoints.functional_parts.recorder_group import RecorderGroup
-from workers.entrypoints.functional_parts.scores_file import ScoresFile, set_aside
+from workers.entrypoints.functional_parts.scores_file import ScoresFile
+from workers.entrypoints.table_files import set_aside
 
 
 def clock(env_steps: int, episodes: int = 0) -> Any:

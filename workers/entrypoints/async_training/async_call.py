@@ -1,0 +1,106 @@
+"""The arguments of one asynchronous training, and what is wrong with them."""
+
+import logging
+import multiprocessing
+from collections.abc import Sequence
+from dataclasses import dataclass
+from multiprocessing import synchronize
+from typing import Any, Final
+
+import numpy as np
+
+from workers.entrypoints.async_training.spawn_pickling import check_crosses, crosses
+from workers.entrypoints.async_training.training_process import AsyncSettings, UserParts
+from workers.hooks.evaluation_hooks import check_support
+
+FUNCTION: Final = "train_agent_async"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AsyncCall:
+    """The arguments of a call."""
+
+    settings: AsyncSettings
+    user: UserParts
+    processes: int
+    success_threshold: float
+    step_offset: int
+    tensorboard: bool
+    logger: logging.Logger
+    random_seeds: Sequence[int] | None
+    exception_event: Any
+    share: bool
+    resume: str | None
+    start_method: str
+
+
+def check_call(call: AsyncCall) -> None:
+    """Refuses what could only go wrong later, before anything is made."""
+    if call.user.agent is None and call.user.make_agent is None:
+        raise ValueError("give agent or make_agent: there is nothing to train")
+    for name, value, least in (
+        ("processes", call.processes, 1),
+        ("steps", call.settings.steps, 0),
+        ("step_offset", call.step_offset, 0),
+        ("max_episode_len", call.settings.max_episode_len, 1),
+    ):
+        if value is not None and (not isinstance(value, int | np.integer) or value < least):
+            raise ValueError(f"{name} must be a whole number of at least {least}, not {value!r}")
+    if call.start_method not in multiprocessing.get_all_start_methods():
+        raise ValueError(
+            f"start_method must be one of {multiprocessing.get_all_start_methods()}, not {call.start_method!r}"
+        )
+    for name, function in (("make_env", call.user.make_env), ("make_agent", call.user.make_agent)):
+        if function is not None and not callable(function):
+            raise TypeError(f"{name}: a {type(function).__name__} cannot be called")
+    for hook in call.user.step_hooks:
+        if not callable(hook):
+            raise TypeError(
+                f"global_step_hooks: a {type(hook).__name__} cannot be called as hook(env, agent, step)"
+            )
+    check_support(call.user.evaluation_hooks, "train_agent_async", FUNCTION)
+
+
+def seeds_of(call: AsyncCall) -> list[int]:
+    """Returns the seed of each process."""
+    seeds = (
+        list(range(call.processes))
+        if call.random_seeds is None
+        else [int(seed) for seed in call.random_seeds]
+    )
+    if len(seeds) != call.processes:
+        raise ValueError(
+            f"random_seeds holds {len(seeds)} seeds for {call.processes} processes: give one for each"
+        )
+    if min(seeds) < 0:
+        raise ValueError(f"random_seeds must be at least 0, not {min(seeds)}")
+    return seeds
+
+
+def stop_event_crosses(call: AsyncCall) -> bool:
+    """Returns whether the processes can read the stop event themselves.
+
+    The caller reads any other one for them.
+    """
+    event = call.user.stop_event
+    return isinstance(event, synchronize.Event) and (
+        call.start_method == "fork" or crosses(event) is None
+    )
+
+
+def check_crossing(call: AsyncCall, user: UserParts) -> None:
+    """Raises TypeError for a part that cannot be sent to a new process."""
+    if call.start_method == "fork":
+        return
+    check_crosses("make_env", user.make_env)
+    check_crosses("make_agent", user.make_agent)
+    check_crosses(
+        "agent", user.agent, "give make_agent, a function of a module, instead of or beside agent"
+    )
+    for name, hooks in (
+        ("global_step_hooks", user.step_hooks),
+        ("evaluation_hooks", user.evaluation_hooks),
+    ):
+        for hook in hooks:
+            check_crosses(name, hook)
+    check_crosses("the agent's shared tensors", user.tensors)
