@@ -48,7 +48,7 @@ from workers.entrypoints.functional_parts.interrupts import Interrupts
 from workers.entrypoints.functional_parts.log_recorder import LogRecorder
 from workers.entrypoints.functional_parts.recorder_group import RecorderGroup
 from workers.entrypoints.trainer_parts.engine_parts import EpochBounds, KeptEpochs, LeavingHook
-from workers.estimators.training_services import Bound, Services
+from workers.estimators.training_services import ModelBudget, Services
 from workers.hooks.evaluation_hooks import SuccessScoreHook
 from workers.hooks.step_hooks import StepHooks
 from workers.rl.agents.pfrl_adapter import ForeignAgent
@@ -164,7 +164,10 @@ def estimator(iterations: int) -> Callable[[], object]:
         "control": services.control,
     }
     return engine(
-        iterations, learns=True, around=around, when={"budget": Bound(iterations), "epoch": None}
+        iterations,
+        learns=True,
+        around=around,
+        when={"budget": ModelBudget(iterations), "epoch": None},
     ).run
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from tests.acceptance.estimator_models import QUIET, Lines, Scripted, policy, regression
-from workers.entrypoints.experiment_parts.context import Surroundings
+from workers.entrypoints.experiment_parts.context import ExperimentContext
 from workers.entrypoints.experiment_parts.rl_experiment import RLExperiment
 from workers.entrypoints.experiment_parts.schedules import Schedules
 from workers.entrypoints.experiment_parts.supervised_experiment import Experiment
@@ -159,7 +159,7 @@ class CountingAgent(Agent):
 def with_time(experiment: Any, recorded: Recorded, **parts: Any) -> Any:
     """Returns the experiment with a fake clock."""
     assert isinstance(experiment, Schedules)
-    experiment.surroundings = Surroundings(
+    experiment.context = ExperimentContext(
         now=recorded.time.now, sleep=recorded.time.sleep, **parts
     )
     return experiment

@@ -21,7 +21,7 @@ ESTIMATORS: Final = (
         "Path(self.model_dir).mkdir(); self._params = None if params",
     ),
     ("A2", "unknown arguments pass", _MODEL, "    if unknown:", "    if False:"),
-    ("A3", "any memory", _AGENTS, "if not isinstance(memory, Memory):", "if False:"),
+    ("A3", "any memory", _AGENTS, "if not isinstance(memory, self.memory_type):", "if False:"),
     (
         "A4",
         "the exploration begins anew",
@@ -76,8 +76,8 @@ ESTIMATORS: Final = (
         "A11",
         "the bound is exceeded",
         _AGENTS,
-        "Bound(max_steps, max_episodes), steps=steps",
-        "Bound(max_steps and max_steps + 1, max_episodes), steps=steps",
+        "ModelBudget(max_steps, max_episodes), steps=steps",
+        "ModelBudget(max_steps and max_steps + 1, max_episodes), steps=steps",
     ),
     (
         "A12",
@@ -90,8 +90,8 @@ ESTIMATORS: Final = (
         "A13",
         "the bound on episodes is lost",
         _AGENTS,
-        "Bound(max_steps, max_episodes), steps=steps",
-        "Bound(max_steps or 30, None), steps=steps",
+        "ModelBudget(max_steps, max_episodes), steps=steps",
+        "ModelBudget(max_steps or 30, None), steps=steps",
     ),
     (
         "A14",
@@ -114,7 +114,7 @@ ESTIMATORS: Final = (
         "warmup_env_steps=first_update + 1",
         "warmup_env_steps=first_update",
     ),
-    ("A17", "hooks at every step", _ACT, "or not self.plumbing.no_run_hooks)", "or True)"),
+    ("A17", "hooks at every step", _ACT, "or not self.options.no_run_hooks)", "or True)"),
     (
         "A18",
         "actions are counted twice",

@@ -89,7 +89,7 @@ EXPERIMENTS: Final = (
         "R10",
         "the throttle counts from the end",
         _CONTINUOUS,
-        "began + self.throttle - self.surroundings.now()",
+        "began + self.throttle - self.context.now()",
         "self.throttle",
     ),
     (
@@ -133,9 +133,9 @@ EXPERIMENTS: Final = (
         "R18",
         "evaluation explores",
         _ACT,
-        "return self._to_space(plumbing.estimator_spec(features, None, Modes.PREDICT))",
+        "return self._to_space(options.estimator_spec(features, None, Modes.PREDICT))",
         (
-            "return self._to_space(plumbing.estimator_spec(features, None, Modes.PREDICT, "
+            "return self._to_space(options.estimator_spec(features, None, Modes.PREDICT, "
             "exploring=True))"
         ),
     ),
@@ -251,7 +251,7 @@ EXPERIMENTS: Final = (
         "E7",
         "the server's start is not counted",
         _SCHEDULES,
-        "self._sleep(began + delay_secs - self.surroundings.now())",
+        "self._sleep(began + delay_secs - self.context.now())",
         "self._sleep(delay_secs)",
     ),
     (

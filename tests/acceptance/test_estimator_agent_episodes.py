@@ -51,7 +51,7 @@ def test_A16_run_episode(tmp_path: Path) -> None:
     agent = make_agent(tmp_path, model, TracingMemory(trace, batch_size=2))
     env = Scripted((1.0, 2.0, 3.0), trace)
     with agent.session(env) as session:
-        plain = session.default_plumbing
+        plain = session.default_options
 
         def run() -> Any:
             trace.append("episode")
@@ -111,7 +111,7 @@ def test_A17_run_episode_parameters(tmp_path: Path) -> None:
         seen.clear()
         agent, env, hook = make_agent(tmp_path / directory), Scripted(), TracingHook()
         with agent.session(env, [hook]) as session:
-            plain = session.default_plumbing
+            plain = session.default_options
             agent.run_episode(
                 env=env,
                 sess=session,

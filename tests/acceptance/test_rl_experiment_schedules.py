@@ -309,7 +309,7 @@ def test_R27_run_std_server(tmp_path: Path) -> None:
     }
     made = RLExperiment(make_agent(tmp_path, **config), Scripted())
     servers: list[Any] = []
-    original = made.surroundings.make_server
+    original = made.context.make_server
 
     def remembering(config: RunConfig) -> Any:
         servers.append(original(config))
@@ -318,9 +318,9 @@ def test_R27_run_std_server(tmp_path: Path) -> None:
     with_time(made, Recorded(), make_server=remembering)
     thread = threading.Thread(target=made.run_std_server)
     thread.start()
-    counter = made.surroundings.make_counter(RunConfig(**config))
+    counter = made.context.make_counter(RunConfig(**config))
     assert counter.add(3) == 3
-    assert made.surroundings.make_counter(RunConfig(**config)).read() == 3
+    assert made.context.make_counter(RunConfig(**config)).read() == 3
     thread.join(0.3)
     assert thread.is_alive(), "it blocks"
     servers[0].stop()

@@ -14,7 +14,7 @@ from palestra.contract.wording import summary
 from workers.assembly.registry import make_agent
 from workers.core.protocols import TrainableAgent
 from workers.core.recipes import rebuildable
-from workers.core.types import AgentContext, CollectPlan, Experience, RestoreReport, StateTree
+from workers.core.types import AgentContext, RestoreReport, StateTree
 from workers.rl.collect.vector_collector import VectorCollector
 from workers.rl.envs.env_recipe import env_from_recipe, env_recipe
 from workers.rl.envs.env_types import Env
@@ -115,38 +115,17 @@ class GreedyPolicy:
         return self
 
 
-class _SeededCollector:
+class _SeededCollector(VectorCollector):
     """A collector whose seed is part of its state, so that a resume needs no other source for it."""
 
-    def __init__(self, vector: SerialVector, agent: TrainableAgent, seed: int) -> None:
-        self._vector = vector
-        self._agent = agent
-        self._seed = seed
-        self._collector = VectorCollector(vector, agent, seed)
-
-    @property
-    def num_envs(self) -> int:
-        """Environments stepped together."""
-        return self._collector.num_envs
-
-    def collect(self, plan: CollectPlan) -> Experience:
-        """Gathers experience."""
-        return self._collector.collect(plan)
-
     def state_dict(self) -> StateTree:
-        """Returns seed and running episodes."""
-        return {"seed": self._seed, "collector": self._collector.state_dict()}
-
-    def load_state_dict(self, state: StateTree) -> None:
-        """Like `restore`."""
-        self.restore(state)
+        """Returns the seed and the running episodes."""
+        return {"seed": self.origins[0][0], "collector": super().state_dict()}
 
     def restore(self, state: StateTree) -> RestoreReport:
-        """Finds back into the running episodes."""
-        if int(state["seed"]) != self._seed:
-            self._seed = int(state["seed"])
-            self._collector = VectorCollector(self._vector, self._agent, self._seed)
-        return self._collector.restore(state["collector"])
+        """Restores the seed and the episodes in progress from `state`."""
+        self.origins = [(int(state["seed"]), index) for _, index in self.origins]
+        return super().restore(state["collector"])
 
 
 def _checked(parameters: Mapping[str, object]) -> Any:

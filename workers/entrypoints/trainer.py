@@ -30,7 +30,7 @@ from workers.entrypoints.trainer_parts.epoch_records import (
     NotSetupError,
     TrainArgs,
 )
-from workers.entrypoints.trainer_parts.epoch_snapshots import EpochSnapshots
+from workers.entrypoints.trainer_parts.epoch_snapshots import open_directory
 from workers.entrypoints.trainer_parts.rollout_worker import parameters_of
 from workers.entrypoints.trainer_parts.tabular import Tabular, performance
 from workers.entrypoints.trainer_parts.torch_session import TorchSession, materialise
@@ -97,7 +97,7 @@ class Trainer:
         """Whether the last `restore` can be continued exactly, and what stands in the way."""
         config = SnapshotConfig.of(snapshot_config)
         if snapshot_config is not None:
-            EpochSnapshots(config).open()
+            open_directory(config.directory)
         if seed is not None:
             seed_global(seed)
         self._session = TrainerSession(

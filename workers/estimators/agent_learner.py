@@ -27,7 +27,7 @@ STATE: Final = "state"
 
 
 @dataclass(frozen=True, slots=True)
-class Plumbing:
+class EpisodeOptions:
     """How an episode is connected to its model.
 
     See `Agent.run_episode`, whose parameters these are.
@@ -98,7 +98,7 @@ class AgentLearner(ModelLearner):
         super().__init__(model, variables)
         self.memory = memory
         self.learn_schedule = learn_schedule
-        self.plumbing = Plumbing(
+        self.options = EpisodeOptions(
             features=lambda state: {STATE: state},
             labels=default_labels,
             no_run_hooks=True,
@@ -125,16 +125,16 @@ class AgentLearner(ModelLearner):
 
     def act(self, observation: Array, *, explore: bool) -> Array:
         """Returns actions [B, ...]; an exploring one counts one timestep for each row."""
-        plumbing = self.plumbing
-        features = plumbing.features(
+        options = self.options
+        features = options.features(
             torch.from_numpy(np.array(observation)).to(self._variables.device)
         )
         if not explore:
-            return self._to_space(plumbing.estimator_spec(features, None, Modes.PREDICT))
+            return self._to_space(options.estimator_spec(features, None, Modes.PREDICT))
         actions = self._to_space(
-            plumbing.estimator_spec(features, None, Modes.PREDICT, exploring=True)
+            options.estimator_spec(features, None, Modes.PREDICT, exploring=True)
         )
-        plumbing.update_timestep_op()
+        options.update_timestep_op()
         return actions
 
     # Learner
@@ -158,7 +158,7 @@ class AgentLearner(ModelLearner):
             self._features = {STATE: {"shape": list(state.shape), "dtype": str(state.dtype)}}
         if experience.episodes:
             self._ends = True
-            self.plumbing.update_episode_op()
+            self.options.update_episode_op()
 
     def learn(self, updates: int) -> LearnReport:
         """Makes one update from a sample of the memory.
@@ -176,7 +176,7 @@ class AgentLearner(ModelLearner):
         This applies to the end of an episode without an update, and to every step if `no_run_hooks`
         is false.
         """
-        if not self._ran and (self._ends or not self.plumbing.no_run_hooks):
+        if not self._ran and (self._ends or not self.options.no_run_hooks):
             self._run(self._empty)
         self._ran = False
 
@@ -225,17 +225,17 @@ class AgentLearner(ModelLearner):
         return op() if self._session is None else self._session.run(op)
 
     def _update(self) -> RunValues:
-        plumbing, device = self.plumbing, self._variables.device
+        options, device = self.options, self._variables.device
         batch = tensors(self.memory.sample(), device)
         features, labels = (
-            plumbing.features(batch[STATE]),
-            plumbing.labels(batch, self._stats.labels()),
+            options.features(batch[STATE]),
+            options.labels(batch, self._stats.labels()),
         )
-        before = plumbing.global_step()
+        before = options.global_step()
         values = update(
-            self._variables, lambda: plumbing.estimator_spec(features, labels, Modes.TRAIN)
+            self._variables, lambda: options.estimator_spec(features, labels, Modes.TRAIN)
         )
-        self._stats.updates += plumbing.global_step() - before
+        self._stats.updates += options.global_step() - before
         return self._closed(values)
 
     def _empty(self) -> RunValues:

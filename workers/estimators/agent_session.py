@@ -10,10 +10,10 @@ from workers.core.types import LearnSchedule, StateTree, StopReason
 from workers.engine.clock import Clock
 from workers.engine.engine import Engine
 from workers.engine.parts import Cadence, Parts
-from workers.estimators.agent_learner import AgentLearner, Plumbing
+from workers.estimators.agent_learner import AgentLearner, EpisodeOptions
 from workers.estimators.environments import vector_of
 from workers.estimators.model_owner import ModelOwner
-from workers.estimators.training_services import Bound
+from workers.estimators.training_services import ModelBudget
 from workers.rl.collect.vector_collector import VectorCollector
 from workers.rl.envs.env_types import Env
 from workers.supervised.learner import SessionBridge
@@ -38,7 +38,7 @@ class AgentSession:
         env: Env,
         session: RunSession,
         make_learner: Callable[[LearnSchedule], AgentLearner],
-        bound: Bound,
+        bound: ModelBudget,
         owner: ModelOwner,
     ) -> None:
         self.env = env
@@ -46,7 +46,7 @@ class AgentSession:
         self.ended = False
         """Whether the training is over."""
         self._learner = make_learner(LearnSchedule(every_env_steps=1, updates=1))
-        self._default = self._learner.plumbing
+        self._default = self._learner.options
         self._bound = bound
         self._owner = owner
         self._engine: Engine | None = None
@@ -54,7 +54,7 @@ class AgentSession:
         self._open = ExitStack()
 
     @property
-    def default_plumbing(self) -> Plumbing:
+    def default_options(self) -> EpisodeOptions:
         """What `Agent.train` passes to `Agent.run_episode`."""
         return self._default
 
@@ -63,10 +63,10 @@ class AgentSession:
         """Why the training ended."""
         return StopReason.REQUESTED if self._engine is None else self._engine.result.reason
 
-    def run_episode(self, plumbing: Plumbing, schedule: LearnSchedule) -> EpisodeRecord | None:
+    def run_episode(self, options: EpisodeOptions, schedule: LearnSchedule) -> EpisodeRecord | None:
         """Drives the engine to the end of one episode; see `Agent.run_episode`."""
         ticks = self._begun(schedule)
-        self._learner.plumbing = plumbing
+        self._learner.options = options
         self._learner.take_record()
         for _ in ticks:
             if (record := self._learner.take_record()) is not None:

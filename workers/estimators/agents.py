@@ -14,7 +14,7 @@ from torch import Tensor
 from workers.core.rng import derive_seed, preserved_global_state, seed_global
 from workers.core.types import JsonObject, LearnSchedule
 from workers.estimators.agent_evaluation import GreedyEpisodes, summary_of
-from workers.estimators.agent_learner import AgentLearner, Plumbing
+from workers.estimators.agent_learner import AgentLearner, EpisodeOptions
 from workers.estimators.agent_session import AgentSession
 from workers.estimators.basic_hooks import StopAfterNEvalsHook
 from workers.estimators.counter_hooks import (
@@ -31,7 +31,7 @@ from workers.estimators.evaluation_results import write_result
 from workers.estimators.memories import BatchMemory, Memory
 from workers.estimators.model_owner import ModelOwner, check_bounds, log
 from workers.estimators.run_config import RunConfig
-from workers.estimators.training_services import Bound
+from workers.estimators.training_services import ModelBudget
 from workers.rl.envs.env_types import Env
 from workers.supervised.model_function import ModelFn
 from workers.supervised.run_session import (
@@ -70,6 +70,7 @@ class Agent(ModelOwner):
 
     episodes_between_logs = 1
     """Episodes between two log lines, summary rows and, by default, checkpoints."""
+    memory_type: type[Memory] = Memory
 
     def __init__(
         self,
@@ -79,10 +80,10 @@ class Agent(ModelOwner):
         config: RunConfig | None = None,
         params: Mapping[str, object] | None = None,
     ) -> None:
-        if not isinstance(memory, Memory):
+        if not isinstance(memory, self.memory_type):
             raise TypeError(
-                "memory must be a Memory of workers.estimators.memories, "
-                f"not {type(memory).__name__}"
+                f"memory of a {type(self).__name__} must be a {self.memory_type.__name__} "
+                f"of workers.estimators.memories, not {type(memory).__name__}"
             )
         super().__init__(model_fn, model_dir, config, params)
         self.memory = memory
@@ -126,9 +127,9 @@ class Agent(ModelOwner):
         if self._reached(max_steps, max_episodes):
             return self
         session = self.session(
-            env, hooks, Bound(max_steps, max_episodes), steps=steps, episodes=episodes
+            env, hooks, ModelBudget(max_steps, max_episodes), steps=steps, episodes=episodes
         )
-        default = session.default_plumbing
+        default = session.default_options
         with session:
             while not session.ended:
                 self.run_episode(
@@ -167,7 +168,7 @@ class Agent(ModelOwner):
 
         The order of a step: act (with `update_timestep_op`), step of the environment, store; at the
         end of the episode `update_episode_op`; the update, if one is due; hooks.
-        `sess.default_plumbing` holds what `train` passes on.
+        `sess.default_options` holds what `train` passes on.
 
         Args:
             env: The environment of the session.
@@ -197,14 +198,14 @@ class Agent(ModelOwner):
                 "run_episode: env is not the environment that the session was made for"
             )
         ops = (global_step, update_episode_op, update_timestep_op)
-        plumbing = Plumbing(features, labels, no_run_hooks, *ops, estimator_spec)
-        return sess.run_episode(plumbing, self._schedule(first_update, update_frequency))
+        options = EpisodeOptions(features, labels, no_run_hooks, *ops, estimator_spec)
+        return sess.run_episode(options, self._schedule(first_update, update_frequency))
 
     def session(
         self,
         env: Env,
         hooks: Sequence[SessionRunHook] | None = None,
-        bound: Bound | None = None,
+        bound: ModelBudget | None = None,
         *,
         steps: int | None = None,
         episodes: int | None = None,
@@ -236,7 +237,7 @@ class Agent(ModelOwner):
                 self._model, variables, self.memory, session, env.action_space, schedule
             )
 
-        return AgentSession(env, session, learner, bound or Bound(), self)
+        return AgentSession(env, session, learner, bound or ModelBudget(), self)
 
     def evaluate(
         self,
@@ -274,8 +275,7 @@ class Agent(ModelOwner):
         check_env(env)
         check_bounds(eval_steps=steps)
         loaded = self._load(checkpoint_path)
-        variables = Variables(self._config.seed, self._config.device)
-        variables.load_state_dict(loaded.state["agent"]["variables"])
+        variables = self._variables(loaded)
         learner = AgentLearner(
             self._model, variables, self.memory, None, env.action_space, self._schedule(NEVER, 1)
         )
@@ -331,7 +331,7 @@ class Agent(ModelOwner):
         newest = self.newest()
         if newest is None:
             return False
-        reached = Bound(max_steps, max_episodes).reached(
+        reached = ModelBudget(max_steps, max_episodes).reached(
             newest.manifest.update, newest.manifest.episode
         )
         if reached:
@@ -378,21 +378,7 @@ class PGAgent(Agent):
     """
 
     episodes_between_logs = 100
-
-    def __init__(
-        self,
-        model_fn: ModelFn,
-        memory: Memory,
-        model_dir: str | Path | None = None,
-        config: RunConfig | None = None,
-        params: Mapping[str, object] | None = None,
-    ) -> None:
-        if not isinstance(memory, BatchMemory):
-            raise TypeError(
-                f"memory of a PGAgent must be a BatchMemory, not {type(memory).__name__}: "
-                "it learns from whole batches"
-            )
-        super().__init__(model_fn, memory, model_dir, config, params)
+    memory_type = BatchMemory
 
     def _schedule(self, first_update: int, update_frequency: int) -> LearnSchedule:
         del first_update, update_frequency

@@ -1,6 +1,6 @@
 """Supervised models: trained by the engine, evaluated and used from their checkpoints."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,7 @@ from workers.estimators.counter_hooks import (
 )
 from workers.estimators.evaluation_results import write_result
 from workers.estimators.model_owner import ModelOwner, check_bounds, log
-from workers.estimators.run_config import RunConfig
-from workers.estimators.training_services import Bound
-from workers.snapshot.snapshot_directory import LoadedSnapshot
+from workers.estimators.training_services import ModelBudget
 from workers.supervised.batches import (
     BatchCollector,
     InputFn,
@@ -28,8 +26,7 @@ from workers.supervised.batches import (
     rows_in,
     tensors,
 )
-from workers.supervised.learner import SessionBridge, SupervisedLearner, mean_values, values_of
-from workers.supervised.model_function import ModelFn
+from workers.supervised.learner import SessionBridge, SupervisedLearner, evaluation_of, mean_values
 from workers.supervised.modes import Modes
 from workers.supervised.run_session import RunSession, SessionRunHook, check_hooks
 from workers.supervised.variables import Variables
@@ -55,15 +52,6 @@ class Estimator(ModelOwner):
         ValueError: If the model function does not accept what it will be given, or two different
             directories are named.
     """
-
-    def __init__(
-        self,
-        model_fn: ModelFn,
-        model_dir: str | Path | None = None,
-        config: RunConfig | None = None,
-        params: Mapping[str, object] | None = None,
-    ) -> None:
-        super().__init__(model_fn, model_dir, config, params)
 
     def train(
         self,
@@ -100,7 +88,7 @@ class Estimator(ModelOwner):
         ]
         with preserved_global_state():
             seed_global(self._config.seed)
-            engine = self._engine(input_fn, all_hooks, Bound(updates=max_steps))
+            engine = self._engine(input_fn, all_hooks, ModelBudget(updates=max_steps))
             result = engine.run()
         log.info("estimator.trained", global_step=engine.clock.updates, reason=result.reason.value)
         return self
@@ -179,7 +167,9 @@ class Estimator(ModelOwner):
 
     # Private
 
-    def _engine(self, input_fn: InputFn, hooks: Sequence[SessionRunHook], bound: Bound) -> Engine:
+    def _engine(
+        self, input_fn: InputFn, hooks: Sequence[SessionRunHook], bound: ModelBudget
+    ) -> Engine:
         """Returns an engine that stands where the newest checkpoint does."""
         variables = Variables(self._config.seed, self._config.device)
         session = RunSession(variables, hooks, self.model_dir, self.services.time)
@@ -201,11 +191,6 @@ class Estimator(ModelOwner):
         secs = None if steps else self._config.save_checkpoints_secs or SAVE_SECONDS
         return StepCheckpointSaverHook(secs, steps)
 
-    def _variables(self, loaded: LoadedSnapshot) -> Variables:
-        variables = Variables(self._config.seed, self._config.device)
-        variables.load_state_dict(loaded.state["agent"]["variables"])
-        return variables
-
     def _mean_values(
         self, session: RunSession, batches: Iterator[tuple[Any, Any]]
     ) -> dict[str, float]:
@@ -214,12 +199,11 @@ class Estimator(ModelOwner):
         The evaluation ends with the input, or when a hook requests a stop.
         """
         session.start()
-        evaluate = lambda batch: session.run(self._evaluating(session.variables, batch)).scalars  # noqa: E731
-        return mean_values(_until_stop(session, batches), evaluate)[0]
 
-    def _evaluating(self, variables: Variables, batch: tuple[object, object]) -> Callable[[], Any]:
-        features, labels = (tensors(one, variables.device) for one in batch)
-        return lambda: values_of(self._model(variables, features, labels, Modes.EVAL))
+        def evaluate(batch: tuple[object, object]) -> Mapping[str, Any]:
+            return session.run(lambda: evaluation_of(self._model, session.variables, batch)).scalars
+
+        return mean_values(_until_stop(session, batches), evaluate)[0]
 
 
 def _chosen(

@@ -4,24 +4,13 @@ import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from palestra.contract.names import ExportFormat
 from workers.estimators.checkpoints import latest_checkpoint
+from workers.estimators.model_owner import ModelOwner
 
 EXPORTS_KEPT: Final = 5
-
-
-class Exportable(Protocol):
-    """What can be exported: an `Estimator` or an `Agent`."""
-
-    model_dir: Any
-
-    def export(
-        self, directory: Path, formats: Sequence[ExportFormat], checkpoint_path: Path | None = None
-    ) -> Path:
-        """Writes what is needed to predict."""
-        ...
 
 
 ExportFn = Callable[[Any, Path, Path | None, Mapping[str, Any] | None], Any]
@@ -74,7 +63,7 @@ def make_export_strategy(
         )
 
     def export(
-        model: Exportable,
+        model: ModelOwner,
         export_path: Path,
         checkpoint_path: Path | None,
         eval_result: Mapping[str, object] | None,

@@ -38,6 +38,7 @@ from workers.snapshot.snapshot_directory import LoadedSnapshot
 from workers.supervised.learner import example_of, predict_module
 from workers.supervised.model_function import ModelFn, ModelFunction
 from workers.supervised.run_session import RunSession, SessionRunHook
+from workers.supervised.variables import Variables
 
 log: Final = structlog.get_logger()
 
@@ -69,9 +70,9 @@ class ModelOwner:
     def __init__(
         self,
         model_fn: ModelFn,
-        model_dir: str | Path | None,
-        config: RunConfig | None,
-        params: Mapping[str, object] | None,
+        model_dir: str | Path | None = None,
+        config: RunConfig | None = None,
+        params: Mapping[str, object] | None = None,
     ) -> None:
         _check_types(model_fn, config, params)
         self._config = _config_with(config or RunConfig(), model_dir)
@@ -176,6 +177,11 @@ class ModelOwner:
                 "or set model_dir to where one is"
             )
         return loaded
+
+    def _variables(self, loaded: LoadedSnapshot) -> Variables:
+        variables = Variables(self._config.seed, self._config.device)
+        variables.load_state_dict(loaded.state["agent"]["variables"])
+        return variables
 
     def _default_hooks(self, given: Sequence[SessionRunHook]) -> list[SessionRunHook]:
         """Returns the hooks of every training.

@@ -1,45 +1,16 @@
 """What surrounds a training: replaced by a worker, silent where a script trains by itself."""
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from workers.core.null_parts import NoOrders
+from workers.core.null_parts import NoOrders, NoRecorder
 from workers.core.protocols import ClockView, Control, Recorder, TimeSource
-from workers.core.types import EpisodeEnd, EvaluationResult, LearnReport, StateTree, Unit
-
-
-class SilentRecorder:
-    """Records nothing: summaries of a script's training are written by hooks."""
-
-    def tick(
-        self,
-        clock: ClockView,
-        episodes: Sequence[tuple[int, EpisodeEnd]],
-        reports: Sequence[LearnReport],
-    ) -> None:
-        """Does nothing."""
-
-    def evaluation(self, clock: ClockView, result: EvaluationResult, *, final: bool) -> None:
-        """Does nothing."""
-
-    def epoch(self, clock: ClockView) -> None:
-        """Does nothing."""
-
-    def flush(self) -> None:
-        """Does nothing."""
-
-    def state_dict(self) -> StateTree:
-        """Returns nothing."""
-        return {}
-
-    def load_state_dict(self, state: StateTree) -> None:
-        """Takes nothing over."""
+from workers.core.types import Unit
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class ModelBudget:
     """Final values on the clock, in the life of the model; none at all trains for ever."""
 
     updates: int | None = None
@@ -72,6 +43,6 @@ class Bound:
 class Services:
     """What surrounds the trainings of one estimator or agent."""
 
-    recorder: Recorder = field(default_factory=SilentRecorder)
+    recorder: Recorder = field(default_factory=NoRecorder)
     control: Control = field(default_factory=NoOrders)
     time: TimeSource = time.monotonic

@@ -41,9 +41,13 @@ class Exploration:
         Both numbers are always drawn: what the stream gives next depends on the number of calls
         alone.
         """
-        chance = self.generator.random(len(greedy))
+        scale, chance = self.scale(), self.generator.random(len(greedy))
         random = self.generator.integers(actions, size=len(greedy))
-        return np.where(chance < self.rate(timestep), random, greedy)
+        return np.where(chance < scale * self.rate(timestep), random, greedy)
+
+    def scale(self) -> float:
+        """Returns the factor of the rate at this call."""
+        return 1.0
 
     def continuous(self, action: Array, timestep: int) -> Array:
         """Returns actions [N, ...] with `noise` added.
@@ -54,7 +58,7 @@ class Exploration:
 
     def noise(self, shape: tuple[int, ...], timestep: int) -> Array:
         """Returns noise for continuous actions: normal, with the rate as standard deviation."""
-        return self.rate(timestep) * self.generator.standard_normal(shape)
+        return self.scale() * (self.rate(timestep) * self.generator.standard_normal(shape))
 
     def state_dict(self) -> StateTree:
         """Returns the state of the generator."""
@@ -68,16 +72,9 @@ class Exploration:
 class RandomDecay(Exploration):
     """A decaying rate times a fresh uniform number in [0, 1) at each timestep."""
 
-    def discrete(self, greedy: Array, actions: int, timestep: int) -> Array:
-        """Returns actions int64 [N]; the rate is scaled anew at each call."""
-        scale = self.generator.random()
-        chance = self.generator.random(len(greedy))
-        random = self.generator.integers(actions, size=len(greedy))
-        return np.where(chance < scale * self.rate(timestep), random, greedy)
-
-    def noise(self, shape: tuple[int, ...], timestep: int) -> Array:
-        """Returns normal noise whose standard deviation is scaled anew at each call."""
-        return self.generator.random() * super().noise(shape, timestep)
+    def scale(self) -> float:
+        """Draws the factor of this call."""
+        return self.generator.random()
 
 
 class OrnsteinUhlenbeck(Exploration):
@@ -139,12 +136,10 @@ class PolicySampling(Exploration):
         return self.generator.gumbel(size=shape)
 
 
-def policy_sampling() -> PolicySampling:
-    """Returns noise that turns logits [N, actions] into samples of their policy.
-
-    Take the argmax of `explore(name, policy_sampling, logits)`.
-    """
-    return PolicySampling()
+policy_sampling = PolicySampling
+"""Name for model functions: the argmax of `explore(name, policy_sampling, logits)`, with logits
+[N, actions], is a sample of their policy.
+"""
 
 
 def constant(value: float = 0.5) -> Exploration:
@@ -169,7 +164,7 @@ def decay(
     start_decay_at: int = 0,
     stop_decay_at: float = 1e9,
     min_exploration_rate: float = 0.0,
-    **options: object,
+    **options: Any,
 ) -> Exploration:
     """Returns an exploration whose rate decays.
 
@@ -188,51 +183,36 @@ def decay(
     Raises:
         ValueError: If an option is out of its range.
     """
-    span = (start_decay_at, stop_decay_at)
-    shape = {"decay_type": decay_type, **options}
-    return Exploration(_decaying(exploration_rate, span, min_exploration_rate, shape))
-
-
-def random_decay(
-    exploration_rate: float = 0.15,
-    decay_type: str = "polynomial_decay",
-    *,
-    start_decay_at: int = 0,
-    stop_decay_at: float = 1e9,
-    min_exploration_rate: float = 0.0,
-    **options: object,
-) -> RandomDecay:
-    """Returns a decay whose rate is scaled by a fresh random number at each timestep.
-
-    `decay_steps` is 10,000 by default; see `decay` for the options.
-    """
-    span = (start_decay_at, stop_decay_at)
-    shape = {"decay_type": decay_type, "decay_steps": 10_000, **options}
-    return RandomDecay(_decaying(exploration_rate, span, min_exploration_rate, shape))
-
-
-def ornsteinuhlenbeck_process(
-    sigma: float = 0.3, mu: float = 0.0, theta: float = 0.15
-) -> OrnsteinUhlenbeck:
-    """Returns noise for continuous actions that returns to `mu`."""
-    return OrnsteinUhlenbeck(sigma, mu, theta)
-
-
-def _decaying(
-    rate: float, span: tuple[int, float], least: float, options: Mapping[str, Any]
-) -> Callable[[int], float]:
-    """Returns a rate that decays within `span` timesteps by the formula of `Decay(**options)`."""
-    formula = Decay(**options).schedule(rate)
-    start, stop = span
+    rate, start, stop = exploration_rate, start_decay_at, stop_decay_at
+    formula = Decay(decay_type=decay_type, **options).schedule(rate)
     if not 0 <= rate <= 1:
         raise ValueError(f"exploration_rate must lie in [0, 1], not {rate}")
     if not 0 <= start <= stop:
         raise ValueError(
             f"start_decay_at must lie between 0 and stop_decay_at, not {start} and {stop}"
         )
-    return lambda timestep: (
-        rate if timestep < start else max(least, formula(min(timestep, stop) - start))
+    return Exploration(
+        lambda timestep: (
+            rate
+            if timestep < start
+            else max(min_exploration_rate, formula(min(timestep, stop) - start))
+        )
     )
+
+
+def random_decay(
+    exploration_rate: float = 0.15, decay_type: str = "polynomial_decay", **options: Any
+) -> RandomDecay:
+    """Returns a decay whose rate is scaled by a fresh random number at each timestep.
+
+    `decay_steps` is 10,000 by default; see `decay` for the options.
+    """
+    options = {"decay_steps": 10_000, **options}
+    return RandomDecay(decay(exploration_rate, decay_type, **options).rate)
+
+
+ornsteinuhlenbeck_process = OrnsteinUhlenbeck
+"""Name of the noise in definitions and model functions."""
 
 
 DISCRETE: Final[Mapping[str, Callable[..., Exploration]]] = {

@@ -50,11 +50,19 @@ def values_of(spec: EstimatorSpec, *, learned: bool = False) -> RunValues:
     return RunValues({**spec.predictions, **extra, **scalars}, scalars, loss, learned=learned)
 
 
+def evaluation_of(
+    model: ModelFunction, variables: Variables, batch: tuple[object, object]
+) -> RunValues:
+    """Returns what a model computes on one batch of features and labels."""
+    features, labels = (tensors(one, variables.device) for one in batch)
+    return values_of(model(variables, features, labels, Modes.EVAL))
+
+
 def mean_values(
     batches: Iterable[tuple[object, object]],
     evaluate: Callable[[tuple[Any, Any]], Mapping[str, Any]],
 ) -> tuple[dict[str, float], int]:
-    """Returns means over the examples of some batches, and the number of examples.
+    """Returns means over the examples of some batches, and the number of batches.
 
     Args:
         batches: Of features and labels.
@@ -64,15 +72,15 @@ def mean_values(
         ValueError: If there is no batch.
     """
     sums: dict[str, float] = {}
-    rows = 0
-    for batch in batches:
+    rows, number = 0, 0
+    for number, batch in enumerate(batches, 1):  # noqa: B007 - read after the loop
         count = rows_in(batch[0])
         for name, value in evaluate(batch).items():
             sums[name] = sums.get(name, 0.0) + count * float(value)
         rows += count
     if not rows:
         raise ValueError("the evaluation's input holds no batch: let it return at least one")
-    return {name: value / rows for name, value in sums.items()}, rows
+    return {name: value / rows for name, value in sums.items()}, number
 
 
 def learn_report(values: RunValues) -> LearnReport:

@@ -1,6 +1,6 @@
 """Evaluates a model on the batches of an input, between its updates or of a snapshot."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -9,10 +9,9 @@ from workers.core.protocols import ClockView
 from workers.core.rng import preserved_global_state, seed_global
 from workers.core.types import EvaluationResult
 from workers.rl.evaluate.vector_evaluator import SeedRule, summarise
-from workers.supervised.batches import InputFn, as_batches, is_one_batch, tensors
-from workers.supervised.learner import mean_values, values_of
+from workers.supervised.batches import InputFn, as_batches, is_one_batch
+from workers.supervised.learner import evaluation_of, mean_values
 from workers.supervised.model_function import ModelFunction
-from workers.supervised.modes import Modes
 from workers.supervised.variables import Variables
 
 
@@ -73,37 +72,14 @@ class ModelEvaluator:
         seed = self._seeds(clock)
         with preserved_global_state():
             seed_global(seed)
-            metrics, batches = self._means()
-        result = summarise([self._scoring.score(metrics)], [batches], seed)
+            given = self._input_fn()
+            batches = [given] if self._steps is None and is_one_batch(given) else as_batches(given)
+            metrics, count = mean_values(
+                islice(batches, self._steps),
+                lambda batch: evaluation_of(self._model, self._variables, batch).scalars,
+            )
+        result = summarise([self._scoring.score(metrics)], [count], seed)
         return replace(result, metrics=metrics)
 
     def close(self) -> None:
         """Does nothing: an input is let go behind each evaluation."""
-
-    def _means(self) -> tuple[dict[str, float], int]:
-        given = self._input_fn()
-        batches = [given] if self._steps is None and is_one_batch(given) else as_batches(given)
-        counted = _Counted(islice(batches, self._steps))
-        means, _ = mean_values(counted, self._values)
-        return means, counted.count
-
-    def _values(self, batch: tuple[object, object]) -> Mapping[str, object]:
-        features, labels = (tensors(one, self._variables.device) for one in batch)
-        return values_of(self._model(self._variables, features, labels, Modes.EVAL)).scalars
-
-
-class _Counted:
-    """Counts what passes.
-
-    Args:
-        batches: Passed on.
-    """
-
-    def __init__(self, batches: Iterable[tuple[object, object]]) -> None:
-        self._batches = batches
-        self.count = 0
-
-    def __iter__(self) -> Iterator[tuple[object, object]]:
-        for batch in self._batches:
-            self.count += 1
-            yield batch

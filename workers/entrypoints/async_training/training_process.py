@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from workers.core.errors import WorkerError
+from workers.core.null_parts import NoRecorder
 from workers.core.protocols import ClockView, EngineView
 from workers.core.rng import derive_seed, global_state, seed_global
 from workers.core.types import (
@@ -395,7 +396,7 @@ class _Snapshots:
         return name
 
 
-class _LinkRecorder:
+class _LinkRecorder(NoRecorder):
     """Tells the parent, which writes the records.
 
     Evaluation hooks are called here, where their environment is.
@@ -443,19 +444,6 @@ class _LinkRecorder:
             agent_stats=agent_stats,
             env_stats=env_stats,
         )
-
-    def epoch(self, clock: ClockView) -> None:
-        """Tells nothing: there are no epochs."""
-
-    def flush(self) -> None:
-        """Does nothing: what was told is with the parent."""
-
-    def state_dict(self) -> StateTree:
-        """Returns nothing."""
-        return {}
-
-    def load_state_dict(self, state: StateTree) -> None:
-        """Takes nothing over."""
 
 
 def _still(clock: ClockView) -> StillClock:

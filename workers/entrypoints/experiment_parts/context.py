@@ -10,7 +10,7 @@ from workers.estimators.run_config import RunConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class ExperimentContext:
     """Clock and cluster of an experiment, which tests replace."""
 
     now: Callable[[], float] = time.monotonic

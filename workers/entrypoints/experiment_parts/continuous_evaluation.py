@@ -9,7 +9,7 @@ from typing import Any, Final
 import structlog
 
 from workers.core.errors import SnapshotUnreadableError
-from workers.entrypoints.experiment_parts.context import Surroundings
+from workers.entrypoints.experiment_parts.context import ExperimentContext
 from workers.estimators.checkpoints import CheckpointKey, key_of
 
 POLL_SECONDS: Final = 0.5
@@ -38,7 +38,7 @@ class ContinuousEvaluation:
     """Seconds between the starts of two evaluations at least."""
     only_once: bool
     """Whether a checkpoint is evaluated once only."""
-    surroundings: Surroundings
+    context: ExperimentContext
     _evaluated: CheckpointKey | None = field(default=None, init=False)
     _warned_at: float = field(default=-math.inf, init=False)
 
@@ -56,15 +56,13 @@ class ContinuousEvaluation:
                     global_step=result.get("global_step"),
                 )
                 return
-            began = self.surroundings.now()
+            began = self.context.now()
             result = self._look()
             if result is None:
                 return
-            pause = max(
-                began + self.throttle - self.surroundings.now(), 0.0 if result else POLL_SECONDS
-            )
+            pause = max(began + self.throttle - self.context.now(), 0.0 if result else POLL_SECONDS)
             if pause > 0:
-                self.surroundings.sleep(pause)
+                self.context.sleep(pause)
 
     def _look(self) -> Result | None:
         """Returns the result of the newest checkpoint, `{}` where it is not new.
@@ -99,7 +97,7 @@ class ContinuousEvaluation:
         return result
 
     def _warn(self, *, missing: bool) -> None:
-        now = self.surroundings.now()
+        now = self.context.now()
         if now - self._warned_at >= WARN_SECONDS:
             self._warned_at = now
             _log.warning(

@@ -17,7 +17,7 @@ from workers.entrypoints.experiment_parts.rl_experiment import RLExperiment
 from workers.entrypoints.experiment_parts.supervised_experiment import Experiment
 from workers.estimators.agents import Agent, PGAgent
 from workers.estimators.estimator import Estimator
-from workers.estimators.export_strategies import ExportStrategy, make_export_strategy
+from workers.estimators.export_strategies import make_export_strategy
 from workers.estimators.hook_registry import make_hooks
 from workers.estimators.memories import MEMORIES, Memory
 from workers.estimators.run_config import RunConfig
@@ -193,9 +193,8 @@ def _read(kind: Any, given: Any) -> Any:
 
 def _run_config(run: RunOptions) -> RunConfig:
     cluster = run.cluster
-    plain = {name: getattr(run, name) for name in RunOptions.model_fields if name != "cluster"}
     return RunConfig(
-        **plain,
+        **run.model_dump(exclude={"cluster"}),
         cluster=dict(cluster.tasks),
         task_type=cluster.task_type,
         task_id=cluster.task_id,
@@ -217,16 +216,15 @@ def _options(config: _Scheduled) -> JsonObject:
         **{name: getattr(config, name) for name in same},
         "train_hooks": _hooks(config.train_hooks),
         "eval_hooks": _hooks(config.eval_hooks),
-        "export_strategies": _strategies(config.export_strategies),
+        "export_strategies": [
+            make_export_strategy(one.name, one.formats, one.exports_to_keep)
+            for one in config.export_strategies
+        ],
     }
 
 
 def _hooks(parts: tuple[NamedPart, ...]) -> list[SessionRunHook]:
     return make_hooks((part.name, part.params) for part in parts)
-
-
-def _strategies(configs: tuple[ExportConfig, ...]) -> list[ExportStrategy]:
-    return [make_export_strategy(one.name, one.formats, one.exports_to_keep) for one in configs]
 
 
 def _memory(part: NamedPart) -> Memory:

@@ -8,7 +8,7 @@ from typing import Any, Protocol, Self, runtime_checkable
 
 from workers.core.counts import is_count
 from workers.core.types import JsonObject
-from workers.entrypoints.experiment_parts.context import Surroundings
+from workers.entrypoints.experiment_parts.context import ExperimentContext
 from workers.entrypoints.experiment_parts.continuous_evaluation import Result
 from workers.estimators.export_strategies import ExportStrategy, checked_strategies
 from workers.estimators.run_config import RunConfig
@@ -68,7 +68,7 @@ class ExperimentBase(ABC):
             raise ValueError(
                 f"train_steps_per_iteration must be an integer above 0 or None, not {size!r}"
             )
-        self.surroundings = Surroundings()
+        self.context = ExperimentContext()
         """Clock, sleep and cluster."""
         self._model = model
         self._options = options
@@ -160,7 +160,7 @@ class ExperimentBase(ABC):
 
     def _sleep(self, seconds: float) -> None:
         if seconds > 0:
-            self.surroundings.sleep(seconds)
+            self.context.sleep(seconds)
 
     def _export(self, checkpoint: Path | None, result: Result | None) -> list[Any]:
         """Exports by each strategy; nothing where there is no checkpoint."""

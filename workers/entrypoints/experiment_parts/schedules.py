@@ -177,7 +177,7 @@ class Schedules(ExperimentBase):
         """
         config = self.config
         config.require_cluster()
-        server = self.surroundings.make_server(config)
+        server = self.context.make_server(config)
         with handled_signals((signal.SIGTERM, signal.SIGINT), lambda *_: server.stop()):
             server.start()
             server.join()
@@ -198,10 +198,10 @@ class Schedules(ExperimentBase):
     def _delayed_training(
         self, delay_secs: float | None, extra: Sequence[SessionRunHook]
     ) -> object:
-        config, began = self.config, self.surroundings.now()
+        config, began = self.config, self.context.now()
         hooks = [*self._train_hooks, *extra]
         with ExitStack() as stack:
-            counter = self.surroundings.join(config, stack)
+            counter = self.context.join(config, stack)
             if counter is not None:
                 hooks.append(SharedStepHook(counter.add))
             if delay_secs is None and self._options.delay_workers_by_global_step:
@@ -213,13 +213,13 @@ class Schedules(ExperimentBase):
                     )
                 hooks.append(
                     GlobalStepWaiterHook(
-                        step, None if counter is None else counter.read, self.surroundings.sleep
+                        step, None if counter is None else counter.read, self.context.sleep
                     )
                 )
                 delay_secs = 0
             elif delay_secs is None:
                 delay_secs = min(MAX_DELAY_SECONDS, DELAY_PER_TASK_SECONDS * (config.task_id or 0))
-            self._sleep(began + delay_secs - self.surroundings.now())
+            self._sleep(began + delay_secs - self.context.now())
             return self._train(hooks, max_steps=self.train_steps)
 
     def _evaluate_checkpoint(self, checkpoint: Path) -> JsonObject:
@@ -251,7 +251,7 @@ class Schedules(ExperimentBase):
             finished=lambda result: self._finished(int(result.get("global_step", 0)), result),
             throttle=self._options.continuous_eval_throttle_secs if throttle is None else throttle,
             only_once=only_once,
-            surroundings=self.surroundings,
+            context=self.context,
         ).run(predicate)
 
     def _round(self, step: int) -> int:

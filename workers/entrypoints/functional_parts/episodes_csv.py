@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
+from workers.core.null_parts import NoRecorder
 from workers.core.protocols import ClockView
-from workers.core.types import EpisodeEnd, EvaluationResult, LearnReport, StateTree
+from workers.core.types import EpisodeEnd, LearnReport
 from workers.entrypoints.table_files import finished_lines, replace_text, step_in
 
 EPISODES_FILE: Final = "episodes.csv"
@@ -19,7 +20,7 @@ COLUMNS: Final = ("step", "episode", "env", "return", "length", "terminated", "w
 """
 
 
-class EpisodesFile:
+class EpisodesFile(NoRecorder):
     """A recorder that appends a line per episode.
 
     Args:
@@ -61,12 +62,6 @@ class EpisodesFile:
             )
         self._file.flush()
 
-    def evaluation(self, clock: ClockView, result: EvaluationResult, *, final: bool) -> None:
-        """Writes nothing: an evaluation is no training."""
-
-    def epoch(self, clock: ClockView) -> None:
-        """Writes nothing."""
-
     def flush(self) -> None:
         """Hands all lines to the system."""
         self._file.flush()
@@ -74,10 +69,3 @@ class EpisodesFile:
     def close(self) -> None:
         """Closes the file."""
         self._file.close()
-
-    def state_dict(self) -> StateTree:
-        """Returns nothing: lines are kept by their step."""
-        return {}
-
-    def load_state_dict(self, state: StateTree) -> None:
-        """Takes nothing over."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from workers.core.null_parts import NoRecorder
 from workers.core.protocols import ClockView, EngineView
 from workers.core.types import (
     EpisodeEnd,
@@ -113,7 +114,7 @@ class EvaluationOutputs:
         return max(self.scores.column("mean"), default=None)
 
 
-class EvaluationRecorder:
+class EvaluationRecorder(NoRecorder):
     """The recorder of evaluations.
 
     The evaluation hooks are called by it last, before a best agent is saved.
@@ -135,14 +136,6 @@ class EvaluationRecorder:
         self._agent_statistics = agent_statistics
         self._episodes = episodes
         self._outputs = outputs
-
-    def tick(
-        self,
-        clock: ClockView,
-        episodes: Sequence[tuple[int, EpisodeEnd]],
-        reports: Sequence[LearnReport],
-    ) -> None:
-        """Records nothing."""
 
     def evaluation(self, clock: ClockView, result: EvaluationResult, *, final: bool) -> None:
         """Records an evaluation everywhere, then calls the hooks."""
@@ -191,12 +184,6 @@ class EvaluationRecorder:
             "wall_time": time.time(),
         }
         self.history.append({**agent, **stats, **own})
-
-    def epoch(self, clock: ClockView) -> None:
-        """Records nothing."""
-
-    def flush(self) -> None:
-        """Does nothing: each row is written at once."""
 
     def state_dict(self) -> StateTree:
         """Returns the history."""

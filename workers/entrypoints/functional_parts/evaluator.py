@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from workers.core.counts import check_count
 from workers.core.protocols import ClockView
 from workers.core.types import Array, EvaluationResult
 from workers.engine.parts import Best
@@ -38,8 +39,7 @@ class EvaluationSettings:
             else ("eval_n_episodes", self.n_episodes)
         )
         for name, value in (("eval_interval", self.interval), budget):
-            if not isinstance(value, int | np.integer) or value < 1:
-                raise ValueError(f"{name} must be a whole number of at least 1, not {value!r}")
+            check_count(value, name, 1)
 
 
 @dataclass(frozen=True, slots=True)

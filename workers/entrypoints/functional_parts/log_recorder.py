@@ -4,13 +4,14 @@ import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 
+from workers.core.null_parts import NoRecorder
 from workers.core.protocols import ClockView
 from workers.core.types import EpisodeEnd, EvaluationResult, LearnReport, StateTree
 
 _NOTHING = float("nan")
 
 
-class LogRecorder:
+class LogRecorder(NoRecorder):
     """A recorder that writes a line per episode, or one each time that a multiple of an interval is
     crossed.
 
@@ -35,8 +36,6 @@ class LogRecorder:
     ) -> None:
         if interval is not None and interval < 1:
             raise ValueError(f"log_interval must be at least 1 or None, not {interval}")
-        if window < 1:
-            raise ValueError(f"return_window_size must be at least 1, not {window}")
         self._logger = logger
         self._outdir = outdir
         self._statistics = statistics
@@ -86,12 +85,6 @@ class LogRecorder:
             result.median,
             result.stdev,
         )
-
-    def epoch(self, clock: ClockView) -> None:
-        """Writes nothing."""
-
-    def flush(self) -> None:
-        """Does nothing: handlers flush themselves."""
 
     def state_dict(self) -> StateTree:
         """Returns the newest returns."""

@@ -53,10 +53,6 @@ class NamedSnapshots:
         keep: int | None = None,
         logger: logging.Logger,
     ) -> None:
-        if every is not None and every < 1:
-            raise ValueError(f"checkpoint_freq must be at least 1 or None, not {every}")
-        if keep is not None and keep < 1:
-            raise ValueError(f"keep_checkpoints must be at least 1 or None, not {keep}")
         self._directory = directory
         self._owner = owner
         self._every = every

@@ -18,7 +18,6 @@ from workers.core.types import (
     LearnReport,
     LearnSchedule,
     RestoreReport,
-    SnapshotReason,
     StateTree,
     StopReason,
     Unit,
@@ -264,27 +263,6 @@ def collector_of(algorithm: object) -> Collector:
     """Returns the collector of an algorithm: its own, or one that asks its `_sampler`."""
     own: Collector | None = getattr(algorithm, "collector", None)
     return SamplerCollector(getattr(algorithm, "_sampler", None)) if own is None else own
-
-
-class StateWriter:
-    """The engine's snapshotter for a trainer: writes once per epoch, and remembers whether it wrote
-    after an exception.
-
-    Args:
-        write: Completes the engine's state and writes it.
-    """
-
-    def __init__(self, write: Callable[[StateTree, SnapshotReason, int], str]) -> None:
-        self._write = write
-        self.saved_exception = False
-
-    def save(
-        self, state: StateTree, clock: ClockView, reason: SnapshotReason, score: float | None
-    ) -> str:
-        """Writes the state of the epoch that closed last."""
-        del score
-        self.saved_exception = self.saved_exception or reason is SnapshotReason.EXCEPTION
-        return self._write(state, reason, max(0, clock.epochs - 1))
 
 
 def ended_by_sigterm() -> AbstractContextManager[None]:

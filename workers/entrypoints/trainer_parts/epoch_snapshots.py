@@ -9,43 +9,33 @@ from workers.snapshot.manifest import MANIFEST, read_manifest
 from workers.snapshot.snapshot_directory import Moment, SnapshotOwner, settle, write_snapshot
 
 
-class EpochSnapshots:
-    """Writes the snapshots of one directory.
+def open_directory(directory: Path) -> None:
+    """Makes the directory of the snapshots, and repairs what a killed writer left in it."""
+    directory.mkdir(parents=True, exist_ok=True)
+    settle(directory)
 
-    Args:
-        config: Where, and which epochs.
+
+def write_epoch(
+    config: SnapshotConfig, owner: SnapshotOwner, state: StateTree, epoch: int, moment: Moment
+) -> str:
+    """Writes the state after an epoch, or the state at which an exception ended the training.
+
+    Returns:
+        The id of the last snapshot written; an empty text where the mode keeps none here.
+
+    Raises:
+        TypeError: If the state holds what cannot be saved.
+        OSError: If the disk is full or fails; what was there before is as it was.
     """
-
-    def __init__(self, config: SnapshotConfig) -> None:
-        self.config = config
-
-    def open(self) -> None:
-        """Makes the directory, and repairs what a killed writer left in it."""
-        self.config.directory.mkdir(parents=True, exist_ok=True)
-        settle(self.config.directory)
-
-    def write(
-        self, owner: SnapshotOwner, state: StateTree, epoch: int, moment: Moment
-    ) -> str | None:
-        """Writes the state after an epoch, or that which an exception left.
-
-        Returns:
-            The id of the last snapshot written; `None` where the mode keeps none here.
-
-        Raises:
-            TypeError: If the state holds what cannot be saved.
-            OSError: If the disk is full or fails; what was there before is as it was.
-        """
-        written: str | None = None
-        for name in self._names(epoch, moment.reason):
-            self.config.directory.mkdir(parents=True, exist_ok=True)
-            written = write_snapshot(self.config.directory / name, owner, state, moment).snapshot_id
-        return written
-
-    def _names(self, epoch: int, reason: SnapshotReason) -> tuple[str, ...]:
-        if reason is SnapshotReason.EXCEPTION:
-            return () if self.config.snapshot_mode == "none" else (EXCEPTION,)
-        return self.config.names(epoch, always=reason is SnapshotReason.STOP)
+    if moment.reason is SnapshotReason.EXCEPTION:
+        names: tuple[str, ...] = () if config.snapshot_mode == "none" else (EXCEPTION,)
+    else:
+        names = config.names(epoch, always=moment.reason is SnapshotReason.STOP)
+    written = ""
+    for name in names:
+        config.directory.mkdir(parents=True, exist_ok=True)
+        written = write_snapshot(config.directory / name, owner, state, moment).snapshot_id
+    return written
 
 
 def find_snapshot(directory: Path, which: str | int = "last") -> Path:
@@ -69,7 +59,11 @@ def find_snapshot(directory: Path, which: str | int = "last") -> Path:
         )
     settle(directory)
     if wanted == EXCEPTION:
-        return _existing(directory, directory / EXCEPTION)
+        if not (directory / EXCEPTION / MANIFEST).is_file():
+            raise FileNotFoundError(
+                f"{directory} holds no {EXCEPTION}: no exception ended its training"
+            )
+        return directory / EXCEPTION
     found = snapshots_by_epoch(directory)
     if not found:
         raise FileNotFoundError(
@@ -111,11 +105,3 @@ def _wanted(which: str | int) -> str | int:
     raise ValueError(
         f"from_epoch must be 'last', 'first', 'exception' or the number of an epoch, not {which!r}"
     )
-
-
-def _existing(directory: Path, snapshot: Path) -> Path:
-    if not (snapshot / MANIFEST).is_file():
-        raise FileNotFoundError(
-            f"{directory} holds no {snapshot.name}: no exception ended its training"
-        )
-    return snapshot

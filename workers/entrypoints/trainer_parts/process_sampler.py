@@ -25,7 +25,7 @@ from workers.entrypoints.trainer_parts.rollout_worker import (
     parameters_from,
     parameters_of,
 )
-from workers.entrypoints.trainer_parts.samplers import BatchUnit, RoundSampler, check_workers
+from workers.entrypoints.trainer_parts.samplers import BatchUnit, RoundSampler
 from workers.rl.envs.env_types import Env
 
 
@@ -69,7 +69,6 @@ class ProcessSampler(RoundSampler):
         self._limit = max_episode_length
         self._env_spec = EnvSpec.of(envs, max_episode_length)
         self._workers: SubprocessPool | None = None
-        self._saved: list[StateTree] = []
 
     @property
     def env_spec(self) -> EnvSpec:
@@ -107,16 +106,6 @@ class ProcessSampler(RoundSampler):
                 for state in self._workers.execute([("state",)] * self.n_workers)
             ]
         return {"seed": self.seed, "workers": self._saved}
-
-    def load_state_dict(self, state: StateTree) -> None:
-        """Goes on from a captured state; the number of workers must be the same.
-
-        Raises:
-            ValueError: If it is not.
-        """
-        check_workers(state["workers"], self.n_workers)
-        self.shutdown_worker()
-        self.seed, self._saved = int(state["seed"]), state["workers"]
 
     @property
     def pids(self) -> tuple[int, ...]:

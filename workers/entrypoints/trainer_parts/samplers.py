@@ -57,6 +57,8 @@ class RoundSampler(ABC):
         self.n_workers = n_workers
         self.seed = fresh_seed() if seed is None else seed
         self._unit = unit
+        self._saved: list[StateTree] = []
+        """The state of each worker while none runs."""
 
     def obtain_samples(
         self, itr: int, num_samples: int, agent_update: object, env_update: object = None
@@ -113,6 +115,16 @@ class RoundSampler(ABC):
     @abstractmethod
     def shutdown_worker(self) -> None:
         """Ends what the sampler started."""
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Goes on from a captured state; the number of workers must be the same.
+
+        Raises:
+            ValueError: If it is not.
+        """
+        check_workers(state["workers"], self.n_workers)
+        self.shutdown_worker()
+        self.seed, self._saved = int(state["seed"]), state["workers"]
 
     def close(self) -> None:
         """Ends what the sampler started."""
@@ -172,7 +184,6 @@ class LocalSampler(RoundSampler):
         super().__init__(n_workers, seed, unit)
         self._parts = (agents, envs, max_episode_length)
         self._workers: list[RolloutWorker] = []
-        self._saved: list[StateTree] = []
 
     @property
     def env_spec(self) -> EnvSpec:
@@ -207,16 +218,6 @@ class LocalSampler(RoundSampler):
             "seed": self.seed,
             "workers": [worker.state_dict() for worker in self._workers] or self._saved,
         }
-
-    def load_state_dict(self, state: StateTree) -> None:
-        """Goes on from a captured state; the number of workers must be the same.
-
-        Raises:
-            ValueError: If it is not.
-        """
-        check_workers(state["workers"], self.n_workers)
-        self.shutdown_worker()
-        self.seed, self._saved = int(state["seed"]), state["workers"]
 
     def _started(self) -> list[RolloutWorker]:
         if not self._workers:

@@ -29,7 +29,6 @@ from workers.entrypoints.trainer_parts.engine_parts import (
     EpochBounds,
     KeptEpochs,
     LeavingHook,
-    StateWriter,
     collector_of,
     ended_by_sigterm,
 )
@@ -41,7 +40,11 @@ from workers.entrypoints.trainer_parts.epoch_records import (
     NotSetupError,
     TrainArgs,
 )
-from workers.entrypoints.trainer_parts.epoch_snapshots import EpochSnapshots, find_snapshot
+from workers.entrypoints.trainer_parts.epoch_snapshots import (
+    find_snapshot,
+    open_directory,
+    write_epoch,
+)
 from workers.entrypoints.trainer_parts.progress_csv import FILE_NAME, ProgressCsv, read_rows
 from workers.recording.recorder import RecordedRun
 from workers.snapshot.config import SnapshotConfig
@@ -81,7 +84,7 @@ class TrainerSession:
     _leaving: LeavingHook = field(default_factory=LeavingHook)
     _engine: Engine | None = None
     _recorder: EpochRecorder | None = None
-    _writer: StateWriter | None = None
+    _saved_exception: bool = False
     _spool: LazySpool | None = None
     _progress: ProgressCsv | None = None
     _rows: tuple[list[str], list[list[str]]] = ((), ())  # type: ignore[assignment]
@@ -103,13 +106,12 @@ class TrainerSession:
         self._spool = LazySpool(lambda: self.config.directory)
         recorded = RecordedRun(self.run_id, agent.report_names, agent.metrics, 1)
         self._recorder = EpochRecorder(recorded, self._spool, self._close_epoch)
-        self._writer = StateWriter(self.write)
         self._kept.skip(self.clock)
         parts = Parts(
             agent=agent,
             collector=self.collector,
             recorder=self._recorder,
-            snapshotter=self._writer,
+            snapshotter=self,
             control=self.control,
             hooks=(self._leaving,),
             clock=self.clock,
@@ -152,7 +154,7 @@ class TrainerSession:
 
     def run(self) -> Any:
         """Lets the algorithm train, and saves whatever end that has."""
-        engine, args, writer = self.engine("train"), self.arguments("train"), self._writer
+        engine, args = self.engine("train"), self.arguments("train")
         self.bounds.epochs, self.average_return = args.n_epochs, None
         self._open(args)
         try:
@@ -160,7 +162,7 @@ class TrainerSession:
                 returned = self.algo.train(self.trainer)
                 self.leave()
         except BaseException as error:
-            if writer is not None and not writer.saved_exception:
+            if not self._saved_exception:
                 engine.save_after(error)
             raise
         finally:
@@ -180,6 +182,14 @@ class TrainerSession:
         self.epoch_began = (self.clock.wall_seconds, self.clock.env_steps)
 
     # Snapshots
+
+    def save(
+        self, state: StateTree, clock: ClockView, reason: SnapshotReason, score: float | None
+    ) -> str:
+        """Writes the state of the epoch that closed last; see the engine's `Snapshotter`."""
+        del score
+        self._saved_exception = self._saved_exception or reason is SnapshotReason.EXCEPTION
+        return self.write(state, reason, max(0, clock.epochs - 1))
 
     def write(self, state: StateTree, reason: SnapshotReason, epoch: int) -> str:
         """Writes a state of the engine, completed, as the snapshot of an epoch.
@@ -211,7 +221,7 @@ class TrainerSession:
             seed=self.seed if self.seed is not None and 0 <= self.seed <= MAX_STEP else 0,
             device=torch.get_default_device().type,
         )
-        return EpochSnapshots(self.config).write(owner, full, epoch, moment) or ""
+        return write_epoch(self.config, owner, full, epoch, moment)
 
     def restore(self, from_dir: Path, from_epoch: int | str) -> tuple[RestoreReport, TrainArgs]:
         """Brings everything to a snapshot; see `Trainer.restore`."""
@@ -290,17 +300,19 @@ class TrainerSession:
         directory = self.config.directory
         if args.plot:
             self._plots = EpisodePlots(self.algo, self.env, directory / DIRECTORY)
-        EpochSnapshots(self.config).open()
+        open_directory(directory)
         if self._progress is None or self._progress.path.parent != directory:
             self._progress = ProgressCsv(directory / FILE_NAME)
             self._progress.begin(*self._rows)
-        if self._writer is not None:
-            self._writer.saved_exception = False
-        _describe(
-            directory / EXPERIMENT,
-            {"algo": _name(self.algo), "env": str(self.env), "seed": self.seed, **asdict(args)},
-            self._recipe(),
-        )
+        self._saved_exception = False
+        facts = {
+            "algo": f"{type(self.algo).__module__}:{type(self.algo).__qualname__}",
+            "env": str(self.env),
+            "seed": self.seed,
+            **asdict(args),
+            "recipe": self._recipe(),
+        }
+        (directory / EXPERIMENT).write_text(json.dumps(facts, indent=1, default=repr) + "\n")
         self.begin_epoch()
 
     def _close(self) -> None:
@@ -332,13 +344,5 @@ def _rebuilt(recipe: StateTree, directory: Path) -> tuple[object, object]:
     return parts["algo"], parts["env"]
 
 
-def _describe(path: Path, facts: StateTree, recipe: StateTree) -> None:
-    path.write_text(json.dumps({**facts, "recipe": recipe}, indent=1, default=repr) + "\n")
-
-
 def _as_list(episodes: Any) -> Any:
     return episodes.to_list() if callable(getattr(episodes, "to_list", None)) else episodes
-
-
-def _name(value: Any) -> str:
-    return f"{type(value).__module__}:{type(value).__qualname__}"
