@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from workers.core.errors import PartNotFoundError
 from workers.estimators.basic_hooks import (
     FinalOpsHook,
     GlobalStepWaiterHook,
@@ -22,6 +21,7 @@ from workers.estimators.counter_hooks import (
     StopAtEpisodeHook,
     StopAtStepHook,
 )
+from workers.supervised.named_parts import part_called
 from workers.supervised.run_session import SessionRunHook
 
 HOOKS: Final[Mapping[str, Callable[..., SessionRunHook]]] = {
@@ -53,10 +53,9 @@ def make_hook(name: Any, params: Mapping[str, object]) -> SessionRunHook:
         PartNotFoundError: If no hook is called so.
         ValueError: If its arguments are wrong.
     """
-    if name not in HOOKS:
-        raise PartNotFoundError(f"no hook is called {name!r}; there are {', '.join(sorted(HOOKS))}")
+    make = part_called(name, HOOKS, "hook")
     try:
-        return HOOKS[name](**params)
+        return make(**params)
     except TypeError as error:
         raise ValueError(f"hook {name}: {error}") from error
 

@@ -12,11 +12,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from workers.core.errors import PartNotFoundError
 from workers.core.rng import derive_generator
 from workers.core.types import Array, StateTree
 from workers.supervised.batches import Batches, InputFn
 from workers.supervised.modes import Modes
+from workers.supervised.named_parts import part_called
 from workers.supervised.spec import Params
 
 NamedInput = Callable[[Modes, Mapping[str, Any]], Batches]
@@ -133,11 +133,7 @@ def input_function(name: str) -> NamedInput:
     Raises:
         PartNotFoundError: If there is none.
     """
-    if name not in INPUTS:
-        raise PartNotFoundError(
-            f"no input function is called {name!r}; there are {', '.join(sorted(INPUTS))}"
-        )
-    return INPUTS[name]
+    return part_called(name, INPUTS, "input function")
 
 
 def bound_input(name: str, mode: Modes, params: Mapping[str, object]) -> InputFn:

@@ -15,10 +15,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, huber_loss
 
-from workers.core.errors import PartNotFoundError
 from workers.supervised.explorations import DISCRETE, exploration, policy_sampling
 from workers.supervised.model_function import ModelFn
 from workers.supervised.modes import Modes
+from workers.supervised.named_parts import part_called
 from workers.supervised.rate_decays import Decay
 from workers.supervised.spec import RESULTS, EstimatorSpec, Params
 from workers.supervised.variables import (
@@ -171,11 +171,7 @@ def model_function(name: str) -> ModelFn:
     Raises:
         PartNotFoundError: If there is none.
     """
-    if name not in MODELS:
-        raise PartNotFoundError(
-            f"no model function is called {name!r}; there are {', '.join(sorted(MODELS))}"
-        )
-    return MODELS[name]
+    return part_called(name, MODELS, "model function")
 
 
 class QNetwork(nn.Module):

@@ -24,6 +24,7 @@ from workers.estimators.run_config import RunConfig
 from workers.supervised.inputs import bound_input
 from workers.supervised.models import model_function
 from workers.supervised.modes import Modes
+from workers.supervised.named_parts import part_called
 from workers.supervised.run_session import SessionRunHook
 
 AGENTS: Mapping[str, type[Agent]] = {"agent": Agent, "pg_agent": PGAgent}
@@ -160,14 +161,9 @@ def create_rl_experiment(
             registered; the message names it.
     """
     config = _read(RLExperimentConfig, experiment_config)
-    if config.kind not in AGENTS:
-        raise PartNotFoundError(
-            f"no agent is called {config.kind!r}; there are {', '.join(AGENTS)}"
-        )
-    memory = _memory(config.memory)
-    agent = AGENTS[config.kind](
+    agent = part_called(config.kind, AGENTS, "agent")(
         model_function(config.model.name),
-        memory,
+        _memory(config.memory),
         config.model_dir,
         _run_config(config.run),
         config.model.params,
@@ -228,12 +224,9 @@ def _hooks(parts: tuple[NamedPart, ...]) -> list[SessionRunHook]:
 
 
 def _memory(part: NamedPart) -> Memory:
-    if part.name not in MEMORIES:
-        raise PartNotFoundError(
-            f"no memory is called {part.name!r}; there are {', '.join(MEMORIES)}"
-        )
+    make = part_called(part.name, MEMORIES, "memory")
     try:
-        return MEMORIES[part.name](**part.params)
+        return make(**part.params)
     except TypeError as error:
         raise ValueError(f"memory {part.name}: {error}") from error
 

@@ -22,15 +22,12 @@ class ModelLike(Protocol):
     @property
     def model_dir(self) -> str:
         """The directory of checkpoints."""
-        ...
 
     def latest_checkpoint(self) -> Path | None:
         """Returns the newest checkpoint."""
-        ...
 
     def training_ended(self) -> bool:
         """Returns whether the training of `model_dir` is over."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

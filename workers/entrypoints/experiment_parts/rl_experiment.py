@@ -31,19 +31,15 @@ class AgentLike(ModelLike, Protocol):
     @property
     def memory(self) -> Any:
         """Where transitions go."""
-        ...
 
     def train(self, env: Any, *args: Any, **options: Any) -> Any:
         """Trains and returns the agent."""
-        ...
 
     def run_episode(self, env: Any, *args: Any) -> Any:
         """Trains for one episode."""
-        ...
 
     def evaluate(self, env: Any, *args: Any, **options: Any) -> Any:
         """Returns a dictionary of results with `global_step`."""
-        ...
 
 
 class RLExperiment(Schedules):

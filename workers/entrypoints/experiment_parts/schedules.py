@@ -88,12 +88,11 @@ class Schedules(ExperimentBase):
         Raises:
             ValueError: If the predicate cannot be called.
         """
-        predicate = _checked(continuous_eval_predicate_fn)
         self._continuously(
             CONTINUOUS,
             delay_secs,
             throttle_delay_secs,
-            predicate,
+            continuous_eval_predicate_fn,
             only_once=evaluate_checkpoint_only_once,
         )
 
@@ -107,9 +106,12 @@ class Schedules(ExperimentBase):
 
         These are the training's input, or its environment with its seeds; see `continuous_eval`.
         """
-        predicate = _checked(continuous_eval_predicate_fn)
         self._continuously(
-            CONTINUOUS_ON_TRAIN_DATA, delay_secs, throttle_delay_secs, predicate, only_once=True
+            CONTINUOUS_ON_TRAIN_DATA,
+            delay_secs,
+            throttle_delay_secs,
+            continuous_eval_predicate_fn,
+            only_once=True,
         )
 
     def train_and_evaluate(self) -> tuple[Result | None, list[Any]]:
@@ -252,7 +254,7 @@ class Schedules(ExperimentBase):
             throttle=self._options.continuous_eval_throttle_secs if throttle is None else throttle,
             only_once=only_once,
             context=self.context,
-        ).run(predicate)
+        ).run(_checked(predicate))
 
     def _round(self, step: int) -> int:
         """Returns how many updates the next round makes."""

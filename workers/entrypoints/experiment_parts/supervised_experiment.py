@@ -19,7 +19,6 @@ class EstimatorLike(ModelLike, Protocol):
         self, input_fn: Any, hooks: Any = None, steps: Any = None, max_steps: Any = None
     ) -> Any:
         """Trains and returns the estimator."""
-        ...
 
     def evaluate(
         self,
@@ -30,7 +29,6 @@ class EstimatorLike(ModelLike, Protocol):
         name: Any = None,
     ) -> Any:
         """Returns a dictionary of results with `global_step`."""
-        ...
 
 
 class Experiment(Schedules):

@@ -63,9 +63,10 @@ def stacked(values: Sequence[object]) -> Array:
     """Returns one array where all values are arrays of one shape, else an array of objects."""
     shapes = {
         np.shape(value)
-        if isinstance(value, np.ndarray | np.generic | int | float | list | tuple)
+        if isinstance(value, np.ndarray | np.generic | int | float)
+        or (isinstance(value, list | tuple) and not _is_ragged(value))
         else None
-        for value in _safe(values)
+        for value in values
     }
     if len(shapes) == 1 and None not in shapes:
         array = np.array(values)
@@ -77,14 +78,8 @@ def stacked(values: Sequence[object]) -> Array:
     return objects
 
 
-def _safe(values: Sequence[object]) -> list[Any]:
-    """Lists whose own items differ in shape are no arrays."""
-    return [
-        None if isinstance(value, list | tuple) and _is_ragged(value) else value for value in values
-    ]
-
-
 def _is_ragged(value: list[Any] | tuple[Any, ...]) -> bool:
+    """Returns whether the items of a list differ in shape, so that it is no array."""
     return (
         len({np.shape(item) if not isinstance(item, list | tuple) else len(item) for item in value})
         > 1

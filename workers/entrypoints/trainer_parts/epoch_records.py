@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,7 +13,7 @@ from palestra.telemetry.spool import SpoolWriter
 from workers.core.counts import check_count
 from workers.core.object_state import pack, unpack
 from workers.core.protocols import ClockView
-from workers.core.types import EpisodeEnd, EvaluationResult, LearnReport, StateTree
+from workers.core.types import EpisodeEnd, LearnReport, StateTree
 from workers.engine.clock import StillClock
 from workers.entrypoints.trainer_parts.tabular import Cell
 from workers.recording.recorder import RecordedRun, SpoolRecorder
@@ -88,15 +88,6 @@ class TrainArgs:
             self, **{name: value for name, value in changes.items() if value is not None}
         )
 
-    def state_dict(self) -> StateTree:
-        """Returns the six fields."""
-        return asdict(self)
-
-    @classmethod
-    def of(cls, state: StateTree) -> "TrainArgs":
-        """Returns what `state_dict` returned as arguments."""
-        return cls(**state)
-
 
 class LazySpool:
     """A spool that is opened by its first records and can be closed between two trainings.
@@ -122,7 +113,7 @@ class LazySpool:
             self._writer = None
 
 
-class EpochRecorder:
+class EpochRecorder(SpoolRecorder):
     """The engine's recorder for a trainer: telemetry as everywhere, and a call when an epoch
     closes.
 
@@ -135,7 +126,7 @@ class EpochRecorder:
     def __init__(
         self, run: RecordedRun, sink: LazySpool, close_epoch: Callable[[ClockView], None]
     ) -> None:
-        self._spool = SpoolRecorder(run, sink)
+        super().__init__(run, sink)
         self._close_epoch = close_epoch
         self._returns: list[float] = []
 
@@ -155,11 +146,7 @@ class EpochRecorder:
     ) -> None:
         """Records one iteration."""
         self._returns = [end.episode_return for _, end in episodes]
-        self._spool.tick(clock, episodes, reports)
-
-    def evaluation(self, clock: ClockView, result: EvaluationResult, *, final: bool) -> None:
-        """Records an evaluation."""
-        self._spool.evaluation(clock, result, final=final)
+        super().tick(clock, episodes, reports)
 
     def epoch(self, clock: ClockView) -> None:
         """Records the end of an epoch."""
@@ -169,27 +156,9 @@ class EpochRecorder:
         """Records the statistics of an epoch, and the numbers of its row as points."""
         for key, value in row.items():
             if not isinstance(value, str) and _SERIES.match(key):
-                self._spool.point(clock, key, float(value))
+                self.point(clock, key, float(value))
         counted = StillClock(
             **{name: getattr(clock, name) for name in StillClock.__dataclass_fields__}
         )
-        self._spool.epoch(
-            replace(counted, iterations=stats.total_itr, env_steps=stats.total_env_steps)
-        )
-        self._spool.flush()
-
-    def note(self, code: str, message: str) -> None:
-        """Records a fact about the training."""
-        self._spool.note(code, message)
-
-    def flush(self) -> None:
-        """Puts everything recorded so far into the spool."""
-        self._spool.flush()
-
-    def state_dict(self) -> StateTree:
-        """Returns the open window."""
-        return self._spool.state_dict()
-
-    def load_state_dict(self, state: StateTree) -> None:
-        """Takes an open window over."""
-        self._spool.load_state_dict(state)
+        super().epoch(replace(counted, iterations=stats.total_itr, env_steps=stats.total_env_steps))
+        self.flush()
