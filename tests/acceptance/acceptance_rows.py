@@ -14,8 +14,9 @@ _TEST = re.compile(r"::test_([PGRAE][0-9]+)_(\w+)")
 
 
 def row_of(nodeid: str) -> tuple[str, str] | None:
-    """Returns the row of a test and what it is called, for `...::test_P12_step_offset[...]`: P12,
-    step offset.
+    """Returns the row and the title of a test.
+
+    Of `...::test_P12_step_offset[...]` these are P12 and "step offset".
     """
     match = _TEST.search(nodeid)
     return None if match is None else (match[1], match[2].replace("_", " "))

@@ -214,9 +214,7 @@ def same(left: Any, right: Any) -> bool:
 
 
 class Trainer:
-    """A predicate that lets the training go on a little before each look, and ends after so many
-    looks.
-    """
+    """A predicate that trains a little before each evaluation, and ends after so many of them."""
 
     def __init__(self, directory: Path, looks: int, train: bool = True) -> None:
         self.directory, self.looks, self.train = directory, looks, train

@@ -1,5 +1,4 @@
-"""Breaks the code on purpose, one place at a time, and says whether the row that should notice
-does.
+"""Breaks the code in one place at a time, and reports whether the test of its row fails.
 
     python -m tests.acceptance.mutate [ROW ...]
 

@@ -262,9 +262,7 @@ def killed_in_epoch(trainer: Any, epoch: int) -> None:
 
 
 def end_of(path: Path) -> tuple[dict[str, Any], list[list[str]]]:
-    """Returns all state of the last snapshot but what names this attempt and its time, and the rows
-    but their times.
-    """
+    """Returns the state of the last snapshot and the rows, without IDs of the attempt and times."""
     state = read_snapshot(path / "params").state
     for part, name in (
         (state["clock"], "wall_seconds"),

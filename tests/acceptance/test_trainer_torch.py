@@ -1,6 +1,4 @@
-"""Rows of garage's TFTrainer, which is a trainer with a device, a precision and lazy parameters
-here.
-"""
+"""Rows of garage's TFTrainer: a trainer with a device, a precision and lazy parameters."""
 
 import inspect
 from collections.abc import Iterator
@@ -26,9 +24,7 @@ from workers.snapshot import SnapshotConfig
 
 
 class LazyAlgo(CountingAlgo):
-    """Holds modules that wait for their first input, one that does not, and one that takes an
-    action too.
-    """
+    """Holds lazy modules, one of which takes an action too, and a module that is not lazy."""
 
     def __init__(self) -> None:
         super().__init__(None)

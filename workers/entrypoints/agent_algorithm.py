@@ -29,8 +29,9 @@ _PARAMETERS: Final[TypeAdapter[Any]] = TypeAdapter(AgentParameters)
 
 @rebuildable
 class AgentAlgorithm:
-    """Trains an agent of ours: each epoch is one batch of env_steps, in which the agent learns by
-    its own schedule.
+    """Trains a built-in agent: each epoch is one batch of env_steps.
+
+    Within a batch the agent learns by its own schedule.
 
     Args:
         agent: Parameters, for example `{"name": "dqn", "learning_rate": 1e-3}`; the rest take their
@@ -116,7 +117,7 @@ class GreedyPolicy:
 
 
 class _SeededCollector(VectorCollector):
-    """A collector whose seed is part of its state, so that a resume needs no other source for it."""
+    """A collector whose seed is part of its state, so that a resume takes it from the snapshot."""
 
     def state_dict(self) -> StateTree:
         """Returns the seed and the running episodes."""

@@ -1,10 +1,9 @@
-"""Training functions with the names, parameters, defaults and order of events of
-`pfrl.experiments`.
+"""Training functions with the signatures and the order of events of `pfrl.experiments`.
 
-Each is a thin face of the one engine. Corrected are its faults: a final evaluation always happens
-and best scores and records survive a resume; a batch trains no step beyond its budget's and never
-evaluates on the training environments; `<t>_...` directories are whole snapshots, from which
-`resume` goes on bit by bit where the agent hands out its state; SIGTERM is saved like Ctrl-C.
+Each calls the one engine. Faults of PFRL are corrected: a final evaluation always happens, and best
+scores and records survive a resume; a batch trains no step beyond its budget and never evaluates on
+the training environments; `<t>_...` directories are complete snapshots, from which `resume` is
+bit-exact where the agent offers its state; SIGTERM saves a snapshot as Ctrl-C does.
 
 Environments are those of Gymnasium. `done` of the agent's `observe` is `terminated`; `reset` is
 `truncated`, the maximum length or the info `needs_reset`.
@@ -347,8 +346,7 @@ def train_agent_batch_with_evaluation(  # noqa: PLR0917 - PFRL's parameters
     keep_checkpoints: int | None = None,
     save_memory: bool = False,
 ) -> tuple[object, History]:
-    """Trains an agent in several environments at once and evaluates it regularly, and once at the
-    end.
+    """Trains an agent in several environments at once, and evaluates it regularly and at the end.
 
     Args:
         agent: See `train_agent_batch`.

@@ -171,7 +171,8 @@ class Trainer:
         engine, collector = session.engine("obtain_episodes"), session.collector
         if not isinstance(collector, SamplerCollector) or collector.sampler is None:
             raise ValueError(
-                f"{type(session.algo).__name__} has no sampler: set its attribute _sampler before trainer.setup"
+                f"{type(session.algo).__name__} has no sampler: "
+                "set its attribute _sampler before trainer.setup"
             )
         size = self._batch_size(batch_size)
         update = _policy_parameters(session.algo) if agent_update is None else agent_update
@@ -190,8 +191,7 @@ class Trainer:
         return self.obtain_episodes(itr, batch_size, agent_update, env_update).to_list()
 
     def advance(self, env_steps: int | None = None) -> None:
-        """Lets the algorithm's `agent`, one of ours, collect exactly so many env_steps and learn by
-        its own schedule.
+        """Lets the algorithm's built-in `agent` collect env_steps and learn by its own schedule.
 
         Args:
             env_steps: `None` takes the batch size of `train`. Several environments may overshoot by
@@ -231,8 +231,9 @@ class Trainer:
         return returns
 
     def log_diagnostics(self, pause_for_plot: bool = False) -> None:
-        """Puts env_steps and times into the row, and waits for Enter where that is asked for and
-        somebody can press it.
+        """Puts env_steps and times into the row.
+
+        With `pause_for_plot` waits for Enter where a person can press it.
 
         Raises:
             NotSetupError: If the trainer is not set up.

@@ -46,17 +46,13 @@ class AgentSession:
         self.ended = False
         """Whether the training is over."""
         self._learner = make_learner(LearnSchedule(every_env_steps=1, updates=1))
-        self._default = self._learner.options
+        self.default_options = self._learner.options
+        """What `Agent.train` passes to `Agent.run_episode`."""
         self._bound = bound
         self._owner = owner
         self._engine: Engine | None = None
         self._ticks: Iterator[Clock] | None = None
         self._open = ExitStack()
-
-    @property
-    def default_options(self) -> EpisodeOptions:
-        """What `Agent.train` passes to `Agent.run_episode`."""
-        return self._default
 
     @property
     def reason(self) -> StopReason:

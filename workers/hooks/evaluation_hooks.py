@@ -50,8 +50,9 @@ class EvaluationHook(ABC):
 
 
 class OptunaPrunerHook(EvaluationHook):
-    """Reports each mean return to a trial of Optuna, and raises `optuna.TrialPruned` where the
-    trial is to be given up.
+    """Reports each mean return to a trial of Optuna, which may prune the training.
+
+    Raises `optuna.TrialPruned` then.
 
     Args:
         trial: Has `report(score, step)` and `should_prune()`.
@@ -128,5 +129,6 @@ def check_support(hooks: Sequence[object], trainer: Trainer, function: str) -> N
             raise TypeError(f"evaluation_hooks: a {type(hook).__name__} cannot be called")
         if not getattr(hook, f"support_{trainer}", False):
             raise ValueError(
-                f"evaluation_hooks: {type(hook).__name__} does not support {function}; it has not set support_{trainer}"
+                f"evaluation_hooks: {type(hook).__name__} does not support {function}; "
+                f"it has not set support_{trainer}"
             )

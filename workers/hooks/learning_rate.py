@@ -7,8 +7,7 @@ from workers.core.types import LearnReport
 
 
 class LearningRateHook:
-    """Moves the learning rate linearly from `start` to `final` over so many env_steps, then holds
-    it.
+    """Moves the learning rate linearly from `start` to `final`, where it stays.
 
     Needs no state: the value follows from the clock alone.
 

@@ -38,8 +38,9 @@ class StepHook(ABC):
 
 
 class LinearInterpolationHook(StepHook):
-    """Sets a value that moves linearly from `start_value` at step 1 to `stop_value` at step
-    `total_steps`, and stays there.
+    """Sets a value that moves linearly from `start_value` to `stop_value`, where it stays.
+
+    It begins at step 1 and ends at step `total_steps`.
 
     Args:
         total_steps: Env_steps, at least 1.
@@ -77,7 +78,7 @@ class LinearInterpolationHook(StepHook):
 class FiniteStatisticsHook(StepHook):
     """Ends training as diverged where a statistic of the agent is infinite, or no number any more.
 
-    A statistic that never was a number is let be: averages are none before their first value.
+    Statistics that were never finite are skipped: averages are NaN before their first value.
 
     Args:
         every: Env_steps between two looks.
@@ -119,13 +120,15 @@ class FiniteStatisticsHook(StepHook):
             return
         if math.isinf(value) or name in self._numbers:
             raise NumericalFailureError(
-                f"the statistic {name} is {value} at step {step}: training diverged, lower the learning rate"
+                f"the statistic {name} is {value} at step {step}: training diverged, "
+                "lower the learning rate"
             )
 
 
 def set_learning_rate(env: object, agent: object, value: float) -> None:
-    """Sets the learning rate of every torch optimiser among the agent's attributes, in all its
-    parameter groups.
+    """Sets the learning rate of every torch optimiser among the agent's attributes.
+
+    All parameter groups get it.
 
     Raises:
         TypeError: If the agent has none.
@@ -135,8 +138,10 @@ def set_learning_rate(env: object, agent: object, value: float) -> None:
 
 
 def learning_rate_setter(*attributes: str) -> Callable[[object, object, float], None]:
-    """Returns a setter like `set_learning_rate` for the optimisers of the named attributes alone,
-    say `actor_optimizer`.
+    """Returns a setter like `set_learning_rate` for the optimisers of some attributes.
+
+    Args:
+        attributes: Their names, such as `actor_optimizer`.
     """
 
     def setter(env: object, agent: object, value: float) -> None:
@@ -171,7 +176,8 @@ class StepHooks:
         for hook in hooks:
             if not callable(hook):
                 raise TypeError(
-                    f"step_hooks: a {type(hook).__name__} cannot be called as hook(env, agent, step)"
+                    f"step_hooks: a {type(hook).__name__} cannot be called "
+                    "as hook(env, agent, step)"
                 )
         self._env = env
         self._agent = agent

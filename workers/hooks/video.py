@@ -78,8 +78,9 @@ class VideoHook:
 
 
 def chosen_episode(returns: tuple[float, ...], choice: Choice) -> int:
-    """Returns the number of an episode: the first one of the best, the worst or the lower median
-    return. NaN is the worst return.
+    """Returns the index of the first episode with the best, worst or lower median return.
+
+    NaN is the worst return.
     """
     numbers = range(len(returns))
 

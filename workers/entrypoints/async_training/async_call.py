@@ -48,7 +48,8 @@ def check_call(call: AsyncCall) -> None:
             raise ValueError(f"{name} must be a whole number of at least {least}, not {value!r}")
     if call.start_method not in multiprocessing.get_all_start_methods():
         raise ValueError(
-            f"start_method must be one of {multiprocessing.get_all_start_methods()}, not {call.start_method!r}"
+            f"start_method must be one of {multiprocessing.get_all_start_methods()}, "
+            f"not {call.start_method!r}"
         )
     for name, function in (("make_env", call.user.make_env), ("make_agent", call.user.make_agent)):
         if function is not None and not callable(function):
@@ -56,7 +57,8 @@ def check_call(call: AsyncCall) -> None:
     for hook in call.user.step_hooks:
         if not callable(hook):
             raise TypeError(
-                f"global_step_hooks: a {type(hook).__name__} cannot be called as hook(env, agent, step)"
+                f"global_step_hooks: a {type(hook).__name__} cannot be called "
+                "as hook(env, agent, step)"
             )
     check_support(call.user.evaluation_hooks, "train_agent_async", FUNCTION)
 
@@ -70,7 +72,8 @@ def seeds_of(call: AsyncCall) -> list[int]:
     )
     if len(seeds) != call.processes:
         raise ValueError(
-            f"random_seeds holds {len(seeds)} seeds for {call.processes} processes: give one for each"
+            f"random_seeds holds {len(seeds)} seeds for {call.processes} processes: "
+            "give one for each"
         )
     if min(seeds) < 0:
         raise ValueError(f"random_seeds must be at least 0, not {min(seeds)}")

@@ -1,4 +1,4 @@
-"""What the caller's side of an asynchronous training writes: one process writes the records of all."""
+"""Records of an asynchronous training: the caller's process writes those of all processes."""
 
 import json
 import os
@@ -113,8 +113,9 @@ class AsyncRecords:
 
 
 def read_history(outdir: str | os.PathLike[str]) -> History:
-    """Returns one dictionary per evaluation of a training by `train_agent_async`, in the order in
-    which they were finished.
+    """Returns one dictionary per evaluation of a training by `train_agent_async`.
+
+    They are in the order in which the evaluations finished.
 
     Args:
         outdir: As it was given to `train_agent_async`.

@@ -1,5 +1,7 @@
-"""The caller's side of one asynchronous training: checks the call, starts the processes, listens,
-and says how it ended. Holds no loop.
+"""The caller's side of one asynchronous training.
+
+Starts the processes, receives their messages and reports how the training ended. Holds no loop over
+training.
 """
 
 import json
@@ -126,9 +128,7 @@ class _Run:
             self._conclude(watch, records)
 
     def _host(self) -> Any:
-        """Returns the agent of the caller's process, which the shared memory belongs to and which
-        is returned.
-        """
+        """Returns the agent of the caller's process, which owns the shared tensors."""
         if self._call.user.agent is not None or self._call.user.make_agent is None:
             return self._call.user.agent
         with preserved_global_state():

@@ -1,5 +1,4 @@
-"""Processes that belong to one call of their parent: started together, heard together, and none
-outlives it.
+"""Processes that one call of their parent starts together, and that end with this call.
 
 Owns starting, listening, waiting and killing, and what a failure of a process becomes in the
 parent. Must not know what the processes do.
@@ -24,9 +23,7 @@ _JOIN_SECONDS: Final = 5.0
 
 
 class ProcessFailedError(WorkerError):
-    """A process failed with an exception that cannot be carried to its parent, or ended without a
-    word.
-    """
+    """A process ended without a message, or its exception cannot be pickled."""
 
 
 class RemoteTraceback(Exception):  # noqa: N818 - shown as the cause of an error, it is none itself
@@ -56,7 +53,7 @@ class Failed:
     traceback: str
 
     def raised(self, index: int) -> BaseException:
-        """Returns the exception as the parent raises it, with the process's traceback as its cause."""
+        """Returns the exception that the parent raises, caused by the process's traceback."""
         error: BaseException | None = None
         if self.error is not None:
             with contextlib.suppress(Exception):
@@ -251,7 +248,10 @@ def _lost(child: _Child, *, waiting: bool) -> ProcessFailedError:
     if code < 0:
         return ProcessFailedError(f"{name} was killed by {signal.Signals(-code).name}")
     if waiting:
-        hint = "its standard error says why; with spawn, a script must start training under `if __name__ == '__main__':`"
+        hint = (
+            "its standard error says why; with spawn, a script must start training "
+            "under `if __name__ == '__main__':`"
+        )
         return ProcessFailedError(f"{name} ended with status {code} before it was ready: {hint}")
     return ProcessFailedError(f"{name} ended with status {code} and said nothing")
 
@@ -275,8 +275,9 @@ def _kill_session(child: _Child) -> None:
 
 @contextlib.contextmanager
 def _for_children() -> Iterator[None]:
-    """Sets what started processes inherit: one thread per library, and an interrupt that waits
-    until they ignore it.
+    """Limits started processes to one thread per library, and blocks SIGINT meanwhile.
+
+    A started process unblocks SIGINT once it ignores it.
     """
     before = os.environ.get("OMP_NUM_THREADS")
     resource_tracker.ensure_running()

@@ -1,5 +1,6 @@
-"""How a process of a `ProcessGroup` lives: it dies with its parent, leaves interrupts to it, and
-reports how it failed.
+"""Main function of a process of a `ProcessGroup`.
+
+It ends with its parent, ignores SIGINT, which the parent handles, and reports its failure.
 """
 
 import os

@@ -79,8 +79,9 @@ class SharedBlock:
             fcntl.flock(self._descriptor, fcntl.LOCK_UN)
 
     def opened(self) -> "SharedBlock":
-        """Returns the same block, opened again: its lock excludes this one's, also within one
-        process.
+        """Returns the same block with a lock of its own.
+
+        The two locks exclude each other, within one process too.
         """
         again = SharedBlock.__new__(SharedBlock)
         descriptor = os.open(f"/proc/self/fd/{self._descriptor}", os.O_RDWR | os.O_CLOEXEC)
@@ -88,7 +89,7 @@ class SharedBlock:
         return again
 
     def close(self) -> None:
-        """Lets go of the memory; what others have of it stays."""
+        """Unmaps the memory in this process; other processes keep their mapping."""
         self.integers.release()
         self.reals.release()
         self._map.close()

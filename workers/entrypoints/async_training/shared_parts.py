@@ -1,5 +1,6 @@
-"""What the engines of several processes share: the count of env_steps, the best score, the budget,
-and who ends the run.
+"""The state that the engines of several processes share.
+
+It is the count of env_steps, the best score, the budget, and which process ends the run.
 
 It lies in a `SharedBlock`, whose counts need no lock.
 """
@@ -71,8 +72,9 @@ class SharedClock(Clock):
         )
 
     def begin(self) -> None:
-        """Counts the seconds of training from now on: that processes wait for one another before is
-        none of it.
+        """Counts the seconds of training from now on.
+
+        The time before, in which the processes wait for one another, does not count.
         """
         self._started = self._time()
 
@@ -87,8 +89,9 @@ class SharedClock(Clock):
         return {**self.state_dict(), **shared}
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Sets the shared counts, too: for the time before training, where every process loads the
-        same.
+        """Restores the clock and the shared counts.
+
+        Called before the training, where every process loads the same state.
         """
         self._updates = int(state["updates"])
         super().load_state_dict(state)
@@ -102,8 +105,7 @@ class SharedClock(Clock):
 
 
 class SharedEvery:
-    """Fires for each multiple of `interval` in exactly one process: the one that claimed the
-    env_step of that number.
+    """Fires for each multiple of `interval`, in the process that claimed this env_step.
 
     Needs no memory of what fired: every env_step belongs to one process.
 

@@ -1,5 +1,6 @@
-"""What a caller gives to processes of its own: checked before anything starts, unpacked where a
-failure can be reported.
+"""Pickling of the caller's parts for new processes.
+
+Parts are checked before a process starts, and unpickled where a failure can be reported.
 
 Tensors travel by value, unless they lie in shared memory already: then the processes see the same
 ones. torch is looked at only where it is loaded, for without it nothing can hold a tensor.
@@ -12,7 +13,10 @@ from multiprocessing import context
 from multiprocessing.reduction import ForkingPickler
 from typing import Any, Final
 
-_REMEDY: Final = "use a function or class of a module, or functools.partial of one, that holds nothing bound to this process"
+_REMEDY: Final = (
+    "use a function or class of a module, or functools.partial of one, "
+    "that holds nothing bound to this process"
+)
 
 
 class Parcel:
@@ -55,13 +59,12 @@ def crosses(value: object) -> BaseException | None:
 
 
 def check_crosses(name: str, value: object, remedy: str = _REMEDY) -> None:
-    """Raises TypeError, naming a parameter and a remedy, where its value cannot be given to a
-    spawned process.
-    """
+    """Raises TypeError where the value of a parameter cannot be sent to a spawned process."""
     error = crosses(value)
     if error is not None:
         raise TypeError(
-            f'{name} cannot be sent to a new process ({error}): {remedy}, or pass start_method="fork"'
+            f"{name} cannot be sent to a new process ({error}): {remedy}, "
+            'or pass start_method="fork"'
         ) from error
 
 

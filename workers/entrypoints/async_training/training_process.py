@@ -1,5 +1,4 @@
-"""What one process of an asynchronous training does: it runs one ordinary engine on counts that all
-processes share.
+"""One process of an asynchronous training: an engine on counts that all processes share.
 
 Owns the process's environments, agent and engine. Everything that is recorded goes to the parent,
 which alone writes records.
@@ -224,8 +223,9 @@ class _Member:
         return derive_seed(self._order.seed, "resumed", at) if resumed else self._order.seed
 
     def _resume(self, snapshot: Path) -> None:
-        """Goes on from a snapshot, which is of one process: the first takes everything over, the
-        others what all share.
+        """Restores a snapshot, which was written by one process.
+
+        The first process restores all of it, the others what all processes share.
         """
         state = read_snapshot(snapshot).state
         if self._index > 0:
@@ -468,7 +468,8 @@ def _single(env: Any, max_episode_len: int | None) -> EpisodeVector:
     vector = as_vector(env, "make_env", max_episode_len)
     if vector.num_envs != 1:
         raise ValueError(
-            f"make_env: it made {vector.num_envs} environments, but a process steps one: raise processes instead"
+            f"make_env: it made {vector.num_envs} environments, but a process steps one: "
+            "raise processes instead"
         )
     return vector
 

@@ -1,6 +1,4 @@
-"""`episodes.csv`: every training episode, with its return and its length, whether or not anything
-is evaluated.
-"""
+"""`episodes.csv`: one row per training episode, with its return and its length."""
 
 import csv
 import time

@@ -1,6 +1,4 @@
-"""What a training function records of its evaluations, and how it asks an evaluator that the caller
-brought.
-"""
+"""Records of evaluations, and the hook that calls an evaluator of the caller."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -36,8 +34,9 @@ statistics of the evaluation.
 
 
 class EpisodeCount:
-    """Training episodes so far, as PFRL counts them: a serial training's last episode counts
-    although it is cut off by the end.
+    """Counts training episodes as PFRL does.
+
+    The last episode of a serial training counts although the end of training cuts it off.
 
     Args:
         final_step: Where a serial training ends; `None` for a batch.
@@ -197,8 +196,9 @@ class EvaluationRecorder(NoRecorder):
 
 
 class CallerEvaluator:
-    """The engine's side of an evaluator that the caller brought: an object with
-    `evaluate_if_necessary(t, episodes)` and `max_score`.
+    """The hook that calls an evaluator of the caller.
+
+    It is an object with `evaluate_if_necessary(t, episodes)` and `max_score`.
 
     Args:
         evaluator: Asked when it may evaluate.
@@ -222,7 +222,8 @@ class CallerEvaluator:
         for name in ("evaluate_if_necessary", "max_score"):
             if not hasattr(evaluator, name):
                 raise TypeError(
-                    f"evaluator: a {type(evaluator).__name__} has no {name}; it needs evaluate_if_necessary and max_score"
+                    f"evaluator: a {type(evaluator).__name__} has no {name}; "
+                    "it needs evaluate_if_necessary and max_score"
                 )
         self._evaluator = evaluator
         self._evaluations = evaluations

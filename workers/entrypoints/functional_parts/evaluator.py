@@ -1,6 +1,4 @@
-"""Evaluations of somebody else's agent on somebody else's environment, beside or on the training
-environment itself.
-"""
+"""Evaluations of an external agent, on an environment of their own or that of the training."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

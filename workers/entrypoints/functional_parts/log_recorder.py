@@ -12,8 +12,7 @@ _NOTHING = float("nan")
 
 
 class LogRecorder(NoRecorder):
-    """A recorder that writes a line per episode, or one each time that a multiple of an interval is
-    crossed.
+    """A recorder that logs a line per episode, or at each multiple of an interval.
 
     Args:
         logger: Gets all lines, at level INFO.

@@ -1,8 +1,7 @@
-"""Snapshots under the names that PFRL's training functions give: `<t>_checkpoint`, `best`,
-`<t>_except` and `<t>_finish`.
+"""Snapshots under the names that PFRL's training functions give.
 
-Each is a whole snapshot and holds the agent's own files at its top. Owns the names, and which one a
-resume takes.
+These are `<t>_checkpoint`, `best`, `<t>_except` and `<t>_finish`. Each is a complete snapshot with
+the agent's own files at its top. Owns the names, and which snapshot a resume reads.
 """
 
 import logging

@@ -130,7 +130,8 @@ class _Run:
         self._vector = as_vector(call.env, "env", call.max_episode_len)
         if not call.batch and self._vector.num_envs != 1:
             raise ValueError(
-                f"env: {self._vector.num_envs} environments; {call.function} takes one, train_agent_batch takes several"
+                f"env: {self._vector.num_envs} environments; {call.function} takes one, "
+                "train_agent_batch takes several"
             )
         self._agent = ForeignAgent(
             call.agent,
@@ -228,7 +229,13 @@ class _Run:
             for _, note in engine.restore(snapshot.state).notes:
                 self._logger.warning("%s", note)
             if not snapshot.manifest.resume_exact:
-                self._logger.warning("The resume is statistical: %s", _why_statistical(self._agent))
+                self._logger.warning(
+                    "The resume is statistical: %s",
+                    "the snapshot was written after an exception, or on a GPU."
+                    if self._agent.exact
+                    else "the agent has no state_dict and load_state_dict "
+                    "that hand out all of its state.",
+                )
             self._logger.info(
                 "resumed at step %s from snapshot %s",
                 engine.clock.env_steps,
@@ -252,11 +259,13 @@ class _Run:
             manifest = self._snapshot.manifest
             if manifest.definition_hash != self._identity():
                 raise ValueError(
-                    "resume: the snapshot is of another agent class, other spaces or another number of environments"
+                    "resume: the snapshot is of another agent class, other spaces "
+                    "or another number of environments"
                 )
             if call.seed not in {None, manifest.seed}:
                 raise ValueError(
-                    f"seed: the snapshot was made with seed {manifest.seed}, leave seed out to go on with it"
+                    f"seed: the snapshot was made with seed {manifest.seed}, "
+                    "leave seed out to go on with it"
                 )
             self._seed, self._t = manifest.seed, manifest.env_step
         else:
@@ -310,7 +319,8 @@ class _Run:
         else:
             if call.during_episode:
                 raise ValueError(
-                    "eval_during_episode: give an eval_env of its own, or evaluation would disturb the running episode"
+                    "eval_during_episode: give an eval_env of its own, "
+                    "or evaluation would disturb the running episode"
                 )
             ground = EvaluationGround(call.env, as_vector(call.env, "env", limit), self._vector)
         if not call.batch and ground.vector.num_envs != 1:
@@ -397,13 +407,8 @@ def _check(call: TrainingCall) -> None:
         raise ValueError(f"seed must be from 0 to 2**53 - 1, not {call.seed}")
     if isinstance(call.resume_parts, str) and call.resume_parts not in {ALL, WEIGHTS}:
         raise ValueError(
-            f"resume_parts must be '{ALL}', '{WEIGHTS}' or names in a list, not {call.resume_parts!r}"
+            f"resume_parts must be '{ALL}', '{WEIGHTS}' or names in a list, "
+            f"not {call.resume_parts!r}"
         )
     if call.resume_parts != ALL and call.resume is None:
         raise ValueError("resume_parts says what to take from a snapshot: give resume, too")
-
-
-def _why_statistical(agent: ForeignAgent) -> str:
-    if agent.exact:
-        return "the snapshot was written after an exception, or on a GPU."
-    return "the agent has no state_dict and load_state_dict that hand out all of its state."

@@ -1,6 +1,4 @@
-"""Values that an algorithm records with `dowel.tabular`, as garage's algorithms do, in the row of
-the epoch.
-"""
+"""Copies values that an algorithm records with `dowel.tabular` into the row of the epoch."""
 
 import sys
 from contextlib import suppress

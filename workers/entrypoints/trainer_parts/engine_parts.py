@@ -1,5 +1,6 @@
-"""Between a trainer's algorithm and the engine: the algorithm as an agent, its sampler as a
-collector, its epochs as a budget.
+"""Parts of the engine made of a trainer's algorithm.
+
+The algorithm is the agent, its sampler the collector, its number of epochs the budget.
 """
 
 import signal
@@ -98,8 +99,7 @@ class LeavingHook:
 
 
 class AlgorithmAgent:
-    """An algorithm as the engine sees it: something with state, and perhaps an agent of ours that
-    learns.
+    """An algorithm as the engine's agent: it has state, and may hold a built-in agent that learns.
 
     Args:
         algorithm: Its `agent`, if it is one of ours, is asked for everything; else it learns by
@@ -151,9 +151,7 @@ class AlgorithmAgent:
         return self._own().acting_module()
 
     def state_dict(self) -> StateTree:
-        """Returns the algorithm's state by the rule of `workers.core.object_state`, and the agent's
-        own.
-        """
+        """Returns the states of the algorithm and of its agent; see `core.object_state`."""
         state: StateTree = {"algorithm": state_of(self._algorithm, "algo", self._skip)}
         return state if self._agent is None else {**state, "agent": self._agent.state_dict()}
 
@@ -166,13 +164,14 @@ class AlgorithmAgent:
     def _own(self) -> TrainableAgent:
         if self._agent is None:
             raise ValueError(
-                f"{type(self._algorithm).__name__} has no `agent` of ours: it learns by its own code, not by trainer.learn"
+                f"{type(self._algorithm).__name__} has no built-in agent as `agent`: "
+                "it learns by its own code, not by trainer.learn"
             )
         return self._agent
 
 
 def agent_of(algorithm: object) -> TrainableAgent | None:
-    """Returns the agent of ours that an algorithm holds as `agent`, if there is one."""
+    """Returns the built-in agent that an algorithm holds as `agent`, if there is one."""
     agent: TrainableAgent | None = getattr(algorithm, "agent", None)
     return agent if hasattr(agent, "learn_schedule") and hasattr(agent, "collect_plan") else None
 
@@ -230,7 +229,8 @@ class SamplerCollector:
         del plan
         if self._obtain is None:
             raise ValueError(
-                "an algorithm with a sampler collects by trainer.obtain_episodes or trainer.obtain_samples"
+                "an algorithm with a sampler collects by trainer.obtain_episodes "
+                "or trainer.obtain_samples"
             )
         batch = self._obtain()
         if not isinstance(batch, EpisodeBatch):

@@ -1,5 +1,4 @@
-"""Batches of whole episodes: what a sampler hands to an algorithm, with the fields and methods of
-garage's `EpisodeBatch`.
+"""Batches of whole episodes with the fields and methods of garage's `EpisodeBatch`.
 
 Dimensions: E episodes of N steps together, one episode after the other; P is the longest episode
 that the environment's spec allows.
@@ -224,8 +223,10 @@ class EpisodeBatch:
         ]
 
     def to_list(self) -> list[dict[str, Any]]:
-        """Returns one dict per episode: observations, next_observations, actions, rewards,
-        step_types and the three kinds of infos.
+        """Returns one dict per episode.
+
+        Its keys are observations, next_observations, actions, rewards, step_types and the three
+        kinds of infos.
         """
         return [
             {

@@ -40,7 +40,8 @@ class EpisodePlots:
         policy = getattr(algo, "policy", None)
         if env is None or not callable(getattr(policy, "get_action", None)):
             raise ValueError(
-                "plot=True films the algorithm's policy in the environment: give setup both, or leave plot away"
+                "plot=True films the algorithm's policy in the environment: "
+                "give setup both, or leave plot away"
             )
         self._directory = directory
         self._most = getattr(algo, "max_episode_length", None) or _LONGEST
@@ -79,9 +80,7 @@ def wait_for_enter() -> None:
 
 
 class _Greedy:
-    """A policy as the film needs it: a copy for each episode, so that filming leaves no trace in
-    the algorithm's own.
-    """
+    """A policy that is copied for each episode, so that filming does not change the original."""
 
     def __init__(self, policy: Any) -> None:
         self._original = self._policy = policy
@@ -107,5 +106,8 @@ def _filmed(env: Env) -> Env:
     try:
         return env_from_recipe(env_recipe(env), render_mode="rgb_array")
     except (RecipeError, TypeError, gym.error.Error) as error:
-        message = f"plot=True needs pictures of the environment ({error}): make it with render_mode='rgb_array', or leave plot away"
+        message = (
+            f"plot=True needs pictures of the environment ({error}): "
+            "make it with render_mode='rgb_array', or leave plot away"
+        )
         raise ValueError(message) from error

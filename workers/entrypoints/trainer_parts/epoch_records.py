@@ -1,4 +1,4 @@
-"""What a trainer remembers and writes down: its arguments, its statistics, the row of each epoch."""
+"""The arguments and the statistics of a trainer, and its recorder."""
 
 import math
 import re
@@ -114,8 +114,7 @@ class LazySpool:
 
 
 class EpochRecorder(SpoolRecorder):
-    """The engine's recorder for a trainer: telemetry as everywhere, and a call when an epoch
-    closes.
+    """The recorder of a trainer: telemetry, and a call when an epoch closes.
 
     Args:
         run: What is recorded.

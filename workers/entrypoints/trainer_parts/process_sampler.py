@@ -97,8 +97,9 @@ class ProcessSampler(RoundSampler):
             workers.close()
 
     def state_dict(self) -> StateTree:
-        """Returns the seed and the state of each worker: the last one known where workers died, or
-        were left in the middle of a call.
+        """Returns the seed and the state of each worker.
+
+        Where workers died or did not answer a call, it is their last known state.
         """
         if self._workers is not None and self._workers.is_idle:
             self._saved = [

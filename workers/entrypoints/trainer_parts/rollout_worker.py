@@ -1,9 +1,9 @@
-"""One worker of a sampler: a policy, an environment, and episodes that depend on nothing but the
-seed, their number and the parameters.
+"""One worker of a sampler: a policy and an environment.
 
-Before each episode the environment, its action space and the global generators are seeded from
-(seed, worker, episode). So nothing random has to be kept between episodes, and the same episodes
-come out in this process and in another one.
+An episode depends on the seed, its number and the parameters alone. Before each episode the
+environment, its action space and the global generators are seeded from (seed, worker, episode). So
+nothing random has to be kept between episodes, and the same episodes come out in this process and
+in another one.
 """
 
 import copy
@@ -123,8 +123,7 @@ def kept(observation: object) -> object:
 
 
 def parameters_of(policy: Any) -> object:
-    """Returns what `updated_agent` brings a policy's parameters to: the policy itself where it says
-    nowhere what they are.
+    """Returns the parameters that `updated_agent` sets, or the policy where it has none to read.
 
     Raises:
         ValueError: If it is no policy either.
@@ -136,7 +135,8 @@ def parameters_of(policy: Any) -> object:
     if callable(getattr(policy, "get_action", None)):
         return policy
     raise ValueError(
-        f"{type(policy).__name__} has no get_action and does not say what its parameters are: {_REMEDY}"
+        f"{type(policy).__name__} has no get_action and does not say what its parameters are: "
+        f"{_REMEDY}"
     )
 
 
@@ -159,8 +159,7 @@ def updated_agent(agent: Any, update: Any) -> object:
 
 
 def updated_env(env: Env, update: object) -> Env:
-    """Returns the environment to go on with: a copy of another one, or what a function makes of the
-    old one.
+    """Returns the next environment: a copy of `update`, or what `update` makes of the old one.
 
     Raises:
         TypeError: If the update is neither.
@@ -170,7 +169,8 @@ def updated_env(env: Env, update: object) -> Env:
         return copy_env(update)
     if not callable(update):
         raise TypeError(
-            f"env_update must be an environment or a function of the old one, not {type(update).__name__}"
+            "env_update must be an environment or a function of the old one, "
+            f"not {type(update).__name__}"
         )
     made: Any = update(env)
     if not isinstance(made, gym.Env):
@@ -201,7 +201,8 @@ def spread(update: object, n_workers: int, name: str) -> list[Any]:
     if isinstance(update, list):
         if len(update) != n_workers:
             raise ValueError(
-                f"{name} is a list of {len(update)}, but the sampler has {n_workers} workers: give one entry per worker"
+                f"{name} is a list of {len(update)}, but the sampler has {n_workers} workers: "
+                "give one entry per worker"
             )
         return list(update)
     return [update] * n_workers

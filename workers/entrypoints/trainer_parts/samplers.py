@@ -1,5 +1,4 @@
-"""Samplers: they run a policy in copies of an environment and hand out whole episodes, as garage's
-do.
+"""Samplers that run a policy in copies of an environment and return whole episodes.
 
 All of them collect in rounds, one episode per worker and round, and hand out everything that was
 run, so every env_step counts. What a number of a batch means is said by `unit`:
@@ -108,8 +107,9 @@ class RoundSampler(ABC):
 
     @abstractmethod
     def run(self, limits: Sequence[int | None]) -> list[Episode]:
-        """Runs one episode on each of the first workers, of at most so many env_steps where a limit
-        is given; in the workers' order.
+        """Runs one episode on each of the first workers and returns them in the workers' order.
+
+        A limit is the most env_steps of the episode; `None` for none.
         """
 
     @abstractmethod
@@ -234,8 +234,7 @@ class LocalSampler(RoundSampler):
 
 @rebuildable
 class VecSampler:
-    """Runs copies of an environment side by side in this process and asks the policy for all their
-    actions at once.
+    """Steps copies of an environment together in this process, with one batch of actions.
 
     Episodes count by their start: another one begins only while those begun do not yet suffice, and
     each that began is finished. So short episodes are not over-represented.
@@ -377,14 +376,15 @@ class VecSampler:
 
 
 def fresh_seed() -> int:
-    """Returns a seed drawn from the global generator of the standard library: the same one after
-    the same global seed.
-    """
+    """Returns a seed drawn from the global generator of the standard library."""
     return random.getrandbits(_SEED_BITS)
 
 
 def check_workers(states: Sequence[StateTree], n_workers: int) -> None:
     """Raises ValueError where a state is that of another number of workers."""
     if states and len(states) != n_workers:
-        message = f"the snapshot is of a sampler with {len(states)} workers, this one has {n_workers}: build it with as many"
+        message = (
+            f"the snapshot is of a sampler with {len(states)} workers, "
+            f"this one has {n_workers}: build it with as many"
+        )
         raise ValueError(message)

@@ -1,4 +1,4 @@
-"""Device and precision for the body of a trainer, and parameters that wait for their first input."""
+"""Device and precision for the body of a trainer, and the shapes of lazy parameters."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -36,7 +36,8 @@ class TorchSession:
         if isinstance(session, torch.dtype):
             return cls(dtype=session)
         raise TypeError(
-            f"sess must be a TorchSession, a device, a dtype or None, not a {type(session).__name__}"
+            "sess must be a TorchSession, a device, a dtype or None, "
+            f"not a {type(session).__name__}"
         )
 
     @contextmanager
@@ -71,7 +72,8 @@ def materialise(part: object, env: Env | None, path: str) -> None:
     for name, module in _lazy_modules(part, path):
         if env is None:
             raise ValueError(
-                f"{name} has parameters without a shape: give setup an environment, or call the module once before"
+                f"{name} has parameters without a shape: "
+                "give setup an environment, or call the module once before"
             )
         _run_once(name, module, env)
 
@@ -105,7 +107,10 @@ def _run_once(name: str, module: nn.Module, env: Env) -> None:
             except TypeError:
                 module(observation, action)
     except (TypeError, RuntimeError) as error:
-        message = f"{name} takes neither an observation nor an observation and an action: call it once before setup ({error})"
+        message = (
+            f"{name} takes neither an observation nor an observation and an action: "
+            f"call it once before setup ({error})"
+        )
         raise ValueError(message) from error
     finally:
         for one, mode in modes.items():

@@ -1,5 +1,4 @@
-"""What goes on behind a trainer: the engine of its algorithm, the end of an epoch, what is written,
-and the way back.
+"""The state of a trainer: its engine, the end of an epoch, its snapshots and how they are restored.
 
 Owns the files below the snapshots' directory: the snapshots themselves, `progress.csv`,
 `experiment.json`, the telemetry and the films. The order at the end of an epoch is that of the
@@ -338,7 +337,10 @@ class TrainerSession:
 
 def _rebuilt(recipe: StateTree, directory: Path) -> tuple[object, object]:
     if "parts" not in recipe:
-        message = f"{directory.name} does not tell how to build its parts: {recipe['missing']}. Call setup(algo, env) before restore"
+        message = (
+            f"{directory.name} does not tell how to build its parts: {recipe['missing']}. "
+            "Call setup(algo, env) before restore"
+        )
         raise RecipeError(message)
     parts = rebuild(recipe["parts"])
     return parts["algo"], parts["env"]

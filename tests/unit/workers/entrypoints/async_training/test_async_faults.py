@@ -51,7 +51,10 @@ from workers.entrypoints.async_training.train_agent_async import train_agent_asy
 if __name__ == "__main__":
     folder = sys.argv[1]
     hooks = [NoteSteps(folder)]
-    train_agent_async(folder + "/out", 2, make_env, steps=10**7, eval_interval=None, make_agent=make_agent, global_step_hooks=hooks)
+    train_agent_async(
+        folder + "/out", 2, make_env, steps=10**7, eval_interval=None, make_agent=make_agent,
+        global_step_hooks=hooks,
+    )
 """
 
 

@@ -1,6 +1,4 @@
-"""What the engines of several processes share: under contention, after kills, and as parts of an
-engine.
-"""
+"""The shared state of several engines: under contention, after kills, and within an engine."""
 
 import math
 import multiprocessing

@@ -1,5 +1,6 @@
-"""Which modules a process of `train_agent_async` loads: torch takes seconds and hundreds of MB, so
-only an agent may bring it.
+"""A process of `train_agent_async` does not load torch unless its agent imports it.
+
+torch takes seconds and hundreds of MB.
 """
 
 import functools

@@ -1,6 +1,4 @@
-"""Line 35: batches of episodes have the fields and methods of garage's, so that its algorithms run
-unchanged.
-"""
+"""Line 35: batches of episodes have garage's fields and methods: its algorithms run unchanged."""
 
 from typing import Any
 

@@ -1,6 +1,4 @@
-"""Line 35: an algorithm as one writes it for garage's Trainer, whose table is dowel's, trains and
-is recorded.
-"""
+"""Line 35: an algorithm that is written for garage's Trainer and dowel's table trains here."""
 
 import csv
 from pathlib import Path
@@ -19,8 +17,9 @@ from workers.snapshot import SnapshotConfig
 
 
 class PolicyGradient:
-    """REINFORCE with a mean baseline over padded arrays, in garage's style: everything comes as an
-    argument, the table is dowel's.
+    """REINFORCE with a mean baseline over padded arrays, in garage's style.
+
+    All its parts are arguments, and it records into dowel's table.
     """
 
     def __init__(

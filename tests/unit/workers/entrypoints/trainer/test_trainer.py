@@ -172,7 +172,7 @@ def test_a_trainer_with_processes_goes_on_after_a_restore(tmp_path: Path) -> Non
 def test_a_sampler_as_an_argument_of_the_algorithm_is_built_again(
     kind: Any, tmp_path: Path
 ) -> None:
-    """Line 30: `restore` without `setup` builds every sampler of ours, and it goes on where it was."""
+    """Line 30: `restore` without `setup` builds every sampler, which continues where it was."""
 
     def trained(path: Path, epochs: int) -> dict[str, Any]:
         env, policy = CountingEnv(), ConstantPolicy()
@@ -194,9 +194,7 @@ def test_a_sampler_as_an_argument_of_the_algorithm_is_built_again(
 
 
 def test_numpy_integers_are_counts(tmp_path: Path) -> None:
-    """Line 32: numbers of epochs and env_steps that NumPy made, in arguments, assignments and
-    snapshots.
-    """
+    """Line 32: NumPy's integers in arguments, assignments and snapshots."""
     trainer, algo = (
         Trainer(SnapshotConfig(tmp_path, "all", np.int64(1))),
         CountingAlgo(CountingEnv()),
