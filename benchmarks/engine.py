@@ -33,6 +33,7 @@ from tests.support.trainer_fakes import (
 from workers.core.types import CollectPlan, Experience, LearnReport, LearnSchedule, Unit
 from workers.engine.engine import Engine
 from workers.engine.parts import Parts
+from workers.entrypoints.async_training.process_parts import ProcessControl
 from workers.entrypoints.async_training.shared_block import SharedBlock
 from workers.entrypoints.async_training.shared_parts import (
     EndOfRun,
@@ -41,7 +42,6 @@ from workers.entrypoints.async_training.shared_parts import (
     SharedClock,
     SharedEvery,
 )
-from workers.entrypoints.async_training.training_process import ProcessControl
 from workers.entrypoints.functional_parts.episodes_csv import EpisodesFile
 from workers.entrypoints.functional_parts.evaluation_records import EpisodeCount, EvaluationRecorder
 from workers.entrypoints.functional_parts.interrupts import Interrupts

@@ -5,6 +5,7 @@ from typing import Final
 _RUN: Final = "workers/entrypoints/async_training/coordinator.py"
 _CHILD: Final = "workers/entrypoints/async_training/training_process.py"
 _CALL: Final = "workers/entrypoints/async_training/async_call.py"
+_PARTS: Final = "workers/entrypoints/async_training/process_parts.py"
 _RECORDS: Final = "workers/entrypoints/async_training/async_records.py"
 _SHARING: Final = "workers/entrypoints/async_training/shared_parts.py"
 
@@ -84,7 +85,7 @@ ASYNC: Final = (
     (
         "P13",
         "another name",
-        _CHILD,
+        _PARTS,
         "            return SUCCESSFUL\n",
         '            return f"{env_steps}_{FINISH}"\n',
     ),
@@ -154,7 +155,7 @@ ASYNC: Final = (
     (
         "P23",
         "saved as if it were finished",
-        _CHILD,
+        _PARTS,
         "EXCEPT if self._end.aborted else FINISH",
         "FINISH",
     ),

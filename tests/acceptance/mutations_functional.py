@@ -3,7 +3,9 @@
 from typing import Final
 
 _RUN: Final = "workers/entrypoints/functional_parts/training_call.py"
-_FACE: Final = "workers/entrypoints/functional.py"
+_ARGUMENTS: Final = "workers/entrypoints/functional_parts/training_arguments.py"
+_SERIAL: Final = "workers/entrypoints/functional_parts/serial_training.py"
+_BATCH: Final = "workers/entrypoints/functional_parts/batch_training.py"
 _RECORDS: Final = "workers/entrypoints/functional_parts/evaluation_records.py"
 _NAMED: Final = "workers/entrypoints/functional_parts/named_snapshots.py"
 _AGENT: Final = "workers/rl/agents/pfrl_adapter.py"
@@ -42,7 +44,7 @@ FUNCTIONAL: Final = (
     (
         "P29",
         "everything goes elsewhere",
-        _RUN,
+        _ARGUMENTS,
         "return Path(self.outdir)",
         "return Path(self.outdir).parent",
     ),
@@ -128,7 +130,7 @@ FUNCTIONAL: Final = (
     (
         "P43",
         "a parameter is changed on its way",
-        _FACE,
+        _BATCH,
         (
             "max_episode_len=max_episode_len,\n            step_offset=step_offset,\n            "
             "evaluation="
@@ -138,7 +140,7 @@ FUNCTIONAL: Final = (
     (
         "P44",
         "no fall back to the limit of training",
-        _FACE,
+        _BATCH,
         "max_episode_len=max_episode_len if eval_max",
         "max_episode_len=9 if eval_max",
     ),
@@ -156,7 +158,7 @@ FUNCTIONAL: Final = (
         "score is not None and value >= score",
         "score is not None and value > score",
     ),
-    ("P47", "any hook is taken", _RUN, "check_support(call", "(lambda *_: None)(call"),
+    ("P47", "any hook is taken", _ARGUMENTS, "check_support(call", "(lambda *_: None)(call"),
     (
         "P48",
         "an equal score is better",
@@ -211,7 +213,7 @@ FUNCTIONAL: Final = (
     (
         "P57",
         "evaluation has no limit of its own",
-        _FACE,
+        _SERIAL,
         (
             "=train_max_episode_len\n        if eval_max_episode_len is None\n        else "
             "eval_max_episode_len"

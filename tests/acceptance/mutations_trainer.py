@@ -5,7 +5,7 @@ from typing import Final
 _CONFIG: Final = "workers/snapshot/config.py"
 _EPOCHS: Final = "workers/entrypoints/trainer_parts/epoch_snapshots.py"
 _SESSION: Final = "workers/entrypoints/trainer_parts/trainer_session.py"
-_TRAINER: Final = "workers/entrypoints/trainer.py"
+_TRAINER: Final = "workers/entrypoints/trainer_parts/base_trainer.py"
 _RECORDS: Final = "workers/entrypoints/trainer_parts/epoch_records.py"
 _TABLE: Final = "workers/entrypoints/trainer_parts/progress_csv.py"
 _SAMPLERS: Final = "workers/entrypoints/trainer_parts/samplers.py"

@@ -15,6 +15,7 @@ m is n, or with `cycle` the first multiple of n that is not below t.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Final
 
@@ -76,7 +77,7 @@ class Decay:
         Args:
             initial: r, the rate at 0; without a meaning for `piecewise_constant`.
         """
-        return KINDS[self.decay_type](self, initial)
+        return partial(KINDS[self.decay_type], self, initial)
 
     def turns(self, count: float) -> float:
         """Returns x."""
@@ -93,45 +94,29 @@ class Decay:
             raise ValueError(f"boundaries must ascend, not {list(self.boundaries)}")
 
 
-def _exponential(decay: Decay, initial: float) -> RateSchedule:
-    return lambda count: float(initial * decay.decay_rate ** decay.turns(count))
+def _polynomial(decay: Decay, initial: float, count: float) -> float:
+    span = decay.decay_steps
+    if decay.cycle:
+        span *= max(1, math.ceil(count / span))
+    return float((initial - decay.end) * (1 - min(count, span) / span) ** decay.power + decay.end)
 
 
-def _natural(decay: Decay, initial: float) -> RateSchedule:
-    return lambda count: initial * math.exp(-decay.decay_rate * decay.turns(count))
+def _piecewise(decay: Decay, count: float) -> float:
+    pairs = zip(decay.boundaries, decay.values, strict=False)
+    return next((value for bound, value in pairs if count <= bound), decay.values[-1])
 
 
-def _inverse(decay: Decay, initial: float) -> RateSchedule:
-    return lambda count: initial / (1 + decay.decay_rate * decay.turns(count))
-
-
-def _polynomial(decay: Decay, initial: float) -> RateSchedule:
-    def rate(count: float) -> float:
-        span = (
-            decay.decay_steps * max(1, math.ceil(count / decay.decay_steps))
-            if decay.cycle
-            else decay.decay_steps
-        )
-        return float(
-            (initial - decay.end) * (1 - min(count, span) / span) ** decay.power + decay.end
-        )
-
-    return rate
-
-
-def _piecewise(decay: Decay, initial: float) -> RateSchedule:
-    del initial
-    return lambda count: next(
-        (v for b, v in zip(decay.boundaries, decay.values, strict=False) if count <= b),
-        decay.values[-1],
-    )
-
-
-KINDS: Final[dict[str, Callable[[Decay, float], RateSchedule]]] = {
-    "exponential_decay": _exponential,
-    "natural_exp_decay": _natural,
-    "inverse_time_decay": _inverse,
+KINDS: Final[dict[str, Callable[[Decay, float, float], float]]] = {
+    "exponential_decay": lambda decay, initial, count: float(
+        initial * decay.decay_rate ** decay.turns(count)
+    ),
+    "natural_exp_decay": lambda decay, initial, count: (
+        initial * math.exp(-decay.decay_rate * decay.turns(count))
+    ),
+    "inverse_time_decay": lambda decay, initial, count: (
+        initial / (1 + decay.decay_rate * decay.turns(count))
+    ),
     "polynomial_decay": _polynomial,
-    "piecewise_constant": _piecewise,
+    "piecewise_constant": lambda decay, _, count: _piecewise(decay, count),
 }
 """The types of decay by name."""

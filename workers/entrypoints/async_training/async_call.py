@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from workers.entrypoints.async_training.messages import AsyncSettings, UserParts
 from workers.entrypoints.async_training.spawn_pickling import check_crosses, crosses
-from workers.entrypoints.async_training.training_process import AsyncSettings, UserParts
 from workers.hooks.evaluation_hooks import check_support
 
 FUNCTION: Final = "train_agent_async"

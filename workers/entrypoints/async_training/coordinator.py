@@ -25,11 +25,12 @@ from workers.entrypoints.async_training.async_call import (
     stop_event_crosses,
 )
 from workers.entrypoints.async_training.async_records import AsyncRecords
+from workers.entrypoints.async_training.messages import ProcessTask
 from workers.entrypoints.async_training.process_group import ProcessGroup
 from workers.entrypoints.async_training.shared_block import SharedBlock, Slot, StopCause
 from workers.entrypoints.async_training.shared_parts import EndOfRun
 from workers.entrypoints.async_training.spawn_pickling import Parcel
-from workers.entrypoints.async_training.training_process import ProcessTask, enter
+from workers.entrypoints.async_training.training_process import enter
 from workers.entrypoints.functional_parts.interrupts import TerminatedError
 from workers.entrypoints.functional_parts.named_snapshots import find_snapshot, settle_named
 from workers.entrypoints.signal_handlers import handled_signals

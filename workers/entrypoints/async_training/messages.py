@@ -1,13 +1,65 @@
-"""What a training process tells its parent."""
+"""What the processes of an asynchronous training and their parent send each other."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from workers.core.types import EpisodeEnd, EvaluationResult, SnapshotReason
 from workers.engine.clock import StillClock
+from workers.entrypoints.async_training.shared_block import SharedBlock
+from workers.entrypoints.async_training.spawn_pickling import Parcel
+from workers.entrypoints.functional_parts.evaluator import EvaluationSettings
+from workers.rl.agents.shared_tensors import SharedTensors
+from workers.snapshot.snapshot_directory import SnapshotOwner
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AsyncSettings:
+    """What is the same for all processes."""
+
+    outdir: Path
+    steps: int
+    evaluation: EvaluationSettings | None
+    max_episode_len: int | None
+    successful_score: float | None
+    save_best: bool
+    profile: bool
+    save_memory: bool
+
+
+class UserParts(NamedTuple):
+    """What the caller gave."""
+
+    make_env: Callable[..., object]
+    make_agent: Callable[[int], object] | None
+    agent: Any
+    """`None` where each process makes its own."""
+    tensors: SharedTensors
+    step_hooks: tuple[Any, ...]
+    evaluation_hooks: tuple[object, ...]
+    stop_event: Any
+    """`None` where it is none, or one that the parent watches for everybody."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessTask:
+    """What one process is told."""
+
+    settings: AsyncSettings
+    owner: SnapshotOwner
+    resume: Path | None
+    """The snapshot from which the run goes on."""
+    seed: int
+    block: SharedBlock
+    writing: SharedBlock
+    """Its lock is held by the process that writes the best agent."""
+    user: Parcel
+    """Of `UserParts`."""
 
 
 class EpisodesEnded(NamedTuple):
-    """Said to the parent: training episodes."""
+    """Training episodes that ended, sent to the parent."""
 
     clock: StillClock
     episodes: tuple[tuple[int, EpisodeEnd], ...]
@@ -16,7 +68,7 @@ class EpisodesEnded(NamedTuple):
 
 
 class Evaluated(NamedTuple):
-    """Said to the parent: an evaluation."""
+    """An evaluation, sent to the parent."""
 
     clock: StillClock
     result: EvaluationResult
@@ -25,7 +77,7 @@ class Evaluated(NamedTuple):
 
 
 class Saved(NamedTuple):
-    """Said to the parent: a snapshot."""
+    """A snapshot that was written, sent to the parent."""
 
     name: str
     reason: SnapshotReason

@@ -131,7 +131,7 @@ class SharedEvery:
 
     @property
     def quiet_until(self) -> int:
-        """The same."""
+        """The same as `next`."""
         return self.next
 
     def due(self, clock: ClockView) -> int:

@@ -12,18 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from workers.entrypoints.async_training.async_call import AsyncCall
-from workers.entrypoints.async_training.async_records import read_history
 from workers.entrypoints.async_training.coordinator import run_async
-from workers.entrypoints.async_training.training_process import AsyncSettings, UserParts
+from workers.entrypoints.async_training.messages import AsyncSettings, UserParts
 from workers.entrypoints.functional_parts.evaluator import EvaluationSettings
-
-__all__ = ["read_history", "train_agent_async"]
-
-_Path = str | os.PathLike[str]
+from workers.entrypoints.functional_parts.training_arguments import StrPath, path_text
 
 
 def train_agent_async(  # noqa: PLR0917 - names and order are those of PFRL
-    outdir: _Path,
+    outdir: StrPath,
     processes: int,
     make_env: Callable[..., object],
     profile: bool = False,
@@ -47,7 +43,7 @@ def train_agent_async(  # noqa: PLR0917 - names and order are those of PFRL
     exception_event: object = None,
     use_shared_memory: bool = True,
     *,
-    resume: _Path | None = None,
+    resume: StrPath | None = None,
     start_method: str = "spawn",
     save_memory: bool = False,
 ) -> object:
@@ -163,7 +159,7 @@ def train_agent_async(  # noqa: PLR0917 - names and order are those of PFRL
             random_seeds=random_seeds,
             exception_event=exception_event,
             share=use_shared_memory,
-            resume=None if resume is None else os.fspath(resume),
+            resume=path_text(resume),
             start_method=start_method,
         )
     )

@@ -5,17 +5,13 @@ Holds no loop.
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Final
 
 import numpy as np
 import torch
 
 from palestra.contract.documents import sha256_of
-from palestra.contract.names import MAX_STEP
 from workers.core.errors import EnvironmentFailedError, own_error
 from workers.core.types import StopReason, Unit
 from workers.engine.budget import Budget
@@ -32,7 +28,6 @@ from workers.entrypoints.functional_parts.evaluation_records import (
 )
 from workers.entrypoints.functional_parts.evaluator import (
     EvaluationGround,
-    EvaluationSettings,
     ForeignEvaluator,
 )
 from workers.entrypoints.functional_parts.interrupts import Interrupts, TerminatedError
@@ -44,63 +39,21 @@ from workers.entrypoints.functional_parts.named_snapshots import (
 )
 from workers.entrypoints.functional_parts.recorder_group import RecorderGroup
 from workers.entrypoints.functional_parts.scores_file import SCORES_FILE
+from workers.entrypoints.functional_parts.training_arguments import (
+    ALL,
+    WEIGHTS,
+    TrainingCall,
+    check_call,
+)
 from workers.entrypoints.table_files import set_aside
-from workers.hooks.evaluation_hooks import SuccessScoreHook, Trainer, check_support
-from workers.hooks.step_hooks import StepCallable, StepHooks
+from workers.hooks.evaluation_hooks import SuccessScoreHook
+from workers.hooks.step_hooks import StepHooks
 from workers.rl.agents.pfrl_adapter import ForeignAgent
 from workers.rl.collect.vector_collector import VectorCollector
-from workers.rl.envs.caller_envs import Given, as_vector, close, copy_of, statistics_of
+from workers.rl.envs.caller_envs import as_vector, close, copy_of, statistics_of
 from workers.rl.evaluate.vector_evaluator import training_seeds
 from workers.snapshot.owner import snapshot_owner
 from workers.snapshot.snapshot_directory import LoadedSnapshot, read_snapshot
-
-ALL: Final = "all"
-WEIGHTS: Final = "weights"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvaluationCall:
-    """The arguments of a call about evaluation."""
-
-    settings: EvaluationSettings
-    env: Given | None
-    hooks: Sequence[Any]
-    save_best: bool
-    tensorboard: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrainingCall:
-    """The arguments of a call."""
-
-    agent: Any
-    env: Given
-    steps: int
-    outdir: str
-    batch: bool
-    function: str
-    checkpoint_freq: int | None
-    max_episode_len: int | None
-    step_offset: int
-    during_episode: bool
-    successful_score: float | None
-    step_hooks: Sequence[StepCallable]
-    logger: logging.Logger | None
-    log_interval: int | None = None
-    return_window_size: int = 100
-    evaluator: Any = None
-    evaluation: EvaluationCall | None = None
-    seed: int | None = None
-    resume: str | None = None
-    resume_parts: str | Sequence[str] = ALL
-    time_limit: float | None = None
-    keep_checkpoints: int | None = None
-    save_memory: bool = False
-
-    @property
-    def directory(self) -> Path:
-        """Where everything goes."""
-        return Path(self.outdir)
 
 
 def run_call(call: TrainingCall) -> History:
@@ -124,7 +77,7 @@ class _Run:
     """The parts of one call, in the making."""
 
     def __init__(self, call: TrainingCall) -> None:
-        _check(call)
+        check_call(call)
         self._call = call
         self._logger = call.logger or logging.getLogger(__name__)
         self._vector = as_vector(call.env, "env", call.max_episode_len)
@@ -381,34 +334,3 @@ class _Run:
                 one()
             except Exception:
                 self._logger.exception("an environment could not be closed")
-
-
-def _check(call: TrainingCall) -> None:
-    """Refuses what could only go wrong later, before anything is made."""
-    if call.evaluation is not None:
-        trainer: Trainer = "train_agent_batch" if call.batch else "train_agent"
-        check_support(call.evaluation.hooks, trainer, call.function)
-    for name, value in (
-        ("steps", call.steps),
-        ("step_offset", call.step_offset),
-        ("checkpoint_freq", call.checkpoint_freq),
-    ):
-        if value is not None and (not isinstance(value, int | np.integer) or value < 0):
-            raise ValueError(f"{name} must be a whole number of at least 0, not {value!r}")
-    for name, value in (
-        ("log_interval", call.log_interval),
-        ("keep_checkpoints", call.keep_checkpoints),
-    ):
-        if value is not None and value < 1:
-            raise ValueError(f"{name} must be at least 1 or None, not {value}")
-    if call.return_window_size < 1:
-        raise ValueError(f"return_window_size must be at least 1, not {call.return_window_size}")
-    if call.seed is not None and not 0 <= call.seed <= MAX_STEP:
-        raise ValueError(f"seed must be from 0 to 2**53 - 1, not {call.seed}")
-    if isinstance(call.resume_parts, str) and call.resume_parts not in {ALL, WEIGHTS}:
-        raise ValueError(
-            f"resume_parts must be '{ALL}', '{WEIGHTS}' or names in a list, "
-            f"not {call.resume_parts!r}"
-        )
-    if call.resume_parts != ALL and call.resume is None:
-        raise ValueError("resume_parts says what to take from a snapshot: give resume, too")

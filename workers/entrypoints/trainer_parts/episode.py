@@ -5,6 +5,9 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 
 class StepType(IntEnum):
     """Where in its episode a step lies.
@@ -50,3 +53,11 @@ class Episode:
         self.rewards.append(float(reward))
         self.env_infos.append(infos[0])
         self.agent_infos.append(infos[1])
+
+
+def step_types(length: int, *, terminated: bool) -> npt.NDArray[np.int64]:
+    """Returns the int64 [length] of `StepType` of one episode."""
+    types = np.full(length, int(StepType.MID), np.int64)
+    types[:1] = int(StepType.FIRST)
+    types[-1:] = int(StepType.TERMINAL if terminated else StepType.TIMEOUT)
+    return types

@@ -14,18 +14,16 @@ import numpy as np
 import numpy.typing as npt
 
 from workers.core.types import Array, EpisodeEnd, Experience
+from workers.entrypoints.trainer_parts.batch_checks import STEPWISE, check_batch
 from workers.entrypoints.trainer_parts.column_arrays import (
     columns_of,
     each_column,
     joined,
-    leaves_of,
     rows_of,
     stacked,
 )
-from workers.entrypoints.trainer_parts.episode import Episode, StepType
+from workers.entrypoints.trainer_parts.episode import Episode, StepType, step_types
 from workers.rl.envs.env_types import Env
-
-_STEPWISE = ("observations", "actions", "rewards", "step_types")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +98,7 @@ class EpisodeBatch:
         self.step_types = step_types
         self.lengths = lengths
         self.workers = np.zeros(len(lengths), np.int64) if workers is None else workers
-        self._check()
+        check_batch(self)
 
     @classmethod
     def of(cls, episodes: Sequence[Episode], env_spec: object = None) -> Self:
@@ -230,7 +228,7 @@ class EpisodeBatch:
         """
         return [
             {
-                **{name: getattr(self, name)[steps] for name in ("next_observations", *_STEPWISE)},
+                **{name: getattr(self, name)[steps] for name in ("next_observations", *STEPWISE)},
                 "env_infos": rows_of(self.env_infos, steps),
                 "agent_infos": rows_of(self.agent_infos, steps),
                 "episode_infos": rows_of(self.episode_infos_by_episode, index),
@@ -361,32 +359,6 @@ class EpisodeBatch:
         padded[np.arange(padded.shape[1]) < self.lengths[:, np.newaxis]] = column
         return padded
 
-    def _check(self) -> None:
-        lengths: Any = self.lengths
-        if (
-            not isinstance(lengths, np.ndarray)
-            or lengths.ndim != 1
-            or lengths.dtype.kind not in "iu"
-        ):
-            raise ValueError(f"lengths must be an array of integers [E], not {_shown(lengths)}")
-        if not len(lengths) or lengths.min() < 1:
-            raise ValueError("lengths must name at least one episode, of at least one step each")
-        steps, episodes = int(lengths.sum()), len(lengths)
-        for name in _STEPWISE:
-            _check_rows(name, getattr(self, name), steps)
-        for name, column in (
-            ("last_observations", self.last_observations),
-            ("workers", self.workers),
-        ):
-            _check_rows(name, column, episodes)
-        for name, rows in (
-            ("env_infos", steps),
-            ("agent_infos", steps),
-            ("episode_infos_by_episode", episodes),
-        ):
-            for column in leaves_of(getattr(self, name)):
-                _check_rows(name, column, rows)
-
 
 def experience_of(batch: EpisodeBatch) -> Experience:
     """Returns a batch as experience of one environment: T = N, B = 1. The arrays are views."""
@@ -408,14 +380,6 @@ def experience_of(batch: EpisodeBatch) -> Experience:
     )
 
 
-def step_types(length: int, *, terminated: bool) -> npt.NDArray[np.int64]:
-    """Returns the int64 [length] of `StepType` of one episode."""
-    types = np.full(length, int(StepType.MID), np.int64)
-    types[:1] = int(StepType.FIRST)
-    types[-1:] = int(StepType.TERMINAL if terminated else StepType.TIMEOUT)
-    return types
-
-
 def _step_types_in(path: Mapping[str, Any]) -> Array:
     if "step_types" in path:
         return np.asarray(path["step_types"])
@@ -430,16 +394,3 @@ def _last_observation(path: Mapping[str, Any], *, has_last: bool) -> Any:
     if not has_last and path.get("next_observations") is not None:
         return path["next_observations"][-1]
     return path["observations"][-1]
-
-
-def _check_rows(name: str, column: Any, rows: int) -> None:
-    if not isinstance(column, np.ndarray) or not column.shape or len(column) != rows:
-        raise ValueError(f"{name} must be an array of {rows} rows, not {_shown(column)}")
-
-
-def _shown(value: object) -> str:
-    return (
-        f"one of shape {value.shape} and dtype {value.dtype}"
-        if isinstance(value, np.ndarray)
-        else f"a {type(value).__name__}"
-    )

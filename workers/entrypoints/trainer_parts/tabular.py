@@ -1,6 +1,6 @@
 """The row of an epoch while it is filled, and the usual numbers about a batch of episodes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -32,6 +32,11 @@ class Tabular:
             TypeError: If it is none of these.
         """
         self._cells[self._prefix + key] = _cell(key, value)
+
+    def record_row(self, row: Mapping[str, object]) -> None:
+        """Records each value of a row; see `record`."""
+        for key, value in row.items():
+            self.record(key, value)
 
     @contextmanager
     def prefix(self, text: str) -> Iterator[None]:

@@ -51,7 +51,7 @@ from workers.snapshot.owner import snapshot_owner
 from workers.snapshot.snapshot_directory import Moment, read_snapshot
 
 if TYPE_CHECKING:
-    from workers.entrypoints.trainer import Trainer
+    from workers.entrypoints.trainer_parts.base_trainer import Trainer
 
 EXPERIMENT: Final = "experiment.json"
 _log = logging.getLogger(__name__)

@@ -23,6 +23,7 @@ from workers.core.types import CollectPlan, LearnSchedule, Unit
 from workers.engine.budget import UNLIMITED
 from workers.engine.engine import Engine
 from workers.engine.parts import Cadence, Parts
+from workers.entrypoints.async_training.process_parts import ProcessControl
 from workers.entrypoints.async_training.shared_block import SharedBlock, Slot, StopCause
 from workers.entrypoints.async_training.shared_parts import (
     EndOfRun,
@@ -31,7 +32,6 @@ from workers.entrypoints.async_training.shared_parts import (
     SharedClock,
     SharedEvery,
 )
-from workers.entrypoints.async_training.training_process import ProcessControl
 
 METHODS = ["spawn", "fork"]
 

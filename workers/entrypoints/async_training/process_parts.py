@@ -1,0 +1,254 @@
+"""Parts of the engine in one process of an asynchronous training.
+
+They follow the run that all processes share, and send what is recorded to the parent.
+"""
+
+from collections.abc import Sequence
+from multiprocessing.connection import Connection
+from typing import Any
+
+from workers.core.errors import WorkerError
+from workers.core.null_parts import NoRecorder
+from workers.core.protocols import ClockView, EngineView
+from workers.core.types import (
+    EpisodeEnd,
+    EvaluationResult,
+    LearnReport,
+    SnapshotReason,
+    StateTree,
+    StopReason,
+)
+from workers.engine.clock import StillClock
+from workers.entrypoints.async_training.messages import EpisodesEnded, Evaluated, ProcessTask, Saved
+from workers.entrypoints.async_training.shared_block import StopCause
+from workers.entrypoints.async_training.shared_parts import (
+    EndOfRun,
+    SharedBest,
+    SharedBudget,
+    SharedClock,
+)
+from workers.entrypoints.functional_parts.evaluator import (
+    ForeignEvaluator,
+    call_evaluation_hooks,
+    eval_stats_of,
+)
+from workers.entrypoints.functional_parts.named_snapshots import (
+    BEST,
+    CHECKPOINT,
+    EXCEPT,
+    FINISH,
+    SUCCESSFUL,
+)
+from workers.hooks.evaluation_hooks import reaches
+from workers.rl.agents.pfrl_adapter import ForeignAgent
+from workers.snapshot.snapshot_directory import Moment, write_snapshot
+
+
+class RunAbortedError(WorkerError):
+    """Something outside this process ended the run.
+
+    What there is, is saved, and nobody else hears of it.
+    """
+
+
+class FollowRunHook:
+    """The hook that keeps a process in step with the run."""
+
+    def __init__(self, end: EndOfRun, budget: SharedBudget, successful_score: float | None) -> None:
+        self._end = end
+        self._budget = budget
+        self._score = successful_score
+
+    def on_start(self, view: EngineView) -> None:
+        """Makes no step where the others have made them all."""
+        if self._end.mine:
+            view.request_stop(StopReason.REQUESTED)
+        elif self._end.over or (self._end.index > 0 and self._budget.reached):
+            view.request_stop(StopReason.DRAIN)
+
+    def on_evaluation(self, view: EngineView, result: EvaluationResult) -> None:
+        """Ends the run for all where the score is reached."""
+        if reaches(self._score, result.mean) and self._end.claim(StopCause.SUCCESS):
+            view.request_stop(StopReason.SUCCESS_SCORE)
+
+
+class ProcessControl:
+    """What the engine looks at after each step.
+
+    Args:
+        end: This process's.
+        budget: This process's.
+        clock: This process's.
+        stop_event: The caller's, if it gave one.
+    """
+
+    def __init__(
+        self, end: EndOfRun, budget: SharedBudget, clock: SharedClock, stop_event: Any
+    ) -> None:
+        self._end = end
+        self._budget = budget
+        self._clock = clock
+        self._stop_event = stop_event
+
+    @property
+    def order(self) -> StopReason | None:
+        """Why to stop, if at all.
+
+        The process that ends the run is told the run's reason, the others that it is over.
+        """
+        end = self._end
+        if self._stop_event is None and not end.in_sight:
+            return None
+        if (
+            self._stop_event is not None
+            and not end.over
+            and self._stop_event.is_set()
+            and end.index == 0
+        ):
+            end.claim(StopCause.REQUESTED)
+        if end.over:
+            return self._reason()
+        if end.index == 0:
+            return StopReason.BUDGET if self._budget.exhausted(self._clock) else None
+        stopped = self._budget.reached or (
+            self._stop_event is not None and self._stop_event.is_set()
+        )
+        return StopReason.DRAIN if stopped else None
+
+    def acknowledge(self, reason: StopReason) -> None:
+        """Does nothing: nobody waits for it."""
+
+    def _reason(self) -> StopReason:
+        if not self._end.mine:
+            return StopReason.DRAIN
+        if self._end.aborted:
+            raise RunAbortedError("the run was ended from outside this process")
+        return StopReason.REQUESTED
+
+
+class ProcessSnapshots:
+    """Writes the best agent, and the last snapshot where this process ends the run.
+
+    All counts in it are those of the whole run.
+    """
+
+    def __init__(
+        self,
+        order: ProcessTask,
+        clock: SharedClock,
+        best: SharedBest,
+        end: EndOfRun,
+        link: Connection,
+    ) -> None:
+        self._order = order
+        self._writing = order.writing.opened()
+        self._clock = clock
+        self._best = best
+        self._end = end
+        self._link = link
+
+    def save(
+        self, state: StateTree, clock: ClockView, reason: SnapshotReason, score: float | None
+    ) -> str:
+        """Writes a snapshot, if it is this process's to write; see the protocol."""
+        if reason is SnapshotReason.BEST:
+            return self._save_best(state, clock, score)
+        if reason is SnapshotReason.EXCEPTION:
+            self._end.abort(self._end.index)
+        if reason is not SnapshotReason.PERIODIC and not self._end.mine:
+            return ""
+        totals = self._clock.totals()
+        name = self._name(reason, totals["env_steps"])
+        return self._write(
+            name,
+            {**state, "clock": totals},
+            Moment(clock=StillClock(**totals), reason=reason, score=score),
+        )
+
+    def _save_best(self, state: StateTree, clock: ClockView, score: float | None) -> str:
+        """Writes it unless another process has had a better one meanwhile."""
+        with self._writing.locked():
+            best = self._best.score
+            if score is None or best is None or score >= best:
+                return self._write(
+                    BEST, state, Moment(clock=clock, reason=SnapshotReason.BEST, score=score)
+                )
+        return BEST
+
+    def _name(self, reason: SnapshotReason, env_steps: int) -> str:
+        if reason is SnapshotReason.PERIODIC:
+            return f"{env_steps}_{CHECKPOINT}"
+        if self._end.ending is StopCause.SUCCESS:
+            return SUCCESSFUL
+        if self._end.ending is StopCause.BUDGET:
+            # The name that PFRL's scripts load; the manifest counts what the other processes
+            # stepped meanwhile, too.
+            return f"{self._order.settings.steps}_{FINISH}"
+        return f"{env_steps}_{EXCEPT if self._end.aborted else FINISH}"
+
+    def _write(self, name: str, state: StateTree, moment: Moment) -> str:
+        order = self._order
+        write_snapshot(order.settings.outdir / name, order.owner, state, moment)
+        self._link.send(Saved(name, moment.reason))
+        return name
+
+
+class LinkRecorder(NoRecorder):
+    """Tells the parent, which writes the records.
+
+    Evaluation hooks are called here, where their environment is.
+    """
+
+    def __init__(
+        self,
+        link: Connection,
+        agent: ForeignAgent,
+        evaluator: ForeignEvaluator | None,
+        hooks: Sequence[Any],
+        *,
+        speaks: bool,
+    ) -> None:
+        self._link = link
+        self._agent = agent
+        self._evaluator = evaluator
+        self._hooks = hooks
+        self._speaks = speaks
+
+    def tick(
+        self,
+        clock: ClockView,
+        episodes: Sequence[tuple[int, EpisodeEnd]],
+        reports: Sequence[LearnReport],
+    ) -> None:
+        """Tells of the episodes that ended."""
+        del reports
+        if episodes:
+            statistics = tuple(self._agent.wrapped.get_statistics()) if self._speaks else ()
+            self._link.send(EpisodesEnded(_still(clock), tuple(episodes), statistics))
+
+    def evaluation(self, clock: ClockView, result: EvaluationResult, *, final: bool) -> None:
+        """Tells of an evaluation, then calls the hooks."""
+        del final
+        evaluator = self._evaluator
+        assert evaluator is not None
+        agent_stats, env_stats = list(self._agent.wrapped.get_statistics()), evaluator.statistics()
+        self._link.send(Evaluated(_still(clock), result, tuple(agent_stats), tuple(env_stats)))
+        call_evaluation_hooks(
+            self._hooks,
+            evaluator,
+            step=clock.env_steps,
+            eval_stats=eval_stats_of(result),
+            agent_stats=agent_stats,
+            env_stats=env_stats,
+        )
+
+
+def _still(clock: ClockView) -> StillClock:
+    return StillClock(
+        clock.env_steps,
+        clock.updates,
+        clock.iterations,
+        clock.epochs,
+        clock.episodes,
+        clock.wall_seconds,
+    )
