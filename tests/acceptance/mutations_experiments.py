@@ -293,7 +293,7 @@ EXPERIMENTS: Final = (
         "            server.join()",
         "            pass",
     ),
-    ("E14", "two steps", _SCHEDULES, "trial._train([], steps=1)", "trial._train([], steps=2)"),
+    ("E14", "two steps", _SCHEDULES, "moved._train([], steps=1)", "moved._train([], steps=2)"),
     (
         "E15",
         "unknown keys pass",

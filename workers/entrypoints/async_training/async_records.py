@@ -17,7 +17,7 @@ from workers.entrypoints.functional_parts.evaluation_records import (
     EvaluationRecorder,
     History,
 )
-from workers.entrypoints.functional_parts.evaluator import ForeignEvaluator
+from workers.entrypoints.functional_parts.evaluator import ExternalAgentEvaluator
 from workers.entrypoints.functional_parts.log_recorder import LogRecorder
 from workers.entrypoints.functional_parts.scores_file import SCORES_FILE
 from workers.entrypoints.table_files import finished_lines, replace_text, set_aside
@@ -66,7 +66,7 @@ class AsyncRecords:
         if call.settings.evaluation is not None:
             outputs = EvaluationOutputs.open(
                 outdir,
-                cast("ForeignEvaluator", self),
+                cast("ExternalAgentEvaluator", self),
                 agent_statistics,
                 start,
                 stack,

@@ -28,7 +28,7 @@ from workers.entrypoints.async_training.shared_parts import (
     SharedClock,
 )
 from workers.entrypoints.functional_parts.evaluator import (
-    ForeignEvaluator,
+    ExternalAgentEvaluator,
     call_evaluation_hooks,
     eval_stats_of,
 )
@@ -203,7 +203,7 @@ class LinkRecorder(NoRecorder):
         self,
         link: Connection,
         agent: ForeignAgent,
-        evaluator: ForeignEvaluator | None,
+        evaluator: ExternalAgentEvaluator | None,
         hooks: Sequence[Any],
         *,
         speaks: bool,

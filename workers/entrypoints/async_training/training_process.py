@@ -37,7 +37,7 @@ from workers.entrypoints.async_training.shared_parts import (
 from workers.entrypoints.functional_parts.evaluator import (
     EvaluationGround,
     EvaluationSettings,
-    ForeignEvaluator,
+    ExternalAgentEvaluator,
 )
 from workers.hooks.step_hooks import StepHooks
 from workers.rl.agents.pfrl_adapter import ForeignAgent
@@ -139,9 +139,11 @@ class _Member:
         )
         return Engine(parts, cadence, time.monotonic)
 
-    def _evaluator(self, ground: Any, settings: EvaluationSettings, seed: int) -> ForeignEvaluator:
+    def _evaluator(
+        self, ground: Any, settings: EvaluationSettings, seed: int
+    ) -> ExternalAgentEvaluator:
         place = EvaluationGround(ground, _single(ground, settings.max_episode_len))
-        return ForeignEvaluator(
+        return ExternalAgentEvaluator(
             self._agent, place, settings, training_seeds(seed), self._best, self._look_up
         )
 

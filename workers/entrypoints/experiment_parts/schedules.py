@@ -191,10 +191,10 @@ class Schedules(ExperimentBase):
             The result of the evaluation.
         """
         with tempfile.TemporaryDirectory(prefix="palestra-test-") as directory:
-            trial = self._relocated(directory)
-            trial._train([], steps=1)  # noqa: SLF001 - the same class
-            result = trial._evaluate(ONE_PASS, [], steps=1)  # noqa: SLF001
-            trial._export(trial._model.latest_checkpoint(), result)  # noqa: SLF001
+            moved = self._relocated(directory)
+            moved._train([], steps=1)  # noqa: SLF001 - the same class
+            result = moved._evaluate(ONE_PASS, [], steps=1)  # noqa: SLF001
+            moved._export(moved._model.latest_checkpoint(), result)  # noqa: SLF001
         return result
 
     def _delayed_training(

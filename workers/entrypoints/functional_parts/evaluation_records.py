@@ -18,7 +18,7 @@ from workers.core.types import (
     StopReason,
 )
 from workers.entrypoints.functional_parts.evaluator import (
-    ForeignEvaluator,
+    ExternalAgentEvaluator,
     call_evaluation_hooks,
     eval_stats_of,
 )
@@ -78,7 +78,7 @@ class EpisodeCount:
 class EvaluationOutputs:
     """Where evaluations go."""
 
-    evaluator: ForeignEvaluator
+    evaluator: ExternalAgentEvaluator
     scores: ScoresFile
     tensorboard: TensorBoardFile | None
     hooks: Sequence[Callable[..., Any]]
@@ -87,7 +87,7 @@ class EvaluationOutputs:
     def open(
         cls,
         directory: Path,
-        evaluator: ForeignEvaluator,
+        evaluator: ExternalAgentEvaluator,
         statistics: Iterable[tuple[str, object]],
         start: int,
         stack: ExitStack,

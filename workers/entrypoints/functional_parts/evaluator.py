@@ -57,7 +57,7 @@ class EvaluationGround:
     """
 
 
-class ForeignEvaluator:
+class ExternalAgentEvaluator:
     """Evaluates, with statistics of the environment; evaluation hooks get it as `evaluator`.
 
     Args:
@@ -86,12 +86,12 @@ class ForeignEvaluator:
             settings.max_episode_len,
             settings.outdir,
         )
-        self._told = agent.observe_evaluation
+        self._observe_evaluation = agent.observe_evaluation
         self._look_up = look_up
         self._best = best
         self._training = ground.training
         budget = EvaluationBudget(episodes=settings.n_episodes, steps=settings.n_steps)
-        self._evaluator = VectorEvaluator(ground.vector, agent, budget, seeds, self._hear)
+        self._evaluator = VectorEvaluator(ground.vector, agent, budget, seeds, self._observe_step)
 
     @property
     def max_score(self) -> float:
@@ -112,14 +112,14 @@ class ForeignEvaluator:
         """Returns the environment's statistics of the last evaluation."""
         return statistics_of(self.env)
 
-    def _hear(
+    def _observe_step(
         self,
         observation: Array,
         reward: npt.NDArray[np.float64],
         terminated: npt.NDArray[np.bool_],
         reset: npt.NDArray[np.bool_],
     ) -> None:
-        self._told(observation, reward, terminated, reset)
+        self._observe_evaluation(observation, reward, terminated, reset)
         self._look_up()
 
 
@@ -142,7 +142,7 @@ def eval_stats_of(result: EvaluationResult) -> dict[str, float]:
 
 def call_evaluation_hooks(
     hooks: Sequence[Callable[..., None]],
-    evaluator: ForeignEvaluator,
+    evaluator: ExternalAgentEvaluator,
     *,
     step: int,
     eval_stats: Mapping[str, float],

@@ -28,7 +28,7 @@ from workers.entrypoints.functional_parts.evaluation_records import (
 )
 from workers.entrypoints.functional_parts.evaluator import (
     EvaluationGround,
-    ForeignEvaluator,
+    ExternalAgentEvaluator,
 )
 from workers.entrypoints.functional_parts.interrupts import Interrupts, TerminatedError
 from workers.entrypoints.functional_parts.log_recorder import LogRecorder
@@ -289,7 +289,7 @@ class _Run:
         if evaluation is None or ground is None:
             return None
         seeds = training_seeds(self._seed)
-        evaluator = ForeignEvaluator(
+        evaluator = ExternalAgentEvaluator(
             self._agent, ground, evaluation.settings, seeds, self._best, self.interrupts.look_up
         )
         outputs = EvaluationOutputs.open(
