@@ -64,7 +64,7 @@ class RewardStats:
         self.least = min(self.least, reward)
 
     def labels(self) -> dict[str, float]:
-        """Returns what the model function is told with the labels; zeros before the first step."""
+        """Returns what the model function gets beside the labels; zeros before the first step."""
         known = self.length > 0
         return {
             "max_reward": self.greatest if known else 0.0,

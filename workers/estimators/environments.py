@@ -31,7 +31,7 @@ def vector_of(
     Args:
         env: The environment.
         max_episode_steps: Time limit in env_steps beside its own; `None` for none.
-        seed: Returns the seed of each episode, whatever the caller of `begin` says; `None` leaves
+        seed: Returns the seed of each episode, whatever the caller of `begin` passes; `None` leaves
             it to that caller.
     """
     limits = [] if max_episode_steps is None else [max_episode_steps]

@@ -17,7 +17,7 @@ Trainer = Literal["train_agent", "train_agent_batch", "train_agent_async"]
 
 
 class EvaluationHook(ABC):
-    """Base of evaluation hooks; says by flags in which training functions it works."""
+    """Base of evaluation hooks; its flags name the training functions that it supports."""
 
     support_train_agent: bool = False
     support_train_agent_batch: bool = False

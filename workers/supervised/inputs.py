@@ -2,7 +2,7 @@
 
 A registered input function takes the mode and its parameters and returns a fresh iterable of
 `(features, labels)`. Training and evaluation data never share an example; training data come
-shuffled anew in each pass and without end unless `epochs` says otherwise, evaluation data once and
+shuffled anew in each pass and without end unless `epochs` is set, evaluation data once and
 in order.
 """
 

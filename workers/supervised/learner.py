@@ -198,18 +198,18 @@ class SessionBridge:
         self._close_episode = close_episode
 
     def on_start(self, view: EngineView) -> None:
-        """Tells the hooks that all is in place."""
+        """Calls the hooks once counters and variables are restored."""
         self._session.start()
         self._pass_on(view)
 
     def on_tick(self, view: EngineView, reports: Sequence[LearnReport]) -> None:
-        """Passes on what hooks asked for."""
+        """Passes on what the hooks requested."""
         del reports
         self._close_episode()
         self._pass_on(view)
 
     def on_finish(self, view: EngineView, reason: StopReason) -> None:
-        """Tells the hooks that the training is over."""
+        """Calls the hooks at the end of the training."""
         del view, reason
         self._session.end()
 

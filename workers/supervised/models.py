@@ -2,7 +2,7 @@
 
 Small, to be read and copied.
 
-N rows of a batch. Parameters are keys of `params`; each function says which it knows.
+N rows of a batch. Parameters are keys of `params`; each function documents its own.
 """
 
 from collections.abc import Sequence

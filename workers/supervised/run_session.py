@@ -153,7 +153,7 @@ class RunSession:
         return self.variables.global_episode
 
     def start(self) -> None:
-        """Tells the hooks that counters and variables are in place."""
+        """Calls the hooks once counters and variables are restored."""
         for hook in self.hooks:
             hook.after_create_session(self)
 
@@ -168,7 +168,7 @@ class RunSession:
         return values
 
     def end(self) -> None:
-        """Tells the hooks that training or evaluation is over."""
+        """Calls the hooks at the end of training or evaluation."""
         for hook in self.hooks:
             hook.end(self)
 

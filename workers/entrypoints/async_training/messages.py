@@ -44,7 +44,7 @@ class UserParts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ProcessTask:
-    """What one process is told."""
+    """What one process gets from its parent."""
 
     settings: AsyncSettings
     owner: SnapshotOwner

@@ -47,7 +47,7 @@ from workers.snapshot.snapshot_directory import Moment, write_snapshot
 class RunAbortedError(WorkerError):
     """Something outside this process ended the run.
 
-    What there is, is saved, and nobody else hears of it.
+    The process saves its state and reports no error.
     """
 
 
@@ -94,7 +94,7 @@ class ProcessControl:
     def order(self) -> StopReason | None:
         """Why to stop, if at all.
 
-        The process that ends the run is told the run's reason, the others that it is over.
+        The process that ends the run gets the run's reason, the others `DRAIN`.
         """
         end = self._end
         if self._stop_event is None and not end.in_sight:

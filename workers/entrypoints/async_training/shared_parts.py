@@ -25,7 +25,7 @@ class SharedClock(Clock):
     Args:
         time: Monotonic seconds.
         block: Opened by this process.
-        bound: Whoever claims the env_step of this number tells all that the bound is reached.
+        bound: The process that claims this env_step marks the bound as reached for all.
     """
 
     __slots__ = ("_block", "_bound", "_claim", "_updates", "claimed")
@@ -147,7 +147,7 @@ class SharedEvery:
         return max(0, last // interval - (at - self._clock.claimed) // interval)
 
     def state_dict(self) -> StateTree:
-        """Returns nothing: the clock says it all."""
+        """Returns nothing: the next multiple follows from the clock."""
         return {}
 
     def load_state_dict(self, state: StateTree) -> None:
@@ -250,11 +250,11 @@ class EndOfRun:
                 words[Slot.ENDING] = StopCause.ABANDONED if writer is None else StopCause.ABORTED
 
     def stopped_stepping(self) -> None:
-        """Says that this process makes no further env_step."""
+        """Marks that this process makes no further env_step."""
         self._words[Slot.FIRST_PROCESS + self.index] = 1
 
     def alone(self) -> bool:
-        """Returns whether all other processes have said so."""
+        """Returns whether all other processes have called `stopped_stepping`."""
         first = Slot.FIRST_PROCESS
         return all(
             self._words[at] for at in range(first, len(self._words)) if at != first + self.index

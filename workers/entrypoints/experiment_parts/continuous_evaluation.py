@@ -43,7 +43,7 @@ class ContinuousEvaluation:
     _warned_at: float = field(default=-math.inf, init=False)
 
     def run(self, predicate: Predicate | None) -> None:
-        """Evaluates until the training is over or the predicate says no.
+        """Evaluates until the training is over or the predicate returns false.
 
         See `Experiment.continuous_eval`.
         """

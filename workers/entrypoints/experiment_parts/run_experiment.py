@@ -44,7 +44,7 @@ def run_experiment(
         What the schedule returns.
 
     Raises:
-        ValueError: If the directory is empty, or the schedule is not known or not to be told from
+        ValueError: If the directory is empty, or the schedule is not known or does not follow from
             the task's type.
         TypeError: If the function cannot be called, or makes no experiment.
     """

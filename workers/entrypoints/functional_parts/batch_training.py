@@ -49,7 +49,7 @@ def train_agent_batch(  # noqa: PLR0917 - PFRL's parameters
         steps: Final env_step, summed over the environments; the last vector step may go beyond it.
         outdir: See `train_agent`.
         checkpoint_freq: Env_steps between two snapshots; each is named by the multiple that was
-            crossed, its manifest says the real step.
+            crossed, its manifest holds the real step.
         log_interval: Env_steps between two lines of the log; `None` writes none.
         max_episode_len: See `train_agent`.
         step_offset: See `train_agent`.

@@ -70,7 +70,7 @@ def run_call(call: TrainingCall) -> History:
         failure = own_error(error)
     else:
         return run.evaluations.history
-    raise failure  # not in the handler, which would change what it says about its own cause
+    raise failure  # not in the handler, which would replace its own cause
 
 
 class _Run:

@@ -87,7 +87,7 @@ class Trainer:
 
         Args:
             algo: Has `train(trainer)`. If it wants to collect through the trainer, it has a sampler
-                as `_sampler`. What of it is saved says `workers.core.object_state`.
+                as `_sampler`. See `workers.core.object_state` for what of it is saved.
             env: Its environment; `None` where the algorithm has its own.
         """
         self._session.set_up(algo, env)

@@ -56,7 +56,7 @@ class EpisodeBatch:
     Args:
         env_spec: Has `max_episode_length`, the P of padded arrays; where it is `None` P is the
             longest episode of the batch.
-        episode_infos: By name, [E, ...]: what the reset told.
+        episode_infos: By name, [E, ...]: the infos of its reset.
         observations: [N, ...]: what each action was chosen on.
         last_observations: [E, ...]: the observation after the last step of each episode.
         actions: [N, ...].
@@ -68,7 +68,7 @@ class EpisodeBatch:
         workers: int64 [E]: index of the worker that ran the episode; `None` for 0.
 
     Raises:
-        ValueError: If an array is none, or its first dimension is not as said.
+        ValueError: If an array is none, or its first dimension is not as above.
     """
 
     def __init__(  # noqa: PLR0917 - names and order are those of garage

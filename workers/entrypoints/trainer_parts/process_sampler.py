@@ -2,7 +2,7 @@
 
 They are spawned, so what crosses is import paths with arguments (recipes) and parameters as arrays,
 never closures. A worker ends with its parent, also in the middle of an episode; one that dies is an
-error that says how.
+error with the cause.
 """
 
 import functools

@@ -21,7 +21,7 @@ class ProgressCsv:
     """Appends rows to a file.
 
     Args:
-        path: The file; `begin` says what is kept of one that exists.
+        path: The file; `begin` sets which rows of an existing one are kept.
     """
 
     def __init__(self, path: Path) -> None:

@@ -179,9 +179,9 @@ def updated_env(env: Env, update: object) -> Env:
 
 
 def reset_slots(agent: Any, mask: Any) -> None:
-    """Tells a policy which of several environments begin an episode.
+    """Resets a policy for those of several environments that begin an episode.
 
-    One without a mask is told only if all do.
+    A policy whose `reset` takes no mask is reset only if all do.
     """
     reset = getattr(agent, "reset", None)
     if not callable(reset):

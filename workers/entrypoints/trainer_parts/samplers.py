@@ -1,7 +1,7 @@
 """Samplers that run a policy in copies of an environment and return whole episodes.
 
 All of them collect in rounds, one episode per worker and round, and hand out everything that was
-run, so every env_step counts. What a number of a batch means is said by `unit`:
+run, so every env_step counts. `unit` sets what the number of a batch means:
 
 - `whole_episodes`: rounds until the lengths sum up to at least so many env_steps (garage's
   meaning);

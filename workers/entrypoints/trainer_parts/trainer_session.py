@@ -64,7 +64,7 @@ class TrainerSession:
     trainer: "Trainer"
     config: SnapshotConfig
     configured: bool
-    """Whether the caller said where snapshots go; else a restore says it."""
+    """Whether the caller named the directory of snapshots; else a restore sets it."""
     control: Control
     rebuildable: bool
     seed: int | None
