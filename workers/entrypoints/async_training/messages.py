@@ -39,7 +39,7 @@ class UserParts(NamedTuple):
     step_hooks: tuple[Any, ...]
     evaluation_hooks: tuple[object, ...]
     stop_event: Any
-    """`None` where it is none, or one that the parent watches for everybody."""
+    """`None` where there is none, or where the parent reads it for all processes."""
 
 
 @dataclass(frozen=True, slots=True)

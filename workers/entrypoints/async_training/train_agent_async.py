@@ -56,7 +56,8 @@ def train_agent_async(  # noqa: PLR0917 - names and order are those of PFRL
 
     Every process claims the numbers of its env_steps from one count. At most `processes - 1`
     env_steps are made beyond `steps`: those that were under way. `outcome.json` in `outdir`
-    holds their number and why training ended; `history.jsonl` has one entry per evaluation (`read_history`);
+    holds their number and why training ended; `history.jsonl` has one entry per evaluation (see
+    `read_history`);
     `scores.txt`, `episodes.csv` and snapshots are those of `train_agent_with_evaluation`.
 
     Args:

@@ -64,7 +64,7 @@ class EpisodePlots:
 
 
 def is_interactive() -> bool:
-    """Returns whether somebody sits in front of this process who could press Enter.
+    """Returns whether a person at a terminal can press Enter.
 
     Never so in a worker.
     """
@@ -74,7 +74,7 @@ def is_interactive() -> bool:
 
 
 def wait_for_enter() -> None:
-    """Waits for Enter where somebody can press it."""
+    """Waits for Enter where a person can press it."""
     if is_interactive():
         input("Press Enter to go on ...")
 
