@@ -24,7 +24,7 @@ from workers.rl.envs.vector import SerialVector
 if TYPE_CHECKING:
     from workers.entrypoints.trainer import Trainer
 
-_PARAMETERS: Final[TypeAdapter[Any]] = TypeAdapter(AgentParameters)
+_PARAMETERS: Final[TypeAdapter[object]] = TypeAdapter(AgentParameters)
 
 
 @rebuildable

@@ -5,7 +5,7 @@ It acts with a model function, stores transitions in a memory, and updates the m
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import torch
@@ -291,7 +291,7 @@ class AgentLearner(ModelLearner):
         return actions + self._first_action if self._first_action else actions
 
 
-def default_labels(batch: Mapping[str, object], rewards: Mapping[str, float]) -> dict[str, Any]:
+def default_labels(batch: Mapping[str, object], rewards: Mapping[str, float]) -> dict[str, object]:
     """Returns the labels of a sampled batch: its transitions, and the episode's rewards.
 
     `done` is true in terminal states only: bootstrap where it is false, also where `truncated` is

@@ -7,7 +7,7 @@ global_timestep counts actions and drives exploration, global_episode counts fin
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from torch import Tensor
 
@@ -155,7 +155,7 @@ class Agent(ModelOwner):
         env: Env,
         sess: AgentSession,
         features: Callable[[Tensor], object],
-        labels: Callable[[Mapping[str, object], Mapping[str, float]], Any],
+        labels: Callable[[Mapping[str, object], Mapping[str, float]], object],
         no_run_hooks: bool,
         global_step: Callable[[], int],
         update_episode_op: Callable[[], object],

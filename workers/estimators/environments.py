@@ -68,7 +68,7 @@ class _Seeded(gym.Wrapper[Any, Any, Any, Any]):
         self._seed = seed
 
     def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+        self, *, seed: int | None = None, options: dict[str, object] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         del seed
         return self.env.reset(seed=self._seed(), options=options)

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -192,7 +191,7 @@ class Estimator(ModelOwner):
         return StepCheckpointSaverHook(secs, steps)
 
     def _mean_values(
-        self, session: RunSession, batches: Iterator[tuple[Any, Any]]
+        self, session: RunSession, batches: Iterator[tuple[object, object]]
     ) -> dict[str, float]:
         """Returns loss and metrics as means over examples.
 
@@ -200,7 +199,7 @@ class Estimator(ModelOwner):
         """
         session.start()
 
-        def evaluate(batch: tuple[object, object]) -> Mapping[str, Any]:
+        def evaluate(batch: tuple[object, object]) -> Mapping[str, object]:
             return session.run(lambda: evaluation_of(self._model, session.variables, batch)).scalars
 
         return mean_values(_until_stop(session, batches), evaluate)[0]
@@ -222,7 +221,7 @@ def _chosen(
 
 
 def _until_stop(
-    session: RunSession, batches: Iterator[tuple[Any, Any]]
-) -> Iterator[tuple[Any, Any]]:
+    session: RunSession, batches: Iterator[tuple[object, object]]
+) -> Iterator[tuple[object, object]]:
     while not session.should_stop() and (batch := next(batches, None)) is not None:
         yield batch

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from workers.core.types import JsonObject
 from workers.recording.events import ScalarEvents
@@ -92,5 +92,5 @@ def _rewards(values: RunValues) -> JsonObject:
     )
 
 
-def _jsonable(value: object) -> Any:
+def _jsonable(value: object) -> object:
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value

@@ -76,9 +76,9 @@ class OptunaPrunerHook(EvaluationHook):
 
     def __call__(  # noqa: PLR0913, PLR0917 - as above
         self,
-        env: Any,
-        agent: Any,
-        evaluator: Any,
+        env: object,
+        agent: object,
+        evaluator: object,
         step: int,
         eval_stats: Mapping[str, float],
         agent_stats: Sequence[tuple[str, object]] = (),

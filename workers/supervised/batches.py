@@ -50,7 +50,7 @@ class BatchCollector:
     def __init__(self, input_fn: InputFn) -> None:
         self._input_fn = input_fn
         self._source: Any = None
-        self._iterator: Iterator[tuple[Any, Any]] | None = None
+        self._iterator: Iterator[tuple[object, object]] | None = None
         self._drawn = 0
 
     def collect(self, plan: CollectPlan) -> SupervisedBatch:

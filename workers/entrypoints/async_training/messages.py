@@ -33,7 +33,7 @@ class UserParts(NamedTuple):
 
     make_env: Callable[..., object]
     make_agent: Callable[[int], object] | None
-    agent: Any
+    agent: object
     """`None` where each process makes its own."""
     tensors: SharedTensors
     step_hooks: tuple[Any, ...]

@@ -9,13 +9,13 @@ import logging
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from workers.entrypoints.async_training.async_call import AsyncCall
 from workers.entrypoints.async_training.coordinator import run_async
 from workers.entrypoints.async_training.messages import AsyncSettings, UserParts
 from workers.entrypoints.functional_parts.evaluator import EvaluationSettings
 from workers.entrypoints.functional_parts.training_arguments import StrPath, path_text
+from workers.hooks.step_hooks import StepCallable
 
 
 def train_agent_async(  # noqa: PLR0917 - names and order are those of PFRL
@@ -33,7 +33,7 @@ def train_agent_async(  # noqa: PLR0917 - names and order are those of PFRL
     successful_score: float | None = None,
     agent: object = None,
     make_agent: Callable[[int], object] | None = None,
-    global_step_hooks: Sequence[Callable[[Any, Any, int], object]] = [],
+    global_step_hooks: Sequence[StepCallable] = [],
     evaluation_hooks: Sequence[object] = (),
     save_best_so_far_agent: bool = True,
     use_tensorboard: bool = False,

@@ -31,7 +31,7 @@ class ContinuousEvaluation:
     """Knows its newest checkpoint, and whether its training is over."""
     series: str
     evaluate: Callable[[Path], Result]
-    export: Callable[[Path, Result], Any]
+    export: Callable[[Path, Result], object]
     finished: Callable[[Result], bool]
     """Whether a result is that of a training that reached its bound."""
     throttle: float

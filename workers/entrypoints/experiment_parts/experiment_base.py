@@ -159,7 +159,7 @@ class ExperimentBase(ABC):
         if seconds > 0:
             self.context.sleep(seconds)
 
-    def _export(self, checkpoint: Path | None, result: Result | None) -> list[Any]:
+    def _export(self, checkpoint: Path | None, result: Result | None) -> list[object]:
         """Exports by each strategy; nothing where there is no checkpoint."""
         if checkpoint is None:
             return []

@@ -88,7 +88,7 @@ class RLExperiment(Schedules):
         continuous_eval_throttle_secs: float = 60,
         eval_every_n_steps: int | None = 1,
         delay_workers_by_global_step: bool = False,
-        export_strategies: Any = None,
+        export_strategies: object = None,
         train_steps_per_iteration: int | None = 100,
     ) -> None:
         if not isinstance(agent, AgentLike):

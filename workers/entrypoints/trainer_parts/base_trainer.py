@@ -60,7 +60,7 @@ class Trainer:
         """
         self.step_itr = 0
         """Number of the next iteration; the algorithm's own loop counts it up."""
-        self.step_episode: Any = None
+        self.step_episode: object = None
         """The last episodes, left here by the algorithm's own loop."""
         self.tabular = Tabular()
         """The row of the running epoch."""

@@ -1,6 +1,6 @@
 """Checks of the arrays of a batch of episodes."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,7 +15,7 @@ STEPWISE = ("observations", "actions", "rewards", "step_types")
 
 def check_batch(batch: "EpisodeBatch") -> None:
     """Raises ValueError where the first dimension of an array is not as `EpisodeBatch` says."""
-    lengths: Any = batch.lengths
+    lengths: object = batch.lengths
     if not isinstance(lengths, np.ndarray) or lengths.ndim != 1 or lengths.dtype.kind not in "iu":
         raise ValueError(f"lengths must be an array of integers [E], not {_shown(lengths)}")
     if not len(lengths) or lengths.min() < 1:
@@ -37,7 +37,7 @@ def check_batch(batch: "EpisodeBatch") -> None:
             _check_rows(name, column, rows)
 
 
-def _check_rows(name: str, column: Any, rows: int) -> None:
+def _check_rows(name: str, column: object, rows: int) -> None:
     if not isinstance(column, np.ndarray) or not column.shape or len(column) != rows:
         raise ValueError(f"{name} must be an array of {rows} rows, not {_shown(column)}")
 

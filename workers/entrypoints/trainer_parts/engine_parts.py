@@ -164,7 +164,7 @@ class AlgorithmAgent:
     def _own(self) -> TrainableAgent:
         if self._agent is None:
             raise ValueError(
-                f"{type(self._algorithm).__name__} has no built-in agent as `agent`: "
+                f"{type(self._algorithm).__name__} has no `agent` of ours: "
                 "it learns by its own code, not by trainer.learn"
             )
         return self._agent

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,13 +26,13 @@ class Episode:
 
     worker: int
     """Index of the worker that ran it."""
-    observations: list[Any] = field(default_factory=list)
-    actions: list[Any] = field(default_factory=list)
+    observations: list[object] = field(default_factory=list)
+    actions: list[object] = field(default_factory=list)
     rewards: list[float] = field(default_factory=list)
-    env_infos: list[Mapping[str, Any]] = field(default_factory=list)
-    agent_infos: list[Mapping[str, Any]] = field(default_factory=list)
-    episode_info: Mapping[str, Any] = field(default_factory=dict)
-    last_observation: Any = None
+    env_infos: list[Mapping[str, object]] = field(default_factory=list)
+    agent_infos: list[Mapping[str, object]] = field(default_factory=list)
+    episode_info: Mapping[str, object] = field(default_factory=dict)
+    last_observation: object = None
     terminated: bool = False
     """True where the last step reached a terminal state; else the episode was cut."""
 

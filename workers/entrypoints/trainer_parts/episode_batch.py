@@ -73,7 +73,7 @@ class EpisodeBatch:
 
     def __init__(  # noqa: PLR0917 - names and order are those of garage
         self,
-        env_spec: Any,
+        env_spec: object,
         episode_infos: Mapping[str, object],
         observations: Array,
         last_observations: Array,

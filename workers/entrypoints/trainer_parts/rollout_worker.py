@@ -84,7 +84,7 @@ class RolloutWorker:
         """Counts an episode: the next one derives from other seeds."""
         self._episodes += 1
 
-    def begin(self, episode: Episode) -> Any:
+    def begin(self, episode: Episode) -> object:
         """Resets the environment and returns the first observation."""
         seed = derive_seed(
             self._seed, "sampler/env", self._index, self._episodes, bits=ENV_SEED_BITS
@@ -172,7 +172,7 @@ def updated_env(env: Env, update: object) -> Env:
             "env_update must be an environment or a function of the old one, "
             f"not {type(update).__name__}"
         )
-    made: Any = update(env)
+    made: object = update(env)
     if not isinstance(made, gym.Env):
         raise TypeError(f"env_update returned {type(made).__name__} instead of an environment")
     return made
@@ -192,7 +192,7 @@ def reset_slots(agent: Any, mask: Any) -> None:
         reset()
 
 
-def spread(update: object, n_workers: int, name: str) -> list[Any]:
+def spread(update: object, n_workers: int, name: str) -> list[object]:
     """Returns an update for each worker: the members of a list, or the same for all.
 
     Raises:
@@ -208,7 +208,7 @@ def spread(update: object, n_workers: int, name: str) -> list[Any]:
     return [update] * n_workers
 
 
-def arrays_of(parameters: object) -> Any:
+def arrays_of(parameters: object) -> object:
     """Returns parameters as arrays and plain data, to cross to another process."""
     return without_tensors(pack(parameters, "agent_update"))
 

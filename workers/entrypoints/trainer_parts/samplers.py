@@ -352,7 +352,7 @@ class VecSampler:
             made += len(running)
             self._step(current, running)
 
-    def _step(self, current: list[Any], running: dict[int, Episode]) -> None:
+    def _step(self, current: list[object], running: dict[int, Episode]) -> None:
         actions, infos = self._actions(current)
         for index, episode in list(running.items()):
             slot = self._slots[index]
