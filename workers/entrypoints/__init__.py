@@ -1,1 +1,1 @@
-"""The faces that callers know, each a thin layer over the one engine."""
+"""What callers import: training functions, trainers and experiments, each over the one engine."""

@@ -82,11 +82,11 @@ class AgentAlgorithm:
             trainer.step_itr += 1
 
     def state_dict(self) -> StateTree:
-        """Returns nothing: the trainer saves agent and collector, which hold all of it."""
+        """Returns nothing: the trainer saves the agent and the collector."""
         return {}
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Takes nothing over."""
+        """Restores nothing."""
 
     def _make_env(self, recipe: StateTree, index: int) -> EpisodeEnv:
         made = (
@@ -98,7 +98,7 @@ class AgentAlgorithm:
 
 
 class GreedyPolicy:
-    """An agent of ours as a policy that does not explore.
+    """A built-in agent as a policy that does not explore.
 
     Args:
         agent: Acts.

@@ -20,7 +20,7 @@ POLL_SECONDS: Final = 0.5
 
 
 class NanTensorHook(SessionRunHook):
-    """Watches the loss; reads it at every run, so it waits for the device.
+    """Checks the loss after every run, which waits for the device.
 
     Args:
         fail_on_nan_loss: Raise where it is not finite; false ends the training as diverged.
@@ -33,7 +33,7 @@ class NanTensorHook(SessionRunHook):
         self._fail = fail_on_nan_loss
 
     def after_run(self, run_context: RunContext, run_values: RunValues) -> None:
-        """Judges the loss."""
+        """Raises or requests a stop where the loss is not finite."""
         if run_values.loss is None or math.isfinite(float(run_values.loss)):
             return
         step = run_context.session.global_step

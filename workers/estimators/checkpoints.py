@@ -2,8 +2,8 @@
 
 A checkpoint is a snapshot called `ckpt-<global_step>`; the newest are kept.
 
-What an exception left, or a training that diverged, is called `failed-<global_step>`: one is kept
-for a look, and never resumed.
+After an exception or a divergence it is called `failed-<global_step>`: one is kept to be inspected,
+and is never resumed.
 """
 
 import re
@@ -42,7 +42,7 @@ _NAME: Final = re.compile(r"^ckpt-(\d+)$")
 
 
 class CheckpointKey(NamedTuple):
-    """What tells the states of one model directory apart.
+    """Counters that identify a state of one model directory.
 
     Two checkpoints with the same key hold the same state.
     """

@@ -25,8 +25,7 @@ def vector_of(
 ) -> SerialVector:
     """Returns an environment as a vector of one, whose running episode can be saved.
 
-    Time limits that wrap the environment are taken over: a limit that is out of sight could not be
-    brought back at a resume.
+    Time limits that wrap the environment become limits of the vector, whose state can be restored.
 
     Args:
         env: The environment.
@@ -61,7 +60,7 @@ def copy_of(env: Env) -> Env:
 
 
 class _Seeded(gym.Wrapper[Any, Any, Any, Any]):
-    """Begins its episodes from seeds of its own."""
+    """Resets the environment with seeds of its own."""
 
     def __init__(self, env: Env, seed: Callable[[], int]) -> None:
         super().__init__(env)

@@ -22,7 +22,7 @@ Returns what the strategy answers.
 
 @dataclass(frozen=True, slots=True)
 class ExportStrategy:
-    """A name and what is done under it."""
+    """A named function that exports a model."""
 
     name: str
     """Names a directory."""

@@ -1,4 +1,4 @@
-"""Where and how often: the configuration of an estimator or agent, apart from its model."""
+"""The configuration of an estimator or agent, apart from its model."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Hooks: they look on and may ask the engine to stop, to evaluate or to save."""
+"""Hooks, which the engine calls, and which may request a stop, an evaluation or a snapshot."""
 
 from workers.hooks.evaluation_hooks import EvaluationHook, OptunaPrunerHook, SuccessScoreHook
 from workers.hooks.guards import NanGuardHook, SuccessHook

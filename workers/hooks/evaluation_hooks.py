@@ -84,7 +84,7 @@ class OptunaPrunerHook(EvaluationHook):
         agent_stats: Sequence[tuple[str, object]] = (),
         env_stats: Sequence[tuple[str, object]] = (),
     ) -> None:
-        """Reports the mean return, and asks whether the trial is to be given up."""
+        """Reports the mean return, and raises where the trial is to be pruned."""
         del env, agent, evaluator, agent_stats, env_stats
         self.trial.report(eval_stats["mean"], step)
         if self.trial.should_prune():
@@ -112,13 +112,13 @@ class SuccessScoreHook:
         self._score = score
 
     def on_evaluation(self, view: EngineView, result: EvaluationResult) -> None:
-        """Asks for the end."""
+        """Requests a stop where the score is reached."""
         if reaches(self._score, result.mean):
             view.request_stop(StopReason.SUCCESS_SCORE)
 
 
 def check_support(hooks: Sequence[object], trainer: Trainer, function: str) -> None:
-    """Refuses hooks that cannot work in a training function.
+    """Checks that hooks work in a training function.
 
     Raises:
         ValueError: If one does not say by its flag that it does; the message names it.

@@ -16,8 +16,8 @@ _LOOK_EVERY: int = 50
 class NanGuardHook:
     """Ends the run as diverged after so many consecutive updates whose loss is not finite.
 
-    The losses are looked at in groups, so that the device is not waited for at every update: the
-    end comes at most 50 reports late.
+    The losses are read in groups, so that an update does not wait for the device: the run ends at
+    most 50 reports late.
 
     Args:
         report_names: Names of the agent's report; those that begin with `loss/` are judged.
@@ -35,7 +35,7 @@ class NanGuardHook:
         self._pending: list[LearnReport] = []
 
     def on_tick(self, view: EngineView, reports: Sequence[LearnReport]) -> None:
-        """Gathers the reports, and judges them now and then."""
+        """Collects the reports, and checks each group of them."""
         if not reports or not self._columns:
             return
         self._pending.extend(reports)
@@ -45,7 +45,7 @@ class NanGuardHook:
                 view.request_stop(StopReason.DIVERGED)
 
     def state_dict(self) -> StateTree:
-        """Returns the count, and what is pending with whether it is finite."""
+        """Returns the count, and for each pending report whether it is finite."""
         rows = [
             [report.updates, finite]
             for report, finite in zip(self._pending, self._finite(), strict=True)
@@ -53,7 +53,7 @@ class NanGuardHook:
         return {"bad": self._bad, "pending": rows}
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Takes the count over."""
+        """Restores the count."""
         self._bad = int(state["bad"])
         self._pending = [
             LearnReport(int(updates), [0.0 if finite else float("nan")] * self._width)
@@ -89,11 +89,11 @@ class SuccessHook:
         self._reached = 0
 
     def on_start(self, view: EngineView) -> None:
-        """Ends at once what had reached the score when it was interrupted."""
+        """Requests a stop where the score was reached before the resume."""
         self._ask(view)
 
     def on_evaluation(self, view: EngineView, result: EvaluationResult) -> None:
-        """Counts."""
+        """Counts the evaluations in a row that reach the score."""
         self._reached = self._reached + 1 if reaches(self._score, result.mean) else 0
         self._ask(view)
 
@@ -102,7 +102,7 @@ class SuccessHook:
         return {"reached": self._reached}
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Takes the count over."""
+        """Restores the count."""
         self._reached = int(state["reached"])
 
     def _ask(self, view: EngineView) -> None:

@@ -19,7 +19,7 @@ StepCallable = Callable[[Any, Any, int], object]
 
 
 class StepHook(ABC):
-    """Says what a step hook is.
+    """Interface of a step hook.
 
     Any callable with these parameters is one; to inherit from here is optional.
 
@@ -76,7 +76,7 @@ class LinearInterpolationHook(StepHook):
 
 
 class FiniteStatisticsHook(StepHook):
-    """Ends training as diverged where a statistic of the agent is infinite, or no number any more.
+    """Ends training as diverged where a statistic of the agent is infinite, or not a number any more.
 
     Statistics that were never finite are skipped: averages are NaN before their first value.
 
@@ -96,7 +96,7 @@ class FiniteStatisticsHook(StepHook):
         self._numbers: set[str] = set()
 
     def __call__(self, env: Any, agent: Any, step: int) -> None:
-        """Looks, if it is time."""
+        """Checks the statistics at each multiple of `every`."""
         del env
         if step % self._every:
             return
@@ -109,7 +109,7 @@ class FiniteStatisticsHook(StepHook):
         return {"numbers": sorted(self._numbers)}
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Takes them over."""
+        """Restores them."""
         self._numbers = set(state["numbers"])
 
     def _judge(self, name: str, value: object, step: int) -> None:
@@ -158,7 +158,7 @@ def learning_rate_setter(*attributes: str) -> Callable[[object, object, float], 
 
 
 class StepHooks:
-    """The engine's side: calls step hooks once for each env_step of an iteration.
+    """The engine's hook that calls step hooks once for each env_step of an iteration.
 
     Args:
         env: Handed on.
@@ -207,7 +207,7 @@ class StepHooks:
         }
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Gives them their state back; where there are other hooks now, they begin afresh."""
+        """Restores the hooks; where their number differs, they begin without a state."""
         states = state["hooks"] if len(state["hooks"]) == len(self._hooks) else ()
         for hook, own in zip(self._hooks, states, strict=False):
             if own is not None and isinstance(hook, Stateful):

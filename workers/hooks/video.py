@@ -1,4 +1,4 @@
-"""The hook that has evaluations filmed."""
+"""The hook that films episodes of evaluations."""
 
 import math
 from collections.abc import Callable
@@ -29,7 +29,7 @@ class Scene:
 
 
 class VideoHook:
-    """Has one episode of every n-th evaluation filmed, the first evaluation included.
+    """Films one episode of every n-th evaluation, the first one included.
 
     Args:
         film: Writes a video.
@@ -57,7 +57,7 @@ class VideoHook:
         self._evaluations = 0
 
     def on_evaluation(self, view: EngineView, result: EvaluationResult) -> None:
-        """Films, if it is time."""
+        """Films an episode of every n-th evaluation."""
         due = self._evaluations % self._every == 0
         self._evaluations += 1
         if not due:
@@ -73,7 +73,7 @@ class VideoHook:
         return {"evaluations": self._evaluations}
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Takes the count over."""
+        """Restores the count."""
         self._evaluations = int(state["evaluations"])
 
 

@@ -218,7 +218,7 @@ class SessionBridge:
         return self._session.state_dict()
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Gives hooks their state back."""
+        """Restores the state of the hooks."""
         self._session.load_state_dict(state)
 
     def _pass_on(self, view: EngineView) -> None:

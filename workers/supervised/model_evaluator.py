@@ -17,7 +17,7 @@ from workers.supervised.variables import Variables
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scoring:
-    """What of a model's metrics is the score."""
+    """Which metric of a model is the score."""
 
     metric: str = "loss"
     minimize: bool = True
@@ -82,4 +82,4 @@ class ModelEvaluator:
         return replace(result, metrics=metrics)
 
     def close(self) -> None:
-        """Does nothing: an input is let go behind each evaluation."""
+        """Does nothing: an evaluation keeps no input open."""

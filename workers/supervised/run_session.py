@@ -1,4 +1,4 @@
-"""A training or an evaluation as its hooks see it: runs, counters, requests.
+"""The interface of a training or an evaluation to its hooks: runs, counters, requests.
 
 A *run* is one pass of the model that hooks may look at: an update, an evaluated batch or episode,
 or the empty run that closes an episode at whose end there was nothing to learn. Steps of an agent
@@ -177,7 +177,7 @@ class RunSession:
         self.stop_reason = self.stop_reason or reason
 
     def should_stop(self) -> bool:
-        """Whether it was asked to stop."""
+        """Returns whether a stop was requested."""
         return self.stop_reason is not None
 
     def request_checkpoint(self) -> None:
@@ -193,7 +193,7 @@ class RunSession:
         return {key: hook.state_dict() for key, hook in self._stateful().items()}
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Gives hooks their state back; one that was not there when it was saved begins anew."""
+        """Restores the state of the hooks; one that was not there when it was saved begins anew."""
         for key, hook in self._stateful().items():
             if key in state:
                 hook.load_state_dict(state[key])

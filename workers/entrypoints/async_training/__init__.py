@@ -1,1 +1,1 @@
-"""Behind `train_agent_async`: N engines in N processes with one clock."""
+"""Parts of `train_agent_async`: N engines in N processes that share one clock."""

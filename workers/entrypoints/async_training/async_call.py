@@ -1,4 +1,4 @@
-"""The arguments of one asynchronous training, and what is wrong with them."""
+"""The arguments of one asynchronous training, and their checks."""
 
 import logging
 import multiprocessing
@@ -35,7 +35,7 @@ class AsyncCall:
 
 
 def check_call(call: AsyncCall) -> None:
-    """Refuses what could only go wrong later, before anything is made."""
+    """Raises ValueError or TypeError for arguments that would fail later."""
     if call.user.agent is None and call.user.make_agent is None:
         raise ValueError("give agent or make_agent: there is nothing to train")
     for name, value, least in (

@@ -84,7 +84,7 @@ class _Run:
         self._snapshot: LoadedSnapshot | None = None
 
     def start_over(self) -> None:
-        """Finds where training begins, and brings the agent there."""
+        """Finds the env_step at which training begins, and restores the agent to it."""
         call, count = self._call, self._block.env_steps
         count.value = call.step_offset
         self._found = (
@@ -101,7 +101,7 @@ class _Run:
         count.value = snapshot.state["clock"]["env_steps"]
 
     def train(self, signals: "_Signals") -> None:
-        """Starts the processes, and listens until all have ended."""
+        """Starts the processes, and receives their messages until all have ended."""
         call, outdir, start = self._call, self._call.settings.outdir, self._block.env_steps.value
         user = call.user._replace(
             agent=None if call.user.make_agent is not None else self.agent,
@@ -152,7 +152,7 @@ class _Run:
         return sha256_of({"agent": type(self.agent).__qualname__, "function": FUNCTION})
 
     def _conclude(self, watch: "_Watch", records: AsyncRecords) -> None:
-        """Says how the run ended, and raises what ended it."""
+        """Writes how the run ended, and raises the error that ended it."""
         env_steps, ending = self._block.env_steps.value, self._end.ending
         settings, logger = self._call.settings, self._call.logger
         overshoot = max(0, env_steps - int(settings.steps))
@@ -190,7 +190,7 @@ class _Run:
 
 
 class _Watch:
-    """What the caller does about its processes while they train."""
+    """Reacts in the caller's process to messages, failures, events and signals."""
 
     def __init__(
         self,
@@ -219,7 +219,7 @@ class _Watch:
         self._abort(alive)
 
     def look(self) -> None:
-        """Obeys events and signals."""
+        """Ends the training where an event is set or a signal was received."""
         end = self._end
         if not end.over and self._stop_event is not None and self._stop_event.is_set():
             end.claim(StopCause.REQUESTED)

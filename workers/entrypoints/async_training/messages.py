@@ -16,7 +16,7 @@ from workers.snapshot.snapshot_directory import SnapshotOwner
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AsyncSettings:
-    """What is the same for all processes."""
+    """Settings that all processes share."""
 
     outdir: Path
     steps: int
@@ -29,7 +29,7 @@ class AsyncSettings:
 
 
 class UserParts(NamedTuple):
-    """What the caller gave."""
+    """Functions and objects of the caller."""
 
     make_env: Callable[..., object]
     make_agent: Callable[[int], object] | None

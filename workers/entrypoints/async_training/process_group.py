@@ -35,12 +35,12 @@ class RemoteTraceback(Exception):  # noqa: N818 - shown as the cause of an error
 
 @dataclass(frozen=True, slots=True)
 class ProcessReady:
-    """A process has all it needs and waits for the others."""
+    """A process was started completely and waits for the others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A process did all that it had to."""
+    """A process finished its body."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +90,9 @@ class _Child:
 
 
 class ProcessGroup:
-    """Starts processes and listens to them.
+    """Starts processes and receives their messages.
 
-    As a context, it leaves none behind, nor any that they started, however it is left.
+    A context that kills its processes, and those that they started, when it is left.
 
     Args:
         starter: Says how processes are started.
@@ -139,11 +139,11 @@ class ProcessGroup:
 
     @property
     def begun(self) -> bool:
-        """Whether all were ready and were sent off."""
+        """Whether all were ready, and the run was started."""
         return not self._waiting
 
     def serve(self, listener: GroupListener, tick: float) -> None:
-        """Listens until all processes ended. They begin together, once all are ready.
+        """Receives messages until all processes ended. They begin once all are ready.
 
         Args:
             listener: Called for each event.
@@ -166,7 +166,7 @@ class ProcessGroup:
     def expect_end(self, seconds: float) -> None:
         """Kills the processes that still run so many seconds from now.
 
-        The first such wish holds.
+        The first call counts.
         """
         if self._deadline is None:
             self._deadline = time.monotonic() + seconds
@@ -231,7 +231,7 @@ class ProcessGroup:
 def wait_for_go(link: connection.Connection) -> bool:
     """Waits in a process until all are ready.
 
-    False where the parent went away or changed its mind.
+    False where the parent ended or did not start the run.
     """
     link.send(ProcessReady())
     try:

@@ -46,7 +46,7 @@ def run(
 
 
 def _settle_in(parent: int) -> None:
-    """Leads a session of its own, so that all it starts can be ended with it."""
+    """Makes the process the leader of a session, which can be killed as a whole."""
     os.setsid()
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)

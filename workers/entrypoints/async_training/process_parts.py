@@ -52,7 +52,7 @@ class RunAbortedError(WorkerError):
 
 
 class FollowRunHook:
-    """The hook that keeps a process in step with the run."""
+    """Stops a process where the run is over, and ends the run at the successful score."""
 
     def __init__(self, end: EndOfRun, budget: SharedBudget, successful_score: float | None) -> None:
         self._end = end
@@ -60,7 +60,7 @@ class FollowRunHook:
         self._score = successful_score
 
     def on_start(self, view: EngineView) -> None:
-        """Makes no step where the others have made them all."""
+        """Stops at once where the other processes have reached the bound."""
         if self._end.mine:
             view.request_stop(StopReason.REQUESTED)
         elif self._end.over or (self._end.index > 0 and self._budget.reached):
@@ -116,7 +116,7 @@ class ProcessControl:
         return StopReason.DRAIN if stopped else None
 
     def acknowledge(self, reason: StopReason) -> None:
-        """Does nothing: nobody waits for it."""
+        """Does nothing: no process waits for an answer."""
 
     def _reason(self) -> StopReason:
         if not self._end.mine:
@@ -194,7 +194,7 @@ class ProcessSnapshots:
 
 
 class LinkRecorder(NoRecorder):
-    """Tells the parent, which writes the records.
+    """Sends what is recorded to the parent, which writes the records.
 
     Evaluation hooks are called here, where their environment is.
     """
@@ -220,14 +220,14 @@ class LinkRecorder(NoRecorder):
         episodes: Sequence[tuple[int, EpisodeEnd]],
         reports: Sequence[LearnReport],
     ) -> None:
-        """Tells of the episodes that ended."""
+        """Sends the episodes that ended."""
         del reports
         if episodes:
             statistics = tuple(self._agent.wrapped.get_statistics()) if self._speaks else ()
             self._link.send(EpisodesEnded(_still(clock), tuple(episodes), statistics))
 
     def evaluation(self, clock: ClockView, result: EvaluationResult, *, final: bool) -> None:
-        """Tells of an evaluation, then calls the hooks."""
+        """Sends an evaluation, then calls the hooks."""
         del final
         evaluator = self._evaluator
         assert evaluator is not None

@@ -19,7 +19,7 @@ from workers.entrypoints.async_training.shared_block import SharedBlock, Slot, S
 class SharedClock(Clock):
     """A clock whose count of env_steps, episodes and updates is that of all processes together.
 
-    What it shows is what this process claimed last, so every env_step is shown by exactly one
+    Its env_steps are those that this process claimed last, so that each env_step belongs to one
     process. Iterations and epochs are the process's own.
 
     Args:
@@ -63,7 +63,7 @@ class SharedClock(Clock):
             self.episodes = self._block.episodes.add(episodes)
 
     def catch_up(self) -> None:
-        """Shows the counts of all processes as they are now."""
+        """Sets the counts to those of all processes."""
         block = self._block
         self.env_steps, self.episodes, self._updates = (
             block.env_steps.value,
@@ -151,7 +151,7 @@ class SharedEvery:
         return {}
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Takes nothing over."""
+        """Restores nothing."""
 
 
 class SharedBest(Best):
@@ -175,7 +175,7 @@ class SharedBest(Best):
         self._block.reals[Slot.BEST] = math.nan if value is None else value
 
     def improved(self, score: float) -> bool:
-        """Takes a score over if it strictly exceeds that of every process."""
+        """Sets the best score if `score` strictly exceeds it, and returns whether it did."""
         with self._block.locked():
             return super().improved(score)
 

@@ -20,7 +20,7 @@ _REMEDY: Final = (
 
 
 class Parcel:
-    """A value on its way to a new process.
+    """A value that is sent to a new process.
 
     One that was forked has it already; another unpacks it with `unpack`.
 
@@ -33,7 +33,7 @@ class Parcel:
         self._packed: bytes | None = None
 
     def unpack(self) -> Any:
-        """Returns the value; raises whatever its making raises."""
+        """Returns the value; raises what unpickling it raises."""
         if self._packed is not None:
             self._value, self._packed = pickle.loads(self._packed), None  # noqa: S301 - packed by the process that started this one
         return self._value
@@ -69,7 +69,7 @@ def check_crosses(name: str, value: object, remedy: str = _REMEDY) -> None:
 
 
 class _Rehearsal:
-    """Stands for a process that is not started: descriptors are named, not duplicated."""
+    """Takes the place of a process in a trial pickling: descriptors are not duplicated."""
 
     DupFd = int
 

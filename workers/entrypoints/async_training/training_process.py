@@ -52,7 +52,7 @@ _WAIT_SECONDS = 0.002
 
 
 def enter(parent: int, index: int, link: Connection, order: ProcessTask) -> None:
-    """Is run by each process; see `ProcessGroup`."""
+    """Main function of each process; see `ProcessGroup`."""
     process_main.run(parent, index, link, lambda index, link: _train(index, link, order))
 
 
@@ -66,7 +66,7 @@ def _train(index: int, link: Connection, order: ProcessTask) -> None:
 
 
 class _Member:
-    """One process's part in the run: environments, an agent and an engine, on what all share."""
+    """One process of the run: its environments, its agent and its engine."""
 
     def __init__(self, index: int, link: Connection, order: ProcessTask, stack: ExitStack) -> None:
         settings, user, block = order.settings, order.user.unpack(), order.block.opened()
@@ -148,9 +148,9 @@ class _Member:
         )
 
     def _collect_seed(self) -> int:
-        """Returns what episodes derive from.
+        """Returns the seed of the episodes.
 
-        After a resume, processes but the first begin others than those that were.
+        After a resume, all processes but the first begin other episodes than before.
         """
         at = self._clock.env_steps
         resumed = self._order.resume is not None and self._index > 0
@@ -206,7 +206,7 @@ def _single(env: Any, max_episode_len: int | None) -> EpisodeVector:
 
 
 def _known_as(agent: object, index: int) -> Any:
-    """Tells an agent that every process got which process this is, if it wants to know."""
+    """Sets the attribute `process_idx` of a shared agent, where it has one."""
     if hasattr(agent, "process_idx"):
         agent.process_idx = index
     return agent
@@ -219,7 +219,7 @@ def _opened(stack: ExitStack, env: Any) -> Any:
 
 @contextmanager
 def _profiled(settings: AsyncSettings, index: int) -> Iterator[None]:
-    """Leaves `profile_<index>.prof` in the output directory, if that is wanted."""
+    """Writes `profile_<index>.prof` into the output directory, if the settings ask for it."""
     if not settings.profile:
         yield
         return

@@ -1,1 +1,1 @@
-"""Behind `experiment`: schedules of estimators and agents."""
+"""Parts of `experiment`: schedules of estimators and agents."""

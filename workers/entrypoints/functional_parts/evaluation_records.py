@@ -191,7 +191,7 @@ class EvaluationRecorder(NoRecorder):
         }
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Takes the history over."""
+        """Restores the history."""
         self.history[:] = state["history"]
 
 

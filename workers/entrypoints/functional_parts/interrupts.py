@@ -44,7 +44,7 @@ class Interrupts:
         return None
 
     def acknowledge(self, reason: StopReason) -> None:
-        """Does nothing: nobody waits for it."""
+        """Does nothing: no process waits for an answer."""
 
     def look_up(self) -> None:
         """Raises where SIGTERM came.

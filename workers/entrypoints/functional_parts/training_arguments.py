@@ -1,4 +1,4 @@
-"""The arguments of a training function, and what is wrong with them."""
+"""The arguments of a training function, and their checks."""
 
 import logging
 import os
@@ -69,7 +69,7 @@ class TrainingCall:
 
 
 def check_call(call: TrainingCall) -> None:
-    """Refuses what could only go wrong later, before anything is made."""
+    """Raises ValueError or TypeError for arguments that would fail later."""
     if call.evaluation is not None:
         trainer: Trainer = "train_agent_batch" if call.batch else "train_agent"
         check_support(call.evaluation.hooks, trainer, call.function)

@@ -81,7 +81,7 @@ class KeptEpochs:
         return {"seen": self._seen}
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Takes the number over."""
+        """Restores the number."""
         self._seen = int(state["seen"])
 
 

@@ -1,4 +1,4 @@
-"""An episode of the policy after each epoch, as a video: what `plot=True` asks for."""
+"""Videos of one episode of the policy after each epoch, for `plot=True`."""
 
 import copy
 import multiprocessing
@@ -66,7 +66,7 @@ class EpisodePlots:
 def is_interactive() -> bool:
     """Returns whether a person at a terminal can press Enter.
 
-    Never so in a worker.
+    False in a worker.
     """
     return multiprocessing.parent_process() is None and all(
         stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout)

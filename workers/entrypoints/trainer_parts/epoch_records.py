@@ -54,7 +54,7 @@ class ExperimentStats:
         }
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Takes the four fields over."""
+        """Restores the four fields."""
         self.total_epoch, self.total_itr = int(state["total_epoch"]), int(state["total_itr"])
         self.total_env_steps = int(state["total_env_steps"])
         self.last_episode = unpack(state["last_episode"])
@@ -107,7 +107,7 @@ class LazySpool:
         return self._writer.append(records)
 
     def close(self) -> None:
-        """Gives the files back."""
+        """Closes the files."""
         if self._writer is not None:
             self._writer.close()
             self._writer = None

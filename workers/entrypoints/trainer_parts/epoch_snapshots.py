@@ -1,4 +1,4 @@
-"""Snapshots of epochs under fixed names, and the rule by which one of them is found again."""
+"""Snapshots of epochs under fixed names, and the rule by which a restore finds one."""
 
 from pathlib import Path
 

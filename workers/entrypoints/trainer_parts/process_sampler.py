@@ -72,7 +72,7 @@ class ProcessSampler(RoundSampler):
 
     @property
     def env_spec(self) -> EnvSpec:
-        """What batches say of the environment: the first worker's, where it was made here."""
+        """The spec of the environment that was given last."""
         return self._env_spec
 
     def update(self, agents: Sequence[object], envs: Sequence[object]) -> None:
@@ -156,7 +156,7 @@ def _env_order(update: object) -> object:
 
 
 def _made(recipes: StateTree, parameters: object, options: dict[str, Any]) -> Handler:
-    """Returns what carries out orders, in the worker's process."""
+    """Returns the handler of commands, in the worker's process."""
     parts = rebuild(with_tensors(recipes))
     worker = RolloutWorker(parts["agent"], parts["env"], **options)
     worker.update(None if parameters is None else parameters_from(parameters), None)

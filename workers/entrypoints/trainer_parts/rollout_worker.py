@@ -118,7 +118,7 @@ class RolloutWorker:
 
 
 def kept(observation: object) -> object:
-    """Returns an observation that its environment cannot change any more."""
+    """Returns a copy of an observation, which its environment cannot change."""
     return observation.copy() if isinstance(observation, np.ndarray) else observation
 
 
@@ -214,5 +214,5 @@ def arrays_of(parameters: object) -> object:
 
 
 def parameters_from(arrays: object) -> Any:
-    """Returns what `arrays_of` was given."""
+    """Returns the parameters that `arrays_of` packed."""
     return unpack(with_tensors(arrays))

@@ -39,7 +39,7 @@ _SEED_BITS: Final = 53
 
 
 class RoundSampler(ABC):
-    """Base of the samplers: who runs how much, and when it is enough.
+    """Base of the samplers: how many episodes each worker runs.
 
     Args:
         n_workers: Episodes per round.
@@ -99,7 +99,7 @@ class RoundSampler(ABC):
     @property
     @abstractmethod
     def env_spec(self) -> EnvSpec:
-        """What batches say of the environment."""
+        """The spec of the environment, for batches."""
 
     @abstractmethod
     def update(self, agents: Sequence[object], envs: Sequence[object]) -> None:
@@ -117,7 +117,7 @@ class RoundSampler(ABC):
         """Ends what the sampler started."""
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Goes on from a captured state; the number of workers must be the same.
+        """Restores a captured state; the number of workers must be the same.
 
         Raises:
             ValueError: If it is not.
@@ -187,7 +187,7 @@ class LocalSampler(RoundSampler):
 
     @property
     def env_spec(self) -> EnvSpec:
-        """What batches say of the environment: the first worker's."""
+        """The spec of the first worker's environment."""
         _, env, limit = self._parts
         return EnvSpec.of(self._workers[0].env if self._workers else env, limit)
 
@@ -298,7 +298,7 @@ class VecSampler:
         self._slots = []
 
     def state_dict(self) -> StateTree:
-        """Returns the seed and how far the numbering is; the policy is the algorithm's own."""
+        """Returns the seed and the counters; the algorithm saves the policy."""
         return {
             "seed": self.seed,
             "calls": self._calls,
@@ -306,7 +306,7 @@ class VecSampler:
         }
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Goes on from a captured state."""
+        """Restores a captured state."""
         if state["slots"]:
             check_workers(state["slots"], self._count)
         self.shutdown_worker()
@@ -381,7 +381,7 @@ def fresh_seed() -> int:
 
 
 def check_workers(states: Sequence[StateTree], n_workers: int) -> None:
-    """Raises ValueError where a state is that of another number of workers."""
+    """Raises ValueError where a state is of another number of workers."""
     if states and len(states) != n_workers:
         message = (
             f"the snapshot is of a sampler with {len(states)} workers, "

@@ -1,4 +1,4 @@
-"""The row of an epoch while it is filled, and the usual numbers about a batch of episodes."""
+"""The row of the running epoch, and garage's statistics of a batch of episodes."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -60,14 +60,14 @@ class Tabular:
         return {"cells": [[key, value] for key, value in self._cells.items()]}
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Takes the values of a running row over."""
+        """Restores the values of a running row."""
         self._cells = dict(state["cells"])
 
 
 def performance(
     itr: int, batch: EpisodeBatch, discount: float
 ) -> tuple[dict[str, Cell], list[float]]:
-    """Returns the usual numbers about a batch, and the undiscounted return of each episode.
+    """Returns garage's statistics of a batch, and the undiscounted return of each episode.
 
     `SuccessRate` is there only where `env_infos` names `success`: an episode succeeded if any of
     its steps did. `StdReturn` is that of the population. Names as in garage's `log_performance`.

@@ -15,7 +15,7 @@ from workers.rl.envs.env_types import Env
 
 @dataclass(frozen=True, slots=True)
 class TorchSession:
-    """Where new tensors live, and how precise they are: what a TensorFlow session was for."""
+    """Device and dtype of new tensors: takes the place of a TensorFlow session."""
 
     device: str | None = None
     """A torch device; `None` keeps the current default."""
@@ -44,7 +44,7 @@ class TorchSession:
     def active(self) -> Iterator[None]:
         """Makes these the defaults of the body.
 
-        What was the default before comes back however it is left.
+        The defaults from before are restored afterwards.
         """
         before = torch.get_default_dtype()
         device = nullcontext() if self.device is None else torch.device(self.device)
@@ -94,7 +94,7 @@ def _lazy_modules(part: object, path: str) -> list[tuple[str, nn.Module]]:
 
 
 def _run_once(name: str, module: nn.Module, env: Env) -> None:
-    """Runs a module in eval mode, so that no statistics of others move; the modes come back."""
+    """Runs a module in eval mode, in which running statistics stay, and restores the modes."""
     observation, action = (
         _example(space, module) for space in (env.observation_space, env.action_space)
     )

@@ -147,12 +147,12 @@ class TrainerSession:
     # Training
 
     def restart_epochs(self) -> None:
-        """Lets the epochs be counted from 0 again; everything else goes on."""
+        """Sets the count of epochs to 0; everything else continues."""
         self.clock.load_state_dict({**self.clock.state_dict(), "epochs": 0})
         self._kept.skip(self.clock)
 
     def run(self) -> Any:
-        """Lets the algorithm train, and saves whatever end that has."""
+        """Calls the algorithm's `train`, and saves a snapshot however it ends."""
         engine, args = self.engine("train"), self.arguments("train")
         self.bounds.epochs, self.average_return = args.n_epochs, None
         self._open(args)
@@ -177,7 +177,7 @@ class TrainerSession:
             self._leaving.leaving = False
 
     def begin_epoch(self) -> None:
-        """Takes the time."""
+        """Notes the time and the env_steps at which an epoch begins."""
         self.epoch_began = (self.clock.wall_seconds, self.clock.env_steps)
 
     # Snapshots
@@ -223,7 +223,7 @@ class TrainerSession:
         return write_epoch(self.config, owner, full, epoch, moment)
 
     def restore(self, from_dir: Path, from_epoch: int | str) -> tuple[RestoreReport, TrainArgs]:
-        """Brings everything to a snapshot; see `Trainer.restore`."""
+        """Restores a snapshot; see `Trainer.restore`."""
         directory = find_snapshot(from_dir, from_epoch)
         state = read_snapshot(directory).state
         if "trainer" not in state:
