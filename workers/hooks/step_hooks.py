@@ -76,7 +76,7 @@ class LinearInterpolationHook(StepHook):
 
 
 class FiniteStatisticsHook(StepHook):
-    """Ends training as diverged where a statistic of the agent is infinite, or not a number any more.
+    """Ends training as diverged where a statistic of the agent is infinite or becomes NaN.
 
     Statistics that were never finite are skipped: averages are NaN before their first value.
 

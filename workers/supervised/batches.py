@@ -38,8 +38,8 @@ class SupervisedBatch(Experience):
 class BatchCollector:
     """Draws batches for the engine.
 
-    Where the input has `state_dict` and `load_state_dict` they restore it at a resume; otherwise the
-    batches drawn before are drawn again.
+    A resume restores an input that has `state_dict` and `load_state_dict`; from any other one it
+    draws the earlier batches again.
 
     Args:
         input_fn: Called with the first batch or the first state, not before.

@@ -73,7 +73,7 @@ class FollowRunHook:
 
 
 class ProcessControl:
-    """What the engine looks at after each step.
+    """The engine's control: reads after each step whether the run is over.
 
     Args:
         end: This process's.
