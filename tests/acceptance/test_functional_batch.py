@@ -11,8 +11,8 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from tests.acceptance.functional_kit import Fake, Lines, directories, manifest, steps_of, table
 from tests.support.pfrl_agents import ScriptedBatch
 from tests.support.recording_env import Counting, Line, lines
-from workers.entrypoints import functional
 from workers.entrypoints.functional import train_agent_batch, train_agent_batch_with_evaluation
+from workers.entrypoints.functional_parts import batch_training
 from workers.hooks import EvaluationHook
 
 
@@ -260,7 +260,7 @@ def test_P42_eval_interval(tmp_path: Path) -> None:
 
 def test_P43_forwarded_parameters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[Any] = []
-    monkeypatch.setattr(functional, "run_call", lambda call: calls.append(call) or [])
+    monkeypatch.setattr(batch_training, "run_call", lambda call: calls.append(call) or [])
     shared = {
         "outdir": str(tmp_path),
         "log_interval": 3,
