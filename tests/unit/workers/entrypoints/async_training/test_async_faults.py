@@ -38,7 +38,7 @@ from tests.support.async_fakes import (
 )
 from workers.core.errors import SnapshotUnreadableError
 from workers.entrypoints.async_training.process_group import ProcessFailedError
-from workers.entrypoints.async_training.train_agent_async import read_history, train_agent_async
+from workers.entrypoints.functional import read_history, train_agent_async
 from workers.snapshot.manifest import read_manifest
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(300)]
