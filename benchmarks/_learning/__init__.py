@@ -1,0 +1,1 @@
+"""Trains presets over several seeds and tabulates what they reach."""

@@ -1,0 +1,1 @@
+"""The same tasks trained by Palestra and by other libraries."""
