@@ -54,6 +54,13 @@ export function summarise({ view, runs }: MockExperiment): void {
   const counts: Record<string, number> = {};
   for (const run of runs) counts[run.view.state] = (counts[run.view.state] ?? 0) + 1;
   view.runs = counts as t.Experiment["runs"];
+  const failed = runs.filter((run) => run.view.state === "failed");
+  view.failures = failed.slice(0, 1).map(({ view: first }) => ({
+    cause: first.cause ?? "diverged",
+    message: first.failure?.message ?? "",
+    runs: failed.length,
+    run_id: first.id,
+  }));
   view.state =
     (["running", "queued", "paused", "failed", "cancelled", "succeeded"] as const).find(
       (one) => counts[one],

@@ -13,7 +13,7 @@ export function jobs(): t.Job[] {
           waiting:
             position === 1
               ? "Next: starts when a slot of pool default is free."
-              : `${position - 1} jobs of pool default go first.`,
+              : `${position - 1} ${position === 2 ? "job" : "jobs"} of pool default go first.`,
         }
       : job,
   );

@@ -29,6 +29,22 @@ export function snapshots(run: MockRun): t.Snapshot[] {
     }));
 }
 
+export function files(run: MockRun): t.Artifact[] {
+  return [true, false].map((stored) => ({
+    id: id("art"),
+    run_id: run.view.id,
+    attempt_id: run.view.attempts[0]?.id ?? "",
+    snapshot_id: null,
+    name: stored ? "policy.onnx" : "weights.safetensors",
+    kind: "export",
+    size: 148_234,
+    sha256: "5f".repeat(32),
+    env_step: run.view.progress.env_step,
+    stored,
+    created_at: run.view.created_at,
+  }));
+}
+
 export function provenance(run: MockRun): t.Provenance {
   return {
     run_id: run.view.id,

@@ -5,7 +5,7 @@ import { experiments } from "./experiments.ts";
 import { jobs, workers } from "./fleet.ts";
 import { grid } from "./grid.ts";
 import { id } from "./random.ts";
-import { provenance, snapshots } from "./records.ts";
+import { files, provenance, snapshots } from "./records.ts";
 
 const find = (run: string) =>
   experiments.flatMap((one) => one.runs).find((one) => one.view.id === run);
@@ -74,6 +74,10 @@ export function answer(
         ? page(one.runs.map((run) => run.view))
         : one.view;
   }
+  if (root === "runs" && !key) {
+    const runs = experiments.flatMap((one) => one.runs.map((run) => run.view));
+    return page(runs.filter((run) => run.state === query.get("state")));
+  }
   if (root === "runs" && key) {
     const run = find(key);
     if (!run) return 404;
@@ -97,6 +101,7 @@ export function answer(
         next_after: run.log.length,
         complete: true,
       };
+    if (part === "artifacts") return page(query.get("kind") === "video" ? [] : files(run));
     if (part === "provenance") return provenance(run);
     return run.view;
   }

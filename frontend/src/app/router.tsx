@@ -106,7 +106,13 @@ const tree = root.addChildren([
 ]);
 
 export function makeRouter(client: QueryClient) {
-  return createRouter({ routeTree: tree, context: { client }, scrollRestoration: true });
+  return createRouter({
+    routeTree: tree,
+    context: { client },
+    // A page that fails is replaced within the shell.
+    defaultErrorComponent: ErrorPage,
+    scrollRestoration: true,
+  });
 }
 
 declare module "@tanstack/react-router" {

@@ -44,6 +44,7 @@ export function jobColumns(kind: "waiting" | "active" | "held"): Column<Job>[] {
   };
   const since: Column<Job> = {
     id: "since",
+    ...(kind === "waiting" ? { hide: "narrow" as const } : {}),
     header: kind === "active" ? "Started" : "Queued",
     width: 96,
     align: "right",
@@ -64,7 +65,7 @@ export function jobColumns(kind: "waiting" | "active" | "held"): Column<Job>[] {
     {
       id: "job",
       header: "Job",
-      ...(kind === "waiting" ? { width: 290 } : {}),
+      ...(kind === "waiting" ? { width: "30%" } : {}),
       cell: (job) => <JobName job={job} />,
     },
     ...(kind === "waiting" ? [why] : [state]),

@@ -83,10 +83,12 @@ function Lines({ lines, follow, onFollow }: LinesProps) {
     estimateSize: () => LINE,
     overscan: 20,
   });
-  // biome-ignore lint/correctness/useExhaustiveDependencies: follows whenever a line comes
+  // The height changes with each new line, and when the height of a wrapped line is measured.
+  const height = virtual.getTotalSize();
+  // biome-ignore lint/correctness/useExhaustiveDependencies: follows whenever the height changes
   useEffect(() => {
     if (follow && host.current) host.current.scrollTop = host.current.scrollHeight;
-  }, [follow, lines.length]);
+  }, [follow, lines.length, height]);
   const onScroll = () => {
     const element = host.current;
     if (element === null) return;
@@ -104,7 +106,7 @@ function Lines({ lines, follow, onFollow }: LinesProps) {
       tabIndex={0}
       data-testid="log"
     >
-      <div style={{ height: virtual.getTotalSize(), position: "relative" }}>
+      <div style={{ height, position: "relative" }}>
         {virtual.getVirtualItems().map((item) => (
           <div
             key={item.key}
