@@ -61,16 +61,13 @@ const ORDER = ["running", "queued", "paused", "failed", "cancelled", "succeeded"
 /** How many runs are in which state, as icons with counts. */
 export function StateCounts({ counts }: { counts: Partial<Record<string, number>> }) {
   const shown = ORDER.filter((state) => (counts[state] ?? 0) > 0);
+  const all = shown.map((state) => `${counts[state]} ${state}`).join(", ");
   return (
-    <span className={classes.counts}>
+    <span className={classes.counts} title={all}>
       {shown.map((state) => {
         const { icon: Icon, tone, spins } = { ...FALLBACK, ...LOOKS[state] };
         return (
-          <span
-            key={state}
-            className={`${classes.count} ${classes[tone]}`}
-            title={`${counts[state]} ${state}`}
-          >
+          <span key={state} className={`${classes.count} ${classes[tone]}`}>
             <span className={spins ? classes.spins : classes.icon}>
               <Icon size={13} stroke={2} />
             </span>

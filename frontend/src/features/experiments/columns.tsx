@@ -26,7 +26,7 @@ export function experimentColumns(scheme: Scheme): Column<Experiment>[] {
     {
       id: "runs",
       header: "Runs",
-      width: 146,
+      width: 200,
       hide: "narrow",
       cell: (row) => <StateCounts counts={row.runs} />,
     },
@@ -68,6 +68,7 @@ export function experimentColumns(scheme: Scheme): Column<Experiment>[] {
       header: "Created",
       width: 96,
       align: "right",
+      hide: "narrow",
       cell: (row) => <span title={moment(row.created_at)}>{ago(row.created_at)}</span>,
     },
   ];

@@ -16,6 +16,7 @@ export function jobColumns(kind: "waiting" | "active" | "held"): Column<Job>[] {
     id: "position",
     header: "#",
     width: 52,
+    hide: "narrow",
     align: "right",
     cell: (job) => job.position ?? "–",
   };
@@ -62,12 +63,7 @@ export function jobColumns(kind: "waiting" | "active" | "held"): Column<Job>[] {
   };
   return [
     ...(kind === "waiting" ? [place] : []),
-    {
-      id: "job",
-      header: "Job",
-      ...(kind === "waiting" ? { width: "30%" } : {}),
-      cell: (job) => <JobName job={job} />,
-    },
+    { id: "job", header: "Job", cell: (job) => <JobName job={job} /> },
     ...(kind === "waiting" ? [why] : [state]),
     {
       id: "schedule",
