@@ -77,16 +77,16 @@ describe("progress", () => {
   });
 
   it.each([
-    ["running", null, 0.28, 0.28, "28 %", "alive"],
-    ["failed", "diverged", 0.28, 0.28, "28 %", "still"],
+    ["running", null, 0.28, 0.28, "28 %", "active"],
+    ["failed", "diverged", 0.28, 0.28, "28 %", "idle"],
     ["succeeded", "budget", 1, 1, "done", "done"],
-    ["running", null, null, null, "–", "alive"],
+    ["running", null, null, null, "–", "active"],
   ])("of a run that is %s (%s) at %s", (state, cause, fraction, share, text, tone) => {
     expect(progressOf({ state, cause, fraction })).toMatchObject({ share, text, tone });
   });
 
   it("is not 0 % where it is unknown", () => {
-    render(<ProgressBar share={null} tone="alive" text="–" />);
+    render(<ProgressBar share={null} tone="active" text="–" />);
     expect(screen.getByRole("progressbar")).not.toHaveAttribute("aria-valuenow");
   });
 });

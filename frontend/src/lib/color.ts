@@ -28,7 +28,9 @@ const CYCLE: readonly Hue[] = [
 ];
 
 const LIGHTNESS_SPAN = 0.24;
-/** The lightest that still has a contrast of 3:1 to paper, whatever the hue (WCAG 1.4.11). */
+/**
+ * The greatest lightness with a contrast of 3:1 to the light surface at every hue (WCAG 1.4.11).
+ */
 const LIGHTEST = 0.63;
 
 function hash(text: string): number {

@@ -44,15 +44,14 @@ export function value(x: number | string | null | undefined, digits = 4): string
   return withMinus(String(Number.parseFloat(number.toPrecision(digits))));
 }
 
-/** Decimals that a value with this spread deserves: two significant digits of the spread. */
+/** Number of decimals of a value with this spread: two significant digits of the spread. */
 function decimalsFor(spread: number): number {
   return Math.min(6, Math.max(0, 1 - Math.floor(Math.log10(spread))));
 }
 
 /**
  * A mean in the digits that its spread allows: `482.3` beside `± 1.2`, `482` beside `± 120`.
- * Without a spread, or with one of 0, in four significant digits: nothing is known that would allow
- * fewer.
+ * Without a spread, or with a spread of 0, in four significant digits.
  */
 export function score(
   mean: number | string | null | undefined,

@@ -13,7 +13,7 @@ export interface Progress {
   text: string;
   /** In a sentence, where there is more to say. */
   hint: string | null;
-  tone: "alive" | "done" | "still";
+  tone: "active" | "done" | "idle";
 }
 
 /**
@@ -27,7 +27,7 @@ export function progressOf({ state, cause, fraction }: RunEnd): Progress {
       share: fraction,
       text: percent(fraction),
       hint: null,
-      tone: state === "running" ? "alive" : "still",
+      tone: state === "running" ? "active" : "idle",
     };
   if (cause === "success_score")
     return { share: 1, text: "target", hint: `Stopped at its target score${used}`, tone: "done" };

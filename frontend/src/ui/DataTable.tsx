@@ -34,7 +34,7 @@ interface DataTableProps<Row extends RowData> {
   onOpen?: (row: Row) => void;
   rowClass?: (row: Row) => string | undefined;
   onHover?: (row: Row | null) => void;
-  /** The server's order. Without it the table sorts what it has. */
+  /** Sorting by the server. Without it the table sorts the rows that it has. */
   sorting?: {
     state: SortingState;
     onChange(state: SortingState): void;

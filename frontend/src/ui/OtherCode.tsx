@@ -1,7 +1,7 @@
 import { Button, Modal } from "@mantine/core";
 
 interface OtherCodeProps {
-  /** The server's refusal, which names both codes; `null` while nothing is asked. */
+  /** The server's refusal, which names both codes; `null` while the dialog is closed. */
   refusal: string | null;
   onClose(): void;
   onAllow(): void;

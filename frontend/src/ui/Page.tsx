@@ -46,7 +46,7 @@ interface PanelProps {
   id?: string;
 }
 
-/** A bordered section with a quiet heading. */
+/** A bordered section with a heading. */
 export function Panel({ title, aside, children, flush = false, className, id }: PanelProps) {
   return (
     <section className={`${classes.panel} ${className ?? ""}`} id={id}>

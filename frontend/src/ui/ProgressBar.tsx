@@ -3,7 +3,7 @@ import classes from "./ProgressBar.module.css";
 interface ProgressBarProps {
   /** In [0, 1]; `null` where it is not known: no bar, and no number for screen readers. */
   share: number | null;
-  tone: "alive" | "done" | "still";
+  tone: "active" | "done" | "idle";
   label?: string;
   text: string;
 }

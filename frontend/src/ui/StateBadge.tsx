@@ -13,32 +13,32 @@ import {
 } from "./icons";
 import classes from "./StateBadge.module.css";
 
-type Tone = "alive" | "good" | "bad" | "warn" | "quiet";
+type Tone = "active" | "good" | "bad" | "warn" | "neutral";
 
 const LOOKS: Record<
   string,
   { icon: ComponentType<{ size?: number; stroke?: number }>; tone: Tone; spins?: boolean }
 > = {
-  queued: { icon: IconClockHour4, tone: "quiet" },
-  starting: { icon: IconLoader2, tone: "alive", spins: true },
-  running: { icon: IconLoader2, tone: "alive", spins: true },
+  queued: { icon: IconClockHour4, tone: "neutral" },
+  starting: { icon: IconLoader2, tone: "active", spins: true },
+  running: { icon: IconLoader2, tone: "active", spins: true },
   pausing: { icon: IconHourglassLow, tone: "warn" },
   paused: { icon: IconPlayerPause, tone: "warn" },
-  cancelling: { icon: IconHourglassLow, tone: "quiet" },
+  cancelling: { icon: IconHourglassLow, tone: "neutral" },
   preempting: { icon: IconHourglassLow, tone: "warn" },
   lost: { icon: IconPlugConnectedX, tone: "warn" },
   succeeded: { icon: IconCircleCheck, tone: "good" },
   failed: { icon: IconCircleX, tone: "bad" },
-  cancelled: { icon: IconBan, tone: "quiet" },
-  drained: { icon: IconHourglassLow, tone: "quiet" },
-  ended: { icon: IconCircleCheck, tone: "quiet" },
+  cancelled: { icon: IconBan, tone: "neutral" },
+  drained: { icon: IconHourglassLow, tone: "neutral" },
+  ended: { icon: IconCircleCheck, tone: "neutral" },
   online: { icon: IconCircleCheck, tone: "good" },
   draining: { icon: IconHourglassLow, tone: "warn" },
   unreachable: { icon: IconAlertTriangle, tone: "warn" },
-  offline: { icon: IconPlugConnectedX, tone: "quiet" },
+  offline: { icon: IconPlugConnectedX, tone: "neutral" },
 };
 
-const FALLBACK = { icon: IconCircleDashed, tone: "quiet" as const, spins: false };
+const FALLBACK = { icon: IconCircleDashed, tone: "neutral" as const, spins: false };
 
 /** A state as icon and word, never by colour alone. */
 export function StateBadge({ state, bare = false }: { state: string; bare?: boolean }) {

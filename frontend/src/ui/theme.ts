@@ -31,7 +31,7 @@ const ink: MantineColorsTuple = [
   "#211c17",
 ];
 
-/** Mantine's greys, warmed. Index 0 is the lightest. */
+/** Mantine's greys with a warm tone. Index 0 is the lightest. */
 const gray: MantineColorsTuple = [
   "#faf7f1",
   "#f2ece2",
@@ -59,7 +59,7 @@ const dark: MantineColorsTuple = [
 ];
 
 /**
- * Filled buttons are ink on paper and paper on ink: readable in both schemes, which shades of one
+ * Filled buttons invert text and surface colour, which is readable in both schemes; shades of one
  * tuple are not.
  */
 function filled(danger: boolean): Record<string, string> {
@@ -71,7 +71,7 @@ function filled(danger: boolean): Record<string, string> {
   };
 }
 
-/** Mantine in our colours and measures. */
+/** The theme of Mantine's components. */
 export const theme = createTheme({
   fontFamily: "var(--font-text)",
   fontFamilyMonospace: "var(--font-mono)",

@@ -22,7 +22,9 @@ import { undoable } from "@/ui/undoNotification";
 const PAUSABLE = ["running", "queued"];
 const CANCELLABLE = ["running", "queued", "paused"];
 
-/** What can be done to all runs of an experiment. Pausing can be undone; cancelling asks first. */
+/**
+ * Actions on all runs of an experiment. Pausing can be undone; cancelling asks for confirmation.
+ */
 export function Actions({ experiment, runs }: { experiment: Experiment; runs: readonly Run[] }) {
   const client = useQueryClient();
   const [asking, setAsking] = useState(false);

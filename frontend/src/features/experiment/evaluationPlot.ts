@@ -70,7 +70,7 @@ export function evaluationPlot(
     series.push(look);
   };
   if (mean) {
-    // Between points the band goes on; where a mean is over fewer than three seeds there is none.
+    // The band is drawn between points, except where the mean is over fewer than three seeds.
     const edge = (column: (number | null)[]) =>
       column.map((y, i) => (mean.n[i] === 0 ? undefined : y));
     add(edge(mean.high), { label: "high", color: base, edge: true, gaps: true });
@@ -116,7 +116,7 @@ interface Count {
   x: number;
   /** Runs that the mean is over. */
   n: number;
-  /** Those of them that are over and count with their last value. */
+  /** Finished runs among them, which count with their last value. */
   carried: number;
 }
 

@@ -51,8 +51,8 @@ export function LinkForm({ enter }: FormProps) {
     <>
       <div className={classes.step}>
         <p>
-          On the server's machine, in the directory where it was started, this prints a link that
-          logs in once:
+          On the server's machine, in the directory where it was started, this command prints a link
+          that logs in once:
         </p>
         <CodeBlock text="palestra login-link" />
         <p className="muted">

@@ -70,7 +70,7 @@ export function EvaluationsTab({ run, color }: { run: RunDetail; color: string }
 
 type Domain = readonly [number, number];
 
-/** Shown where the environment names successes. */
+/** Share of successful episodes; shown where the environment reports success. */
 const SUCCESS: Column<Evaluation> = {
   id: "success_rate",
   header: "Success",
@@ -172,11 +172,11 @@ function returnColumns(
   ];
 }
 
-/** Of what, and when. */
+/** Columns of the source and the time. */
 const ORIGIN: Column<Evaluation>[] = [
   {
     id: "of",
-    header: "Of",
+    header: "Source",
     width: 190,
     hide: "medium",
     cell: (row) => <Origin row={row} />,

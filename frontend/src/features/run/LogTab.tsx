@@ -13,7 +13,7 @@ import classes from "./LogTab.module.css";
 
 const LINE = 20;
 
-/** What the trainer and its supervisor wrote, as it comes. */
+/** The output of the trainer and its supervisor, live. */
 export function LogTab({ run, tail }: { run: RunDetail; tail: LogTail }) {
   const state = useSyncExternalStore(tail.subscribe, tail.state);
   const [query, setQuery] = useState("");

@@ -31,7 +31,7 @@ const CANCELLABLE: readonly JobState[] = [
   "preempting",
 ];
 
-/** What can be done to a run. Pausing can be undone; cancelling asks first. */
+/** Actions on a run. Pausing can be undone; cancelling asks for confirmation. */
 export function RunActions({ run }: { run: RunDetail }) {
   const client = useQueryClient();
   const [asking, setAsking] = useState(false);

@@ -1,4 +1,4 @@
-/** Which curves the evaluations of a run make. */
+/** The curves of a run's evaluations. */
 import type { Evaluation, EvaluationSource } from "@/api/types";
 import { EVALUATION_SERIES, matcher } from "./seriesGroups";
 
