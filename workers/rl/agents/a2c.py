@@ -12,7 +12,6 @@ from torch import Tensor
 from palestra.contract.agents import A2cParameters
 from workers.acceleration.update_runner import Gradient
 from workers.core.types import AgentContext
-from workers.rl.agents.common.adam import clip_to_norm
 from workers.rl.agents.common.algorithm import Updated
 from workers.rl.agents.common.normalisers import Normalisers
 from workers.rl.agents.common.on_policy import (
@@ -21,7 +20,7 @@ from workers.rl.agents.common.on_policy import (
     actor_critic,
     standardised,
 )
-from workers.rl.agents.common.rmsprop import RmspropState, rmsprop, rmsprop_start
+from workers.rl.agents.common.optimizers import RmspropState, clip_to_norm, rmsprop, rmsprop_start
 from workers.rl.agents.shells.rollout_agent import RolloutAgent, RolloutParts
 from workers.rl.networks.parameter_layout import Parameters
 

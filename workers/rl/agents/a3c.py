@@ -23,8 +23,8 @@ from palestra.contract.agents import A3cParameters
 from workers.acceleration.update_runner import Gradient, runnable
 from workers.core.rng import derive_generator
 from workers.core.types import AgentContext, Array, CompileMode, LearnReport, StateTree
-from workers.rl.agents.common.adam import clip_to_norm
 from workers.rl.agents.common.on_policy import ActorCritic, actor_critic
+from workers.rl.agents.common.optimizers import clip_to_norm
 from workers.rl.agents.shells.base import TrainingSwitch, torch_generator
 from workers.rl.exploration.random_blocks import Blocks
 from workers.rl.networks.parameter_layout import Parameters

@@ -14,7 +14,6 @@ from palestra.contract.agents import DdpgParameters
 from workers.acceleration.update_runner import Gradient
 from workers.core.types import AgentContext
 from workers.rl.agents.common.action_encoding import box_actions
-from workers.rl.agents.common.adam import AdamState, adam, adam_start
 from workers.rl.agents.common.algorithm import ReplayBatch, Updated, bootstrapped
 from workers.rl.agents.common.deterministic_policy import (
     Deterministic,
@@ -23,6 +22,7 @@ from workers.rl.agents.common.deterministic_policy import (
     build_continuous,
 )
 from workers.rl.agents.common.learning_state import Layouts
+from workers.rl.agents.common.optimizers import AdamState, adam, adam_start
 from workers.rl.agents.shells.replay_agent import ReplayAgent
 from workers.rl.networks.initialisation import DDPG_BOUND
 from workers.rl.networks.mlp import Mlp

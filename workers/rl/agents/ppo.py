@@ -3,7 +3,7 @@
 Three files hold the agent, to be read in this order: this one (loss and update),
 `workers.rl.agents.common.on_policy` (networks, advantages (Schulman et al. 2016), and how a rollout
 becomes a batch) and `workers.rl.agents.shells.rollout_agent` (acting, storing, passes over
-minibatches). Distributions are in `common.policies`, the optimiser in `common.adam`; an update runs
+minibatches). Distributions are in `common.policies`, the optimiser in `common.optimizers`; an update runs
 eagerly or compiled by `workers.acceleration.update_runner`. N transitions of a batch, P parameters.
 """
 
@@ -15,7 +15,6 @@ from torch import Tensor
 from palestra.contract.agents import PpoParameters, RecurrentPpoParameters
 from workers.acceleration.update_runner import Gradient
 from workers.core.types import AgentContext
-from workers.rl.agents.common.adam import AdamState, adam, adam_start, clip_to_norm
 from workers.rl.agents.common.algorithm import Updated
 from workers.rl.agents.common.normalisers import Normalisers
 from workers.rl.agents.common.on_policy import (
@@ -24,6 +23,7 @@ from workers.rl.agents.common.on_policy import (
     actor_critic,
     standardised,
 )
+from workers.rl.agents.common.optimizers import AdamState, adam, adam_start, clip_to_norm
 from workers.rl.agents.shells.rollout_agent import RolloutAgent, RolloutParts
 from workers.rl.networks.parameter_layout import Parameters
 

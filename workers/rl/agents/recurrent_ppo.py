@@ -17,7 +17,6 @@ from torch import Tensor
 from palestra.contract.agents import RecurrentPpoParameters
 from workers.acceleration.update_runner import Gradient
 from workers.core.types import AgentContext, Array
-from workers.rl.agents.common.adam import adam, adam_start, clip_to_norm
 from workers.rl.agents.common.algorithm import Updated
 from workers.rl.agents.common.learning_state import Layouts
 from workers.rl.agents.common.normalisers import Normalisers
@@ -26,6 +25,7 @@ from workers.rl.agents.common.on_policy import (
     episode_ends,
     generalised_advantages,
 )
+from workers.rl.agents.common.optimizers import adam, adam_start, clip_to_norm
 from workers.rl.agents.common.policies import Policy, policy_for
 from workers.rl.agents.ppo import ADAM_EPSILON, REPORT_NAMES, PpoState, clipped_loss
 from workers.rl.agents.shells.recurrent_rollout import RecurrentAgent

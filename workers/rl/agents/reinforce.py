@@ -14,7 +14,6 @@ from torch import Tensor
 from palestra.contract.agents import ReinforceParameters
 from workers.acceleration.update_runner import Gradient
 from workers.core.types import AgentContext, Array
-from workers.rl.agents.common.adam import AdamState, adam, adam_start, clip_to_norm
 from workers.rl.agents.common.algorithm import Updated
 from workers.rl.agents.common.normalisers import Normalisers
 from workers.rl.agents.common.on_policy import (
@@ -25,6 +24,7 @@ from workers.rl.agents.common.on_policy import (
     in_complete_episodes,
     standardised,
 )
+from workers.rl.agents.common.optimizers import AdamState, adam, adam_start, clip_to_norm
 from workers.rl.agents.shells.rollout_agent import RolloutAgent, RolloutParts
 from workers.rl.networks.parameter_layout import Parameters
 

@@ -18,10 +18,10 @@ from workers.acceleration.update_runner import Gradient
 from workers.core.types import AgentContext, Array
 from workers.rl.agents.common import squashed_gaussian
 from workers.rl.agents.common.action_encoding import box_actions
-from workers.rl.agents.common.adam import AdamState, adam, adam_start
 from workers.rl.agents.common.algorithm import ReplayBatch, Updated, bootstrapped
 from workers.rl.agents.common.deterministic_policy import actor_critic_layouts, build_continuous
 from workers.rl.agents.common.learning_state import Layouts
+from workers.rl.agents.common.optimizers import AdamState, adam, adam_start
 from workers.rl.agents.shells.replay_agent import ReplayAgent
 from workers.rl.exploration.protocol import Greedy
 from workers.rl.networks.ensemble import Ensemble

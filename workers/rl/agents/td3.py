@@ -16,7 +16,6 @@ from palestra.contract.agents import Td3Parameters
 from workers.acceleration.update_runner import Gradient
 from workers.core.types import AgentContext, Array
 from workers.rl.agents.common.action_encoding import box_actions
-from workers.rl.agents.common.adam import AdamState, adam, adam_start
 from workers.rl.agents.common.algorithm import ReplayBatch, Update, Updated, bootstrapped
 from workers.rl.agents.common.deterministic_policy import (
     Deterministic,
@@ -25,6 +24,7 @@ from workers.rl.agents.common.deterministic_policy import (
     build_continuous,
 )
 from workers.rl.agents.common.learning_state import Layouts
+from workers.rl.agents.common.optimizers import AdamState, adam, adam_start
 from workers.rl.agents.shells.replay_agent import ReplayAgent
 from workers.rl.networks.ensemble import Ensemble
 from workers.rl.networks.mlp import Mlp

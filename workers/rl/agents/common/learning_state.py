@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 
 from workers.core.types import StateTree
-from workers.rl.agents.common.adam import AdamState
-from workers.rl.agents.common.rmsprop import RmspropState
+from workers.rl.agents.common.optimizers import AdamState, RmspropState
 from workers.rl.networks.parameter_layout import Layout
 
 S = TypeVar("S")

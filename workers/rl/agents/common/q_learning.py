@@ -18,9 +18,9 @@ from workers.acceleration.update_runner import Gradient
 from workers.core.rng import derive_generator
 from workers.core.types import AgentContext, Array, LearnSchedule
 from workers.rl.agents.common.action_encoding import DiscreteActions
-from workers.rl.agents.common.adam import AdamState, adam, adam_start, clip_to_norm
 from workers.rl.agents.common.algorithm import Algorithm, Updated
 from workers.rl.agents.common.learning_state import Layouts
+from workers.rl.agents.common.optimizers import AdamState, adam, adam_start, clip_to_norm
 from workers.rl.agents.shells.replay_agent import ReplayParts
 from workers.rl.exploration.epsilon_greedy import LinearEpsilonGreedy
 from workers.rl.memory.replay import Replay

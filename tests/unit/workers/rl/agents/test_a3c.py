@@ -16,7 +16,7 @@ from tests.unit.workers.rl.agents.agent_kit import BOX, assert_same_state
 from workers.acceleration.update_runner import eager_gradient, functional_gradient
 from workers.entrypoints.async_training.train_agent_async import train_agent_async
 from workers.rl.agents.a3c import A3c, A3cMath, Steps, returns, rmsprop_shared
-from workers.rl.agents.common.rmsprop import RmspropState, rmsprop
+from workers.rl.agents.common.optimizers import RmspropState, rmsprop
 from workers.rl.agents.shared_tensors import adopt, share
 
 HYPER = A3cParameters(hidden_sizes=(8,), rollout_steps=4, learning_rate=0.01)

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from workers.rl.agents.common.adam import adam, adam_start, clip_to_norm
+from workers.rl.agents.common.optimizers import adam, adam_start, clip_to_norm
 
 
 @pytest.mark.parametrize("epsilon", [1e-8, 1e-5])

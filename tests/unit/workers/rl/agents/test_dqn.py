@@ -11,8 +11,8 @@ from workers.acceleration.nested_tensors import map_tensors
 from workers.acceleration.update_runner import eager_gradient, functional_gradient
 from workers.core.errors import DefinitionError
 from workers.core.types import CollectPlan, Experience
-from workers.rl.agents.common.adam import adam_start
 from workers.rl.agents.common.algorithm import ReplayBatch
+from workers.rl.agents.common.optimizers import adam_start
 from workers.rl.agents.common.q_learning import QState
 from workers.rl.agents.dqn import Dqn, build
 from workers.rl.networks.action_values import action_values

@@ -15,8 +15,8 @@ from workers.acceleration.nested_tensors import map_tensors
 from workers.acceleration.update_runner import eager_gradient, functional_gradient
 from workers.core.errors import DefinitionError
 from workers.core.types import Experience
-from workers.rl.agents.common.adam import adam_start
 from workers.rl.agents.common.on_policy import RolloutBatch, discounted_sums
+from workers.rl.agents.common.optimizers import adam_start
 from workers.rl.agents.common.policies import LOG_STD, policy_for
 from workers.rl.agents.ppo import REPORT_NAMES, PpoState, build
 from workers.rl.agents.shells.rollout_agent import RolloutAgent

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from workers.rl.agents.common.rmsprop import rmsprop, rmsprop_start
+from workers.rl.agents.common.optimizers import rmsprop, rmsprop_start
 
 
 @pytest.mark.parametrize(("decay", "epsilon"), [(0.99, 1e-8), (0.9, 1e-3)])
