@@ -8,23 +8,21 @@ Learning", section 3). N sequences of a batch, L steps, A actions, S numbers of 
 """
 
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.nn.functional import huber_loss, mse_loss
 
 from palestra.contract.agents import DrqnParameters
-from workers.core.types import AgentContext, Array, CollectPlan, Experience, StateTree
+from workers.core.types import AgentContext, Array
 from workers.rl.agents.common.action_encoding import discrete_actions
 from workers.rl.agents.common.algorithm import ReplayBatch, bootstrapped
 from workers.rl.agents.common.q_learning import QLearning, replay_parts
 from workers.rl.agents.common.replay_memory import replay_memory
-from workers.rl.agents.shells.recurrent_state import RecurrentState
+from workers.rl.agents.shells.recurrent import RecurrentActing
 from workers.rl.agents.shells.replay_agent import ReplayAgent, ReplayParts, SampledBatch
 from workers.rl.networks.action_values import Torso, torso_for
 from workers.rl.networks.mlp import Mlp
@@ -181,7 +179,7 @@ class Drqn(QLearning):
         return None
 
 
-class DrqnAgent(ReplayAgent):
+class DrqnAgent(RecurrentActing, ReplayAgent):
     """Acts with a recurrent state for each environment and learns from sequences.
 
     Args:
@@ -189,60 +187,18 @@ class DrqnAgent(ReplayAgent):
         context: Seed, device and number of environments.
     """
 
-    exportable = False
-    """One observation is not enough to act on."""
-
     def __init__(self, parts: ReplayParts, context: AgentContext) -> None:
         super().__init__(parts, context)
         self._drqn = cast("Drqn", parts.algorithm)
-        self._recurrent = RecurrentState(self._drqn.network.memory.state_size, context.num_envs)
+        self.remember(self._drqn.network.memory.state_size, context.num_envs)
 
-    @property
-    def collect_plan(self) -> CollectPlan:
-        """One vector step: where an episode ended must be known before the next action."""
-        return CollectPlan(vector_steps=1)
-
-    def act(self, observation: Array, *, explore: bool) -> Array:
-        """Returns actions [B, ...].
-
-        Greedy ones count for the recurrent state once `observe_evaluation` says that they were
-        carried out.
-        """
-        before = self._recurrent.before(len(observation), explore=explore)
-        with torch.inference_mode():
-            values, after = self._drqn.network.step(
-                self.named_parameters(), self._tensor(observation), self._tensor(before)
-            )
-            raw: Array = values.argmax(-1).cpu().numpy()
-        self._recurrent.after(after.cpu().numpy(), explore=explore)
-        return self.explored(raw) if explore else self._parts.actions.to_space(raw)
-
-    def observe(self, experience: Experience) -> None:
-        """Copies the transitions into the memory, and forgets what was remembered where an episode
-        ended.
-        """
-        super().observe(experience)
-        if self._training.on:
-            self._recurrent.training_ended(experience.terminated[-1] | experience.truncated[-1])
-
-    def episodes_lost(self, lost: npt.NDArray[np.bool_]) -> None:
-        """Forgets what was remembered there, too; see `ReplayAgent.episodes_lost`."""
-        super().episodes_lost(lost)
-        self._recurrent.training_ended(lost)
-
-    def observe_evaluation(
-        self,
-        observation: Array,
-        reward: Array,
-        terminated: npt.NDArray[np.bool_],
-        reset: npt.NDArray[np.bool_],
-    ) -> None:
-        """Hears of a step of an evaluation.
-
-        `reset` bool [B] says where the episode is over, or given up.
-        """
-        del observation, reward, terminated
-        self._recurrent.evaluation_stepped(reset)
+    def step(self, observation: Array, before: Array, *, explore: bool) -> tuple[Tensor, Tensor]:
+        """Returns the best actions int64 [B] and the states [B, S] that follow."""
+        del explore
+        values, after = self._drqn.network.step(
+            self.named_parameters(), self._tensor(observation), self._tensor(before)
+        )
+        return values.argmax(-1), after
 
     def batches(self, updates: int) -> Iterator[SampledBatch]:
         """Yields the batches of a call to `learn`, of sequences; see `ReplayAgent.batches`."""
@@ -257,29 +213,6 @@ class DrqnAgent(ReplayAgent):
             )
             batch: Any = DrqnBatch(*columns)
             yield SampledBatch(batch, np.zeros(0, np.int64))
-
-    def eval_mode(self) -> AbstractContextManager[None]:
-        """Returns a context in which nothing is stored and nothing learnt.
-
-        What an earlier evaluation remembered is forgotten.
-        """
-        self._recurrent.evaluation_begins()
-        return super().eval_mode()
-
-    def acting_module(self) -> Any:
-        """Raises TypeError: one observation is not enough to act on."""
-        raise TypeError(
-            "the agent drqn cannot be exported: it acts on all observations of an episode, an exported module on one"
-        )
-
-    def state_dict(self) -> StateTree:
-        """Returns everything but the memory."""
-        return {**super().state_dict(), "recurrent": self._recurrent.state_dict()}
-
-    def load_state_dict(self, state: StateTree) -> None:
-        """Brings a freshly built agent of the same definition to a captured state."""
-        super().load_state_dict(state)
-        self._recurrent.load_state_dict(state["recurrent"])
 
 
 def build(parameters: DrqnParameters, context: AgentContext) -> DrqnAgent:

@@ -28,7 +28,7 @@ from workers.rl.agents.common.on_policy import (
 from workers.rl.agents.common.optimizers import adam, adam_start, clip_to_norm
 from workers.rl.agents.common.policies import Policy, policy_for
 from workers.rl.agents.ppo import ADAM_EPSILON, REPORT_NAMES, PpoState, clipped_loss
-from workers.rl.agents.shells.recurrent_rollout import RecurrentAgent
+from workers.rl.agents.shells.recurrent import RecurrentAgent
 from workers.rl.agents.shells.rollout_agent import RolloutParts
 from workers.rl.networks.action_values import Torso, torso_for
 from workers.rl.networks.mlp import Mlp

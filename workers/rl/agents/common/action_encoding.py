@@ -21,8 +21,8 @@ _KINDS: Final[Mapping[ActionKind, type[Space[object]]]] = {
 }
 
 
-class Actions(Protocol):
-    """How raw actions become actions of a space."""
+class ActionCodec(Protocol):
+    """Converts raw actions, which networks and memories use, to actions of a space and back."""
 
     @property
     def raw_shape(self) -> tuple[int, ...]:
@@ -32,10 +32,6 @@ class Actions(Protocol):
     @property
     def raw_dtype(self) -> type[np.generic]:
         """Dtype of raw actions."""
-        ...
-
-    def random(self, generator: np.random.Generator, count: int) -> Array:
-        """Returns raw actions [count, ...], all alike probable."""
         ...
 
     def to_space(self, raw: Array) -> Array:
@@ -48,6 +44,14 @@ class Actions(Protocol):
 
     def from_space(self, action: Array) -> Array:
         """Returns the raw actions [N, ...] that stand for actions of the space."""
+        ...
+
+
+class Actions(ActionCodec, Protocol):
+    """An `ActionCodec` that can draw random actions."""
+
+    def random(self, generator: np.random.Generator, count: int) -> Array:
+        """Returns raw actions [count, ...], drawn uniformly."""
         ...
 
 

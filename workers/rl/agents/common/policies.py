@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from workers.core.types import Array
-from workers.rl.agents.common.action_encoding import DiscreteActions, no_actions
+from workers.rl.agents.common.action_encoding import ActionCodec, DiscreteActions, no_actions
 from workers.rl.networks.parameter_layout import Parameters
 
 LOG_STD: Final = "policy.log_std"
@@ -30,7 +30,7 @@ Arrays = Mapping[str, Array]
 _HALF_LOG_TWO_PI: Final = 0.5 * math.log(2 * math.pi)
 
 
-class Policy(Protocol):
+class Policy(ActionCodec, Protocol):
     """A family of distributions over raw actions, and how raw actions become actions of the space."""
 
     @property
@@ -41,16 +41,6 @@ class Policy(Protocol):
     @property
     def extra_shapes(self) -> dict[str, tuple[int, ...]]:
         """Parameters beside those of the network; they begin at 0."""
-        ...
-
-    @property
-    def raw_shape(self) -> tuple[int, ...]:
-        """Shape of one raw action."""
-        ...
-
-    @property
-    def raw_dtype(self) -> type[np.generic]:
-        """Dtype of raw actions."""
         ...
 
     def noise(self, generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
@@ -82,18 +72,6 @@ class Policy(Protocol):
         """Returns the Kullback-Leibler divergence KL(old || new) float32 [N] of two policies, given
         by parameters and outputs.
         """
-        ...
-
-    def to_space(self, raw: Array) -> Array:
-        """Returns actions of the space, within its bounds."""
-        ...
-
-    def tensor_to_space(self, raw: Tensor) -> Tensor:
-        """Returns what `to_space` does, for tensors."""
-        ...
-
-    def from_space(self, action: Array) -> Array:
-        """Returns the raw actions that stand for actions of the space."""
         ...
 
 

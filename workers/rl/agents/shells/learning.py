@@ -8,11 +8,14 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Generic, TypeVar
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from workers.acceleration.nested_tensors import map_tensors
-from workers.core.types import AgentContext, Array, LearnReport, StateTree
+from workers.core.types import AgentContext, Array, Experience, LearnReport, StateTree
+from workers.rl.agents.common.action_encoding import ActionCodec
 from workers.rl.agents.common.algorithm import Acting
 from workers.rl.agents.common.learning_state import (
     learning_rates,
@@ -31,11 +34,15 @@ class LearningAgent(Generic[A]):
 
     Args:
         algorithm: The mathematics.
+        actions: Converts raw actions to actions of the space.
         learning_rate: Step size at the beginning.
         context: Seed and device.
     """
 
-    def __init__(self, algorithm: A, learning_rate: float, context: AgentContext) -> None:
+    def __init__(
+        self, algorithm: A, actions: ActionCodec, learning_rate: float, context: AgentContext
+    ) -> None:
+        self.actions = actions
         self.report_names = algorithm.report_names
         self.device = torch.device(context.device)
         self.algorithm = algorithm
@@ -92,6 +99,30 @@ class LearningAgent(Generic[A]):
         """Returns a context in which nothing is stored and nothing learnt."""
         return self._training.off()
 
+    def explored(self, raw: Array) -> Array:
+        """Returns the actions of the space for raw exploring actions [B, ...]."""
+        raise NotImplementedError
+
+    def observe(self, experience: Experience) -> None:
+        """Copies the transitions into the memory."""
+        raise NotImplementedError
+
+    def episodes_lost(self, lost: npt.NDArray[np.bool_]) -> None:
+        """Marks the environments, bool [B], whose next transition does not continue the last."""
+        raise NotImplementedError
+
+    def state_dict(self) -> StateTree:
+        """Returns everything but the memory."""
+        return {
+            "learning": state_tree(self._state, self.algorithm.layouts),
+            "learning_rate": self._learning_rate,
+        }
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Restores `state` in a new agent of the same definition."""
+        self.learning_state = load_state(self._state, state["learning"], self.algorithm.layouts)
+        self._learning_rate = float(state["learning_rate"])
+
     def named_parameters(self) -> Parameters:
         """Returns the parameters that act, by name."""
         if self._named is None:
@@ -114,17 +145,6 @@ class LearningAgent(Generic[A]):
             )
         result: Array = raw.cpu().numpy()
         return result
-
-    def _learnt(self) -> StateTree:
-        """Returns what a snapshot holds of learning."""
-        return {
-            "learning": state_tree(self._state, self.algorithm.layouts),
-            "learning_rate": self._learning_rate,
-        }
-
-    def _load_learnt(self, state: StateTree) -> None:
-        self.learning_state = load_state(self._state, state["learning"], self.algorithm.layouts)
-        self._learning_rate = float(state["learning_rate"])
 
     def _tensor(self, array: Array) -> Tensor:
         return torch.from_numpy(array).to(self.device)

@@ -82,7 +82,7 @@ class ReplayAgent(LearningAgent[Algorithm[Any]]):
     """
 
     def __init__(self, parts: ReplayParts, context: AgentContext) -> None:
-        super().__init__(parts.algorithm, parts.learning_rate, context)
+        super().__init__(parts.algorithm, parts.actions, parts.learning_rate, context)
         self.memory = parts.memory
         self._parts = parts
         cycle, held = cycle_of(parts.algorithm), Held()
@@ -240,7 +240,7 @@ class ReplayAgent(LearningAgent[Algorithm[Any]]):
     def state_dict(self) -> StateTree:
         """Returns everything but the memory."""
         return {
-            **self._learnt(),
+            **super().state_dict(),
             "updates": self._updates,
             "explorer": self._parts.explorer.state_dict(),
             "noise": generator_state(self._generator),
@@ -249,8 +249,8 @@ class ReplayAgent(LearningAgent[Algorithm[Any]]):
         }
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Brings a freshly built agent of the same definition to a captured state."""
-        self._load_learnt(state)
+        """Restores `state` in a new agent of the same definition."""
+        super().load_state_dict(state)
         self._parts.explorer.load_state_dict(state["explorer"])
         load_generator_state(self._generator, state["noise"])
         load_generator_state(self._acting_generator, state["acting_noise"])

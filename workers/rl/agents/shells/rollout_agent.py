@@ -72,7 +72,7 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
 
     def __init__(self, parts: RolloutParts, context: AgentContext) -> None:
         algorithm = parts.algorithm
-        super().__init__(algorithm, parts.learning_rate, context)
+        super().__init__(algorithm, algorithm.model.policy, parts.learning_rate, context)
         self._parts = parts
         self.policy = algorithm.model.policy
         self.num_envs = context.num_envs
@@ -285,15 +285,15 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
     def state_dict(self) -> StateTree:
         """Returns everything but the memory."""
         return {
-            **self._learnt(),
+            **super().state_dict(),
             "explorer": self.draws.state_dict(),
             "shuffler": generator_state(self._shuffler),
             "normalisers": self.normalisers.state_dict(),
         }
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Brings a freshly built agent of the same definition to a captured state."""
-        self._load_learnt(state)
+        """Restores `state` in a new agent of the same definition."""
+        super().load_state_dict(state)
         self.draws.load_state_dict(state["explorer"])
         load_generator_state(self._shuffler, state["shuffler"])
         self.normalisers.load_state_dict(state["normalisers"])

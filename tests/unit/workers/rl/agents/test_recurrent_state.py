@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from workers.rl.agents.shells.recurrent_state import RecurrentState
+from workers.rl.agents.shells.recurrent import RecurrentState
 
 
 def rows(*values: float) -> np.ndarray:

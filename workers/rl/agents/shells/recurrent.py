@@ -1,0 +1,233 @@
+"""Agents with a recurrent layer: the states they act with, and what follows from having them.
+
+B environments, S numbers of a recurrent state.
+"""
+
+from abc import abstractmethod
+from contextlib import AbstractContextManager
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from workers.core.types import AgentContext, Array, CollectPlan, Experience, StateTree
+from workers.rl.agents.shells.learning import LearningAgent
+from workers.rl.agents.shells.rollout_agent import RolloutAgent, RolloutParts, rollout_fields
+from workers.rl.memory.rollout import Rollout
+
+States = npt.NDArray[np.float32]
+
+
+class RecurrentState:
+    """One recurrent state for each of B environments; zeros where an episode begins.
+
+    The states of training environments change with each exploring action. The state that follows
+    a greedy action is only proposed: it replaces the one before it when `evaluation_stepped` says
+    that the action was carried out. Without that call each greedy action is the first of an
+    episode.
+
+    Args:
+        size: S, numbers of one state.
+        num_envs: B of the training environment.
+    """
+
+    def __init__(self, size: int, num_envs: int) -> None:
+        self._size = size
+        self._training: States = np.zeros((num_envs, size), np.float32)
+        self._evaluation: States = np.zeros((0, size), np.float32)
+        self._proposed: States | None = None
+
+    def before(self, count: int, *, explore: bool) -> States:
+        """Returns the states float32 [count, S] to act with, not to be written.
+
+        They are zeros if `count` differs from the number of states that are kept.
+        """
+        kept = self._training if explore else self._evaluation
+        return kept if len(kept) == count else np.zeros((count, self._size), np.float32)
+
+    def after(self, states: Array, *, explore: bool) -> None:
+        """Takes the states float32 [count, S] that followed the actions.
+
+        States of training are kept only if `count` is the number of training environments.
+        """
+        if not explore:
+            self._proposed = states
+        elif len(states) == len(self._training):
+            self._training = states
+
+    def training_ended(self, ended: npt.NDArray[np.bool_]) -> None:
+        """Resets the states of the training environments, bool [B], whose episode ended."""
+        if ended.any():
+            self._training = np.where(ended[:, np.newaxis], np.float32(0), self._training)
+
+    def evaluation_stepped(self, reset: npt.NDArray[np.bool_]) -> None:
+        """Adopts the states that followed the last greedy actions, which were carried out.
+
+        Args:
+            reset: bool [B]: the episode is over or was given up.
+        """
+        if self._proposed is not None:
+            self._evaluation, self._proposed = (
+                np.where(reset[:, np.newaxis], np.float32(0), self._proposed),
+                None,
+            )
+
+    def evaluation_begins(self) -> None:
+        """Discards the states of an earlier evaluation."""
+        self._evaluation, self._proposed = np.zeros((0, self._size), np.float32), None
+
+    def state_dict(self) -> StateTree:
+        """Returns the states of training; those of an evaluation are not stored."""
+        return {"training": self._training}
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Restores the states of training.
+
+        Raises:
+            ValueError: If `state` is of another network or of another number of environments.
+        """
+        stored = np.array(state["training"], np.float32)
+        if stored.shape != self._training.shape:
+            raise ValueError(
+                f"the stored recurrent states of shape {stored.shape} do not fit those of shape "
+                f"{self._training.shape}"
+            )
+        self._training = stored
+        self.evaluation_begins()
+
+
+class RecurrentActing(LearningAgent[Any]):
+    """Mixin in front of a shell: acts with a recurrent state for each environment.
+
+    The shell's constructor is followed by `remember`.
+    """
+
+    exportable = False
+    """One observation is not enough to act on."""
+
+    def remember(self, size: int, num_envs: int) -> None:
+        """Creates the states: `size` numbers for each of `num_envs` environments."""
+        self._recurrent = RecurrentState(size, num_envs)
+
+    @property
+    def collect_plan(self) -> CollectPlan:
+        """One vector step: the state is reset where an episode ended before the next action."""
+        return CollectPlan(vector_steps=1)
+
+    @abstractmethod
+    def step(self, observation: Array, before: Array, *, explore: bool) -> tuple[Tensor, Tensor]:
+        """Returns raw actions [B, ...] and the states [B, S] that follow the states `before`."""
+
+    def act(self, observation: Array, *, explore: bool) -> Array:
+        """Returns actions [B, ...].
+
+        The states after greedy actions are adopted by `observe_evaluation`.
+        """
+        before = self._recurrent.before(len(observation), explore=explore)
+        with torch.inference_mode():
+            raw, after = self.step(observation, before, explore=explore)
+        self._recurrent.after(after.cpu().numpy(), explore=explore)
+        actions: Array = raw.cpu().numpy()
+        return self.explored(actions) if explore else self.actions.to_space(actions)
+
+    def observe(self, experience: Experience) -> None:
+        """Copies the transitions into the memory, and resets states where an episode ended."""
+        super().observe(experience)
+        if self._training.on:
+            self._recurrent.training_ended(experience.terminated[-1] | experience.truncated[-1])
+
+    def episodes_lost(self, lost: npt.NDArray[np.bool_]) -> None:
+        """Resets the states there, too; see `LearningAgent.episodes_lost`."""
+        super().episodes_lost(lost)
+        self._recurrent.training_ended(lost)
+
+    def observe_evaluation(
+        self,
+        observation: Array,
+        reward: Array,
+        terminated: npt.NDArray[np.bool_],
+        reset: npt.NDArray[np.bool_],
+    ) -> None:
+        """Adopts the states after a step of an evaluation.
+
+        `reset` bool [B] marks the environments whose episode is over, or was given up.
+        """
+        del observation, reward, terminated
+        self._recurrent.evaluation_stepped(reset)
+
+    def eval_mode(self) -> AbstractContextManager[None]:
+        """Returns a context in which nothing is stored and nothing learnt.
+
+        The states of an earlier evaluation are discarded.
+        """
+        self._recurrent.evaluation_begins()
+        return super().eval_mode()
+
+    def acting_module(self) -> Any:
+        """Raises TypeError: one observation is not enough to act on."""
+        raise TypeError(
+            "this agent cannot be exported: it acts on all observations of an episode, an exported "
+            "module on one"
+        )
+
+    def state_dict(self) -> StateTree:
+        """Returns everything but the memory."""
+        return {**super().state_dict(), "recurrent": self._recurrent.state_dict()}
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Restores `state` in a new agent of the same definition."""
+        super().load_state_dict(state)
+        self._recurrent.load_state_dict(state["recurrent"])
+
+
+class RecurrentAgent(RecurrentActing, RolloutAgent):
+    """A `RolloutAgent` with a recurrent state for each environment.
+
+    Args:
+        parts: What it is made of; the model of its algorithm is a
+            `workers.rl.agents.recurrent_ppo.RecurrentActorCritic`.
+        context: Seed, device and number of environments.
+    """
+
+    def __init__(self, parts: RolloutParts, context: AgentContext) -> None:
+        super().__init__(parts, context)
+        algorithm: Any = parts.algorithm
+        self._model = algorithm.model
+        size = self._model.memory.state_size
+        self.remember(size, context.num_envs)
+        self.memory = Rollout(
+            parts.vector_steps,
+            context.num_envs,
+            {**rollout_fields(self._model), "state": ((size,), np.float32)},
+        )
+        self._before: list[Array] = []
+        """The states before each step since the last `observe`, [B, S] each."""
+
+    def step(self, observation: Array, before: Array, *, explore: bool) -> tuple[Tensor, Tensor]:
+        """Returns raw actions [B, ...] and the states [B, S] that follow."""
+        named = self.named_parameters()
+        read = self.met(observation) if explore else self.normalisers.observation(observation)
+        states = self._model.step(named, self._tensor(read), self._tensor(before))
+        outputs = self._model.heads(named, states)[0]
+        noise = self._tensor(self.acting_noise(len(observation))[0]) if explore else None
+        if explore:
+            self._before.append(before)
+        return self._model.policy.sample_tensor(named, outputs, noise), states
+
+    def observe(self, experience: Experience) -> None:
+        """Copies the transitions into the rollout, and resets states where an episode ended."""
+        super().observe(experience)
+        self._before.clear()
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Restores `state` in a new agent of the same definition."""
+        super().load_state_dict(state)
+        self._before.clear()
+
+    def _beside(self, experience: Experience) -> tuple[Array, ...]:
+        """Returns the states before each step; zeros for experience that others collected."""
+        steps, count = experience.terminated.shape
+        blank = np.zeros((steps, count, self._model.memory.state_size), np.float32)
+        return (np.stack(self._before) if len(self._before) == steps else blank,)
