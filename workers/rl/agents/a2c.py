@@ -4,36 +4,26 @@ algorithm S3 with environments in step).
 N transitions of a rollout, P parameters.
 """
 
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from palestra.contract.agents import A2cParameters
-from workers.acceleration.update_runner import Gradient
 from workers.core.types import AgentContext
-from workers.rl.agents.common.algorithm import Updated
 from workers.rl.agents.common.normalisers import Normalisers
 from workers.rl.agents.common.on_policy import (
-    OnPolicyMath,
+    PolicyGradient,
     RolloutBatch,
     actor_critic,
     standardised,
 )
-from workers.rl.agents.common.optimizers import RmspropState, clip_to_norm, rmsprop, rmsprop_start
+from workers.rl.agents.common.optimizers import RmspropState, rmsprop, rmsprop_start
 from workers.rl.agents.shells.rollout_agent import RolloutAgent, RolloutParts
 from workers.rl.networks.parameter_layout import Parameters
 
 
-class A2cState(NamedTuple):
-    """What an update replaces."""
-
-    parameters: Tensor
-    """float32 [P]: theta, of policy and value network."""
-    optimizer: RmspropState
-
-
-class A2c(OnPolicyMath[A2cParameters]):
+class A2c(PolicyGradient[A2cParameters]):
     """The mathematics of one definition."""
 
     report_names: ClassVar[tuple[str, ...]] = (
@@ -45,12 +35,18 @@ class A2c(OnPolicyMath[A2cParameters]):
     )
     reads_log_probability: ClassVar[bool] = False
 
-    def start(self, generator: torch.Generator) -> A2cState:
-        """Returns the state before the first update."""
-        hyper, vector = self.hyper, self.model.layout.join(self.model.initial(generator))
-        return A2cState(
-            vector, rmsprop_start(vector, hyper.learning_rate, inside=hyper.epsilon_inside)
-        )
+    def optimizer_start(self, vector: Tensor) -> RmspropState:
+        """Returns the state of RMSprop before the first update of parameters [P]."""
+        hyper = self.hyper
+        return rmsprop_start(vector, hyper.learning_rate, inside=hyper.epsilon_inside)
+
+    def optimizer_step(
+        self, parameters: Tensor, slope: Tensor, optimizer: RmspropState
+    ) -> tuple[Tensor, RmspropState]:
+        """Returns parameters [P] and RMSprop's state after a step along the gradient [P]."""
+        hyper = self.hyper
+        settings = {"decay": hyper.rmsprop_decay, "epsilon": hyper.rmsprop_epsilon}
+        return rmsprop(parameters, slope, optimizer, inside=hyper.epsilon_inside, **settings)
 
     def loss(self, parameters: Parameters, batch: RolloutBatch) -> tuple[Tensor, tuple[Tensor]]:
         """Returns policy loss with value loss and entropy bonus [], and the values of
@@ -72,21 +68,6 @@ class A2c(OnPolicyMath[A2cParameters]):
             policy_loss + hyper.value_coefficient * value_loss - hyper.entropy_coefficient * entropy
         )
         return total, (torch.stack((total, policy_loss, value_loss, entropy)).detach(),)
-
-    def update(self, gradient: Gradient, state: A2cState, batch: RolloutBatch) -> Updated[A2cState]:
-        """Makes a gradient step on a rollout."""
-        hyper, split = self.hyper, self.model.layout.split
-        slope, _, (report,) = gradient(
-            lambda vector: self.loss(split(vector), batch), state.parameters
-        )
-        slope, norm = clip_to_norm(slope, hyper.max_grad_norm)
-        settings = {"decay": hyper.rmsprop_decay, "epsilon": hyper.rmsprop_epsilon}
-        parameters, optimizer = rmsprop(
-            state.parameters, slope, state.optimizer, inside=hyper.epsilon_inside, **settings
-        )
-        return Updated(
-            A2cState(parameters, optimizer), torch.cat((report, norm.unsqueeze(0))), batch.advantage
-        )
 
 
 def build(parameters: A2cParameters, context: AgentContext) -> RolloutAgent:

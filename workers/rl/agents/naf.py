@@ -6,7 +6,7 @@ tanh, V [1] and the entries of L [E].
 """
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -23,21 +23,12 @@ from workers.rl.agents.common.deterministic_policy import (
     build_continuous,
 )
 from workers.rl.agents.common.learning_state import Layouts
-from workers.rl.agents.common.optimizers import AdamState, adam, adam_start, clip_to_norm
+from workers.rl.agents.common.optimizers import adam, adam_start, clip_to_norm
+from workers.rl.agents.common.q_learning import QState
 from workers.rl.agents.shells.replay_agent import ReplayAgent
 from workers.rl.networks.mlp import Mlp
 from workers.rl.networks.observation_encoding import encoding_of
 from workers.rl.networks.parameter_layout import Layout, Parameters
-
-
-class NafState(NamedTuple):
-    """What an update replaces."""
-
-    parameters: Tensor
-    """float32: theta."""
-    targets: Tensor
-    """float32: theta of the target network."""
-    optimizer: AdamState
 
 
 @dataclass(frozen=True)
@@ -49,10 +40,10 @@ class Naf(Deterministic):
     report_names: ClassVar[tuple[str, ...]] = ("loss/td", "q/mean", "gradient/norm")
     actor: ClassVar[str] = "parameters"
 
-    def start(self, generator: torch.Generator) -> NafState:
+    def start(self, generator: torch.Generator) -> QState:
         """Returns the state before the first update."""
         vector = self.layouts["parameters"].join(self.policy.initial_uniform(generator))
-        return NafState(vector, vector, adam_start(vector, self.hyper.learning_rate))
+        return QState(vector, vector, adam_start(vector, self.hyper.learning_rate))
 
     def triangle(self, entries: Tensor) -> Tensor:
         """Returns L float32 [N, A, A], lower triangular with a positive diagonal, of its entries
@@ -94,7 +85,7 @@ class Naf(Deterministic):
         error = value - td_targets
         return (error.square() * batch.weight).mean(), (value.mean(), error.abs())
 
-    def update(self, gradient: Gradient, state: NafState, batch: ReplayBatch) -> Updated[NafState]:
+    def update(self, gradient: Gradient, state: QState, batch: ReplayBatch) -> Updated[QState]:
         """Makes a gradient step, and moves the targets."""
         split = self.layouts["parameters"].split
         wanted = self.td_targets(split(state.targets), batch)
@@ -105,7 +96,7 @@ class Naf(Deterministic):
         parameters, optimizer = adam(state.parameters, slope, state.optimizer)
         targets = torch.lerp(state.targets, parameters, self.hyper.tau)
         return Updated(
-            NafState(parameters, targets, optimizer), torch.stack((loss, value, norm)), error
+            QState(parameters, targets, optimizer), torch.stack((loss, value, norm)), error
         )
 
 

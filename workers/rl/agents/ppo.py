@@ -7,23 +7,20 @@ minibatches). Distributions are in `common.policies`, the optimiser in `common.o
 eagerly or compiled by `workers.acceleration.update_runner`. N transitions of a batch, P parameters.
 """
 
-from typing import ClassVar, Final, NamedTuple
+from typing import ClassVar, Final
 
 import torch
 from torch import Tensor
 
 from palestra.contract.agents import PpoParameters, RecurrentPpoParameters
-from workers.acceleration.update_runner import Gradient
 from workers.core.types import AgentContext
-from workers.rl.agents.common.algorithm import Updated
 from workers.rl.agents.common.normalisers import Normalisers
 from workers.rl.agents.common.on_policy import (
-    OnPolicyMath,
+    PolicyGradient,
     RolloutBatch,
     actor_critic,
     standardised,
 )
-from workers.rl.agents.common.optimizers import AdamState, adam, adam_start, clip_to_norm
 from workers.rl.agents.shells.rollout_agent import RolloutAgent, RolloutParts
 from workers.rl.networks.parameter_layout import Parameters
 
@@ -38,14 +35,6 @@ REPORT_NAMES: Final = (
 )
 ADAM_EPSILON: Final = 1e-5
 """As in the reference implementation of the paper."""
-
-
-class PpoState(NamedTuple):
-    """What an update replaces."""
-
-    parameters: Tensor
-    """float32 [P]: theta, of policy and value network."""
-    optimizer: AdamState
 
 
 def clipped_loss(
@@ -88,15 +77,11 @@ def clipped_loss(
     ).detach()
 
 
-class Ppo(OnPolicyMath[PpoParameters]):
+class Ppo(PolicyGradient[PpoParameters]):
     """The mathematics of one definition."""
 
     report_names: ClassVar[tuple[str, ...]] = REPORT_NAMES
-
-    def start(self, generator: torch.Generator) -> PpoState:
-        """Returns the state before the first update."""
-        vector = self.model.layout.join(self.model.initial(generator))
-        return PpoState(vector, adam_start(vector, self.hyper.learning_rate))
+    adam_epsilon: ClassVar[float] = ADAM_EPSILON
 
     def loss(self, parameters: Parameters, batch: RolloutBatch) -> tuple[Tensor, tuple[Tensor]]:
         """Returns the clipped surrogate loss with value loss and entropy bonus [], and its report.
@@ -111,17 +96,6 @@ class Ppo(OnPolicyMath[PpoParameters]):
         )
         total, report = clipped_loss(self.hyper, batch, log_probability, value, entropy)
         return total, (report,)
-
-    def update(self, gradient: Gradient, state: PpoState, batch: RolloutBatch) -> Updated[PpoState]:
-        """Makes a gradient step on a minibatch."""
-        slope, _, (report,) = gradient(
-            lambda vector: self.loss(self.model.layout.split(vector), batch), state.parameters
-        )
-        slope, norm = clip_to_norm(slope, self.hyper.max_grad_norm)
-        parameters, optimizer = adam(state.parameters, slope, state.optimizer, epsilon=ADAM_EPSILON)
-        return Updated(
-            PpoState(parameters, optimizer), torch.cat((report, norm.unsqueeze(0))), batch.advantage
-        )
 
 
 def build(parameters: PpoParameters, context: AgentContext) -> RolloutAgent:

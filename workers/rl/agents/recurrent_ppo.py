@@ -8,26 +8,24 @@ rollout, A outputs of the policy, S numbers of a recurrent state.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from palestra.contract.agents import RecurrentPpoParameters
-from workers.acceleration.update_runner import Gradient
 from workers.core.types import AgentContext, Array
-from workers.rl.agents.common.algorithm import Updated
-from workers.rl.agents.common.learning_state import Layouts
 from workers.rl.agents.common.normalisers import Normalisers
 from workers.rl.agents.common.on_policy import (
+    PolicyGradient,
+    PolicyState,
     RolloutBatch,
     episode_ends,
     generalised_advantages,
 )
-from workers.rl.agents.common.optimizers import adam, adam_start, clip_to_norm
 from workers.rl.agents.common.policies import Policy, policy_for
-from workers.rl.agents.ppo import ADAM_EPSILON, REPORT_NAMES, PpoState, clipped_loss
+from workers.rl.agents.ppo import ADAM_EPSILON, REPORT_NAMES, clipped_loss
 from workers.rl.agents.shells.recurrent import RecurrentAgent
 from workers.rl.agents.shells.rollout_agent import RolloutParts
 from workers.rl.networks.action_values import Torso, torso_for
@@ -125,29 +123,21 @@ class RecurrentActorCritic:
 
 
 @dataclass(frozen=True)
-class RecurrentPpo:
+class RecurrentPpo(PolicyGradient[RecurrentPpoParameters]):
     """The mathematics of one definition."""
 
-    model: RecurrentActorCritic
-    hyper: RecurrentPpoParameters
-    actor: ClassVar[str] = "parameters"
+    model: RecurrentActorCritic  # type: ignore[assignment]
     report_names: ClassVar[tuple[str, ...]] = REPORT_NAMES
+    adam_epsilon: ClassVar[float] = ADAM_EPSILON
 
-    @property
-    def layouts(self) -> Layouts:
-        """Of the parameters."""
-        return {"parameters": self.model.layout}
-
-    def start(self, generator: torch.Generator) -> PpoState:
-        """Returns the state before the first update."""
-        vector = self.model.layout.join(self.model.initial(generator))
-        return PpoState(vector, adam_start(vector, self.hyper.learning_rate))
-
-    def prepare(self, state: PpoState, rollout: Mapping[str, Array]) -> RecurrentPpoBatch:
+    def prepare(  # type: ignore[override]
+        self, state: PolicyState, rollout: Mapping[str, Array], members: int | None = None
+    ) -> RecurrentPpoBatch:
         """Returns the rollouts of all environments with what is learnt from them.
 
         See `OnPolicyMath.prepare`.
         """
+        assert members is None, "recurrent agents cannot be packed"
         parameters, device = self.model.layout.split(state.parameters), state.parameters.device
         ends = episode_ends(rollout)
         begins = np.concatenate((np.zeros_like(ends.ended[:1]), ends.ended[:-1]))
@@ -183,8 +173,8 @@ class RecurrentPpo:
             value,
             bootstrap.cpu().numpy(),
             ends,
-            gamma=self.hyper.gamma,
-            gae_lambda=self.hyper.gae_lambda,
+            gamma=self.gamma,
+            gae_lambda=self.gae_lambda,
         )
         weights, targets = (
             torch.from_numpy(array.T.copy()).to(device) for array in (advantage, advantage + value)
@@ -192,11 +182,6 @@ class RecurrentPpo:
         return batch._replace(
             log_probability=log_probability, advantage=weights, value_target=targets
         )
-
-    def noise(self, generator: np.random.Generator, count: int) -> tuple[Array, ...]:
-        """Returns nothing."""
-        del generator, count
-        return ()
 
     def loss(
         self, parameters: Parameters, batch: RecurrentPpoBatch
@@ -217,25 +202,6 @@ class RecurrentPpo:
             policy.entropy(parameters, outputs),
         )
         return total, (report,)
-
-    def update(
-        self, gradient: Gradient, state: PpoState, batch: RecurrentPpoBatch
-    ) -> Updated[PpoState]:
-        """Makes a gradient step on the sequences of some environments."""
-        slope, _, (report,) = gradient(
-            lambda vector: self.loss(self.model.layout.split(vector), batch), state.parameters
-        )
-        slope, norm = clip_to_norm(slope, self.hyper.max_grad_norm)
-        parameters, optimizer = adam(state.parameters, slope, state.optimizer, epsilon=ADAM_EPSILON)
-        return Updated(
-            PpoState(parameters, optimizer), torch.cat((report, norm.unsqueeze(0))), batch.advantage
-        )
-
-    def acting_noise(
-        self, generator: np.random.Generator, shape: tuple[int, ...]
-    ) -> tuple[Array, ...]:
-        """Returns the random numbers of actions, [*shape, A]."""
-        return (self.model.policy.noise(generator, shape),)
 
 
 def build(parameters: RecurrentPpoParameters, context: AgentContext) -> RecurrentAgent:
@@ -258,8 +224,11 @@ def build(parameters: RecurrentPpoParameters, context: AgentContext) -> Recurren
             **policy.extra_shapes,
         }
     )
-    algorithm: Any = RecurrentPpo(
-        RecurrentActorCritic(policy, encoding, torso, memory, actor, critic, layout), parameters
+    algorithm = RecurrentPpo(
+        RecurrentActorCritic(policy, encoding, torso, memory, actor, critic, layout),
+        parameters,
+        parameters.gamma,
+        parameters.gae_lambda,
     )
     normalised = {
         "observations": parameters.normalize_observations,
@@ -267,7 +236,7 @@ def build(parameters: RecurrentPpoParameters, context: AgentContext) -> Recurren
     }
     return RecurrentAgent(
         RolloutParts(
-            algorithm=algorithm,  # as any algorithm but for its batches, which are sequences
+            algorithm=algorithm,
             learning_rate=parameters.learning_rate,
             vector_steps=parameters.rollout_steps,
             passes=parameters.passes,

@@ -5,39 +5,28 @@ N transitions of a rollout, P parameters.
 """
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from palestra.contract.agents import ReinforceParameters
-from workers.acceleration.update_runner import Gradient
 from workers.core.types import AgentContext, Array
-from workers.rl.agents.common.algorithm import Updated
 from workers.rl.agents.common.normalisers import Normalisers
 from workers.rl.agents.common.on_policy import (
-    OnPolicyMath,
+    PolicyGradient,
     RolloutBatch,
     actor_critic,
     discounted_sums,
     in_complete_episodes,
     standardised,
 )
-from workers.rl.agents.common.optimizers import AdamState, adam, adam_start, clip_to_norm
 from workers.rl.agents.shells.rollout_agent import RolloutAgent, RolloutParts
 from workers.rl.networks.parameter_layout import Parameters
 
 
-class ReinforceState(NamedTuple):
-    """What an update replaces."""
-
-    parameters: Tensor
-    """float32 [P]: of policy and baseline."""
-    optimizer: AdamState
-
-
-class Reinforce(OnPolicyMath[ReinforceParameters]):
+class Reinforce(PolicyGradient[ReinforceParameters]):
     """The mathematics of one definition."""
 
     report_names: ClassVar[tuple[str, ...]] = (
@@ -47,11 +36,6 @@ class Reinforce(OnPolicyMath[ReinforceParameters]):
         "policy/entropy",
         "gradient/norm",
     )
-
-    def start(self, generator: torch.Generator) -> ReinforceState:
-        """Returns the state before the first update."""
-        vector = self.model.layout.join(self.model.initial(generator))
-        return ReinforceState(vector, adam_start(vector, self.hyper.learning_rate))
 
     def prepare(
         self, state: Any, rollout: Mapping[str, Array], members: int | None = None
@@ -95,21 +79,6 @@ class Reinforce(OnPolicyMath[ReinforceParameters]):
         if hyper.baseline:
             total = total + hyper.value_coefficient * value_loss
         return total, (torch.stack((total, policy_loss, value_loss, entropy)).detach(),)
-
-    def update(
-        self, gradient: Gradient, state: ReinforceState, batch: RolloutBatch
-    ) -> Updated[ReinforceState]:
-        """Makes a gradient step on the episodes of a rollout."""
-        slope, _, (report,) = gradient(
-            lambda vector: self.loss(self.model.layout.split(vector), batch), state.parameters
-        )
-        slope, norm = clip_to_norm(slope, self.hyper.max_grad_norm)
-        parameters, optimizer = adam(state.parameters, slope, state.optimizer)
-        return Updated(
-            ReinforceState(parameters, optimizer),
-            torch.cat((report, norm.unsqueeze(0))),
-            batch.advantage,
-        )
 
 
 def build(parameters: ReinforceParameters, context: AgentContext) -> RolloutAgent:

@@ -18,7 +18,7 @@ from workers.acceleration.update_runner import Gradient
 from workers.core.types import AgentContext, Array
 from workers.rl.agents.common import squashed_gaussian
 from workers.rl.agents.common.action_encoding import box_actions
-from workers.rl.agents.common.algorithm import ReplayBatch, Updated, bootstrapped
+from workers.rl.agents.common.algorithm import ReplayBatch, UpdateCycle, Updated, bootstrapped
 from workers.rl.agents.common.deterministic_policy import actor_critic_layouts, build_continuous
 from workers.rl.agents.common.learning_state import Layouts
 from workers.rl.agents.common.optimizers import AdamState, adam, adam_start
@@ -47,7 +47,7 @@ class SacState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Sac:
+class Sac(UpdateCycle):
     """The mathematics of one definition."""
 
     policy: Mlp

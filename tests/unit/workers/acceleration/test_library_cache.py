@@ -22,7 +22,6 @@ from workers.acceleration import library_cache
 from workers.acceleration.library_cache import CODE_VARIABLE, MOST_LIBRARIES, identity_of
 from workers.rl.agents import a3c, c51, dqn, ppo
 from workers.rl.agents.a3c import A3cMath
-from workers.rl.agents.common.algorithm import cycle_of
 
 OURS = [Path(package.__file__).parent for package in (workers, palestra)]
 UNCOMPILED = {"a3c", "cem", "recurrent-ppo", "reinforce", "trpo"}
@@ -207,9 +206,9 @@ def test_a_directory_of_somebody_else_is_not_loaded_from(compiler, monkeypatch) 
 def test_every_algorithm_says_all_that_its_updates_read(name: str) -> None:
     build, hyper, space = CASES[name]
     algorithm, again = (build(hyper, context(space, seed=seed)).algorithm for seed in (0, 1))
-    identities = [identity_of(update) for update in cycle_of(algorithm)]
+    identities = [identity_of(update) for update in algorithm.cycle]
     assert None not in identities
-    assert identities == [identity_of(update) for update in cycle_of(again)]
+    assert identities == [identity_of(update) for update in again.cycle]
     changed = build(hyper.model_copy(update={"gamma": 0.5}), context(space)).algorithm
     assert identity_of(changed.update) != identity_of(algorithm.update)
 
@@ -259,12 +258,11 @@ from palestra.contract.agents import Td3Parameters
 from tests.unit.workers.rl.agents.agent_kit import context
 from tests.unit.workers.acceleration.test_compiled_update import batch_of
 from workers.rl.agents import td3
-from workers.rl.agents.common.algorithm import cycle_of
 from workers.acceleration.update_runner import runnable
 parameters = Td3Parameters(batch_size=16, hidden_sizes=(16,))
 agent = td3.build(parameters, context(spaces.Box(-1, 1, (2,))))
 batch = batch_of(16)._replace(action=torch.zeros(16, 2), noise=(torch.ones(16, 2),))
-update = cycle_of(agent.algorithm)[0]
+update = agent.algorithm.cycle[0]
 quick = runnable(update, mode="compiled")(agent.learning_state, batch)
 plain = runnable(update, mode="eager")(agent.learning_state, batch)
 torch.testing.assert_close(quick.state, plain.state, rtol=1e-4, atol=1e-6)

@@ -7,7 +7,7 @@ compiled, or stacked over seeds.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -113,8 +113,17 @@ class Algorithm(Acting[S], Protocol[S]):
     def acting_noise(self, generator: np.random.Generator, count: int) -> tuple[Array, ...]:
         """Returns the random numbers for exploring actions, float32 [count, ...] each.
 
-        None where an explorer does it all.
+        Empty where an explorer draws them all.
         """
+        ...
+
+    @property
+    def cycle(self) -> tuple["Update", ...]:
+        """See `UpdateCycle.cycle`."""
+        ...
+
+    def between(self, state: Any, updates: int) -> Any:
+        """See `UpdateCycle.between`."""
         ...
 
 
@@ -122,44 +131,25 @@ Update = Callable[..., Updated[Any]]
 """(gradient, state, batch) -> what `Algorithm.update` returns."""
 
 
-@runtime_checkable
-class Cyclic(Protocol):
-    """An algorithm whose updates are not all alike, such as one that moves its policy less often
-    than its critics.
+class UpdateCycle:
+    """Base of algorithms: how updates that are not all alike follow one another.
 
-    Which one is next is told by counting them outside, so each stays pure and compiles without a
-    branch; `torch.where` would compute both.
+    An algorithm that moves its policy less often than its critics has a cycle of several updates.
+    The shell counts updates, so each update stays pure and compiles without a branch; a
+    `torch.where` would compute both.
     """
+
+    update: Update
 
     @property
     def cycle(self) -> tuple[Update, ...]:
-        """Consecutive updates; behind the last comes the first again."""
-        ...
+        """Consecutive updates; update number i is made by entry i modulo their number."""
+        return (self.update,)
 
+    def between(self, state: Any, updates: int) -> Any:
+        """Returns the state after `updates` updates, changed where that takes no arithmetic.
 
-def cycle_of(algorithm: Algorithm[Any]) -> tuple[Update, ...]:
-    """Returns the updates of an algorithm in turn: number i, counted from 0, is made by entry i
-    modulo their number.
-    """
-    return algorithm.cycle if isinstance(algorithm, Cyclic) else (algorithm.update,)
-
-
-@runtime_checkable
-class Paced(Protocol):
-    """An algorithm that does something between some of its updates which costs nothing, such as
-    letting one network be another's copy.
-    """
-
-    def between(self, state: object, updates: int) -> object:
-        """Returns the state after so many updates.
-
-        No arithmetic: that would stand in compiled code, and be done with every update.
+        Copies of networks belong here: in compiled code they would be made with every update.
         """
-        ...
-
-
-def between_of(algorithm: Algorithm[Any]) -> Callable[[object, int], object]:
-    """Returns what an algorithm does between its updates: a function of the state, and of the
-    number of updates made.
-    """
-    return algorithm.between if isinstance(algorithm, Paced) else lambda state, _: state
+        del updates
+        return state

@@ -14,7 +14,7 @@ from palestra.contract.agents.continuous import ContinuousParameters
 from workers.core.rng import derive_generator
 from workers.core.types import AgentContext, Array, LearnSchedule
 from workers.rl.agents.common.action_encoding import BoxActions
-from workers.rl.agents.common.algorithm import Algorithm
+from workers.rl.agents.common.algorithm import Algorithm, UpdateCycle
 from workers.rl.agents.common.learning_state import Layouts
 from workers.rl.agents.common.replay_memory import replay_memory
 from workers.rl.agents.shells.replay_agent import ReplayAgent, ReplayParts
@@ -35,7 +35,7 @@ def actor_critic_layouts(policy: Mlp, critics: Mlp | Ensemble) -> Layouts:
 
 
 @dataclass(frozen=True)
-class Deterministic:
+class Deterministic(UpdateCycle):
     """How an algorithm acts whose policy gives one action: tanh of the first A outputs of a
     network.
     """

@@ -16,8 +16,15 @@ from torch import Tensor
 
 from workers.acceleration.update_runner import Gradient
 from workers.core.types import AgentContext, Array
-from workers.rl.agents.common.algorithm import Updated
+from workers.rl.agents.common.algorithm import UpdateCycle, Updated
 from workers.rl.agents.common.learning_state import Layouts
+from workers.rl.agents.common.optimizers import (
+    AdamState,
+    RmspropState,
+    adam,
+    adam_start,
+    clip_to_norm,
+)
 from workers.rl.agents.common.policies import Policy, policy_for
 from workers.rl.networks.mlp import Activation, Mlp
 from workers.rl.networks.nature_cnn import NatureCnn, is_image
@@ -245,7 +252,7 @@ def generalised_advantages(
 
 
 @dataclass(frozen=True)
-class OnPolicyMath(ABC, Generic[H]):
+class OnPolicyMath(UpdateCycle, ABC, Generic[H]):
     """Base of the on-policy algorithms: how they act, and how a rollout becomes a batch.
 
     A state has a field `parameters`, which holds all parameters of the networks unless an algorithm
@@ -368,6 +375,54 @@ class OnPolicyMath(ABC, Generic[H]):
         if outputs is None:
             return None
         return self.model.policy.sample(parameters, outputs, noise[0] if noise else None)
+
+
+class PolicyState(NamedTuple):
+    """What an update replaces."""
+
+    parameters: Tensor
+    """float32 [P]: theta, of policy and value network."""
+    optimizer: AdamState | RmspropState
+
+
+class PolicyGradient(OnPolicyMath[H]):
+    """Base of the algorithms whose update is one gradient step on a loss of all parameters."""
+
+    adam_epsilon: ClassVar[float] = 1e-8
+
+    @abstractmethod
+    def loss(self, parameters: Parameters, batch: Any) -> tuple[Tensor, tuple[Tensor]]:
+        """Returns the loss [], and the values of `report_names` except the last."""
+
+    def start(self, generator: torch.Generator) -> PolicyState:
+        """Returns the state before the first update."""
+        vector = self.model.layout.join(self.model.initial(generator))
+        return PolicyState(vector, self.optimizer_start(vector))
+
+    def optimizer_start(self, vector: Tensor) -> AdamState | RmspropState:
+        """Returns the optimiser's state before the first update of parameters [P]; Adam's here."""
+        hyper: Any = self.hyper
+        return adam_start(vector, hyper.learning_rate)
+
+    def optimizer_step(
+        self, parameters: Tensor, slope: Tensor, optimizer: Any
+    ) -> tuple[Tensor, AdamState | RmspropState]:
+        """Returns parameters [P] and optimiser after a step along the clipped gradient [P]."""
+        return adam(parameters, slope, optimizer, epsilon=self.adam_epsilon)
+
+    def update(self, gradient: Gradient, state: PolicyState, batch: Any) -> Updated[PolicyState]:
+        """Makes a gradient step on a minibatch; the norm of the gradient is the last report."""
+        hyper: Any = self.hyper
+        slope, _, (report,) = gradient(
+            lambda vector: self.loss(self.model.layout.split(vector), batch), state.parameters
+        )
+        slope, norm = clip_to_norm(slope, hyper.max_grad_norm)
+        parameters, optimizer = self.optimizer_step(state.parameters, slope, state.optimizer)
+        return Updated(
+            PolicyState(parameters, optimizer),
+            torch.cat((report, norm.unsqueeze(0))),
+            batch.advantage,
+        )
 
 
 def _flat(array: Array, members: int | None) -> Array:

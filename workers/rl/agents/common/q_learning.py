@@ -18,7 +18,7 @@ from workers.acceleration.update_runner import Gradient
 from workers.core.rng import derive_generator
 from workers.core.types import AgentContext, Array, LearnSchedule
 from workers.rl.agents.common.action_encoding import DiscreteActions
-from workers.rl.agents.common.algorithm import Algorithm, Updated
+from workers.rl.agents.common.algorithm import Algorithm, UpdateCycle, Updated
 from workers.rl.agents.common.learning_state import Layouts
 from workers.rl.agents.common.optimizers import AdamState, adam, adam_start, clip_to_norm
 from workers.rl.agents.shells.replay_agent import ReplayParts
@@ -39,7 +39,7 @@ class QState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class QLearning(ABC):
+class QLearning(UpdateCycle, ABC):
     """Base of the algorithms: everything but targets and losses."""
 
     network: Any

@@ -24,7 +24,6 @@ from workers.acceleration.nested_tensors import map_tensors
 from workers.acceleration.update_runner import stacked
 from workers.core.protocols import ExperienceMemory
 from workers.core.types import Array, CompileMode, Experience, LearnReport, StateTree
-from workers.rl.agents.common.algorithm import between_of, cycle_of
 from workers.rl.agents.common.learning_state import learning_rates, with_learning_rates
 from workers.rl.agents.packs.replay_agents import ReplaysTogether
 from workers.rl.agents.packs.rollout_agents import RolloutsTogether
@@ -92,11 +91,10 @@ class Pack:
         self._together = _together(agents)
         self._algorithm: Any = first.algorithm
         self._layout: Layout = first.algorithm.layouts[first.algorithm.actor]
-        cycle = cycle_of(cast("Any", first.algorithm))
+        cycle = self._algorithm.cycle
         held = None if self._together.some_may_wait else Held()  # theirs is the state before
         updates = {update: stacked(update, mode=mode, held=held) for update in cycle}
         self._cycle = [updates[update] for update in cycle]
-        self._between = between_of(cast("Any", first.algorithm))
         self._rows = list(range(len(agents)))
         """Which agent each row of the stack is of: of those that left too, where code was made for
         so many rows; see `WORTH_CODE`.
@@ -225,7 +223,7 @@ class Pack:
             state, reports, errors = self._cycle[made % len(self._cycle)](
                 self._stack, self._filled(batch)
             )
-            state = self._between(state, made + 1)
+            state = self._algorithm.between(state, made + 1)
             state = state if has_one is None else self._only(has_one, state)
             if state is not self._stack:
                 self._stack, self._arrays = state, None

@@ -27,7 +27,7 @@ from workers.core.types import (
     StateTree,
 )
 from workers.rl.agents.common.action_encoding import Actions
-from workers.rl.agents.common.algorithm import Algorithm, ReplayBatch, between_of, cycle_of
+from workers.rl.agents.common.algorithm import Algorithm, ReplayBatch
 from workers.rl.agents.shells.base import Counted
 from workers.rl.agents.shells.learning import LearningAgent
 from workers.rl.exploration.protocol import Explorer
@@ -85,10 +85,9 @@ class ReplayAgent(LearningAgent[Algorithm[Any]]):
         super().__init__(parts.algorithm, parts.actions, parts.learning_rate, context)
         self.memory = parts.memory
         self._parts = parts
-        cycle, held = cycle_of(parts.algorithm), Held()
+        cycle, held = parts.algorithm.cycle, Held()
         runnables = {update: runnable(update, mode=context.compile, held=held) for update in cycle}
         self._cycle = [runnables[update] for update in cycle]
-        self._between = between_of(parts.algorithm)
         self._batches = Batches(self.device)
         self._generator = derive_generator(context.seed, "agent/noise")
         self._acting_generator = derive_generator(context.seed, "agent/act")
@@ -187,7 +186,7 @@ class ReplayAgent(LearningAgent[Algorithm[Any]]):
         for drawn in self.batches(updates):
             state, report, error = self._update(self._state, drawn.batch)
             self.note(drawn, report, error)
-            self.learning_state = self._between(state, self._updates)
+            self.learning_state = self.algorithm.between(state, self._updates)
         return self.concluded()
 
     def batches(self, updates: int) -> Iterator[SampledBatch]:

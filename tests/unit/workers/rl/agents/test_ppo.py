@@ -15,10 +15,10 @@ from workers.acceleration.nested_tensors import map_tensors
 from workers.acceleration.update_runner import eager_gradient, functional_gradient
 from workers.core.errors import DefinitionError
 from workers.core.types import Experience
-from workers.rl.agents.common.on_policy import RolloutBatch, discounted_sums
+from workers.rl.agents.common.on_policy import PolicyState, RolloutBatch, discounted_sums
 from workers.rl.agents.common.optimizers import adam_start
 from workers.rl.agents.common.policies import LOG_STD, policy_for
-from workers.rl.agents.ppo import REPORT_NAMES, PpoState, build
+from workers.rl.agents.ppo import REPORT_NAMES, build
 from workers.rl.agents.shells.rollout_agent import RolloutAgent
 
 TORQUE = spaces.Box(np.float32([-2, 0]), np.float32([2, 10]), dtype=np.float32)
@@ -275,7 +275,7 @@ def test_both_gradients_and_vmap_give_the_same_update(space) -> None:
         agent.observe(experience(agent, 8, 2, np.random.default_rng(7)))
         batches.append(algorithm.prepare(agent.learning_state, agent.memory.contents()))
     vectors = [agent.learning_state.parameters for agent in agents]
-    states = [PpoState(vector, adam_start(vector, 1e-3)) for vector in vectors]
+    states = [PolicyState(vector, adam_start(vector, 1e-3)) for vector in vectors]
 
     def rows(*tensors):
         return torch.stack(tensors)

@@ -22,7 +22,6 @@ from tests.unit.workers.rl.agents.continuous_kit import (
 from workers.acceleration.nested_tensors import map_tensors
 from workers.acceleration.update_runner import eager_gradient, functional_gradient, runnable
 from workers.core.errors import DefinitionError
-from workers.rl.agents.common.algorithm import cycle_of
 from workers.rl.agents.td3 import build
 
 HYPER = Td3Parameters(
@@ -64,7 +63,7 @@ def test_td_targets_by_hand() -> None:
 
 def test_the_policy_and_the_targets_move_at_every_third_update_only() -> None:
     math_ = algorithm_of(build, HYPER)
-    cycle, state = cycle_of(math_), state_of(math_)
+    cycle, state = math_.cycle, state_of(math_)
     assert cycle == (math_.update_critics, math_.update_critics, math_.update)
     slow = ("actor", "actor_targets", "critic_targets", "actor_optimizer")
     for step in range(7):
@@ -117,7 +116,7 @@ def test_updates_equal_modules_with_optimizers() -> None:
     last = torch.tensor(0.0)
     for step in range(30):
         batch = batch_of(step)
-        state, report, _ = cycle_of(math_)[step % 3](eager_gradient, state, batch)
+        state, report, _ = math_.cycle[step % 3](eager_gradient, state, batch)
         with torch.no_grad():
             noise = (0.4 * batch.noise[0]).clamp(-0.3, 0.3)
             action = (actor_target(batch.next_observation).tanh() + noise).clamp(-1, 1)
@@ -165,12 +164,12 @@ def test_vmap_over_four_seeds_equals_four_updates() -> None:
         [batch_of(seed) for seed in range(4)],
     )
     stack, stacked_batch = stacked(states), stacked(batches)
-    for update in cycle_of(math_):
+    for update in math_.cycle:
         stack = torch.func.vmap(
             lambda state, batch, update=update: update(functional_gradient, state, batch)
         )(stack, stacked_batch).state
     for seed, alone in enumerate(states):
-        for update in cycle_of(math_):
+        for update in math_.cycle:
             alone = update(eager_gradient, alone, batches[seed]).state  # noqa: PLW2901
         torch.testing.assert_close(row(stack, seed), alone, rtol=1e-4, atol=1e-5)
 
@@ -215,7 +214,7 @@ def test_td3_learns_a_bandit() -> None:
 def test_compiled_updates_equal_the_eager_ones() -> None:
     math_ = algorithm_of(build, HYPER)
     compiled, eager = (
-        [runnable(update, mode=mode) for update in cycle_of(math_)[1:]]
+        [runnable(update, mode=mode) for update in math_.cycle[1:]]
         for mode in ("compiled", "eager")
     )
     one = other = state_of(math_)
