@@ -23,7 +23,7 @@ from workers.rl.agents.common.deterministic_policy import actor_critic_layouts, 
 from workers.rl.agents.common.learning_state import Layouts
 from workers.rl.agents.common.optimizers import AdamState, adam, adam_start
 from workers.rl.agents.shells.replay_agent import ReplayAgent
-from workers.rl.exploration.protocol import Greedy
+from workers.rl.exploration.explorer import Greedy
 from workers.rl.networks.ensemble import Ensemble
 from workers.rl.networks.mlp import Mlp
 from workers.rl.networks.observation_encoding import Encoding, encoding_of

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple, Protocol
 
 from workers.core.errors import WorkerError
+from workers.core.protocols import TrainableAgent
 from workers.core.rng import global_state, load_global_state
 from workers.core.shared_counter import SharedCount
 from workers.core.state_tree import with_tensors, without_tensors
@@ -39,28 +40,15 @@ class AsynchronousLearner(Protocol):
 
     def report(self) -> LearnReport:
         """Returns what was learnt since this was last asked."""
-        ...
 
     def own_state(self) -> StateTree:
         """Returns what is not shared."""
-        ...
 
     def load_own_state(self, state: StateTree) -> None:
         """Brings to a captured state what is not shared."""
-        ...
 
     def forget_rollout(self) -> None:
         """Gives up what was gathered and not yet learnt from: its episode does not go on."""
-        ...
-
-
-class RateHolder(Protocol):
-    """The agent, as far as the processes are concerned."""
-
-    @property
-    def learning_rate(self) -> float:
-        """Of the updates from the next collect on."""
-        ...
 
 
 class _Gathered(NamedTuple):
@@ -149,7 +137,10 @@ class ActorLearners:
     num_envs = 1
 
     def __init__(
-        self, makers: Sequence[Callable[[], ActorLearner]], agent: RateHolder, count: SharedCount
+        self,
+        makers: Sequence[Callable[[], ActorLearner]],
+        agent: TrainableAgent,
+        count: SharedCount,
     ) -> None:
         self._agent = agent
         self._count = count

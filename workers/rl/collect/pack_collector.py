@@ -19,16 +19,13 @@ class ActsTogether(Actor, Protocol):
     @property
     def live(self) -> list[int]:
         """Members that have not left, in order."""
-        ...
 
     @property
     def members(self) -> Sequence[Actor]:
         """What stands for each member, in order."""
-        ...
 
     def observe(self, experience: Experience) -> None:
         """Lets these members store what was gathered for them, [T, n * B, ...]."""
-        ...
 
 
 class PackCollector:

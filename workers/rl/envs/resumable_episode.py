@@ -34,11 +34,9 @@ class StatefulEnv(Protocol):
 
     def snapshot_state(self) -> StateTree:
         """Returns all that the rest of the episode depends on."""
-        ...
 
     def restore_state(self, state: StateTree) -> None:
         """Brings a freshly made environment to `state`."""
-        ...
 
 
 class Restored(NamedTuple):

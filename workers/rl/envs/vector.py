@@ -36,7 +36,6 @@ class EpisodeVector(Protocol):
 
         Returns the current observation of all, [B, ...].
         """
-        ...
 
     def advance(self, actions: Array) -> StepArrays:
         """Steps all slots; one whose episode is over stays as it is, with reward 0.
@@ -44,26 +43,59 @@ class EpisodeVector(Protocol):
         Returns:
             Observation [B, ...], reward [B], terminated [B], truncated [B].
         """
-        ...
 
     def successes(self) -> list[bool | None]:
         """Returns for each slot whether its last finished episode succeeded.
 
         `None` where the environment does not say.
         """
-        ...
 
     def save_episodes(self) -> list[StateTree]:
         """Returns the running episode of each slot."""
-        ...
 
     def restore_episodes(self, episodes: list[StateTree]) -> list[Restored]:
         """Finds back into episodes that `save_episodes` of another such object returned."""
-        ...
 
     def close(self) -> None:
         """Closes all copies."""
-        ...
+
+
+class VectorWrapper:
+    """Base of the vector environments that change something of another one; an `EpisodeVector`.
+
+    Args:
+        env: Wrapped; owned.
+    """
+
+    def __init__(self, env: EpisodeVector) -> None:
+        self.env = env
+        self.num_envs = env.num_envs
+        self.single_observation_space = env.single_observation_space
+        self.single_action_space = env.single_action_space
+
+    def begin(self, mask: npt.NDArray[np.bool_], seeds: Sequence[int]) -> Array:
+        """Begins episodes where `mask` is true."""
+        return self.env.begin(mask, seeds)
+
+    def advance(self, actions: Array) -> StepArrays:
+        """Steps all slots."""
+        return self.env.advance(actions)
+
+    def successes(self) -> list[bool | None]:
+        """Returns for each slot whether its last finished episode succeeded."""
+        return self.env.successes()
+
+    def save_episodes(self) -> list[StateTree]:
+        """Returns the running episode of each slot."""
+        return self.env.save_episodes()
+
+    def restore_episodes(self, episodes: list[StateTree]) -> list[Restored]:
+        """Restores the episodes in progress."""
+        return self.env.restore_episodes(episodes)
+
+    def close(self) -> None:
+        """Closes all copies."""
+        self.env.close()
 
 
 class SerialVector(VecEnv):

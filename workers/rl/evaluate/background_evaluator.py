@@ -29,11 +29,9 @@ class OwnEvaluator(Protocol):
 
     def evaluate(self, clock: ClockView) -> EvaluationResult:
         """Runs one evaluation."""
-        ...
 
     def close(self) -> None:
         """Closes what it holds."""
-        ...
 
 
 Build = Callable[[], tuple[TrainableAgent, OwnEvaluator]]

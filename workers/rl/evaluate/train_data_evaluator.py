@@ -8,15 +8,13 @@ and so on.
 
 from collections.abc import Sequence
 
-import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 
 from workers.core.protocols import ClockView, TrainableAgent
 from workers.core.rng import ENV_SEED_BITS, derive_seed
-from workers.core.types import Array, EvaluationResult, StateTree
-from workers.rl.envs.resumable_episode import Restored
-from workers.rl.envs.vector import EpisodeVector, StepArrays
+from workers.core.types import Array, EvaluationResult
+from workers.rl.envs.vector import EpisodeVector, VectorWrapper
 from workers.rl.evaluate.vector_evaluator import EvaluationBudget, Told, VectorEvaluator, fixed_seed
 
 
@@ -59,20 +57,17 @@ class TrainDataEvaluator:
         self._env.close()
 
 
-class _TrainingEpisodes:
+class _TrainingEpisodes(VectorWrapper):
     """A vector environment whose n-th episode is the n-th of the training, whatever seed is asked
     for.
     """
 
     def __init__(self, env: EpisodeVector, seed: int, num_envs: int) -> None:
-        self._env = env
+        super().__init__(env)
         self._seed = seed
         self._training_envs = num_envs
         self.begun = 0
         """Episodes begun so far."""
-        self.num_envs = env.num_envs
-        self.single_observation_space: gym.Space[object] = env.single_observation_space
-        self.single_action_space: gym.Space[object] = env.single_action_space
 
     def begin(self, mask: npt.NDArray[np.bool_], seeds: Sequence[int]) -> Array:
         """Begins episodes where `mask` is true, in the order of the slots."""
@@ -81,24 +76,4 @@ class _TrainingEpisodes:
             episode, env = divmod(self.begun, self._training_envs)
             own[slot] = derive_seed(self._seed, "env", env, episode, bits=ENV_SEED_BITS)
             self.begun += 1
-        return self._env.begin(mask, own)
-
-    def advance(self, actions: Array) -> StepArrays:
-        """Steps all slots."""
-        return self._env.advance(actions)
-
-    def successes(self) -> list[bool | None]:
-        """Returns for each slot whether its last finished episode succeeded."""
-        return self._env.successes()
-
-    def save_episodes(self) -> list[StateTree]:
-        """Returns the running episode of each slot."""
-        return self._env.save_episodes()
-
-    def restore_episodes(self, episodes: list[StateTree]) -> list[Restored]:
-        """Finds back into episodes."""
-        return self._env.restore_episodes(episodes)
-
-    def close(self) -> None:
-        """Closes all copies."""
-        self._env.close()
+        return super().begin(mask, own)

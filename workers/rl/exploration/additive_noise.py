@@ -1,14 +1,14 @@
 """Noise that is added to continuous actions: independent from step to step, or wandering."""
 
 from collections.abc import Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from workers.core.types import Array, StateTree
+from workers.rl.exploration.explorer import DrawingExplorer, Explorer
 from workers.rl.exploration.random_blocks import Blocks
 from workers.rl.exploration.schedules import Constant, RateSchedule
 
@@ -25,7 +25,7 @@ class ActionBounds:
     """Number, or one per entry of an action."""
 
 
-class AdditiveGaussian:
+class AdditiveGaussian(DrawingExplorer):
     """Adds independent normal noise (Fujimoto et al. 2018, "TD3", section 6.1).
 
     Args:
@@ -41,8 +41,8 @@ class AdditiveGaussian:
         generator: np.random.Generator,
         bounds: ActionBounds | None = ActionBounds(),
     ) -> None:
+        super().__init__(Blocks(generator, _draw))
         self._schedule = Constant(scale) if isinstance(scale, int | float) else scale
-        self.draws: Blocks = Blocks(generator, _draw)
         self._clip = _Clip(bounds)
 
     def explore(self, greedy: Floats, env_steps: int) -> Floats:
@@ -57,28 +57,9 @@ class AdditiveGaussian:
         actions += greedy
         return self._clip(actions, greedy.dtype)
 
-    def drawing_from(self, draws: Blocks) -> Self:
-        """Returns a like explorer with another source of random numbers, for as many environments
-        as it draws for.
-        """
-        like = copy(self)
-        like.draws = draws
-        return like
-
-    def reset(self, ended: npt.NDArray[np.bool_]) -> None:
-        """Does nothing: each step is on its own."""
-
     def metrics(self, env_steps: int) -> Mapping[str, float]:
         """Returns the standard deviation."""
         return {"explore/scale": self._schedule(env_steps)}
-
-    def state_dict(self) -> StateTree:
-        """Returns the state of the draws."""
-        return self.draws.state_dict()
-
-    def load_state_dict(self, state: StateTree) -> None:
-        """Brings the draws to a captured state."""
-        self.draws.load_state_dict(state)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +77,7 @@ class Wandering:
     """
 
 
-class AdditiveOrnsteinUhlenbeck:
+class AdditiveOrnsteinUhlenbeck(Explorer):
     """Adds noise that wanders within an episode (Uhlenbeck & Ornstein 1930; Lillicrap et al. 2016,
     "DDPG", section 7).
 

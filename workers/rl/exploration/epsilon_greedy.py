@@ -1,20 +1,19 @@
 """Epsilon-greedy exploration."""
 
 from collections.abc import Mapping, Sequence
-from copy import copy
-from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
 from workers.core.types import Array, StateTree
+from workers.rl.exploration.explorer import DrawingExplorer
 from workers.rl.exploration.random_blocks import Blocks
 from workers.rl.exploration.schedules import Linear, RateSchedule
 
 Actions = npt.NDArray[np.int64]
 
 
-class EpsilonGreedy:
+class EpsilonGreedy(DrawingExplorer):
     """Replaces each action by a uniformly random one with a probability that a schedule gives.
 
     Args:
@@ -26,8 +25,8 @@ class EpsilonGreedy:
     def __init__(
         self, epsilon: RateSchedule, *, actions: int, generator: np.random.Generator
     ) -> None:
+        super().__init__(Blocks(generator, self._draw))
         self._schedule, self._actions = epsilon, actions
-        self.draws: Blocks = Blocks(generator, self._draw)
         self._lowest: list[float] = []
 
     def epsilon(self, env_steps: int) -> float:
@@ -50,26 +49,13 @@ class EpsilonGreedy:
         chance, random = draws.block
         return np.where(chance[at] < epsilon, random[at], greedy)
 
-    def drawing_from(self, draws: Blocks) -> Self:
-        """Returns a copy that takes its random numbers, and its number of environments, from `draws`."""
-        like = copy(self)
-        like.draws = draws
-        return like
-
-    def reset(self, ended: npt.NDArray[np.bool_]) -> None:
-        """Does nothing: the steps are independent."""
-
     def metrics(self, env_steps: int) -> Mapping[str, float]:
         """Returns the probability of a random action."""
         return {"explore/epsilon": self._schedule(env_steps)}
 
-    def state_dict(self) -> StateTree:
-        """Returns the state of the draws; the probability is a function of env_steps."""
-        return self.draws.state_dict()
-
     def load_state_dict(self, state: StateTree) -> None:
-        """Restores the draws from `state`."""
-        self.draws.load_state_dict(state)
+        """Restores the random numbers from `state`."""
+        super().load_state_dict(state)
         self._cache_lowest()
 
     def _cache_lowest(self) -> None:

@@ -1,29 +1,13 @@
 """The explorers of a pack, as one. n explorers, B environments of each."""
 
 from collections.abc import Sequence
-from typing import Protocol, Self, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from workers.core.types import Array
-from workers.rl.exploration.protocol import Explorer, Greedy
-from workers.rl.exploration.random_blocks import Blocks, JoinedBlocks
-
-
-@runtime_checkable
-class DrawsOnly(Explorer, Protocol):
-    """An explorer that depends on nothing but its draws, so that one can explore for several with
-    the draws of all.
-    """
-
-    draws: Blocks
-
-    def drawing_from(self, draws: Blocks) -> Self:
-        """Returns a like explorer with another source of random numbers, for as many environments
-        as it draws for.
-        """
-        ...
+from workers.rl.exploration.explorer import DrawingExplorer, Explorer, Greedy
+from workers.rl.exploration.random_blocks import JoinedBlocks
 
 
 class JoinedExplorers:
@@ -38,8 +22,10 @@ class JoinedExplorers:
         self._each = list(each)
         self._whole: Explorer | None = first if isinstance(first, Greedy) else None
         self._draws: JoinedBlocks | None = None
-        if isinstance(first, DrawsOnly):
-            self._draws = JoinedBlocks([one.draws for one in each if isinstance(one, DrawsOnly)])
+        if isinstance(first, DrawingExplorer):
+            self._draws = JoinedBlocks(
+                [one.draws for one in each if isinstance(one, DrawingExplorer)]
+            )
             self._whole = first.drawing_from(self._draws)
 
     def explore(self, greedy: Array, env_steps: int) -> Array:

@@ -12,7 +12,6 @@ class RateSchedule(Protocol):
 
     def __call__(self, env_steps: float, /) -> float:
         """Returns the rate at this count."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

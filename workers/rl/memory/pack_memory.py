@@ -7,12 +7,10 @@ the n * B columns of the memory.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from workers.core.protocols import ExperienceMemory
 from workers.core.row_stream import RowStream
 from workers.core.types import Array, StateTree
 from workers.rl.memory.replay import Replay
@@ -27,49 +25,7 @@ from workers.rl.memory.sampling_rules import (
 from workers.rl.memory.transitions import ReplaySpec, Sample
 
 
-class OwnRows(ExperienceMemory, Protocol):
-    """What stands for the memory of one member."""
-
-    def cut(self) -> None:
-        """See `Replay.cut`."""
-        ...
-
-
-class PackMemory(Protocol):
-    """The memories of a pack's agents."""
-
-    @property
-    def lanes(self) -> Sequence[OwnRows]:
-        """The memory of each, to be asked for its length and its state, and to be loaded."""
-        ...
-
-    def __len__(self) -> int:
-        """Returns the number of transitions of each member."""
-        ...
-
-    def keep(self, live: Sequence[int]) -> None:
-        """Says which members write and sample from now on."""
-        ...
-
-    def extend(self, columns: Sequence[Array]) -> None:
-        """Copies vector steps of these members.
-
-        The first arguments of `Replay.extend`, [T, m * B, ...] each.
-        """
-        ...
-
-    def sample(self, updates: int, batch_size: int) -> Sample:
-        """Returns what each draws by its own rule: arrays [U, m, N, ...], in the order of the
-        members.
-        """
-        ...
-
-    def feedback(self, places: Places, errors: Array) -> None:
-        """Hands on the errors [m, N] of a batch."""
-        ...
-
-
-def together(memories: Sequence[Replay]) -> PackMemory:
+def together(memories: Sequence[Replay]) -> "SharedReplay | SeparateReplays":
     """Returns the memories of a pack as one.
 
     They must not have been written to yet, and its `lanes` take their place.
@@ -237,7 +193,7 @@ class Lane:
         self._whole.load_lane(state, self._rule, self._part)
 
 
-class LaneRules:
+class LaneRules(Rule):
     """The rules of all lanes as the rule of the whole memory.
 
     Args:
@@ -246,7 +202,7 @@ class LaneRules:
     """
 
     def __init__(self, rules: Sequence[Rule], num_envs: int) -> None:
-        self.generator = rules[0].generator
+        super().__init__(rules[0].generator)
         self._rules = list(rules)
         self._num_envs = num_envs
         self._uniform = all(type(rule) is Uniform for rule in rules)
@@ -257,9 +213,6 @@ class LaneRules:
         self._live = list(live)
         self._begins = np.array(self._live)[:, np.newaxis] * self._num_envs
         self._together = UniformTogether([self._rules[lane].generator for lane in live])
-
-    def reserve(self, capacity: int) -> None:
-        """Does nothing: each rule knows its lane."""
 
     def draw(self, size: int, shape: tuple[int, int]) -> tuple[Places, Weights]:
         """Returns places and weights [U, m * N], drawn by each member's own rule."""

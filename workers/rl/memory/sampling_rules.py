@@ -6,7 +6,6 @@ A rule knows places alone, not what lies there. N samples of a batch.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -19,82 +18,59 @@ Places = npt.NDArray[np.int64]
 Weights = npt.NDArray[np.float32]
 
 
-class Rule(Protocol):
-    """Chooses places of one memory."""
-
-    generator: np.random.Generator
-    """Source of randomness of the memory and its rule."""
-
-    def reserve(self, capacity: int) -> None:
-        """Says once, before anything else, how many places there are."""
-        ...
-
-    def draw(self, size: int, shape: tuple[int, int]) -> tuple[Places, Weights]:
-        """Returns places int64 in [0, size) and importance weights float32, both [updates, N] =
-        `shape`, with replacement.
-        """
-        ...
-
-    def written(self, begin: int, end: int) -> None:
-        """Says that the places [begin, end) hold new rows."""
-        ...
-
-    def dropped(self, places: Places) -> None:
-        """Says that the rows at `places` must not be sampled until they are written again.
-
-        A rule may draw them nonetheless.
-        """
-        ...
-
-    def feedback(self, places: Places, errors: Array) -> None:
-        """Says how large the temporal-difference errors of `places` were, both [N], none of them
-        negative.
-        """
-        ...
-
-    def state_dict(self) -> StateTree:
-        """Returns all state, that of the generator included."""
-        ...
-
-    def load_state_dict(self, state: StateTree) -> None:
-        """Brings the rule of an equal memory to a captured state."""
-        ...
-
-
-class Uniform:
-    """Every place is as likely as every other, each draw independent of the others.
+class Rule:
+    """Chooses places of one memory; what is written there makes no difference to most rules.
 
     Args:
-        generator: Source of randomness; the rule's own.
+        generator: Source of randomness of the memory and its rule, used by nothing else.
     """
 
     def __init__(self, generator: np.random.Generator) -> None:
         self.generator = generator
 
+    def draw(self, size: int, shape: tuple[int, int]) -> tuple[Places, Weights]:
+        """Draws places with replacement.
+
+        Args:
+            size: Places that are filled: [0, size).
+            shape: (updates, N).
+
+        Returns:
+            Places int64 and importance weights float32, both of `shape`.
+        """
+        raise NotImplementedError
+
     def reserve(self, capacity: int) -> None:
-        """Needs no room."""
+        """Is called once, before anything else, with the number of places."""
+
+    def written(self, begin: int, end: int) -> None:
+        """Is called when the places [begin, end) hold new rows."""
+
+    def dropped(self, places: Places) -> None:
+        """Is called when the rows at `places` must not be sampled until they are written again.
+
+        A rule may draw them nonetheless.
+        """
+
+    def feedback(self, places: Places, errors: Array) -> None:
+        """Is called with the sizes of the temporal-difference errors of `places`, both [N]."""
+
+    def state_dict(self) -> StateTree:
+        """Returns all state, that of the generator included."""
+        return {"generator": generator_state(self.generator)}
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Restores `state` in the rule of an equal memory."""
+        load_generator_state(self.generator, state["generator"])
+
+
+class Uniform(Rule):
+    """Draws every place with the same probability, independently."""
 
     def draw(self, size: int, shape: tuple[int, int]) -> tuple[Places, Weights]:
         """Returns places int64 in [0, size) and weights of 1, both of `shape`."""
         # Half the time of `integers`, with a bias of size / 2**53; rounding never reaches `size`.
         return (self.generator.random(shape) * size).astype(np.int64), equal_weights(shape)
-
-    def written(self, begin: int, end: int) -> None:
-        """Changes nothing."""
-
-    def dropped(self, places: Places) -> None:
-        """Changes nothing."""
-
-    def feedback(self, places: Places, errors: Array) -> None:
-        """Changes nothing."""
-
-    def state_dict(self) -> StateTree:
-        """Returns the state of the generator."""
-        return {"generator": generator_state(self.generator)}
-
-    def load_state_dict(self, state: StateTree) -> None:
-        """Brings the generator to a captured state."""
-        load_generator_state(self.generator, state["generator"])
 
 
 @lru_cache(maxsize=16)
@@ -162,7 +138,7 @@ class Priorities:
             )
 
 
-class Prioritized:
+class Prioritized(Rule):
     """Proportional prioritized replay (Schaul et al. 2016, section 3.3 and algorithm 1).
 
     P(i) = p_i / sum_j p_j with p_i = (|delta_i| + epsilon)^alpha, equation 1. New rows get the
@@ -178,7 +154,7 @@ class Prioritized:
     def __init__(
         self, generator: np.random.Generator, priorities: Priorities | None = None
     ) -> None:
-        self.generator = generator
+        super().__init__(generator)
         self._constants = priorities or Priorities()
         self._tree = SumTree(1)
         self._highest = 1.0
@@ -233,12 +209,11 @@ class Prioritized:
         """Returns the priorities by place, the highest one, how many batches were drawn, and the
         generator.
         """
-        generator = generator_state(self.generator)
         return {
+            **super().state_dict(),
             "priorities": self._tree.values,
             "highest": self._highest,
             "drawn": self._drawn,
-            "generator": generator,
         }
 
     def load_state_dict(self, state: StateTree) -> None:
@@ -258,7 +233,7 @@ class Prioritized:
             )
         self._tree.fill(0, size, values)
         self._highest, self._drawn = float(state["highest"]), int(state["drawn"])
-        load_generator_state(self.generator, state["generator"])
+        super().load_state_dict(state)
 
     def _beta(self, drawn: int) -> float:
         constants = self._constants

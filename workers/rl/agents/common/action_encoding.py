@@ -27,24 +27,19 @@ class ActionCodec(Protocol):
     @property
     def raw_shape(self) -> tuple[int, ...]:
         """Shape of one raw action."""
-        ...
 
     @property
     def raw_dtype(self) -> type[np.generic]:
         """Dtype of raw actions."""
-        ...
 
     def to_space(self, raw: Array) -> Array:
         """Returns actions of the space, within its bounds."""
-        ...
 
     def tensor_to_space(self, raw: Tensor) -> Tensor:
         """Returns what `to_space` does, for tensors."""
-        ...
 
     def from_space(self, action: Array) -> Array:
         """Returns the raw actions [N, ...] that stand for actions of the space."""
-        ...
 
 
 class Actions(ActionCodec, Protocol):
@@ -52,7 +47,6 @@ class Actions(ActionCodec, Protocol):
 
     def random(self, generator: np.random.Generator, count: int) -> Array:
         """Returns raw actions [count, ...], drawn uniformly."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

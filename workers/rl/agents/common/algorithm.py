@@ -70,31 +70,25 @@ class Acting(Protocol[S_co]):
     @property
     def report_names(self) -> tuple[str, ...]:
         """Series name of each value of a report; losses begin with `loss/`."""
-        ...
 
     @property
     def layouts(self) -> Layouts:
         """Layout of each vector of parameters in the state, by field."""
-        ...
 
     @property
     def actor(self) -> str:
         """Field of the state whose parameters act."""
-        ...
 
     def start(self, generator: torch.Generator) -> S_co:
         """Returns the state before the first update, on the CPU."""
-        ...
 
     def act(self, parameters: Parameters, observation: Tensor, noise: tuple[Tensor, ...]) -> Tensor:
         """Returns raw actions [N, ...]; without noise the greedy ones."""
-        ...
 
     def act_arrays(
         self, parameters: Mapping[str, Array], observation: Array, noise: tuple[Array, ...]
     ) -> Array | None:
         """Returns what `act` does, on the CPU for few rows; `None` where there is no such way."""
-        ...
 
 
 class Algorithm(Acting[S], Protocol[S]):
@@ -102,29 +96,24 @@ class Algorithm(Acting[S], Protocol[S]):
 
     def update(self, gradient: Gradient, state: S, batch: ReplayBatch) -> Updated[S]:
         """Returns the state after one update."""
-        ...
 
     def noise(self, generator: np.random.Generator, shape: tuple[int, int]) -> tuple[Array, ...]:
         """Returns the random numbers of updates, float32 [updates, ...] each, for a shape of
         (updates, N).
         """
-        ...
 
     def acting_noise(self, generator: np.random.Generator, count: int) -> tuple[Array, ...]:
         """Returns the random numbers for exploring actions, float32 [count, ...] each.
 
         Empty where an explorer draws them all.
         """
-        ...
 
     @property
     def cycle(self) -> tuple["Update", ...]:
         """See `UpdateCycle.cycle`."""
-        ...
 
     def between(self, state: Any, updates: int) -> Any:
         """See `UpdateCycle.between`."""
-        ...
 
 
 Update = Callable[..., Updated[Any]]

@@ -19,7 +19,7 @@ from workers.rl.agents.common.learning_state import Layouts
 from workers.rl.agents.common.replay_memory import replay_memory
 from workers.rl.agents.shells.replay_agent import ReplayAgent, ReplayParts
 from workers.rl.exploration.additive_noise import AdditiveGaussian, AdditiveOrnsteinUhlenbeck
-from workers.rl.exploration.protocol import Explorer
+from workers.rl.exploration.explorer import Explorer
 from workers.rl.networks.ensemble import Ensemble
 from workers.rl.networks.mlp import Mlp
 from workers.rl.networks.observation_encoding import Encoding

@@ -36,43 +36,35 @@ class Policy(ActionCodec, Protocol):
     @property
     def outputs(self) -> int:
         """A: what the policy network puts out per sample."""
-        ...
 
     @property
     def extra_shapes(self) -> dict[str, tuple[int, ...]]:
         """Parameters beside those of the network; they begin at 0."""
-        ...
 
     def noise(self, generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
         """Returns the random numbers [*shape, A] for as many samples."""
-        ...
 
     def sample(self, parameters: Arrays, outputs: Floats, noise: Array | None) -> Array:
         """Returns raw actions [..., N, *raw_shape] of outputs and noise [..., N, A].
 
         Without noise the likeliest ones.
         """
-        ...
 
     def sample_tensor(
         self, parameters: Parameters, outputs: Tensor, noise: Tensor | None
     ) -> Tensor:
         """Returns what `sample` does, for tensors [N, A]."""
-        ...
 
     def log_probability(self, parameters: Parameters, outputs: Tensor, raw: Tensor) -> Tensor:
         """Returns the logarithm of probability or density float32 [N] of raw actions."""
-        ...
 
     def entropy(self, parameters: Parameters, outputs: Tensor) -> Tensor:
         """Returns float32 [N]."""
-        ...
 
     def kl(self, old: tuple[Parameters, Tensor], new: tuple[Parameters, Tensor]) -> Tensor:
         """Returns the Kullback-Leibler divergence KL(old || new) float32 [N] of two policies, given
         by parameters and outputs.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)

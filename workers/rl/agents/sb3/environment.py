@@ -22,11 +22,9 @@ class Stepper(Protocol):
         """Begins the episodes that are due and returns the current observations [B, ...], borrowed
         until the next step.
         """
-        ...
 
     def step(self, actions: Array) -> Experience:
         """Makes one step [1, B, ...]; its arrays are valid until the next one."""
-        ...
 
 
 class LoopEnv(VecEnv):

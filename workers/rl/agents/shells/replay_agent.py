@@ -30,7 +30,7 @@ from workers.rl.agents.common.action_encoding import Actions
 from workers.rl.agents.common.algorithm import Algorithm, ReplayBatch
 from workers.rl.agents.shells.base import Counted
 from workers.rl.agents.shells.learning import LearningAgent
-from workers.rl.exploration.protocol import Explorer
+from workers.rl.exploration.explorer import Explorer
 from workers.rl.memory.replay import Replay
 from workers.rl.memory.sampling_rules import Places
 from workers.rl.memory.transitions import Sample

@@ -12,7 +12,7 @@ from workers.rl.exploration.epsilon_greedy import (
     EpsilonGreedy,
     LinearEpsilonGreedy,
 )
-from workers.rl.exploration.protocol import Explorer, Greedy
+from workers.rl.exploration.explorer import Explorer, Greedy
 from workers.rl.exploration.random_blocks import STEPS
 from workers.rl.exploration.schedules import Constant, Linear
 

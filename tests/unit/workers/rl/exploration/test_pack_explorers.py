@@ -8,8 +8,8 @@ import pytest
 from workers.core.rng import derive_generator
 from workers.rl.exploration.additive_noise import AdditiveGaussian, AdditiveOrnsteinUhlenbeck
 from workers.rl.exploration.epsilon_greedy import EpsilonGreedy
+from workers.rl.exploration.explorer import Greedy
 from workers.rl.exploration.pack_explorers import JoinedExplorers
-from workers.rl.exploration.protocol import Greedy
 from workers.rl.exploration.random_blocks import STEPS
 from workers.rl.exploration.schedules import Constant
 

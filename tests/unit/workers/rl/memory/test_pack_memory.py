@@ -7,7 +7,7 @@ import pytest
 
 from workers.core.rng import derive_generator
 from workers.rl.memory.frame_replay import FrameReplay
-from workers.rl.memory.pack_memory import PackMemory, SeparateReplays, SharedReplay, together
+from workers.rl.memory.pack_memory import SeparateReplays, SharedReplay, together
 from workers.rl.memory.replay import Replay
 from workers.rl.memory.sampling_rules import Prioritized, Uniform
 from workers.rl.memory.transitions import ReplaySpec
@@ -52,13 +52,15 @@ def columns(case: Any, steps: int, members: int, rng: np.random.Generator) -> tu
     )
 
 
-def extend(shared: PackMemory, alone: list[Replay], rows: tuple[Any, ...]) -> None:
+def extend(
+    shared: SeparateReplays | SharedReplay, alone: list[Replay], rows: tuple[Any, ...]
+) -> None:
     shared.extend(rows)
     for index, memory in enumerate(alone):
         memory.extend(*(column[:, index * ENVS : (index + 1) * ENVS] for column in rows))
 
 
-def assert_same_draws(shared: PackMemory, alone: list[Replay]) -> None:
+def assert_same_draws(shared: SeparateReplays | SharedReplay, alone: list[Replay]) -> None:
     drawn = shared.sample(2, 8)
     errors = np.random.default_rng(5).random((len(alone), 8))
     for index, memory in enumerate(alone):

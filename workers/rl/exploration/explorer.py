@@ -1,15 +1,17 @@
-"""Interface of explorers. Shapes: B environments."""
+"""Base classes of explorers. Shapes: B environments."""
 
 from collections.abc import Mapping
-from typing import Protocol
+from copy import copy
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
 from workers.core.types import Array, StateTree
+from workers.rl.exploration.random_blocks import Blocks
 
 
-class Explorer(Protocol):
+class Explorer:
     """Turns greedy actions into the actions taken while training data are collected.
 
     Has a random generator that nothing else uses, and draws the same amount of numbers in each
@@ -25,43 +27,54 @@ class Explorer(Protocol):
             greedy: Actions [B, ...] of the policy.
             env_steps: Counter before these actions.
         """
-        ...
+        raise NotImplementedError
 
     def reset(self, ended: npt.NDArray[np.bool_]) -> None:
         """Marks the environments, bool [B], whose episode ended with the last actions."""
-        ...
 
     def metrics(self, env_steps: int) -> Mapping[str, float]:
         """Returns gauges by series name, such as `explore/epsilon`."""
-        ...
+        del env_steps
+        return {}
 
     def state_dict(self) -> StateTree:
         """Returns the state that future actions depend on."""
-        ...
+        return {}
 
     def load_state_dict(self, state: StateTree) -> None:
         """Restores `state` in a new explorer of the same definition."""
-        ...
 
 
-class Greedy:
+class Greedy(Explorer):
     """Keeps the greedy actions; draws no random numbers."""
 
     def explore(self, greedy: Array, env_steps: int) -> Array:
         del env_steps
         return greedy
 
-    def reset(self, ended: npt.NDArray[np.bool_]) -> None:
-        """Does nothing."""
 
-    def metrics(self, env_steps: int) -> Mapping[str, float]:
-        """Returns no gauges."""
-        del env_steps
-        return {}
+class DrawingExplorer(Explorer):
+    """An explorer whose only state is its random numbers.
+
+    One such explorer can explore for several, with the random numbers of all.
+
+    Args:
+        draws: The random numbers, used by this explorer only.
+    """
+
+    def __init__(self, draws: Blocks) -> None:
+        self.draws = draws
+
+    def drawing_from(self, draws: Blocks) -> Self:
+        """Returns a copy that takes its random numbers, and its environments, from `draws`."""
+        like = copy(self)
+        like.draws = draws
+        return like
 
     def state_dict(self) -> StateTree:
-        """Returns an empty state."""
-        return {}
+        """Returns the state of the random numbers."""
+        return self.draws.state_dict()
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Does nothing."""
+        """Restores the random numbers from `state`."""
+        self.draws.load_state_dict(state)
