@@ -10,9 +10,9 @@ step for all, and the others find theirs done. n agents in the pack, m of them t
 environments of each.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -22,11 +22,11 @@ from torch import Tensor
 from workers.acceleration.compiled_update import Held
 from workers.acceleration.nested_tensors import map_tensors
 from workers.acceleration.update_runner import stacked
-from workers.core.protocols import ExperienceMemory
 from workers.core.types import Array, CompileMode, Experience, LearnReport, StateTree
 from workers.rl.agents.common.learning_state import learning_rates, with_learning_rates
-from workers.rl.agents.packs.replay_agents import ReplaysTogether
-from workers.rl.agents.packs.rollout_agents import RolloutsTogether
+from workers.rl.agents.packs.packed_agents import PackedAgents
+from workers.rl.agents.packs.replay_agents import PackedReplayAgents
+from workers.rl.agents.packs.rollout_agents import PackedRolloutAgents
 from workers.rl.agents.shells.replay_agent import ReplayAgent
 from workers.rl.agents.shells.rollout_agent import RolloutAgent
 from workers.rl.networks.acting_module import ActingModule
@@ -44,37 +44,6 @@ updates.
 """
 
 
-class Together(Protocol):
-    """What agents do as one, beside the forward pass and the update.
-
-    Arrays are in the order of those that have not left.
-    """
-
-    memories: Sequence[ExperienceMemory]
-    """What stands for the memory of each agent."""
-    some_may_wait: bool
-    """Whether a batch may be one of some agents only."""
-
-    @property
-    def phase(self) -> int:
-        """Which entry of the algorithm's cycle makes the next update, modulo their number."""
-
-    def keep(self, live: Sequence[int]) -> None: ...
-    def settle(self) -> None: ...
-    def moved(self) -> None: ...
-    def random_actions(self, count: int) -> Array | None: ...
-    def normalised(self, observation: Array) -> Array: ...
-    def acting_noise(self, count: int) -> tuple[Array, ...]: ...
-    def explored(self, raw: Array) -> Array: ...
-    def observe(self, experience: Experience) -> None: ...
-    def batches(
-        self, updates: int, state: Callable[[], object]
-    ) -> Iterator[tuple[Any, Array | None]]: ...
-    def note(self, report: Tensor, error: Tensor) -> None: ...
-    def concluded(self) -> list[LearnReport]: ...
-    def episodes_lost(self, index: int, lost: npt.NDArray[np.bool_]) -> None: ...
-
-
 class Pack:
     """The agents of a pack.
 
@@ -84,10 +53,14 @@ class Pack:
         mode: How the stacked update runs.
     """
 
-    def __init__(self, agents: Sequence[Packable], mode: CompileMode) -> None:
+    def __init__(self, agents: Sequence[Any], mode: CompileMode) -> None:
         first = agents[0]
-        self._agents = list(agents)
-        self._together = _together(agents)
+        self._agents: list[Packable] = list(agents)
+        self._together: PackedAgents[Any] = (
+            PackedReplayAgents(agents)
+            if isinstance(first, ReplayAgent)
+            else PackedRolloutAgents(agents)
+        )
         self._algorithm: Any = first.algorithm
         self._layout: Layout = first.algorithm.layouts[first.algorithm.actor]
         cycle = self._algorithm.cycle
@@ -118,10 +91,6 @@ class Pack:
         """Returns what stands for each agent towards its engine, in order."""
         return [PackMember(self, index) for index in range(len(self._agents))]
 
-    def memory(self, index: int) -> ExperienceMemory:
-        """Returns what stands for an agent's memory."""
-        return self._together.memories[index]
-
     def counted(self, index: int) -> Packable:
         """Returns an agent that knows what was counted and drawn, but perhaps not what was learnt."""
         self._together.settle()
@@ -147,12 +116,6 @@ class Pack:
             self._stack,
             self._agents[index].learning_state,
         )
-
-    def episodes_lost(self, index: int, lost: npt.NDArray[np.bool_]) -> None:
-        """Says in which environments of an agent, bool [B], the next experience does not continue
-        the last.
-        """
-        self._together.episodes_lost(index, lost)
 
     def set_learning_rate(self, index: int, value: float) -> None:
         """Sets the step size of an agent's next update."""
@@ -307,7 +270,7 @@ class PackMember:
 
     def __init__(self, pack: Pack, index: int) -> None:
         agent = pack.agent(index)
-        self.report_names, self.memory = agent.report_names, pack.memory(index)
+        self.report_names, self.memory = agent.report_names, agent.memory
         self.collect_plan, self.learn_schedule = agent.collect_plan, agent.learn_schedule
         self._pack = pack
         self._index = index
@@ -321,7 +284,7 @@ class PackMember:
 
     def episodes_lost(self, lost: npt.NDArray[np.bool_]) -> None:
         """Says in which environments, bool [B], the next experience does not continue the last."""
-        self._pack.episodes_lost(self._index, lost)
+        self._pack.counted(self._index).episodes_lost(lost)
 
     def learn(self, updates: int) -> LearnReport:
         """Makes updates, together with all others."""
@@ -338,7 +301,7 @@ class PackMember:
 
     def metrics(self) -> Mapping[str, float]:
         """Returns the agent's gauges."""
-        return {**self._pack.counted(self._index).metrics(), "memory/size": float(len(self.memory))}
+        return self._pack.counted(self._index).metrics()
 
     def eval_mode(self) -> AbstractContextManager[None]:
         """Returns a context in which the agent does not learn."""
@@ -355,12 +318,6 @@ class PackMember:
     def load_state_dict(self, state: StateTree) -> None:
         """Brings the agent to a captured state, of a pack or of an agent alone."""
         self._pack.load(self._index, state)
-
-
-def _together(agents: Sequence[Packable]) -> Together:
-    if isinstance(agents[0], ReplayAgent):
-        return ReplaysTogether(cast("Sequence[ReplayAgent]", agents))
-    return RolloutsTogether(cast("Sequence[RolloutAgent]", agents))
 
 
 def _with_row(stack: Tensor, row: int, own: Tensor) -> Tensor:

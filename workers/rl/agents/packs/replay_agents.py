@@ -6,22 +6,20 @@ m agents that have not left, B environments of each, N samples of a batch, U upd
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
-import torch
 from torch import Tensor
 
-from workers.core.protocols import ExperienceMemory
 from workers.core.types import Array, Experience, LearnReport
 from workers.rl.agents.common.algorithm import ReplayBatch
+from workers.rl.agents.packs.packed_agents import PackedAgents
 from workers.rl.agents.shells.base import Counted
-from workers.rl.agents.shells.learning import rows_of
-from workers.rl.agents.shells.replay_agent import ROWS_PER_DRAW, Batches, ReplayAgent
+from workers.rl.agents.shells.learning import mean_rows
+from workers.rl.agents.shells.replay_agent import Batches, ReplayAgent, stored_columns
 from workers.rl.exploration.pack_explorers import JoinedExplorers
 from workers.rl.memory.pack_memory import together
 from workers.rl.memory.sampling_rules import Places
 
 
-class ReplaysTogether:
+class PackedReplayAgents(PackedAgents[ReplayAgent]):
     """Explores, stores and samples for all.
 
     Every agent draws from its own generators; what they count is the same for all.
@@ -30,13 +28,12 @@ class ReplaysTogether:
         agents: Of one definition; nothing is stored in their memories yet.
     """
 
-    some_may_wait = False
-
     def __init__(self, agents: Sequence[ReplayAgent]) -> None:
         first = agents[0]
-        self._every = self._agents = list(agents)
+        super().__init__(agents)
         self._memory = together([agent.memory for agent in agents])
-        self.memories: Sequence[ExperienceMemory] = self._memory.lanes
+        for agent, lane in zip(agents, self._memory.lanes, strict=True):
+            agent.memory = lane
         self._parts, self._batches = first.parts, Batches(first.device)
         self._counted = first.counted
         self._explorers: JoinedExplorers | None = None
@@ -45,11 +42,9 @@ class ReplaysTogether:
         self._reports: list[Tensor] = []
 
     def keep(self, live: Sequence[int]) -> None:
-        """Says which agents are in the pack from now on."""
-        self.settle()
+        """Goes on with the agents of these indices."""
+        super().keep(live)
         self._memory.keep(live)
-        self._agents = [self._every[index] for index in live]
-        self._explorers = None
 
     def settle(self) -> None:
         """Brings the agents up to date: before one is looked at."""
@@ -64,13 +59,6 @@ class ReplaysTogether:
         """Says that an agent was brought to another state."""
         self._explorers = None
 
-    def episodes_lost(self, index: int, lost: npt.NDArray[np.bool_]) -> None:
-        """Says in which environments of an agent, bool [B], the next experience does not continue
-        the last.
-        """
-        self._memory.lanes[index].cut()
-        self._every[index].parts.explorer.reset(lost)
-
     # Acting
 
     def random_actions(self, count: int) -> Array | None:
@@ -84,17 +72,9 @@ class ReplaysTogether:
         self._count(acted=width)
         return np.concatenate([agent.random_actions(width) for agent in self._agents])
 
-    def normalised(self, observation: Array) -> Array:
-        """Returns observations [m, B, ...] as the policies take them."""
-        return observation
-
     def acting_noise(self, count: int) -> tuple[Array, ...]:
         """Returns the random numbers of `count` exploring actions of each, [m, count, ...]."""
-        first, *others = self._agents
-        noise = first.acting_noise(count)
-        return (
-            _stacked([noise, *(agent.acting_noise(count) for agent in others)], 0) if noise else ()
-        )
+        return _stacked([agent.acting_noise(count) for agent in self._agents], 0)
 
     def explored(self, raw: Array) -> Array:
         """Returns the actions of the space that exploration makes of raw ones [m, B, ...]: [m * B,
@@ -111,17 +91,7 @@ class ReplaysTogether:
     def observe(self, experience: Experience) -> None:
         """Stores experience [T, m * B, ...]."""
         self._begin()
-        action = experience.action
-        raw = self._parts.actions.from_space(action.reshape(-1, *action.shape[2:])).reshape(
-            *action.shape[:2], *self._parts.actions.raw_shape
-        )
-        columns = (
-            experience.reward,
-            experience.next_observation,
-            experience.terminated,
-            experience.truncated,
-        )
-        self._memory.extend((experience.observation, raw, *columns))
+        self._memory.extend(stored_columns(self._parts.actions, experience))
         if experience.episodes:
             self._joined_explorers().reset(
                 np.any(experience.terminated | experience.truncated, axis=0)
@@ -141,19 +111,12 @@ class ReplaysTogether:
         Each is to be noted before the next is asked for.
         """
         del state
-        size, parts = self._parts.batch_size, self._parts
         self._begin()
-        if len(self._memory) < size:
-            return
-        at_once = 1 if parts.prioritized else max(1, ROWS_PER_DRAW // (size * len(self._agents)))
-        for done in range(0, updates, at_once):
-            count = min(at_once, updates - done)
-            sample = self._memory.sample(count, size)
-            for batch, places in zip(
-                self._batches.of(sample, self._noise(count, size)), sample.places, strict=True
-            ):
-                self._places = places
-                yield batch, None
+        drawn = self._batches.drawn(
+            self._memory, self._parts, updates, self._noise, len(self._agents)
+        )
+        for batch, self._places in drawn:
+            yield batch, None
 
     def note(self, report: Tensor, error: Tensor) -> None:
         """Takes down what the update with the last batch gave: reports [m, R] and errors [m, N]."""
@@ -167,8 +130,7 @@ class ReplaysTogether:
         reports, self._reports = self._reports, []
         if not reports:
             return [LearnReport(0)] * len(self._agents)
-        mean = reports[0] if len(reports) == 1 else torch.stack(reports).mean(0)
-        return [LearnReport(len(reports), values) for values in rows_of(mean)]
+        return [LearnReport(len(reports), values) for values in mean_rows(reports)]
 
     # Private
 
@@ -198,13 +160,7 @@ class ReplaysTogether:
         return self._explorers
 
     def _noise(self, count: int, size: int) -> tuple[Array, ...]:
-        first, *others = self._agents
-        noise = first.learning_noise(count, size)
-        return (
-            _stacked([noise, *(agent.learning_noise(count, size) for agent in others)], 1)
-            if noise
-            else ()
-        )
+        return _stacked([agent.learning_noise(count, size) for agent in self._agents], 1)
 
 
 def _stacked(noise: Sequence[tuple[Array, ...]], axis: int) -> tuple[Array, ...]:

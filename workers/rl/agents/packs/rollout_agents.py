@@ -10,39 +10,30 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from workers.core.protocols import ExperienceMemory
 from workers.core.types import Array, Experience, LearnReport
 from workers.rl.agents.common.on_policy import RolloutBatch
+from workers.rl.agents.packs.packed_agents import PackedAgents
 from workers.rl.agents.shells.learning import rows_of
 from workers.rl.agents.shells.rollout_agent import RolloutAgent
 from workers.rl.exploration.random_blocks import JoinedBlocks
 
 
-class RolloutsTogether:
+class PackedRolloutAgents(PackedAgents[RolloutAgent]):
     """Acts for all; each agent keeps its own rollout, and shuffles it with its own generator.
 
     Args:
         agents: Of one definition.
     """
 
-    phase = 0
-
     def __init__(self, agents: Sequence[RolloutAgent]) -> None:
-        self._every = self._agents = list(agents)
+        super().__init__(agents)
         self.some_may_wait = agents[0].parts.target_kl is not None
-        self.memories: Sequence[ExperienceMemory] = [agent.memory for agent in agents]
         self._draws: JoinedBlocks | None = None
         self._raw: list[Array] = []
         self._go_on = np.ones(len(agents), np.bool_)
         """Which agents learn in the present pass, bool [m]."""
         self._reports: list[tuple[Tensor, npt.NDArray[np.bool_]]] = []
         """Reports [m, R], and whose."""
-
-    def keep(self, live: Sequence[int]) -> None:
-        """Says which agents are in the pack from now on."""
-        self.settle()
-        self._agents = [self._every[index] for index in live]
-        self._draws = None
 
     def settle(self) -> None:
         """Brings the agents up to date: before one is looked at."""
@@ -53,18 +44,7 @@ class RolloutsTogether:
         """Says that an agent was brought to another state."""
         self._draws = None
 
-    def episodes_lost(self, index: int, lost: npt.NDArray[np.bool_]) -> None:
-        """Says in which environments of an agent, bool [B], the next experience does not continue
-        the last.
-        """
-        self._every[index].episodes_lost(lost)
-
     # Acting
-
-    def random_actions(self, count: int) -> Array | None:
-        """Returns nothing: all actions are drawn from the policies."""
-        del count
-        return None
 
     def normalised(self, observation: Array) -> Array:
         """Returns observations [m, B, ...] of a step of training as the policies take them."""

@@ -4,7 +4,7 @@ step size, and what it acts on.
 B environments, R values of a report.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Generic, TypeVar
 
@@ -91,9 +91,7 @@ class LearningAgent(Generic[A]):
         reports, self._reports = self._reports, []
         if not reports:
             return LearnReport(0)
-        return LearnReport(
-            len(reports), rows_of(reports[0] if len(reports) == 1 else torch.stack(reports).mean(0))
-        )
+        return LearnReport(len(reports), mean_rows(reports))
 
     def eval_mode(self) -> AbstractContextManager[None]:
         """Returns a context in which nothing is stored and nothing learnt."""
@@ -153,6 +151,11 @@ class LearningAgent(Generic[A]):
         return tensor.to(
             self.device, copy=True
         )  # a target network of its own: one tensor in two places would compile twice
+
+
+def mean_rows(reports: Sequence[Tensor]) -> Any:
+    """Returns the mean of at least one report, [m, R] or [R] each; see `rows_of`."""
+    return rows_of(reports[0] if len(reports) == 1 else torch.stack(tuple(reports)).mean(0))
 
 
 def rows_of(values: Tensor) -> Any:

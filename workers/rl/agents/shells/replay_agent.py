@@ -31,6 +31,7 @@ from workers.rl.agents.common.algorithm import Algorithm, ReplayBatch
 from workers.rl.agents.shells.base import Counted
 from workers.rl.agents.shells.learning import LearningAgent
 from workers.rl.exploration.explorer import Explorer
+from workers.rl.memory.pack_memory import SeparateReplays, SharedReplay
 from workers.rl.memory.replay import Replay
 from workers.rl.memory.sampling_rules import Places
 from workers.rl.memory.transitions import Sample
@@ -83,7 +84,8 @@ class ReplayAgent(LearningAgent[Algorithm[Any]]):
 
     def __init__(self, parts: ReplayParts, context: AgentContext) -> None:
         super().__init__(parts.algorithm, parts.actions, parts.learning_rate, context)
-        self.memory = parts.memory
+        self.memory: Any = parts.memory
+        """Its own, or its `Lane` of the memory of a pack."""
         self._parts = parts
         cycle, held = parts.algorithm.cycle, Held()
         runnables = {update: runnable(update, mode=context.compile, held=held) for update in cycle}
@@ -157,20 +159,8 @@ class ReplayAgent(LearningAgent[Algorithm[Any]]):
         """Copies the transitions into the memory."""
         if not self._training.on:
             return
-        action = experience.action
-        raw = self._parts.actions.from_space(action.reshape(-1, *action.shape[2:]))
-        columns = (
-            experience.reward,
-            experience.next_observation,
-            experience.terminated,
-            experience.truncated,
-        )
-        self.memory.extend(
-            experience.observation,
-            raw.reshape(*action.shape[:2], *raw.shape[1:]),
-            *columns,
-            active=experience.active,
-        )
+        columns = stored_columns(self._parts.actions, experience)
+        self.memory.extend(*columns, active=experience.active)
         if experience.episodes:
             self._parts.explorer.reset(np.any(experience.terminated | experience.truncated, axis=0))
         self._env_steps += experience.env_steps
@@ -194,18 +184,8 @@ class ReplayAgent(LearningAgent[Algorithm[Any]]):
 
         Each is to be noted before the next is asked for.
         """
-        size = self._parts.batch_size
-        if not self._training.on or len(self.memory) < size:
-            return
-        at_once = 1 if self._parts.prioritized else max(1, ROWS_PER_DRAW // size)
-        for done in range(0, updates, at_once):
-            count = min(at_once, updates - done)
-            sample = self.memory.sample(count, size)
-            yield from map(
-                SampledBatch,
-                self._batches.of(sample, self.learning_noise(count, size)),
-                sample.places,
-            )
+        if self._training.on:
+            yield from self._batches.drawn(self.memory, self._parts, updates, self.learning_noise)
 
     def learning_noise(self, updates: int, batch_size: int) -> tuple[Array, ...]:
         """Returns the random numbers of updates, [updates, ...] each."""
@@ -263,6 +243,20 @@ class ReplayAgent(LearningAgent[Algorithm[Any]]):
         return self._cycle[self._updates % len(self._cycle)]
 
 
+def stored_columns(actions: Actions, experience: Experience) -> tuple[Array, ...]:
+    """Returns the first six arguments of `Replay.extend` for an experience, [T, B, ...] each."""
+    action = experience.action
+    raw = actions.from_space(action.reshape(-1, *action.shape[2:]))
+    return (
+        experience.observation,
+        raw.reshape(*action.shape[:2], *actions.raw_shape),
+        experience.reward,
+        experience.next_observation,
+        experience.terminated,
+        experience.truncated,
+    )
+
+
 class Batches:
     """Makes batches of samples.
 
@@ -278,6 +272,32 @@ class Batches:
         self._arrays: list[Array | None] = [None] * _TENSORS
         self._rows: list[Sequence[Tensor]] = [()] * _TENSORS
         self._made: list[ReplayBatch] = []
+
+    def drawn(
+        self,
+        memory: Replay | SharedReplay | SeparateReplays,
+        parts: ReplayParts,
+        updates: int,
+        noise: Callable[[int, int], tuple[Array, ...]],
+        agents: int = 1,
+    ) -> Iterator[SampledBatch]:
+        """Yields the batches of `updates` updates, none while the memory holds less than a batch.
+
+        Args:
+            memory: Of one agent, or of all agents of a pack.
+            parts: Of the agents.
+            updates: Batches.
+            noise: Draws the random numbers of (updates, batch size), [updates, ...] each.
+            agents: Agents that the memory samples for.
+        """
+        size = parts.batch_size
+        if len(memory) < size:
+            return
+        at_once = 1 if parts.prioritized else max(1, ROWS_PER_DRAW // (size * agents))
+        for done in range(0, updates, at_once):
+            count = min(at_once, updates - done)
+            sample = memory.sample(count, size)
+            yield from map(SampledBatch, self.of(sample, noise(count, size)), sample.places)
 
     def of(self, sample: Sample, noise: tuple[Array, ...]) -> list[ReplayBatch]:
         """Returns a batch per update, valid until the next sample.
