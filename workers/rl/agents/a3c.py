@@ -190,7 +190,11 @@ class A3c:
         if self._training.on:
             self._draws.advance((1,))
             noise = self._draws.block[0][self._draws.at]
-        raw = policy.sample(self._arrays, self._outputs(observation[None]), noise)
+        raw = policy.sample(
+            self._arrays,
+            self._model.acting_outputs(self._named, self._arrays, observation[None]),
+            noise,
+        )
         if self._training.on:
             self._observations.append(observation)
             self._actions.append(raw[0])
@@ -287,14 +291,6 @@ class A3c:
         self.parameters.copy_(parameters)
         self.squares.copy_(squares)
         self.sync_parameters()
-
-    def _outputs(self, observation: Array) -> Array:
-        quick = self._model.outputs_array(self._arrays, observation)
-        if quick is not None:
-            return quick
-        with torch.inference_mode():
-            outputs: Array = self._model.outputs(self._named, torch.from_numpy(observation)).numpy()
-        return outputs
 
     def _value(self, observation: Array) -> float:
         with torch.inference_mode():

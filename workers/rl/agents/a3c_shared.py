@@ -80,10 +80,8 @@ class SharedA3c:
         """
         if explore:
             raise ValueError("a3c explores in its processes alone")
-        policy, outputs = self._model.policy, self._model.outputs_array(self._arrays, observation)
-        if outputs is None:
-            with torch.inference_mode():
-                outputs = self._model.outputs(self._named, torch.from_numpy(observation)).numpy()
+        outputs = self._model.acting_outputs(self._named, self._arrays, observation)
+        policy = self._model.policy
         return policy.to_space(policy.sample(self._arrays, outputs, None))
 
     def observe(self, experience: Experience) -> None:

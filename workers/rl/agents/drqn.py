@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
-import torch
 from torch import Tensor
 from torch.nn.functional import huber_loss, mse_loss
 
@@ -24,30 +23,24 @@ from workers.rl.agents.common.q_learning import QLearning, replay_parts
 from workers.rl.agents.common.replay_memory import replay_memory
 from workers.rl.agents.shells.recurrent import RecurrentActing
 from workers.rl.agents.shells.replay_agent import ReplayAgent, ReplayParts, SampledBatch
-from workers.rl.networks.action_values import Torso, torso_for
+from workers.rl.networks.action_values import TorsoNetwork, torso_for
 from workers.rl.networks.mlp import Mlp
-from workers.rl.networks.nature_cnn import NatureCnn
-from workers.rl.networks.observation_encoding import Encoding
 from workers.rl.networks.parameter_layout import Parameters
 from workers.rl.networks.recurrent import Recurrent
 
 
 @dataclass(frozen=True)
-class RecurrentValues:
+class RecurrentValues(TorsoNetwork):
     """Layers for each observation by itself, a recurrent layer, and a layer for the values."""
 
-    encoding: Encoding
-    torso: Torso
     memory: Recurrent
     head: Mlp
     noise_size: ClassVar[int] = 0
 
-    def features(self, parameters: Parameters, observation: Tensor) -> Tensor:
-        """Returns what the recurrent layer is given, float32 [N, F]."""
-        return self.torso(
-            parameters,
-            observation if isinstance(self.torso, NatureCnn) else self.encoding(observation),
-        )
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """Torso, recurrent layer and head."""
+        return (self.torso, self.memory, self.head)
 
     def step(
         self, parameters: Parameters, observation: Tensor, state: Tensor
@@ -61,19 +54,6 @@ class RecurrentValues:
     def values(self, parameters: Parameters, states: Tensor) -> Tensor:
         """Returns the values [..., A] that the states [..., S] after an observation give."""
         return self.head(parameters, states[..., : self.memory.units])
-
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Returns the shape of each parameter."""
-        return {**self.torso.shapes(), **self.memory.shapes(), **self.head.shapes()}
-
-    def initial_uniform(self, generator: torch.Generator) -> dict[str, Tensor]:
-        """Returns fresh parameters as `torch.nn` draws them."""
-        parts = (self.torso, self.memory, self.head)
-        return {
-            name: tensor
-            for part in parts
-            for name, tensor in part.initial_uniform(generator).items()
-        }
 
 
 class DrqnBatch(NamedTuple):

@@ -6,7 +6,7 @@ B samples of a batch, A actions; N, N' and K fractions as in the paper.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -21,11 +21,10 @@ from workers.rl.agents.common.algorithm import ReplayBatch
 from workers.rl.agents.common.q_learning import QLearning, replay_parts
 from workers.rl.agents.common.replay_memory import replay_memory
 from workers.rl.agents.shells.replay_agent import ReplayAgent
-from workers.rl.networks.action_values import Torso, torso_for
+from workers.rl.networks.action_values import TorsoNetwork, torso_for
 from workers.rl.networks.cosine_embedding import CosineEmbedding
 from workers.rl.networks.mlp import Mlp
 from workers.rl.networks.nature_cnn import NatureCnn
-from workers.rl.networks.observation_encoding import Encoding
 from workers.rl.networks.parameter_layout import Parameters
 
 
@@ -47,20 +46,20 @@ def quantile_huber(error: Tensor, fractions: Tensor, kappa: float) -> Tensor:
 
 
 @dataclass(frozen=True)
-class ImplicitQuantiles:
+class ImplicitQuantiles(TorsoNetwork):
     """Z_tau(x, a) = f(psi(x) * phi(tau))_a (section 3.2)."""
 
-    encoding: Encoding
-    torso: Torso
     embedding: CosineEmbedding
     head: Mlp
 
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """Torso, embedding of the fractions and head."""
+        return (self.torso, self.embedding, self.head)
+
     def __call__(self, parameters: Parameters, observation: Tensor, fractions: Tensor) -> Tensor:
         """Returns quantiles float32 [B, K, A] at fractions float32 [B, K]."""
-        features = self.torso(
-            parameters,
-            observation if isinstance(self.torso, NatureCnn) else self.encoding(observation),
-        )
+        features = self.features(parameters, observation)
         return self.head(parameters, self.embedding(parameters, features, fractions))
 
     def forward_numpy(
@@ -75,19 +74,6 @@ class ImplicitQuantiles:
         return self.head.forward_numpy(parameters, flat).reshape(
             *joined.shape[:-1], self.head.outputs
         )
-
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Returns the shape of each parameter."""
-        return {**self.torso.shapes(), **self.embedding.shapes(), **self.head.shapes()}
-
-    def initial_uniform(self, generator: torch.Generator) -> dict[str, Tensor]:
-        """Returns fresh parameters as `torch.nn` draws them."""
-        parts = (self.torso, self.embedding, self.head)
-        return {
-            name: tensor
-            for part in parts
-            for name, tensor in part.initial_uniform(generator).items()
-        }
 
 
 @dataclass(frozen=True)

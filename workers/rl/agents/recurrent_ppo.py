@@ -28,10 +28,8 @@ from workers.rl.agents.common.policies import Policy, policy_for
 from workers.rl.agents.ppo import ADAM_EPSILON, REPORT_NAMES, clipped_loss
 from workers.rl.agents.shells.recurrent import RecurrentAgent
 from workers.rl.agents.shells.rollout_agent import RolloutParts
-from workers.rl.networks.action_values import Torso, torso_for
+from workers.rl.networks.action_values import TorsoNetwork, torso_for
 from workers.rl.networks.mlp import Mlp
-from workers.rl.networks.nature_cnn import NatureCnn
-from workers.rl.networks.observation_encoding import Encoding
 from workers.rl.networks.parameter_layout import Layout, Parameters
 from workers.rl.networks.recurrent import Recurrent
 
@@ -66,14 +64,12 @@ class RecurrentPpoBatch(NamedTuple):
 
 
 @dataclass(frozen=True)
-class RecurrentActorCritic:
+class RecurrentActorCritic(TorsoNetwork):
     """Layers for each observation by itself, a recurrent layer, and a layer each for policy and
     value.
     """
 
     policy: Policy
-    encoding: Encoding
-    torso: Torso
     memory: Recurrent
     actor: Mlp
     critic: Mlp
@@ -93,13 +89,6 @@ class RecurrentActorCritic:
             **self.critic.initial_orthogonal(generator, gain=1.0),
             **extra,
         }
-
-    def features(self, parameters: Parameters, observation: Tensor) -> Tensor:
-        """Returns what the recurrent layer is given, float32 [N, F]."""
-        return self.torso(
-            parameters,
-            observation if isinstance(self.torso, NatureCnn) else self.encoding(observation),
-        )
 
     def heads(self, parameters: Parameters, states: Tensor) -> tuple[Tensor, Tensor]:
         """Returns outputs [N, A] and V [N] of the states [N, S] after an observation."""
@@ -225,7 +214,7 @@ def build(parameters: RecurrentPpoParameters, context: AgentContext) -> Recurren
         }
     )
     algorithm = RecurrentPpo(
-        RecurrentActorCritic(policy, encoding, torso, memory, actor, critic, layout),
+        RecurrentActorCritic(encoding, torso, policy, memory, actor, critic, layout),
         parameters,
         parameters.gamma,
         parameters.gae_lambda,

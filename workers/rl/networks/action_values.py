@@ -4,6 +4,7 @@ distributions.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from gymnasium import Space
@@ -21,20 +22,55 @@ Torso = Mlp | NatureCnn
 Head = Mlp | NoisyMlp | DuelingHead
 
 
-@dataclass(frozen=True, slots=True)
-class ActionValues:
+@dataclass(frozen=True)
+class TorsoNetwork:
+    """Base of the networks that begin with features of each observation by itself."""
+
+    encoding: Encoding
+    torso: Torso
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """Layers with parameters, in the order in which these are drawn."""
+        raise NotImplementedError
+
+    def features(self, parameters: Parameters, observation: Tensor) -> Tensor:
+        """Returns the features float32 [N, features] of observations [N, ...]."""
+        return self.torso(
+            parameters,
+            observation if isinstance(self.torso, NatureCnn) else self.encoding(observation),
+        )
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Returns the shape of each parameter."""
+        return {name: shape for part in self.parts for name, shape in part.shapes().items()}
+
+    def initial_uniform(self, generator: torch.Generator) -> dict[str, Tensor]:
+        """Returns fresh parameters as `torch.nn` draws them, noisy layers as Fortunato et al."""
+        return {
+            name: tensor
+            for part in self.parts
+            for name, tensor in part.initial_uniform(generator).items()
+        }
+
+
+@dataclass(frozen=True)
+class ActionValues(TorsoNetwork):
     """Features of an observation, and a head that makes of them the numbers of each action.
 
     N samples, A actions.
     """
 
-    encoding: Encoding
-    torso: Torso
     head: Head
     actions: int
     """A."""
     atoms: int | None = None
     """Numbers per action; `None` for one, without a dimension of its own."""
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """Torso and head."""
+        return (self.torso, self.head)
 
     @property
     def noise_size(self) -> int:
@@ -64,13 +100,6 @@ class ActionValues:
             else outputs.reshape(*features.shape[:-1], self.actions, self.atoms)
         )
 
-    def features(self, parameters: Parameters, observation: Tensor) -> Tensor:
-        """Returns what the head is given, float32 [N, features]."""
-        return self.torso(
-            parameters,
-            observation if isinstance(self.torso, NatureCnn) else self.encoding(observation),
-        )
-
     def forward_numpy(
         self, parameters: Mapping[str, Array], observation: Array, noise: Floats | None = None
     ) -> Floats | None:
@@ -95,14 +124,6 @@ class ActionValues:
             if self.atoms is None
             else outputs.reshape(*features.shape[:-1], self.actions, self.atoms)
         )
-
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Returns the shape of each parameter."""
-        return {**self.torso.shapes(), **self.head.shapes()}
-
-    def initial_uniform(self, generator: torch.Generator) -> dict[str, Tensor]:
-        """Returns fresh parameters as `torch.nn` draws them, noisy layers as Fortunato et al."""
-        return {**self.torso.initial_uniform(generator), **self.head.initial_uniform(generator)}
 
 
 def torso_for(

@@ -67,20 +67,44 @@ class Policy(ActionCodec, Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class CategoricalPolicy(DiscreteActions):
-    """One of n actions; the outputs are logits."""
+class LogitPolicy:
+    """Base of the policies whose outputs are logits of categorical distributions."""
 
     extra_shapes: ClassVar[dict[str, tuple[int, ...]]] = {}
 
     @property
     def outputs(self) -> int:
-        """A logit per action."""
-        return self.count
+        """A: logits of all components."""
+        raise NotImplementedError
+
+    def log_probabilities(self, outputs: Tensor) -> Tensor:
+        """Returns the logarithm of the probability of each action of each component, [N, A]."""
+        return outputs.log_softmax(1)
 
     def noise(self, generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
-        """Returns Gumbel noise float64 [*shape, A]: one number per logit, whatever the logits are."""
+        """Returns Gumbel noise float64 [*shape, A]: one number per logit."""
         return generator.gumbel(size=(*shape, self.outputs))
+
+    def entropy(self, parameters: Parameters, outputs: Tensor) -> Tensor:
+        """Returns the entropy float32 [N], summed over the components."""
+        del parameters
+        logs = self.log_probabilities(outputs)
+        return -(logs.exp() * logs).sum(1)
+
+    def kl(self, old: tuple[Parameters, Tensor], new: tuple[Parameters, Tensor]) -> Tensor:
+        """Returns KL(old || new) float32 [N], summed over the components."""
+        before, after = self.log_probabilities(old[1]), self.log_probabilities(new[1])
+        return (before.exp() * (before - after)).sum(1)
+
+
+@dataclass(frozen=True, slots=True)
+class CategoricalPolicy(LogitPolicy, DiscreteActions):
+    """One of n actions; the outputs are logits."""
+
+    @property
+    def outputs(self) -> int:
+        """A logit per action."""
+        return self.count
 
     def sample(self, parameters: Arrays, outputs: Floats, noise: Array | None) -> Array:
         """Returns int64 [..., N], by the Gumbel-max trick."""
@@ -100,20 +124,9 @@ class CategoricalPolicy(DiscreteActions):
         del parameters
         return outputs.log_softmax(1).gather(1, raw.unsqueeze(1)).squeeze(1)
 
-    def entropy(self, parameters: Parameters, outputs: Tensor) -> Tensor:
-        """Returns float32 [N]."""
-        del parameters
-        logs = outputs.log_softmax(1)
-        return -(logs.exp() * logs).sum(1)
-
-    def kl(self, old: tuple[Parameters, Tensor], new: tuple[Parameters, Tensor]) -> Tensor:
-        """Returns float32 [N]."""
-        before, after = old[1].log_softmax(1), new[1].log_softmax(1)
-        return (before.exp() * (before - after)).sum(1)
-
 
 @dataclass(frozen=True, slots=True)
-class Product:
+class Product(LogitPolicy):
     """Independent categorical components; the outputs are their logits one after the other.
 
     K components.
@@ -122,7 +135,6 @@ class Product:
     space: spaces.MultiDiscrete
     counts: tuple[int, ...]
     raw_dtype: ClassVar[type[np.generic]] = np.int64
-    extra_shapes: ClassVar[dict[str, tuple[int, ...]]] = {}
 
     @property
     def outputs(self) -> int:
@@ -133,10 +145,6 @@ class Product:
     def raw_shape(self) -> tuple[int, ...]:
         """Flat."""
         return (len(self.counts),)
-
-    def noise(self, generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
-        """Returns Gumbel noise float64 [*shape, A]."""
-        return generator.gumbel(size=(*shape, self.outputs))
 
     def sample(self, parameters: Arrays, outputs: Floats, noise: Array | None) -> Array:
         """Returns int64 [..., N, K], by the Gumbel-max trick in each component."""
@@ -165,17 +173,6 @@ class Product:
             [logits.log_softmax(1).gather(1, column) for logits, column in parts], 1
         ).sum(1)
 
-    def entropy(self, parameters: Parameters, outputs: Tensor) -> Tensor:
-        """Returns float32 [N]: the sum over the components."""
-        del parameters
-        logs = self._logs(outputs)
-        return -(logs.exp() * logs).sum(1)
-
-    def kl(self, old: tuple[Parameters, Tensor], new: tuple[Parameters, Tensor]) -> Tensor:
-        """Returns float32 [N]: the sum over the components."""
-        before, after = self._logs(old[1]), self._logs(new[1])
-        return (before.exp() * (before - after)).sum(1)
-
     def to_space(self, raw: Array) -> Array:
         """Returns [N, *shape] of the space's dtype."""
         space = self.space
@@ -190,7 +187,8 @@ class Product:
         """Returns int64 [N, K]."""
         return (action - self.space.start).reshape(-1, len(self.counts)).astype(np.int64)
 
-    def _logs(self, outputs: Tensor) -> Tensor:
+    def log_probabilities(self, outputs: Tensor) -> Tensor:
+        """Returns the logarithm of the probability of each action of each component, [N, A]."""
         return torch.cat(
             [part.log_softmax(1) for part in torch.split(outputs, list(self.counts), 1)], 1
         )
