@@ -1,3 +1,4 @@
-"""Parts of reinforcement learning: agents, networks, memories, exploration, environments,
-collectors and evaluators.
+"""Parts of reinforcement learning.
+
+Agents, networks, memories, exploration, environments, collectors and evaluators.
 """

@@ -1,5 +1,7 @@
-"""Advantage actor-critic, the synchronous form of A3C (Mnih et al. 2016, "Asynchronous Methods",
-algorithm S3 with environments in step).
+"""Advantage actor-critic, the synchronous form of A3C.
+
+Mnih et al. 2016, "Asynchronous Methods for Deep Reinforcement Learning", algorithm S3 with
+environments that step together.
 
 N transitions of a rollout, P parameters.
 """
@@ -49,8 +51,9 @@ class A2c(PolicyGradient[A2cParameters]):
         return rmsprop(parameters, slope, optimizer, inside=hyper.epsilon_inside, **settings)
 
     def loss(self, parameters: Parameters, batch: RolloutBatch) -> tuple[Tensor, tuple[Tensor]]:
-        """Returns policy loss with value loss and entropy bonus [], and the values of
-        `report_names` but the last [4].
+        """Returns the loss [], and the values of `report_names` except the last [4].
+
+        The loss is the sum of policy loss, weighted value loss and weighted negative entropy.
 
         The gradient of the first is that of section 4, log pi(a|s) (R - V(s)), where R is the
         n-step return.

@@ -1,5 +1,6 @@
-"""Asynchronous advantage actor-critic (Mnih et al. 2016, "Asynchronous Methods for Deep
-Reinforcement Learning", algorithm S3).
+"""Asynchronous advantage actor-critic (A3C).
+
+Mnih et al. 2016, "Asynchronous Methods for Deep Reinforcement Learning", algorithm S3.
 
 Processes with an environment each train shared parameters without a lock: each copies them, makes
 up to t_max steps, and adds its gradient by RMSprop whose statistics are shared too (section 4 and
@@ -90,8 +91,11 @@ class A3cMath:
     hyper: A3cParameters
 
     def loss(self, parameters: Parameters, steps: Steps) -> tuple[Tensor, tuple[Tensor]]:
-        """Returns the loss [], summed over steps: -log pi(a|s) (R - V(s)) - beta H + c (R -
-        V(s))^2; and `REPORT_NAMES` but one [5].
+        """Returns the loss [], and the values of `REPORT_NAMES` except the last [5].
+
+        The loss is the sum over the steps of -log pi(a|s) (R - V(s)) - beta H + c (R - V(s))^2.
+
+        The loss of a step is -log pi(a|s) (R - V(s)) - beta H + c (R - V(s))^2.
         """
         policy, weight = self.model.policy, steps.weight
         outputs, value = self.model(parameters, steps.observation)
@@ -113,8 +117,9 @@ class A3cMath:
         return (each * weight).sum(), (means,)
 
     def slope(self, gradient: Gradient, vector: Tensor, steps: Steps) -> tuple[Tensor, Tensor]:
-        """Returns the gradient [P], clipped, at parameters [P], and the values of `REPORT_NAMES`
-        [6].
+        """Returns the clipped gradient [P] and the values of `REPORT_NAMES` [6].
+
+        The gradient is that at parameters [P].
         """
         slope, _, (means,) = gradient(
             lambda own: self.loss(self.model.layout.split(own), steps), vector
@@ -173,8 +178,9 @@ class A3c:
         self.sync_parameters()
 
     def sync_parameters(self) -> None:
-        """Copies the shared parameters: what this process acts on and differentiates at until its
-        next update.
+        """Copies the shared parameters into this process.
+
+        It acts on the copy and differentiates at it until its next update.
         """
         self._own = self.parameters.clone()
         self._named, self._arrays = (
@@ -183,9 +189,7 @@ class A3c:
         )
 
     def act(self, observation: Array) -> Any:
-        """Returns an action of the space: drawn from the policy, or in `eval_mode` the likeliest
-        one.
-        """
+        """Returns an action of the space: sampled, or in `eval_mode` the most probable one."""
         policy, noise = self._model.policy, None
         if self._training.on:
             self._draws.advance((1,))
@@ -253,9 +257,7 @@ class A3c:
         self.load_own_state(state)
 
     def own_state(self) -> StateTree:
-        """Returns this process's copy of the parameters, its random numbers, and its rollout so
-        far.
-        """
+        """Returns this process's copy of the parameters, its random numbers and its rollout."""
         model, count = self._model, len(self._rewards)
         return {
             "own": self._own.clone(),
@@ -304,8 +306,9 @@ class A3c:
         self.forget_rollout()
 
     def _steps(self, behind: float) -> Steps:
-        """Returns the rollout, repeated with weight 0 up to t_max, so that a compiled gradient fits
-        every length.
+        """Returns the rollout, padded to t_max with its first step at weight 0.
+
+        So one compiled gradient fits every length.
         """
         count, length = len(self._rewards), self._hyper.rollout_steps
         spare = length - count

@@ -1,5 +1,6 @@
-"""What the processes of A3C share, as the agent of an engine: it acts for evaluations, is saved and
-exported, and learns nothing by itself.
+"""The agent that the engine of an A3C run has: the tensors that its processes share.
+
+It acts in evaluations, is saved and exported, and learns nothing by itself: the processes do.
 
 P parameters.
 """
@@ -38,8 +39,9 @@ _NEVER: Final = 2**62
 
 
 class SharedA3c:
-    """Parameters and statistics of RMSprop in shared memory, which `workers.rl.agents.a3c.A3c` of
-    every process writes to.
+    """Parameters and RMSprop statistics in shared memory.
+
+    The `workers.rl.agents.a3c.A3c` of every process writes to them.
 
     Args:
         hyper: Hyperparameters.

@@ -1,5 +1,6 @@
-"""Categorical DQN, or C51 (Bellemare, Dabney & Munos 2017, "A Distributional Perspective on
-Reinforcement Learning").
+"""Categorical DQN, or C51.
+
+Bellemare, Dabney & Munos 2017, "A Distributional Perspective on Reinforcement Learning".
 
 By options with double Q-learning, dueling streams, noisy layers, n-step returns and prioritized
 replay; with all of them it is Rainbow (`workers.rl.agents.rainbow`). N samples of a batch, A
@@ -27,8 +28,7 @@ from workers.rl.networks.parameter_layout import Parameters
 
 
 def projected(probabilities: Tensor, reward: Tensor, discount: Tensor, support: Tensor) -> Tensor:
-    """Returns the distribution of reward + discount * Z, shared out to the nearest atoms of the
-    support: float32 [N, K].
+    """Projects the distribution of reward + discount * Z onto the atoms of the support.
 
     (Phi T Z)_i = sum over j of [1 - |clip(r + gamma z_j, v_min, v_max) - z_i| / dz] between 0 and
     1, times p_j: equation 7. It is the sum that algorithm 1 makes by adding to the two neighbours;

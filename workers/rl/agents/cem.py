@@ -1,5 +1,6 @@
-"""The noisy cross-entropy method over the parameters of a policy (Szita & Lorincz 2006, "Learning
-Tetris ...").
+"""The noisy cross-entropy method over the parameters of a policy.
+
+Szita & Lorincz 2006, "Learning Tetris Using the Noisy Cross-Entropy Method".
 
 P candidates of a generation, D parameters of a policy, A outputs of its network, B environments. An
 environment plays whole episodes of one candidate at a time. Candidates are drawn anew from the
@@ -100,9 +101,7 @@ class Cem:
     # Actor
 
     def act(self, observation: Array, *, explore: bool) -> Array:
-        """Returns actions [B, ...]: those of each environment's candidate, or of the mean of the
-        distribution.
-        """
+        """Returns actions [B, ...] of each environment's candidate, or of the mean parameters."""
         encoded = self._encoding.forward_numpy(observation)
         if not explore:
             return self._actions.to_space(
@@ -211,8 +210,9 @@ class Cem:
         return float(np.sqrt(self._variance.mean()))
 
     def _towards(self, elites: Array) -> None:
-        """Moves mean and variance to those of the elites [n, D] and the added variance, all the way
-        or a part of it.
+        """Moves mean and variance towards those of the elites [n, D], by the learning rate.
+
+        The variance that is added for exploration counts as the elites' own.
         """
         chosen, rate = elites.astype(np.float64), self.learning_rate
         variance = chosen.var(0) + added_variance(self._hyper, self._generation)

@@ -94,7 +94,8 @@ class Candidates:
         """
         if len(state["totals"]) != self._count or len(state["midway"]) != len(self._midway):
             raise ValueError(
-                f"the stored generation is of {len(state['totals'])} candidates in {len(state['midway'])} environments, "
+                f"the stored generation is of {len(state['totals'])} candidates in "
+                f"{len(state['midway'])} environments, "
                 f"this one of {self._count} in {len(self._midway)}: resume with the same definition"
             )
         self._totals, self._played = (

@@ -15,7 +15,7 @@ from workers.acceleration.update_runner import Gradient
 from workers.core.types import AgentContext
 from workers.rl.agents.common.action_encoding import box_actions
 from workers.rl.agents.common.algorithm import ReplayBatch, Updated, bootstrapped
-from workers.rl.agents.common.deterministic_policy import (
+from workers.rl.agents.common.continuous import (
     Deterministic,
     actor_critic_layouts,
     additive_noise,

@@ -1,4 +1,12 @@
-"""Deep Q-network (Mnih et al. 2015) with double Q-learning (van Hasselt, Guez & Silver 2016).
+"""Deep Q-network with double Q-learning.
+
+Mnih et al. 2015; van Hasselt, Guez & Silver 2016.
+
+Read in this order: this module (targets and loss), `common/q_learning.py` (state, gradient step and
+copies to the target network), `shells/replay_agent.py` (acting, storing, sampling). Below them are
+library pieces: `networks/action_values.py` has the networks, `common/optimizers.py` Adam, `memory/`
+the replay memories, `exploration/epsilon_greedy.py` the random actions, and
+`workers.acceleration.update_runner` runs an update eagerly or compiled.
 
 By options with dueling streams (Wang et al. 2016), noisy layers (Fortunato et al. 2018), n-step
 returns (Sutton 1988) and prioritized replay (Schaul et al. 2016): the first two are in the network,

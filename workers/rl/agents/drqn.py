@@ -1,5 +1,6 @@
-"""Deep recurrent Q-network (Hausknecht & Stone 2015, "Deep Recurrent Q-Learning for Partially
-Observable MDPs").
+"""Deep recurrent Q-network (DRQN).
+
+Hausknecht & Stone 2015, "Deep Recurrent Q-Learning for Partially Observable MDPs".
 
 Sequences begin at random places with a state of zeros (section 4.2, "bootstrapped random updates");
 their first steps may only fill the state, without a gradient, before it is learnt from the rest
@@ -45,9 +46,7 @@ class RecurrentValues(TorsoNetwork):
     def step(
         self, parameters: Parameters, observation: Tensor, state: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Returns the values [N, A] of observations [N, ...] after states [N, S], and the states
-        after them.
-        """
+        """Returns values [N, A] and the states [N, S] that follow the states `state` [N, S]."""
         output, after = self.memory(parameters, self.features(parameters, observation), state)
         return self.head(parameters, output), after
 
@@ -101,8 +100,9 @@ class Drqn(QLearning):
         return network.memory.states(parameters, inputs[warm:], state, batch.begins[warm:])
 
     def next_values(self, parameters: Parameters, batch: DrqnBatch) -> Tensor:
-        """Returns Q of each step's own successor [L - burn-in, N, A], also where that is not the
-        next observation of the sequence.
+        """Returns Q of the successor of each step [L - burn-in, N, A].
+
+        The successor of a step is not always the next observation of the sequence.
         """
         states = self.states(parameters, batch)
         successor = batch.next_observation[self.hyper.burn_in :].flatten(0, 1)

@@ -1,5 +1,6 @@
-"""Implicit quantile network (Dabney, Ostrovski, Silver & Munos 2018, "Implicit Quantile Networks
-for Distributional RL").
+"""Implicit quantile network (IQN).
+
+Dabney, Ostrovski, Silver & Munos 2018, "Implicit Quantile Networks for Distributional RL".
 
 B samples of a batch, A actions; N, N' and K fractions as in the paper.
 """
@@ -85,8 +86,9 @@ class Iqn(QLearning):
     report_names: ClassVar[tuple[str, ...]] = ("loss/quantile", "q/mean", "gradient/norm")
 
     def td_targets(self, parameters: Parameters, targets: Parameters, batch: ReplayBatch) -> Tensor:
-        """Returns r + gamma Z_tau'(x', a*) float32 [B, N'] (equation 2), where a* is best by the
-        mean of K quantiles (section 3).
+        """Returns r + gamma Z_tau'(x', a*) float32 [B, N'] (equation 2).
+
+        a* is the best action by the mean of K quantiles (section 3).
         """
         _, of_target, of_choice = batch.noise
         best = (
@@ -119,8 +121,9 @@ class Iqn(QLearning):
         )
 
     def noise(self, generator: np.random.Generator, shape: tuple[int, int]) -> tuple[Array, ...]:
-        """Returns fractions from U(0, 1): tau [..., N], tau' [..., N'], and those that choose a*,
-        [..., K].
+        """Returns fractions drawn from U(0, 1).
+
+        They are tau [..., N], tau' [..., N'], and those that choose a* [..., K].
         """
         hyper = self.hyper
         counts = hyper.fractions, hyper.target_fractions, hyper.acting_fractions

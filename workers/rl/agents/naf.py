@@ -1,5 +1,6 @@
-"""Q-learning with normalised advantage functions (Gu et al. 2016), section 4: the quadratic
-advantage, and algorithm 1.
+"""Q-learning with normalised advantage functions (NAF).
+
+Gu et al. 2016, section 4 (the quadratic advantage) and algorithm 1.
 
 N samples of a batch, A entries of an action, E = A (A + 1) / 2. One network gives mu [A] before
 tanh, V [1] and the entries of L [E].
@@ -17,7 +18,7 @@ from workers.acceleration.update_runner import Gradient
 from workers.core.types import AgentContext
 from workers.rl.agents.common.action_encoding import box_actions
 from workers.rl.agents.common.algorithm import ReplayBatch, Updated, bootstrapped
-from workers.rl.agents.common.deterministic_policy import (
+from workers.rl.agents.common.continuous import (
     Deterministic,
     additive_noise,
     build_continuous,
@@ -46,8 +47,9 @@ class Naf(Deterministic):
         return QState(vector, vector, adam_start(vector, self.hyper.learning_rate))
 
     def triangle(self, entries: Tensor) -> Tensor:
-        """Returns L float32 [N, A, A], lower triangular with a positive diagonal, of its entries
-        [N, E] row by row.
+        """Returns L float32 [N, A, A], lower triangular with a positive diagonal.
+
+        Its entries [N, E] come row by row.
 
         The diagonal is the exponential of its entries, so that P = L L^T is positive definite.
         """

@@ -1,5 +1,4 @@
-"""Agents of other people's making: any object with the methods of a PFRL agent, as an agent of
-ours.
+"""Adapts external agents, objects with the methods of a PFRL agent, to agents of this package.
 
 Such an object decides by itself when it learns, inside its `observe`, and writes files of its own.
 Owns the copies that it is given, since it may keep references while our arrays are used again. Must
@@ -37,8 +36,9 @@ _BATCH: Final = ("batch_act", "batch_observe", *_COMMON)
 
 
 class ForeignAgent:
-    """An object with `act`, `observe`, `save`, `load`, `get_statistics` and `eval_mode` as an
-    agent.
+    """An external agent: an object with PFRL's methods.
+
+    These are `act`, `observe`, `save`, `load`, `get_statistics` and `eval_mode`.
 
     A snapshot holds what its `save` writes, so that its `load` can read the directory, and what
     else it offers: `state_dict` and `load_state_dict` with a tree of state, else `save_snapshot`
@@ -68,7 +68,8 @@ class ForeignAgent:
         check_methods(agent, batch=batch)
         if num_envs != 1 and not batch:
             raise ValueError(
-                f"num_envs is {num_envs}: act and observe take one environment, batch_act and batch_observe take several"
+                f"num_envs is {num_envs}: act and observe take one environment, batch_act and "
+                "batch_observe take several"
             )
         self.wrapped = agent
         self.memory = NoMemory()
@@ -107,8 +108,9 @@ class ForeignAgent:
         terminated: npt.NDArray[np.bool_],
         reset: npt.NDArray[np.bool_],
     ) -> None:
-        """Tells the object of a step of an evaluation, in its `eval_mode`: recurrent state is
-        forgotten where episodes end.
+        """Passes a step of an evaluation to the object, in its `eval_mode`.
+
+        So it resets its recurrent state where episodes end.
 
         Args:
             observation: [B, ...]: the successor.
@@ -258,7 +260,8 @@ class ForeignAgent:
         )
         if not found:
             raise ValueError(
-                f"resume_parts: {type(self.wrapped).__name__} has no torch module with a file in {directory}: name its parts"
+                f"resume_parts: {type(self.wrapped).__name__} has no torch module with a file in "
+                f"{directory}: name its parts"
             )
         for name in found:
             self._load_attribute(Path(directory) / f"{name}.pt", name)
@@ -313,7 +316,8 @@ class ForeignAgent:
         target = getattr(self.wrapped, name, None)
         if target is None or not path.exists():
             raise ValueError(
-                f"resume_parts: {name!r} is no attribute of the agent that the snapshot has a file of"
+                f"resume_parts: {name!r} is no attribute of the agent that the snapshot has a file "
+                "of"
             )
         target.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
 
@@ -328,7 +332,8 @@ def check_methods(agent: object, *, batch: bool) -> None:
     ]
     if missing:
         raise TypeError(
-            f"agent: {type(agent).__name__} has no method {', '.join(missing)}; an agent of this function needs them all"
+            f"agent: {type(agent).__name__} has no method {', '.join(missing)}; an agent of this "
+            "function needs them all"
         )
 
 

@@ -1,10 +1,12 @@
-"""Proximal policy optimisation (Schulman et al. 2017) with generalised advantages.
+"""Proximal policy optimisation with a clipped objective (Schulman et al. 2017).
 
-Three files hold the agent, to be read in this order: this one (loss and update),
-`workers.rl.agents.common.on_policy` (networks, advantages (Schulman et al. 2016), and how a rollout
-becomes a batch) and `workers.rl.agents.shells.rollout_agent` (acting, storing, passes over
-minibatches). Distributions are in `common.policies`, the optimiser in `common.optimizers`; an update runs
-eagerly or compiled by `workers.acceleration.update_runner`. N transitions of a batch, P parameters.
+Read in this order: this module (the clipped loss), `common/on_policy.py` (networks, generalised
+advantages, and the gradient step `PolicyGradient.update`), `shells/rollout_agent.py` (acting, the
+rollout, passes over minibatches). Below them are library pieces: `common/policies.py` has the
+distributions of actions, `common/optimizers.py` Adam and the clipping of gradients, `networks/` the
+layers, and `workers.acceleration.update_runner` runs an update eagerly or compiled.
+
+N transitions of a batch, P parameters.
 """
 
 from typing import ClassVar, Final

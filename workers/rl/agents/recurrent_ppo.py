@@ -1,5 +1,6 @@
-"""PPO with a recurrent layer (Schulman et al. 2017; Hausknecht & Stone 2015 for acting on a
-remembered state).
+"""PPO with a recurrent layer.
+
+Schulman et al. 2017; Hausknecht & Stone 2015 for acting on a recurrent state.
 
 What is learnt from are whole rollouts of some environments each, unrolled from the state with which
 the rollout began: backpropagation through time is truncated there. B environments, T steps of a
@@ -65,9 +66,7 @@ class RecurrentPpoBatch(NamedTuple):
 
 @dataclass(frozen=True)
 class RecurrentActorCritic(TorsoNetwork):
-    """Layers for each observation by itself, a recurrent layer, and a layer each for policy and
-    value.
-    """
+    """A network with a recurrent layer between the torso and the heads of policy and value."""
 
     policy: Policy
     memory: Recurrent
@@ -175,9 +174,7 @@ class RecurrentPpo(PolicyGradient[RecurrentPpoParameters]):
     def loss(
         self, parameters: Parameters, batch: RecurrentPpoBatch
     ) -> tuple[Tensor, tuple[Tensor]]:
-        """Returns PPO's loss [] over all steps of the sequences, and the values of `REPORT_NAMES`
-        but the last [6].
-        """
+        """Returns PPO's loss [], and the values of `REPORT_NAMES` except the last [6]."""
         policy, shape = self.model.policy, batch.advantage.shape
         outputs, value = self.model.heads(parameters, self.model.states(parameters, batch))
         log_probability = policy.log_probability(

@@ -1,5 +1,6 @@
-"""REINFORCE: the policy gradient on whole episodes (Williams 1992), with returns to go and, where
-wanted, a learned baseline.
+"""REINFORCE: the policy gradient on whole episodes (Williams 1992).
+
+It uses returns to go and, optionally, a learned baseline.
 
 N transitions of a rollout, P parameters.
 """
@@ -65,8 +66,9 @@ class Reinforce(PolicyGradient[ReinforceParameters]):
         )
 
     def loss(self, parameters: Parameters, batch: RolloutBatch) -> tuple[Tensor, tuple[Tensor]]:
-        """Returns the loss [], whose gradient is that of Williams, section 4: (r - b) d ln pi / d
-        theta; and what is reported of it.
+        """Returns the loss [], and the values of `report_names` except the last [4].
+
+        The gradient of the loss is that of Williams, section 4: (r - b) d ln pi / d theta.
         """
         hyper, policy, weight = self.hyper, self.model.policy, batch.advantage
         if hyper.normalize_advantages:

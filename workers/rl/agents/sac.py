@@ -1,5 +1,12 @@
-"""Soft actor-critic with a learned temperature (Haarnoja et al. 2018, "Soft Actor-Critic Algorithms
-and Applications").
+"""Soft actor-critic (SAC) with a learned temperature.
+
+Haarnoja et al. 2018, "Soft Actor-Critic Algorithms and Applications".
+
+Read in this order: this module (targets, losses and the update), `common/continuous.py` (what
+agents for continuous actions are built of), `shells/replay_agent.py` (acting, storing, sampling).
+Below them are library pieces: `common/squashed_gaussian.py` has the distribution of actions,
+`common/optimizers.py` Adam, `networks/` the layers, `memory/` the replay memories, and
+`workers.acceleration.update_runner` runs an update eagerly or compiled.
 
 N samples of a batch, A entries of an action. Both critics are one stacked network, so that a layer
 of the two is one batched product, and no gradient is computed but those that are used.
@@ -19,7 +26,7 @@ from workers.core.types import AgentContext, Array
 from workers.rl.agents.common import squashed_gaussian
 from workers.rl.agents.common.action_encoding import box_actions
 from workers.rl.agents.common.algorithm import ReplayBatch, UpdateCycle, Updated, bootstrapped
-from workers.rl.agents.common.deterministic_policy import actor_critic_layouts, build_continuous
+from workers.rl.agents.common.continuous import actor_critic_layouts, build_continuous
 from workers.rl.agents.common.learning_state import Layouts
 from workers.rl.agents.common.optimizers import AdamState, adam, adam_start
 from workers.rl.agents.shells.replay_agent import ReplayAgent
@@ -83,8 +90,9 @@ class Sac(UpdateCycle):
     def td_targets(
         self, actor: Parameters, targets: Parameters, temperature: Tensor, batch: ReplayBatch
     ) -> Tensor:
-        """Returns r + gamma (min Q_target(s', a') - alpha log pi(a'|s')) float32 [N], a' drawn from
-        the policy (equations 3 and 5).
+        """Returns r + gamma (min Q_target(s', a') - alpha log pi(a'|s')) float32 [N].
+
+        a' is sampled from the policy (equations 3 and 5).
         """
         encoded = self.encoding(batch.next_observation)
         action, log_density = squashed_gaussian.sample(self.policy(actor, encoded), batch.noise[0])
@@ -119,15 +127,14 @@ class Sac(UpdateCycle):
         return (temperature * log_density - value).mean(), (log_density.mean(),)
 
     def temperature_slope(self, temperature: Tensor, log_density: Tensor) -> Tensor:
-        """Returns the derivative [] of J(alpha) = E[-alpha (log pi + target entropy)] by log alpha
-        (equation 18).
+        """Returns the derivative [] of the temperature's objective by log alpha (equation 18).
+
+        The objective is J(alpha) = E[-alpha (log pi + target entropy)].
         """
         return -temperature * (log_density + self.target_entropy)
 
     def update(self, gradient: Gradient, state: SacState, batch: ReplayBatch) -> Updated[SacState]:
-        """Makes a gradient step of the critics, then of policy and temperature, and moves the
-        targets (algorithm 1).
-        """
+        """Makes one update of critics, policy, temperature and targets (algorithm 1)."""
         actor, critic, temperature = (
             self.layouts["actor"].split,
             self.layouts["critics"].split,
@@ -159,8 +166,10 @@ class Sac(UpdateCycle):
         )
 
     def noise(self, generator: np.random.Generator, shape: tuple[int, int]) -> tuple[Array, ...]:
-        """Returns the normal numbers of the next actions and of those of the policy's loss, float32
-        [*shape, A] each.
+        """Returns standard normal numbers float32 [*shape, A], of two kinds.
+
+        The first are for the next actions of the targets, the second for the actions of the
+        policy's loss.
         """
         drawn = generator.standard_normal((2, *shape, self.policy.outputs // 2), dtype=np.float32)
         return drawn[0], drawn[1]

@@ -1,5 +1,6 @@
-"""The tensors of an agent that several processes train together: found among its attributes, moved
-to shared memory, taken over by others.
+"""The tensors of an agent that several processes train together.
+
+They are found among its attributes, moved to shared memory, and adopted by the other processes.
 
 torch is looked at only where it is loaded already; an agent without it has nothing to share.
 """
@@ -16,8 +17,9 @@ Of an optimiser the state of each parameter, in order; or a tensor.
 
 
 def share(agent: object) -> SharedTensors:
-    """Moves the agent's shared tensors to shared memory, where they stay the same objects, and
-    returns them.
+    """Moves the agent's shared tensors to shared memory and returns them.
+
+    They stay the same objects.
 
     Args:
         agent: Its `shared_attributes` name what is shared; without them it is each torch module,
@@ -59,7 +61,10 @@ def _parts(agent: object) -> Iterator[tuple[str, object]]:
     for name in named:
         value = getattr(agent, name, None)
         if not isinstance(value, kinds):
-            message = f"agent: shared_attributes names {name!r}, a {type(value).__name__}: only modules, optimisers and tensors can be"
+            message = (
+                f"agent: shared_attributes names {name!r}, a {type(value).__name__}: only modules, "
+                "optimisers and tensors can be"
+            )
             raise TypeError(message)
         yield name, value
 
@@ -118,4 +123,7 @@ def _shape(tensor: Any) -> object:
 
 
 def _unlike(name: str) -> str:
-    return f"make_agent: {name} is not the same in every process: build the same networks and optimisers whatever process_idx is"
+    return (
+        f"make_agent: {name} is not the same in every process: build the same networks and "
+        "optimisers whatever process_idx is"
+    )

@@ -17,7 +17,7 @@ from workers.acceleration.update_runner import Gradient
 from workers.core.types import AgentContext, Array
 from workers.rl.agents.common.action_encoding import box_actions
 from workers.rl.agents.common.algorithm import ReplayBatch, Update, Updated, bootstrapped
-from workers.rl.agents.common.deterministic_policy import (
+from workers.rl.agents.common.continuous import (
     Deterministic,
     actor_critic_layouts,
     additive_noise,
@@ -81,8 +81,9 @@ class Td3(Deterministic):
     def td_targets(
         self, actor_targets: Parameters, critic_targets: Parameters, batch: ReplayBatch
     ) -> Tensor:
-        """Returns r + gamma min Q_target(s', a') float32 [N] with a smoothed action of the target
-        policy (equation 10).
+        """Returns r + gamma min Q_target(s', a') float32 [N] (equation 10).
+
+        a' is the target policy's action with clipped noise.
         """
         encoded = self.encoding(batch.next_observation)
         action = self.smoothed(self.greedy(actor_targets, encoded), batch.noise[0])
@@ -102,17 +103,13 @@ class Td3(Deterministic):
     def actor_loss(
         self, actor: Parameters, first_critic: Parameters, batch: ReplayBatch
     ) -> tuple[Tensor, tuple[()]]:
-        """Returns minus the mean of the first critic's value of the policy's actions []: the
-        deterministic policy gradient.
-        """
+        """Returns minus the mean of the first critic's values of the policy's actions []."""
         encoded = self.encoding(batch.observation)
         return -self.values(first_critic, encoded, self.greedy(actor, encoded)).mean(), ()
 
     @property
     def cycle(self) -> tuple[Update, ...]:
-        """`policy_delay` updates of the critics, the last of which is followed by the policy and
-        the targets.
-        """
+        """`policy_delay` updates of the critics; after the last, policy and targets move too."""
         return (*[self.update_critics] * (self.hyper.policy_delay - 1), self.update)
 
     def update_critics(

@@ -1,5 +1,6 @@
-"""Trust region policy optimisation (Schulman et al. 2015) with generalised advantage estimation
-(Schulman et al. 2016).
+"""Trust region policy optimisation (TRPO) with generalised advantage estimation.
+
+Schulman et al. 2015; Schulman et al. 2016.
 
 The policy makes one step per rollout: the natural gradient by conjugate gradients on products with
 the Fisher matrix (appendix C), then a line search. N transitions of a rollout, P parameters of the
@@ -50,8 +51,9 @@ class TrpoState(NamedTuple):
 
 
 def conjugate_gradients(product: Product, right: Tensor, steps: int) -> Tensor:
-    """Returns x [P] with A x = `right` [P] after so many iterations (Hestenes & Stiefel 1952), for
-    a symmetric positive definite A.
+    """Returns x [P] with A x = `right` [P] after `steps` iterations (Hestenes & Stiefel 1952).
+
+    A is symmetric and positive definite.
     """
     solution, residual, direction = torch.zeros_like(right), right, right
     squared = residual.dot(residual)
@@ -74,8 +76,9 @@ def line_search(
     max_kl: float,
     count: int,
 ) -> Tensor:
-    """Returns the first of `begin` + step / 2^k, k < count, that improves and stays within the
-    region; `begin` [P] if there is none.
+    """Returns the first of `begin` + step / 2^k, k < count, that improves within the trust region.
+
+    Returns `begin` [P] if there is none.
 
     Args:
         judge: Parameters [P] -> improvement of the surrogate [] and KL divergence [].
@@ -149,16 +152,15 @@ class Trpo(OnPolicyMath[TrpoParameters]):
         return (ratio * batch.advantage).mean()
 
     def divergence(self, old: Tensor, new: Tensor, observation: Tensor) -> Tensor:
-        """Returns the mean KL divergence [] from the policy of parameters `old` [P] to that of
-        `new` [P].
-        """
+        """Returns the mean KL divergence [] of the policies of parameters `old` and `new`."""
         before, after = self.policy_layout.split(old), self.policy_layout.split(new)
         outputs = self.model.outputs(before, observation), self.model.outputs(after, observation)
         return self.model.policy.kl((before, outputs[0]), (after, outputs[1])).mean()
 
     def fisher_product(self, parameters: Tensor, observation: Tensor) -> Product:
-        """Returns the product with the Hessian of the mean KL divergence at `parameters` [P]
-        (appendix C.1), plus damping.
+        """Returns the product with the damped Hessian of the mean KL divergence (appendix C.1).
+
+        The Hessian is that at `parameters` [P].
         """
         slope = torch.func.grad(lambda vector: self.divergence(parameters, vector, observation))
         damping, pull = (
@@ -205,9 +207,7 @@ class Trpo(OnPolicyMath[TrpoParameters]):
     def value_steps(
         self, gradient: Gradient, state: TrpoState, batch: RolloutBatch
     ) -> tuple[Tensor, AdamState, Tensor]:
-        """Returns the value network's parameters [V] and optimiser after all passes, and the mean
-        loss [].
-        """
+        """Fits the value network; returns its parameters [V], optimiser and mean loss []."""
         values, optimizer, losses = state.values, state.optimizer, list[Tensor]()
         count = -(-len(batch.advantage) // self.hyper.value_minibatch_size)
         for order in batch.noise[0].unbind(0):

@@ -1,5 +1,4 @@
-"""The collector of an agent whose processes gather and learn at once (A3C): actor-learners, each
-with an environment of its own.
+"""The collector of A3C: processes that gather and learn, each with its own environment.
 
 A collect grants them its env_steps, which they claim one by one from a shared count. Between two
 collects all of them rest, so budgets and evaluations fall on exact env_steps, and a snapshot holds
@@ -125,8 +124,7 @@ class ActorLearner:
 
 
 class ActorLearners:
-    """The processes as the collector of one engine: what they gather stays with them, what they
-    learn comes along with it.
+    """The collector whose processes keep their transitions and report what they learnt.
 
     Args:
         makers: One per process: returns its `ActorLearner`, whose tensors and count are shared.
@@ -189,15 +187,15 @@ class ActorLearners:
         )
 
     def state_dict(self) -> StateTree:
-        """Returns what is each process's own: its rollout, its random numbers, its place in its
-        episode.
+        """Returns each process's own state: its rollout, random numbers and episode.
 
         Raises:
             ActorLearnerError: If they do not all live and rest.
         """
         if not self._subprocesses.is_idle:
             raise ActorLearnerError(
-                "the actor-learners have no common state any more: one is dead, or was left in the middle of a collect"
+                "the actor-learners have no common state any more: one is dead, or was left in the "
+                "middle of a collect"
             )
         return {
             "processes": [
@@ -219,14 +217,18 @@ class ActorLearners:
         states = state["processes"]
         if len(states) != self._size:
             raise ValueError(
-                f"the state is of {len(states)} actor-learners, here are {self._size}: build as many"
+                f"the state is of {len(states)} actor-learners, here are {self._size}: build as "
+                "many"
             )
         reports: list[RestoreReport] = self._subprocesses.execute(
             [("restore", without_tensors(one)) for one in states]
         )
         notes = [note for report in reports for note in report.notes]
         if self._size > 1:
-            message = f"{self._size} actor-learners write to what they share in the order of their timing, so the resume is statistical."
+            message = (
+                f"{self._size} actor-learners write to what they share in the order of their "
+                "timing, so the resume is statistical."
+            )
             notes.append(("resume_statistical", message))
         return RestoreReport(exact=not notes, notes=tuple(notes))
 

@@ -1,5 +1,6 @@
-"""The collector of an agent that has a loop of its own: the agent makes the steps, the engine is
-told of them one by one.
+"""The collector of an agent that has its own training loop.
+
+The agent makes the steps; the engine receives them one by one.
 """
 
 from typing import Final
@@ -11,13 +12,15 @@ from workers.rl.envs.vector import EpisodeVector
 _ONE_STEP: Final = CollectPlan(vector_steps=1)
 _NOTE: Final = (
     "resume_statistical",
-    "The agent trains in a loop of its own, whose place is not saved: a rollout that was begun is given up, so the resume is statistical.",
+    (
+        "The agent trains in a loop of its own, whose place is not saved: a rollout that was begun "
+        "is given up, so the resume is statistical."
+    ),
 )
 
 
 class OwnLoopCollector:
-    """Steps a vector environment with the actions of somebody else's loop, and hands each step to
-    the engine once.
+    """Steps a vector environment for an agent's own loop and passes each step to the engine once.
 
     The loop calls `step`, and lets the engine end the iteration, which calls `collect`, before the
     next one. Episodes begin at once where one ended, as such loops expect.
@@ -40,8 +43,9 @@ class OwnLoopCollector:
     # What the loop calls
 
     def begin(self) -> Array:
-        """Begins the episodes that are due and returns the current observations [B, ...], borrowed
-        until the next step.
+        """Begins the episodes that are due and returns the current observations [B, ...].
+
+        They are borrowed until the next step.
         """
         return self._inner.begin_due()
 

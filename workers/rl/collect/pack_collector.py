@@ -1,5 +1,6 @@
-"""Gathers experience for a pack: the environments of all members are stepped as one vector. n
-members, B environments of each.
+"""Gathers experience for a pack, whose environments are stepped as one vector.
+
+n members, B environments of each.
 """
 
 from collections.abc import Sequence
@@ -12,9 +13,7 @@ from workers.rl.envs.concatenated_vector import joined
 
 
 class ActsTogether(Actor, Protocol):
-    """The agents of a pack: it acts for all members that have not left, in their order, on
-    observations [n * B, ...].
-    """
+    """The agents of a pack, which act for all live members on observations [n * B, ...]."""
 
     @property
     def live(self) -> list[int]:
@@ -71,7 +70,8 @@ class PackCollector:
         if index not in self._ready:
             if self._ready and self._ready.keys() & set(self._agents.live):
                 raise RuntimeError(
-                    f"members {sorted(self._ready)} of the pack did not ask for their experience: they are out of step"
+                    f"members {sorted(self._ready)} of the pack did not ask for their experience: "
+                    "they are out of step"
                 )
             self._gather(plan.vector_steps or -(-(plan.env_steps or 0) // self._num_envs))
         return self._ready.pop(index)

@@ -69,8 +69,9 @@ class VectorCollector:
         self._ended: list[EpisodeEnd] = []
 
     def take(self, collectors: Sequence[Self]) -> None:
-        """Goes on with the episodes of collectors whose environments are this one's, in order, of
-        runs with different seeds.
+        """Takes over the episodes of collectors, whose environments are this one's in order.
+
+        Their runs may have different seeds.
 
         They keep their slots as views of its own, to save and restore them (see `settled` and
         `moved`), but step no more.
@@ -80,9 +81,7 @@ class VectorCollector:
         self.moved()
 
     def settled(self) -> None:
-        """Brings up to date what is counted late: whoever reads a slot through a collector that was
-        joined asks for it before.
-        """
+        """Brings late counters up to date, before a slot is read through a joined collector."""
         self._lengths += self._uncounted
         self._uncounted = 0
 
@@ -325,7 +324,10 @@ def _notes(lost: list[int]) -> tuple[tuple[str, str], ...]:
     if not lost:
         return ()
     which = ", ".join(map(str, lost[:8])) + (", …" if len(lost) > 8 else "")
-    message = f"Environments {which} did not repeat their episode from its seed and actions: the environment is not deterministic, "
+    message = (
+        f"Environments {which} did not repeat their episode from its seed and actions: the "
+        "environment is not deterministic, "
+    )
     return (
         (
             "env_not_deterministic",

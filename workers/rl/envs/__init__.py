@@ -1,3 +1,1 @@
-"""Environments: Gymnasium vector environments without autoreset, whose running episodes can be
-saved and begun again.
-"""
+"""Vector environments without autoreset, whose episodes can be saved and restored."""

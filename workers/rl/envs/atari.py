@@ -48,8 +48,9 @@ def make_game(
     kwargs: Mapping[str, JsonScalar],
     render_mode: str | None = None,
 ) -> Env:
-    """Returns a game whose observations are stacked frames, uint8 [frame_stack, screen_size,
-    screen_size(, 3)].
+    """Returns a game whose observations are stacked frames.
+
+    They are uint8 [frame_stack, screen_size, screen_size(, 3)].
 
     Args:
         registered: The game.
@@ -65,7 +66,8 @@ def make_game(
     _check_options(kwargs)
     if not str(registered.entry_point).startswith("ale_py"):
         raise DefinitionError(
-            f"env.preprocessing: {registered.id} is not a game of ale-py, such as ALE/Pong-v5: leave preprocessing out"
+            f"env.preprocessing: {registered.id} is not a game of ale-py, such as ALE/Pong-v5: "
+            "leave preprocessing out"
         )
     sticky = float({**registered.kwargs, **kwargs}.get(_STICKY) or 0.0)
     options: dict[str, Any] = {
@@ -94,8 +96,9 @@ def native_vector(
     *,
     by_seed: bool = True,
 ) -> GymVector:
-    """Returns ale-py's own vector: several times the steps per second of the wrappers, on one core
-    already.
+    """Returns ale-py's own vector environment.
+
+    On one core it makes several times the steps per second of the wrappers.
 
     Args:
         registered: The game.
@@ -112,7 +115,8 @@ def native_vector(
     _check_options(kwargs)
     if registered.vector_entry_point is None or "ale_py" not in str(registered.vector_entry_point):
         raise DefinitionError(
-            f"env.vectorization: {registered.id} has no vector of its own; choose sync, or a game named ALE/...-v5"
+            f"env.vectorization: {registered.id} has no vector of its own; choose sync, or a game "
+            "named ALE/...-v5"
         )
     options: dict[str, Any] = {
         **kwargs,
@@ -191,8 +195,9 @@ class _Game(gym.Wrapper[Any, Any, Any, Any]):
 
 
 class NativeGame(gym.Env[Array, int]):
-    """One game of ale-py's vector, so that an episode of it can be filmed: its pictures are the
-    frames that the agent sees.
+    """One game of ale-py's vector, so that its episodes can be filmed.
+
+    Its pictures are the frames that the agent sees.
 
     Args:
         vector: Of one copy; owned.
@@ -319,5 +324,6 @@ class _CountedResets(_MaskedSeeds):
 def _check_options(kwargs: Mapping[str, JsonScalar]) -> None:
     if taken := _TAKEN & set(kwargs):
         raise DefinitionError(
-            f"env.kwargs.{min(taken)}: preprocessing sets it; use env.preprocessing, or leave one of them out"
+            f"env.kwargs.{min(taken)}: preprocessing sets it; use env.preprocessing, or leave one "
+            "of them out"
         )

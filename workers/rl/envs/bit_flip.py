@@ -1,5 +1,6 @@
-"""Flipping bits towards a goal: unsolvable by chance for many bits, easy with hindsight
-(Andrychowicz et al. 2017, section 3.1).
+"""Flipping bits towards a goal: a task for hindsight experience replay.
+
+With many bits it is unsolvable by chance (Andrychowicz et al. 2017, section 3.1).
 """
 
 from typing import Any
@@ -72,9 +73,7 @@ class BitFlip(gym.Env[dict[str, Bits], np.int64]):
     def compute_reward(
         achieved: Array, desired: Array, info: object = None
     ) -> npt.NDArray[np.float64]:
-        """Returns the reward [...] of reaching `achieved` [..., bits] where the goal is `desired`:
-        -1, or 0 where they are equal.
-        """
+        """Returns the reward [...]: 0 where `achieved` [..., bits] equals `desired`, else -1."""
         del info
         return np.where((np.asarray(achieved) == desired).all(axis=-1), 0.0, -1.0)
 

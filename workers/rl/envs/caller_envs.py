@@ -1,5 +1,6 @@
-"""Environments that a caller hands over: one, several in a list, or a vector environment of
-Gymnasium.
+"""Adapts environments that a caller passes in.
+
+They are one environment, a list of them, or a vector environment of Gymnasium.
 
 Owns the way from them to an `EpisodeVector`, copies for evaluation, and the statistics that they
 may offer. Must not make environments of its own but as copies.
@@ -60,8 +61,9 @@ def as_vector(env: Given, name: str = "env", max_episode_steps: int | None = Non
 
 
 def copy_of(env: Given, name: str = "eval_env") -> Given:
-    """Returns a second environment like the first: made anew from its recipe (spec or factories),
-    else a deep copy.
+    """Returns a second environment like the first.
+
+    It is made from the recipe (spec or factories), or is a deep copy where there is none.
 
     Args:
         env: What `as_vector` takes.
@@ -198,9 +200,7 @@ class GymVector:
         return np.array(self._info["lives"], np.int64)
 
     def save_episodes(self) -> list[StateTree]:
-        """Returns the running episode of each slot: its seed, its actions and the hash of its
-        observation.
-        """
+        """Returns each slot's episode: its seed, its actions and the hash of its observation."""
         over = self._terminated | self._truncated
         return [
             {"over": True, **self._origin(index)} if over[index] else self._saved(index)
@@ -208,8 +208,9 @@ class GymVector:
         ]
 
     def restore_episodes(self, episodes: list[StateTree]) -> list[Restored]:
-        """Replays the episodes side by side, so that all arrive at once: a shorter one begins
-        later, one that is over last of all.
+        """Replays the episodes side by side, so that all reach their last step together.
+
+        A shorter one begins later; one that is over begins last.
         """
         wanted = [
             index
@@ -327,7 +328,8 @@ def _members(env: Given, name: str) -> list[Env] | None:
     if isinstance(env, Sequence) and env and all(isinstance(one, gym.Env) for one in env):
         return list(env)
     raise TypeError(
-        f"{name}: a {type(env).__name__} is no gymnasium.Env, gymnasium.vector.VectorEnv or list of gymnasium.Env; "
+        f"{name}: a {type(env).__name__} is no gymnasium.Env, gymnasium.vector.VectorEnv or list "
+        "of gymnasium.Env; "
         "one of the old gym can be wrapped by shimmy"
     )
 
@@ -336,7 +338,8 @@ def _without_autoreset(env: Any, name: str) -> VecEnv:
     mode = env.metadata.get("autoreset_mode")
     if mode is not AutoresetMode.DISABLED:
         raise ValueError(
-            f"{name}: autoreset_mode is {getattr(mode, 'value', mode)}, but episodes are reset here, so that the last observation is seen: "
+            f"{name}: autoreset_mode is {getattr(mode, 'value', mode)}, but episodes are reset "
+            "here, so that the last observation is seen: "
             "make it with autoreset_mode=gymnasium.vector.AutoresetMode.DISABLED"
         )
     checked: VecEnv = env
@@ -372,7 +375,10 @@ def _copy_of_one(env: Any, name: str) -> Any:
     try:
         return deepcopy(env)
     except Exception as error:
-        message = f"{name}: give an environment of its own for evaluation; {type(env).__name__} has no spec to make one from"
+        message = (
+            f"{name}: give an environment of its own for evaluation; {type(env).__name__} has no "
+            "spec to make one from"
+        )
         raise ValueError(
             f"{message}, and cannot be copied ({type(error).__name__}: {error})"
         ) from error

@@ -29,7 +29,8 @@ def env_recipe(env: Env) -> StateTree:
     spec = env.spec
     if spec is None:
         raise RecipeError(
-            f"{type(env.unwrapped).__name__} was not made by gymnasium.make and its class is not marked with rebuildable"
+            f"{type(env.unwrapped).__name__} was not made by gymnasium.make and its class is not "
+            "marked with rebuildable"
         )
     registered = gym.registry.get(spec.id)
     by_make = len(registered.additional_wrappers) if registered else 0
@@ -61,7 +62,8 @@ def env_from_recipe(recipe: StateTree, **changes: object) -> Env:
     registered = gym.registry.get(name)
     if registered is None:
         raise RecipeError(
-            f"{name} is not a registered environment here: import what registers it, or call setup before restore"
+            f"{name} is not a registered environment here: import what registers it, or call setup "
+            "before restore"
         )
     spec = copy.deepcopy(registered)
     spec.kwargs = {**spec.kwargs, **recipe["kwargs"], **changes}
@@ -77,8 +79,10 @@ def env_from_recipe(recipe: StateTree, **changes: object) -> Env:
 
 
 def copy_env(env: Env) -> Env:
-    """Returns an independent copy: a deep one, or one made anew where the environment holds what
-    cannot be copied, such as a window.
+    """Returns an independent copy of an environment.
+
+    It is a deep copy, or is made anew where the environment holds what cannot be copied, such as a
+    window.
 
     Raises:
         RecipeError: If neither is possible.
@@ -110,7 +114,8 @@ def _wrapper_class(entry_point: str) -> Any:
 def _plain(arguments: object, owner: str) -> JsonObject:
     if arguments is None:
         raise RecipeError(
-            f"the wrapper {owner} does not record its arguments: let it inherit gymnasium.utils.RecordConstructorArgs"
+            f"the wrapper {owner} does not record its arguments: let it inherit "
+            "gymnasium.utils.RecordConstructorArgs"
         )
     try:
         read: JsonObject = json.loads(json.dumps(arguments, allow_nan=False))

@@ -1,5 +1,6 @@
-"""Where environments come from that are neither Gymnasium's, ale-py's nor Palestra's, and whose
-code they are.
+"""Finds environments of other packages, and the code that they consist of.
+
+These are the ones that are neither Gymnasium's, ale-py's nor Palestra's.
 
 Sources are the entry points of installed distributions, of Gymnasium's own group `gymnasium.envs`
 and of `palestra.environments`; the modules of the worker's option `--import`; and last the modules
@@ -111,7 +112,8 @@ def plain_id(env_id: str) -> str:
         allowed = ", ".join(allowed_imports()) or "none"
         raise PartNotFoundError(
             f"env.id {env_id}: this worker may not import {module}; it imports {allowed}. "
-            f"Start it with --import {module}, or register the environment by an entry point of the group {OUR_GROUP}"
+            f"Start it with --import {module}, or register the environment by an entry point of "
+            f"the group {OUR_GROUP}"
         )
     return name
 
@@ -142,12 +144,14 @@ def register_sources() -> RegisteredSources:
         if name in before:
             gym.registry[name] = before[name]
             left_out[name] = (
-                f"{' and '.join(sorted(tops))} would replace an environment of this id: choose another id"
+                f"{' and '.join(sorted(tops))} would replace an environment of this id: choose "
+                "another id"
             )
         elif len(tops) > 1:
             gym.registry.pop(name, None)
             left_out[name] = (
-                f"{' and '.join(sorted(tops))} both register this id: uninstall one, or rename its environment"
+                f"{' and '.join(sorted(tops))} both register this id: uninstall one, or rename its "
+                "environment"
             )
     third_party = {name: next(iter(tops)) for name, tops in owners.items() if name not in left_out}
     return RegisteredSources(
@@ -204,7 +208,7 @@ def _import_quietly(module: str) -> None:
 
 @contextlib.contextmanager
 def _noting(owners: dict[str, set[str]]) -> Iterator[None]:
-    """Notes which module registers an id: one that is imported may import another that registers."""
+    """Records which module registers an id, whichever module is imported for it."""
     real = registration.register
 
     @wraps(real)

@@ -79,8 +79,9 @@ def make_vector(
 
 
 def make_training_vector(spec: EnvDefinition, runs: int = 1) -> EpisodeVector:
-    """Returns the vector environment that an agent is trained on: that of `make_vector`, with what
-    the agent hears of it beside.
+    """Returns the vector environment that an agent is trained on.
+
+    It is that of `make_vector`, with reported rewards where they differ from the game's.
 
     Args:
         spec: What to make.
@@ -142,8 +143,9 @@ def is_game(registered: Registered) -> bool:
 
 @functools.cache
 def log_mujoco() -> None:
-    """Lets MuJoCo's warnings go to the log, each text once, instead of to a file in the working
-    directory.
+    """Sends MuJoCo's warnings to the log, each text once.
+
+    By default they go to a file in the working directory.
     """
     with contextlib.suppress(ImportError):
         importlib.import_module("mujoco").set_mju_user_warning(
@@ -158,8 +160,9 @@ def _limit(
 
 
 def _registered(env_id: str) -> Registered:
-    """Returns a copy of what the id stands for: processes that are started later may not know what
-    was registered here by code.
+    """Returns a copy of the registration of an id.
+
+    Processes that are started later may not know what was registered here by code.
     """
     env_id = plain_id(env_id)
     ensure_registered(env_id)
@@ -255,5 +258,8 @@ def _explained(registered: Registered, spec: EnvDefinition) -> Iterator[None]:
             f"env.id {registered.id} needs a package that this worker lacks: {error}"
         ) from error
     except Exception as error:
-        message = f"env.id {registered.id} cannot be made with env.kwargs {dict(spec.kwargs)}: {type(error).__name__}: {error}"
+        message = (
+            f"env.id {registered.id} cannot be made with env.kwargs {dict(spec.kwargs)}: "
+            f"{type(error).__name__}: {error}"
+        )
         raise DefinitionError(message) from error

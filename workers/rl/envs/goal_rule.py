@@ -56,7 +56,7 @@ def goal_rule(env: Env, space: gym.Space[object]) -> GoalRule | None:
 
 
 def _asked(function: Callable[..., object], goals: list[Array]) -> Array:
-    """Asks for all goals at once, or for one after the other where that gives no answer for each."""
+    """Asks for all goals at once, or one by one where that gives no answer for each."""
     achieved, desired = goals
     if len(achieved) != 1:
         try:

@@ -1,5 +1,6 @@
-"""What an agent learns from, where that is not what the game says: clipped rewards, and lost lives
-as ends.
+"""Rewards and ends that the learner is given in place of the game's own.
+
+Rewards are clipped, and lost lives are ends.
 
 Owns the difference and nothing else: `advance` returns the game's own rewards and ends, from which
 returns, episodes and evaluations are made. So the curve shows raw returns of whole games, whatever

@@ -1,5 +1,6 @@
-"""Naming a cue that is no longer seen: a task that only an agent with a memory solves (the T-maze
-of Bakker 2001 without the walking).
+"""Naming a cue that is no longer seen: a task that needs a memory.
+
+It is the T-maze of Bakker 2001 without the walking.
 """
 
 import gymnasium as gym

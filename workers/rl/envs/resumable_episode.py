@@ -26,8 +26,9 @@ training anew.
 
 @runtime_checkable
 class StatefulEnv(Protocol):
-    """An environment, or a wrapper of one, that can save itself in the middle of an episode, so
-    that nothing need be replayed.
+    """An environment or wrapper that can save itself in the middle of an episode.
+
+    So nothing has to be replayed.
 
     Its generator (`np_random`) is saved beside this state and need not be part of it.
     """
@@ -126,7 +127,8 @@ class EpisodeEnv(gym.Wrapper[Any, Any, Any, Any]):
             observation, reward, terminated, truncated, info = self.env.step(action)
         except Exception as error:
             raise EnvironmentFailedError(
-                f"the environment raised in step {self._length + 1}: {type(error).__name__}: {error}"
+                f"the environment raised in step {self._length + 1}: {type(error).__name__}: "
+                f"{error}"
             ) from error
         self._length += 1
         if self._recording and self._length <= MAX_RECORDED_ACTIONS:
@@ -156,9 +158,7 @@ class EpisodeEnv(gym.Wrapper[Any, Any, Any, Any]):
         return int(game.ale.lives())
 
     def save_episode(self) -> StateTree:
-        """Returns the running episode, so that `restore_episode` of a freshly made environment
-        finds back into it.
-        """
+        """Returns the running episode, for `restore_episode` of a newly made environment."""
         observation, terminated, truncated = self._last
         if terminated or truncated:
             return {"over": True}

@@ -1,6 +1,4 @@
-"""Arrays of slots that several objects see: what a pack's members keep of the one that is stepped
-for all of them.
-"""
+"""Arrays of slots that several objects share, such as the members of a pack."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,8 +7,7 @@ from typing import Any
 def give_views(
     whole: Any, parts: Sequence[Any], names: Sequence[str], *, last: bool = False
 ) -> None:
-    """Takes the slots of some objects over in their order, and leaves them views of the whole's in
-    place of their own arrays.
+    """Copies the slots of some objects into a whole, and leaves them views of its arrays.
 
     Args:
         whole: Has an array of every name.

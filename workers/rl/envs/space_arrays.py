@@ -78,8 +78,9 @@ class Flattener:
 
 
 def array_layout(space: Space[object]) -> Layout:
-    """Returns shape and dtype of one observation as it is stored: that of the space, or of the
-    vector of a `Dict` or `Tuple`.
+    """Returns shape and dtype of one observation as it is stored.
+
+    They are those of the space, or of the vector of a `Dict` or `Tuple`.
 
     Raises:
         TypeError: If its elements are no arrays, or hold not a single number.
@@ -88,20 +89,21 @@ def array_layout(space: Space[object]) -> Layout:
         layout: Layout = (Flattener(space).size,), np.dtype(np.float32)
     elif space.shape is None or space.dtype is None:
         raise TypeError(
-            f"{type(space).__name__} spaces cannot be stored as one array: turn them into a Box with a wrapper"
+            f"{type(space).__name__} spaces cannot be stored as one array: turn them into a Box "
+            "with a wrapper"
         )
     else:
         layout = space.shape, np.dtype(space.dtype)
     if math.prod(layout[0]) == 0:
         raise TypeError(
-            f"the space {space} holds no number (shape {list(layout[0])}): give the environment one of at least one number"
+            f"the space {space} holds no number (shape {list(layout[0])}): give the environment "
+            "one of at least one number"
         )
     return layout
 
 
 def check_is_array(space: Space[object], name: str) -> None:
-    """Refuses observations that an agent of the caller's would not get as the environment makes
-    them.
+    """Raises if observations would reach a caller's agent in another form than the environment's.
 
     Args:
         space: Of the observations.
@@ -119,15 +121,17 @@ def check_is_array(space: Space[object], name: str) -> None:
 
 
 def action_layout(space: Space[object]) -> Layout:
-    """Returns shape and dtype of one action as it is stored: int64 for discrete spaces and their
-    multiples, else that of the space.
+    """Returns shape and dtype of one action as it is stored.
+
+    They are int64 for discrete spaces and their multiples, else those of the space.
 
     Raises:
         TypeError: If its elements are no arrays.
     """
     if isinstance(space, spaces.Dict | spaces.Tuple):
         raise TypeError(
-            f"{type(space).__name__} spaces of actions cannot be stored as one array: turn them into a Box or a MultiDiscrete"
+            f"{type(space).__name__} spaces of actions cannot be stored as one array: turn them "
+            "into a Box or a MultiDiscrete"
         )
     shape, dtype = array_layout(space)
     return shape, np.dtype(np.int64) if isinstance(
@@ -171,5 +175,6 @@ def _places(
             return int(sizes.sum()), (begin + np.cumsum(sizes) - sizes - starts).astype(np.int64)
     where = ".".join(map(str, path))
     raise TypeError(
-        f"{type(leaf).__name__} spaces, here {where}, cannot be part of one vector: leave it out with a wrapper"
+        f"{type(leaf).__name__} spaces, here {where}, cannot be part of one vector: leave it out "
+        "with a wrapper"
     )

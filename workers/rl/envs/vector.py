@@ -193,8 +193,9 @@ class SerialVector(VecEnv):
 
 
 class ProcessVector:
-    """Gives each copy its own process (Gymnasium's `AsyncVectorEnv`): for environments slower than
-    about a millisecond.
+    """Runs each copy in its own process (Gymnasium's `AsyncVectorEnv`).
+
+    It pays for environments slower than about a millisecond.
 
     Args:
         makers: One per copy; they cross to the processes.

@@ -35,7 +35,8 @@ class Film:
         if env.render_mode != "rgb_array":
             env.close()
             raise DefinitionError(
-                "the environment cannot be filmed: it has no render mode rgb_array; leave the hook video out"
+                "the environment cannot be filmed: it has no render mode rgb_array; leave the hook "
+                "video out"
             )
         self.player = Player(env, agent)
 
@@ -45,9 +46,7 @@ class Film:
         return float(self.player.env.metadata.get("render_fps") or _DEFAULT_FPS)
 
     def frames(self, seed: int, most: int | None) -> Iterator[Array]:
-        """Yields the pictures of one episode, uint8 [height, width, 3], from its reset to its end,
-        at most `most` of them.
-        """
+        """Yields the pictures of one episode, uint8 [height, width, 3], at most `most` of them."""
         for _ in self.player.steps(seed, most):
             yield np.asarray(self.player.env.render())
 

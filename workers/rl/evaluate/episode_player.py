@@ -1,6 +1,4 @@
-"""Plays whole episodes in one environment without exploring, step by step, for somebody who
-watches.
-"""
+"""Plays whole episodes in one environment step by step, without exploring."""
 
 from collections.abc import Iterator
 

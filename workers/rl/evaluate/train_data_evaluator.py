@@ -1,5 +1,6 @@
-"""Evaluates on the very episodes that training begins with, instead of fresh ones: the gap between
-both shows what was learnt by heart.
+"""Evaluates on the episodes that training began with.
+
+The gap to an evaluation on other episodes shows how much the agent has memorised.
 
 The training's episode e of environment i has the seed `derive_seed(run seed, "env", i, e)`. The
 evaluation's episodes are episode 0 of each of the B training environments, then episode 1 of each,
@@ -58,9 +59,7 @@ class TrainDataEvaluator:
 
 
 class _TrainingEpisodes(VectorWrapper):
-    """A vector environment whose n-th episode is the n-th of the training, whatever seed is asked
-    for.
-    """
+    """A vector environment whose n-th episode is the n-th of the training, whatever the seed."""
 
     def __init__(self, env: EpisodeVector, seed: int, num_envs: int) -> None:
         super().__init__(env)

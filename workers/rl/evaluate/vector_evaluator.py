@@ -42,8 +42,9 @@ class SeedRule(Protocol):
 
 
 def training_seeds(run_seed: int) -> SeedRule:
-    """Returns the rule for evaluations during training: a fresh seed at every step, the same again
-    after a resume.
+    """Returns the rule for evaluations during training: a new seed at every env_step.
+
+    After a resume the seeds are the same again.
     """
     return lambda clock: derive_seed(
         run_seed, "evaluation", clock.env_steps, clock.updates, bits=53
@@ -65,9 +66,7 @@ call.
 
 
 def episode_seed(evaluation_seed: int, episode: int) -> int:
-    """Returns the seed that an evaluation begins its episode number `episode` from, numbered from 0
-    by start order.
-    """
+    """Returns the seed of an episode of an evaluation; episodes are numbered as they start."""
     return derive_seed(evaluation_seed, "episode", episode, bits=ENV_SEED_BITS)
 
 
@@ -177,15 +176,16 @@ class _Ledger:
 
     @property
     def complete(self) -> bool:
-        """Whether the budget is used up, counting as if the episodes had run one after the other."""
+        """Whether the budget is used up, as if the episodes had run one after the other."""
         if self._budget.steps is None:
             return self._finished == self._budget.episodes
         running = self._lengths[self._finished] if self._finished < len(self._lengths) else 0
         return self._finished_steps + running >= self._budget.steps
 
     def counted(self) -> tuple[list[float], list[int], list[bool | None], bool]:
-        """Returns the returns, lengths and successes that count, and whether the only one is that
-        of an unfinished episode.
+        """Returns the returns, lengths and successes that count, and whether the result is partial.
+
+        It is partial if no episode was finished: the only one that counts is unfinished.
         """
         limit = self._budget.steps
         count, steps = 0, 0

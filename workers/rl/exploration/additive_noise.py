@@ -78,8 +78,9 @@ class Wandering:
 
 
 class AdditiveOrnsteinUhlenbeck(Explorer):
-    """Adds noise that wanders within an episode (Uhlenbeck & Ornstein 1930; Lillicrap et al. 2016,
-    "DDPG", section 7).
+    """Adds noise that is correlated within an episode: an Ornstein-Uhlenbeck process.
+
+    Uhlenbeck & Ornstein 1930; Lillicrap et al. 2016, "DDPG", section 7.
 
     Begins anew with each episode of an environment; see `reset`.
 
@@ -150,9 +151,7 @@ class AdditiveOrnsteinUhlenbeck(Explorer):
         self._fresh = None if state["fresh"] is None else np.array(state["fresh"])
 
     def _beginning(self, normal: Floats, sigma: float) -> Floats:
-        """The first noise of episodes takes the normal numbers of the step that it replaces, so
-        nothing more is drawn.
-        """
+        """Returns the first noise of episodes, made of the normal numbers of that step."""
         theta = self._wandering.theta
         return (
             self._wandering.mu

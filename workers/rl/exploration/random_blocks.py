@@ -17,8 +17,9 @@ _ROWS: Final = 65_536
 
 
 class Blocks:
-    """Draws for `STEPS` steps at a time, because a call to a generator costs more than the numbers
-    for a few environments.
+    """Draws random numbers for `STEPS` steps at a time.
+
+    A call to a generator costs more than the numbers for a few environments.
 
     A snapshot holds the generator as it was before the block, and how far into it one is: a resume
     draws the block again.
@@ -60,9 +61,7 @@ class Blocks:
         return self._block
 
     def state_dict(self) -> StateTree:
-        """Returns the state of the generator before the present block, the block's shape, and the
-        steps taken of it.
-        """
+        """Returns the generator before the block, the block's shape and the steps taken."""
         if self._begin is None:
             return {
                 "generator": generator_state(self._generator),
@@ -90,8 +89,9 @@ class Blocks:
 
 
 class JoinedBlocks(Blocks):
-    """The blocks of several explorers that are at the same step, as one. n explorers, B
-    environments of each.
+    """The blocks of several explorers that are at the same step, as one.
+
+    n explorers, B environments of each.
 
     Args:
         each: Their own `at` is right after `settle`; they save and load themselves.

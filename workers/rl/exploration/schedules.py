@@ -8,7 +8,7 @@ from typing import Protocol
 
 
 class RateSchedule(Protocol):
-    """A rate as a function of a counter: exploration strength by env_steps, or a rate that decays."""
+    """A rate as a function of a counter, such as exploration strength by env_steps."""
 
     def __call__(self, env_steps: float, /) -> float:
         """Returns the rate at this count."""

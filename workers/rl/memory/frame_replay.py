@@ -1,5 +1,6 @@
-"""Replay of stacked frames that keeps each frame once: an observation of k frames is k numbers of
-frames.
+"""Replay memory of stacked frames that stores each frame once.
+
+An observation of k frames is stored as k numbers of frames.
 """
 
 from collections.abc import Mapping
@@ -55,7 +56,8 @@ class FrameReplay(Replay):
         shape, dtype = spec.observation
         if len(shape) < 2:
             raise ValueError(
-                f"frames share memory where observations are stacks [k, ...], not of shape {list(shape)}: use Replay"
+                "frames share memory where observations are stacks [k, ...], not of shape "
+                f"{list(shape)}: use Replay"
             )
         self._stack = shape[0]
         super().__init__(spec, rule)
@@ -136,9 +138,7 @@ class FrameReplay(Replay):
         return self._frames.take(numbers, axis=0)
 
     def _make_room(self, row: int) -> None:
-        """Lets the room grow where the frames of the vector step `row` might take the place of some
-        that older rows still need.
-        """
+        """Enlarges the room for frames if vector step `row` might overwrite one in use."""
         oldest = (
             int(self._oldest[self._intact % self._steps]) if self._intact < row else self._added
         )
@@ -196,8 +196,9 @@ class FrameReplay(Replay):
             self._intact += 1
 
     def _add_stack(self, stack: Array) -> npt.NDArray[np.int64]:
-        """Stores the frames of a stack [k, ...], equal neighbours once, and returns their numbers
-        int64 [k].
+        """Stores the frames of a stack [k, ...] and returns their numbers int64 [k].
+
+        Frames that equal their predecessor are stored once.
         """
         new = np.concatenate(([True], _differ(stack[1:], stack[:-1])))
         numbers: npt.NDArray[np.int64] = self._add(stack[new])[np.cumsum(new) - 1]
@@ -213,7 +214,8 @@ class FrameReplay(Replay):
     def _check_frames(self, state: StateTree) -> None:
         if "frames" not in state:
             raise ValueError(
-                "the stored memory keeps whole observations, this one shares frames: store and load with the same kind"
+                "the stored memory keeps whole observations, this one shares frames: store and "
+                "load with the same kind"
             )
         frames, room = state["frames"]["frame"], int(state["room"])
         numbered, count = int(state.get("numbered", room)), min(int(state["added"]), room)
@@ -226,7 +228,10 @@ class FrameReplay(Replay):
             or numbered not in {self._numbered, len(self._frames)}
             or not len(self._frames) <= room <= numbered
         ):
-            told = f"room is {room}, count, shape and dtype are {given}, here {len(self._frames)} and {expected}"
+            told = (
+                f"room is {room}, count, shape and dtype are {given}, here {len(self._frames)} and "
+                f"{expected}"
+            )
             raise ValueError(f"the stored frames do not fit this memory: {told}")
 
 

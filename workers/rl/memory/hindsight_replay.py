@@ -1,5 +1,6 @@
-"""Hindsight experience replay (Andrychowicz et al. 2017, sections 3.3 and 4.5): transitions
-relabelled with goals that were reached.
+"""Hindsight experience replay: transitions relabelled with goals that were reached.
+
+Andrychowicz et al. 2017, sections 3.3 and 4.5.
 """
 
 from collections.abc import Callable, Sequence
@@ -55,8 +56,9 @@ class Goals:
 
 
 class Hindsight(Replay):
-    """A `Replay` of goal-conditioned observations, float32 vectors, that relabels transitions as
-    they are sampled: strategy `future`.
+    """A `Replay` that relabels goal-conditioned transitions as they are sampled.
+
+    Observations are float32 vectors; the strategy is `future`.
 
     A relabelled transition gets as its goal what was achieved by a row of the same episode, itself
     or a later one that is still stored, each as likely as the others; its reward is computed for
@@ -107,9 +109,7 @@ class Hindsight(Replay):
         self._close_episodes(self._written + np.arange(count))
 
     def _close_episodes(self, steps: Places) -> None:
-        """Notes the ends of the episodes that ended before one of the vector steps `steps`, which
-        are just written.
-        """
+        """Stores where the episodes end that ended before one of the newly written vector steps."""
         first, oldest = self._columns["first"], int(steps[-1]) + 1 - self._steps
         begun = first[steps % self._steps]
         for t, slot in zip(*np.nonzero(begun), strict=True):
@@ -145,11 +145,13 @@ def _check(spec: ReplaySpec, goals: Goals) -> None:
     shape, dtype = spec.observation
     if spec.n_step != 1:
         raise ValueError(
-            f"hindsight needs n_step 1, not {spec.n_step}: the rewards of further steps were computed for another goal"
+            f"hindsight needs n_step 1, not {spec.n_step}: the rewards of further steps were "
+            "computed for another goal"
         )
     if len(shape) != 1 or np.dtype(dtype) != np.float32:
         raise ValueError(
-            f"hindsight needs observations that are float32 vectors, not {np.dtype(dtype)} {list(shape)}: flatten them"
+            f"hindsight needs observations that are float32 vectors, not {np.dtype(dtype)} "
+            f"{list(shape)}: flatten them"
         )
     entries = np.arange(shape[0])
     try:
@@ -160,5 +162,6 @@ def _check(spec: ReplaySpec, goals: Goals) -> None:
         ) from error
     if len(achieved) != len(desired) or not len(achieved):
         raise ValueError(
-            f"achieved and desired goals must have as many entries, at least 1, not {len(achieved)} and {len(desired)}"
+            "achieved and desired goals must have as many entries, at least 1, not "
+            f"{len(achieved)} and {len(desired)}"
         )

@@ -1,5 +1,4 @@
-"""One replay memory for the agents of a pack: what all of them gather is written at once and
-sampled at once.
+"""One replay memory for the agents of a pack, written and sampled for all of them at once.
 
 n members, B environments of each, N samples of a batch of each, U batches. A member's lane is B of
 the n * B columns of the memory.
@@ -136,8 +135,9 @@ class SeparateReplays:
 
 
 class Lane:
-    """One member's rows of a shared memory, to be saved and restored as if they were a memory of
-    their own.
+    """One member's rows of a shared memory.
+
+    They are saved and restored as if they were a memory of their own.
 
     Args:
         whole: The memory.
@@ -188,7 +188,8 @@ class Lane:
         """
         if len(self._whole) and self._whole.written != int(state["written"]):
             raise ValueError(
-                f"{state['written']} rows were written to the stored memory, {self._whole.written} to others of the pack"
+                f"{state['written']} rows were written to the stored memory, {self._whole.written} "
+                "to others of the pack"
             )
         self._whole.load_lane(state, self._rule, self._part)
 
@@ -252,8 +253,9 @@ class LaneRules(Rule):
         """Does nothing."""
 
     def _by_lane(self, places: Places) -> Iterator[tuple[int, Places, npt.NDArray[np.bool_]]]:
-        """Yields each live lane, its places as its rule knows them, and which of `places` [N] they
-        are, bool [N].
+        """Yields each live lane with its places, and which of `places` [N] these are, bool [N].
+
+        A lane's places are numbered as its rule knows them.
         """
         row, column = np.divmod(places, len(self._rules) * self._num_envs)
         lanes, index = np.divmod(column, self._num_envs)

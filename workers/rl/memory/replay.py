@@ -1,5 +1,6 @@
-"""Replay memory: the newest transitions of B environments, sampled singly by a rule, as n-step
-transitions or as sequences.
+"""Replay memory: the newest transitions of B environments.
+
+They are sampled singly by a rule, as n-step transitions, or as sequences.
 
 Rows lie time-major, [capacity // B, B]: a place is the number t * B + b, and all environments go on
 together. One row is one record, so that drawing a transition touches one stretch of memory; what
@@ -119,8 +120,9 @@ class Replay:
             self._write(0, rows.part(room))
 
     def cut(self, part: slice = slice(None)) -> None:
-        """Says that the next rows of some environments do not continue the newest ones, as after
-        steps not stored, or a lost episode.
+        """Marks the next rows of some environments as not continuing their newest ones.
+
+        That is so after steps that were not stored, or a lost episode.
         """
         self._fresh = self._fresh.copy()
         self._fresh[part] = True
@@ -155,8 +157,9 @@ class Replay:
         )
 
     def sample_sequences(self, updates: int, batch_size: int, length: int) -> SampledSequences:
-        """Returns `updates` batches of `batch_size` sequences of `length` rows, uniformly over all
-        places where one can begin.
+        """Samples `updates` batches of `batch_size` sequences of `length` rows.
+
+        Every place where a sequence can begin is equally likely.
 
         It can begin where so many rows follow in the same environment; episodes may begin and end
         within it, and `reset` says where. If less is stored, all begin with the oldest row, and
@@ -221,9 +224,7 @@ class Replay:
         self._load(state, self.rule, slice(None))
 
     def lane_state(self, rule: Rule, part: slice) -> StateTree:
-        """Returns what a memory of some of the environments, with that rule, would return as its
-        state.
-        """
+        """Returns the state of some environments and of a rule, as a memory of their own would."""
         rows = RowStream(
             {name: column[:, part] for name, column in self._columns.items()}, self._written
         )
@@ -260,8 +261,9 @@ class Replay:
         self._columns["next_observation"][span] = rows.next_observation
 
     def _observations(self, rows: Mapping[str, Array], last: Places | None) -> tuple[Array, Array]:
-        """Returns the observations of drawn rows, and the successors of those at the places `last`,
-        or their own.
+        """Returns the observations of drawn rows and the successors at the places `last`.
+
+        Without `last` the successors are those of the rows themselves.
         """
         successor: Array = (
             rows["next_observation"] if last is None else self._flat["next_observation"][last]
@@ -269,9 +271,7 @@ class Replay:
         return rows["observation"], successor
 
     def _drop(self, step: int) -> None:
-        """Takes the row `step` of all environments out of what is sampled, until it is written
-        again.
-        """
+        """Excludes row `step` of all environments from sampling until it is written again."""
         live = self._columns["live"][step]
         self._dead += int(np.count_nonzero(live))
         live[:] = False
@@ -280,8 +280,9 @@ class Replay:
     # Private
 
     def _empty(self) -> None:
-        """Drops all rows, because every one is about to be written: the row before the first of
-        them is not its predecessor in time.
+        """Drops all rows, because every one is about to be written.
+
+        The row before the first of them is not its predecessor in time.
         """
         self._columns["live"][:] = False
         self._filled, self._dead = self._steps, self.capacity
@@ -355,9 +356,7 @@ class Replay:
         return places, weight
 
     def _starts(self, count: int, shape: tuple[int, ...]) -> Places:
-        """Returns places of `shape`, uniformly of those of the `count` oldest that can be sampled,
-        in order of age.
-        """
+        """Draws places of `shape` uniformly from the `count` oldest that can be sampled."""
         generator = self.rule.generator
         if not self._dead:
             return self._aged(generator.integers(count, size=shape))
@@ -365,7 +364,8 @@ class Replay:
         among = among[self._flat["live"][among]]
         if not len(among):
             raise ValueError(
-                "the memory holds no sequence of that length that could be sampled: ask for a shorter one"
+                "the memory holds no sequence of that length that could be sampled: ask for a "
+                "shorter one"
             )
         chosen: Places = among[generator.integers(len(among), size=shape)]
         return chosen
@@ -373,9 +373,7 @@ class Replay:
     def _returns(
         self, places: Places
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], Places]:
-        """Returns the discounted sums of the rewards of k + 1 rows each, the discounts after them,
-        and the places of the last rows.
-        """
+        """Returns the discounted sums of n-step returns, their discounts and their last places."""
         begin = (
             places - self.capacity
         )  # negative places count from the end of the ring, so it closes by itself
@@ -389,8 +387,9 @@ class Replay:
         return reward, self._discounts[k] * self._flat["bootstrap"][last], last
 
     def _left(self, places: Places) -> Places:
-        """Returns how many rows there are from each place on up to the newest: behind it lie rows
-        of long ago, which follow nothing.
+        """Returns the number of rows from each place up to the newest, both included.
+
+        Behind the newest row lie the oldest ones, which follow nothing.
         """
         return (self._written - 1 - places // self._num_envs) % self._steps + 1
 
@@ -406,7 +405,8 @@ class Replay:
         )
         if steps != self._steps:
             raise ValueError(
-                f"the stored memory keeps {steps} rows of each environment, this one {self._steps}: give it the same capacity"
+                f"the stored memory keeps {steps} rows of each environment, this one "
+                f"{self._steps}: give it the same capacity"
             )
         given = {name: (row.shape[1:], row.dtype) for name, row in state["rows"].items()}
         if given != fields:
@@ -421,7 +421,8 @@ class Replay:
         lengths = {len(row) for row in state["rows"].values()}
         if lengths != {filled}:
             raise ValueError(
-                f"the stored memory is not whole: it holds {sorted(lengths)} rows of its fields, {filled} were written"
+                f"the stored memory is not whole: it holds {sorted(lengths)} rows of its fields, "
+                f"{filled} were written"
             )
 
 
@@ -430,8 +431,9 @@ def _told(field: tuple[tuple[int, ...], np.dtype[Any]] | None) -> str:
 
 
 class _Copied:
-    """Room for copies of drawn rows, of a shape such as [U, N], and the same arrays of it every
-    time: whoever wraps them does so once.
+    """Preallocated arrays for copies of drawn rows, of a shape such as [U, N].
+
+    They are the same arrays each time, so that a caller wraps them in tensors once.
     """
 
     def __init__(self, row: np.dtype[Any], shape: tuple[int, ...]) -> None:

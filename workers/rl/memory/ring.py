@@ -65,8 +65,9 @@ class RowRing:
         self._total += count
 
     def take(self, places: npt.NDArray[np.int64]) -> list[Array]:
-        """Returns a copy of the rows at `places` (any shape, each in [0, len)): one array
-        [*places.shape, ...] per field.
+        """Returns copies of the rows at `places`, one array [*places.shape, ...] per field.
+
+        `places` has any shape; each place lies in [0, len).
         """
         return [array.take(places, axis=0) for array in self._arrays.values()]
 

@@ -134,7 +134,8 @@ class Priorities:
             )
         if self.anneal_updates < 1 or not self.epsilon > 0:
             raise ValueError(
-                f"anneal_updates and epsilon must be above 0, not {self.anneal_updates} and {self.epsilon}"
+                f"anneal_updates and epsilon must be above 0, not {self.anneal_updates} and "
+                f"{self.epsilon}"
             )
 
 
@@ -206,9 +207,7 @@ class Prioritized(Rule):
         self._tree.set(places, p)
 
     def state_dict(self) -> StateTree:
-        """Returns the priorities by place, the highest one, how many batches were drawn, and the
-        generator.
-        """
+        """Returns the priorities by place, the highest one, the batches drawn and the generator."""
         return {
             **super().state_dict(),
             "priorities": self._tree.values,
@@ -224,12 +223,14 @@ class Prioritized(Rule):
         """
         if "priorities" not in state:
             raise ValueError(
-                "the stored memory was sampled by another rule, it has no priorities: sample by the same rule"
+                "the stored memory was sampled by another rule, it has no priorities: sample by "
+                "the same rule"
             )
         values, size = state["priorities"], len(self._tree.values)
         if len(values) != size:
             raise ValueError(
-                f"the stored priorities are of {len(values)} places, this memory has {size}: give it the same capacity"
+                f"the stored priorities are of {len(values)} places, this memory has {size}: give "
+                "it the same capacity"
             )
         self._tree.fill(0, size, values)
         self._highest, self._drawn = float(state["highest"]), int(state["drawn"])

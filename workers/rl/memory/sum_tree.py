@@ -1,6 +1,4 @@
-"""A tree of running sums: draws places in proportion to their values, and changes many values at
-once, in numpy alone.
-"""
+"""A tree of sums, which draws places in proportion to their values, in numpy alone."""
 
 from typing import Final
 
@@ -66,8 +64,9 @@ class SumTree:
         self._stale = True
 
     def find(self, sums: Floats) -> Places:
-        """Returns, for each number [N] in [0, total), the place at which the running sum of all
-        values first exceeds it.
+        """Returns for each number [N] the place at which the running sum first exceeds it.
+
+        The numbers lie in [0, total).
 
         The value of that place is never 0: rounding cannot lead past the last value of a group.
         """

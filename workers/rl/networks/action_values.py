@@ -1,6 +1,4 @@
-"""Networks that give numbers for each action of an observation: values, or the atoms of their
-distributions.
-"""
+"""Networks whose outputs are numbers for each action: values, or atoms of distributions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -129,8 +127,7 @@ class ActionValues(TorsoNetwork):
 def torso_for(
     space: Space[object], hidden: tuple[int, ...], activation: Activation
 ) -> tuple[Encoding, Torso]:
-    """Returns layers that make features of the observations of a space, and how these are encoded
-    for them.
+    """Returns the encoding of observations and the layers that make features of them.
 
     Images pass the convolutions of Mnih et al. 2015 and then the hidden layers; no hidden layer at
     all leaves vectors as they are.

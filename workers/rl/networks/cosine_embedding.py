@@ -1,5 +1,6 @@
-"""Embedding of quantile fractions (Dabney et al. 2018, "Implicit Quantile Networks for
-Distributional Reinforcement Learning").
+"""Cosine embedding of quantile fractions.
+
+Dabney et al. 2018, "Implicit Quantile Networks for Distributional Reinforcement Learning".
 """
 
 import math
@@ -18,8 +19,7 @@ from workers.rl.networks.parameter_layout import Parameters
 
 @dataclass(frozen=True, slots=True)
 class CosineEmbedding:
-    """Joins the features psi(x) of an observation with fractions tau: psi(x) * phi(tau), entry by
-    entry (section 3.2).
+    """Multiplies features psi(x) by embedded fractions phi(tau), entry by entry (section 3.2).
 
     phi_j(tau) = ReLU(sum over i = 0 … n - 1 of cos(pi i tau) w_ij + b_j), equation 4.
     """

@@ -1,5 +1,6 @@
-"""Dueling networks (Wang et al. 2016, "Dueling Network Architectures for Deep Reinforcement
-Learning").
+"""Dueling networks.
+
+Wang et al. 2016, "Dueling Network Architectures for Deep Reinforcement Learning".
 """
 
 from collections.abc import Mapping

@@ -1,5 +1,6 @@
-"""Networks of one shape that read the same inputs, as one: a layer of all of them is one batched
-product.
+"""Networks of one shape that read the same inputs, stacked.
+
+A layer of all of them is one batched product.
 """
 
 from collections.abc import Callable
@@ -36,8 +37,9 @@ class Ensemble:
     activation: Activation = "relu"
 
     def __call__(self, parameters: Parameters, inputs: Tensor) -> Tensor:
-        """Returns outputs float32 [n, N, outputs] of inputs float32 [N, inputs], for the parameters
-        of all members or of n of them.
+        """Returns outputs float32 [n, N, outputs] of inputs float32 [N, inputs].
+
+        The parameters are those of all members, or of n of them.
         """
         function, last = _ACTIVATIONS[self.activation], len(self.sizes) - 2
         features = inputs.expand(len(parameters[f"{self.prefix}.0.weight"]), *inputs.shape)
@@ -60,9 +62,7 @@ class Ensemble:
         return {name: tensor[:1] for name, tensor in parameters.items()}
 
     def initial_uniform(self, generator: torch.Generator) -> dict[str, Tensor]:
-        """Returns weights and biases that every member draws for itself, as `Mlp.initial_uniform`
-        does.
-        """
+        """Returns weights and biases that each member draws as `Mlp.initial_uniform` does."""
         drawn = [self._member().initial_uniform(generator) for _ in range(self.members)]
         return {name: torch.stack([one[name] for one in drawn]) for name in drawn[0]}
 

@@ -24,8 +24,9 @@ def fan_in(shape: tuple[int, ...]) -> int:
 
 
 def linear_uniform(shape: tuple[int, ...], generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Returns weight [*shape] and bias [outputs] from U(-1/sqrt(fan-in), 1/sqrt(fan-in)), as
-    `torch.nn.Linear` and `Conv2d` begin.
+    """Returns weight [*shape] and bias [outputs] from U(-1/sqrt(fan-in), 1/sqrt(fan-in)).
+
+    `torch.nn.Linear` and `Conv2d` begin so.
     """
     bound = fan_in(shape) ** -0.5
     return uniform(shape, bound, generator), uniform(shape[:1], bound, generator)
@@ -34,8 +35,9 @@ def linear_uniform(shape: tuple[int, ...], generator: torch.Generator) -> tuple[
 def linear_orthogonal(
     shape: tuple[int, ...], gain: float, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
-    """Returns a weight [*shape] whose rows, or columns where those are fewer, are orthogonal with
-    length `gain`, and a bias of zeros.
+    """Returns an orthogonal weight [*shape] with rows of length `gain`, and a bias of zeros.
+
+    Where columns are fewer than rows, they are orthogonal instead.
     """
     return torch.nn.init.orthogonal_(torch.empty(shape), gain, generator=generator), torch.zeros(
         shape[:1]
@@ -65,8 +67,9 @@ def initial_uniform(
 def initial_orthogonal(
     weights: Mapping[str, tuple[int, ...]], generator: torch.Generator, *, gain: float
 ) -> dict[str, Tensor]:
-    """Returns orthogonal weights and zero biases, as on-policy agents use them (Engstrom et al.
-    2020, "Implementation Matters").
+    """Returns orthogonal weights and zero biases, as on-policy agents use them.
+
+    Engstrom et al. 2020, "Implementation Matters".
 
     Args:
         weights: Shape of the weight of each layer by the layer's name, in order.

@@ -115,8 +115,9 @@ class Mlp:
     def initial_uniform(
         self, generator: torch.Generator, *, last: float | None = None
     ) -> dict[str, Tensor]:
-        """Returns weights and biases drawn from U(-1/sqrt(inputs), 1/sqrt(inputs)): the
-        initialisation of `torch.nn.Linear`.
+        """Returns weights and biases drawn from U(-1/sqrt(inputs), 1/sqrt(inputs)).
+
+        `torch.nn.Linear` begins so.
 
         Args:
             generator: Source of randomness.
@@ -126,8 +127,9 @@ class Mlp:
         return initialisation.initial_uniform(self._weights(), generator, last)
 
     def initial_orthogonal(self, generator: torch.Generator, *, gain: float) -> dict[str, Tensor]:
-        """Returns orthogonal weights and zero biases, as on-policy agents use them (Engstrom et al.
-        2020, "Implementation Matters").
+        """Returns orthogonal weights and zero biases, as on-policy agents use them.
+
+        Engstrom et al. 2020, "Implementation Matters".
 
         Args:
             generator: Source of randomness.

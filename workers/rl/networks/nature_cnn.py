@@ -1,5 +1,6 @@
-"""The convolutional network of the deep Q-network (Mnih et al. 2015, "Human-level control",
-Methods, "Model architecture").
+"""The convolutional network of the deep Q-network.
+
+Mnih et al. 2015, "Human-level control through deep reinforcement learning", Methods.
 """
 
 import math
@@ -53,14 +54,17 @@ class NatureCnn:
         shape = (1, *self.shape) if len(self.shape) == 2 else self.shape
         if len(shape) != 3:
             raise DefinitionError(
-                f"the network of Mnih et al. 2015 reads images [C, H, W] or [H, W, C], not {self.shape}: flatten them"
+                "the network of Mnih et al. 2015 reads images [C, H, W] or [H, W, C], not "
+                f"{self.shape}: flatten them"
             )
         channels_last = shape[2] < shape[0]
         channels, *sides = (shape[2], *shape[:2]) if channels_last else shape
         if min(sides) < SMALLEST:
             raise DefinitionError(
-                f"images of {sides[0]}x{sides[1]} are too small for the network of Mnih et al. 2015: "
-                f"resize them to at least {SMALLEST}x{SMALLEST}, or take a network without convolutions"
+                f"images of {sides[0]}x{sides[1]} are too small for the network of Mnih et al. "
+                "2015: "
+                f"resize them to at least {SMALLEST}x{SMALLEST}, or take a network without "
+                "convolutions"
             )
         head = Mlp(self.prefix, (_filters_out(sides), *self.sizes), "relu", self.activate_last)
         for name, value in (
@@ -86,14 +90,17 @@ class NatureCnn:
         return self._head(parameters, images.flatten(1))
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Returns the shape of each parameter: convolutions [filters, channels, side, side], layers
-        [outputs, inputs], biases [outputs].
+        """Returns the shape of each parameter.
+
+        Convolutions are [filters, channels, side, side], layers [outputs, inputs], biases
+        [outputs].
         """
         return {**initialisation.layer_shapes(self._convolutions()), **self._head.shapes()}
 
     def initial_uniform(self, generator: torch.Generator) -> dict[str, Tensor]:
-        """Returns weights and biases drawn from U(-1/sqrt(fan-in), 1/sqrt(fan-in)): the
-        initialisation of `torch.nn`.
+        """Returns weights and biases drawn from U(-1/sqrt(fan-in), 1/sqrt(fan-in)).
+
+        `torch.nn` begins so.
         """
         return {
             **initialisation.initial_uniform(self._convolutions(), generator),

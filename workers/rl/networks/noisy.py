@@ -1,5 +1,6 @@
-"""Noisy layers with factorised Gaussian noise (Fortunato et al. 2018, "Noisy Networks for
-Exploration").
+"""Noisy layers with factorised Gaussian noise.
+
+Fortunato et al. 2018, "Noisy Networks for Exploration".
 """
 
 from collections.abc import Mapping
@@ -22,8 +23,9 @@ SIGMA_0: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class NoisyMlp:
-    """Fully connected noisy layers: y = (mu_w + sigma_w * eps_w) x + mu_b + sigma_b * eps_b
-    (equation 9).
+    """Fully connected noisy layers (equation 9).
+
+    y = (mu_w + sigma_w * eps_w) x + mu_b + sigma_b * eps_b.
 
     The noise comes from outside, so that a call is a pure function. Where it is left out the mean
     weights act: evaluation.
@@ -53,7 +55,7 @@ class NoisyMlp:
 
     @property
     def noise_size(self) -> int:
-        """Independent standard normal numbers that a call takes: inputs and outputs of each layer."""
+        """Number of standard normal numbers of a call: inputs and outputs of each layer."""
         return sum(self._noise_sizes)
 
     def __call__(
@@ -115,8 +117,9 @@ class NoisyMlp:
         return inputs
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Returns the shape of each parameter: means and deviations of weights [outputs, inputs]
-        and of biases [outputs].
+        """Returns the shape of each parameter: means and deviations of weights and biases.
+
+        Weights are [outputs, inputs], biases [outputs].
         """
         shapes: dict[str, tuple[int, ...]] = {}
         for index, (inputs, outputs) in enumerate(pairwise(self.sizes)):
@@ -126,8 +129,10 @@ class NoisyMlp:
         return shapes
 
     def initial_uniform(self, generator: torch.Generator) -> dict[str, Tensor]:
-        """Returns means from U(-1/sqrt(inputs), 1/sqrt(inputs)) and deviations of
-        sigma_0/sqrt(inputs) (section 3.2).
+        """Returns initial means and deviations (section 3.2).
+
+        Means are drawn from U(-1/sqrt(inputs), 1/sqrt(inputs)); deviations are
+        sigma_0/sqrt(inputs).
         """
         parameters: dict[str, Tensor] = {}
         for index, (inputs, outputs) in enumerate(pairwise(self.sizes)):

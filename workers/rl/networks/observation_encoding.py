@@ -79,8 +79,7 @@ class Encoding:
         return _floats(flat) if self.scale == 1.0 else _floats(flat) * self.scale
 
     def forward_numpy(self, observation: Array) -> npt.NDArray[np.float32]:
-        """The same function in numpy: float32 [..., size] of observations [..., *shape], with any
-        dimensions in front.
+        """Returns float32 [..., size] of observations [..., *shape], in numpy.
 
         May return `observation` itself.
         """
@@ -147,7 +146,7 @@ def encoding_of(space: Space[object]) -> Encoding:
 
 
 def _parts(space: Space[object]) -> Iterator[tuple[int, float]]:
-    """Yields length and factor of each part of a composite, in the order in which it is flattened."""
+    """Yields length and factor of each part of a composite, in the order of its vector."""
     match space:
         case spaces.Dict():
             for part in space.spaces.values():
@@ -167,9 +166,7 @@ def _scale_of(space: Space[object]) -> float:
 
 @lru_cache
 def _one_hot(components: tuple[tuple[int, int], ...]) -> tuple[Array, Array]:
-    """Returns for each entry of the one-hot vectors the place of its component, and the value for
-    which it is 1.
-    """
+    """Returns for each entry of the one-hot vectors the index of its component, and its value."""
     places = np.repeat(np.arange(len(components)), [count for _, count in components])
     return places, np.concatenate([np.arange(first, first + count) for first, count in components])
 
@@ -184,13 +181,15 @@ def _factors(segments: tuple[tuple[int, float], ...]) -> npt.NDArray[np.float32]
 def _check_holds(space: Space[object], size: int) -> None:
     if not size:
         raise DefinitionError(
-            f"env.id: its observations, {space}, hold not a single number: choose an environment that shows something"
+            f"env.id: its observations, {space}, hold not a single number: choose an environment "
+            "that shows something"
         )
 
 
 def _unreadable(space: Space[object]) -> DefinitionError:
     return DefinitionError(
-        "the built-in agents read Box, Discrete, MultiBinary and MultiDiscrete observations, and Dicts and Tuples of them, "
+        "the built-in agents read Box, Discrete, MultiBinary and MultiDiscrete observations, and "
+        "Dicts and Tuples of them, "
         f"not {space}: wrap the environment"
     )
 

@@ -49,9 +49,8 @@ class Layout:
 
     def split_array(self, vector: Array) -> dict[str, Array]:
         """Returns the same as arrays: views of `vector` [..., size]."""
-        if (
-            vector.ndim == 1
-        ):  # that of one agent, split anew after each update: twice as fast as with leading dimensions
+        if vector.ndim == 1:
+            # The vector of one agent, split after each update: twice as fast as the general form.
             return {name: vector[place].reshape(shape) for name, shape, place in self._places}
         lead = vector.shape[:-1]
         return {

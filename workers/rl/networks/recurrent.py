@@ -1,5 +1,6 @@
-"""Recurrent cells as functions of their parameters: LSTM (Hochreiter & Schmidhuber 1997) and GRU
-(Cho et al. 2014).
+"""Recurrent cells as functions of their parameters.
+
+LSTM (Hochreiter & Schmidhuber 1997) and GRU (Cho et al. 2014).
 """
 
 from collections.abc import Mapping
@@ -139,12 +140,13 @@ class Recurrent:
         return torch.zeros(count, self.state_size, device=device)
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Returns the shape of each parameter: of the gates one below the other, in torch's order."""
+        """Returns the shape of each parameter; the gates lie in torch's order."""
         return initialisation.layer_shapes(self._weights())
 
     def initial_uniform(self, generator: torch.Generator) -> dict[str, Tensor]:
-        """Returns weights and biases drawn from U(-1/sqrt(H), 1/sqrt(H)), as by `torch.nn.LSTM`,
-        and 1 more for the gate that keeps.
+        """Returns weights and biases drawn from U(-1/sqrt(H), 1/sqrt(H)), as `torch.nn.LSTM` does.
+
+        The bias of the gate that keeps the state is 1 higher.
 
         As TensorFlow and Haiku do (Gers et al. 2000, Jozefowicz et al. 2015): a gate that begins
         half open leaves 0.3 % of an input after twelve steps, one that begins with this bias 8 %.

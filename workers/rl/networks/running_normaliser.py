@@ -22,8 +22,9 @@ _NOTHING: Final[Doubles] = np.zeros(())
 
 
 class RunningMoments:
-    """Mean and variance of everything seen, by the parallel update of Chan, Golub & LeVeque (1983)
-    in double precision.
+    """Mean and variance of all samples so far, in double precision.
+
+    The parallel update is that of Chan, Golub & LeVeque (1983).
 
     Args:
         shape: Shape of one sample; each entry has statistics of its own.
@@ -63,7 +64,7 @@ class RunningMoments:
             self._merge(other.count, other.mean, other._squares)  # noqa: SLF001 - of the same class
 
     def state_dict(self) -> StateTree:
-        """Returns the number of samples, their mean, and the sum of the squared distances from it."""
+        """Returns the number of samples, their mean and the sum of squared distances from it."""
         return {
             "count": self.count,
             "mean": np.array(self.mean),
@@ -79,7 +80,8 @@ class RunningMoments:
         mean, squares = np.array(state["mean"], np.float64), np.array(state["squares"], np.float64)
         if mean.shape != self.mean.shape:
             raise ValueError(
-                f"the stored statistics do not fit: expected samples of shape {self.mean.shape}, got {mean.shape}"
+                f"the stored statistics do not fit: expected samples of shape {self.mean.shape}, "
+                f"got {mean.shape}"
             )
         self.count, self.mean, self._squares = int(state["count"]), mean, squares
 
@@ -175,8 +177,7 @@ class ObservationNormaliser(_Freezable):
 
 
 def normalise(observation: Tensor, mean: Tensor, scale: Tensor, clip: float = 10.0) -> Tensor:
-    """Returns what `ObservationNormaliser` makes of observations [N, *shape], as a pure function of
-    tensors.
+    """Normalises observations [N, *shape] as `ObservationNormaliser` does, as a pure function.
 
     Args:
         observation: Any dtype.
@@ -262,7 +263,8 @@ class RewardNormaliser(_Freezable):
         returns = np.array(state["returns"], np.float64)
         if returns.shape != self._returns.shape:
             raise ValueError(
-                f"the stored returns do not fit: expected {len(self._returns)} environments, got {returns.shape}"
+                f"the stored returns do not fit: expected {len(self._returns)} environments, got "
+                f"{returns.shape}"
             )
         self.moments.load_state_dict(state)
         self._returns = returns

@@ -1,5 +1,6 @@
-"""Optimisers of torch that an object of somebody else's making holds. torch is looked at only where
-it is loaded already.
+"""Finds the optimisers of torch that an external object holds.
+
+torch is looked at only where it is loaded already.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ if TYPE_CHECKING:
 
 
 def optimizers_of(holder: object) -> Iterator[torch.optim.Optimizer]:
-    """Yields those among an object's attributes, and those that an attribute of it wraps as its own
-    attribute `optimizer`.
+    """Yields the optimisers among an object's attributes.
+
+    An attribute may also wrap one as its own attribute `optimizer`.
     """
     torch = sys.modules.get("torch")
     if torch is None:

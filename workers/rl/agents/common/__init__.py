@@ -1,1 +1,4 @@
-"""Mathematics that several algorithms share: losses, policies, optimisers, normalisation, returns."""
+"""Mathematics that several algorithms share.
+
+Losses, policies, optimisers, normalisation and returns.
+"""

@@ -144,18 +144,21 @@ def box_actions(space: Space[object], agent: str) -> BoxActions:
     low, high = space.low.reshape(-1).astype(np.float32), space.high.reshape(-1).astype(np.float32)
     if not (high > low).all():
         raise DefinitionError(
-            f"agent.name: {agent} needs bounds that differ on every action, not {space}: leave that action out"
+            f"agent.name: {agent} needs bounds that differ on every action, not {space}: leave "
+            "that action out"
         )
     if not (np.isfinite(low).all() and np.isfinite(high).all()):
         raise DefinitionError(
-            f"agent.name: {agent} needs finite bounds on every action, not {space}: {_remedy(space, bounded=False)}"
+            f"agent.name: {agent} needs finite bounds on every action, not {space}: "
+            f"{_remedy(space, bounded=False)}"
         )
     return BoxActions(space, (low / 2 + high / 2), (high / 2 - low / 2))
 
 
 def no_actions(space: Space[object], agent: str, wanted: str) -> DefinitionError:
-    """Returns the refusal of a space by an agent that takes other kinds, with the agents that take
-    it.
+    """Returns the error for an action space that an agent does not take.
+
+    It names the kinds that the agent takes, and agents that take the space.
     """
     return DefinitionError(
         f"agent.name: {agent} needs {wanted} action space, not {space}: {_remedy(space)}"
@@ -173,8 +176,14 @@ def _remedy(space: Space[object], *, bounded: bool = True) -> str:
     """
     kind = next((kind for kind, known in _KINDS.items() if isinstance(space, known)), None)
     if kind is None:
-        return f"no built-in agent takes {type(space).__name__} actions, let the environment declare a Box or a MultiDiscrete"
+        return (
+            f"no built-in agent takes {type(space).__name__} actions, let the environment declare "
+            "a Box or a MultiDiscrete"
+        )
     if kind == "box" and not _is_floating(space):
-        return "no built-in agent takes a Box of whole numbers, let the environment declare a MultiDiscrete"
+        return (
+            "no built-in agent takes a Box of whole numbers, let the environment declare a "
+            "MultiDiscrete"
+        )
     names, bounds = ", ".join(takers(kind, bounded=bounded)), "" if bounded else " without bounds"
     return f"choose one of {names}, which take {type(space).__name__} actions{bounds}"

@@ -1,5 +1,4 @@
-"""What the shell of `workers.rl.agents.shells.replay_agent` asks of an agent's mathematics: pure
-functions of a state and a batch.
+"""What the shell `workers.rl.agents.shells.replay_agent` asks of an algorithm.
 
 N samples of a batch, R values of a report. The learning state of an algorithm is a named tuple of
 tensors; `update` maps it and a batch to the next one and has no effect, so it runs as it stands,
@@ -63,9 +62,7 @@ class Updated(NamedTuple, Generic[S]):
 
 
 class Acting(Protocol[S_co]):
-    """What the mathematics of every definition has: a state, a named tuple, and a policy in one of
-    its fields.
-    """
+    """The part of an algorithm that every shell uses: a state, and the policy in one field."""
 
     @property
     def report_names(self) -> tuple[str, ...]:
@@ -98,8 +95,11 @@ class Algorithm(Acting[S], Protocol[S]):
         """Returns the state after one update."""
 
     def noise(self, generator: np.random.Generator, shape: tuple[int, int]) -> tuple[Array, ...]:
-        """Returns the random numbers of updates, float32 [updates, ...] each, for a shape of
-        (updates, N).
+        """Returns the random numbers of updates, float32 [updates, ...] each.
+
+        Args:
+            generator: The run's own.
+            shape: (updates, N).
         """
 
     def acting_noise(self, generator: np.random.Generator, count: int) -> tuple[Array, ...]:

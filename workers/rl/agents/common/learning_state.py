@@ -1,5 +1,6 @@
-"""The learning state of an agent: a named tuple of tensors, or of such tuples, that an update
-replaces.
+"""The learning state of an agent, which an update replaces.
+
+It is a named tuple of tensors, or of such named tuples.
 """
 
 from collections.abc import Iterator, Mapping
@@ -77,6 +78,7 @@ def _loaded(template: Any, stored: Any, layout: Layout | None) -> object:
     value = torch.as_tensor(stored) if layout is None else layout.join(stored)
     if value.shape != template.shape:
         raise ValueError(
-            f"a stored tensor of shape {tuple(value.shape)} does not fit one of shape {tuple(template.shape)}"
+            f"a stored tensor of shape {tuple(value.shape)} does not fit one of shape "
+            f"{tuple(template.shape)}"
         )
     return value.to(template.device, template.dtype, copy=True)

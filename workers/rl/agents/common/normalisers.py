@@ -48,7 +48,8 @@ class Normalisers:
             isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating)
         ):
             raise DefinitionError(
-                f"normalize_observations needs a Box observation space of floats, not {space}: leave it false"
+                f"normalize_observations needs a Box observation space of floats, not {space}: "
+                "leave it false"
             )
         self._observations = ObservationNormaliser(space.shape or ()) if observations else None
         self._rewards = RewardNormaliser(context.num_envs, gamma) if rewards else None
@@ -63,8 +64,7 @@ class Normalisers:
         return observation if self._observations is None else self._observations(observation)
 
     def met(self, observation: Array, active: Array | None = None) -> Array:
-        """Takes in the observations [B, ...] of a step of training, and returns them as the network
-        reads them.
+        """Updates the statistics by observations [B, ...] of a training step, and normalises them.
 
         Args:
             observation: As the environments show them.
@@ -77,8 +77,9 @@ class Normalisers:
         return self._observations(observation)
 
     def rollout(self, rollout: Mapping[str, Array]) -> Mapping[str, Array]:
-        """Returns a rollout of arrays [T, B, ...], whose observations `met` returned, with
-        normalised successors and rewards.
+        """Normalises the successors and rewards of a rollout of arrays [T, B, ...].
+
+        Its observations were normalised by `met` when they were acted on.
         """
         changed: dict[str, Array] = {}
         active = rollout["active"]
@@ -100,9 +101,7 @@ class Normalisers:
         )
 
     def function(self, parameters: Parameters, observation: Tensor) -> Tensor:
-        """Returns observations [N, ...] as the network reads them, by the tensors among the
-        parameters.
-        """
+        """Normalises observations [N, ...] by the statistics among the parameters; pure."""
         if self._observations is None:
             return observation
         return normalise(

@@ -244,12 +244,12 @@ def generalised_advantages(
     """Returns generalised advantages float32 [T, B], 0 where a slot was inactive.
 
     Schulman et al. 2016, equations 9 and 16. With lambda = 1 they are the n-step advantages of
-    Mnih et al. 2016: all rewards up to the end of the rollout, then the value of the last successor.
+    Mnih et al. 2016: all rewards up to the end of the rollout, then the last successor's value.
 
     Args:
         reward: float32 [T, B].
         value: V of each observation, float32 [T, B].
-        bootstrap_value: V of the successors where `ends.bootstrap_mask` is true, in row-major order.
+        bootstrap_value: V of the successors where `ends.bootstrap_mask` is true, row by row.
         ends: Ends of the episodes.
         gamma: Discount factor.
         gae_lambda: Trace decay.

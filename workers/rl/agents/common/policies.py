@@ -31,7 +31,7 @@ _HALF_LOG_TWO_PI: Final = 0.5 * math.log(2 * math.pi)
 
 
 class Policy(ActionCodec, Protocol):
-    """A family of distributions over raw actions, and how raw actions become actions of the space."""
+    """A family of distributions over raw actions."""
 
     @property
     def outputs(self) -> int:
@@ -62,8 +62,9 @@ class Policy(ActionCodec, Protocol):
         """Returns float32 [N]."""
 
     def kl(self, old: tuple[Parameters, Tensor], new: tuple[Parameters, Tensor]) -> Tensor:
-        """Returns the Kullback-Leibler divergence KL(old || new) float32 [N] of two policies, given
-        by parameters and outputs.
+        """Returns the Kullback-Leibler divergence KL(old || new) float32 [N].
+
+        Each policy is a pair of its parameters and its outputs.
         """
 
 
@@ -217,8 +218,9 @@ class Bernoulli:
         return generator.logistic(size=(*shape, self.outputs))
 
     def sample(self, parameters: Arrays, outputs: Floats, noise: Array | None) -> Array:
-        """Returns zeros and ones float32 [..., N, A]: a bit is 1 where the sum of logit and
-        logistic noise is above 0.
+        """Returns zeros and ones float32 [..., N, A].
+
+        A bit is 1 where logit plus logistic noise is above 0.
         """
         del parameters
         return ((outputs if noise is None else outputs + noise) > 0).astype(np.float32)

@@ -1,5 +1,6 @@
-"""What the agents of action values have in common: a state, one step of it, and how memory,
-explorer and schedule follow from a definition.
+"""What algorithms of action values share.
+
+A state, one gradient step on it, and memory, explorer and schedule of a definition.
 
 N samples of a batch, A actions, P parameters. The mathematics of each agent is a subclass of
 `QLearning` in the module of its name in `workers.rl.agents`.
@@ -97,8 +98,11 @@ class QLearning(UpdateCycle, ABC):
         )
 
     def noise(self, generator: np.random.Generator, shape: tuple[int, int]) -> tuple[Array, ...]:
-        """Returns the noise of an update's three evaluations of noisy networks, float32 [updates,
-        noise_size] each; else nothing.
+        """Returns the noise of an update: three arrays float32 [updates, noise_size].
+
+        Without noisy layers there is none.
+
+        Without noisy layers it is empty.
 
         That is epsilon of the online network, epsilon' of the target network, and epsilon'' of the
         online network as it chooses the next action, each drawn anew for every update (Fortunato et
@@ -108,8 +112,9 @@ class QLearning(UpdateCycle, ABC):
         return tuple(generator.standard_normal((3, shape[0], size), np.float32)) if size else ()
 
     def acting_noise(self, generator: np.random.Generator, count: int) -> tuple[Array, ...]:
-        """Returns that of acting, float32 [count, noise_size]: the network is another one in each
-        environment; else nothing.
+        """Returns the noise of acting with noisy layers, float32 [count, noise_size].
+
+        Each environment has its own noise. Without noisy layers it is empty.
         """
         size = self.network.noise_size
         return (generator.standard_normal((count, size), np.float32),) if size else ()

@@ -1,6 +1,4 @@
-"""Which replay memory an agent gets: what follows from its hyperparameters and from the spaces of
-its environment.
-"""
+"""Chooses an agent's replay memory by its hyperparameters and the spaces of its environment."""
 
 from typing import Protocol
 
@@ -72,7 +70,8 @@ def _goals(hindsight: HindsightReplay, context: AgentContext) -> Goals:
     goals = context.goals
     if goals is None:
         raise DefinitionError(
-            "agent.hindsight: the environment has no goals. It needs observations that are a dict with achieved_goal and desired_goal, and "
+            "agent.hindsight: the environment has no goals. It needs observations that are a dict "
+            "with achieved_goal and desired_goal, and "
             "a method compute_reward: leave hindsight out, or name such an environment"
         )
     return Goals(

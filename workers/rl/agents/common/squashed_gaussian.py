@@ -1,5 +1,6 @@
-"""A normal distribution whose samples tanh squashes into (-1, 1) (Haarnoja et al. 2018, "... and
-Applications", appendix C).
+"""A normal distribution whose samples tanh squashes into (-1, 1).
+
+Haarnoja et al. 2018, "Soft Actor-Critic Algorithms and Applications", appendix C.
 
 N samples, A entries of an action. Where tanh is close to 1 the density would lose its digits: it is
 computed from the number before tanh.
@@ -22,8 +23,10 @@ _LOW, _HIGH = np.float32(LOG_STD_MIN), np.float32(LOG_STD_MAX)
 
 
 def mode(outputs: Tensor) -> Tensor:
-    """Returns tanh of the mean, float32 [N, A], of a network's outputs [N, 2A]: means, then
-    logarithms of the standard deviations.
+    """Returns tanh of the mean, float32 [N, A].
+
+    Args:
+        outputs: float32 [N, 2A]: means, then logarithms of the standard deviations.
     """
     return outputs.chunk(2, -1)[0].tanh()
 
@@ -51,8 +54,14 @@ def log_density(raw: Tensor, noise: Tensor, log_std: Tensor) -> Tensor:
 
 
 def act_arrays(outputs: Array, noise: Array | None) -> Array:
-    """Returns the actions of `sample`, or without noise those of `mode`, in numpy: float32 [..., A]
-    of outputs [..., 2A].
+    """Returns the actions of `sample`, or without noise those of `mode`, in numpy.
+
+    Args:
+        outputs: float32 [..., 2A].
+        noise: Standard normal numbers float32 [..., A].
+
+    Returns:
+        float32 [..., A].
     """
     size = outputs.shape[-1] // 2
     raw = outputs[..., :size]

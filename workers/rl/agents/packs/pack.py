@@ -92,7 +92,7 @@ class Pack:
         return [PackMember(self, index) for index in range(len(self._agents))]
 
     def counted(self, index: int) -> Packable:
-        """Returns an agent that knows what was counted and drawn, but perhaps not what was learnt."""
+        """Returns an agent whose counters and generators are current, though not its parameters."""
         self._together.settle()
         return self._agents[index]
 
@@ -127,9 +127,7 @@ class Pack:
         )
 
     def act(self, observation: Array, *, explore: bool) -> Array:
-        """Returns exploring actions [m * B, ...] of the live members for their observations [m * B,
-        ...].
-        """
+        """Returns exploring actions [m * B, ...] of the live members."""
         assert explore
         members, together = len(self.live), self._together
         actions = together.random_actions(len(observation))
@@ -151,7 +149,8 @@ class Pack:
         if index not in self._reports:
             if self._reports:
                 raise RuntimeError(
-                    f"members {sorted(self._reports)} of the pack did not ask for what they learnt: they are out of step"
+                    f"members {sorted(self._reports)} of the pack did not ask for what they "
+                    "learnt: they are out of step"
                 )
             self._learn(updates)
         return self._reports.pop(index)

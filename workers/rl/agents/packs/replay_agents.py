@@ -62,8 +62,9 @@ class PackedReplayAgents(PackedAgents[ReplayAgent]):
     # Acting
 
     def random_actions(self, count: int) -> Array | None:
-        """Returns actions [m * B, ...] of the space for `count` environments, where they are to be
-        drawn evenly from it.
+        """Returns actions [m * B, ...] drawn uniformly, for `count` environments.
+
+        `None` once the first `random_env_steps` are over.
         """
         self._begin()
         if self._counted.at >= self._parts.random_env_steps:
@@ -77,9 +78,7 @@ class PackedReplayAgents(PackedAgents[ReplayAgent]):
         return _stacked([agent.acting_noise(count) for agent in self._agents], 0)
 
     def explored(self, raw: Array) -> Array:
-        """Returns the actions of the space that exploration makes of raw ones [m, B, ...]: [m * B,
-        ...].
-        """
+        """Returns the actions [m * B, ...] that exploration makes of raw ones [m, B, ...]."""
         actions = self._joined_explorers().explore(
             raw.reshape(-1, *raw.shape[2:]), self._counted.at
         )
@@ -143,7 +142,8 @@ class PackedReplayAgents(PackedAgents[ReplayAgent]):
             counted = {agent.counted for agent in self._agents}
             if len(counted) > 1:
                 raise RuntimeError(
-                    "the members of the pack stand at different places, so their next steps are not alike"
+                    "the members of the pack stand at different places, so their next steps are "
+                    "not alike"
                 )
             (self._counted,) = counted
             self._settled = False

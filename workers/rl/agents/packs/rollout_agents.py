@@ -66,9 +66,7 @@ class PackedRolloutAgents(PackedAgents[RolloutAgent]):
         )
 
     def explored(self, raw: Array) -> Array:
-        """Returns the actions [m * B, ...] of the space that stand for raw ones [m, B, ...], which
-        are kept for the learners.
-        """
+        """Returns the actions [m * B, ...] for raw ones [m, B, ...], which are kept."""
         self._raw.append(raw)
         return self._agents[0].policy.to_space(raw.reshape(-1, *raw.shape[2:]))
 
@@ -85,8 +83,9 @@ class PackedRolloutAgents(PackedAgents[RolloutAgent]):
     def batches(
         self, updates: int, state: Callable[[], object]
     ) -> Iterator[tuple[RolloutBatch, Array | None]]:
-        """Yields batches of tensors [m, N, ...], and bool [m] which agents have one, where not all
-        do; each is to be noted.
+        """Yields batches of tensors [m, N, ...], and which agents have one, bool [m].
+
+        `None` in place of the mask where all have one. Each batch is to be noted.
         """
         first, device = self._agents[0], self._agents[0].device
         if updates < 1 or not len(first.memory):
@@ -138,8 +137,9 @@ class PackedRolloutAgents(PackedAgents[RolloutAgent]):
     # Private
 
     def _pass(self, size: int, count: int) -> list[tuple[Array | None, tuple[Array, ...]]]:
-        """Returns for each batch of a pass the places of its samples [m, N], `None` for all, and
-        its noise; each agent draws its own.
+        """Returns for each batch of a pass the indices of its samples [m, N], and its noise.
+
+        `None` in place of the indices for all samples. Each agent draws its own.
         """
         draws = [
             agent.shuffled(size, count) if on else None
@@ -155,8 +155,9 @@ class PackedRolloutAgents(PackedAgents[RolloutAgent]):
         return list(zip(places, stacked_noise, strict=True))
 
     def _moved_too_far(self, begin: int) -> npt.NDArray[np.bool_]:
-        """Returns bool [m]: which policies moved further since report `begin` than another pass may
-        follow.
+        """Returns which policies moved further in this pass than `target_kl` allows, bool [m].
+
+        The pass began with report number `begin`.
         """
         first = self._agents[0]
         if first.parts.target_kl is None:

@@ -80,8 +80,9 @@ class Sb3Agent:
     # The own loop
 
     def train_by_itself(self, stepper: Stepper, env_steps: int, advance: Advance) -> None:
-        """Runs the algorithm's `learn` until it has made so many env_steps over all attempts, or
-        the engine says that training is over.
+        """Runs the algorithm's `learn` until it has made `env_steps` over all attempts.
+
+        It ends earlier where the engine says that training is over.
 
         Args:
             stepper: Steps the environments.
@@ -120,7 +121,8 @@ class Sb3Agent:
         """
         if experience.env_steps and not self._env.attached:
             raise DefinitionError(
-                "the agent 'sb3' trains in a loop of its own, which only jobs of a definition run: submit one"
+                "the agent 'sb3' trains in a loop of its own, which only jobs of a definition run: "
+                "submit one"
             )
 
     def learn(self, updates: int) -> LearnReport:
@@ -140,9 +142,7 @@ class Sb3Agent:
         self._model.lr_schedule = lambda _: value
 
     def metrics(self) -> Mapping[str, float]:
-        """Returns the probability of a random action and the fill of the memory, where there are
-        such, and what else the algorithm logs.
-        """
+        """Returns what the algorithm logs, and the fill of its memory where it has one."""
         gauges = self._reports.gauges()
         if "sb3/exploration_rate" in gauges:
             gauges["explore/epsilon"] = gauges.pop("sb3/exploration_rate")
@@ -171,8 +171,9 @@ class Sb3Agent:
     # State
 
     def state_dict(self) -> StateTree:
-        """Returns parameters with targets, optimiser states, counters and the generator of random
-        actions; borrowed.
+        """Returns parameters, targets, optimisers, counters and the generator of random actions.
+
+        The arrays are borrowed.
         """
         drawn = generator_state(self._model.action_space.np_random)
         return {

@@ -1,5 +1,6 @@
-"""What a definition may say of an algorithm, as arguments of its constructor: JSON in, objects of
-Stable-Baselines3 out.
+"""Converts the parameters of a definition to arguments of an algorithm's constructor.
+
+JSON comes in, objects of Stable-Baselines3 go out.
 """
 
 import difflib
@@ -86,7 +87,8 @@ def algorithm_class(name: str) -> type[BaseAlgorithm]:
     found = getattr(stable_baselines3, name, None)
     if not (isinstance(found, type) and issubclass(found, BaseAlgorithm)):
         raise DefinitionError(
-            f"agent.algorithm: Stable-Baselines3 {stable_baselines3.__version__} has no algorithm {name!r}"
+            f"agent.algorithm: Stable-Baselines3 {stable_baselines3.__version__} has no algorithm "
+            f"{name!r}"
         )
     return found
 

@@ -1,4 +1,4 @@
-"""Builds an algorithm of Stable-Baselines3 from its declared parameters, or says what is missing."""
+"""Builds an algorithm of Stable-Baselines3 from its declared parameters."""
 
 import importlib.util
 
@@ -17,7 +17,8 @@ def build(parameters: Sb3Parameters, context: AgentContext) -> TrainableAgent:
     """
     if importlib.util.find_spec("stable_baselines3") is None:
         raise PartNotFoundError(
-            "the agent 'sb3' needs Stable-Baselines3, which this worker lacks: run pip install 'palestra[sb3]' there and start it again"
+            "the agent 'sb3' needs Stable-Baselines3, which this worker lacks: run pip install "
+            "'palestra[sb3]' there and start it again"
         )
     from workers.rl.agents.sb3.agent import Sb3Agent  # noqa: PLC0415 - loads the library
 

@@ -1,5 +1,6 @@
-"""The training environment as Stable-Baselines3 steps it: ours, with our seeds and time limits, and
-the engine between two steps.
+"""The training environment as a `VecEnv` of Stable-Baselines3.
+
+Its seeds and time limits are those of any run; between two steps it advances the engine.
 """
 
 from collections.abc import Sequence
@@ -19,8 +20,9 @@ class Stepper(Protocol):
     """Steps the environments."""
 
     def begin(self) -> Array:
-        """Begins the episodes that are due and returns the current observations [B, ...], borrowed
-        until the next step.
+        """Begins the episodes that are due and returns the current observations [B, ...].
+
+        They are borrowed until the next step.
         """
 
     def step(self, actions: Array) -> Experience:
@@ -28,8 +30,9 @@ class Stepper(Protocol):
 
 
 class LoopEnv(VecEnv):
-    """Lets the engine end the iteration of a step when the algorithm comes for the next one, and so
-    has learnt from it.
+    """Ends the engine's iteration of a step when the algorithm asks for the next step.
+
+    By then the algorithm has learnt from it.
 
     Where the engine says that training is over, a step changes nothing: `LoopCallback` then ends
     the algorithm's loop, which keeps nothing of that step.

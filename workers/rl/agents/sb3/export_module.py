@@ -1,6 +1,4 @@
-"""The policy of an algorithm of Stable-Baselines3 as a module that can be exported: what is needed
-to act greedily, and nothing else.
-"""
+"""The greedy policy of an algorithm of Stable-Baselines3 as a module that can be exported."""
 
 import copy
 from typing import Any
@@ -63,9 +61,7 @@ class GreedyModule(nn.Module):
 
 
 def _networks(model: BaseAlgorithm) -> tuple[nn.Module, nn.Module, bool]:
-    """Returns the network of the features, the one from there to the outputs, and whether a tanh is
-    still to follow.
-    """
+    """Returns the network of the features, the one that follows it, and whether tanh comes last."""
     policy: Any = model.policy
     if isinstance(policy, ActorCriticPolicy):
         return (

@@ -1,5 +1,6 @@
-"""Observations as the house keeps them, arrays or vectors, and as Stable-Baselines3 wants them:
-arrays, or a dict of arrays.
+"""Converts stored observations to those of Stable-Baselines3.
+
+Stored ones are arrays or vectors; Stable-Baselines3 reads arrays, or a dict of arrays.
 """
 
 from collections.abc import Mapping

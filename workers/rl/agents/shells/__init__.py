@@ -1,3 +1,1 @@
-"""How an agent acts, stores and learns, whatever its algorithm: from replayed transitions or from
-rollouts.
-"""
+"""How agents act, store and learn, from a replay memory or from rollouts."""

@@ -1,5 +1,6 @@
-"""What the built-in agents share: counters, the switch between training and evaluation, and the
-generator of initial parameters.
+"""Small parts of the built-in agents.
+
+Counters, the switch between training and evaluation, and the generator of initial parameters.
 """
 
 from collections.abc import Iterator

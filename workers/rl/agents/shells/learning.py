@@ -1,5 +1,4 @@
-"""What every agent has that learns by the updates of an algorithm: the state that they replace, its
-step size, and what it acts on.
+"""Base of the shells: the state that updates replace, its learning rate, and how it acts.
 
 B environments, R values of a report.
 """
@@ -159,8 +158,9 @@ def mean_rows(reports: Sequence[Tensor]) -> Any:
 
 
 def rows_of(values: Tensor) -> Any:
-    """Returns the rows of reports [m, R], or the numbers of one [R]: unread on a device, where
-    reading them would be waiting.
+    """Returns the rows of reports [m, R], or the numbers of one report [R].
+
+    On a device they stay unread, because reading would wait for it.
 
     On the CPU they are Python's numbers, which take the least to keep and to free: freeing a tensor
     gives up the interpreter's lock, and where the thread that writes telemetry did so for each

@@ -320,8 +320,7 @@ class Batches:
 
     def _wrapped(self, array: Array) -> Sequence[Tensor]:
         """Returns the rows of an array as tensors on the device."""
-        if (
-            self._device.type == "cpu"
-        ):  # taken from an array and wrapped, a row costs a quarter of one that is taken from a tensor
+        if self._device.type == "cpu":
+            # A row of an array that is wrapped costs a quarter of a row of a tensor.
             return [torch.from_numpy(row) for row in array]
         return torch.from_numpy(array).to(self._device).unbind()

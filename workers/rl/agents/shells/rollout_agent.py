@@ -1,5 +1,6 @@
-"""The shell of agents that learn from what their present policy gathered: acting, rollout, passes,
-state. The mathematics is an `OnPolicyMath`.
+"""The shell of on-policy agents: acting, rollout, passes and state.
+
+The mathematics is an `OnPolicyMath`.
 
 T vector steps of a rollout, B environments, N samples of a batch, R values of a report.
 """
@@ -59,8 +60,7 @@ class RolloutParts:
 
 
 class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
-    """Acts by sampling its policy, gathers a rollout and learns from it in passes over shuffled
-    minibatches.
+    """Acts by sampling its policy, and learns from rollouts in passes over shuffled minibatches.
 
     What `learn` and `act` are made of is public, so that a pack can make the same steps for several
     agents at once (`rl.agents.packs`).
@@ -100,9 +100,7 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
     # Actor
 
     def act(self, observation: Array, *, explore: bool) -> Array:
-        """Returns actions [B, ...]: drawn from the policy, or the likeliest ones without a random
-        number.
-        """
+        """Returns actions [B, ...]: sampled, or the most probable ones without a random number."""
         if not explore:
             return self.policy.to_space(self._raw(observation, ()))
         return self.explored(
@@ -133,9 +131,7 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
         return tuple(block[draws.at] for block in draws.block)
 
     def explored(self, raw: Array) -> Array:
-        """Returns the actions of the space that stand for raw ones [B, ...], which are kept for the
-        learner.
-        """
+        """Returns the actions of the space for raw ones [B, ...], which the learner keeps."""
         self._raw_actions.append(raw)
         return self.policy.to_space(raw)
 
@@ -162,9 +158,7 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
         )
 
     def acted(self, raw: Sequence[Array]) -> None:
-        """Takes raw actions [B, ...] of vector steps for the learner: a pack draws them for its
-        agents.
-        """
+        """Stores raw actions [B, ...] of vector steps that a pack has sampled for this agent."""
         self._raw_actions += raw
 
     def observe(self, experience: Experience) -> None:
@@ -191,8 +185,9 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
         self.memory.extend((observation, raw, experience.reward, *flags, *self._beside(experience)))
 
     def episodes_lost(self, lost: npt.NDArray[np.bool_]) -> None:
-        """Says in which environments, bool [B], the next experience does not continue the last: the
-        episode counts as cut short there.
+        """Marks the environments, bool [B], whose next transition does not continue the last.
+
+        The episode counts as truncated there.
         """
         if len(self.memory):
             rows = self.memory.contents()
@@ -209,8 +204,9 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
         return self.concluded()
 
     def batches(self, updates: int) -> Iterator[RolloutBatch]:
-        """Yields the minibatches of each pass: shuffled, of sizes that differ by one at most,
-        together no more than `updates`.
+        """Yields shuffled minibatches, pass after pass, at most `updates` of them.
+
+        Their sizes differ by one at most.
 
         Each is to be noted before the next is asked for.
         """

@@ -58,8 +58,9 @@ def row(stack: Any, index: int) -> Any:
 def modules(
     vector: torch.Tensor, sizes: tuple[int, ...], copies: int = 1
 ) -> list[torch.nn.Sequential]:
-    """Modules with a ReLU between layers and the parameters of a flat vector, whose tensors of all
-    copies are stacked.
+    """Modules with a ReLU between layers and the parameters of a flat vector.
+
+    Tensors of all copies are stacked.
     """
     made = []
     for index in range(copies):

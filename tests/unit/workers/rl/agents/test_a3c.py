@@ -1,6 +1,4 @@
-"""A3C: its gradient by other means, the updates of what processes share, and a training in two
-processes.
-"""
+"""A3C: its gradient by other means, shared updates, and a training in two processes."""
 
 import json
 from functools import partial

@@ -1,6 +1,4 @@
-"""Line 15.12: which spaces agents take is declared once, it is true, and what a refusal recommends
-follows from it.
-"""
+"""Line 15.12: which action spaces agents take is declared once, and refusals follow from it."""
 
 import re
 

@@ -152,7 +152,7 @@ def trained(case, seed=0, **more) -> TrainableAgent:
 
 
 def learn_once(agent: TrainableAgent, updates: int, rng: np.random.Generator) -> None:
-    """Lets it gather until it learns: only a search by whole episodes may need more than one round."""
+    """Gathers until the agent learns; only a search by whole episodes may need several rounds."""
     for _ in range(3):
         if made := gather(agent, rng) + agent.learn(updates).updates:
             break
@@ -160,9 +160,7 @@ def learn_once(agent: TrainableAgent, updates: int, rng: np.random.Generator) ->
 
 
 def test_what_was_learnt_on_the_cpu_is_reported_in_numbers(case) -> None:
-    """Each tensor that the thread of the recorder frees hands the interpreter's lock to the loop
-    and back.
-    """
+    """Freeing a tensor in the recorder's thread would hand over the interpreter's lock."""
     agent, rng = trained(case), np.random.default_rng(1)
     for _ in range(3):
         if gather(agent, rng) or (report := agent.learn(1)).updates:
@@ -175,8 +173,9 @@ def test_what_was_learnt_on_the_cpu_is_reported_in_numbers(case) -> None:
 
 
 def gather(agent: TrainableAgent, rng: np.random.Generator) -> int:
-    """Lets it gather, and returns the updates that were made meanwhile: one of A3C, as a process of
-    it makes them.
+    """Gathers, and returns the updates that were made meanwhile.
+
+    A3C updates while it gathers, as a process of it does.
     """
     if not isinstance(agent, SharedA3c):
         agent.observe(experience(agent, 20, 2, rng))

@@ -1,6 +1,4 @@
-"""Batches show the arrays of a sample: what is wrapped already is not wrapped again, and what was
-drawn now is what they show.
-"""
+"""Batches show the arrays of a sample: each is wrapped once and shows what was drawn last."""
 
 import numpy as np
 import torch

@@ -134,9 +134,7 @@ def test_update_equals_a_module_with_an_optimizer(double) -> None:
 
 
 def test_a_chain_of_states_gets_its_distribution() -> None:
-    """From its first state a chain ends with -1 or 1, each half of the time: two peaks, which a
-    mean would hide.
-    """
+    """A chain ends with -1 or 1, each half of the time: two peaks, which a mean would hide."""
     algorithm = algorithm_of(
         C51Parameters(
             hidden_sizes=(),

@@ -140,7 +140,7 @@ def test_fractions_lie_between_0_and_1_and_greedy_ones_are_even() -> None:
 
 
 def test_quantiles_of_a_coin_are_learnt() -> None:
-    """A reward of 0 or 1, each half of the time: quantiles below one half are 0, those above it 1."""
+    """A reward of 0 or 1, each half of the time: quantiles below one half are 0, others 1."""
     algorithm = algorithm_of(IqnParameters(hidden_sizes=(16,), learning_rate=1e-2, kappa=0.1))
     state, rng, zeros = start(algorithm), np.random.default_rng(0), torch.zeros(32)
     for step in range(300):

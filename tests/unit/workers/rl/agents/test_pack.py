@@ -1,6 +1,4 @@
-"""A pack against the same agents alone: stream by stream, and as runs of engines on a real
-environment.
-"""
+"""A pack against the same agents as single runs: by streams, and as runs of engines."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -109,9 +107,7 @@ def batch_of(drawn: Any) -> Any:
 
 
 def recorded(case, count: int, dtype: torch.dtype) -> tuple[list[Any], list[list[Any]]]:
-    """Learning states of three agents, and for each of them as many batches as asked for, all
-    floats of `dtype`.
-    """
+    """Learning states of three agents, and for each as many batches as asked for, in `dtype`."""
     build, hyper = case
 
     def cast(tensor: torch.Tensor) -> torch.Tensor:

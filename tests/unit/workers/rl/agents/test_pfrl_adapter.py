@@ -101,8 +101,9 @@ def test_without_state_its_files_are_loaded(tmp_path: Path) -> None:
 def test_checkpoints_hold_what_the_agents_own_save_writes_unless_asked_for_more(
     tmp_path: Path,
 ) -> None:
-    """Line 34: PFRL's agents write their memory by `save_snapshot` alone, and their checkpoints are
-    without it.
+    """Line 34: PFRL's agents write their memory by `save_snapshot` alone.
+
+    Their checkpoints are without it.
     """
 
     class WithMemory(Scripted):

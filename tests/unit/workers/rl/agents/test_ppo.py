@@ -25,9 +25,7 @@ TORQUE = spaces.Box(np.float32([-2, 0]), np.float32([2, 10]), dtype=np.float32)
 
 
 def naive_advantages(delta, ended, decay) -> np.ndarray:
-    """The definition: a discounted sum of temporal-difference errors to the end of the episode, per
-    step.
-    """
+    """The definition: discounted sums of temporal-difference errors to the end of the episode."""
     steps, envs = delta.shape
     result = np.zeros((steps, envs))
     for b in range(envs):
@@ -117,7 +115,7 @@ def clipping_batch(ratios: list[float], advantage: list[float]) -> RolloutBatch:
 
 
 def test_clipped_loss_by_hand() -> None:
-    """Line 15.12: the value loss is the squared error, as in Stable-Baselines3, PFRL and tianshou."""
+    """Line 15.12: the value loss is the squared error, as in Stable-Baselines3 and PFRL."""
     agent = uniform_agent(value_coefficient=0.5, entropy_coefficient=0.1)
     batch = clipping_batch([1.0, 1.5, 0.5, 1.5, 0.5], [1.0, 1.0, 1.0, -1.0, -1.0])
     total, (report,) = agent.algorithm.loss(agent.named_parameters(), batch)
@@ -138,8 +136,9 @@ def test_clipped_loss_by_hand() -> None:
 
 @pytest.mark.parametrize("coefficient", [0.5, 0.3, 1.7])
 def test_a_definition_of_version_1_learns_as_it_did(coefficient) -> None:
-    """Line 15.12: bit for bit: its coefficient, halved, times the squared error, is its coefficient
-    times half of it.
+    """Line 15.12: bit for bit.
+
+    Its coefficient, halved, times the squared error, is its coefficient times half of it.
     """
     document = definition(
         schema_version=1,

@@ -1,6 +1,4 @@
-"""Line 15.12: a batch of one sample less its own mean would weigh nothing, and the policy would
-never learn.
-"""
+"""Line 15.12: the advantage of a batch of one sample is not reduced to zero."""
 
 import numpy as np
 import pytest

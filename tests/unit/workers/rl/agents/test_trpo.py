@@ -1,6 +1,4 @@
-"""TRPO: conjugate gradients, products with the Fisher matrix and the line search against explicit
-ones.
-"""
+"""TRPO: conjugate gradients, Fisher products and line search against explicit ones."""
 
 import numpy as np
 import pytest
@@ -54,7 +52,7 @@ def test_fisher_products_equal_an_explicit_hessian_of_the_divergence(space) -> N
 
 
 def judged(gains, divergences):
-    """A judge that knows the answer for each length 1, 1/2, 1/4 ... of a step of ones from zeros."""
+    """A judge that knows the answer for each length 1, 1/2, 1/4 ... of a step from zeros."""
 
     def judge(vector):
         place = torch.log2(1 / vector[0]).round().long()

@@ -1,6 +1,4 @@
-"""The collector of agents that have a loop of their own, and the engine that is advanced from
-within it.
-"""
+"""The collector of agents with their own loop, and the engine that is advanced within it."""
 
 from collections.abc import Callable
 from typing import Any

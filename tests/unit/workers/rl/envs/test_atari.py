@@ -1,6 +1,4 @@
-"""Atari games: preprocessing, seeds, the way back into an episode and the ends of episodes, by the
-wrappers and by ale-py's vector.
-"""
+"""Atari games: preprocessing, seeds, restored episodes and their ends, in both ways."""
 
 import sys
 from typing import Any

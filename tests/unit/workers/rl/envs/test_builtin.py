@@ -39,7 +39,10 @@ def _episode(spec: EnvDefinition) -> Any:
 
 
 def test_anyone_can_make_them_by_their_module() -> None:
-    code = "import gymnasium; print(gymnasium.make('workers.envs.own:palestra/BitFlip-v0', bits=5).action_space.n)"
+    code = (
+        "import gymnasium; print(gymnasium.make('workers.envs.own:palestra/BitFlip-v0', "
+        "bits=5).action_space.n)"
+    )
     assert (
         subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, check=True

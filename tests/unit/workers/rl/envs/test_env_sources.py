@@ -1,6 +1,4 @@
-"""Line 10: environments of installed distributions and of a worker's option `--import`, and whose
-code they are.
-"""
+"""Line 10: environments of installed distributions and of `--import`, and their code."""
 
 import json
 import os
@@ -145,7 +143,8 @@ def test_an_id_of_gymnasium_cannot_be_replaced(site: Path) -> None:
 
 def test_the_group_of_gymnasium_gives_a_namespace(site: Path) -> None:
     (site / "corp.py").write_text(
-        "import gymnasium as gym\ndef register():\n    gym.register('Walk-v3', entry_point='tiny_envs.walk:Walk')\n"
+        "import gymnasium as gym\ndef register():\n    gym.register('Walk-v3', "
+        "entry_point='tiny_envs.walk:Walk')\n"
     )
     install_environments(
         site, groups="[gymnasium.envs]\ncorp = corp:register\n__root__ = tiny_envs:register\n"
@@ -212,7 +211,10 @@ def test_a_definition_names_only_modules_that_the_administrator_allows(
     loose(site)
     with pytest.raises(
         PartNotFoundError,
-        match=r"env\.id loose:Loose-v0: this worker may not import loose; it imports none.*--import loose",
+        match=(
+            r"env\.id loose:Loose-v0: this worker may not import loose; it imports none.*--import "
+            r"loose"
+        ),
     ):
         make_vector(EnvDefinition(id="loose:Loose-v0"))
     assert "loose" not in sys.modules
@@ -294,7 +296,10 @@ def test_agent_and_environment_may_be_of_two_distributions_or_of_one(site: Path)
     check_code(document, both)
     with pytest.raises(
         CodeChangedError,
-        match=r"made with tiny-agents 1\.2\.0 \(digest \w+\), this worker has .* and an environment of tiny-envs",
+        match=(
+            r"made with tiny-agents 1\.2\.0 \(digest \w+\), this worker has .* and an environment "
+            r"of tiny-envs"
+        ),
     ):
         check_code(document, agent)
     with pytest.raises(CodeChangedError, match="made with built-in parts"):

@@ -1,6 +1,4 @@
-"""The evaluating process: same results, of the state that was asked about, and what happens when it
-dies or fails.
-"""
+"""The evaluating process: equal results, of the requested state, and how failures end."""
 
 import functools
 import os

@@ -1,6 +1,4 @@
-"""Filming an evaluation: the chosen episode, from the seed it was counted with, without disturbing
-anything.
-"""
+"""Filming an evaluation: the chosen episode from its seed, without disturbing anything."""
 
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path

@@ -41,9 +41,7 @@ def memory(
 
 
 def assert_samples_agree(replay: Replay, naive: NaiveReplay) -> int:
-    """Compares samples with what they must be, and returns how many different transitions there
-    were.
-    """
+    """Compares samples with the expected ones; returns the number of different transitions."""
     expected, sample = naive.by_place(), replay.sample(8, 16)
     flat = [column.reshape(-1, *column.shape[2:]) for column in sample]
     for observation, action, reward, successor, discount, _, place in zip(*flat, strict=True):
@@ -155,8 +153,9 @@ def test_colour_images_get_all_of_the_capacity(rule, n_step) -> None:
 @example(steps=10, num_envs=3, k=1, end=1.0, pieces=[3, 19, 26])  # rows beyond the capacity
 @settings(deadline=None, max_examples=40)
 def test_short_episodes_get_all_of_the_capacity(steps, num_envs, k, end, pieces) -> None:
-    """Line 15.12: the same class: whatever shares few frames, the memory holds what it was asked
-    to, also when it was loaded meanwhile.
+    """Line 15.12: a memory holds as much as was asked, whatever shares few frames.
+
+    Also when it was loaded meanwhile.
     """
     spec = spec_of(steps, num_envs, k)
     replay, naive, stream = (

@@ -36,9 +36,7 @@ def memory(
 
 
 class GoalStream:
-    """Episodes whose achieved goal is (episode, step) and whose desired goal is (-1, -1): never
-    reached.
-    """
+    """Episodes whose achieved goal is (episode, step) and whose desired goal is never reached."""
 
     def __init__(self, seed: int, num_envs: int, end: float = 0.2) -> None:
         self.generator, self.num_envs, self.end = np.random.default_rng(seed), num_envs, end

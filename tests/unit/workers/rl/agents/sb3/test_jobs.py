@@ -1,6 +1,4 @@
-"""Trainings by an algorithm's own loop as the trainer process carries them out, and how their ends
-are told.
-"""
+"""Trainings by an algorithm's own loop in the trainer process, and how they end."""
 
 import json
 import signal
@@ -79,9 +77,7 @@ def test_a_trial_of_what_never_learns_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("algorithm", ["DQN", "PPO"])
 def test_what_is_not_finite_ends_as_diverged(algorithm, tmp_path: Path) -> None:
-    """By the guard where the algorithm goes on with such losses, by its own exception where it
-    cannot.
-    """
+    """The guard ends it where the algorithm goes on with such losses, else its own exception."""
     odd = {"id": "OddWalk-v0", "kwargs": {"nan_reward": True}}
     _, report = execute(
         tmp_path, document(algorithm, env=odd, hooks=[{"name": "nan_guard", "updates": 5}])

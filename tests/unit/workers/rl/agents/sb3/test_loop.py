@@ -31,8 +31,9 @@ def of_type(run: Sb3Trained, kind: str) -> list[dict]:
 
 
 def updates_of(algorithm: str) -> int:
-    """Optimiser steps within 200 env_steps: one per step after the warm-up of 40, or as many as the
-    rollouts give.
+    """Optimiser steps within 200 env_steps.
+
+    One per step after the warm-up of 40, or as many as the rollouts give.
     """
     return {
         "A2C": 200 // 8,
@@ -61,8 +62,9 @@ def test_it_trains_and_is_seen_at_the_very_steps(algorithm, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("algorithm", ["DQN", "PPO"])
 def test_it_learns_what_the_library_alone_learns(algorithm, tmp_path: Path) -> None:
-    """Evaluations, snapshots and the engine in between change nothing: weights are those of a plain
-    `learn` on the same episodes.
+    """Evaluations, snapshots and the engine in between change nothing.
+
+    Weights are those of a plain `learn` on the same episodes.
     """
     run = trained(tmp_path, document(algorithm, 2, loop={"env_steps": 256, "epoch_env_steps": 100}))
 

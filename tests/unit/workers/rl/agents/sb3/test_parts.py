@@ -26,8 +26,10 @@ def context(action=ARM, observation=BOX, num_envs=2, **more) -> AgentContext:
 
 
 class Scripted:
-    """Two environments: the first is truncated in step 1 and terminates in step 2, the second does
-    both at once in step 2.
+    """Two environments with scripted ends.
+
+    The first is truncated in step 1 and terminates in step 2, the second does both at once in step
+    2.
     """
 
     def __init__(self) -> None:

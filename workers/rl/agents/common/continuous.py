@@ -27,17 +27,16 @@ from workers.rl.networks.parameter_layout import Layout, Parameters
 
 
 def actor_critic_layouts(policy: Mlp, critics: Mlp | Ensemble) -> Layouts:
-    """Returns the layouts of the fields `actor`, `critics`, and their targets `actor_targets` and
-    `critic_targets`.
-    """
+    """Returns the layouts of actor and critics, and of the target network of each."""
     actor, critic = Layout(policy.shapes()), Layout(critics.shapes())
     return {"actor": actor, "actor_targets": actor, "critics": critic, "critic_targets": critic}
 
 
 @dataclass(frozen=True)
 class Deterministic(UpdateCycle):
-    """How an algorithm acts whose policy gives one action: tanh of the first A outputs of a
-    network.
+    """Base of the algorithms whose policy is deterministic.
+
+    An action is tanh of the first A outputs of a network.
     """
 
     policy: Mlp
