@@ -51,7 +51,7 @@ from workers.entrypoints.trainer_parts.engine_parts import EpochBounds, KeptEpoc
 from workers.estimators.training_services import ModelBudget, Services
 from workers.hooks.evaluation_hooks import SuccessScoreHook
 from workers.hooks.step_hooks import StepHooks
-from workers.rl.agents.pfrl_adapter import ForeignAgent
+from workers.rl.agents.pfrl_adapter import ExternalAgent
 from workers.supervised.learner import SessionBridge
 from workers.supervised.run_session import RunSession
 from workers.supervised.variables import Variables
@@ -196,7 +196,7 @@ def adapter(num_envs: int, *, batch: bool) -> Callable[[], None]:
     for name in ("act", "observe", "batch_observe"):
         setattr(inner, name, quiet(0))
     inner.batch_act = quiet([0] * num_envs)  # type: ignore[method-assign]
-    agent = ForeignAgent(inner, num_envs=num_envs, batch=batch)
+    agent = ExternalAgent(inner, num_envs=num_envs, batch=batch)
     rows, flags = np.zeros((1, num_envs, 4), np.float32), np.zeros((1, num_envs), np.bool_)
     experience = Experience(
         rows, flags, np.zeros((1, num_envs)), flags, flags, rows, (), env_steps=num_envs

@@ -22,23 +22,9 @@ EXEMPT = {
 
 NOT_YET: frozenset[str] = frozenset(
     {
-        "ForeignAgent",
-        "Heard",
-        "HeardSideBySide",
-        "HeardVector",
-        "Told",
-        "_Ledger",
-        "_foreign",
         "_tell",
-        "_tell_batch",
-        "_tell_ends",
-        "_tell_one",
         "_told",
         "heard",
-        "ledger",
-        "said",
-        "tell",
-        "told",
     },
 )
 """Names that are still to be renamed. Names leave this set; none is added."""

@@ -12,7 +12,7 @@ from workers.core.shared_counter import SharedCount
 from workers.core.types import CompileMode
 from workers.rl.agents.a3c import A3c
 from workers.rl.agents.a3c_shared import SharedA3c
-from workers.rl.agents.pfrl_adapter import ForeignAgent
+from workers.rl.agents.pfrl_adapter import ExternalAgent
 from workers.rl.agents.shared_tensors import SharedTensors, adopt
 from workers.rl.collect.actor_learners import ActorLearner, ActorLearners
 from workers.rl.collect.vector_collector import VectorCollector
@@ -72,7 +72,7 @@ def _actor_learner(
         compile=mode,
     )
     adopt(learner, shared)
-    agent = ForeignAgent(learner, num_envs=1, batch=False)
+    agent = ExternalAgent(learner, num_envs=1, batch=False)
     return ActorLearner(
         VectorCollector(env, agent, seed, first=index), agent.observe, learner, count
     )

@@ -24,7 +24,7 @@ from workers.assembly.registered_parts import Kind, RegisteredPart, discover
 from workers.core.errors import CodeChangedError, DefinitionError, PartNotFoundError
 from workers.core.protocols import AgentFactory, TrainableAgent
 from workers.core.types import AgentContext
-from workers.rl.agents.pfrl_adapter import ForeignAgent
+from workers.rl.agents.pfrl_adapter import ExternalAgent
 from workers.rl.envs.env_sources import environment_code
 
 _FACTORY_MODULES: Final[Mapping[str, str]] = {"a3c": "a3c_shared", "sb3": "sb3.build"}
@@ -208,7 +208,7 @@ def _as_agent(made: object, context: AgentContext, part: RegisteredPart) -> Trai
         return cast("TrainableAgent", made)
     serial = callable(getattr(made, "act", None)) and callable(getattr(made, "observe", None))
     try:
-        wrapped = ForeignAgent(
+        wrapped = ExternalAgent(
             made, num_envs=context.num_envs, batch=context.num_envs > 1 or not serial
         )
     except (TypeError, ValueError) as error:

@@ -161,7 +161,9 @@ def build_train_data_evaluator(
         if isinstance(definition.agent, A3cParameters)
         else definition.env.num_envs
     )
-    return TrainDataEvaluator(env, agent, budget, seed=seed, num_envs=training_envs, told=on_step)
+    return TrainDataEvaluator(
+        env, agent, budget, seed=seed, num_envs=training_envs, on_step=on_step
+    )
 
 
 def build_hooks(definition: RlDefinition, agent: TrainableAgent) -> tuple[Hook, ...]:

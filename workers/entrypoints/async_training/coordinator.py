@@ -34,7 +34,7 @@ from workers.entrypoints.async_training.training_process import enter
 from workers.entrypoints.functional_parts.interrupts import TerminatedError
 from workers.entrypoints.functional_parts.named_snapshots import find_snapshot, settle_named
 from workers.entrypoints.signal_handlers import handled_signals
-from workers.rl.agents.pfrl_adapter import ForeignAgent
+from workers.rl.agents.pfrl_adapter import ExternalAgent
 from workers.rl.agents.shared_tensors import share
 from workers.snapshot.owner import snapshot_owner
 from workers.snapshot.snapshot_directory import LoadedSnapshot, SnapshotOwner, read_snapshot
@@ -77,7 +77,7 @@ class _Run:
         self._block = SharedBlock(call.processes)
         self._end = EndOfRun(self._block.opened(), 0)
         self.agent = self._host()
-        self._wrapped = ForeignAgent(
+        self._wrapped = ExternalAgent(
             self.agent, num_envs=1, batch=False, save_memory=call.settings.save_memory
         )
         self._found: Path | None = None

@@ -40,7 +40,7 @@ from workers.entrypoints.functional_parts.named_snapshots import (
     SUCCESSFUL,
 )
 from workers.hooks.evaluation_hooks import reaches
-from workers.rl.agents.pfrl_adapter import ForeignAgent
+from workers.rl.agents.pfrl_adapter import ExternalAgent
 from workers.snapshot.snapshot_directory import Moment, write_snapshot
 
 
@@ -202,7 +202,7 @@ class LinkRecorder(NoRecorder):
     def __init__(
         self,
         link: Connection,
-        agent: ForeignAgent,
+        agent: ExternalAgent,
         evaluator: ExternalAgentEvaluator | None,
         hooks: Sequence[Any],
         *,

@@ -40,7 +40,7 @@ from workers.entrypoints.functional_parts.evaluator import (
     ExternalAgentEvaluator,
 )
 from workers.hooks.step_hooks import StepHooks
-from workers.rl.agents.pfrl_adapter import ForeignAgent
+from workers.rl.agents.pfrl_adapter import ExternalAgent
 from workers.rl.agents.shared_tensors import adopt
 from workers.rl.collect.vector_collector import VectorCollector
 from workers.rl.envs.caller_envs import as_vector
@@ -81,7 +81,7 @@ class _Member:
             None if settings.evaluation is None else _opened(stack, user.make_env(index, test=True))
         )
         own = _known_as(user.agent, index) if user.make_agent is None else user.make_agent(index)
-        self._agent = ForeignAgent(own, num_envs=1, batch=False, save_memory=settings.save_memory)
+        self._agent = ExternalAgent(own, num_envs=1, batch=False, save_memory=settings.save_memory)
         self._engine = self._built(
             link, user, SharedBudget(settings.steps, self._clock, block, self._end), env, ground
         )

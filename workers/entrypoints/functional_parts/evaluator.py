@@ -10,7 +10,7 @@ from workers.core.counts import check_count
 from workers.core.protocols import ClockView
 from workers.core.types import Array, EvaluationResult
 from workers.engine.parts import Best
-from workers.rl.agents.pfrl_adapter import ForeignAgent
+from workers.rl.agents.pfrl_adapter import ExternalAgent
 from workers.rl.envs.caller_envs import Given, clear_statistics, statistics_of
 from workers.rl.envs.vector import EpisodeVector
 from workers.rl.evaluate.vector_evaluator import EvaluationBudget, SeedRule, VectorEvaluator
@@ -71,7 +71,7 @@ class ExternalAgentEvaluator:
 
     def __init__(
         self,
-        agent: ForeignAgent,
+        agent: ExternalAgent,
         ground: EvaluationGround,
         settings: EvaluationSettings,
         seeds: SeedRule,

@@ -48,7 +48,7 @@ from workers.entrypoints.functional_parts.training_arguments import (
 from workers.entrypoints.table_files import set_aside
 from workers.hooks.evaluation_hooks import SuccessScoreHook
 from workers.hooks.step_hooks import StepHooks
-from workers.rl.agents.pfrl_adapter import ForeignAgent
+from workers.rl.agents.pfrl_adapter import ExternalAgent
 from workers.rl.collect.vector_collector import VectorCollector
 from workers.rl.envs.caller_envs import as_vector, close, copy_of, statistics_of
 from workers.rl.evaluate.vector_evaluator import training_seeds
@@ -86,7 +86,7 @@ class _Run:
                 f"env: {self._vector.num_envs} environments; {call.function} takes one, "
                 "train_agent_batch takes several"
             )
-        self._agent = ForeignAgent(
+        self._agent = ExternalAgent(
             call.agent,
             num_envs=self._vector.num_envs,
             batch=call.batch,

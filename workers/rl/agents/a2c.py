@@ -13,13 +13,9 @@ from torch import Tensor
 
 from palestra.contract.agents import A2cParameters
 from workers.core.types import AgentContext
+from workers.rl.agents.common.actor_critic import actor_critic
 from workers.rl.agents.common.normalisers import Normalisers
-from workers.rl.agents.common.on_policy import (
-    PolicyGradient,
-    RolloutBatch,
-    actor_critic,
-    standardised,
-)
+from workers.rl.agents.common.on_policy import PolicyGradient, RolloutBatch, standardised
 from workers.rl.agents.common.optimizers import RmspropState, rmsprop, rmsprop_start
 from workers.rl.agents.shells.rollout_agent import RolloutAgent, RolloutParts
 from workers.rl.networks.parameter_layout import Parameters

@@ -24,7 +24,7 @@ from palestra.contract.agents import A3cParameters
 from workers.acceleration.update_runner import Gradient, runnable
 from workers.core.rng import derive_generator
 from workers.core.types import AgentContext, Array, CompileMode, LearnReport, StateTree
-from workers.rl.agents.common.on_policy import ActorCritic, actor_critic
+from workers.rl.agents.common.actor_critic import ActorCritic, actor_critic
 from workers.rl.agents.common.optimizers import clip_to_norm
 from workers.rl.agents.shells.base import TrainingSwitch, torch_generator
 from workers.rl.exploration.random_blocks import Blocks
@@ -38,9 +38,7 @@ REPORT_NAMES: Final = (
     "value/mean",
     "gradient/norm",
 )
-"""What is told of an update: means over the steps of its rollout, and the norm of its gradient
-before it is clipped.
-"""
+"""Reports of an update: means over its steps, and the gradient's norm before clipping."""
 
 _FILE: Final = "a3c.npz"
 

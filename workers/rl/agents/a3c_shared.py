@@ -25,7 +25,7 @@ from workers.core.types import (
     StateTree,
 )
 from workers.rl.agents.a3c import REPORT_NAMES
-from workers.rl.agents.common.on_policy import actor_critic
+from workers.rl.agents.common.actor_critic import actor_critic
 from workers.rl.agents.shared_tensors import share
 from workers.rl.agents.shells.base import torch_generator
 from workers.rl.networks.acting_module import ActingModule

@@ -34,7 +34,7 @@ class Candidates:
         """Begins a generation; episodes that run now belong to no candidate."""
         self._totals = np.zeros(self._count, np.float64)
         self._played = np.zeros(self._count, np.int64)
-        self._foreign = self._midway.copy()
+        self._begun_before = self._midway.copy()
         self._given = 0
         self.assigned = self._next(len(self._midway))
         """Candidate of each environment, int64 [B]; never written to, but replaced."""
@@ -84,7 +84,7 @@ class Candidates:
             "given": self._given,
             "returns": self._returns,
             "midway": self._midway,
-            "foreign": self._foreign,
+            "foreign": self._begun_before,
         }
 
     def load_state_dict(self, state: StateTree) -> None:
@@ -107,7 +107,7 @@ class Candidates:
             np.array(state["returns"], np.float64),
             np.array(state["midway"], np.bool_),
         )
-        self._foreign = np.array(state["foreign"], np.bool_)
+        self._begun_before = np.array(state["foreign"], np.bool_)
 
     def _played_by(self, slot: int, rewards: Array, ended: Array) -> bool:
         """Counts what one environment played.
@@ -119,10 +119,10 @@ class Candidates:
         *finished, rest = np.split(rewards, np.flatnonzero(ended) + 1)
         candidate = self.assigned[slot]
         for part in finished:
-            if not self._foreign[slot]:
+            if not self._begun_before[slot]:
                 self._totals[candidate] += self._returns[slot] + part.sum()
                 self._played[candidate] += 1
-            self._foreign[slot], self._returns[slot] = False, 0.0
+            self._begun_before[slot], self._returns[slot] = False, 0.0
         self._returns[slot] += rest.sum()
         self._midway[slot] = not ended[-1]
         return bool(ended[-1])

@@ -35,7 +35,7 @@ _SERIAL: Final = ("act", "observe", *_COMMON)
 _BATCH: Final = ("batch_act", "batch_observe", *_COMMON)
 
 
-class ForeignAgent:
+class ExternalAgent:
     """An external agent: an object with PFRL's methods.
 
     These are `act`, `observe`, `save`, `load`, `get_statistics` and `eval_mode`.
@@ -76,7 +76,7 @@ class ForeignAgent:
         self._batch = batch
         self._save_memory = save_memory
         self._choose = agent.batch_act if batch else agent.act
-        self._tell = agent.batch_observe if batch else agent.observe
+        self._pass_on = agent.batch_observe if batch else agent.observe
         self._held: list[object] = [None] * num_envs
         """The object's own copy of each running episode's newest observation: given to `observe`,
         then to `act`, so it is kept once.
@@ -97,9 +97,9 @@ class ForeignAgent:
 
     def observe(self, experience: Experience) -> None:
         """Tells the object of each vector step in turn; it learns meanwhile, if it is its time."""
-        tell = self._tell_batch if self._batch else self._tell_one
+        pass_on = self._observe_batch if self._batch else self._observe_single
         for step in range(len(experience.reward)):
-            tell(experience, step)
+            pass_on(experience, step)
 
     def observe_evaluation(
         self,
@@ -120,9 +120,9 @@ class ForeignAgent:
         """
         rows = list(observation.copy())
         if self._batch:
-            self._tell(rows, reward.copy(), terminated.copy(), reset.copy())
+            self._pass_on(rows, reward.copy(), terminated.copy(), reset.copy())
         else:
-            self._tell(rows[0], float(reward[0]), bool(terminated[0]), bool(reset[0]))
+            self._pass_on(rows[0], float(reward[0]), bool(terminated[0]), bool(reset[0]))
 
     def learn(self, updates: int) -> LearnReport:
         """Does nothing: the object learns by itself."""
@@ -275,15 +275,15 @@ class ForeignAgent:
                     held[index] = observation[index].copy()
         return held.copy()
 
-    def _tell_one(self, experience: Experience, step: int) -> None:
+    def _observe_single(self, experience: Experience, step: int) -> None:
         done, reset = experience.terminated.item(step), experience.truncated.item(step)
         row = experience.next_observation[step, 0].copy()
         self._held[0] = row
         if done or reset:
             self._held[0], self._any_begun = None, True
-        self._tell(row, experience.reward.item(step), done, reset)
+        self._pass_on(row, experience.reward.item(step), done, reset)
 
-    def _tell_batch(self, experience: Experience, step: int) -> None:
+    def _observe_batch(self, experience: Experience, step: int) -> None:
         terminated, truncated = (
             experience.terminated[step].copy(),
             experience.truncated[step].copy(),
@@ -294,7 +294,7 @@ class ForeignAgent:
         if True in over:
             self._any_begun = True
             self._held = [None if ended else row for ended, row in zip(over, rows, strict=True)]
-        self._tell(rows, experience.reward[step].copy(), terminated, truncated)
+        self._pass_on(rows, experience.reward[step].copy(), terminated, truncated)
 
     def _load_entries(self, saved: Mapping[str, object], parts: Sequence[str] | None) -> None:
         import torch  # noqa: PLC0415 - as above

@@ -1,10 +1,12 @@
 """Proximal policy optimisation with a clipped objective (Schulman et al. 2017).
 
-Read in this order: this module (the clipped loss), `common/on_policy.py` (networks, generalised
-advantages, and the gradient step `PolicyGradient.update`), `shells/rollout_agent.py` (acting, the
-rollout, passes over minibatches). Below them are library pieces: `common/policies.py` has the
-distributions of actions, `common/optimizers.py` Adam and the clipping of gradients, `networks/` the
-layers, and `workers.acceleration.update_runner` runs an update eagerly or compiled.
+Read in this order: this module (the clipped loss), `common/on_policy.py` (generalised advantages,
+how a rollout becomes a batch, and the gradient step `PolicyGradient.update`),
+`shells/rollout_agent.py` (acting, the rollout, passes over minibatches). Below them are library
+pieces: `common/actor_critic.py` has the networks, `common/policies.py` the distributions of
+actions, `common/optimizers.py` Adam and the clipping of gradients, `shells/learning.py` the state
+that an update replaces, and `workers.acceleration.update_runner` runs an update eagerly or
+compiled.
 
 N transitions of a batch, P parameters.
 """
@@ -16,13 +18,9 @@ from torch import Tensor
 
 from palestra.contract.agents import PpoParameters, RecurrentPpoParameters
 from workers.core.types import AgentContext
+from workers.rl.agents.common.actor_critic import actor_critic
 from workers.rl.agents.common.normalisers import Normalisers
-from workers.rl.agents.common.on_policy import (
-    PolicyGradient,
-    RolloutBatch,
-    actor_critic,
-    standardised,
-)
+from workers.rl.agents.common.on_policy import PolicyGradient, RolloutBatch, standardised
 from workers.rl.agents.shells.rollout_agent import RolloutAgent, RolloutParts
 from workers.rl.networks.parameter_layout import Parameters
 

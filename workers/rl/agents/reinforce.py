@@ -14,11 +14,11 @@ from torch import Tensor
 
 from palestra.contract.agents import ReinforceParameters
 from workers.core.types import AgentContext, Array
+from workers.rl.agents.common.actor_critic import actor_critic
 from workers.rl.agents.common.normalisers import Normalisers
 from workers.rl.agents.common.on_policy import (
     PolicyGradient,
     RolloutBatch,
-    actor_critic,
     discounted_sums,
     in_complete_episodes,
     standardised,

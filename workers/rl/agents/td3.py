@@ -1,7 +1,7 @@
 """Twin delayed deep deterministic policy gradient (Fujimoto, van Hoof & Meger 2018), algorithm 1.
 
 N samples of a batch. Both critics are one stacked network. The policy and the targets move at every
-d-th update only; which one that is, is told by the count that the shell keeps, so that the other
+d-th update only. The shell counts updates and chooses the one that is due, so that the other
 updates do not pay for a gradient of the policy.
 """
 

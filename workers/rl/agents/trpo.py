@@ -20,15 +20,11 @@ from palestra.contract.agents import TrpoParameters
 from workers.acceleration.update_runner import Gradient
 from workers.core.errors import DefinitionError
 from workers.core.types import AgentContext, Array
+from workers.rl.agents.common.actor_critic import actor_critic
 from workers.rl.agents.common.algorithm import Updated
 from workers.rl.agents.common.learning_state import Layouts
 from workers.rl.agents.common.normalisers import Normalisers
-from workers.rl.agents.common.on_policy import (
-    OnPolicyMath,
-    RolloutBatch,
-    actor_critic,
-    standardised,
-)
+from workers.rl.agents.common.on_policy import OnPolicyMath, RolloutBatch, standardised
 from workers.rl.agents.common.optimizers import AdamState, adam, adam_start
 from workers.rl.agents.shells.rollout_agent import RolloutAgent, RolloutParts
 from workers.rl.networks.parameter_layout import Layout, Parameters

@@ -64,7 +64,7 @@ class ActorLearner:
 
     Args:
         collector: Steps its environment.
-        observe: Told of each step; learns from it, if it is its time.
+        observe: Called with each step; learns from it when an update is due.
         learner: What learns there.
         count: Of the env_steps of a collect that were claimed.
     """

@@ -42,14 +42,14 @@ class PackCollector:
         self._collectors = list(collectors)
         self._num_envs = collectors[0].num_envs
         for own, member in zip(collectors, agents.members, strict=True):
-            own.actor = member  # is told of episodes that are lost
+            own.actor = member  # for its `episodes_lost`
         self._whole: VectorCollector | None = None
         """Steps the environments of the members `_stepped`."""
         self._stepped: list[int] = []
         self._plans: dict[int, CollectPlan] = {}
         self._parts: dict[int, list[Experience]] = {}
         """By vector steps what each member is given: views, made once."""
-        self._told: list[Experience] = []
+        self._with_episodes: list[Experience] = []
         """Those that hold episodes."""
         self._ready: dict[int, Experience] = {}
 
@@ -116,13 +116,13 @@ class PackCollector:
 
     def _hand_out(self, episodes: Sequence[EpisodeEnd], parts: list[Experience]) -> None:
         """Tells each member of its own episodes."""
-        for part in self._told:
+        for part in self._with_episodes:
             part.episodes = ()
-        self._told.clear()
+        self._with_episodes.clear()
         for end in episodes:
             member, index = divmod(end.env_index, self._num_envs)
             parts[member].episodes = (*parts[member].episodes, end._replace(env_index=index))
-            self._told.append(parts[member])
+            self._with_episodes.append(parts[member])
 
 
 class MemberCollector:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from workers.core.protocols import Actor
 from workers.core.rng import ENV_SEED_BITS, derive_seed
 from workers.core.types import Array, CollectPlan, EpisodeEnd, Experience, RestoreReport, StateTree
-from workers.rl.envs.learner_rewards import Heard
+from workers.rl.envs.learner_rewards import ReportsRewards
 from workers.rl.envs.slots import give_views
 from workers.rl.envs.space_arrays import action_layout, array_layout
 from workers.rl.envs.vector import EpisodeVector
@@ -39,9 +39,9 @@ class VectorCollector:
     """The collector of a vector environment.
 
     Args:
-        env: Stepped by nobody else; the caller closes it. What a `Heard` one tells the learner
-            becomes the experience; returns, lengths and ends of episodes stay the environment's
-            own.
+        env: Stepped by nobody else; the caller closes it. The experience holds the rewards that
+            a `ReportsRewards` one reports; returns, lengths and ends of episodes stay the
+            environment's own.
         actor: Chooses the actions, exploring.
         seed: The run's seed.
         first: Index of the first environment among all that the run trains on.
@@ -49,7 +49,7 @@ class VectorCollector:
 
     def __init__(self, env: EpisodeVector, actor: Actor, seed: int, *, first: int = 0) -> None:
         self.env = env
-        self._told = env if isinstance(env, Heard) else None
+        self._reporting = env if isinstance(env, ReportsRewards) else None
         self.actor = actor
         self._first = first
         self._count = env.num_envs
@@ -143,8 +143,8 @@ class VectorCollector:
 
         One that its environment does not repeat is given up, and a new one begins in its place.
 
-        An actor with a method `episodes_lost` is told where, bool [B]; it has its own state and its
-        memory again by then.
+        An actor's method `episodes_lost`, where it has one, is called with bool [B]; by then its
+        own state and memory have been restored.
         """
         self._begun[:] = state["begun"]
         self._returns[:] = state["returns"]
@@ -163,9 +163,9 @@ class VectorCollector:
         for index in lost:
             self._over[index] = True
         self.moved()
-        told = getattr(self.actor, "episodes_lost", None)
-        if lost and told is not None:
-            told(np.isin(np.arange(self._count), lost))
+        notify = getattr(self.actor, "episodes_lost", None)
+        if lost and notify is not None:
+            notify(np.isin(np.arange(self._count), lost))
         return RestoreReport(exact=not lost, notes=_notes([self._first + index for index in lost]))
 
     def _step(self, buffers: _Buffers, index: int) -> None:
@@ -178,7 +178,7 @@ class VectorCollector:
         successor, reward, terminated, truncated = self.env.advance(actions)
         buffers.action[index] = actions
         buffers.reward[index], buffers.terminated[index] = (
-            (reward, terminated) if self._told is None else self._told.heard
+            (reward, terminated) if self._reporting is None else self._reporting.reported
         )
         buffers.truncated[index] = truncated
         buffers.next_observation[index] = successor
@@ -264,15 +264,15 @@ class VectorCollector:
         self, row: _Buffers, active: npt.NDArray[np.bool_], step: int, ended: list[EpisodeEnd]
     ) -> None:
         row.observation[0] = self._current
-        told = getattr(self.actor, "slots_active", None)
-        if told is not None:
-            told(active)
+        notify = getattr(self.actor, "slots_active", None)
+        if notify is not None:
+            notify(active)
         actions = self.actor.act(row.observation[0], explore=True)
         successor, reward, terminated, truncated = self.env.advance(actions)
-        heard = (reward, terminated) if self._told is None else self._told.heard
+        reported = (reward, terminated) if self._reporting is None else self._reporting.reported
         row.action[0], (row.reward[0], row.terminated[0]), row.truncated[0] = (
             actions,
-            heard,
+            reported,
             truncated,
         )
         row.next_observation[0] = successor

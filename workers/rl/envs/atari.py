@@ -23,8 +23,8 @@ from palestra.contract.documents import JsonScalar
 from palestra.contract.envs import AtariPreprocessing
 from workers.core.errors import DefinitionError
 from workers.core.types import Array
-from workers.rl.envs.caller_envs import GymVector
 from workers.rl.envs.env_types import Env, Info, ResetOptions, VecEnv
+from workers.rl.envs.gym_vector import GymVector
 
 _TAKEN: Final = frozenset({"continuous", "frameskip", "obs_type"})
 """Arguments of the games that the preprocessing sets."""
@@ -271,7 +271,7 @@ class _MaskedSeeds(VectorWrapper[Any, Any, Any, Any]):
 class _CountedResets(_MaskedSeeds):
     """Seeds a game for one episode in 64.
 
-    Where an episode begins is told by that seed and the number of resets since.
+    That seed and the number of resets since determine where an episode begins.
 
     Without sticky actions a reset draws from two generators alone, that of the idle frames and that
     of the emulated hardware, the same numbers of numbers each time whatever was played. Seeding

@@ -3,7 +3,7 @@
 The numbers are the same to the last bit, in a third of the time of eight copies.
 
 Gymnasium's own vector of it takes one seed for all copies and resets them by itself; here each
-episode begins from its own seed, where its slot is told to. The equations of motion are those of
+episode begins from its own seed, where the mask is true. The equations of motion are those of
 `gymnasium.envs.classic_control.cartpole.CartPoleEnv` (Barto, Sutton and Anderson 1983; Florian
 2007), evaluated in its order. An episode is saved as one of `SavedCartPole` is, so each finds back
 into the other's.

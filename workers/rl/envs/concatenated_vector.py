@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from workers.core.types import Array, StateTree
 from workers.rl.envs.cart_pole import CartPoleVector
-from workers.rl.envs.learner_rewards import Heard
+from workers.rl.envs.learner_rewards import ReportsRewards
 from workers.rl.envs.resumable_episode import Restored
 from workers.rl.envs.vector import EpisodeVector, StepArrays
 
@@ -27,10 +27,12 @@ def joined(vectors: Sequence[EpisodeVector]) -> EpisodeVector:
         )
         whole.take(cast("Sequence[CartPoleVector]", vectors))
         return whole
-    return (HeardSideBySide if isinstance(first, Heard) else SideBySide)(vectors)
+    return (ReportingConcatenation if isinstance(first, ReportsRewards) else ConcatenatedVector)(
+        vectors
+    )
 
 
-class SideBySide:
+class ConcatenatedVector:
     """Steps one vector after the other; an `EpisodeVector`.
 
     Args:
@@ -87,16 +89,18 @@ class SideBySide:
         """Does nothing: the vectors are the caller's."""
 
 
-class HeardSideBySide(SideBySide):
-    """Vectors of whose steps a learner hears something else.
+class ReportingConcatenation(ConcatenatedVector):
+    """A concatenation of vectors that report separate rewards to the learner.
 
     See `workers.rl.envs.learner_rewards`.
     """
 
     @property
-    def heard(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
-        """Reward [n * B] and terminated [n * B] of the last step, for the learner."""
-        heard = [vector.heard for vector in self._vectors if isinstance(vector, Heard)]
-        return np.concatenate([reward for reward, _ in heard]), np.concatenate(
-            [terminated for _, terminated in heard]
+    def reported(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+        """Reward [n * B] and terminated [n * B] of the last step, as the learner reads them."""
+        reported = [
+            vector.reported for vector in self._vectors if isinstance(vector, ReportsRewards)
+        ]
+        return np.concatenate([reward for reward, _ in reported]), np.concatenate(
+            [terminated for _, terminated in reported]
         )

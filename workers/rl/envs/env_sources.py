@@ -76,7 +76,7 @@ def environment_code(env_id: str) -> DistributionCode | ModuleCode | None:
         return None if owner is None else code_of_module(owner)
     except (ValueError, OSError) as error:
         raise PartNotFoundError(
-            f"env.id {name} is registered by {owner}, whose code cannot be told: {error}"
+            f"env.id {name} is registered by {owner}, whose code cannot be identified: {error}"
         ) from error
 
 
@@ -134,7 +134,7 @@ def register_sources() -> RegisteredSources:
             with _noting(owners), contextlib.redirect_stdout(sys.stderr), warnings.catch_warnings():
                 warnings.simplefilter(
                     "ignore"
-                )  # somebody else's; ids that are registered twice are told of below
+                )  # somebody else's; ids that are registered twice are reported below
                 source.run()
         except Exception as error:  # noqa: BLE001 - whatever somebody else's code raises
             left_out[source.name] = f"cannot be imported: {type(error).__name__}: {error}"
@@ -201,7 +201,7 @@ def _run(load: Callable[[], Any]) -> None:
 
 
 def _import_quietly(module: str) -> None:
-    """Agents that cannot be imported are told of where agents are described."""
+    """Agents that cannot be imported are reported where agents are described."""
     with contextlib.suppress(Exception):
         importlib.import_module(module)
 

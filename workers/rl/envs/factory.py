@@ -19,12 +19,12 @@ from palestra.contract.envs import EnvDefinition
 from workers.core.errors import DefinitionError, PartNotFoundError
 from workers.core.types import GoalRule
 from workers.rl.envs.atari import NativeGame, make_game, native_vector
-from workers.rl.envs.caller_envs import GymVector
 from workers.rl.envs.cart_pole import LEAST, CartPoleVector, SavedCartPole, is_cart_pole
 from workers.rl.envs.env_sources import GAMES, ensure_registered, plain_id, register_sources
 from workers.rl.envs.env_types import Env
 from workers.rl.envs.goal_rule import goal_rule, has_goals
-from workers.rl.envs.learner_rewards import HeardVector
+from workers.rl.envs.gym_vector import GymVector
+from workers.rl.envs.learner_rewards import ReportingVector
 from workers.rl.envs.resumable_episode import EpisodeEnv
 from workers.rl.envs.space_arrays import action_layout, array_layout
 from workers.rl.envs.vector import EpisodeVector, ProcessVector, SerialVector
@@ -91,10 +91,10 @@ def make_training_vector(spec: EnvDefinition, runs: int = 1) -> EpisodeVector:
         PartNotFoundError: Like `make_vector`.
         DefinitionError: Like `make_vector`.
     """
-    env, told = make_vector(spec, runs=runs, by_seed=False), spec.preprocessing
-    if told is None or not (told.clip_rewards or told.terminal_on_life_loss):
+    env, options = make_vector(spec, runs=runs, by_seed=False), spec.preprocessing
+    if options is None or not (options.clip_rewards or options.terminal_on_life_loss):
         return env
-    return HeardVector(env, told)
+    return ReportingVector(env, options)
 
 
 def make_rendered(

@@ -20,7 +20,7 @@ DESIRED: Final = "desired_goal"
 
 
 def has_goals(space: gym.Space[object]) -> bool:
-    """Returns whether observations of a space tell an achieved and a desired goal."""
+    """Returns whether observations of a space hold an achieved and a desired goal."""
     return isinstance(space, gym.spaces.Dict) and {ACHIEVED, DESIRED} <= set(space.spaces)
 
 

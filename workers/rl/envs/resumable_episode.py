@@ -223,8 +223,8 @@ class EpisodeEnv(gym.Wrapper[Any, Any, Any, Any]):
 
 
 def _success(info: Mapping[str, object]) -> bool | None:
-    said = info.get("is_success", info.get("success"))
-    return None if said is None else bool(said)
+    stated = info.get("is_success", info.get("success"))
+    return None if stated is None else bool(stated)
 
 
 def observation_hash(observation: object) -> str:

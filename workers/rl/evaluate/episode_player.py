@@ -8,7 +8,7 @@ import numpy as np
 from workers.core.protocols import TrainableAgent
 from workers.core.rng import preserved_global_state
 from workers.rl.envs.env_types import Env
-from workers.rl.evaluate.vector_evaluator import Told
+from workers.rl.evaluate.vector_evaluator import EvaluationObserver
 
 
 class Player:
@@ -22,7 +22,7 @@ class Player:
     def __init__(self, env: Env, agent: TrainableAgent) -> None:
         self.env = env
         self._agent = agent
-        self._told: Told | None = getattr(agent, "observe_evaluation", None)
+        self._on_step: EvaluationObserver | None = getattr(agent, "observe_evaluation", None)
         self._discrete = isinstance(env.action_space, gym.spaces.Discrete)
         self.episode_return = 0.0
         """Undiscounted, of the episode so far."""
@@ -46,7 +46,7 @@ class Player:
                 self.episode_return += float(reward)
                 self.episode_length += 1
                 over = bool(terminated or truncated)
-                self._tell(
+                self._notify(
                     observation,
                     float(reward),
                     bool(terminated),
@@ -58,9 +58,9 @@ class Player:
         """Closes the environment."""
         self.env.close()
 
-    def _tell(self, observation: object, reward: float, terminated: bool, *, reset: bool) -> None:
-        if self._told is not None:
-            self._told(
+    def _notify(self, observation: object, reward: float, terminated: bool, *, reset: bool) -> None:
+        if self._on_step is not None:
+            self._on_step(
                 np.asarray(observation)[None],
                 np.array([reward]),
                 np.array([terminated]),

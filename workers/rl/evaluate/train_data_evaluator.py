@@ -16,7 +16,12 @@ from workers.core.protocols import ClockView, TrainableAgent
 from workers.core.rng import ENV_SEED_BITS, derive_seed
 from workers.core.types import Array, EvaluationResult
 from workers.rl.envs.vector import EpisodeVector, VectorWrapper
-from workers.rl.evaluate.vector_evaluator import EvaluationBudget, Told, VectorEvaluator, fixed_seed
+from workers.rl.evaluate.vector_evaluator import (
+    EvaluationBudget,
+    EvaluationObserver,
+    VectorEvaluator,
+    fixed_seed,
+)
 
 
 class TrainDataEvaluator:
@@ -29,7 +34,7 @@ class TrainDataEvaluator:
         budget: How much to run.
         seed: The run's seed; results name it as theirs.
         num_envs: B of the training.
-        told: See `VectorEvaluator`.
+        on_step: See `VectorEvaluator`.
     """
 
     def __init__(
@@ -40,10 +45,10 @@ class TrainDataEvaluator:
         *,
         seed: int,
         num_envs: int,
-        told: Told | None = None,
+        on_step: EvaluationObserver | None = None,
     ) -> None:
         self._env = _TrainingEpisodes(env, seed, num_envs)
-        self._evaluator = VectorEvaluator(self._env, agent, budget, fixed_seed(seed), told)
+        self._evaluator = VectorEvaluator(self._env, agent, budget, fixed_seed(seed), on_step)
 
     def evaluate(self, clock: ClockView) -> EvaluationResult:
         """Runs one evaluation.

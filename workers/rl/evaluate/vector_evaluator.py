@@ -56,7 +56,7 @@ def fixed_seed(seed: int) -> SeedRule:
     return lambda _: seed
 
 
-Told = Callable[
+EvaluationObserver = Callable[
     [Array, npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.NDArray[np.bool_]], None
 ]
 """Hears of each vector step: successor [B, ...], reward [B], terminated [B], and reset [B], which
@@ -78,7 +78,7 @@ class VectorEvaluator:
         agent: Acts without exploring.
         budget: How much to run.
         seeds: Where the episodes' seeds come from.
-        told: For agents that must hear how their actions ended, in evaluations too.
+        on_step: For agents that must hear how their actions ended, in evaluations too.
     """
 
     def __init__(
@@ -87,13 +87,13 @@ class VectorEvaluator:
         agent: TrainableAgent,
         budget: EvaluationBudget,
         seeds: SeedRule,
-        told: Told | None = None,
+        on_step: EvaluationObserver | None = None,
     ) -> None:
         self._env = env
         self._agent = agent
         self._budget = budget
         self._seeds = seeds
-        self._told = told
+        self._on_step = on_step
 
     def evaluate(self, clock: ClockView) -> EvaluationResult:
         """Runs one evaluation."""
@@ -108,36 +108,40 @@ class VectorEvaluator:
         """Closes the environment."""
         self._env.close()
 
-    def _run(self, seed: int) -> "_Ledger":
-        env, ledger = self._env, _Ledger(self._budget)
+    def _run(self, seed: int) -> "_EpisodeAccounts":
+        env, accounts = self._env, _EpisodeAccounts(self._budget)
         slots: list[int | None] = [None] * env.num_envs
-        while not ledger.complete:
-            actions = self._agent.act(self._begin_episodes(seed, slots, ledger), explore=False)
+        while not accounts.complete:
+            actions = self._agent.act(self._begin_episodes(seed, slots, accounts), explore=False)
             successor, reward, terminated, truncated = env.advance(actions)
             for slot, episode in enumerate(slots):
                 if episode is None:
                     continue
                 over = bool(terminated[slot] or truncated[slot])
-                ledger.add_step(episode, float(reward[slot]), over=over)
+                accounts.add_step(episode, float(reward[slot]), over=over)
                 if over:
-                    ledger.note_success(episode, env.successes()[slot])
+                    accounts.note_success(episode, env.successes()[slot])
                     slots[slot] = None
-            if self._told is not None:
-                self._told(successor, reward, terminated, terminated | truncated | ledger.complete)
-        return ledger
+            if self._on_step is not None:
+                self._on_step(
+                    successor, reward, terminated, terminated | truncated | accounts.complete
+                )
+        return accounts
 
-    def _begin_episodes(self, seed: int, slots: list[int | None], ledger: "_Ledger") -> Array:
+    def _begin_episodes(
+        self, seed: int, slots: list[int | None], accounts: "_EpisodeAccounts"
+    ) -> Array:
         mask = np.zeros(len(slots), np.bool_)
         seeds = [0] * len(slots)
         for slot, episode in enumerate(slots):
-            if episode is None and (begun := ledger.begin()) is not None:
+            if episode is None and (begun := accounts.begin()) is not None:
                 slots[slot] = begun
                 mask[slot] = True
                 seeds[slot] = episode_seed(seed, begun)
         return self._env.begin(mask, seeds)
 
 
-class _Ledger:
+class _EpisodeAccounts:
     """Episodes of one evaluation in start order, and when there are enough of them."""
 
     def __init__(self, budget: EvaluationBudget) -> None:
@@ -229,7 +233,8 @@ def summarise(
 def success_rate(successes: Sequence[bool | None]) -> float | None:
     """Returns the share of successes.
 
-    `None` where the environment said nothing of any episode, else silence is no success.
+    `None` where the environment reported none of the episodes; one that it did not report counts as
+    no success.
     """
     if all(one is None for one in successes):
         return None

@@ -228,11 +228,11 @@ class FrameReplay(Replay):
             or numbered not in {self._numbered, len(self._frames)}
             or not len(self._frames) <= room <= numbered
         ):
-            told = (
+            differences = (
                 f"room is {room}, count, shape and dtype are {given}, here {len(self._frames)} and "
                 f"{expected}"
             )
-            raise ValueError(f"the stored frames do not fit this memory: {told}")
+            raise ValueError(f"the stored frames do not fit this memory: {differences}")
 
 
 def _differ(first: Array, second: Array) -> npt.NDArray[np.bool_]:

@@ -8,13 +8,13 @@ together. One row is one record, so that drawing a transition touches one stretc
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from workers.core.row_stream import RowStream
 from workers.core.types import Array, StateTree
+from workers.rl.memory.row_copies import RowCopies, check_stored_rows
 from workers.rl.memory.sampling_rules import Places, Rule, Weights
 from workers.rl.memory.transitions import Field, ReplaySpec, Rows, Sample, SampledSequences
 
@@ -60,7 +60,7 @@ class Replay:
         self._filled = 0
         self._sampled_at = 0
         self._dead = 0
-        self._copied = _Copied(self._flat.dtype, (0, 0))
+        self._copied = RowCopies(self._flat.dtype, (0, 0))
         rule.reserve(self.capacity)
 
     @property
@@ -144,7 +144,7 @@ class Replay:
         """
         places, weight = self._draw(updates, batch_size)
         if places.shape != self._copied.shape:
-            self._copied = _Copied(self._flat.dtype, places.shape)
+            self._copied = RowCopies(self._flat.dtype, places.shape)
         rows = self._copied.filled(self._bytes, places)
         if self.spec.n_step == 1:
             reward, discount, last = rows["reward"], rows["bootstrap"], None
@@ -178,7 +178,7 @@ class Replay:
         places = (
             drawn[..., np.newaxis] + np.minimum(follow, left - 1) * self._num_envs
         ) % self.capacity
-        rows = _Copied(self._flat.dtype, places.shape).filled(self._bytes, places)
+        rows = RowCopies(self._flat.dtype, places.shape).filled(self._bytes, places)
         observation, next_observation = self._observations(rows, None)
         valid = rows["live"] & (follow < left)
         discount = rows["bootstrap"] * self._gamma
@@ -229,7 +229,9 @@ class Replay:
             {name: column[:, part] for name, column in self._columns.items()}, self._written
         )
         return {
-            **self._counts(),
+            "written": self._written,
+            "sampled_at": self._sampled_at,
+            "steps": self._steps,
             "fresh": self._fresh[part],
             "rule": rule.state_dict(),
             "rows": rows,
@@ -317,13 +319,13 @@ class Replay:
         if len(places):
             self.rule.dropped(places)
 
-    def _counts(self) -> StateTree:
-        return {"written": self._written, "sampled_at": self._sampled_at, "steps": self._steps}
-
     def _load(self, state: StateTree, rule: Rule, part: slice) -> None:
         filled = min(int(state["written"]), self._steps)
-        self._check_fits(
-            state, filled, {name: column[:, part] for name, column in self._columns.items()}
+        check_stored_rows(
+            state,
+            filled,
+            self._steps,
+            {name: column[:, part] for name, column in self._columns.items()},
         )
         rule.load_state_dict(state["rule"])
         for name, column in self._columns.items():
@@ -374,9 +376,7 @@ class Replay:
         self, places: Places
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], Places]:
         """Returns the discounted sums of n-step returns, their discounts and their last places."""
-        begin = (
-            places - self.capacity
-        )  # negative places count from the end of the ring, so it closes by itself
+        begin = places - self.capacity  # negative places count from the end: the ring closes
         window = begin[..., np.newaxis] + self._follow * self._num_envs
         stop = self._follow + 1 >= self._left(places)[..., np.newaxis]
         stop[..., :-1] |= self._flat["first"][window[..., 1:]]
@@ -397,56 +397,3 @@ class Replay:
         """Returns places by age, the oldest row of the first environment being 0."""
         oldest = self._written % self._steps if self._written > self._steps else 0
         return (ages + oldest * self._num_envs) % self.capacity
-
-    def _check_fits(self, state: StateTree, filled: int, columns: Mapping[str, Array]) -> None:
-        steps, fields = (
-            state["steps"],
-            {name: (column.shape[1:], column.dtype) for name, column in columns.items()},
-        )
-        if steps != self._steps:
-            raise ValueError(
-                f"the stored memory keeps {steps} rows of each environment, this one "
-                f"{self._steps}: give it the same capacity"
-            )
-        given = {name: (row.shape[1:], row.dtype) for name, row in state["rows"].items()}
-        if given != fields:
-            differing = sorted(
-                name for name in {*given, *fields} if given.get(name) != fields.get(name)
-            )
-            told = "; ".join(
-                f"{name} is {_told(given.get(name))}, here {_told(fields.get(name))}"
-                for name in differing
-            )
-            raise ValueError(f"the stored memory has other fields than this one: {told}")
-        lengths = {len(row) for row in state["rows"].values()}
-        if lengths != {filled}:
-            raise ValueError(
-                f"the stored memory is not whole: it holds {sorted(lengths)} rows of its fields, "
-                f"{filled} were written"
-            )
-
-
-def _told(field: tuple[tuple[int, ...], np.dtype[Any]] | None) -> str:
-    return "absent" if field is None else f"{field[1]} {list(field[0])}"
-
-
-class _Copied:
-    """Preallocated arrays for copies of drawn rows, of a shape such as [U, N].
-
-    They are the same arrays each time, so that a caller wraps them in tensors once.
-    """
-
-    def __init__(self, row: np.dtype[Any], shape: tuple[int, ...]) -> None:
-        self.shape, rows = shape, np.empty(shape, row)
-        self._bytes = rows.view(np.dtype((np.void, row.itemsize)))
-        self._columns = {name: rows[name] for name in row.names or ()}
-
-    def filled(self, table: Array, places: Places) -> Mapping[str, Array]:
-        """Copies the rows of a table of bytes, in a third of the time that records would take.
-
-        Returns their columns.
-        """
-        table.take(
-            places, out=self._bytes, mode="clip"
-        )  # no place is beyond the end, and checking for it would copy everything twice
-        return self._columns

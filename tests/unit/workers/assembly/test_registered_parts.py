@@ -26,7 +26,7 @@ from workers.core import installed_code
 from workers.core.errors import CodeChangedError, DefinitionError, PartNotFoundError
 from workers.core.installed_code import digest_of
 from workers.core.types import AgentContext
-from workers.rl.agents.pfrl_adapter import ForeignAgent
+from workers.rl.agents.pfrl_adapter import ExternalAgent
 from workers.rl.envs.factory import make_vector
 from workers.trainer_process.schedules import native
 
@@ -155,7 +155,7 @@ def test_a_factory_gets_its_model_of_parameters(installed: Path) -> None:
     agent = registry.make_agent(
         RegisteredAgent(name="hill_climber", parameters={"noise": 2.5}), context()
     )
-    assert isinstance(agent, ForeignAgent)
+    assert isinstance(agent, ExternalAgent)
     assert (agent.wrapped.noise, agent.wrapped.patience) == (2.5, 1)
     with pytest.raises(DefinitionError, match=r"agent\.parameters do not fit 'hill_climber'"):
         registry.make_agent(

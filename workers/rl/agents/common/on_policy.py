@@ -1,4 +1,4 @@
-"""What the on-policy algorithms share: networks, advantages, and how a rollout becomes a batch.
+"""What the on-policy algorithms share: advantages, batches of a rollout, and a gradient step.
 
 N samples, T vector steps of a rollout, B environments, A outputs of the policy network, P
 parameters, M members of a pack.
@@ -6,7 +6,7 @@ parameters, M members of a pack.
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 from workers.acceleration.update_runner import Gradient
-from workers.core.types import AgentContext, Array
+from workers.core.types import Array
+from workers.rl.agents.common.actor_critic import ActorCritic
 from workers.rl.agents.common.algorithm import UpdateCycle, Updated
 from workers.rl.agents.common.learning_state import Layouts
 from workers.rl.agents.common.optimizers import (
@@ -25,11 +26,7 @@ from workers.rl.agents.common.optimizers import (
     adam_start,
     clip_to_norm,
 )
-from workers.rl.agents.common.policies import Policy, policy_for
-from workers.rl.networks.mlp import Activation, Mlp
-from workers.rl.networks.nature_cnn import NatureCnn, is_image
-from workers.rl.networks.observation_encoding import Encoding, encoding_of
-from workers.rl.networks.parameter_layout import Layout, Parameters
+from workers.rl.networks.parameter_layout import Parameters
 
 H = TypeVar("H")
 Floats = npt.NDArray[np.float32]
@@ -69,103 +66,6 @@ def standardised(weight: Tensor) -> Tensor:
     if weight.numel() < 2:
         return weight
     return (weight - weight.mean()) / (weight.std(correction=0) + 1e-8)
-
-
-@dataclass(frozen=True)
-class ActorCritic:
-    """Networks of policy and value.
-
-    Both share the convolutions for images; for other observations each has its own network.
-    """
-
-    policy: Policy
-    encoding: Encoding
-    actor: Mlp
-    critic: Mlp
-    trunk: NatureCnn | None = None
-    layout: Layout = field(init=False)
-    """Layout of all parameters."""
-
-    def __post_init__(self) -> None:
-        shared = {} if self.trunk is None else self.trunk.shapes()
-        heads = {**self.actor.shapes(), **self.critic.shapes()}
-        shapes = {**shared, **heads, **self.policy.extra_shapes}
-        object.__setattr__(self, "layout", Layout(shapes))
-
-    def initial(self, generator: torch.Generator) -> dict[str, Tensor]:
-        """Returns orthogonal weights and zero biases.
-
-        The gain of the last layer is 0.01 for the policy and 1 for the value.
-        """
-        shared = {} if self.trunk is None else self.trunk.initial_orthogonal(generator, gain=2**0.5)
-        return {
-            **shared,
-            **self.actor.initial_orthogonal(generator, gain=0.01),
-            **self.critic.initial_orthogonal(generator, gain=1.0),
-            **{name: torch.zeros(shape) for name, shape in self.policy.extra_shapes.items()},
-        }
-
-    def features(self, parameters: Parameters, observation: Tensor) -> Tensor:
-        """Returns the inputs of both networks, float32 [N, features]."""
-        if self.trunk is None:
-            return self.encoding(observation)
-        return self.trunk(parameters, observation)
-
-    def outputs(self, parameters: Parameters, observation: Tensor) -> Tensor:
-        """Returns the outputs of the policy network float32 [N, A]."""
-        return self.actor(parameters, self.features(parameters, observation))
-
-    def values(self, parameters: Parameters, observation: Tensor) -> Tensor:
-        """Returns V float32 [N]."""
-        return self.critic(parameters, self.features(parameters, observation)).squeeze(-1)
-
-    def __call__(self, parameters: Parameters, observation: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns outputs float32 [N, A] and V float32 [N]."""
-        features = self.features(parameters, observation)
-        return self.actor(parameters, features), self.critic(parameters, features).squeeze(-1)
-
-    def outputs_array(self, parameters: Mapping[str, Array], observation: Array) -> Array | None:
-        """Returns the outputs of the policy network float32 [..., N, A].
-
-        `None` for images, which torch evaluates faster.
-        """
-        if self.trunk is not None:
-            return None
-        return self.actor.forward_numpy(parameters, self.encoding.forward_numpy(observation))
-
-    def acting_outputs(
-        self, tensors: Parameters, arrays: Mapping[str, Array], observation: Array
-    ) -> Array:
-        """Returns the outputs of the policy network float32 [N, A], by whichever way is faster."""
-        outputs = self.outputs_array(arrays, observation)
-        if outputs is None:
-            with torch.inference_mode():
-                outputs = self.outputs(tensors, torch.from_numpy(observation)).numpy()
-        return outputs
-
-
-def actor_critic(
-    context: AgentContext, agent: str, hidden_sizes: tuple[int, ...], activation: Activation
-) -> ActorCritic:
-    """Returns the networks for an agent's spaces.
-
-    Raises:
-        DefinitionError: If a space does not fit; the message names the agent.
-    """
-    policy = policy_for(context.action_space, agent)
-    encoding = encoding_of(context.observation_space)
-    if is_image(context.observation_space):
-        trunk = NatureCnn("features", encoding.shape, hidden_sizes or (512,), activate_last=True)
-        return ActorCritic(
-            policy,
-            encoding,
-            Mlp("policy", (trunk.outputs, policy.outputs)),
-            Mlp("value", (trunk.outputs, 1)),
-            trunk,
-        )
-    actor = Mlp("policy", (encoding.size, *hidden_sizes, policy.outputs), activation)
-    critic = Mlp("value", (encoding.size, *hidden_sizes, 1), activation)
-    return ActorCritic(policy, encoding, actor, critic)
 
 
 def discounted_sums(terms: Floats, ended: Flags, decay: float) -> Floats:

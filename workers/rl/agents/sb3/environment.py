@@ -99,10 +99,10 @@ class LoopEnv(VecEnv):
         self._stepped = True
         ended = made.terminated[0] | made.truncated[0]
         if ended.any():
-            self._tell_ends(made, ended, infos)
+            self._describe_ends(made, ended, infos)
         return self._observations(stepper.begin()), made.reward[0].astype(np.float32), ended, infos
 
-    def _tell_ends(self, made: Experience, ended: Array, infos: list[dict[str, Any]]) -> None:
+    def _describe_ends(self, made: Experience, ended: Array, infos: list[dict[str, Any]]) -> None:
         last = self._observations(made.next_observation[0])
         for index in np.flatnonzero(ended).tolist():
             infos[index] = {

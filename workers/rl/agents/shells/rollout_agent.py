@@ -25,8 +25,9 @@ from workers.core.types import (
     LearnSchedule,
     StateTree,
 )
+from workers.rl.agents.common.actor_critic import ActorCritic
 from workers.rl.agents.common.normalisers import Normalisers
-from workers.rl.agents.common.on_policy import ActorCritic, OnPolicyMath, RolloutBatch
+from workers.rl.agents.common.on_policy import OnPolicyMath, RolloutBatch
 from workers.rl.agents.shells.learning import LearningAgent
 from workers.rl.exploration.random_blocks import Blocks
 from workers.rl.memory.ring import Fields

@@ -14,12 +14,12 @@ from workers.core.errors import EnvironmentFailedError
 from workers.entrypoints.functional import train_agent
 from workers.estimators.environments import check_env
 from workers.rl.envs.caller_envs import (
-    GymVector,
     as_vector,
     clear_statistics,
     copy_of,
     statistics_of,
 )
+from workers.rl.envs.gym_vector import GymVector
 from workers.rl.envs.resumable_episode import EpisodeEnv
 
 ALL = np.array([True, True])

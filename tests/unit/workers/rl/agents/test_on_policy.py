@@ -14,7 +14,6 @@ from palestra.contract.agents import (
     ReinforceParameters,
     TrpoParameters,
 )
-from palestra.contract.envs import EnvDefinition
 from tests.unit.workers.rl.agents.agent_kit import assert_same_state, context, experience
 from workers.acceleration.nested_tensors import map_tensors
 from workers.acceleration.update_runner import eager_gradient, functional_gradient
@@ -22,8 +21,6 @@ from workers.core.errors import DefinitionError
 from workers.core.types import Experience
 from workers.rl.agents import a2c, ppo, reinforce, trpo
 from workers.rl.agents.common.on_policy import episode_ends, generalised_advantages
-from workers.rl.collect.vector_collector import VectorCollector
-from workers.rl.envs.factory import make_vector
 
 AGENTS = {
     "ppo": (ppo.build, PpoParameters(rollout_steps=8, minibatch_size=16, entropy_coefficient=0.01)),
@@ -240,127 +237,6 @@ def test_a_state_in_mid_rollout_continues_bit_exactly(name) -> None:
         agent.observe(experience(agent, 30, 2, np.random.default_rng(1)))
         assert agent.learn(100).updates
     assert_same_state(first.state_dict(), second.state_dict())
-
-
-def test_statistics_do_not_depend_on_the_pieces_of_a_rollout_and_stand_still_in_an_evaluation() -> (
-    None
-):
-    hyper = PpoParameters(
-        rollout_steps=8, minibatch_size=16, normalize_observations=True, normalize_rewards=True
-    )
-    whole, pieces = (ppo.build(hyper, context()) for _ in range(2))
-    gathered = experience(whole, 8, 2, np.random.default_rng(0))
-    columns = ("observation", "action", "reward", "terminated", "truncated", "next_observation")
-    whole.observe(gathered)
-    for t in range(8):
-        assert np.array_equal(pieces.act(gathered.observation[t], explore=True), gathered.action[t])
-        pieces.observe(
-            Experience(
-                **{name: getattr(gathered, name)[t : t + 1] for name in columns}, env_steps=2
-            )
-        )
-    for agent in (whole, pieces):
-        agent.learn(100)
-    assert_same_state(whole.state_dict(), pieces.state_dict())
-    after = whole.state_dict()["normalisers"]
-    assert after["observations"]["count"] == after["rewards"]["count"] == 16
-    np.testing.assert_allclose(
-        after["observations"]["mean"], gathered.observation.reshape(16, 3).mean(0), rtol=1e-5
-    )
-    with whole.eval_mode():
-        whole.act(gathered.observation[0], explore=True)
-        whole.observe(gathered)
-        whole.learn(1)
-        whole.act(gathered.observation[0], explore=False)
-    assert_same_state(after, whole.state_dict()["normalisers"])
-
-
-def normalised_by_hand(rows: np.ndarray, active: np.ndarray) -> np.ndarray:
-    """Each step by the mean and the deviation of all that was seen up to it, that step included."""
-    result = np.zeros_like(rows)
-    for t in range(len(rows)):
-        seen = np.concatenate([rows[step][active[step]] for step in range(t + 1)]).astype(
-            np.float64
-        )
-        result[t] = ((rows[t] - seen.mean(0)) / np.sqrt(seen.var(0) + 1e-8)).clip(-10, 10)
-    return result
-
-
-@pytest.mark.parametrize("own_actions", [True, False])
-def test_observations_are_normalised_from_the_first_step_on(own_actions) -> None:
-    """Line 15.12: taken in, then normalised, as VecNormalize and NormalizeObservation do.
-
-    The first rollout was only clipped.
-    """
-    agent = ppo.build(
-        PpoParameters(rollout_steps=6, minibatch_size=12, normalize_observations=True), context()
-    )
-    gathered = experience(
-        agent if own_actions else ppo.build(PpoParameters(), context()),
-        6,
-        2,
-        np.random.default_rng(0),
-    )
-    agent.observe(gathered)
-    wanted = normalised_by_hand(gathered.observation, np.ones((6, 2), np.bool_))
-    taken = agent.taken()
-    np.testing.assert_allclose(taken["observation"], wanted, rtol=1e-4, atol=1e-5)
-    seen = gathered.observation.reshape(-1, 3).astype(np.float64)
-    behind = (gathered.next_observation - seen.mean(0)) / np.sqrt(seen.var(0) + 1e-8)
-    np.testing.assert_allclose(
-        taken["next_observation"], behind.clip(-10, 10), rtol=1e-4, atol=1e-5
-    )
-
-
-def test_slots_that_wait_do_not_count_for_the_statistics() -> None:
-    """Line 15.12: as between the episodes of REINFORCE."""
-    agent = reinforce.build(ReinforceParameters(episodes=2, normalize_observations=True), context())
-    rng, active = (
-        np.random.default_rng(0),
-        np.array([[True, True], [True, False], [False, True], [True, True]]),
-    )
-    rows, observations = rng.uniform(-1, 1, (4, 2, 3)).astype(np.float32), []
-    for row, on in zip(rows, active, strict=True):
-        agent.slots_active(on)
-        agent.act(row, explore=True)
-        observations.append(agent._met[-1])
-    np.testing.assert_allclose(
-        np.stack(observations), normalised_by_hand(rows, active), rtol=1e-4, atol=1e-5
-    )
-    assert agent.state_dict()["normalisers"]["observations"]["count"] == 6
-
-
-def test_a_collector_of_whole_episodes_says_who_waits() -> None:
-    """Line 15.12: the statistics are those of the steps that are learnt from."""
-    vector = make_vector(EnvDefinition(id="CartPole-v1", num_envs=2))
-    spaces_of = context(vector.single_action_space, vector.single_observation_space)
-    agent = reinforce.build(ReinforceParameters(episodes=3, normalize_observations=True), spaces_of)
-    gathered = VectorCollector(vector, agent, 0).collect(agent.collect_plan)
-    agent.observe(gathered)
-    assert (
-        agent.state_dict()["normalisers"]["observations"]["count"]
-        == gathered.env_steps
-        < gathered.observation[..., 0].size
-    )
-
-
-def test_the_first_update_has_ratio_one_with_normalised_observations_too() -> None:
-    hyper = PpoParameters(
-        rollout_steps=16, passes=1, minibatch_size=32, normalize_observations=True
-    )
-    agent, rng = ppo.build(hyper, context()), np.random.default_rng(0)
-    for _ in range(2):
-        agent.observe(experience(agent, 16, 2, rng))
-        report = dict(zip(agent.report_names, agent.learn(1).values, strict=True))
-        assert report["policy/kl"] == pytest.approx(0, abs=1e-6)
-
-
-def test_observations_that_are_no_floats_are_not_normalised() -> None:
-    with pytest.raises(DefinitionError, match="normalize_observations needs"):
-        ppo.build(
-            PpoParameters(normalize_observations=True),
-            context(observation_space=spaces.Discrete(4)),
-        )
 
 
 def test_images_are_read_by_one_trunk_for_policy_and_value() -> None:

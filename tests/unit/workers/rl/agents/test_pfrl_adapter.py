@@ -11,7 +11,7 @@ from tests.support.pfrl_agents import Learner, Scripted, ScriptedBatch
 from tests.support.recording_env import Line
 from workers.core.types import Experience, OwnFilesAt
 from workers.entrypoints import functional
-from workers.rl.agents.pfrl_adapter import ForeignAgent
+from workers.rl.agents.pfrl_adapter import ExternalAgent
 
 
 def experience(rows: np.ndarray, reward: Any, terminated: Any, truncated: Any) -> Experience:
@@ -31,19 +31,19 @@ def test_a_missing_method_is_named(name: str) -> None:
     agent = Scripted()
     setattr(agent, name, None)
     with pytest.raises(TypeError, match=rf"Scripted has no method {name};"):
-        ForeignAgent(agent, num_envs=1, batch=False)
+        ExternalAgent(agent, num_envs=1, batch=False)
 
 
 def test_a_batch_needs_batch_methods() -> None:
     with pytest.raises(TypeError, match="no method batch_act, batch_observe"):
-        ForeignAgent(Scripted(), num_envs=2, batch=True)
+        ExternalAgent(Scripted(), num_envs=2, batch=True)
     with pytest.raises(ValueError, match="num_envs is 2"):
-        ForeignAgent(Scripted(), num_envs=2, batch=False)
+        ExternalAgent(Scripted(), num_envs=2, batch=False)
 
 
 def test_observations_are_copies_and_each_is_kept_once() -> None:
     agent = Scripted()
-    adapter = ForeignAgent(agent, num_envs=1, batch=False)
+    adapter = ExternalAgent(agent, num_envs=1, batch=False)
     rows = np.array([[1.0, 2.0]], np.float32)
     adapter.act(rows, explore=True)
     adapter.observe(experience(rows, [0.1], [False], [False]))
@@ -56,7 +56,7 @@ def test_observations_are_copies_and_each_is_kept_once() -> None:
 
 def test_after_an_end_the_new_observation_is_taken() -> None:
     agent = ScriptedBatch()
-    adapter = ForeignAgent(agent, num_envs=3, batch=True)
+    adapter = ExternalAgent(agent, num_envs=3, batch=True)
     rows = np.array([[1.0], [2.0], [3.0]])
     adapter.act(rows, explore=True)
     adapter.observe(experience(rows, [0.0, 0.0, 0.0], [True, False, False], [False, True, False]))
@@ -66,7 +66,7 @@ def test_after_an_end_the_new_observation_is_taken() -> None:
 
 def test_rewards_and_flags_are_exact() -> None:
     agent = Scripted()
-    adapter = ForeignAgent(agent, num_envs=1, batch=False)
+    adapter = ExternalAgent(agent, num_envs=1, batch=False)
     adapter.observe(experience(np.zeros((1, 2)), [0.1], [False], [True]))
     _, _, _, reward, done, reset = agent.calls[-1]
     assert (reward, done, reset) == (0.1, False, True)
@@ -77,8 +77,8 @@ def test_state_of_the_object_comes_back() -> None:
     source, target = Learner(), Learner(seed=5)
     for _ in range(7):
         source.observe(source.rng.normal(size=4), 1.0, done=False, reset=False)
-    state = ForeignAgent(source, num_envs=1, batch=False).state_dict()
-    ForeignAgent(target, num_envs=1, batch=False).load_state_dict(
+    state = ExternalAgent(source, num_envs=1, batch=False).state_dict()
+    ExternalAgent(target, num_envs=1, batch=False).load_state_dict(
         {**state, "files": OwnFilesAt("")}
     )
     assert target.t == 7
@@ -89,10 +89,10 @@ def test_state_of_the_object_comes_back() -> None:
 def test_without_state_its_files_are_loaded(tmp_path: Path) -> None:
     source = Scripted()
     source.updates, source.t = 5, 9
-    state = ForeignAgent(source, num_envs=1, batch=False).state_dict()
+    state = ExternalAgent(source, num_envs=1, batch=False).state_dict()
     state["files"].save(str(tmp_path))
     target = Scripted()
-    ForeignAgent(target, num_envs=1, batch=False).load_state_dict(
+    ExternalAgent(target, num_envs=1, batch=False).load_state_dict(
         {**state, "files": OwnFilesAt(str(tmp_path))}
     )
     assert (target.updates, target.t) == (5, 9)
@@ -136,7 +136,7 @@ def test_a_snapshot_of_its_own_is_used(tmp_path: Path, save_memory: bool, names:
         def load_snapshot(self, dirname: str) -> None:
             self.remembered = len((Path(dirname) / "memory.bin").read_bytes())
 
-    adapter = ForeignAgent(Snapshotting(), num_envs=1, batch=False, save_memory=save_memory)
+    adapter = ExternalAgent(Snapshotting(), num_envs=1, batch=False, save_memory=save_memory)
     state = adapter.state_dict()
     state["files"].save(str(tmp_path))
     assert sorted(path.name for path in tmp_path.iterdir()) == names
@@ -164,28 +164,28 @@ def test_parts_of_a_snapshot(tmp_path: Path, parts: Any, restored: tuple[bool, b
     source, target = Torch(), Torch()
     source.optimizer.param_groups[0]["lr"] = 0.25
     source.save(str(tmp_path))
-    ForeignAgent(target, num_envs=1, batch=False).load_parts(
+    ExternalAgent(target, num_envs=1, batch=False).load_parts(
         {"files": OwnFilesAt(str(tmp_path))}, parts
     )
     pairs = ((source.model, target.model), (source.target, target.target))
     assert tuple(torch.equal(one.weight, other.weight) for one, other in pairs) == restored
     assert target.optimizer.param_groups[0]["lr"] == 0.5
     with pytest.raises(ValueError, match="'nothing' is no attribute"):
-        ForeignAgent(target, num_envs=1, batch=False).load_parts(
+        ExternalAgent(target, num_envs=1, batch=False).load_parts(
             {"files": OwnFilesAt(str(tmp_path))}, ("nothing",)
         )
 
 
 def test_learning_rate_is_that_of_the_optimiser() -> None:
     agent = Torch()
-    adapter = ForeignAgent(agent, num_envs=1, batch=False)
+    adapter = ExternalAgent(agent, num_envs=1, batch=False)
     adapter.learning_rate = 0.125
     assert agent.optimizer.param_groups[0]["lr"] == adapter.learning_rate == 0.125
 
 
 def test_a_count_within_rollouts_is_left_alone() -> None:
     agent = Scripted()
-    adapter = ForeignAgent(agent, num_envs=1, batch=False)
+    adapter = ExternalAgent(agent, num_envs=1, batch=False)
     adapter.step = 5
     assert agent.t == adapter.step == 5
     agent.t_start = 5  # type: ignore[attr-defined]
@@ -195,5 +195,5 @@ def test_a_count_within_rollouts_is_left_alone() -> None:
 
 
 def test_statistics_become_gauges() -> None:
-    adapter = ForeignAgent(Scripted(), num_envs=1, batch=False)
+    adapter = ExternalAgent(Scripted(), num_envs=1, batch=False)
     assert adapter.metrics() == {"agent/updates": 0.0}

@@ -17,7 +17,6 @@ from workers.core.errors import DefinitionError
 from workers.core.types import Experience
 from workers.rl.agents.common.on_policy import PolicyState, RolloutBatch, discounted_sums
 from workers.rl.agents.common.optimizers import adam_start
-from workers.rl.agents.common.policies import LOG_STD, policy_for
 from workers.rl.agents.ppo import REPORT_NAMES, build
 from workers.rl.agents.shells.rollout_agent import RolloutAgent
 
@@ -183,61 +182,6 @@ def test_the_gradient_vanishes_exactly_where_clipping_forbids_to_go_further(
     np.testing.assert_allclose(
         bias, [-ratio * advantage * 0.5, ratio * advantage * 0.5] if moves else [0, 0], atol=1e-6
     )
-
-
-@pytest.mark.parametrize("space", [spaces.Discrete(4), TORQUE])
-def test_log_probability_entropy_and_mode_equal_torch_distributions(space) -> None:
-    policy = policy_for(space)
-    outputs = torch.randn(7, policy.outputs)
-    parameters = {name: torch.randn(shape) for name, shape in policy.extra_shapes.items()}
-    if isinstance(space, spaces.Discrete):
-        raw = torch.randint(4, (7,))
-        reference = torch.distributions.Categorical(logits=outputs)
-        log_probability, entropy = reference.log_prob(raw), reference.entropy()
-        assert torch.equal(policy.sample_tensor(parameters, outputs, None), outputs.argmax(1))
-    else:
-        raw = torch.randn(7, 2)
-        normal = torch.distributions.Normal(outputs, parameters[LOG_STD].exp())
-        log_probability, entropy = normal.log_prob(raw).sum(1), normal.entropy().sum(1)
-    torch.testing.assert_close(policy.log_probability(parameters, outputs, raw), log_probability)
-    torch.testing.assert_close(policy.entropy(parameters, outputs), entropy)
-
-
-def test_categorical_samples_follow_the_probabilities() -> None:
-    policy = policy_for(spaces.Discrete(3, start=1))
-    logits = np.log(np.float32([[0.2, 0.5, 0.3]]))
-    actions = policy.to_space(
-        policy.sample({}, logits, policy.noise(np.random.default_rng(0), (40_000,)))
-    )
-    assert np.bincount(actions, minlength=4)[1:] / 40_000 == pytest.approx(
-        [0.2, 0.5, 0.3], abs=0.01
-    )
-
-
-def test_gaussian_actions_are_scaled_clipped_and_of_the_space() -> None:
-    policy = policy_for(TORQUE)
-    raw = np.float32([[-1, -1], [1, 1], [0, 0], [9, -9]])
-    actions = policy.to_space(raw)
-    np.testing.assert_allclose(actions, [[-2, 0], [2, 10], [0, 5], [2, 0]])
-    assert all(TORQUE.contains(action) for action in actions)
-    np.testing.assert_allclose(policy.from_space(actions[:3]), raw[:3])
-    torch.testing.assert_close(
-        policy.tensor_to_space(torch.from_numpy(raw)), torch.from_numpy(actions)
-    )
-    noise = policy.noise(np.random.default_rng(0), (40_000,))
-    sample = policy.sample({LOG_STD: np.log(np.float32([1, 3]))}, np.float32([[1, -1]]), noise)
-    assert sample.std(0) == pytest.approx([1.0, 3.0], rel=0.02)
-    assert sample.mean(0) == pytest.approx([1.0, -1.0], abs=0.05)
-
-
-def test_unbounded_boxes_are_not_scaled() -> None:
-    space = spaces.Box(-np.inf, np.inf, (2, 2), np.float64)
-    policy = policy_for(space)
-    raw = np.float32([[1, 2, 3, -40]])
-    actions = policy.to_space(raw)
-    assert actions.dtype == np.float64
-    np.testing.assert_allclose(actions, [[[1, 2], [3, -40]]])
-    np.testing.assert_allclose(policy.from_space(actions), raw)
 
 
 def test_the_learner_keeps_raw_actions_beyond_the_bounds() -> None:

@@ -22,7 +22,7 @@ from workers.core.shared_counter import SharedCount
 from workers.core.types import CollectPlan
 from workers.rl.agents.a3c import A3c
 from workers.rl.agents.a3c_shared import SharedA3c
-from workers.rl.agents.pfrl_adapter import ForeignAgent
+from workers.rl.agents.pfrl_adapter import ExternalAgent
 from workers.rl.collect.actor_learners import ActorLearner, ActorLearnerError, ActorLearners
 from workers.rl.collect.vector_collector import VectorCollector
 from workers.rl.envs.factory import make_training_vector
@@ -167,7 +167,7 @@ def test_one_process_does_what_a_plain_loop_does_however_it_is_cut(opened: Any) 
     plain: Any = A3c(
         definition.agent, env.single_observation_space, env.single_action_space, seed=SEED
     )  # type: ignore[arg-type]
-    actor = ForeignAgent(plain, num_envs=1, batch=False)
+    actor = ExternalAgent(plain, num_envs=1, batch=False)
     collector, ends = VectorCollector(env, actor, SEED), []
     plain.learning_rate = agent.learning_rate
     for _ in range(333):

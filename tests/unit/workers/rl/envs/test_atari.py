@@ -10,7 +10,7 @@ import pytest
 from palestra.contract.envs import AtariPreprocessing, EnvDefinition
 from workers.core.errors import DefinitionError, PartNotFoundError
 from workers.rl.envs.factory import make_rendered, make_training_vector, make_vector
-from workers.rl.envs.learner_rewards import HeardVector
+from workers.rl.envs.learner_rewards import ReportingVector
 
 WAYS = ["sync", "native"]
 PLAIN = AtariPreprocessing()
@@ -122,15 +122,15 @@ def test_a_lost_life_is_heard_as_an_end_while_the_game_goes_on(way: str) -> None
     vector = make_training_vector(
         spec(1, way, preprocessing=AtariPreprocessing(terminal_on_life_loss=True))
     )
-    assert isinstance(vector, HeardVector)
+    assert isinstance(vector, ReportingVector)
     vector.begin(np.array([True]), [3])
-    heard = []
+    reported = []
     for _ in range(70):
         *_, terminated, truncated = vector.advance(np.array([1]))
-        heard.append(bool(vector.heard[1][0]))
+        reported.append(bool(vector.reported[1][0]))
         assert not terminated[0]
         assert not truncated[0]
-    assert 1 <= sum(heard) <= 4
+    assert 1 <= sum(reported) <= 4
     vector.close()
 
 
@@ -150,8 +150,8 @@ def test_games_in_processes_of_their_own_are_the_same() -> None:
     here, there = (
         make_training_vector(spec(2, way, preprocessing=told)) for way in ("sync", "async")
     )
-    assert isinstance(here, HeardVector)
-    assert isinstance(there, HeardVector)
+    assert isinstance(here, ReportingVector)
+    assert isinstance(there, ReportingVector)
     assert np.array_equal(
         here.begin(np.ones(2, np.bool_), [1, 2]), there.begin(np.ones(2, np.bool_), [1, 2])
     )
@@ -160,8 +160,8 @@ def test_games_in_processes_of_their_own_are_the_same() -> None:
         assert all(
             np.array_equal(a, b) for a, b in zip(here.advance(one), there.advance(one), strict=True)
         )
-        assert all(np.array_equal(a, b) for a, b in zip(here.heard, there.heard, strict=True))
-        lost += int(here.heard[1].sum())
+        assert all(np.array_equal(a, b) for a, b in zip(here.reported, there.reported, strict=True))
+        lost += int(here.reported[1].sum())
     assert lost
     here.close()
     there.close()
@@ -327,11 +327,11 @@ def test_a_game_is_seeded_once_in_many_episodes(monkeypatch: pytest.MonkeyPatch)
     loaded = list[int]()
     plain = native.AtariVectorEnv.reset
 
-    def heard(self: Any, *, seed: Any = None, options: Any = None) -> Any:
+    def reported(self: Any, *, seed: Any = None, options: Any = None) -> Any:
         loaded.append(0 if seed is None else len(seed))
         return plain(self, seed=seed, options=options)
 
-    monkeypatch.setattr(native.AtariVectorEnv, "reset", heard)
+    monkeypatch.setattr(native.AtariVectorEnv, "reset", reported)
     for sticky, name, least, most in (
         (0.0, "ALE/Breakout-v5", 2, 2),
         (0.25, "ALE/Breakout-v5", 8, 99),

@@ -8,9 +8,9 @@ import pytest
 import tests.support.misbehaving_envs  # noqa: F401 - registers
 from palestra.contract.envs import AtariPreprocessing, EnvDefinition
 from workers.rl.envs.cart_pole import CartPoleVector
-from workers.rl.envs.concatenated_vector import SideBySide, joined
+from workers.rl.envs.concatenated_vector import ConcatenatedVector, joined
 from workers.rl.envs.factory import make_vector
-from workers.rl.envs.learner_rewards import Heard, HeardVector
+from workers.rl.envs.learner_rewards import ReportingVector, ReportsRewards
 
 EVERY = np.ones(4, np.bool_)
 
@@ -21,7 +21,10 @@ def vectors(env_id: str, **options: Any) -> list[Any]:
 
 @pytest.mark.parametrize(
     ("env_id", "kind", "options"),
-    [("CartPole-v1", CartPoleVector, {}), ("OddWalk-v0", SideBySide, {"kwargs": {"length": 7}})],
+    [
+        ("CartPole-v1", CartPoleVector, {}),
+        ("OddWalk-v0", ConcatenatedVector, {"kwargs": {"length": 7}}),
+    ],
 )
 def test_each_vector_saves_the_episodes_that_the_whole_steps(
     env_id: str, kind: type, options: dict[str, Any]
@@ -51,11 +54,11 @@ def test_each_vector_saves_the_episodes_that_the_whole_steps(
 def test_what_a_learner_hears_is_joined_too() -> None:
     told = AtariPreprocessing(clip_rewards=True, terminal_on_life_loss=False)
     whole = joined(
-        [HeardVector(vector, told) for vector in vectors("OddWalk-v0", kwargs={"length": 3})]
+        [ReportingVector(vector, told) for vector in vectors("OddWalk-v0", kwargs={"length": 3})]
     )
-    assert isinstance(whole, Heard)
+    assert isinstance(whole, ReportsRewards)
     whole.begin(EVERY, [0] * 4)
     whole.advance(np.ones(4, np.int64))
-    reward, terminated = whole.heard
+    reward, terminated = whole.reported
     assert reward.shape == terminated.shape == (4,)
     assert np.abs(reward).max() <= 1.0

@@ -10,7 +10,7 @@ from tests.support.recording_env import Line
 from workers.core.types import CollectPlan
 from workers.rl.collect.vector_collector import VectorCollector
 from workers.rl.envs.caller_envs import as_vector
-from workers.rl.envs.learner_rewards import HeardVector
+from workers.rl.envs.learner_rewards import ReportingVector
 
 
 class Playing:
@@ -38,7 +38,7 @@ def game(reward: float) -> Any:
 
 
 def collected(plan: CollectPlan, **told: Any) -> Any:
-    env = HeardVector(as_vector([game(5.0), game(-0.5)]), AtariPreprocessing(**told))
+    env = ReportingVector(as_vector([game(5.0), game(-0.5)]), AtariPreprocessing(**told))
     return VectorCollector(env, Playing(), seed=1).collect(plan)
 
 
@@ -64,7 +64,7 @@ def test_either_can_be_left_out() -> None:
 
 def test_a_life_lost_before_a_resume_is_not_lost_again() -> None:
     first, second = (
-        HeardVector(
+        ReportingVector(
             as_vector([game(1.0), game(1.0)]), AtariPreprocessing(terminal_on_life_loss=True)
         )
         for _ in range(2)
@@ -72,7 +72,7 @@ def test_a_life_lost_before_a_resume_is_not_lost_again() -> None:
     first.begin(np.ones(2, np.bool_), [1, 2])
     for _ in range(3):
         first.advance(np.zeros(2, np.int64))
-    assert first.heard[1].tolist() == [True, True]
+    assert first.reported[1].tolist() == [True, True]
     assert all(one.reproduced for one in second.restore_episodes(first.save_episodes()))
     second.advance(np.zeros(2, np.int64))
-    assert second.heard[1].tolist() == [False, False]
+    assert second.reported[1].tolist() == [False, False]

@@ -1,0 +1,242 @@
+"""A vector environment of Gymnasium as an `EpisodeVector`, with autoreset disabled."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+
+from workers.core.errors import EnvironmentFailedError
+from workers.core.types import Array, StateTree
+from workers.rl.envs.env_types import Info, VecEnv
+from workers.rl.envs.resumable_episode import MAX_RECORDED_ACTIONS, Restored, observation_hash
+from workers.rl.envs.vector import StepArrays
+
+
+class GymVector:
+    """A vector environment of Gymnasium, autoreset disabled, whatever runs behind it.
+
+    Args:
+        env: Stepped by nobody else.
+        max_episode_steps: Time limit in env_steps; `None` for none.
+        resets_itself: Its ended slots begin idle episodes by themselves in the next step, unless
+            they are reset before.
+    """
+
+    def __init__(
+        self,
+        env: VecEnv,
+        max_episode_steps: int | None,
+        *,
+        resets_itself: bool = False,
+    ) -> None:
+        self._env: Any = env
+        self._resets_itself = resets_itself
+        self.num_envs = env.num_envs
+        self.single_observation_space: gym.Space[object] = env.single_observation_space
+        self.single_action_space: gym.Space[object] = env.single_action_space
+        self._limit = max_episode_steps or 2**63 - 1
+        self._observation: Array = np.zeros(0)
+        self._terminated = np.zeros(self.num_envs, np.bool_)
+        self._truncated = np.ones(self.num_envs, np.bool_)
+        self._idle_over = np.ones(self.num_envs, np.bool_)
+        self._info: Info = {}
+        self._lengths = np.zeros(self.num_envs, np.int64)
+        self._seeds = [0] * self.num_envs
+        self._actions: list[list[Any]] = [[] for _ in range(self.num_envs)]
+
+    def begin(
+        self,
+        mask: npt.NDArray[np.bool_],
+        seeds: Sequence[int],
+        since: npt.NDArray[np.int64] | None = None,
+    ) -> Array:
+        """Begins episodes where `mask` is true.
+
+        With `since` [B] so many resets after the seed, where the environment counts them.
+        """
+        if mask.any():
+            begun = self._reset(mask, seeds, since)
+            self._observation = (
+                np.where(_rows(mask, begun), begun, self._observation)
+                if self._observation.size
+                else begun
+            )
+            self._terminated[mask] = self._truncated[mask] = False
+            self._lengths[mask] = 0
+            for index in np.flatnonzero(mask).tolist():
+                self._seeds[index], self._actions[index] = int(seeds[index]), []
+        return self._observation
+
+    def advance(self, actions: Array) -> StepArrays:
+        """Steps all slots; those that wait run idle episodes, which nobody sees."""
+        waiting = self._terminated | self._truncated
+        ended = waiting & self._idle_over
+        if ended.any() and not self._resets_itself:
+            self._reset(ended, [0] * self.num_envs)
+        observation, reward, terminated, truncated, info = self._stepped(actions)
+        self._idle_over = terminated | truncated
+        running = ~waiting
+        for index in np.flatnonzero(running).tolist():
+            self._remember(index, actions[index])
+        self._lengths[running] += 1
+        truncated = (
+            truncated | (self._lengths >= self._limit) | _flags(info, "needs_reset", self.num_envs)
+        )
+        if waiting.any():
+            observation[waiting] = self._observation[waiting]
+        self._observation = observation
+        self._terminated = np.where(waiting, self._terminated, terminated)
+        self._truncated = np.where(waiting, self._truncated, truncated)
+        return (
+            observation,
+            np.where(waiting, 0.0, reward),
+            self._terminated.copy(),
+            self._truncated.copy(),
+        )
+
+    def successes(self) -> list[bool | None]:
+        """Returns nothing known."""
+        return [None] * self.num_envs
+
+    def lives(self) -> npt.NDArray[np.int64]:
+        """Returns the lives left in each game [B], where the infos hold them."""
+        return np.array(self._info["lives"], np.int64)
+
+    def save_episodes(self) -> list[StateTree]:
+        """Returns each slot's episode: its seed, its actions and the hash of its observation."""
+        over = self._terminated | self._truncated
+        return [
+            {"over": True, **self._origin(index)} if over[index] else self._saved(index)
+            for index in range(self.num_envs)
+        ]
+
+    def restore_episodes(self, episodes: list[StateTree]) -> list[Restored]:
+        """Replays the episodes side by side, so that all reach their last step together.
+
+        A shorter one begins later; one that is over begins last.
+        """
+        wanted = [
+            index
+            for index, saved in enumerate(episodes)
+            if not saved["over"] and "actions" in saved
+        ]
+        longest = max((len(episodes[index]["actions"]) for index in wanted), default=0)
+        seeds, since = (
+            [int(saved.get(name, 0)) for saved in episodes] for name in ("seed", "since")
+        )
+        begins = longest - np.array([len(saved.get("actions", ())) for saved in episodes])
+        counted = np.array(since) if any(since) else None
+        self.begin(
+            np.ones(self.num_envs, np.bool_),
+            seeds,
+            None if counted is None else np.where(begins == 0, counted, 0),
+        )
+        for step in range(longest + 1):
+            if step:
+                self.begin(begins == step, seeds, counted)
+            if step < longest:
+                self.advance(
+                    np.stack(
+                        [
+                            _replayed(episodes[index], step - longest, episodes[wanted[0]])
+                            for index in range(self.num_envs)
+                        ]
+                    )
+                )
+        return [self._arrived(index, saved) for index, saved in enumerate(episodes)]
+
+    def close(self) -> None:
+        """Closes the vector environment."""
+        self._env.close()
+
+    def _saved(self, index: int) -> StateTree:
+        own = {
+            "over": False,
+            "seed": self._seeds[index],
+            "hash": observation_hash(self._observation[index]),
+        }
+        saved: StateTree = {**own, **self._origin(index)}
+        if len(self._actions[index]) == self._lengths[index]:
+            saved["actions"] = np.array(self._actions[index])
+        return saved
+
+    def _origin(self, index: int) -> StateTree:
+        """Returns where a slot's episode began, for environments that count their resets."""
+        counted = getattr(self._env, "origin", None)
+        return {} if counted is None else dict(zip(("seed", "since"), counted(index), strict=True))
+
+    def _arrived(self, index: int, saved: StateTree) -> Restored:
+        over = bool(self._terminated[index] or self._truncated[index])
+        self._truncated[index] = True
+        if saved["over"]:
+            return Restored(None, reproduced=True)
+        if (
+            over
+            or "actions" not in saved
+            or observation_hash(self._observation[index]) != saved["hash"]
+        ):
+            return Restored(None, reproduced=False)
+        self._truncated[index] = False
+        return Restored(np.array(self._observation[index]), reproduced=True)
+
+    def _remember(self, index: int, action: object) -> None:
+        if len(self._actions[index]) < MAX_RECORDED_ACTIONS:
+            self._actions[index].append(np.array(action))
+
+    def _reset(
+        self,
+        mask: npt.NDArray[np.bool_],
+        seeds: Sequence[int],
+        since: npt.NDArray[np.int64] | None = None,
+    ) -> Array:
+        options = {"reset_mask": mask.copy(), **({} if since is None else {"since": since})}
+        try:
+            observation, self._info = self._env.reset(
+                seed=[int(seed) for seed in seeds], options=options
+            )
+        except Exception as error:
+            raise EnvironmentFailedError(
+                f"the environment raised in reset: {type(error).__name__}: {error}"
+            ) from error
+        return np.array(observation)
+
+    def _stepped(self, actions: Array) -> tuple[Array, Array, Array, Array, Info]:
+        try:
+            observation, reward, terminated, truncated, info = self._env.step(actions)
+        except Exception as error:
+            raise EnvironmentFailedError(
+                f"the environment raised in a step: {type(error).__name__}: {error}"
+            ) from error
+        self._info = info
+        return (
+            np.array(observation),
+            np.asarray(reward, np.float64),
+            np.asarray(terminated),
+            np.asarray(truncated),
+            info,
+        )
+
+
+def _flags(info: Info, key: str, length: int) -> npt.NDArray[np.bool_]:
+    """Reads a flag off the infos of a vector environment, where any environment may say nothing."""
+    stated = info.get(key)
+    if stated is None:
+        return np.zeros(length, np.bool_)
+    present = np.asarray(info.get(f"_{key}", np.ones(length, np.bool_)), np.bool_)
+    return np.array([bool(one) for one in stated], np.bool_) & present
+
+
+def _rows(mask: npt.NDArray[np.bool_], array: Array) -> Array:
+    """Returns a mask of rows [B] as one that spreads over an array [B, ...]."""
+    return mask.reshape(-1, *(1,) * (array.ndim - 1))
+
+
+def _replayed(saved: StateTree, place: int, other: StateTree) -> Any:
+    """Returns the action at a place counted from the end.
+
+    Of an episode that has not begun yet, any valid one.
+    """
+    actions = saved.get("actions", ())
+    return actions[place] if len(actions) >= -place else other["actions"][0]
