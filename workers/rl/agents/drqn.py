@@ -182,7 +182,7 @@ class DrqnAgent(RecurrentActing, ReplayAgent):
 
     def batches(self, updates: int) -> Iterator[SampledBatch]:
         """Yields the batches of a call to `learn`, of sequences; see `ReplayAgent.batches`."""
-        size, length = self._parts.batch_size, self._drqn.hyper.sequence_length
+        size, length = self.parts.batch_size, self._drqn.hyper.sequence_length
         if not self._training.on or len(self.memory) < size:
             return
         for _ in range(updates):

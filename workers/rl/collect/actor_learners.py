@@ -23,7 +23,7 @@ from workers.core.types import (
     RestoreReport,
     StateTree,
 )
-from workers.rl.collect.vector_collector import VectorCollector
+from workers.rl.collect.vector_collector import RestoringCollector, VectorCollector
 
 _ONE_STEP: Final = CollectPlan(vector_steps=1)
 
@@ -123,7 +123,7 @@ class ActorLearner:
         return report
 
 
-class ActorLearners:
+class ActorLearners(RestoringCollector):
     """The collector whose processes keep their transitions and report what they learnt.
 
     Args:
@@ -203,10 +203,6 @@ class ActorLearners:
                 for state in self._subprocesses.execute([("state",)] * self._size)
             ]
         }
-
-    def load_state_dict(self, state: StateTree) -> None:
-        """Like `restore`, for callers that do not ask how it went."""
-        self.restore(state)
 
     def restore(self, state: StateTree) -> RestoreReport:
         """Gives each process its own back; exact with one process alone.

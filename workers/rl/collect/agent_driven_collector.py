@@ -6,7 +6,7 @@ The agent makes the steps; the engine receives them one by one.
 from typing import Final
 
 from workers.core.types import Array, CollectPlan, Experience, RestoreReport, StateTree
-from workers.rl.collect.vector_collector import VectorCollector
+from workers.rl.collect.vector_collector import RestoringCollector, VectorCollector
 from workers.rl.envs.vector import EpisodeVector
 
 _ONE_STEP: Final = CollectPlan(vector_steps=1)
@@ -19,7 +19,7 @@ _NOTE: Final = (
 )
 
 
-class OwnLoopCollector:
+class OwnLoopCollector(RestoringCollector):
     """Steps a vector environment for an agent's own loop and passes each step to the engine once.
 
     The loop calls `step`, and lets the engine end the iteration, which calls `collect`, before the
@@ -34,11 +34,7 @@ class OwnLoopCollector:
         self._given = _Given()
         self._inner = VectorCollector(env, self._given, seed)
         self._made: Experience | None = None
-
-    @property
-    def num_envs(self) -> int:
-        """Environments stepped together."""
-        return self._inner.num_envs
+        self.num_envs = env.num_envs
 
     # What the loop calls
 
@@ -72,10 +68,6 @@ class OwnLoopCollector:
     def state_dict(self) -> StateTree:
         """Returns the running episodes and the numbering."""
         return self._inner.state_dict()
-
-    def load_state_dict(self, state: StateTree) -> None:
-        """Like `restore`, for callers that do not ask how it went."""
-        self.restore(state)
 
     def restore(self, state: StateTree) -> RestoreReport:
         """Finds back into the running episodes; never exactly, since the loop begins anew."""

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from workers.core.protocols import Actor
 from workers.core.types import CollectPlan, EpisodeEnd, Experience, RestoreReport, StateTree
-from workers.rl.collect.vector_collector import VectorCollector
+from workers.rl.collect.vector_collector import RestoringCollector, VectorCollector
 from workers.rl.envs.concatenated_vector import joined
 
 
@@ -125,7 +125,7 @@ class PackCollector:
             self._with_episodes.append(parts[member])
 
 
-class MemberCollector:
+class MemberCollector(RestoringCollector):
     """One member's collector, as its engine sees it.
 
     Args:
@@ -138,11 +138,7 @@ class MemberCollector:
         self._pack = pack
         self._index = index
         self._own = own
-
-    @property
-    def num_envs(self) -> int:
-        """B."""
-        return self._own.num_envs
+        self.num_envs = own.num_envs
 
     def collect(self, plan: CollectPlan) -> Experience:
         """Gathers experience, together with all others."""
@@ -152,10 +148,6 @@ class MemberCollector:
         """Returns the running episodes and the numbering, the same as alone."""
         self._pack.settled()
         return self._own.state_dict()
-
-    def load_state_dict(self, state: StateTree) -> None:
-        """Like `restore`, for callers that do not ask how it went."""
-        self.restore(state)
 
     def restore(self, state: StateTree) -> RestoreReport:
         """Finds back into the running episodes."""

@@ -35,7 +35,19 @@ class _Buffers:
     next_observation: Array
 
 
-class VectorCollector:
+class RestoringCollector:
+    """Base of the collectors, whose `restore` reports which episodes were lost."""
+
+    def restore(self, state: StateTree) -> RestoreReport:
+        """Restores the episodes in progress."""
+        raise NotImplementedError
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Restores the episodes in progress, without a report."""
+        self.restore(state)
+
+
+class VectorCollector(RestoringCollector):
     """The collector of a vector environment.
 
     Args:
@@ -52,19 +64,19 @@ class VectorCollector:
         self._reporting = env if isinstance(env, ReportsRewards) else None
         self.actor = actor
         self._first = first
-        self._count = env.num_envs
-        self.origins = [(seed, first + index) for index in range(self._count)]
+        self.num_envs = env.num_envs
+        self.origins = [(seed, first + index) for index in range(self.num_envs)]
         """The run's seed and the environment's index, of each slot."""
-        self._begun = np.zeros(self._count, np.int64)
+        self._begun = np.zeros(self.num_envs, np.int64)
         """Episodes begun per environment; the running one has the index one less."""
-        self._returns = np.zeros(self._count, np.float64)
-        self._lengths = np.zeros(self._count, np.int64)
+        self._returns = np.zeros(self.num_envs, np.float64)
+        self._lengths = np.zeros(self.num_envs, np.int64)
         self._uncounted = 0
         """Vector steps of all slots that are not in the lengths yet."""
-        self._over = np.ones(self._count, np.bool_)
+        self._over = np.ones(self.num_envs, np.bool_)
         self._any_over = True
         shape, dtype = array_layout(env.single_observation_space)
-        self._current = np.zeros((self._count, *shape), dtype)
+        self._current = np.zeros((self.num_envs, *shape), dtype)
         self._buffers: dict[int, _Buffers] = {}
         self._ended: list[EpisodeEnd] = []
 
@@ -89,16 +101,11 @@ class VectorCollector:
         """Says that slots were restored through a collector that was joined."""
         self._any_over = bool(self._over.any())
 
-    @property
-    def num_envs(self) -> int:
-        """Environments stepped together."""
-        return self._count
-
     def collect(self, plan: CollectPlan) -> Experience:
         """Gathers experience; its arrays are valid until the next call."""
         if plan.episodes is not None or plan.whole_episodes:
             return self._collect_episodes(plan)
-        steps = plan.vector_steps or -(-(plan.env_steps or 0) // self._count)
+        steps = plan.vector_steps or -(-(plan.env_steps or 0) // self.num_envs)
         buffers, self._ended = self._buffers_of(steps), []
         for index in range(steps):
             self._step(buffers, index)
@@ -134,10 +141,6 @@ class VectorCollector:
             "episodes": self.env.save_episodes(),
         }
 
-    def load_state_dict(self, state: StateTree) -> None:
-        """Like `restore`, for callers that do not ask how it went."""
-        self.restore(state)
-
     def restore(self, state: StateTree) -> RestoreReport:
         """Finds back into the running episodes.
 
@@ -165,7 +168,7 @@ class VectorCollector:
         self.moved()
         notify = getattr(self.actor, "episodes_lost", None)
         if lost and notify is not None:
-            notify(np.isin(np.arange(self._count), lost))
+            notify(np.isin(np.arange(self.num_envs), lost))
         return RestoreReport(exact=not lost, notes=_notes([self._first + index for index in lost]))
 
     def _step(self, buffers: _Buffers, index: int) -> None:
@@ -193,7 +196,7 @@ class VectorCollector:
 
     def _begin_episodes(self, mask: npt.NDArray[np.bool_]) -> None:
         self.settled()
-        slots, seeds = np.flatnonzero(mask).tolist(), [0] * self._count
+        slots, seeds = np.flatnonzero(mask).tolist(), [0] * self.num_envs
         for slot in slots:
             seed, index = self.origins[slot]
             seeds[slot] = derive_seed(
@@ -226,7 +229,7 @@ class VectorCollector:
         steps: list[_Buffers] = []
         active_rows: list[npt.NDArray[np.bool_]] = []
         ended: list[EpisodeEnd] = []
-        active = np.zeros(self._count, np.bool_)
+        active = np.zeros(self.num_envs, np.bool_)
         begun = 0
         while True:
             begun += self._begin_wanted(
@@ -253,7 +256,7 @@ class VectorCollector:
         elif finished_steps + int(self._lengths[active].sum()) >= (plan.env_steps or 0):
             return 0
         if idle.size:
-            mask = np.zeros(self._count, np.bool_)
+            mask = np.zeros(self.num_envs, np.bool_)
             mask[idle] = True
             self._begin_episodes(mask)
             self._over[mask] = False

@@ -24,7 +24,7 @@ from workers.rl.evaluate.vector_evaluator import (
 )
 
 
-class TrainDataEvaluator:
+class TrainDataEvaluator(VectorEvaluator):
     """Evaluates an agent on the first training episodes of its run.
 
     Args:
@@ -47,20 +47,16 @@ class TrainDataEvaluator:
         num_envs: int,
         on_step: EvaluationObserver | None = None,
     ) -> None:
-        self._env = _TrainingEpisodes(env, seed, num_envs)
-        self._evaluator = VectorEvaluator(self._env, agent, budget, fixed_seed(seed), on_step)
+        self._episodes = _TrainingEpisodes(env, seed, num_envs)
+        super().__init__(self._episodes, agent, budget, fixed_seed(seed), on_step)
 
     def evaluate(self, clock: ClockView) -> EvaluationResult:
         """Runs one evaluation.
 
         The same agent gets the same result each time, where the environment is deterministic.
         """
-        self._env.begun = 0
-        return self._evaluator.evaluate(clock)
-
-    def close(self) -> None:
-        """Closes the environment."""
-        self._env.close()
+        self._episodes.begun = 0
+        return super().evaluate(clock)
 
 
 class _TrainingEpisodes(VectorWrapper):

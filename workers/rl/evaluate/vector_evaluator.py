@@ -7,7 +7,6 @@ environment; changes neither the actor nor any generator that training uses.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -35,10 +34,8 @@ class EvaluationBudget:
             raise ValueError("set exactly one of episodes and steps")
 
 
-class SeedRule(Protocol):
-    """Says which seed the episodes of an evaluation derive from."""
-
-    def __call__(self, clock: ClockView) -> int: ...
+SeedRule = Callable[[ClockView], int]
+"""Returns the seed that the episodes of an evaluation derive from."""
 
 
 def training_seeds(run_seed: int) -> SeedRule:

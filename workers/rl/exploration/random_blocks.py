@@ -29,13 +29,14 @@ class Blocks:
         draw: What a step needs.
     """
 
-    __slots__ = ("_begin", "_block", "_draw", "_generator", "_shape", "_steps", "at")
+    __slots__ = ("_begin", "_draw", "_generator", "_shape", "_steps", "at", "block")
 
     def __init__(self, generator: np.random.Generator, draw: Draw) -> None:
         self._generator, self._draw = generator, draw
         self._begin: StateTree | None = None
         self._shape: tuple[int, ...] = ()
-        self._block: Sequence[Array] = ()
+        self.block: Sequence[Array] = ()
+        """The arrays [steps, B, ...] of the present block."""
         self._steps = 0
         self.at = -1
         """Step of the block that the last call to `advance` took."""
@@ -55,11 +56,6 @@ class Blocks:
         self.at = 0
         return True
 
-    @property
-    def block(self) -> Sequence[Array]:
-        """The arrays [steps, B, ...] of the present block."""
-        return self._block
-
     def state_dict(self) -> StateTree:
         """Returns the generator before the block, the block's shape and the steps taken."""
         if self._begin is None:
@@ -77,7 +73,7 @@ class Blocks:
     def load_state_dict(self, state: StateTree) -> None:
         """Finds back into the block."""
         load_generator_state(self._generator, state["generator"])
-        self._begin, self._shape, self._block, self._steps, self.at = None, (), (), 0, -1
+        self._begin, self._shape, self.block, self._steps, self.at = None, (), (), 0, -1
         if state.get("taken", 0):
             self._begin = state["generator"]
             self._fill(tuple(state["shape"].tolist()))
@@ -85,7 +81,7 @@ class Blocks:
 
     def _fill(self, shape: tuple[int, ...]) -> None:
         self._shape, self._steps = shape, max(1, min(STEPS, _ROWS // max(1, shape[0])))
-        self._block = self._draw(self._generator, (self._steps, *shape))
+        self.block = self._draw(self._generator, (self._steps, *shape))
 
 
 class JoinedBlocks(Blocks):
@@ -109,7 +105,7 @@ class JoinedBlocks(Blocks):
             )
         self._each = list(each)
         self.at = each[0].at
-        self._block, self._steps = (), 0
+        self.block, self._steps = (), 0
 
     def advance(self, shape: tuple[int, ...]) -> bool:
         """Moves to the next step, and returns whether it is in another block than the step before.
@@ -123,11 +119,11 @@ class JoinedBlocks(Blocks):
         for blocks in self._each:
             blocks.advance((shape[0] // len(self._each), *shape[1:]))
         self.at = self._each[0].at
-        self._block = [
+        self.block = [
             np.concatenate(parts, 1)
             for parts in zip(*(blocks.block for blocks in self._each), strict=True)
         ]
-        self._steps = len(self._block[0])
+        self._steps = len(self.block[0])
         return True
 
     def settle(self) -> None:

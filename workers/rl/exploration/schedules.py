@@ -3,15 +3,11 @@
 Functions of the counter alone, so a resumed run continues with the same values.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
-
-class RateSchedule(Protocol):
-    """A rate as a function of a counter, such as exploration strength by env_steps."""
-
-    def __call__(self, env_steps: float, /) -> float:
-        """Returns the rate at this count."""
+RateSchedule = Callable[[float], float]
+"""A rate as a function of a counter, such as exploration strength by env_steps."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,7 +109,7 @@ class FrameReplay(Replay):
         )  # before it grew, its numbers were the places
         self._added, self._intact = int(state["added"]), int(state["intact"])
         self._oldest[:] = state["oldest"]
-        for step in range(self._written - self._filled, self._intact):
+        for step in range(self.written - self._filled, self._intact):
             self._drop(step % self._steps)
 
     def _observation_fields(self) -> dict[str, Field]:
@@ -118,10 +118,10 @@ class FrameReplay(Replay):
 
     def _write_observations(self, begin: int, rows: Rows) -> None:
         active = np.ones(rows.ended.shape, np.bool_) if rows.active is None else rows.active
-        self._intact = max(self._intact, self._written + len(active) - self._steps)
+        self._intact = max(self._intact, self.written + len(active) - self._steps)
         for t in range(len(active)):
             place = begin + t
-            self._make_room(self._written + t)
+            self._make_room(self.written + t)
             self._write_step(place, rows.observation[t], rows.next_observation[t], active[t])
             self._keep_intact(place, active[t])
 

@@ -98,15 +98,15 @@ class Hindsight(Replay):
         """Brings the memory to a captured state; see `Replay.load_state_dict`."""
         super().load_state_dict(state)
         self._ends[:] = _OPEN
-        self._begins[:] = self._written - self._filled
+        self._begins[:] = self.written - self._filled
         if self._filled:
-            self._close_episodes(np.arange(self._written - self._filled, self._written))
+            self._close_episodes(np.arange(self.written - self._filled, self.written))
 
     def _write_observations(self, begin: int, rows: Rows) -> None:
         super()._write_observations(begin, rows)
         count = len(rows.ended)
         self._ends[begin : begin + count] = _OPEN
-        self._close_episodes(self._written + np.arange(count))
+        self._close_episodes(self.written + np.arange(count))
 
     def _close_episodes(self, steps: Places) -> None:
         """Stores where the episodes end that ended before one of the newly written vector steps."""
@@ -134,8 +134,8 @@ class Hindsight(Replay):
 
     def _later(self, places: Places) -> Places:
         """Returns places [M] of rows drawn from `places` [M] on to the ends of their episodes."""
-        step = self._written - self._left(places)
-        last = np.minimum(self._ends.reshape(-1)[places], self._written - 1)
+        step = self.written - self._left(places)
+        last = np.minimum(self._ends.reshape(-1)[places], self.written - 1)
         ahead = self.rule.generator.integers(last - step + 1)
         later: Places = (places + ahead * self._num_envs) % self.capacity
         return later

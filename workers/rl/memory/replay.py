@@ -56,7 +56,8 @@ class Replay:
         powers = np.float32(spec.gamma) ** self._follow.astype(np.float32)
         self._powers = np.tril(np.tile(powers, (len(powers), 1)))
         self._fresh = np.ones(self._num_envs, np.bool_)
-        self._written = 0
+        self.written = 0
+        """Vector steps ever written."""
         self._filled = 0
         self._sampled_at = 0
         self._dead = 0
@@ -71,11 +72,6 @@ class Replay:
     def __len__(self) -> int:
         """Returns the number of transitions that can be sampled."""
         return self._filled * self._num_envs - self._dead
-
-    @property
-    def written(self) -> int:
-        """Vector steps ever written."""
-        return self._written
 
     # Writing
 
@@ -108,10 +104,10 @@ class Replay:
         rows = Rows(observation, action, reward, next_observation, terminated, ended, active)
         surplus = len(ended) - self._steps
         if surplus > 0:
-            self._fresh, self._written = ended[surplus - 1], self._written + surplus
+            self._fresh, self.written = ended[surplus - 1], self.written + surplus
             rows = rows.part(surplus)
             self._empty()
-        begin = self._written % self._steps
+        begin = self.written % self._steps
         room = self._steps - begin
         if len(rows.ended) <= room:
             self._write(begin, rows)
@@ -200,9 +196,9 @@ class Replay:
             errors: As many, none negative. Those of rows that were overwritten since are left out.
         """
         places, errors = places.reshape(-1), np.asarray(errors).reshape(-1)
-        since = self._written - self._sampled_at
+        since = self.written - self._sampled_at
         if since:
-            age = (self._written - 1 - places // self._num_envs) % self._steps
+            age = (self.written - 1 - places // self._num_envs) % self._steps
             kept = (age >= since) & self._flat["live"][places]
             places, errors = places[kept], errors[kept]
         if len(places):
@@ -226,10 +222,10 @@ class Replay:
     def lane_state(self, rule: Rule, part: slice) -> StateTree:
         """Returns the state of some environments and of a rule, as a memory of their own would."""
         rows = RowStream(
-            {name: column[:, part] for name, column in self._columns.items()}, self._written
+            {name: column[:, part] for name, column in self._columns.items()}, self.written
         )
         return {
-            "written": self._written,
+            "written": self.written,
             "sampled_at": self._sampled_at,
             "steps": self._steps,
             "fresh": self._fresh[part],
@@ -309,7 +305,7 @@ class Replay:
         if rows.active is not None:
             self._set_apart(begin, ~rows.active)
         self._write_observations(begin, rows)
-        self._written += end - begin
+        self.written += end - begin
 
     def _set_apart(self, begin: int, waiting: Array) -> None:
         """Marks the entries of slots that waited, bool [T, B]."""
@@ -330,7 +326,7 @@ class Replay:
         rule.load_state_dict(state["rule"])
         for name, column in self._columns.items():
             column[:filled, part] = state["rows"][name]
-        self._written, self._filled, self._sampled_at = (
+        self.written, self._filled, self._sampled_at = (
             int(state["written"]),
             filled,
             int(state["sampled_at"]),
@@ -349,7 +345,7 @@ class Replay:
         size = self._filled * self._num_envs
         if size == self._dead:
             self._check_stored()
-        self._sampled_at = self._written
+        self._sampled_at = self.written
         places, weight = self.rule.draw(size, (updates, batch_size))
         if self._dead:
             live = self._flat["live"]
@@ -391,9 +387,9 @@ class Replay:
 
         Behind the newest row lie the oldest ones, which follow nothing.
         """
-        return (self._written - 1 - places // self._num_envs) % self._steps + 1
+        return (self.written - 1 - places // self._num_envs) % self._steps + 1
 
     def _aged(self, ages: Places) -> Places:
         """Returns places by age, the oldest row of the first environment being 0."""
-        oldest = self._written % self._steps if self._written > self._steps else 0
+        oldest = self.written % self._steps if self.written > self._steps else 0
         return (ages + oldest * self._num_envs) % self.capacity

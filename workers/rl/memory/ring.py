@@ -27,24 +27,15 @@ class RowRing:
     """
 
     def __init__(self, capacity: int, fields: Fields) -> None:
-        self._capacity = capacity
+        self.capacity = capacity
         self._arrays = {
             name: np.zeros((capacity, *shape), dtype) for name, (shape, dtype) in fields.items()
         }
-        self._total = 0
-
-    @property
-    def capacity(self) -> int:
-        """Most rows kept."""
-        return self._capacity
-
-    @property
-    def total(self) -> int:
+        self.total = 0
         """Rows ever written."""
-        return self._total
 
     def __len__(self) -> int:
-        return min(self._total, self._capacity)
+        return min(self.total, self.capacity)
 
     def extend(self, rows: Sequence[Array]) -> None:
         """Writes N rows in order; of more than `capacity`, the last ones.
@@ -54,15 +45,15 @@ class RowRing:
                 of the field.
         """
         count = len(rows[0])
-        skipped = max(0, count - self._capacity)
-        begin = (self._total + skipped) % self._capacity
+        skipped = max(0, count - self.capacity)
+        begin = (self.total + skipped) % self.capacity
         kept = count - skipped
-        head = min(kept, self._capacity - begin)
+        head = min(kept, self.capacity - begin)
         for array, row in zip(self._arrays.values(), rows, strict=True):
             array[begin : begin + head] = row[skipped : skipped + head]
             if head < kept:
                 array[: kept - head] = row[skipped + head :]
-        self._total += count
+        self.total += count
 
     def take(self, places: npt.NDArray[np.int64]) -> list[Array]:
         """Returns copies of the rows at `places`, one array [*places.shape, ...] per field.
@@ -75,7 +66,7 @@ class RowRing:
         """Returns the rows by place, and how many were ever written."""
         filled = len(self)
         rows: dict[str, object] = {name: array[:filled] for name, array in self._arrays.items()}
-        return {"total": self._total, "rows": rows}
+        return {"total": self.total, "rows": rows}
 
     def load_state_dict(self, state: StateTree) -> None:
         """Brings the ring to a captured state.
@@ -84,7 +75,7 @@ class RowRing:
             ValueError: If the state is of a ring with other fields or another capacity.
         """
         total, rows = int(state["total"]), state["rows"]
-        filled = min(total, self._capacity)
+        filled = min(total, self.capacity)
         shapes = {name: (filled, *array.shape[1:]) for name, array in self._arrays.items()}
         given = {name: tuple(row.shape) for name, row in rows.items()}
         if given != shapes:
@@ -93,4 +84,4 @@ class RowRing:
             )
         for name, array in self._arrays.items():
             array[:filled] = rows[name]
-        self._total = total
+        self.total = total

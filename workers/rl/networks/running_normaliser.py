@@ -124,14 +124,9 @@ class ObservationNormaliser(_Freezable):
         self, shape: tuple[int, ...], *, clip: float = 10.0, epsilon: float = 1e-8
     ) -> None:
         super().__init__()
-        self._clip, self._epsilon = clip, epsilon
+        self.clip, self._epsilon = clip, epsilon
         self.moments = RunningMoments(shape)
         self._affine: tuple[Floats, Floats] | None = None
-
-    @property
-    def clip(self) -> float:
-        """Bound of what comes out."""
-        return self._clip
 
     def update(self, batch: Array) -> None:
         """Takes in observations [N, *shape]; nothing while frozen."""
@@ -148,8 +143,8 @@ class ObservationNormaliser(_Freezable):
         result: Floats = observation.astype(np.float32)
         result -= mean
         result *= scale
-        np.maximum(result, -self._clip, out=result)
-        return np.minimum(result, self._clip, out=result)
+        np.maximum(result, -self.clip, out=result)
+        return np.minimum(result, self.clip, out=result)
 
     def tensors(self, device: torch.device | None = None) -> tuple[Tensor, Tensor]:
         """Returns copies of mean and scale, float32 [*shape] each, for `normalise`."""
@@ -208,14 +203,9 @@ class RewardNormaliser(_Freezable):
         self, num_envs: int, gamma: float, *, clip: float = 10.0, epsilon: float = 1e-8
     ) -> None:
         super().__init__()
-        self._gamma, self._clip, self._epsilon = gamma, clip, epsilon
+        self._gamma, self.clip, self._epsilon = gamma, clip, epsilon
         self._returns: Doubles = np.zeros(num_envs)
         self.moments = RunningMoments(())
-
-    @property
-    def clip(self) -> float:
-        """Bound of what comes out."""
-        return self._clip
 
     @property
     def scale(self) -> float:
@@ -247,8 +237,8 @@ class RewardNormaliser(_Freezable):
     def __call__(self, reward: Array) -> Floats:
         """Returns normalised rewards float32 [...] of rewards [...]. Changes no statistics."""
         scaled = (reward * self.scale).astype(np.float32)
-        np.maximum(scaled, -self._clip, out=scaled)
-        return np.minimum(scaled, self._clip, out=scaled)
+        np.maximum(scaled, -self.clip, out=scaled)
+        return np.minimum(scaled, self.clip, out=scaled)
 
     def state_dict(self) -> StateTree:
         """Returns the statistics and the running returns."""

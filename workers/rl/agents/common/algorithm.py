@@ -135,6 +135,16 @@ class UpdateCycle:
         """Consecutive updates; update number i is made by entry i modulo their number."""
         return (self.update,)
 
+    def noise(self, generator: np.random.Generator, shape: Any) -> tuple[Array, ...]:
+        """Returns the random numbers of updates; none by default."""
+        del generator, shape
+        return ()
+
+    def acting_noise(self, generator: np.random.Generator, shape: Any) -> tuple[Array, ...]:
+        """Returns the random numbers of exploring actions; none by default."""
+        del generator, shape
+        return ()
+
     def between(self, state: Any, updates: int) -> Any:
         """Returns the state after `updates` updates, changed where that takes no arithmetic.
 

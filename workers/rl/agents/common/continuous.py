@@ -65,16 +65,6 @@ class Deterministic(UpdateCycle):
         )
         return actions
 
-    def acting_noise(self, generator: np.random.Generator, count: int) -> tuple[Array, ...]:
-        """Returns nothing: an explorer adds noise."""
-        del generator, count
-        return ()
-
-    def noise(self, generator: np.random.Generator, shape: tuple[int, int]) -> tuple[Array, ...]:
-        """Returns nothing."""
-        del generator, shape
-        return ()
-
 
 def additive_noise(
     kind: Literal["ornstein_uhlenbeck", "gaussian"], scale: float, seed: int

@@ -261,11 +261,6 @@ class OnPolicyMath(UpdateCycle, ABC, Generic[H]):
         log_probability = self.model.policy.log_probability(parameters, outputs, action)
         return log_probability, values, successor_values
 
-    def noise(self, generator: np.random.Generator, count: int) -> tuple[Array, ...]:
-        """Returns the random numbers of an update with `count` samples; none by default."""
-        del generator, count
-        return ()
-
     def acting_noise(
         self, generator: np.random.Generator, shape: tuple[int, ...]
     ) -> tuple[Array, ...]:

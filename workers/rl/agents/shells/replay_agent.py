@@ -86,7 +86,7 @@ class ReplayAgent(LearningAgent[Algorithm[Any]]):
         super().__init__(parts.algorithm, parts.actions, parts.learning_rate, context)
         self.memory: Any = parts.memory
         """Its own, or its `Lane` of the memory of a pack."""
-        self._parts = parts
+        self.parts = parts
         cycle, held = parts.algorithm.cycle, Held()
         runnables = {update: runnable(update, mode=context.compile, held=held) for update in cycle}
         self._cycle = [runnables[update] for update in cycle]
@@ -96,11 +96,6 @@ class ReplayAgent(LearningAgent[Algorithm[Any]]):
         self._updates = 0
         self._env_steps = 0
         self._acted = 0
-
-    @property
-    def parts(self) -> ReplayParts:
-        """What it is made of."""
-        return self._parts
 
     @property
     def counted(self) -> Counted:
@@ -116,7 +111,7 @@ class ReplayAgent(LearningAgent[Algorithm[Any]]):
     def act(self, observation: Array, *, explore: bool) -> Array:
         """Returns actions [B, ...]: exploring, or greedy without a random number."""
         if not explore:
-            return self._parts.actions.to_space(self._raw(observation, ()))
+            return self.parts.actions.to_space(self._raw(observation, ()))
         if self.warming_up:
             self._acted += len(observation)
             return self.random_actions(len(observation))
@@ -125,13 +120,11 @@ class ReplayAgent(LearningAgent[Algorithm[Any]]):
     @property
     def warming_up(self) -> bool:
         """Whether the next actions are drawn evenly from the space."""
-        return self._env_steps + self._acted < self._parts.random_env_steps
+        return self._env_steps + self._acted < self.parts.random_env_steps
 
     def random_actions(self, count: int) -> Array:
         """Returns `count` actions drawn evenly from the space."""
-        return self._parts.actions.to_space(
-            self._parts.actions.random(self._acting_generator, count)
-        )
+        return self.parts.actions.to_space(self.parts.actions.random(self._acting_generator, count))
 
     def acting_noise(self, count: int) -> tuple[Array, ...]:
         """Returns the random numbers of `count` exploring actions."""
@@ -141,35 +134,35 @@ class ReplayAgent(LearningAgent[Algorithm[Any]]):
         """Returns the actions of the space that exploration makes of raw ones [B, ...]."""
         at = self._env_steps + self._acted
         self._acted += len(raw)
-        return self._parts.actions.to_space(self._parts.explorer.explore(raw, at))
+        return self.parts.actions.to_space(self.parts.explorer.explore(raw, at))
 
     # Learner
 
     @property
     def collect_plan(self) -> CollectPlan:
         """As many env_steps as lie between two calls to learn."""
-        return CollectPlan(env_steps=self._parts.schedule.every_env_steps)
+        return CollectPlan(env_steps=self.parts.schedule.every_env_steps)
 
     @property
     def learn_schedule(self) -> LearnSchedule:
         """From the definition."""
-        return self._parts.schedule
+        return self.parts.schedule
 
     def observe(self, experience: Experience) -> None:
         """Copies the transitions into the memory."""
         if not self._training.on:
             return
-        columns = stored_columns(self._parts.actions, experience)
+        columns = stored_columns(self.parts.actions, experience)
         self.memory.extend(*columns, active=experience.active)
         if experience.episodes:
-            self._parts.explorer.reset(np.any(experience.terminated | experience.truncated, axis=0))
+            self.parts.explorer.reset(np.any(experience.terminated | experience.truncated, axis=0))
         self._env_steps += experience.env_steps
         self._acted = 0
 
     def episodes_lost(self, lost: npt.NDArray[np.bool_]) -> None:
         """Says in which environments, bool [B], the next experience does not continue the last."""
         self.memory.cut()
-        self._parts.explorer.reset(lost)
+        self.parts.explorer.reset(lost)
 
     def learn(self, updates: int) -> LearnReport:
         """Makes `updates` updates, or none while the memory holds less than one batch."""
@@ -185,7 +178,7 @@ class ReplayAgent(LearningAgent[Algorithm[Any]]):
         Each is to be noted before the next is asked for.
         """
         if self._training.on:
-            yield from self._batches.drawn(self.memory, self._parts, updates, self.learning_noise)
+            yield from self._batches.drawn(self.memory, self.parts, updates, self.learning_noise)
 
     def learning_noise(self, updates: int, batch_size: int) -> tuple[Array, ...]:
         """Returns the random numbers of updates, [updates, ...] each."""
@@ -195,19 +188,19 @@ class ReplayAgent(LearningAgent[Algorithm[Any]]):
         """Takes down what an update with a batch gave: its report [R] and the errors [N]."""
         self._updates += 1
         self._reports.append(report)
-        if self._parts.prioritized:
+        if self.parts.prioritized:
             self.memory.feedback(drawn.places, error.cpu().numpy())
 
     def metrics(self) -> Mapping[str, float]:
         """Returns what the explorer says of itself, and the size of the memory."""
         return {
-            **self._parts.explorer.metrics(self._env_steps),
+            **self.parts.explorer.metrics(self._env_steps),
             "memory/size": float(len(self.memory)),
         }
 
     def acting_module(self) -> ActingModule:
         """Returns the greedy policy as a module of its own."""
-        actions, algorithm = self._parts.actions, self.algorithm
+        actions, algorithm = self.parts.actions, self.algorithm
 
         def greedy(parameters: Parameters, observation: Tensor) -> Tensor:
             return actions.tensor_to_space(algorithm.act(parameters, observation, ()))
@@ -221,7 +214,7 @@ class ReplayAgent(LearningAgent[Algorithm[Any]]):
         return {
             **super().state_dict(),
             "updates": self._updates,
-            "explorer": self._parts.explorer.state_dict(),
+            "explorer": self.parts.explorer.state_dict(),
             "noise": generator_state(self._generator),
             "acting_noise": generator_state(self._acting_generator),
             "env_steps": self._env_steps,
@@ -230,7 +223,7 @@ class ReplayAgent(LearningAgent[Algorithm[Any]]):
     def load_state_dict(self, state: StateTree) -> None:
         """Restores `state` in a new agent of the same definition."""
         super().load_state_dict(state)
-        self._parts.explorer.load_state_dict(state["explorer"])
+        self.parts.explorer.load_state_dict(state["explorer"])
         load_generator_state(self._generator, state["noise"])
         load_generator_state(self._acting_generator, state["acting_noise"])
         self._updates = int(state["updates"])

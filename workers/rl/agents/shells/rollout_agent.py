@@ -74,7 +74,7 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
     def __init__(self, parts: RolloutParts, context: AgentContext) -> None:
         algorithm = parts.algorithm
         super().__init__(algorithm, algorithm.model.policy, parts.learning_rate, context)
-        self._parts = parts
+        self.parts = parts
         self.policy = algorithm.model.policy
         self.num_envs = context.num_envs
         size = parts.vector_steps * context.num_envs if parts.compiles else 0
@@ -92,11 +92,6 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
         """Observations as they were acted on since the last `observe`, where they are normalised.
         """
         self._active: Array | None = None
-
-    @property
-    def parts(self) -> RolloutParts:
-        """What it is made of."""
-        return self._parts
 
     # Actor
 
@@ -141,7 +136,7 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
     @property
     def collect_plan(self) -> CollectPlan:
         """A whole rollout."""
-        parts = self._parts
+        parts = self.parts
         return (
             CollectPlan(vector_steps=parts.vector_steps)
             if parts.vector_steps
@@ -151,7 +146,7 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
     @property
     def learn_schedule(self) -> LearnSchedule:
         """All passes after each rollout."""
-        parts, size = self._parts, self._parts.vector_steps * self.num_envs
+        parts, size = self.parts, self.parts.vector_steps * self.num_envs
         if not size:
             return LearnSchedule(2**62, parts.passes, at_episode_end=True)
         return LearnSchedule(
@@ -218,7 +213,7 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
         if not size:
             return
         count = self.minibatches(size)
-        for done in range(0, min(updates, self._parts.passes * count), count):
+        for done in range(0, min(updates, self.parts.passes * count), count):
             begin = len(self._reports)
             yield from self._pass(whole, size, count)[: updates - done]
             if self._moved_too_far(begin):
@@ -240,7 +235,7 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
             The order of the samples int64 [size], `None` where a batch is all of them; and the
                 noise of each batch.
         """
-        if self._parts.minibatch_size is None:
+        if self.parts.minibatch_size is None:
             return None, [self.algorithm.noise(self._shuffler, size)]
         order = self._shuffler.permutation(size)
         return order, [
@@ -250,7 +245,7 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
 
     def minibatches(self, size: int) -> int:
         """Returns the number of batches in a pass over `size` samples."""
-        return 1 if self._parts.minibatch_size is None else -(-size // self._parts.minibatch_size)
+        return 1 if self.parts.minibatch_size is None else -(-size // self.parts.minibatch_size)
 
     def note(self, batch: RolloutBatch, report: Tensor, error: Tensor) -> None:
         """Takes down what an update with a batch gave."""
@@ -327,7 +322,7 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
         return {size // count, -(-size // count)}
 
     def _moved_too_far(self, begin: int) -> bool:
-        limit = self._parts.target_kl
+        limit = self.parts.target_kl
         if limit is None:
             return False
         place = self.report_names.index("policy/kl")

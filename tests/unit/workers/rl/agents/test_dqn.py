@@ -215,7 +215,7 @@ def test_epsilon_counts_the_env_steps_of_the_running_collect_and_only_those() ->
     hyper = DqnParameters(epsilon_decay_steps=100, epsilon_end=0.0)
     agent = build(hyper, context())
     seen = []
-    explorer = agent._parts.explorer
+    explorer = agent.parts.explorer
     explore = explorer.explore
     explorer.explore = lambda greedy, env_steps: (
         seen.append(env_steps),
