@@ -24,7 +24,7 @@ from workers.rl.agents import a3c, c51, dqn, ppo
 from workers.rl.agents.a3c import A3cMath
 
 OURS = [Path(package.__file__).parent for package in (workers, palestra)]
-UNCOMPILED = {"a3c", "cem", "recurrent-ppo", "reinforce", "trpo"}
+UNCOMPILED = {"a3c", "cem", "recurrent_ppo", "reinforce", "trpo"}
 """Cases in whose few updates nothing is traced."""
 EXAMPLES = [torch.arange(3.0), torch.ones(3)]
 

@@ -251,7 +251,7 @@ def test_runs_of_a_pack_are_those_that_train_alone(case) -> None:
             {**packed, "clock": {**packed["clock"], "wall_seconds": 0}},
             {**lone, "clock": {**lone["clock"], "wall_seconds": 0}},
         )
-        assert packed["clock"]["updates"] == lone["clock"]["updates"] > 20
+        assert packed["clock"]["updates"] == lone["clock"]["updates"] > 5
         assert packed["clock"]["episodes"] == lone["clock"]["episodes"] > 2
 
 
