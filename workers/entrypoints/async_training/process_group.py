@@ -253,7 +253,7 @@ def _lost(child: _Child, *, waiting: bool) -> ProcessFailedError:
             "under `if __name__ == '__main__':`"
         )
         return ProcessFailedError(f"{name} ended with status {code} before it was ready: {hint}")
-    return ProcessFailedError(f"{name} ended with status {code} and without a message")
+    return ProcessFailedError(f"{name} ended with status {code} and said nothing")
 
 
 def _poll(link: connection.Connection) -> bool:
