@@ -17,7 +17,7 @@ import { PoolStrip } from "./PoolStrip";
 import { HEARTBEAT_MS, useLiveQueue } from "./useLiveQueue";
 
 const WAITING = new Set(["queued", "lost"]);
-const HELD = new Set(["paused", "pausing"]);
+const PAUSED = new Set(["paused", "pausing"]);
 
 export function QueuePage() {
   const query = useQuery({ ...jobsQuery, refetchInterval: HEARTBEAT_MS });
@@ -26,9 +26,9 @@ export function QueuePage() {
   const problem = problemOf(query);
   const jobs = useMemo(() => query.data?.jobs ?? [], [query.data]);
   const waiting = useMemo(() => jobs.filter((job) => WAITING.has(job.state)).sort(byPlace), [jobs]);
-  const held = useMemo(() => jobs.filter((job) => HELD.has(job.state)), [jobs]);
+  const paused = useMemo(() => jobs.filter((job) => PAUSED.has(job.state)), [jobs]);
   const active = useMemo(
-    () => jobs.filter((job) => !WAITING.has(job.state) && !HELD.has(job.state)),
+    () => jobs.filter((job) => !WAITING.has(job.state) && !PAUSED.has(job.state)),
     [jobs],
   );
   return (
@@ -64,9 +64,9 @@ export function QueuePage() {
               <Jobs label="Active jobs" rows={active} kind="active" />
             </Panel>
           )}
-          {held.length > 0 && (
-            <Panel title="Paused" flush aside={<Count jobs={held} cut={query.data?.cut} />}>
-              <Jobs label="Paused jobs" rows={held} kind="held" />
+          {paused.length > 0 && (
+            <Panel title="Paused" flush aside={<Count jobs={paused} cut={query.data?.cut} />}>
+              <Jobs label="Paused jobs" rows={paused} kind="paused" />
             </Panel>
           )}
         </>
@@ -92,7 +92,7 @@ function Jobs({
 }: {
   label: string;
   rows: readonly Job[];
-  kind: "waiting" | "active" | "held";
+  kind: "waiting" | "active" | "paused";
 }) {
   const navigate = useNavigate();
   const columns = useMemo(() => jobColumns(kind), [kind]);

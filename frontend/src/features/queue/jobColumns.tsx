@@ -11,7 +11,7 @@ import { StateBadge } from "@/ui/StateBadge";
 import { undoable } from "@/ui/undoNotification";
 import { JobName } from "./JobName";
 
-export function jobColumns(kind: "waiting" | "active" | "held"): Column<Job>[] {
+export function jobColumns(kind: "waiting" | "active" | "paused"): Column<Job>[] {
   const place: Column<Job> = {
     id: "position",
     header: "#",
@@ -107,11 +107,11 @@ function JobButton({ job }: { job: Job }) {
         message: error.message,
       }),
   });
-  const held = job.state === "paused" || job.state === "pausing";
-  if (!held && !["queued", "starting", "running"].includes(job.state)) return null;
-  const label = held ? "Resume" : "Pause";
+  const paused = job.state === "paused" || job.state === "pausing";
+  if (!paused && !["queued", "starting", "running"].includes(job.state)) return null;
+  const label = paused ? "Resume" : "Pause";
   const run = () => {
-    if (held) act.mutate("resume");
+    if (paused) act.mutate("resume");
     else
       act.mutate("pause", {
         onSuccess: () => undoable("Pausing the job", () => act.mutate("resume")),
@@ -120,7 +120,7 @@ function JobButton({ job }: { job: Job }) {
   return (
     <Tooltip label={label}>
       <ActionIcon size={22} aria-label={`${label} this job`} loading={act.isPending} onClick={run}>
-        {held ? <IconPlayerPlay size={14} /> : <IconPlayerPause size={14} />}
+        {paused ? <IconPlayerPlay size={14} /> : <IconPlayerPause size={14} />}
       </ActionIcon>
     </Tooltip>
   );
