@@ -1,6 +1,7 @@
 """Background loops: dispatcher, reaper and compactor.
 
-The dispatcher sends dispatch messages, the reaper ends lost attempts, the compactor deletes old rows.
+The dispatcher sends dispatch messages, the reaper ends lost attempts, the compactor deletes old
+rows.
 """
 
 from app.daemons.main import run

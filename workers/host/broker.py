@@ -66,8 +66,8 @@ class MemoryQoS(virtual.QoS):
     """Keeps the messages that are not acknowledged yet in this process alone.
 
     Kombu's keeps them in the broker, and has every consumer put those of others back after a while,
-    for which it runs a script. A dispatch message need not be put back: the dispatcher sends it again. So a
-    worker needs no right to write to a queue or to run scripts.
+    for which it runs a script. A dispatch message need not be put back: the dispatcher sends it
+    again. So a worker needs no right to write to a queue or to run scripts.
     """
 
     def reject(self, delivery_tag: object, requeue: bool = False) -> None:  # noqa: ARG002 - the base class's signature

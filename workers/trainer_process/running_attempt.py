@@ -47,7 +47,7 @@ class RunningAttempt:
     other_code: AnyCode | None = None
     """The code that runs, where it is not the one of the work order."""
     ends: dict[int, RunEnd] = field(default_factory=dict)
-    """Ends of the runs of a pack, by index; they are reported also where another run fails later."""
+    """Ends of the runs of a pack, by index; reported also where another run fails later."""
 
     @property
     def run(self) -> RunOrder:

@@ -4270,8 +4270,9 @@ export interface components {
         };
         /**
          * QrDqnParameters
-         * @description Quantile regression DQN (Dabney et al. 2018, AAAI), which learns the quantiles of returns at
-         *     fixed fractions.
+         * @description Quantile regression DQN (Dabney et al. 2018, AAAI).
+         *
+         *     It learns the quantiles of returns at fixed fractions.
          */
         QrDqnParameters: {
             /**

@@ -261,8 +261,9 @@ class IqnParameters(QLearningParameters):
 
 
 class QrDqnParameters(QLearningParameters):
-    """Quantile regression DQN (Dabney et al. 2018, AAAI), which learns the quantiles of returns at
-    fixed fractions.
+    """Quantile regression DQN (Dabney et al. 2018, AAAI).
+
+    It learns the quantiles of returns at fixed fractions.
     """
 
     packs: ClassVar[bool] = True

@@ -1,5 +1,6 @@
-"""Quantile regression DQN (Dabney, Rowland, Bellemare & Munos 2018, "Distributional Reinforcement
-Learning with Quantile Regression", AAAI).
+"""Quantile regression DQN (Dabney, Rowland, Bellemare & Munos 2018, AAAI).
+
+"Distributional Reinforcement Learning with Quantile Regression".
 
 By options with double Q-learning, dueling streams, noisy layers, n-step returns and prioritized
 replay, as `workers.rl.agents.c51` has them. B samples of a batch, A actions, N quantiles.

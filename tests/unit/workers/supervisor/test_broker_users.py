@@ -100,9 +100,7 @@ def granted(user: str) -> set[str]:
 def test_all_that_the_roles_do_is_granted_and_all_that_is_granted_is_done(
     guarded: GuardedBench, server: ScriptedServer
 ) -> None:
-    """Traces a worker through dispatch messages, idle time and its stop, the dispatcher and the live
-    fan-out.
-    """
+    """Traces a worker from messages to its stop, the dispatcher and the live fan-out."""
     guarded.start_broker()
     guarded.start_worker()
     with guarded.admin() as broker:

@@ -336,9 +336,7 @@ def test_a_killed_broker_comes_back_and_dispatch_messages_are_answered_again(
 
 
 def test_a_claim_whose_answer_was_lost_is_repeated(bench: Bench, server: ScriptedServer):
-    """Line 15.2: the same claim goes out again, for the same slot and dispatch message, until its answer
-    arrives.
-    """
+    """Line 15.2: the same claim is sent again, for the same slot, until its answer arrives."""
     bench.start_broker()
     answers: dict[str, tuple[int, Any]] = {}
     grant_once(server, definition=long_training())

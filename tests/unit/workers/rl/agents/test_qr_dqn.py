@@ -197,7 +197,7 @@ def test_all_options_together_take_other_noise_for_each_network() -> None:
 
 
 def test_quantiles_of_a_coin_are_learnt() -> None:
-    """A reward of 0 or 1, each half of the time: quantiles below one half are 0, those above it 1."""
+    """A reward of 0 or 1, equally likely: quantiles below one half are 0, those above it 1."""
     algorithm = algorithm_of(
         QrDqnParameters(hidden_sizes=(16,), quantiles=4, learning_rate=1e-2, kappa=0.1)
     )
