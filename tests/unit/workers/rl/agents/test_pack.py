@@ -138,7 +138,7 @@ STREAMS = [  # the last is from how many rows on the update is stacked
     *(
         pytest.param(name, LONG, 0, id=f"{name}-float64-long", marks=pytest.mark.slow)
         for name in PACKABLE
-        if "kl" not in name
+        if "kl" not in name and name != "a2c"  # nothing bounds 1,000 updates on one rollout
     ),
 ]
 
