@@ -59,7 +59,7 @@ beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
 describe("live stream", () => {
-  it("follows from the cursor, resumes after the last event, and delivers no event twice", async () => {
+  it("follows from the cursor, resumes after a break, and delivers no event twice", async () => {
     const { connections, stream } = server();
     const { made, seen } = scope(5);
     stream.open(made);
@@ -79,7 +79,7 @@ describe("live stream", () => {
     stream.close();
   });
 
-  it("requests a new history when the server no longer holds the events after the cursor", async () => {
+  it("requests a new history when events after the cursor are gone", async () => {
     const { connections, stream } = server();
     const { made, onResync } = scope(1);
     stream.open(made);
