@@ -104,6 +104,7 @@ async def _keep_daemons(database: Database, settings: Settings) -> None:
     while True:
         try:
             await daemons.run(database, settings)
-        except Exception as error:  # noqa: BLE001 - whatever failed, the server goes on and so shall they
+        # Whatever failed, the server goes on and so shall they.
+        except Exception as error:  # noqa: BLE001
             _log.error("daemons.failed", exc_info=error)
         await asyncio.sleep(DAEMON_RESTART_SECONDS)

@@ -17,7 +17,8 @@ def _render(kind: str, item: Any, _context: AutogenContext) -> str | Literal[Fal
         return "instant()"
     if isinstance(item, JSON):
         return "document()"
-    return "big_key()" if isinstance(item, BigInteger) and item._variant_mapping else False  # noqa: SLF001 - Alembic itself reads it
+    # Alembic itself reads it.
+    return "big_key()" if isinstance(item, BigInteger) and item._variant_mapping else False  # noqa: SLF001
 
 
 context.configure(

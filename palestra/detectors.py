@@ -72,7 +72,8 @@ def _is_value(value: str, line: str) -> bool:
 @cache
 def _whole() -> tuple[re.Pattern[str], ...]:
     """Returns the patterns whose whole match is a secret."""
-    from detect_secrets.core.plugins.util import get_mapping_from_secret_type_to_class  # noqa: PLC0415 - see the module
+    # See the module.
+    from detect_secrets.core.plugins.util import get_mapping_from_secret_type_to_class  # noqa: PLC0415
     from detect_secrets.plugins.base import BasePlugin, RegexBasedDetector  # noqa: PLC0415
 
     kinds: Mapping[str, type[BasePlugin]] = get_mapping_from_secret_type_to_class()

@@ -28,7 +28,8 @@ TIME_FORMAT: Final = "%Y%m%dT%H%M%S.%f"
 """Basic ISO 8601 with microseconds."""
 
 _ALLOWED: Final = re.compile(
-    r"^(CUDA|NCCL|OMP|MKL|OPENBLAS|TORCH|PYTORCH|PYTHON(HASHSEED|VERSION)|PALESTRA_|SLURM_JOB_|CONDA_DEFAULT_ENV$|VIRTUAL_ENV$|LANG$|TZ$)"
+    r"^(CUDA|NCCL|OMP|MKL|OPENBLAS|TORCH|PYTORCH|PYTHON(HASHSEED|VERSION)|PALESTRA_|SLURM_JOB_"
+    r"|CONDA_DEFAULT_ENV$|VIRTUAL_ENV$|LANG$|TZ$)"
 )
 _REFUSED: Final = re.compile(r"(?i)token|secret|passw|credential|(^|_)key(_|$)")
 _OUTPUT_MARK: Final = ".gitignore"
@@ -280,7 +281,8 @@ def _gpus() -> list[dict[str, str]]:
         return []
     query = [program, "--query-gpu=name,uuid,memory.total,driver_version", "--format=csv,noheader"]
     try:
-        done = subprocess.run(query, capture_output=True, text=True, timeout=10, check=True)  # noqa: S603 - found on the path, fixed arguments
+        # Found on the path, fixed arguments.
+        done = subprocess.run(query, capture_output=True, text=True, timeout=10, check=True)  # noqa: S603
     except (OSError, subprocess.SubprocessError):
         return []
     rows = [[cell.strip() for cell in line.split(",")] for line in done.stdout.splitlines()]

@@ -82,7 +82,8 @@ class Guard:
             _log.info(
                 "request.cut", request_id=request_id, method=scope["method"], path=scope["path"]
             )
-        except Exception as error:  # noqa: BLE001 - the last place where an answer can still be given
+        # The last place where an answer can still be given.
+        except Exception as error:  # noqa: BLE001
             _log.error(
                 "request.crashed",
                 request_id=request_id,

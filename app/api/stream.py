@@ -77,7 +77,8 @@ class EventStream(Response):
         )
         return self
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - the interface of ASGI
+    # The interface of ASGI.
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
         """Sends events until the client leaves, the login ends, or the server stops."""
         assert self._stream is not None
         with self._room:

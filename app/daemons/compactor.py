@@ -39,7 +39,8 @@ class Compactor:
         while True:
             try:
                 await self.tick()
-            except Exception:  # noqa: BLE001 - a daemon outlives every failure; the next look starts afresh
+            # A daemon outlives every failure; the next look starts afresh.
+            except Exception:  # noqa: BLE001
                 _log.exception("compactor.failed")
             await asyncio.sleep(PERIOD)
 

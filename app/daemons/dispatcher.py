@@ -143,7 +143,8 @@ class Dispatcher:
         except DispatchError as error:
             _log.warning("dispatcher.broker_unreachable", error=str(error))
             return False
-        except Exception:  # noqa: BLE001 - a daemon outlives every failure; the next look starts afresh
+        # A daemon outlives every failure; the next look starts afresh.
+        except Exception:  # noqa: BLE001
             _log.exception("dispatcher.failed")
             return False
         return True

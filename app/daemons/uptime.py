@@ -22,7 +22,8 @@ async def count_for_ever(database: Database, period: float = PERIOD) -> None:
     while True:
         try:
             await count_once(database, period)
-        except Exception:  # noqa: BLE001 - a daemon outlives every failure; the time without a database counts as away
+        # A daemon outlives every failure; the time without a database counts as away.
+        except Exception:  # noqa: BLE001
             _log.exception("uptime.failed")
         await asyncio.sleep(period)
 

@@ -69,7 +69,8 @@ class db_now(ColumnElement[datetime]):  # noqa: N801 - reads as a SQL function
 
     inherit_cache = True
     type = Timestamp()
-    _traverse_internals = [("offset", InternalTraversal.dp_clauseelement)]  # noqa: RUF012 - read by SQLAlchemy
+    # Read by SQLAlchemy.
+    _traverse_internals = [("offset", InternalTraversal.dp_clauseelement)]  # noqa: RUF012
 
     def __init__(self, seconds: float | ColumnElement[float] = 0.0) -> None:
         self.offset = _offset(seconds)

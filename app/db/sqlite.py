@@ -91,6 +91,7 @@ async def connect(file: str, busy_seconds: float) -> OneVisitConnection:
     connection = OneVisitConnection(
         partial(sqlite3.connect, file, timeout=busy_seconds), iter_chunk_size=64
     )
-    connection._thread.daemon = True  # noqa: SLF001 - as SQLAlchemy does: a forgotten connection must not keep the process alive
+    # As SQLAlchemy does: a forgotten connection must not keep the process alive.
+    connection._thread.daemon = True  # noqa: SLF001
     await connection
     return connection

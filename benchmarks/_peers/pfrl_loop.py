@@ -154,7 +154,8 @@ def asynchronous(
             agent=agent,
             outdir=directory,
             processes=processes,
-            make_env=lambda index, test: OldEnv(env_id, seed * 100 + index),  # noqa: ARG005 - called by these names
+            # Called by these names.
+            make_env=lambda index, test: OldEnv(env_id, seed * 100 + index),  # noqa: ARG005
             steps=env_steps,
             eval_interval=None,
             random_seeds=[seed * 10 + index for index in range(processes)],

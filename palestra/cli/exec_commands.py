@@ -103,7 +103,8 @@ def become(module: str, extra: str, arguments: list[str]) -> NoReturn:
     if missing := [name for name in needs if importlib.util.find_spec(name) is None]:
         raise CommandError(f"{', '.join(missing)} not installed: pip install 'palestra[{extra}]'")
     sys.stdout.flush()
-    os.execv(sys.executable, [sys.executable, "-m", module, *arguments])  # noqa: S606 - our own module
+    # Our own module.
+    os.execv(sys.executable, [sys.executable, "-m", module, *arguments])  # noqa: S606
 
 
 def _as_log_format(argument: str) -> str:

@@ -86,7 +86,8 @@ def _play(file: Path, order: PlayOrder, *, quiet: bool) -> list[dict[str, Any]]:
         if name not in {"PALESTRA_TOKEN", "PALESTRA_TOKEN_FILE"}
     }
     command = [sys.executable, "-m", "workers.play", str(file)]
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603 - our own module
+    # Our own module.
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
         assert process.stdout is not None
         for line in process.stdout:
             played.append(jsons.loads(line))

@@ -145,7 +145,8 @@ def _walk(
 
     Union tags and names of validators are dropped from the location.
     """
-    current: list[Any] = [model._type if isinstance(model, TypeAdapter) else model]  # noqa: SLF001 - pydantic has no public name for it
+    # Pydantic has no public name for it.
+    current: list[Any] = [model._type if isinstance(model, TypeAdapter) else model]  # noqa: SLF001
     path: list[str | int] = []
     parent: type[BaseModel] | None = None
     for part in location:

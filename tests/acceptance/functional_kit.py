@@ -34,7 +34,8 @@ class Lines(logging.Handler):
     def __init__(self) -> None:
         super().__init__()
         self.lines: list[str] = []
-        self.logger = logging.Logger("test", logging.INFO)  # noqa: LOG001 - one that nobody else has
+        # One that nobody else has.
+        self.logger = logging.Logger("test", logging.INFO)  # noqa: LOG001
         self.logger.addHandler(self)
 
     def emit(self, record: logging.LogRecord) -> None:

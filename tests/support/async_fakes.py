@@ -148,7 +148,8 @@ class TallyAgent:
 
     def act(self, observation: Any) -> int:
         if self.training:
-            self.draws += float(np.random.rand())  # noqa: NPY002 - the global generator is what is tested
+            # The global generator is what is tested.
+            self.draws += float(np.random.rand())  # noqa: NPY002
         return (self.t + int(observation[0])) % 2
 
     def observe(self, observation: Any, reward: float, done: bool, reset: bool) -> None:

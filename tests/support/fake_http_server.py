@@ -108,9 +108,11 @@ def running_peer() -> Iterator[Peer]:
             self.end_headers()
             self.wfile.write(content)
 
-        do_GET = do_POST = do_DELETE = _serve  # noqa: N815 - the names that the base class looks for
+        # The names that the base class looks for.
+        do_GET = do_POST = do_DELETE = _serve  # noqa: N815
 
-        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's signature
+        # The base class's signature.
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
             """Says nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:

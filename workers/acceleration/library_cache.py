@@ -218,7 +218,8 @@ def _processor() -> str:
 
 
 def _traced(function: Callable[..., object], examples: Sequence[Tensor]) -> torch.fx.GraphModule:
-    from torch.fx.experimental.proxy_tensor import make_fx  # noqa: PLC0415 - brings the compiler, as long to load as the rest of torch
+    # Brings the compiler, as long to load as the rest of torch.
+    from torch.fx.experimental.proxy_tensor import make_fx  # noqa: PLC0415
 
     # One tensor may stand in two places this time, and two the next: each place is traced as a
     # tensor of its own.
@@ -264,6 +265,7 @@ def _prune(directory: Path) -> None:
 
 
 def _loaded(library: Path) -> Code:
-    runner: Any = torch._C._aoti.AOTIModelContainerRunnerCpu(str(library), 1)  # noqa: SLF001 - all else loads the compiler
+    # All else loads the compiler.
+    runner: Any = torch._C._aoti.AOTIModelContainerRunnerCpu(str(library), 1)  # noqa: SLF001
     run: Code = runner.run
     return run

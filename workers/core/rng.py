@@ -57,7 +57,8 @@ def load_generator_state(generator: np.random.Generator, state: StateTree) -> No
 def seed_global(seed: int) -> None:
     """Seeds `random`, numpy's legacy generator and, where it is loaded, torch on every device."""
     random.seed(derive_seed(seed, "global/python"))
-    np.random.seed(derive_seed(seed, "global/numpy", bits=32))  # noqa: NPY002 - third-party environments use the legacy generator
+    # Third-party environments use the legacy generator.
+    np.random.seed(derive_seed(seed, "global/numpy", bits=32))  # noqa: NPY002
     if (torch := sys.modules.get("torch")) is not None:
         torch.manual_seed(derive_seed(seed, "global/torch"))
 

@@ -113,7 +113,8 @@ class SubprocessPool:
         self.has_pending_results = False
         for index, result in enumerate(results):
             if isinstance(result, CommandFailure):
-                cause = None if result.own is None else pickle.loads(result.own)  # noqa: S301 - pickled by our subprocess
+                # Pickled by our subprocess.
+                cause = None if result.own is None else pickle.loads(result.own)  # noqa: S301
                 raise self._error(
                     f"{self._kind} {index} raised {result.description}\n\n{result.traceback}"
                 ) from cause
@@ -176,7 +177,8 @@ def _serve(pipe: Connection, maker: Maker) -> None:
         try:
             handler = handler or maker()
             pipe.send(handler(command))
-        except Exception as error:  # noqa: BLE001 - user code may raise anything; the parent reports it
+        # User code may raise anything; the parent reports it.
+        except Exception as error:  # noqa: BLE001
             pipe.send(
                 CommandFailure(
                     description=f"{type(error).__name__}: {error}",

@@ -36,7 +36,8 @@ class Budget:
 
     def exhausted(self, clock: ClockView) -> bool:
         """Returns whether a bound is reached."""
-        for read, bound in self._bounds:  # noqa: SIM110 - a generator costs four times as much, at every iteration
+        # A generator costs four times as much, at every iteration.
+        for read, bound in self._bounds:  # noqa: SIM110
             if read(clock) >= bound:
                 return True
         return False

@@ -35,7 +35,8 @@ def vector_of(
     """
     limits = [] if max_episode_steps is None else [max_episode_steps]
     while isinstance(env, TimeLimit):
-        limits.append(env._max_episode_steps)  # noqa: SLF001 - Gymnasium offers no other way to read it
+        # Gymnasium offers no other way to read it.
+        limits.append(env._max_episode_steps)  # noqa: SLF001
         env = env.env
     inner = env if seed is None else _Seeded(env, seed)
     return SerialVector([lambda: EpisodeEnv(inner, 0, min(limits, default=None))])

@@ -70,7 +70,8 @@ class MemoryQoS(virtual.QoS):
     again. So a worker needs no right to write to a queue or to run scripts.
     """
 
-    def reject(self, delivery_tag: object, requeue: bool = False) -> None:  # noqa: ARG002 - the base class's signature
+    # The base class's signature.
+    def reject(self, delivery_tag: object, requeue: bool = False) -> None:  # noqa: ARG002
         """Forgets a message."""
         super().reject(delivery_tag, requeue=False)  # type: ignore[no-untyped-call]
 

@@ -13,7 +13,8 @@ def query_gpus(fields: str) -> list[list[str]]:
     """Returns a row of texts per GPU as nvidia-smi tells them; none without it."""
     command = [_NVIDIA_SMI, f"--query-gpu={fields}", "--format=csv,noheader,nounits"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=5, check=False)  # noqa: S603 - a fixed list
+        # A fixed list.
+        done = subprocess.run(command, capture_output=True, text=True, timeout=5, check=False)  # noqa: S603
     except (OSError, subprocess.TimeoutExpired):
         return []
     if done.returncode != 0:

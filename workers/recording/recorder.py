@@ -242,7 +242,8 @@ class SpoolRecorder:
         if self._failure is None:
             try:
                 self._write()
-            except Exception as error:  # noqa: BLE001 - the thread is that of others too; the loop is told
+            # The thread is that of others too; the loop is told.
+            except Exception as error:  # noqa: BLE001
                 self._failure = error
 
     def _write(self) -> None:

@@ -94,7 +94,8 @@ class ModelFunction:
         ):
             spec = self._function(features=features, labels=labels, **arguments)
         if not isinstance(spec, EstimatorSpec):
-            raise ValueError(f"model_fn must return an EstimatorSpec, not {type(spec).__name__}")  # noqa: TRY004 - the API says ValueError
+            # The API says ValueError.
+            raise ValueError(f"model_fn must return an EstimatorSpec, not {type(spec).__name__}")  # noqa: TRY004
         return spec
 
 

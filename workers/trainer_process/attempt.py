@@ -68,7 +68,8 @@ def execute(attempt: RunningAttempt) -> AttemptReport:
         attempt.device = prepare_process(attempt.order.resources, attempt.order.runs[0].seed)
         _record_start(attempt)
         return _WORK[attempt.order.schedule](attempt)
-    except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - a root: everything becomes a report
+    # A root: everything becomes a report.
+    except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001
         cause, failure = describe_failure(error, attempt.directory.root)
         return attempt.report(Outcome.FAILED, cause, failure)
 

@@ -10,7 +10,8 @@ router = APIRouter(tags=["health"])
 
 
 @router.get("/openapi.json")
-async def get_openapi_document(request: Request, principal: Anyone) -> dict[str, Any]:  # noqa: ARG001 - authorises
+# Authorises.
+async def get_openapi_document(request: Request, principal: Anyone) -> dict[str, Any]:  # noqa: ARG001
     """Returns the OpenAPI 3.1 document."""
     document: dict[str, Any] = request.app.openapi()
     return document

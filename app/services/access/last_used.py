@@ -44,5 +44,6 @@ class Touches:
             await asyncio.sleep(PERIOD_SECONDS)
             try:
                 await self.flush(database)
-            except Exception as error:  # noqa: BLE001 - the database may be away; the next flush comes
+            # The database may be away; the next flush comes.
+            except Exception as error:  # noqa: BLE001
                 _log.warning("touches.failed", error=type(error).__name__)

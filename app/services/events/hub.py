@@ -216,7 +216,8 @@ class EventHub:
                 try:
                     await self._serve()
                     await notified.wait(_LOOK_SECONDS)
-                except Exception as error:  # noqa: BLE001 - the database may be away; streams wait and go on
+                # The database may be away; streams wait and go on.
+                except Exception as error:  # noqa: BLE001
                     _log.warning("live.read_failed", error=type(error).__name__)
                     await asyncio.sleep(_LOOK_SECONDS)
         finally:

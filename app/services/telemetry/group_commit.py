@@ -163,7 +163,8 @@ class Intake:
             index = await self._first_unstorable(delivery)
         except DomainError as refusal:
             return refusal
-        except Exception:  # noqa: BLE001 - something else failed meanwhile: the answer is still right for the next try
+        # Something else failed meanwhile: the answer is still right for the next try.
+        except Exception:  # noqa: BLE001
             return later
         message = (
             "The server can never store this record. Send the others, and a note in its place."

@@ -191,7 +191,8 @@ class Children:
             env=self.environment(program),
             stdin=subprocess.DEVNULL,
             start_new_session=True,
-            preexec_fn=_follow_parent,  # noqa: PLW1509 - this process has one thread, and the function makes one system call
+            # This process has one thread, and the function makes one system call.
+            preexec_fn=_follow_parent,  # noqa: PLW1509
             **streams,
         )
 

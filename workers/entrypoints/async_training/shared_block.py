@@ -85,7 +85,8 @@ class SharedBlock:
         """
         again = SharedBlock.__new__(SharedBlock)
         descriptor = os.open(f"/proc/self/fd/{self._descriptor}", os.O_RDWR | os.O_CLOEXEC)
-        again._attach(descriptor, self.env_steps, self.episodes, self.updates)  # noqa: SLF001 - a second self
+        # A second self.
+        again._attach(descriptor, self.env_steps, self.episodes, self.updates)  # noqa: SLF001
         return again
 
     def close(self) -> None:

@@ -35,7 +35,8 @@ class Parcel:
     def unpack(self) -> Any:
         """Returns the value; raises what unpickling it raises."""
         if self._packed is not None:
-            self._value, self._packed = pickle.loads(self._packed), None  # noqa: S301 - packed by the process that started this one
+            # Packed by the process that started this one.
+            self._value, self._packed = pickle.loads(self._packed), None  # noqa: S301
         return self._value
 
     def __getstate__(self) -> bytes:
@@ -84,7 +85,8 @@ class _ValuePickler(ForkingPickler):
         torch = sys.modules.get("torch")
         if torch is None:
             return NotImplemented
-        storage = obj._untyped_storage if isinstance(obj, torch.storage.TypedStorage) else obj  # noqa: SLF001 - to ask it itself warns
+        # To ask it itself warns.
+        storage = obj._untyped_storage if isinstance(obj, torch.storage.TypedStorage) else obj  # noqa: SLF001
         if isinstance(storage, torch.Tensor | torch.UntypedStorage) and not storage.is_shared():
             return obj.__reduce_ex__(pickle.HIGHEST_PROTOCOL)
         return NotImplemented

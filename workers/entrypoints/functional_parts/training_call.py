@@ -222,7 +222,8 @@ class _Run:
                 )
             self._seed, self._t = manifest.seed, manifest.env_step
         else:
-            self._seed = int(np.random.randint(2**31 - 1)) if call.seed is None else call.seed  # noqa: NPY002 - the caller's global seed decides
+            # The caller's global seed decides.
+            self._seed = int(np.random.randint(2**31 - 1)) if call.seed is None else call.seed  # noqa: NPY002
         self._fresh = not whole
 
     def _identity(self) -> str:

@@ -160,7 +160,8 @@ def _copy_of_one(env: Any, name: str) -> Any:
         spec = env.spec
         if spec is not None:
             return gym.make_vec(spec) if isinstance(env, VectorEnv) else gym.make(spec)
-    except Exception:  # noqa: BLE001, S110 - a wrapper without a recipe, say: the copy below may still do
+    # A wrapper without a recipe, say: the copy below may still do.
+    except Exception:  # noqa: BLE001, S110
         pass
     try:
         return deepcopy(env)

@@ -212,11 +212,13 @@ def _noting(owners: dict[str, set[str]]) -> Iterator[None]:
     real = registration.register
 
     @wraps(real)
-    def register(id: str, *arguments: Any, **keywords: Any) -> None:  # noqa: A002 - Gymnasium's name
+    # Gymnasium's name.
+    def register(id: str, *arguments: Any, **keywords: Any) -> None:  # noqa: A002
         real(id, *arguments, **keywords)
         namespace, name, version = registration.parse_env_id(id)
         full = registration.get_env_id(registration.current_namespace or namespace, name, version)
-        caller = sys._getframe(1).f_globals.get("__name__", "")  # noqa: SLF001 - nobody else knows who calls
+        # Nobody else knows who calls.
+        caller = sys._getframe(1).f_globals.get("__name__", "")  # noqa: SLF001
         owners.setdefault(full, set()).add(_top(caller))
 
     places: tuple[Any, ...] = (registration, gym, gym.envs)

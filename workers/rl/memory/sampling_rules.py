@@ -170,7 +170,8 @@ class Prioritized(Rule):
         """How much of the bias the next batch corrects."""
         return self._beta(self._drawn)
 
-    def draw(self, size: int, shape: tuple[int, int]) -> tuple[Places, Weights]:  # noqa: ARG002 - what was not written has no priority
+    # What was not written has no priority.
+    def draw(self, size: int, shape: tuple[int, int]) -> tuple[Places, Weights]:  # noqa: ARG002
         """Returns places int64 and weights float32, both of `shape`.
 
         The weights of a batch are (size * P(i))^-beta over their maximum (section 3.4); size and

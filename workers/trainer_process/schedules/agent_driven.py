@@ -37,7 +37,8 @@ def run(engine: Engine, loop: OwnLoop) -> RunResult:
         try:
             loop(advance)
             _check_over(engine.clock, over=not advance())
-        except BaseException as error:  # noqa: BLE001 - the engine saves the state, then the error goes on its way
+        # The engine saves the state, then the error goes on its way.
+        except BaseException as error:  # noqa: BLE001
             engine.collect()
             ticks.throw(error)
     return engine.result

@@ -134,7 +134,8 @@ class Sb3Agent:
     def learning_rate(self) -> float:
         """Step size of the next update."""
         model = self._model
-        return float(model.lr_schedule(model._current_progress_remaining))  # noqa: SLF001 - what its train asks its schedule with
+        # What its train asks its schedule with.
+        return float(model.lr_schedule(model._current_progress_remaining))  # noqa: SLF001
 
     @learning_rate.setter
     def learning_rate(self, value: float) -> None:

@@ -105,7 +105,8 @@ class ReplayArrays:
 
 
 def _names(model: BaseAlgorithm) -> tuple[list[str], list[str]]:
-    return model._get_torch_save_params()  # noqa: SLF001 - where each algorithm names what its own save keeps
+    # Where each algorithm names what its own save keeps.
+    return model._get_torch_save_params()  # noqa: SLF001
 
 
 def _packed(state: Mapping[str, Any]) -> StateTree:
