@@ -48,23 +48,18 @@ class Bus(Protocol):
 
         Never blocks and never raises; a notification that cannot be delivered is dropped.
         """
-        ...
 
     def subscribe(self, *topics: str) -> Subscription:
         """Returns a subscription to these topics that begins now."""
-        ...
 
     def unsubscribe(self, subscription: Subscription) -> None:
         """Ends a subscription."""
-        ...
 
     async def run(self) -> None:
         """Carries notifications until cancelled.
 
         Survives the loss of its server and comes back by itself.
         """
-        ...
 
     async def connected(self, seconds: float) -> bool:
         """Returns whether other processes' notifications arrive, waiting at most `seconds`."""
-        ...

@@ -51,7 +51,6 @@ class Transport(Protocol):
 
         Does not raise for anything that the network or the server does.
         """
-        ...
 
 
 _OTHER_RUN: Final = "other_run"

@@ -13,7 +13,6 @@ class ClosableEvaluator(Evaluator, Protocol):
 
     def close(self) -> None:
         """Lets go of it."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,11 +33,9 @@ class Stateful(Protocol):
 
     def state_dict(self) -> StateTree:
         """Returns all state that the continuation depends on."""
-        ...
 
     def load_state_dict(self, state: StateTree) -> None:
         """Brings a freshly built part of the same definition to `state`, bit-exactly."""
-        ...
 
 
 class Actor(Protocol):
@@ -57,7 +55,6 @@ class Actor(Protocol):
             [B, ...], int64 for discrete spaces, else the dtype of the action space, within its
                 bounds; the caller owns it.
         """
-        ...
 
 
 class ExperienceMemory(Stateful, Protocol):
@@ -69,11 +66,9 @@ class ExperienceMemory(Stateful, Protocol):
     @property
     def capacity(self) -> int:
         """Most transitions that are kept."""
-        ...
 
     def __len__(self) -> int:
         """Returns the number of transitions kept."""
-        ...
 
 
 class Learner(Protocol):
@@ -85,12 +80,10 @@ class Learner(Protocol):
 
         It is less where a budget, an evaluation or a learn comes before.
         """
-        ...
 
     @property
     def learn_schedule(self) -> LearnSchedule:
         """When the engine calls `learn`."""
-        ...
 
     @property
     def report_names(self) -> tuple[str, ...]:
@@ -98,7 +91,6 @@ class Learner(Protocol):
 
         Losses begin with `loss/`.
         """
-        ...
 
     def observe(self, experience: Experience) -> None:
         """Copies what is needed of `experience` into the memory.
@@ -106,11 +98,9 @@ class Learner(Protocol):
         T may be anything from 1 to the plan's. An on-policy learner gathers until `learn` is
         called, which takes everything gathered and empties it.
         """
-        ...
 
     def learn(self, updates: int) -> LearnReport:
         """Makes at most `updates` optimiser steps, without waiting for the device."""
-        ...
 
 
 class TrainableAgent(Actor, Learner, Stateful, Protocol):
@@ -124,12 +114,10 @@ class TrainableAgent(Actor, Learner, Stateful, Protocol):
     @property
     def memory(self) -> ExperienceMemory:
         """The stored transitions."""
-        ...
 
     @property
     def learning_rate(self) -> float:
         """Step size of the next update; a hook may set it between two updates."""
-        ...
 
     @learning_rate.setter
     def learning_rate(self, value: float) -> None: ...
@@ -139,14 +127,12 @@ class TrainableAgent(Actor, Learner, Stateful, Protocol):
 
         Asked only when a window closes; must not sync the device.
         """
-        ...
 
     def eval_mode(self) -> AbstractContextManager[None]:
         """Returns a context in which the agent does not learn.
 
         The previous mode comes back however it is left.
         """
-        ...
 
     def acting_module(self) -> Any:
         """Returns a `torch.nn.Module` that maps observations [N, ...] to greedy actions [N, ...].
@@ -156,7 +142,6 @@ class TrainableAgent(Actor, Learner, Stateful, Protocol):
         It holds a copy of all that is needed to act and nothing else, and can be exported by
         `torch.export` with a dynamic N.
         """
-        ...
 
 
 class Collector(Stateful, Protocol):
@@ -169,15 +154,12 @@ class Collector(Stateful, Protocol):
     @property
     def num_envs(self) -> int:
         """B."""
-        ...
 
     def collect(self, plan: CollectPlan) -> Experience:
         """Gathers experience; its arrays are valid until the next call."""
-        ...
 
     def restore(self, state: StateTree) -> RestoreReport:
         """Like `load_state_dict`, and returns which environments could not be restored exactly."""
-        ...
 
 
 class ClockView(Protocol):
@@ -196,7 +178,6 @@ class ClockView(Protocol):
     @property
     def wall_seconds(self) -> float:
         """Seconds of training over all attempts."""
-        ...
 
 
 class EngineView(Protocol):
@@ -212,18 +193,15 @@ class EngineView(Protocol):
 
     def request_stop(self, reason: StopReason) -> None:
         """Ends the run at this boundary. The first reason asked for wins."""
-        ...
 
     def request_evaluation(self) -> None:
         """Makes an evaluation due at this boundary.
 
         Where it is called within an evaluation or later, it is due at the next boundary.
         """
-        ...
 
     def request_snapshot(self) -> None:
         """Makes a periodic snapshot due at this boundary, or at the next one when asked later."""
-        ...
 
 
 class Hook(Protocol):
@@ -254,7 +232,6 @@ class Evaluator(Protocol):
 
         Its episodes derive from the run's seed and the clock, so a resumed run repeats them.
         """
-        ...
 
 
 @runtime_checkable
@@ -263,21 +240,18 @@ class BackgroundEvaluator(Protocol):
 
     def evaluate(self, clock: ClockView) -> EvaluationResult:
         """Runs one evaluation and waits for it."""
-        ...
 
     def begin(self, clock: ClockView) -> None:
         """Begins the evaluation of the present state.
 
         What training does afterwards does not touch it. One at a time.
         """
-        ...
 
     def finished(self, *, wait: bool) -> EvaluationResult | None:
         """Returns the result of what was begun.
 
         `None` where it is not there yet, or nothing was begun.
         """
-        ...
 
 
 class Snapshotter(Protocol):
@@ -300,7 +274,6 @@ class Snapshotter(Protocol):
         Raises:
             OSError: If the disk is full or fails; older snapshots are as they were.
         """
-        ...
 
 
 class Recorder(Stateful, Protocol):
@@ -323,22 +296,18 @@ class Recorder(Stateful, Protocol):
                 number `clock.episodes`.
             reports: What was learnt.
         """
-        ...
 
     def evaluation(self, clock: ClockView, result: EvaluationResult, *, final: bool) -> None:
         """Records an evaluation."""
-        ...
 
     def epoch(self, clock: ClockView) -> None:
         """Records the end of an epoch; `clock.epochs` is the number of finished epochs."""
-        ...
 
     def flush(self) -> None:
         """Puts everything recorded so far where a killed process cannot lose it.
 
         Closes no window.
         """
-        ...
 
 
 class Control(Protocol):
@@ -350,11 +319,9 @@ class Control(Protocol):
     @property
     def order(self) -> StopReason | None:
         """`PAUSE`, `CANCEL`, `DRAIN` or `TIME_LIMIT`; `None` to go on."""
-        ...
 
     def acknowledge(self, reason: StopReason) -> None:
         """Says that the loop has seen the order and is about to save and stop."""
-        ...
 
 
 class Trigger(Stateful, Protocol):
@@ -363,7 +330,6 @@ class Trigger(Stateful, Protocol):
     @property
     def next(self) -> int:
         """Where it becomes due next, in its unit; 2**63 where that is not known."""
-        ...
 
     @property
     def quiet_until(self) -> int:
@@ -371,11 +337,9 @@ class Trigger(Stateful, Protocol):
 
         0 where it has to be asked always.
         """
-        ...
 
     def due(self, clock: ClockView) -> int:
         """Returns how many times it became due since it was last asked, 0 for not at all."""
-        ...
 
 
 AgentFactory = Callable[[Any, AgentContext], TrainableAgent]

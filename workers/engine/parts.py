@@ -45,18 +45,15 @@ class StopBudget(Protocol):
 
         `exhausted` is therefore asked only where something else is due.
         """
-        ...
 
     def exhausted(self, clock: ClockView) -> bool:
         """Returns whether a bound is reached."""
-        ...
 
     def room(self, clock: ClockView, unit: Unit) -> int:
         """Returns how much of `unit` is left, at least 0.
 
         A very large number without a bound on it.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,7 +41,6 @@ class Sink(Protocol):
 
     def append(self, records: list[RunRecord]) -> int:
         """Appends records in one piece, for good."""
-        ...
 
 
 class SharedSink:

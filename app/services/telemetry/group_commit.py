@@ -37,7 +37,6 @@ class Acknowledger(Protocol):
         Raises:
             DomainError: If the batch is refused; nothing of it was kept.
         """
-        ...
 
 
 @dataclass(slots=True)
