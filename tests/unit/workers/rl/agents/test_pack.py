@@ -55,7 +55,7 @@ SMALL = {
 }
 ROLLOUT: Any = {"rollout_steps": 16, "minibatch_size": 16, "passes": 2}
 PACKABLE: dict[str, Any] = {
-    name: (agent_factory(name), parameters_of(name, **SMALL, **ROLLOUT))
+    name: (agent_factory(name), parameters_of(name, **SMALL, **ROLLOUT, quantiles=16, cosines=8))
     for name in sorted(PACKABLE_AGENTS)
     if "discrete" in PARAMETER_MODELS[name].action_spaces
 } | {
