@@ -72,7 +72,7 @@ class Reaper:
         self._check_clocks(now.at)
         self._uptime.note(now.at, now.seconds)
         async with self._database.write() as session:
-            await dispatch_plan.fail_hopeless(session)
+            await dispatch_plan.fail_without_snapshot(session)
         lapsed = [
             attempt_id
             for attempt_id, last_seen in leases.lapsed

@@ -1,4 +1,4 @@
-"""Where a job goes when its attempt ends. Pure."""
+"""The states that a job enters when its attempt ends. Pure."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -15,15 +15,15 @@ _STOPPED: Final[Mapping[JobState, JobState]] = {
 def path(
     state: JobState, outcome: Outcome, cause: Cause, *, requeue: bool, begun: bool = False
 ) -> tuple[JobState, ...]:
-    """Returns the states that the job passes, the last of which it stays in.
+    """Returns the states that the job enters one after the other.
 
     Args:
         state: The job's state, one of those that hold a lease.
         outcome: How the attempt ended.
-        cause: Why.
+        cause: Why the attempt ended.
         requeue: Whether the retry rule queues the job again.
-        begun: Whether the job was paused or attempted before: then an attempt that was refused for
-            its code pauses it again.
+        begun: Whether the job was paused, or had an attempt, before. With the cause `code_changed`
+            it is then paused again.
     """
     if outcome is Outcome.SUCCEEDED:
         return (JobState.SUCCEEDED,)
@@ -54,7 +54,7 @@ def _after_failure(state: JobState, cause: Cause, *, requeue: bool) -> tuple[Job
 
 
 def sentence(cause: Cause) -> str:
-    """Returns the message for an attempt that ended without a message of its trainer."""
+    """Returns the failure message for an attempt whose trainer reported none."""
     return _SENTENCES.get(cause, f"The attempt ended: {cause.value.replace('_', ' ')}.")
 
 

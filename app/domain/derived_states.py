@@ -1,4 +1,4 @@
-"""States that are derived, each in one function: of runs, experiments and workers. Pure."""
+"""Derives the states of runs, experiments and workers. Pure."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -36,25 +36,25 @@ unreachable.
 
 
 def run_state(latest_training_job: JobState) -> RunState:
-    """Returns a run's state: that of its latest training job, in fewer words.
+    """Returns a run's state: that of its latest training job, mapped to the fewer states of a run.
 
-    A run without one is queued.
+    A run without a training job is queued.
     """
     return _RUN_STATES[latest_training_job]
 
 
 def ended_run_state(outcome: Outcome) -> RunState:
-    """Returns the state of a run that ended for good within a pack, whatever the job's is."""
+    """Returns the state of a run that ended within a pack, independent of the job's state."""
     return RunState.SUCCEEDED if outcome is Outcome.SUCCEEDED else RunState.FAILED
 
 
 def experiment_state(runs: Mapping[RunState, int]) -> RunState:
-    """Returns an experiment's state from how many of its runs are in which state."""
+    """Returns an experiment's state from the number of its runs in each state."""
     return next((state for state in EXPERIMENT_ORDER if runs.get(state)), RunState.QUEUED)
 
 
 def worker_state(silent_seconds: float, limit_seconds: float, *, draining: bool) -> WorkerState:
-    """Returns a worker's state from how long it was silent."""
+    """Returns a worker's state from the time since its last heartbeat."""
     if silent_seconds > limit_seconds * OFFLINE_AFTER:
         return WorkerState.OFFLINE
     if silent_seconds > limit_seconds:

@@ -1,4 +1,4 @@
-"""Finds the environment of a definition by its id in the workers' catalogues, with its code.
+"""Resolves the environment ID of a definition in the workers' catalogues, and its code.
 
 Nothing is imported.
 """
@@ -26,14 +26,13 @@ _EnvironmentCode = DistributionCode | ModuleCode
 def resolve(
     definition: RlDefinition, code: AnyCode, workers: Sequence[Catalogue], pool: str
 ) -> tuple[RlDefinition, _EnvironmentCode | None]:
-    """Returns the definition with the plain id of its environment, and whose code that is.
+    """Returns the definition with its environment ID less the module, and the environment's code.
 
     Args:
-        definition: What was submitted, or is stored.
-        code: What the submitter said, or what is stored: of two workers with different code the one
-            that has this counts.
+        definition: The submitted or stored definition.
+        code: The submitted or stored code; preferred where workers report different code.
         workers: Catalogues of the pool's workers, the latest registration last.
-        pool: Name of the pool, for the sentences.
+        pool: Name of the pool, for error messages.
 
     Raises:
         InvalidError: `unknown_environment` for `module:id` of a module that no worker of the pool
@@ -61,26 +60,26 @@ def resolve(
     return plain, _code_among(offered, code)
 
 
-def join(
-    given: AnyCode, parts: AnyCode, environment: _EnvironmentCode | None, pool: str
+def combine_code(
+    requested: AnyCode, parts: AnyCode, environment: _EnvironmentCode | None, pool: str
 ) -> AnyCode:
-    """Returns the code of the parts and of the environment.
+    """Combines the code of the agent and of the environment, and checks it against the request.
 
     Args:
-        given: What the submitter said, or what is stored.
+        requested: The submitted or stored code.
         parts: The code of the agent.
-        environment: That of the environment, `None` for one that needs none.
-        pool: Name of the pool, for the sentences.
+        environment: The code of the environment; `None` if it needs none.
+        pool: Name of the pool, for error messages.
 
     Raises:
-        InvalidError: `code_mismatch` if the environment's code was given and is another.
+        InvalidError: `code_mismatch` if the requested code is not the one that the workers have.
     """
     installed = with_environment(parts, environment)
-    if given == BuiltinCode() or isinstance(given, GitCode) or given == installed:
+    if requested == BuiltinCode() or isinstance(requested, GitCode) or requested == installed:
         return installed
     message = (
         f"The workers of the pool {pool} have {shown_code(installed)}, not "
-        f"{shown_code(given)}, which is named here. "
+        f"{shown_code(requested)}, which is named here. "
         "Leave `code` out to take theirs, or install the other one on a worker of the pool."
     )
     raise InvalidError("code_mismatch", message, pointer="/code/environment")

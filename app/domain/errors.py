@@ -1,4 +1,4 @@
-"""Refusals that services raise.
+"""Errors that services raise for requests that they refuse.
 
 The API turns each into problem details; `code` is stable, `detail` is a sentence a user can act on.
 """
@@ -10,13 +10,13 @@ STORAGE_RETRY_SECONDS: Final = 10
 
 
 class DomainError(Exception):
-    """Base of all refusals.
+    """Base class of the errors with which a service refuses a request.
 
     Args:
-        code: Stable code, programs decide by it.
-        detail: A sentence a user can act on. Must not repeat what was sent.
-        pointer: JSON pointer to the member of the request that is at fault, if one is.
-        extra: Further members of the answer, for example `expected_seq`.
+        code: Stable error code for programs.
+        detail: A sentence a user can act on. Must not contain values of the request.
+        pointer: JSON pointer to the member of the request that caused the error, if any.
+        extra: Further members of the problem details, for example `expected_seq`.
     """
 
     def __init__(self, code: str, detail: str, *, pointer: str | None = None, **extra: Any) -> None:
@@ -35,15 +35,15 @@ class NotFoundError(DomainError):
 
 
 class ConflictError(DomainError):
-    """The state does not permit the change: 409."""
+    """The state of the resource does not permit the request: 409."""
 
 
 class InvalidError(DomainError):
-    """The request is well-formed but cannot be meant: 422."""
+    """The request is well-formed but its content is invalid: 422."""
 
 
 class ForbiddenError(DomainError):
-    """The caller may not do that: 403."""
+    """The caller lacks the permission for the request: 403."""
 
 
 class UnauthenticatedError(DomainError):
@@ -51,17 +51,17 @@ class UnauthenticatedError(DomainError):
 
 
 class TooLargeError(DomainError):
-    """More than a limit permits: 413."""
+    """The request exceeds a size limit: 413."""
 
 
 class TooManyRequestsError(DomainError):
-    """Too often: 429. `extra` may hold `retry_after` in seconds."""
+    """The caller exceeds a rate or count limit: 429. `extra` may hold `retry_after` in seconds."""
 
 
 class StorageFullError(DomainError):
-    """A disk of the server, or the part of it that may be used, is full: 507.
+    """A disk of the server, or Palestra's quota of it, is full: 507.
 
-    The same may succeed once there is room.
+    The same request may succeed once space was freed.
     """
 
     def __init__(self, detail: str) -> None:
@@ -69,4 +69,4 @@ class StorageFullError(DomainError):
 
 
 class UnavailableError(DomainError):
-    """The server cannot do that now: 503. `extra` may hold `retry_after` in seconds."""
+    """The server cannot serve the request now: 503. `extra` may hold `retry_after` in seconds."""

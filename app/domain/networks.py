@@ -1,4 +1,4 @@
-"""Networks of trusted proxies, and which address a request really came from. Pure."""
+"""Networks of trusted proxies, and the client address of a request behind them. Pure."""
 
 from collections.abc import Iterable, Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
@@ -17,16 +17,16 @@ def contains(networks: Iterable[Network], address: Address) -> bool:
 
 
 def client_address(peer: str, forwarded_for: Sequence[str], proxies: Sequence[Network]) -> str:
-    """Returns the address that a request came from.
+    """Returns the client's address of a request that may have passed proxies.
 
     Args:
-        peer: The other end of the connection.
+        peer: Address of the other end of the TCP connection.
         forwarded_for: The `X-Forwarded-For` headers, in order.
         proxies: Networks of proxies whose forwarded address is trusted.
 
     Returns:
-        The peer, unless it is a trusted proxy: then the rightmost address that no trusted proxy
-            has. Addresses left of it can be forged.
+        `peer`, unless it is a trusted proxy: then the rightmost forwarded address that is not a
+            trusted proxy's. The client can forge the addresses to the left of it.
     """
     address = _read(peer)
     if address is None:
@@ -41,7 +41,7 @@ def client_address(peer: str, forwarded_for: Sequence[str], proxies: Sequence[Ne
 
 
 def subscriber(address: str) -> str:
-    """Returns what one customer of a network provider has: an IPv4 address, or a /64 of IPv6."""
+    """Returns the network to count as one client: an IPv4 address, or a /64 of IPv6."""
     known = _read(address)
     if known is None or known.version == 4:
         return address if known is None else str(known)
@@ -49,7 +49,7 @@ def subscriber(address: str) -> str:
 
 
 def _read(text: str) -> Address | None:
-    """Reads an address as proxies write them: with or without port and brackets."""
+    """Parses an address as proxies write it: with or without port and brackets."""
     plain = text.strip().strip('"')
     if plain.startswith("["):
         plain = plain[1:].partition("]")[0]

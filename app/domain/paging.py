@@ -1,4 +1,4 @@
-"""Keyset pages: what a caller asks for, and opaque cursors. Pure."""
+"""Keyset pagination: page requests and opaque cursors. Pure."""
 
 import base64
 import json
@@ -16,7 +16,7 @@ Key = str | int
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageRequest:
-    """A page of a list.
+    """The requested page of a list.
 
     Args:
         limit: Items, from 1 to 500.
@@ -31,7 +31,7 @@ class PageRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keyset:
-    """A checked page request."""
+    """A validated page request."""
 
     column: str
     descending: bool
@@ -41,7 +41,7 @@ class Keyset:
 
 
 def keyset(page: PageRequest, columns: Collection[str]) -> Keyset:
-    """Returns the checked form of a page request.
+    """Validates a page request.
 
     Raises:
         InvalidError: With the codes `invalid_sort`, `invalid_limit` or `invalid_cursor`.
@@ -64,7 +64,7 @@ def keyset(page: PageRequest, columns: Collection[str]) -> Keyset:
 
 
 def cursor(sort: str, value: Key, row_id: str) -> str:
-    """Returns the opaque cursor after a row."""
+    """Encodes the opaque cursor that continues after a row."""
     return base64.urlsafe_b64encode(json.dumps([sort, value, row_id]).encode()).decode().rstrip("=")
 
 

@@ -1,4 +1,4 @@
-"""Who makes a request, and what that permits. Pure; knows neither HTTP nor storage."""
+"""The authenticated caller of a request and its permissions. Independent of HTTP and storage."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -12,9 +12,9 @@ Via = Literal["cookie", "token", "worker", "attempt"]
 class Principal:
     """An authenticated caller, bound to one project.
 
-    `user_id` is whom changes are attributed to: the person, or the person who made the token. An
-    attempt token carries `attempt_id` and no scope: it opens only the routes of that attempt. A
-    worker's own secret carries `worker_id`.
+    Changes are attributed to `user_id`: the user who logged in or who created the token. An attempt
+    token has an `attempt_id` and no scope: it permits only the routes of that attempt. A worker's
+    secret has a `worker_id`.
     """
 
     project_id: str

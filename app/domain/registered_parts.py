@@ -1,9 +1,9 @@
-"""Finds the registered parts of a definition in the workers' catalogues.
+"""Resolves the registered parts of a definition in the workers' catalogues.
 
 Parameters are validated against the schemas of the catalogues.
 
-Nothing is imported and no schema is fetched: names are looked up, and a schema that refers to
-anything outside itself was refused already.
+Nothing is imported and no schema is fetched: schemas with external references were refused when
+the worker registered.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,21 +31,21 @@ _Definition = RlDefinition | SupervisedDefinition
 _LONGEST: Final = 300
 
 
-class _Use(NamedTuple):
-    """A named part of a definition and where it stands."""
+class _PartReference(NamedTuple):
+    """A registered part that a definition names, with its path in the definition."""
 
     kind: str
-    """What the catalogue calls its list."""
+    """Name of the catalogue's list: `agents`, `model_functions` or `input_functions`."""
     path: tuple[str, ...]
-    """Of the part within the definition."""
+    """Path of the part in the definition."""
     member: str
-    """That holds the parameters."""
+    """Name of the part's member that holds its parameters."""
     name: str
     parameters: dict[str, Any]
 
 
 class _Found(NamedTuple):
-    use: _Use
+    use: _PartReference
     description: PartDescription
 
 
@@ -62,10 +62,10 @@ def resolve(
     """Returns the definition with the defaults of its registered parts, and the code of the parts.
 
     Args:
-        definition: What was submitted, or is stored.
-        code: What the submitter said; `builtin` takes the code that the pool's workers have.
+        definition: The submitted or stored definition.
+        code: The submitted code; `builtin` accepts the code that the pool's workers have.
         workers: Catalogues of the pool's workers, the latest registration last.
-        pool: Name of the pool, for the sentences.
+        pool: Name of the pool, for error messages.
 
     Raises:
         InvalidError: `unknown_agent`, `unknown_environment`, `unknown_part`, `invalid_parameters`
@@ -84,13 +84,13 @@ def resolve(
     if not isinstance(resolved, RlDefinition):
         return resolved, installed
     resolved, environment = environments.resolve(resolved, code, workers, pool)
-    return resolved, environments.join(code, installed, environment, pool)
+    return resolved, environments.combine_code(code, installed, environment, pool)
 
 
-def _uses(definition: _Definition) -> Iterator[_Use]:
+def _uses(definition: _Definition) -> Iterator[_PartReference]:
     if isinstance(definition, RlDefinition):
         if isinstance(definition.agent, RegisteredAgent):
-            yield _Use(
+            yield _PartReference(
                 "agents",
                 ("agent",),
                 "parameters",
@@ -98,7 +98,7 @@ def _uses(definition: _Definition) -> Iterator[_Use]:
                 definition.agent.parameters,
             )
         return
-    yield _Use(
+    yield _PartReference(
         "model_functions",
         ("estimator",),
         "params",
@@ -107,11 +107,13 @@ def _uses(definition: _Definition) -> Iterator[_Use]:
     )
     for member in ("train_input", "evaluation_input"):
         part = getattr(definition, member)
-        yield _Use("input_functions", (member,), "params", part.name, part.params)
+        yield _PartReference("input_functions", (member,), "params", part.name, part.params)
 
 
-def _find(use: _Use, code: AnyCode, workers: Sequence[Catalogue], pool: str) -> PartDescription:
-    """Returns the description that a worker gave last; one of the code asked for goes first."""
+def _find(
+    use: _PartReference, code: AnyCode, workers: Sequence[Catalogue], pool: str
+) -> PartDescription:
+    """Returns the latest registered description of a part; one with the requested code first."""
     offered: list[PartDescription] = [part for one in workers for part in getattr(one, use.kind)]
     same = [part for part in offered if part.name == use.name]
     if not same:
@@ -119,7 +121,7 @@ def _find(use: _Use, code: AnyCode, workers: Sequence[Catalogue], pool: str) -> 
     return next((part for part in same if part.code == with_environment(code, None)), same[-1])
 
 
-def _unknown(use: _Use, known: Sequence[str], pool: str) -> InvalidError:
+def _unknown(use: _PartReference, known: Sequence[str], pool: str) -> InvalidError:
     word = _WORDS[use.kind]
     names = known or (BUILTIN_AGENTS if use.kind == "agents" else ())
     there_are = (

@@ -19,7 +19,7 @@ COUNTED_CAUSES: Final = frozenset({Cause.HOST_OUT_OF_MEMORY, Cause.STALLED})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """Failures of a job so far."""
+    """Counts of a job's failures so far."""
 
     infrastructure_failures: int = 0
     counted_failures: int = 0
@@ -28,7 +28,7 @@ class History:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryDecision:
-    """What becomes of the job: queued again after `delay` seconds, or failed with `cause`."""
+    """Whether the job is queued again after `delay` seconds, or failed with `cause`."""
 
     requeue: bool
     delay: float
@@ -37,11 +37,11 @@ class RetryDecision:
 
 
 def judge(cause: Cause, lived_seconds: float, history: History, max_attempts: int) -> RetryDecision:
-    """Returns what follows an attempt that ended with `cause`.
+    """Decides whether the job of an attempt that ended with `cause` is queued again.
 
     Args:
-        cause: Why it ended.
-        lived_seconds: Time from its claim to its end.
+        cause: Why the attempt ended.
+        lived_seconds: Time from the attempt's claim to its end.
         history: Failures before this one.
         max_attempts: Infrastructure failures after which the job fails.
     """

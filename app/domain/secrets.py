@@ -1,4 +1,4 @@
-"""Secrets that are handed out once: their form, and the only form in which they are kept.
+"""Format, derivation and hashing of secrets, which are shown once and stored as hashes.
 
 Pure but for the system's randomness.
 """
@@ -20,13 +20,13 @@ setup or login link.
 
 
 def new_secret(prefix: SecretPrefix) -> str:
-    """Returns `PREFIX_`, 256 random bits in base 62, and a checksum that scanners can verify."""
+    """Returns a new secret: `PREFIX_`, 256 random bits in base 62, and a checksum."""
     body = _base62(int.from_bytes(secrets.token_bytes(32)), _LENGTH)
     return f"{prefix}_{body}{_checksum(prefix, body)}"
 
 
 def derivation_key(secret: str) -> str:
-    """Returns the key from which further secrets are derived for the holder of `secret`.
+    """Returns the key from which the secrets of the holder of `secret` are derived.
 
     The stored hash of the secret does not reveal it.
     """
@@ -34,18 +34,18 @@ def derivation_key(secret: str) -> str:
 
 
 def derive_secret(prefix: SecretPrefix, key: str, label: str) -> str:
-    """Returns the secret that a key and a label determine, in the form of `new_secret`.
+    """Derives a secret in the format of `new_secret` from a key and a label.
 
-    A request that is repeated because its answer was lost gets the same secret again, although the
-    server keeps only the hash.
+    A request that is repeated because its answer was lost gets the same secret again, although only
+    the hash is stored.
 
     Args:
         prefix: Kind of the secret.
         key: The caller's `derivation_key`.
-        label: What the secret is for; unique among the secrets of one key.
+        label: Purpose of the secret; unique among the secrets of one key.
 
     Raises:
-        ValueError: If the key is empty: everybody could derive the secret.
+        ValueError: If the key is empty, since anybody could derive the secret then.
     """
     if not key:
         raise ValueError("a secret cannot be derived from an empty key")
@@ -58,7 +58,7 @@ def derive_secret(prefix: SecretPrefix, key: str, label: str) -> str:
 def is_well_formed(secret: str) -> bool:
     """Returns whether prefix, length and checksum are valid.
 
-    A mistyped token is recognised without a query of the database.
+    A mistyped token is refused without a database query.
     """
     prefix, _, rest = secret.partition("_")
     return (
@@ -69,17 +69,17 @@ def is_well_formed(secret: str) -> bool:
 
 
 def hash_secret(secret: str) -> str:
-    """Returns the SHA-256 by which a secret is stored and found.
+    """Returns the SHA-256 under which a secret is stored and looked up.
 
-    256 random bits need no salt and no slow hash.
+    A secret of 256 random bits needs no salt and no slow hash.
     """
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
 def csrf_token(session_secret: str) -> str:
-    """Returns the token that pages of this session send with every change.
+    """Returns the CSRF token that the session's pages send with every modifying request.
 
-    It does not reveal the session.
+    The session's secret cannot be computed from it.
     """
     return hashlib.sha256(b"palestra csrf " + session_secret.encode()).hexdigest()
 

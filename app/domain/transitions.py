@@ -1,4 +1,4 @@
-"""The one table of a job's transitions. Pure."""
+"""The table of a job's permitted state transitions. Pure."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -40,7 +40,7 @@ arrived is `succeeded`.
 
 
 def check(old: JobState, new: JobState) -> None:
-    """Refuses a transition that the table does not hold.
+    """Refuses a transition that is not in the table.
 
     Raises:
         ConflictError: With the code `already_final` for a final state, else `invalid_transition`.

@@ -1,6 +1,6 @@
-"""How long a silence lasted while the server was up.
+"""Measures the time without heartbeats during which the server was up.
 
-Pure: times come from the database's clock, uptime from the servers' own counter.
+Pure: the caller passes times of the database's clock and the servers' uptime counter.
 """
 
 from bisect import bisect_left
@@ -10,10 +10,10 @@ from datetime import datetime
 
 @dataclass(slots=True)
 class UptimeLog:
-    """What one observer saw of the servers' uptime, from its first look on.
+    """Samples of the servers' uptime counter, taken by one observer.
 
     Attributes:
-        keep_seconds: Uptime after which looks are forgotten; longer silences count as this long.
+        keep_seconds: Uptime for which samples are kept; longer durations count as this long.
     """
 
     keep_seconds: float
@@ -21,11 +21,11 @@ class UptimeLog:
     _uptimes: list[float] = field(default_factory=list)
 
     def note(self, at: datetime, uptime: float) -> None:
-        """Adds a look.
+        """Adds a sample.
 
         Args:
-            at: Time of the look; a time before the last look forgets all looks.
-            uptime: Seconds that servers were up so far, a counter that never falls.
+            at: Time of the sample; one before the last sample drops all samples first.
+            uptime: Total seconds that servers were up, a counter that never decreases.
         """
         if self._times and (at < self._times[-1] or uptime < self._uptimes[-1]):
             self.forget()
@@ -39,14 +39,14 @@ class UptimeLog:
             del self._times[:old], self._uptimes[:old]
 
     def forget(self) -> None:
-        """Forgets all looks: every silence begins anew with the next one."""
+        """Drops all samples, so that durations are measured from the next sample on."""
         self._times.clear()
         self._uptimes.clear()
 
     def seconds_since(self, time: datetime) -> float:
-        """Returns the uptime from the first look at or after `time` to the last look.
+        """Returns the uptime in seconds between the first sample at or after `time` and the last one.
 
-        0 without such a look.
+        0 without such a sample.
         """
         first = bisect_left(self._times, time)
         return self._uptimes[-1] - self._uptimes[first] if first < len(self._times) else 0.0

@@ -1,11 +1,11 @@
-"""Why a queued job has not started, in words. Pure."""
+"""Explains to a user why a queued job has not started. Pure."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolFacts:
-    """A pool as its queue sees it."""
+    """What the workers of a pool offer and what is ahead in its queue."""
 
     name: str
     registered: int = 0
@@ -21,8 +21,8 @@ class PoolFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
-    """A queued job."""
+class WaitingJob:
+    """The properties of a queued job that decide when it starts."""
 
     gpus: int
     version: int
@@ -30,15 +30,15 @@ class Waiting:
     delay_seconds: float
     """Until it may be dispatched; 0 when it may now."""
     held: bool = False
-    """Whether it follows a training that nobody works on, and has evaluated all its snapshots."""
+    """Whether it is a continuous evaluation without new snapshots whose training is not running."""
 
 
-def explain(job: Waiting, pool: PoolFacts) -> str:
-    """Returns one sentence on what the job waits for."""
+def explain(job: WaitingJob, pool: PoolFacts) -> str:
+    """Returns one sentence that states what the job waits for."""
     return _no_worker(job, pool) or _not_yet(job, pool)
 
 
-def _no_worker(job: Waiting, pool: PoolFacts) -> str | None:
+def _no_worker(job: WaitingJob, pool: PoolFacts) -> str | None:
     if not pool.registered:
         return (
             f"No worker is registered in the pool {pool.name}. Start one: palestra worker "
@@ -59,7 +59,7 @@ def _no_worker(job: Waiting, pool: PoolFacts) -> str | None:
     return None
 
 
-def _not_yet(job: Waiting, pool: PoolFacts) -> str:
+def _not_yet(job: WaitingJob, pool: PoolFacts) -> str:
     if job.delay_seconds > 0:
         return (
             f"Waits {job.delay_seconds:.0f} s more after a failure of the machine that it ran on."

@@ -4,7 +4,7 @@ from workers.core.types import CollectPlan
 from workers.engine.budget import UNLIMITED
 
 
-class Plans:
+class CollectPlanner:
     """An agent's plan, cut short where something exact comes before its end.
 
     Args:

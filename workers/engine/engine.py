@@ -48,10 +48,10 @@ from workers.core.types import (
 )
 from workers.engine.budget import UNLIMITED
 from workers.engine.clock import Clock
-from workers.engine.collect_plan import Plans
-from workers.engine.evaluation_schedule import EvaluationSchedule, Judged
+from workers.engine.collect_plan import CollectPlanner
+from workers.engine.evaluation_schedule import EvaluatedState, EvaluationSchedule
 from workers.engine.hook_calls import HookCalls
-from workers.engine.learn_trigger import Learning
+from workers.engine.learn_trigger import LearnTrigger
 from workers.engine.part_states import restore_parts, states_of
 from workers.engine.parts import Cadence, Parts, RunResult
 from workers.engine.snapshot_schedule import SnapshotSchedule
@@ -74,7 +74,7 @@ class Engine:
         self._cadence = cadence
         self._hooks = HookCalls(parts.hooks)
         self._tick_hooks, self._episode_hooks = self._hooks.on_tick, self._hooks.on_episode
-        self._learning = Learning(parts.agent.learn_schedule)
+        self._learning = LearnTrigger(parts.agent.learn_schedule)
         self._epoch = every(cadence.epoch)
         self._evaluations = EvaluationSchedule(
             parts.evaluator,
@@ -84,7 +84,7 @@ class Engine:
         self._snapshots = SnapshotSchedule(
             parts.snapshotter, every(cadence.snapshot), best_apart=cadence.best_apart
         )
-        self._plans = Plans(parts.agent.collect_plan, parts.collector.num_envs)
+        self._plans = CollectPlanner(parts.agent.collect_plan, parts.collector.num_envs)
         self._ended: list[tuple[int, EpisodeEnd]] = []
         self._reports: list[LearnReport] = []
         self._best = parts.best
@@ -347,7 +347,7 @@ class Engine:
         clock, budget = self.clock, self._cadence.budget
         if self._epoch.due(clock) or close_epoch:
             self._close_epoch()
-        if self._evaluations.asks(clock):
+        if self._evaluations.is_due_or_running(clock):
             self._run_due_evaluations()
         if self._stop is None and budget.exhausted(clock):
             self._stop = StopReason.BUDGET
@@ -378,24 +378,24 @@ class Engine:
             self._note(self._evaluations.finished(wait=True))
             self._evaluations.begin(self._state_without_memory())
 
-    def _note(self, judged: Judged | None) -> None:
+    def _note(self, evaluated: EvaluatedState | None) -> None:
         """Reports an evaluation to hooks and recorder, and saves a best snapshot if it is one.
 
         A background evaluation is of an earlier state, since training continued meanwhile.
         """
-        if judged is None:
+        if evaluated is None:
             return
         for on_evaluation in self._hooks.on_evaluation:
-            on_evaluation(self, judged.result)
+            on_evaluation(self, evaluated.result)
         over = (
             self._stop is not None and self._stop.completes_run
         ) or self._cadence.budget.exhausted(self.clock)
-        last = over and self._evaluations.knows(self.clock)
-        self._parts.recorder.evaluation(judged.clock, judged.result, final=last)
-        if not self._best.improved(judged.result.mean) or not self._cadence.save_best:
+        last = over and self._evaluations.has_evaluated(self.clock)
+        self._parts.recorder.evaluation(evaluated.clock, evaluated.result, final=last)
+        if not self._best.improved(evaluated.result.mean) or not self._cadence.save_best:
             return
-        if judged.state is not None:
-            self._snapshots.save_earlier(judged.state, judged.clock, judged.result.mean)
+        if evaluated.state is not None:
+            self._snapshots.save_earlier(evaluated.state, evaluated.clock, evaluated.result.mean)
         elif not self._finishing or self._cadence.best_apart:
             self._save(SnapshotReason.BEST)
 
@@ -417,7 +417,7 @@ class Engine:
         if self._stop is not None and self._stop.completes_run:
             if self.clock.env_steps > self._epoch_closed_at and not isinstance(self._epoch, Never):
                 self._close_epoch()
-            if self._cadence.final_evaluation and not self._evaluations.knows(self.clock):
+            if self._cadence.final_evaluation and not self._evaluations.has_evaluated(self.clock):
                 self._evaluate()
         reason = self.result.reason
         for on_finish in self._hooks.on_finish:

@@ -9,7 +9,7 @@ from workers.engine.clock import StillClock
 from workers.engine.triggers import Never
 
 
-class Judged(NamedTuple):
+class EvaluatedState(NamedTuple):
     """A state and its evaluation."""
 
     clock: ClockView
@@ -69,7 +69,7 @@ class EvaluationSchedule:
         """Makes one due."""
         self._pending = self._evaluator is not None
 
-    def asks(self, clock: ClockView) -> bool:
+    def is_due_or_running(self, clock: ClockView) -> bool:
         """Returns whether an evaluation is due or one runs in the background.
 
         One that is due may have to wait.
@@ -82,12 +82,12 @@ class EvaluationSchedule:
         """Returns whether one is to take place now; one that may not yet stays due."""
         return self._pending and (self._during_episode or episode_ended)
 
-    def evaluate(self, clock: ClockView) -> Judged | None:
+    def evaluate(self, clock: ClockView) -> EvaluatedState | None:
         """Evaluates the present state; `None` where there is no evaluator."""
         if self._evaluator is None:
             return None
         self._pending = False
-        return self._judged(clock, self._evaluator.evaluate(clock), None)
+        return self._evaluated(clock, self._evaluator.evaluate(clock), None)
 
     def begin(self, state: StateTree) -> None:
         """Begins the evaluation of the present state beside training.
@@ -100,7 +100,7 @@ class EvaluationSchedule:
         self._running = (StillClock.of(state), copy.deepcopy(state))
         self._background.begin(self._running[0])
 
-    def finished(self, *, wait: bool) -> Judged | None:
+    def finished(self, *, wait: bool) -> EvaluatedState | None:
         """Returns what was begun once its result is there.
 
         `None` before, or where nothing was begun.
@@ -112,7 +112,7 @@ class EvaluationSchedule:
             return None
         clock, state = self._running
         self._running = None
-        return self._judged(clock, result, state)
+        return self._evaluated(clock, result, state)
 
     def give_up(self) -> None:
         """Forgets what was begun."""
@@ -120,9 +120,9 @@ class EvaluationSchedule:
 
     def score_of(self, clock: ClockView) -> float | None:
         """Returns the mean return of the present state; `None` where it was not evaluated."""
-        return self._score if self.knows(clock) else None
+        return self._score if self.has_evaluated(clock) else None
 
-    def knows(self, clock: ClockView) -> bool:
+    def has_evaluated(self, clock: ClockView) -> bool:
         """Returns whether the present state was evaluated."""
         return self._at == (clock.env_steps, clock.updates)
 
@@ -142,9 +142,9 @@ class EvaluationSchedule:
         self._score = state["score"]
         self._at = None if state["at"] is None else (state["at"][0], state["at"][1])
 
-    def _judged(
+    def _evaluated(
         self, clock: ClockView, result: EvaluationResult, state: StateTree | None
-    ) -> Judged:
+    ) -> EvaluatedState:
         self._score = result.mean
         self._at = (clock.env_steps, clock.updates)
-        return Judged(clock, result, state)
+        return EvaluatedState(clock, result, state)

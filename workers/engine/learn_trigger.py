@@ -7,7 +7,7 @@ from workers.core.types import EpisodeEnd, LearnSchedule, StateTree
 from workers.engine.triggers import Every
 
 
-class Learning:
+class LearnTrigger:
     """An agent's learn schedule on a clock.
 
     Args:

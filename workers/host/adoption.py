@@ -62,7 +62,7 @@ class Adopter:
                     SupervisorStart(directory=attempt, credentials=credentials, slot=slot)
                 )
             finally:
-                slot.let_go()
+                slot.release()
         except RefusedError as refusal:
             log.warning("attempt.not_wanted", reason=str(refusal))
             attempt.reported_dead.touch()

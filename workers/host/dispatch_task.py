@@ -50,7 +50,7 @@ While no slot is free, this worker could answer no other dispatch message either
 _CLAIM_PAUSE_SECONDS: Final = 0.5
 
 
-class Answered(StrEnum):
+class DispatchOutcome(StrEnum):
     """What became of a dispatch message."""
 
     STARTED = "started"
@@ -96,40 +96,42 @@ class DispatchTask:
             answered = self.answer(arguments, keywords)
         except Exception:  # noqa: BLE001 - a root: nothing may reach Celery
             get_logger().exception("dispatch.failed")
-            answered = Answered.NOT_STARTED
+            answered = DispatchOutcome.NOT_STARTED
         self._counters.count(answered)
 
     def count_malformed(self, **_: object) -> None:
         """Counts a message that did not even become a call."""
-        self._counters.count(Answered.MALFORMED)
+        self._counters.count(DispatchOutcome.MALFORMED)
 
-    def answer(self, arguments: Sequence[object], keywords: Mapping[str, object]) -> Answered:
+    def answer(
+        self, arguments: Sequence[object], keywords: Mapping[str, object]
+    ) -> DispatchOutcome:
         """Answers one dispatch message and returns what became of it."""
         message = _read(arguments, keywords)
         if message is None:
             get_logger().warning("dispatch.malformed")
-            return Answered.MALFORMED
+            return DispatchOutcome.MALFORMED
         # The server dispatches the next job as soon as an attempt reports its end, a moment before
         # the attempt's last process has ended and released the slot's lock. A worker that gave up
         # at once would leave the slot idle until the message is sent again.
         slot = self._slots.take(patience=_SLOT_SECONDS)
-        answered, refused = Answered.NO_SLOT, frozenset[int]()
+        answered, refused = DispatchOutcome.NO_SLOT, frozenset[int]()
         while slot is not None:
             try:
                 answered = self._claim_and_start(message, slot)
             finally:
-                slot.let_go()
-            if answered is not Answered.SLOT_BUSY:
+                slot.release()
+            if answered is not DispatchOutcome.SLOT_BUSY:
                 break
             refused |= {slot.index}
             slot = self._slots.take(besides=refused)
         return answered
 
-    def _claim_and_start(self, message: DispatchMessage, slot: HeldSlot) -> Answered:
+    def _claim_and_start(self, message: DispatchMessage, slot: HeldSlot) -> DispatchOutcome:
         worker = Enrolment.read(self._settings.state_directory)
         if worker is None or not worker.secret:
             get_logger().error("dispatch.no_secret", job_id=message.job_id)
-            return Answered.NOT_CLAIMED
+            return DispatchOutcome.NOT_CLAIMED
         claim = Claim(
             job_id=message.job_id,
             expected_attempt=message.expected_attempt,
@@ -143,11 +145,13 @@ class DispatchTask:
                 "dispatch.not_claimed", job_id=message.job_id, slot=slot.index, code=refusal.code
             )
             return (
-                Answered.SLOT_BUSY if refusal.code == Answered.SLOT_BUSY else Answered.NOT_CLAIMED
+                DispatchOutcome.SLOT_BUSY
+                if refusal.code == DispatchOutcome.SLOT_BUSY
+                else DispatchOutcome.NOT_CLAIMED
             )
         except ServerUnreachableError as error:
             get_logger().warning("dispatch.server_away", job_id=message.job_id, reason=str(error))
-            return Answered.SERVER_AWAY
+            return DispatchOutcome.SERVER_AWAY
         return self._start(answer, slot)
 
     def _claim(self, claim: Claim, secret: str) -> ClaimAnswer:
@@ -166,7 +170,7 @@ class DispatchTask:
                         raise
                     time.sleep(max(_CLAIM_PAUSE_SECONDS, min(error.wait, 2.0)))
 
-    def _start(self, answer: ClaimAnswer, slot: HeldSlot) -> Answered:
+    def _start(self, answer: ClaimAnswer, slot: HeldSlot) -> DispatchOutcome:
         order = answer.work_order
         directory = AttemptDirectory(self._settings.state_directory / "attempts" / order.attempt_id)
         credentials = Credentials(
@@ -181,11 +185,11 @@ class DispatchTask:
         except (OSError, SupervisorStartError) as error:
             get_logger(attempt_id=order.attempt_id).error("attempt.not_started", reason=str(error))
             self._give_back(answer, error)
-            return Answered.NOT_STARTED
+            return DispatchOutcome.NOT_STARTED
         get_logger(attempt_id=order.attempt_id).info(
             "attempt.started", job_id=order.job_id, slot=slot.index, gpus=gpus
         )
-        return Answered.STARTED
+        return DispatchOutcome.STARTED
 
     def _give_back(self, answer: ClaimAnswer, error: Exception) -> None:
         """Ends an attempt that never began, so that nobody waits for its lease.

@@ -42,7 +42,7 @@ _NAME_TAKEN: Final = "worker_name_taken"
 
 
 @dataclass(frozen=True, slots=True)
-class Census:
+class LocalAttempts:
     """The attempts of this machine that the server may still wait for."""
 
     live: tuple[AttemptDirectory, ...]
@@ -138,20 +138,22 @@ class WorkerHost:
         assert self._answer is not None
         due = 0.0
         while not self._stop.is_set():
-            census = take_census(self._options.state_directory, time.time())
-            if time.monotonic() >= due or census.dead:
-                self._end_leftover_processes(census.dead)
-                asked = self._beat(census)
+            attempts = list_local_attempts(self._options.state_directory, time.time())
+            if time.monotonic() >= due or attempts.dead:
+                self._end_leftover_processes(attempts.dead)
+                asked = self._beat(attempts)
                 due = time.monotonic() + max(asked, self._answer.heartbeat_seconds)
-            self._adopter.adopt(census.orphaned, self._api, self.worker_id)
+            self._adopter.adopt(attempts.orphaned, self._api, self.worker_id)
             on_tick()
-            self._stop.wait(TICK_SECONDS if not census.dead else 1.0)
+            self._stop.wait(TICK_SECONDS if not attempts.dead else 1.0)
 
-    def _beat(self, census: Census) -> float:
+    def _beat(self, attempts: LocalAttempts) -> float:
         """Sends one heartbeat; returns the seconds that the server asked to wait."""
         heartbeat = WorkerHeartbeat(
-            live_attempts=tuple(attempt.attempt_id for attempt in (*census.live, *census.orphaned)),
-            dead_attempts=tuple(attempt.attempt_id for attempt in census.dead),
+            live_attempts=tuple(
+                attempt.attempt_id for attempt in (*attempts.live, *attempts.orphaned)
+            ),
+            dead_attempts=tuple(attempt.attempt_id for attempt in attempts.dead),
             busy_slots=self._slots.busy(),
         )
         try:
@@ -165,7 +167,7 @@ class WorkerHost:
                 self._register_again()
             return 0.0
         self.draining = answer.order == "drain"
-        for attempt in census.dead:
+        for attempt in attempts.dead:
             attempt.reported_dead.touch()
             self._log.info("attempt.reported_dead", attempt_id=attempt.attempt_id)
         return 0.0
@@ -186,7 +188,7 @@ class WorkerHost:
                 self._log.error("attempt.not_killed", attempt_id=attempt.attempt_id)
 
 
-def take_census(state_directory: Path, now: float) -> Census:
+def list_local_attempts(state_directory: Path, now: float) -> LocalAttempts:
     """Returns which attempts of this machine live and which are newly known to be gone.
 
     Forgets old ones.
@@ -208,7 +210,7 @@ def take_census(state_directory: Path, now: float) -> Census:
             live.append(attempt)
         else:
             (orphaned if attempt.has_ended() else dead).append(attempt)
-    return Census(tuple(live), tuple(dead), tuple(orphaned))
+    return LocalAttempts(tuple(live), tuple(dead), tuple(orphaned))
 
 
 def is_supervised(attempt: AttemptDirectory, now: float) -> bool:

@@ -24,7 +24,7 @@ class HeldSlot:
     index: int
     descriptor: int
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Closes this process's hold on it."""
         os.close(self.descriptor)
 

@@ -26,7 +26,7 @@ from palestra.contract.registration import RegistrationAnswer
 from workers.host.broker import SETTINGS, install_transport, masked, real_url
 from workers.host.dispatch_task import DispatchTask, DispatchTaskSettings
 from workers.host.options import UsageError, WorkerOptions, parse_options
-from workers.host.registration import WorkerHost, take_census
+from workers.host.registration import WorkerHost, list_local_attempts
 from workers.host.slots import Slots
 from workers.host.state_lock import StateLock
 from workers.ipc.json_log import configure, get_logger
@@ -104,7 +104,7 @@ class _Worker:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, _leave)
         answer = self._agent.register()
-        adopted = take_census(self._options.state_directory, time.time()).live
+        adopted = list_local_attempts(self._options.state_directory, time.time()).live
         if adopted:
             self._log.info("attempts.adopted", attempts=[attempt.attempt_id for attempt in adopted])
         thread = threading.Thread(
@@ -226,7 +226,7 @@ def drain(state_directory: Path, seconds: float) -> bool:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: impatient.set())
     deadline = time.monotonic() + seconds
-    while live := take_census(state_directory, time.time()).live:
+    while live := list_local_attempts(state_directory, time.time()).live:
         for attempt in live:
             supervisor = attempt.supervisor()
             if (

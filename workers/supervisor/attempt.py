@@ -208,7 +208,7 @@ class Supervision:
 
     def _watch(self, trainer: TrainerProcess) -> None:
         """Stays until the trainer ended, or has to be killed."""
-        stopping = _Stopping(trainer, self._observer, self._work_order.limits.grace_seconds)
+        stopping = _StopRequest(trainer, self._observer, self._work_order.limits.grace_seconds)
         limits = LimitWatch(
             self._work_order.schedule,
             self._work_order.limits,
@@ -235,7 +235,7 @@ class Supervision:
             self._box.wait(TICK_SECONDS)
 
     def _must_be_killed_for(
-        self, breach: Breach, trainer: TrainerProcess, stopping: "_Stopping"
+        self, breach: Breach, trainer: TrainerProcess, stopping: "_StopRequest"
     ) -> bool:
         self._breach = breach
         self._log.warning("limit.reached", cause=breach.cause)
@@ -273,7 +273,7 @@ class Supervision:
         )
 
 
-class _Stopping:
+class _StopRequest:
     """What the trainer was asked, and until when it may save."""
 
     def __init__(self, trainer: TrainerProcess, observer: Observer, grace_seconds: float) -> None:

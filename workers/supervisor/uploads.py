@@ -42,7 +42,7 @@ _VIDEO: Final = re.compile(r"^([0-9]{12})-[A-Za-z0-9_-]+\.(mp4|jpg)$")
 Item = TypeVar("Item")
 
 
-class Sent(Enum):
+class UploadResult(Enum):
     """What became of a file."""
 
     STORED = "stored"
@@ -161,21 +161,23 @@ class Uploader:
         root = self._hold(snapshot)
         if root is None:
             self._report(f"snapshot {snapshot.snapshot_id} is gone: a newer one took its place")
-        self._settle(snapshot, Sent.UNWANTED if root is None else self._send_files(snapshot, root))
+        self._settle(
+            snapshot, UploadResult.UNWANTED if root is None else self._send_files(snapshot, root)
+        )
 
-    def _send_files(self, snapshot: SnapshotWritten, root: Path) -> Sent:
+    def _send_files(self, snapshot: SnapshotWritten, root: Path) -> UploadResult:
         for file in snapshot.files:
             sent = self._send(
                 snapshot.run, root / file.name, file, "snapshot", snapshot_id=snapshot.snapshot_id
             )
-            if sent is not Sent.STORED:
+            if sent is not UploadResult.STORED:
                 return sent
-        return Sent.STORED
+        return UploadResult.STORED
 
-    def _settle(self, snapshot: SnapshotWritten, sent: Sent) -> None:
-        if sent is Sent.STORED:
+    def _settle(self, snapshot: SnapshotWritten, sent: UploadResult) -> None:
+        if sent is UploadResult.STORED:
             self.missing.stored(snapshot)
-        self._waiting.settle(snapshot, stored=sent is Sent.STORED)
+        self._waiting.settle(snapshot, stored=sent is UploadResult.STORED)
         self._current = None
         held = self._directory.outgoing / snapshot.snapshot_id
         self._done = {path for path in self._done if held not in path.parents}
@@ -247,10 +249,10 @@ class Uploader:
 
     def _send(
         self, run: str, path: Path, file: SnapshotFile, kind: ArtifactKind, **place: Any
-    ) -> Sent:
+    ) -> UploadResult:
         """Uploads one file. `place` is its `snapshot_id` or `env_step`."""
         if path in self._done:
-            return Sent.STORED
+            return UploadResult.STORED
         declaration = ArtifactDeclaration(
             run_id=run, name=file.name, kind=kind, size=file.size, sha256=file.sha256, **place
         )
@@ -260,24 +262,26 @@ class Uploader:
                 self._api.upload(artifact.id, path)
         except FileNotFoundError:
             self._report(f"{kind} file {path.name} went away while it was uploaded")
-            return Sent.UNWANTED
+            return UploadResult.UNWANTED
         except RefusedError as refusal:
             return self._on_refusal(refusal, declaration, path)
         self._done.add(path)
-        return Sent.STORED
+        return UploadResult.STORED
 
-    def _on_refusal(self, refusal: RefusedError, declared: ArtifactDeclaration, path: Path) -> Sent:
+    def _on_refusal(
+        self, refusal: RefusedError, declared: ArtifactDeclaration, path: Path
+    ) -> UploadResult:
         if refusal.ends_attempt:
             raise refusal
         if refusal.code == _STORED:
-            return Sent.STORED
+            return UploadResult.STORED
         if refusal.code in _UNWANTED:
             self._report(f"{path.name} is not wanted any more: {refusal}")
-            return Sent.UNWANTED
+            return UploadResult.UNWANTED
         if self._may_pass(refusal, declared, path):
             raise ServerUnreachableError(str(refusal))
         self._keep(refusal, declared, path)
-        return Sent.REFUSED
+        return UploadResult.REFUSED
 
     def _may_pass(self, refusal: RefusedError, declared: ArtifactDeclaration, path: Path) -> bool:
         """Whether another try can succeed after a refusal.

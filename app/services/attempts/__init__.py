@@ -1,1 +1,1 @@
-"""Attempts: claims, leases, and how an attempt ends."""
+"""Attempts: their claims, leases, work orders and ends."""

@@ -1,7 +1,7 @@
 """Adoption: a worker takes back an attempt whose supervisor died while it uploaded results.
 
-The results lie on that worker alone, so the attempt goes on where it was instead of being given up
-as lost.
+The results are stored only on that worker, so the attempt continues with the upload instead of
+being marked as lost.
 """
 
 from app.db.engine import Session
@@ -18,12 +18,12 @@ from palestra.contract.work_order import Adoption, AdoptionAnswer
 async def adopt(
     session: Session, principal: Principal, attempt_id: str, body: Adoption, settings: Settings
 ) -> AdoptionAnswer:
-    """Begins the lease of a live attempt anew and answers its token.
+    """Starts a new lease of a live attempt and returns it with the attempt's token.
 
     Raises:
         ForbiddenError: `other_worker` if the secret belongs to another worker.
         NotFoundError: If the worker has no such attempt.
-        ConflictError: `stale_attempt` if it has ended or was given up.
+        ConflictError: `stale_attempt` if it has ended or was marked as lost.
     """
     check_own(principal, body.worker_id)
     attempt = await rows.get(session, attempt_id, lock=True)

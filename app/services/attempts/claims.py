@@ -1,4 +1,4 @@
-"""Claims: how a worker begins an attempt of a queued job. No claim, no start."""
+"""Claims: the requests with which a worker creates an attempt of a queued job."""
 
 from app.db.engine import Session
 from app.db.models.jobs import AttemptRow, JobRow
@@ -15,7 +15,7 @@ from app.services.access.own_worker import check_own
 from app.services.attempts import endings, work_orders
 from app.services.curves import series
 from app.services.jobs import job_state
-from app.services.jobs.job_state import Why
+from app.services.jobs.job_state import TransitionDetails
 from app.settings import Settings
 from palestra.contract.names import Schedule, new_id
 from palestra.contract.states import AttemptState, JobState, ResumeQuality
@@ -30,17 +30,18 @@ from palestra.contract.work_order import (
 async def claim(
     session: Session, principal: Principal, body: Claim, settings: Settings
 ) -> ClaimAnswer:
-    """Makes the next attempt of a queued job and raises the fence of every run that it trains.
+    """Creates the next attempt of a queued job and raises the fence of every run that it trains.
 
-    Of many claims at once one succeeds. The attempt holds its lease, and its token is good, until
-    it ends. The same claim again, by the same credential, answers the same lease with the same
-    token while no supervisor has renewed it: the first answer may have been lost.
+    Of concurrent claims for a job one succeeds. The token is valid until the attempt ends. A
+    claim that is repeated with the same credential returns the same attempt and token until a
+    supervisor has renewed the lease, since the first answer may have been lost.
 
     Raises:
         NotFoundError: If the project has no such worker or job.
         ConflictError: If the dispatch message is out of date (`not_claimable`), the worker drains
-            (`worker_draining`), the job does not fit it (`does_not_fit`), its slot has a live
-            attempt (`slot_busy`) or a run does (`run_busy`). The worker drops the dispatch message.
+            (`worker_draining`), the job does not fit the worker (`does_not_fit`), or the slot
+            (`slot_busy`) or one of the runs (`run_busy`) has a live attempt. The worker drops the
+            dispatch message.
         ForbiddenError: `other_worker` if the secret belongs to another worker.
         InvalidError: If the worker has no such slot.
     """
@@ -62,7 +63,7 @@ async def claim(
         session,
         job,
         JobState.STARTING,
-        _why_claim(worker, job, orders),
+        _claim_details(worker, job, orders),
         claim=body.expected_attempt,
     )
     attempt = await _insert(session, principal, job, worker, body, settings)
@@ -111,9 +112,9 @@ async def _job(session: Session, principal: Principal, body: Claim) -> JobRow:
 async def _repeated_claim(
     session: Session, principal: Principal, job: JobRow, body: Claim, settings: Settings
 ) -> AttemptRow | None:
-    """Returns the attempt that the same claim made before, with a new lease.
+    """Returns the attempt that the same claim created before, with a new lease.
 
-    `None` if it made none, or if a supervisor has renewed the lease.
+    `None` if the claim is new, or if a supervisor has renewed the lease.
     """
     attempt = await rows.live_of_job(session, job.id)
     if attempt is None or (attempt.number, attempt.worker_id, attempt.slot) != (
@@ -171,9 +172,9 @@ async def _check_claimable(session: Session, job: JobRow, body: Claim, worker: W
         )
 
 
-def _why_claim(worker: WorkerRow, job: JobRow, orders: list[RunOrder]) -> Why:
+def _claim_details(worker: WorkerRow, job: JobRow, orders: list[RunOrder]) -> TransitionDetails:
     training = Schedule(job.schedule).writes_training_state
-    return Why(
+    return TransitionDetails(
         actor=f"worker:{worker.id}",
         resume_quality=_expected_quality(orders[0].snapshot) if training else None,
     )

@@ -1,7 +1,7 @@
-"""Continuous evaluations: which snapshot comes next, and when one gives its slot back.
+"""Continuous evaluations: selects the next snapshot, and reports the state of the training.
 
-Read by the attempt alone, with its own token. Nothing here changes a job: the attempt ends by its
-own report.
+Called with the attempt's own token only. Nothing here changes the state of a job: the attempt
+ends with its own report.
 """
 
 from typing import Literal
@@ -23,13 +23,13 @@ from palestra.contract.work_order import FollowAnswer, FollowRequest
 async def next_snapshot(database: Database, attempt_id: str, body: FollowRequest) -> FollowAnswer:
     """Returns the newest verified snapshot that a continuous evaluation has not evaluated yet.
 
-    The snapshot counts as in use by the attempt from then on, so that its files stay, until the
-    attempt asks for another.
+    The snapshot is marked as in use by the attempt, so that its files are not deleted, until the
+    attempt requests another one.
 
     Raises:
         NotFoundError: If there is no such attempt.
         ForbiddenError: `not_following` for an attempt of another schedule, `other_run` for a run
-            that it does not carry.
+            that does not belong to the attempt.
         ConflictError: `stale_attempt` once it has ended.
     """
     async with database.read() as session:
@@ -47,7 +47,7 @@ async def _look(
     session: Session, attempt_id: str, body: FollowRequest, *, lock: bool = False
 ) -> tuple[FollowAnswer, SnapshotRow | None]:
     job, carried = await _follower(session, attempt_id, body.run_id, lock=lock)
-    # Asked before the snapshots: a training that is over by now has stored its last one.
+    # Read before the snapshots: if the training is over now, its last snapshot is stored already.
     training = await training_state(session, body.run_id)
     count, evaluated = await evaluation_rows.of_job(session, job.id)
     verified = await snapshot_rows.verified(session, body.run_id)
@@ -82,9 +82,10 @@ async def _follower(
 
 
 async def training_state(session: Session, run_id: str) -> Literal["live", "waiting", "over"]:
-    """Returns `live`, `waiting` or `over`.
+    """Returns whether the training of a run is `live`, `waiting` or `over`.
 
-    `live` while an attempt trains the run, `waiting` while its training job is queued or paused.
+    It is `live` while an attempt trains the run, and `waiting` while its training job is queued or
+    paused.
     """
     job = await job_rows.unfinished_training(session, run_id)
     if job is None:

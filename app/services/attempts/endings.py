@@ -1,4 +1,4 @@
-"""Ends attempts: by their own report, or as lost. The job follows by the cause."""
+"""Ends attempts, by their own report or as lost, and updates the state of their jobs."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from app.domain import attempt_end, retry
 from app.domain.retry import History, RetryDecision
 from app.services.events import event_log
 from app.services.jobs import job_state
-from app.services.jobs.job_state import Why
+from app.services.jobs.job_state import TransitionDetails
 from app.services.snapshots import snapshots
 from app.services.views.jobs import attempt_views
 from palestra.contract.documents import canonical_json
@@ -25,7 +25,7 @@ from palestra.contract.work_order import AttemptReport, Failure
 async def by_report(
     session: Session, job: JobRow, attempt: AttemptRow, report: AttemptReport
 ) -> bool:
-    """Ends a live attempt as its report says; `False` if it had ended already."""
+    """Ends a live attempt with the outcome of its report; `False` if it had ended already."""
     values = {
         "outcome": report.outcome.value,
         "cause": report.cause.value,
@@ -47,7 +47,7 @@ async def by_report(
 async def _end_runs(
     session: Session, job: JobRow, attempt: AttemptRow, report: AttemptReport
 ) -> None:
-    """Notes which runs of a pack have ended for good; the others go on with the job."""
+    """Stores the end of each run of a pack that succeeded or failed; other runs stay in the job."""
     carried = {run.run_id for run in (await rows.runs_of(session, [attempt.id]))[attempt.id]}
     for end in report.runs:
         if end.run_id in carried and end.outcome in {Outcome.SUCCEEDED, Outcome.FAILED}:
@@ -64,10 +64,10 @@ async def as_lost(
     Args:
         session: A writing session.
         attempt_id: The attempt.
-        cause: Why it is lost.
-        actor: Who knows.
-        began: Whether a supervisor may have run it; else its early end says nothing about the job,
-            and does not count as a quick death.
+        cause: Why the attempt is lost.
+        actor: Who reports the loss, as stored in the audit log.
+        began: Whether a supervisor may have executed it; false keeps the end from being counted as
+            a quick death.
     """
     found = await _lock(session, attempt_id)
     if found is None:
@@ -82,9 +82,9 @@ async def as_lost(
 
 
 async def as_expired(session: Session, attempt_id: str, silent_seconds: float, actor: str) -> bool:
-    """Ends a live attempt that is silent for so long at this very moment.
+    """Ends a live attempt whose lease was not renewed for `silent_seconds`.
 
-    `False` if it has ended or was renewed meanwhile.
+    The time is checked again under a lock: `False` if the attempt has ended or was renewed.
     """
     found = await _lock(session, attempt_id)
     if found is None:
@@ -110,7 +110,7 @@ async def _follow(
         Cause(attempt.cause or Cause.WORKER_LOST),
     )
     verdict = _judge(job, outcome, cause, _lived(attempt) if began else retry.QUICK_SECONDS)
-    await _stand_still(session, attempt)
+    await _clear_speed(session, attempt)
     await snapshots.leave_out_rest(session, attempt.id)
     await job_rows.set_history(session, job, verdict.history)
     begun = cause is Cause.CODE_CHANGED and await _has_begun(session, job, attempt)
@@ -118,13 +118,13 @@ async def _follow(
         JobState(job.state), outcome, verdict.cause, requeue=verdict.requeue, begun=begun
     )
     for state in states:
-        why = _why(attempt, actor, verdict, outcome, last=state is states[-1])
-        await job_state.move(session, job, state, why)
+        details = _transition_details(attempt, actor, verdict, outcome, last=state is states[-1])
+        await job_state.move(session, job, state, details)
     await append_attempt_event(session, job, attempt)
 
 
 async def _has_begun(session: Session, job: JobRow, attempt: AttemptRow) -> bool:
-    """Returns whether a training was paused or attempted before this attempt."""
+    """Returns whether a training job was paused, or had an attempt, before this attempt."""
     if not Schedule(job.schedule).writes_training_state:
         return False
     moves = await audit.of_object(session, job.project_id, "job", job.id)
@@ -149,9 +149,9 @@ def _lived(attempt: AttemptRow) -> float:
     return 0.0 if last is None else max(0.0, (last - attempt.started_at).total_seconds())
 
 
-def _why(
+def _transition_details(
     attempt: AttemptRow, actor: str, verdict: RetryDecision, outcome: Outcome, *, last: bool
-) -> Why:
+) -> TransitionDetails:
     failure = (
         None
         if attempt.failure is None
@@ -160,7 +160,7 @@ def _why(
     if failure is None and outcome in {Outcome.FAILED, Outcome.LOST}:
         failure = Failure(message=attempt_end.sentence(verdict.cause))
     quality = None if attempt.resume_quality is None else ResumeQuality(attempt.resume_quality)
-    return Why(
+    return TransitionDetails(
         actor=actor,
         cause=verdict.cause,
         failure=failure,
@@ -169,14 +169,14 @@ def _why(
     )
 
 
-async def _stand_still(session: Session, attempt: AttemptRow) -> None:
+async def _clear_speed(session: Session, attempt: AttemptRow) -> None:
     for run in (await rows.runs_of(session, [attempt.id]))[attempt.id]:
         if run.training:
             await experiment_rows.set_run(session, run.run_id, {"env_steps_per_second": None})
 
 
 async def append_attempt_event(session: Session, job: JobRow, attempt: AttemptRow) -> None:
-    """Registers the live message of a changed attempt."""
+    """Appends the event of a changed attempt."""
     (view,) = await attempt_views(session, [attempt])
     run_id = next(iter(view.fences)) if len(view.fences) == 1 else None
     event_log.record(
@@ -191,14 +191,14 @@ async def append_attempt_event(session: Session, job: JobRow, attempt: AttemptRo
 
 
 def clean(failure: Failure) -> Failure:
-    """Returns the failure without NUL characters, which a database cannot keep."""
+    """Replaces NUL characters in a failure by U+FFFD, since PostgreSQL cannot store them."""
     return Failure(
         **cleaned({name: text for name, text in failure.model_dump().items() if text is not None})
     )
 
 
 def cleaned(document: dict[str, Any]) -> dict[str, Any]:
-    """Returns a flat document whose texts hold no NUL characters, which a database cannot keep."""
+    """Replaces NUL characters in the strings of a flat document by U+FFFD."""
     return {
         name: value.replace("\0", "\ufffd") if isinstance(value, str) else value
         for name, value in document.items()

@@ -1,4 +1,4 @@
-"""Leases of attempts: renew and release. An attempt that has ended is answered `stale`."""
+"""Renews and releases the leases of attempts."""
 
 from typing import Any, Final
 
@@ -9,7 +9,7 @@ from app.db.repositories import jobs as job_rows
 from app.domain.errors import ConflictError, NotFoundError
 from app.services.attempts import endings
 from app.services.jobs import job_state
-from app.services.jobs.job_state import Why
+from app.services.jobs.job_state import TransitionDetails
 from app.services.views.jobs import attempt_views
 from app.services.views.runs import backlog_view
 from app.settings import Settings
@@ -31,10 +31,10 @@ _ORDERS: Final = {
 async def renew(
     session: Session, attempt_id: str, body: Renewal, settings: Settings
 ) -> RenewalAnswer:
-    """Renews a lease and answers what the supervisor is to do; `stale` once the attempt has ended.
+    """Renews a lease and returns the pending order; `stale` once the attempt has ended.
 
-    The first renewal shows that the supervisor lives: the job runs from then on. A lease that
-    lapsed but was not reclaimed is renewed.
+    The first renewal sets the job to `running`. A lease that expired is renewed as long as the
+    attempt was not marked as lost.
 
     Raises:
         NotFoundError: If there is no such attempt.
@@ -52,7 +52,9 @@ async def renew(
             order=Order.STALE, acked_seq=attempt.acked_seq, lease_seconds=settings.lease_seconds
         )
     if job.state == JobState.STARTING:
-        await job_state.move(session, job, JobState.RUNNING, Why(actor=f"attempt:{attempt.id}"))
+        await job_state.move(
+            session, job, JobState.RUNNING, TransitionDetails(actor=f"attempt:{attempt.id}")
+        )
     if backlog_view(attempt.backlog) != shown:
         await job_state.append_events(session, job)
     order = _ORDERS.get(JobState(job.state), Order.CONTINUE)
@@ -65,12 +67,13 @@ async def renew(
 
 
 async def release(session: Session, attempt_id: str, body: Release) -> AttemptView:
-    """Ends an attempt as its report says; repeating it changes nothing.
+    """Ends an attempt with the outcome of its report; repeating it changes nothing.
 
     Raises:
         NotFoundError: If there is no such attempt.
-        ConflictError: `stale_attempt` if the attempt was given up as lost; `telemetry_missing`
-            while records of its spool are not acknowledged, with the next one as `expected_seq`.
+        ConflictError: `stale_attempt` if the attempt was marked as lost; `telemetry_missing`
+            while records of its spool are not acknowledged, with the number of the first such
+            record as `expected_seq`.
     """
     seen = await _attempt(session, attempt_id)
     job = await job_rows.by_id(session, seen.job_id, lock=True)

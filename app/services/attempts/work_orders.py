@@ -1,4 +1,4 @@
-"""Work orders: what an attempt is to do with which runs."""
+"""Builds work orders: the documents from which a worker executes an attempt."""
 
 import hashlib
 from typing import Any

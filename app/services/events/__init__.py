@@ -1,1 +1,1 @@
-"""The event log of all changes, and the live streams that send it."""
+"""The event log of all changes, and the live streams that distribute it."""

@@ -1,6 +1,6 @@
-"""The event log: what changed, in the order in which it became visible.
+"""The event log: all changes in the order of their commits.
 
-`record` is called in the transaction of the change; readers tail the log with `app.api.stream`.
+`record` is called in the transaction of the change; clients read the log through `app.api.stream`.
 """
 
 from collections.abc import Mapping
@@ -35,16 +35,16 @@ def record(  # noqa: PLR0913 - three positional ones; the rest names what the ev
     run_id: str | None = None,
     job_id: str | None = None,
 ) -> None:
-    """Appends an event when the session's transaction commits; drops it with the transaction.
+    """Appends an event when the session's transaction commits; a rollback discards it.
 
     Args:
         session: A writing session.
-        kind: What changed.
-        data: The changed resource's view.
-        project_id: Who sees it; `None` for all projects.
-        experiment_id: Experiment that it belongs to, for the filters of the stream.
-        run_id: Run that it belongs to.
-        job_id: Job that it belongs to.
+        kind: Type of the event, for example `run` or `attempt`.
+        data: View of the changed resource.
+        project_id: Project whose members see the event; `None` for all projects.
+        experiment_id: Experiment of the resource, for the filters of the stream.
+        run_id: Run of the resource.
+        job_id: Job of the resource.
     """
     content = data.model_dump(mode="json") if isinstance(data, BaseModel) else dict(data)
     row = {
@@ -59,5 +59,5 @@ def record(  # noqa: PLR0913 - three positional ones; the rest names what the ev
 
 
 async def cursor(session: Session) -> int:
-    """Returns the id of the newest event that the session's snapshot contains."""
+    """Returns the ID of the newest event that is visible in the session's transaction."""
     return await rows.newest(session)

@@ -1,6 +1,6 @@
-"""Rows of the event log as frames of the stream.
+"""Converts rows of the event log to frames of server-sent events.
 
-Rows of the types `points` and `log` name a block; its content is inserted here.
+Rows of the types `points` and `log` hold the ID of a block; its content is inserted here.
 """
 
 import json
@@ -23,7 +23,7 @@ LOG: Final = "log"
 
 @dataclass(frozen=True, slots=True)
 class LiveEvent:
-    """An event, ready to be sent to any number of clients."""
+    """An event with its frame, encoded once for all clients."""
 
     id: int
     type: str
@@ -34,9 +34,9 @@ class LiveEvent:
 
 
 async def expand(session: Session, events: Sequence[EventRow]) -> list[LiveEvent]:
-    """Returns the events with their content.
+    """Returns events with the content of the blocks that they refer to.
 
-    One whose block is gone, because its run was deleted, is left out.
+    Events whose block was deleted together with its run are left out.
     """
     points = await rows.by_ids(session, _named(events, POINTS))
     lines = await rows.logs_by_ids(session, _named(events, LOG))
@@ -45,9 +45,9 @@ async def expand(session: Session, events: Sequence[EventRow]) -> list[LiveEvent
 
 
 def frame(event_id: int | None, kind: str, data: Mapping[str, Any]) -> bytes:
-    """Returns one server-sent event.
+    """Encodes one server-sent event.
 
-    JSON without line breaks: no content can begin a line of its own.
+    `data` is written as JSON without line breaks, so no content can start another field.
     """
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     head = "" if event_id is None else f"id: {event_id}\n"
@@ -85,7 +85,7 @@ def _points(series: str, block: BlockRow) -> dict[str, Any]:
 
 
 def log_content(block: LogBlockRow) -> dict[str, Any]:
-    """Returns the lines of a block in the shape of the log's route."""
+    """Returns the lines of a block in the format of the log route's response."""
     lines = [
         {
             "n": block.first_line + i,
@@ -100,7 +100,7 @@ def log_content(block: LogBlockRow) -> dict[str, Any]:
 
 
 def numbers(values: list[float]) -> list[float | str]:
-    """Returns numbers as JSON may hold them: the three non-finite ones as strings."""
+    """Returns numbers for JSON: NaN, Infinity and -Infinity become strings."""
     return [value if math.isfinite(value) else write_number(value) for value in values]
 
 

@@ -1,10 +1,10 @@
-"""The live hub: reads the event log once per process and distributes it to all streams.
+"""Reads the event log once per server process and distributes it to all streams.
 
 Each stream receives only the events that its client may see.
 
-A stream joins without gap or overlap: it is registered first, replays the log from its cursor up to
-the hub's position, and then takes from its queue what lies beyond. No stream holds a database
-session; one short session serves all.
+A stream starts without gap or overlap: it is registered first, replays the log from its cursor up
+to the hub's position, and then takes later events from its queue. No stream holds a database
+session: the hub reads for all streams in short sessions.
 """
 
 import asyncio
@@ -28,18 +28,18 @@ _log = structlog.get_logger("palestra.live")
 PAGE: Final = 500
 """Rows of one read."""
 MAX_REPLAY: Final = 20_000
-"""Rows that a stream may be behind; beyond that, loading the history anew is cheaper."""
+"""Maximum number of events to replay; beyond it, reloading the history is cheaper."""
 ASSURED: Final = 2
-"""Streams that a credential may have although its user's others hold all that the user may have."""
+"""Streams that each credential may open even if its user has reached the limit per user."""
 MAX_QUEUED: Final = 256
-"""Deliveries that wait for a slow client."""
+"""Maximum number of queued batches of events per stream."""
 MAX_QUEUED_BYTES: Final = 8 * 2**20
 _LOOK_SECONDS: Final = 1.0
 """A notification may be lost: the hub reads the log at least this often."""
 
 
 class ResyncError(Exception):
-    """The log no longer leads from the client's cursor to now: it must load the history again."""
+    """The log cannot be replayed from the client's cursor: the client must reload the history."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ class StreamFilter:
     types: frozenset[str] = frozenset()
 
     def takes(self, event: LiveEvent) -> bool:
-        """Returns whether the stream shall see `event`."""
+        """Returns whether `event` passes the filter."""
         return (
             event.project_id in {None, self.project_id}
             and (not self.types or event.type in self.types)
@@ -63,7 +63,12 @@ class StreamFilter:
 
 @dataclass(slots=True, eq=False)
 class EventSubscription:
-    """One client's place in the hub. `closed` ends it; `overflowed` says that it was too slow."""
+    """The queue of one stream.
+
+    Attributes:
+        overflowed: Whether the client was too slow and events were dropped.
+        closed: Whether the stream is to end.
+    """
 
     stream_filter: StreamFilter
     user_id: str
@@ -75,9 +80,9 @@ class EventSubscription:
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
 
     def offer(self, events: Sequence[LiveEvent]) -> None:
-        """Queues what the stream wants of `events`.
+        """Queues the events that pass the stream's filter.
 
-        Drops everything once the client is too far behind.
+        Once the queue exceeds its limits, drops all queued events and sets `overflowed`.
         """
         wanted = [event for event in events if self.stream_filter.takes(event)]
         if not wanted or self.overflowed:
@@ -95,9 +100,9 @@ class EventSubscription:
         self._wake.set()
 
     async def take(self, seconds: float) -> list[LiveEvent]:
-        """Returns what is queued, waiting for at most `seconds`.
+        """Removes and returns the queued events, waiting at most `seconds` for the first.
 
-        Empty if nothing came or the stream ended.
+        Empty if there was no event, or if the stream was closed.
         """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
@@ -110,15 +115,16 @@ class EventSubscription:
 
 
 class EventHub:
-    """The live events of one server process. `run` must be running while streams are open.
+    """Distributes live events in one server process. `run` must be active while streams are open.
 
     Args:
-        database: Where the log is.
-        bus: Rings when the log grew.
-        most: Streams of the process.
-        most_per_user: Streams of one user, over all credentials; each credential may have `ASSURED`
-            whatever the others hold.
-        most_per_credential: Streams of one token or login; as many as its user by default.
+        database: Database of the event log.
+        bus: Notifies the hub of new events.
+        most: Maximum number of streams of the process.
+        most_per_user: Maximum number of streams of one user, over all credentials; each credential
+            may always have `ASSURED` of them.
+        most_per_credential: Maximum number of streams of one token or login; by default
+            `most_per_user`.
     """
 
     def __init__(
@@ -145,17 +151,16 @@ class EventHub:
     def open(
         self, stream_filter: StreamFilter, user_id: str, credential: str = ""
     ) -> Iterator[EventSubscription]:
-        """Registers a stream.
+        """Registers a stream for the time of the context.
 
         Args:
-            stream_filter: What it takes.
-            user_id: Whose it is.
-            credential: Id of the token or login that asks for it: none can use up what the user's
-                others need.
+            stream_filter: The events that the stream receives.
+            user_id: The user of the stream.
+            credential: ID of the token or login that opens it; limited as well.
 
         Raises:
-            TooManyRequestsError: If the credential or the user has too many.
-            UnavailableError: If the process has too many, or stops.
+            TooManyRequestsError: If the credential or the user has too many streams.
+            UnavailableError: If the process has too many streams, or is shutting down.
         """
         if self._stopping or len(self._streams) >= self._most:
             raise UnavailableError(
@@ -185,15 +190,15 @@ class EventHub:
     async def events(
         self, stream: EventSubscription, after: int | None, seconds: float
     ) -> AsyncIterator[list[LiveEvent]]:
-        """Yields the stream's events after a cursor, and an empty list after `seconds` without any.
+        """Yields the events after a cursor, and an empty list after `seconds` without events.
 
         Args:
             stream: The stream.
-            after: Its cursor; `None` begins with what comes next.
-            seconds: Time between two signs of life.
+            after: ID of the last event that the client has; `None` starts with the next event.
+            seconds: Time without events after which an empty list is yielded.
 
         Raises:
-            ResyncError: If the log does not lead on from the cursor, or the client was too slow.
+            ResyncError: If the log cannot be replayed from the cursor, or the client was too slow.
         """
         await self._positioned.wait()
         start = self._position or 0
@@ -208,7 +213,7 @@ class EventHub:
             yield taken
 
     async def run(self) -> None:
-        """Reads the log for as long as there is a stream, until cancelled."""
+        """Reads the log while there are streams, until cancelled."""
         notified = self._bus.subscribe(EVENTS)
         try:
             while True:
@@ -225,7 +230,7 @@ class EventHub:
             self.close()
 
     def close(self) -> None:
-        """Ends all streams and opens no more."""
+        """Closes all streams; `open` then raises `UnavailableError`."""
         self._stopping = True
         for stream in self._streams:
             stream.close()
@@ -244,7 +249,7 @@ class EventHub:
             pass
 
     async def _advance(self) -> bool:
-        """Delivers one page; returns whether there may be another."""
+        """Distributes one page of the log; returns whether there may be another page."""
         assert self._position is not None
         async with self._database.read() as session:
             found = await rows.after(session, self._position, limit=PAGE)

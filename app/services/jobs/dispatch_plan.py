@@ -1,4 +1,4 @@
-"""Which jobs to dispatch: the next of each queue, at most as many as there are free slots."""
+"""Selects the jobs to dispatch: the next ones of each queue, at most one per free slot."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -12,20 +12,21 @@ from app.db.repositories import workers as worker_rows
 from app.db.repositories.job_queue import Queue, ReadyJob
 from app.db.repositories.workers import Offer
 from app.services.jobs import job_state
-from app.services.jobs.job_state import Why
+from app.services.jobs.job_state import TransitionDetails
 from palestra.contract.states import Cause, JobState, SnapshotState
 from palestra.contract.work_order import Failure
 
-__all__ = ["ReadyJob", "fail_hopeless", "mark_dispatched", "plan"]
+__all__ = ["ReadyJob", "fail_without_snapshot", "mark_dispatched", "plan"]
 
 _ACTOR: Final = "daemon:dispatcher"
 
 
 async def plan(session: Session, ring_seconds: float) -> list[ReadyJob]:
-    """Returns the jobs to dispatch, in order.
+    """Returns the jobs to dispatch, in the order of each queue.
 
-    A job is dispatched when it was not since it was queued, or when no worker answered for
-    `ring_seconds`. Dispatch messages that may still be answered count as taken slots.
+    A job is included if no dispatch message was sent for it since it was queued, or if no worker
+    claimed it within `ring_seconds` of the last one. Each dispatch message younger than
+    `ring_seconds` reserves a free slot.
     """
     offers = await worker_rows.offers(session)
     found: list[ReadyJob] = []
@@ -54,13 +55,13 @@ async def _ready(
 
 
 async def mark_dispatched(session: Session, jobs: Sequence[ReadyJob]) -> None:
-    """Records that messages were sent; without it they are sent again, which changes nothing."""
+    """Records that dispatch messages were sent. Without the record they are sent again."""
     await rows.mark_dispatched(session, jobs)
 
 
-async def fail_hopeless(session: Session) -> int:
+async def fail_without_snapshot(session: Session) -> int:
     """Fails queued jobs whose snapshot was deleted while they waited; returns how many."""
-    hopeless = [
+    without_snapshot = [
         job for job in await job_rows.pinned_to_snapshots(session) if await _is_gone(session, job)
     ]
     failure = Failure(
@@ -69,11 +70,14 @@ async def fail_hopeless(session: Session) -> int:
             "again with another one."
         )
     )
-    for job in hopeless:
+    for job in without_snapshot:
         await job_state.move(
-            session, job, JobState.FAILED, Why(actor=_ACTOR, cause=Cause.NO_RESULT, failure=failure)
+            session,
+            job,
+            JobState.FAILED,
+            TransitionDetails(actor=_ACTOR, cause=Cause.NO_RESULT, failure=failure),
         )
-    return len(hopeless)
+    return len(without_snapshot)
 
 
 async def _is_gone(session: Session, job: JobRow) -> bool:

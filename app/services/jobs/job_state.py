@@ -1,8 +1,8 @@
-"""The gate: the one function that writes a job's state.
+"""The only function that writes a job's state, and the events of such a change.
 
-A move consults the table of transitions, writes the state by compare-and-set, appends to the audit
-log, brings the derived state of the job's runs up to date and registers the live messages, all in
-the caller's transaction.
+`move` checks the table of transitions, writes the state by compare-and-set, appends to the audit
+log, updates the derived state of the job's runs and appends events, all in the caller's
+transaction.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,40 +28,45 @@ from palestra.contract.work_order import Failure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Why:
-    """Who moves a job, and why."""
+class TransitionDetails:
+    """Actor, cause and further details of a change of a job's state."""
 
     actor: str
     """`user:...`, `token:...`, `attempt:...`, `worker:...` or `daemon:NAME`."""
     cause: Cause | None = None
     failure: Failure | None = None
     reason: str = ""
-    """A person's words."""
+    """Text that the user gave with a pause, resume or cancel."""
     delay: float = 0.0
     """Seconds that a job stays in the queue before it may start."""
     resume_quality: ResumeQuality | None = None
 
 
 async def move(
-    session: Session, job: JobRow, to: JobState, why: Why, *, claim: int | None = None
+    session: Session,
+    job: JobRow,
+    to: JobState,
+    details: TransitionDetails,
+    *,
+    claim: int | None = None,
 ) -> None:
-    """Moves a job to another state.
+    """Changes the state of a job.
 
     Args:
         session: A writing session.
         job: The job as it was read in this transaction; brought up to date.
         to: The new state.
-        why: Who moves it and why.
-        claim: Number of the attempt that the move makes; then the job's delay must be over.
+        details: Actor and cause of the change.
+        claim: Number of the attempt that a claim creates; the job's delay must have passed.
 
     Raises:
-        ConflictError: If the table does not allow it (`already_final`, `invalid_transition`), or if
-            somebody was faster (`state_changed`).
+        ConflictError: If the table has no such transition (`already_final`,
+            `invalid_transition`), or if another transaction changed the job (`state_changed`).
     """
     old = JobState(job.state)
     transitions.check(old, to)
     conditions = () if claim is None else (job_rows.may_start_now(),)
-    if not await job_rows.move(session, job, to, _values(to, why, claim), *conditions):
+    if not await job_rows.move(session, job, to, _values(to, details, claim), *conditions):
         raise ConflictError(
             "state_changed",
             (
@@ -69,40 +74,42 @@ async def move(
                 "decide anew."
             ),
         )
-    _audit(session, job, old, to, why)
+    _audit(session, job, old, to, details)
     announce(session, QUEUE)
     if Schedule(job.schedule).starts_runs:
-        await _derive_runs(session, job, why)
+        await _derive_runs(session, job, details)
     await append_events(session, job)
 
 
-def _values(to: JobState, why: Why, claim: int | None) -> Mapping[str, Any]:
+def _values(to: JobState, details: TransitionDetails, claim: int | None) -> Mapping[str, Any]:
     values: dict[str, Any] = {}
     if claim is not None:
         values |= job_rows.claimed_now(claim)
     if to is JobState.QUEUED:
-        values |= job_rows.queued_now(why.delay)
+        values |= job_rows.queued_now(details.delay)
     if to in FINAL_JOB_STATES:
         values |= job_rows.ended_now()
-    if why.cause is not None:
+    if details.cause is not None:
         values |= {
-            "cause": why.cause.value,
-            "failure": None if why.failure is None else why.failure.model_dump(mode="json"),
+            "cause": details.cause.value,
+            "failure": None if details.failure is None else details.failure.model_dump(mode="json"),
         }
     return values
 
 
-def _audit(session: Session, job: JobRow, old: JobState, to: JobState, why: Why) -> None:
+def _audit(
+    session: Session, job: JobRow, old: JobState, to: JobState, details: TransitionDetails
+) -> None:
     change = {
         "from": old.value,
         "to": to.value,
         "attempt": job.attempt,
-        "cause": why.cause,
-        "reason": why.reason,
+        "cause": details.cause,
+        "reason": details.reason,
     }
     row = {
         "project_id": job.project_id,
-        "actor": why.actor,
+        "actor": details.actor,
         "action": "job.move",
         "object_type": "job",
         "object_id": job.id,
@@ -113,11 +120,11 @@ def _audit(session: Session, job: JobRow, old: JobState, to: JobState, why: Why)
     )
 
 
-async def _derive_runs(session: Session, job: JobRow, why: Why) -> None:
+async def _derive_runs(session: Session, job: JobRow, details: TransitionDetails) -> None:
     ended = await job_rows.ends(session, job.id)
     for run in await experiment_rows.runs_of_job(session, job.id):
         if run.job_id == job.id:
-            values = _ended(ended[run.id]) if run.id in ended else derived(job, run, why)
+            values = _ended(ended[run.id]) if run.id in ended else derived(job, run, details)
             await experiment_rows.set_run(session, run.id, values)
 
 
@@ -131,9 +138,11 @@ def _ended(end: JobRunRow) -> dict[str, Any]:
     }
 
 
-def derived(job: JobRow, run: RunRow, why: Why) -> dict[str, Any]:
-    """Returns the columns of a run that follow from its latest training job."""
-    quality = why.resume_quality.value if why.resume_quality is not None else run.resume_quality
+def derived(job: JobRow, run: RunRow, details: TransitionDetails) -> dict[str, Any]:
+    """Returns the columns of a run that are derived from its latest training job."""
+    quality = (
+        details.resume_quality.value if details.resume_quality is not None else run.resume_quality
+    )
     return {
         "state": run_state(JobState(job.state)).value,
         "cause": job.cause,
@@ -156,7 +165,7 @@ async def append_events(session: Session, job: JobRow) -> None:
 
 
 async def append_job_events(session: Session, jobs: Sequence[JobRow]) -> None:
-    """Registers the live messages of changed jobs."""
+    """Appends the events of changed jobs."""
     for row, view in zip(jobs, await job_views(session, jobs), strict=True):
         run_id = view.run_ids[0] if len(view.run_ids) == 1 else None
         event_log.record(
@@ -171,7 +180,7 @@ async def append_job_events(session: Session, jobs: Sequence[JobRow]) -> None:
 
 
 async def append_run_events(session: Session, runs: Sequence[RunRow]) -> None:
-    """Registers the live messages of changed runs."""
+    """Appends the events of changed runs."""
     for row, view in zip(runs, await run_views(session, runs), strict=True):
         event_log.record(
             session,
@@ -185,7 +194,7 @@ async def append_run_events(session: Session, runs: Sequence[RunRow]) -> None:
 
 
 async def append_experiment_event(session: Session, experiment: ExperimentRow) -> None:
-    """Registers the live message of a changed experiment."""
+    """Appends the event of a changed experiment."""
     (view,) = await experiment_views(session, [experiment])
     event_log.record(
         session, "experiment", view, project_id=experiment.project_id, experiment_id=experiment.id

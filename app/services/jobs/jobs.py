@@ -1,4 +1,4 @@
-"""Jobs: queued, listed, read, paused, resumed, cancelled."""
+"""Queues, lists, reads, pauses, resumes and cancels jobs."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from app.domain.principal import Principal
 from app.services import offers
 from app.services.access.audit_actor import actor
 from app.services.jobs import job_state
-from app.services.jobs.job_state import Why
+from app.services.jobs.job_state import TransitionDetails
 from app.services.runs import runs
 from app.services.snapshots import snapshots
 from app.services.views import pages
@@ -60,13 +60,13 @@ async def queue_training(
     new: Sequence[RunRow],
     options: JobOptions,
 ) -> None:
-    """Queues training jobs for runs that are new or were only tested so far.
+    """Queues training jobs for runs that have no training job yet.
 
-    There is one job for each run, or for each pack of runs.
+    Each job trains one run, or one pack of runs.
     """
     columns = _columns(principal, experiment.id, options, options.schedule)
-    # Sorted, since ids of one millisecond have no order of their own: seeds are worked on in the
-    # order in which they were named.
+    # IDs created within one millisecond are not ordered. Sorting them makes the queue train the
+    # seeds in the order of the submission.
     packs = packs_of(new, options, experiment.agent)
     ids = sorted(new_id("job") for _ in packs)
     for first in range(0, len(packs), _AT_ONCE):
@@ -96,11 +96,11 @@ async def _queue_packs(
 
 
 def packs_of(runs: Sequence[RunRow], options: JobOptions, agent: str) -> list[Sequence[RunRow]]:
-    """Returns the runs in packs, each of which one job works on.
+    """Groups runs into packs; one job trains each pack.
 
     Args:
-        runs: In the order in which their seeds were named.
-        options: Say how many go together.
+        runs: In the order of their seeds in the submission.
+        options: `resources.pack` is the number of runs per pack.
         agent: Name of the definition's agent.
     """
     wanted = options.resources.pack
@@ -118,7 +118,7 @@ def packs_of(runs: Sequence[RunRow], options: JobOptions, agent: str) -> list[Se
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobStart:
-    """How the first attempt of a job begins."""
+    """What the first attempt of a job starts from."""
 
     afresh: bool = False
     allow_code_change: bool = False
@@ -131,22 +131,22 @@ async def submit(
     request: JobRequest,
     start: JobStart | None = None,
 ) -> JobView:
-    """Queues a schedule on an existing run.
+    """Queues a job with a schedule on an existing run.
 
     Args:
         session: A writing session.
-        principal: Who asks.
+        principal: The caller.
         run_id: Run.
-        request: Schedule and options; without a pool the one of the run's training is taken.
-        start: Where a training begins; `None` goes on from the newest snapshot, with the same code.
+        request: Schedule and options; the pool defaults to that of the run's training.
+        start: What a training starts from; `None`: the newest snapshot, with the same code.
 
     Raises:
         NotFoundError: If the project has no such run, or the run no such snapshot.
-        InvalidError: If the pool's workers cannot do it, or the snapshot was deleted or is not
-            verified.
-        ConflictError: With the code `run_busy` while a training job of the run has not ended,
-            `no_snapshot` while there is none to read and, for the continuous schedules, none to
-            come.
+        InvalidError: If the pool's workers cannot execute the job, or the snapshot was deleted or
+            is not verified.
+        ConflictError: With the code `run_busy` while a training job of the run has not ended, or
+            `no_snapshot` if the run has no verified snapshot and, for a continuous schedule, no
+            training that will write one.
     """
     run = await runs.find(session, principal, run_id)
     experiment = await experiment_rows.get(session, run.project_id, run.experiment_id)
@@ -178,9 +178,9 @@ async def submit(
 
 
 async def _training_pool(session: Session, run: RunRow) -> str:
-    """Returns the pool of the job that decides the run's state.
+    """Returns the pool of the job from which the run's state is derived.
 
-    That is its latest training, or a test before the first training.
+    That job is the run's latest training, or a test before the first training.
     """
     job = None if run.job_id is None else await rows.by_id(session, run.job_id)
     return "default" if job is None else job.pool
@@ -191,11 +191,11 @@ async def _must_have_snapshot(session: Session, run: RunRow, schedule: Schedule)
 
 
 async def _lead(session: Session, principal: Principal, job: JobRow, run: RunRow) -> None:
-    """Makes a new job the one whose state is the run's.
+    """Makes a new job the one from which the run's state is derived.
 
-    The times of a test before the first training are no part of the run's.
+    Resets the run's start and end times if the earlier job was only a test.
     """
-    values = job_state.derived(job, run, Why(actor=actor(principal)))
+    values = job_state.derived(job, run, TransitionDetails(actor=actor(principal)))
     if run.fence == 0:
         values |= {"started_at": None, "finished_at": None}
     run.job_id = job.id
@@ -254,7 +254,7 @@ async def list_jobs(
 
 
 async def get(session: Session, principal: Principal, job_id: str) -> JobView:
-    """Returns a job.
+    """Returns the view of a job.
 
     Raises:
         NotFoundError: If the project has none of that id.
@@ -263,9 +263,9 @@ async def get(session: Session, principal: Principal, job_id: str) -> JobView:
 
 
 async def pause(session: Session, principal: Principal, job_id: str, reason: str = "") -> JobView:
-    """Asks a job to save a snapshot and to give its slot back.
+    """Requests that a job saves a snapshot and releases its slot.
 
-    A queued one leaves the queue at once. Pausing twice changes nothing.
+    A queued job is paused at once. Pausing a paused job changes nothing.
 
     Raises:
         NotFoundError: If the project has none of that id.
@@ -287,13 +287,13 @@ async def resume(
     *,
     allow_code_change: bool = False,
 ) -> JobView:
-    """Puts a paused job back into the queue. Resuming a job that waits or works changes nothing.
+    """Queues a paused job again. Resuming a job that is queued or running changes nothing.
 
     Raises:
         NotFoundError: If the project has none of that id.
-        ConflictError: If the job has ended, is being cancelled, or has not come to rest yet after a
-            pause; `code_changed` if the workers have other code than the experiment's and that is
-            not allowed.
+        ConflictError: If the job has ended, is being cancelled, or is still pausing;
+            `code_changed` if the workers' code differs from the experiment's and
+            `allow_code_change` is false.
     """
     job = await find(session, principal, job_id, lock=True)
     if job.state == JobState.PAUSING:
@@ -317,7 +317,7 @@ async def _check_code(session: Session, job: JobRow, *, allow: bool) -> None:
 
 
 async def cancel(session: Session, principal: Principal, job_id: str, reason: str = "") -> JobView:
-    """Ends a job for good; one that works saves a snapshot first. Cancelling twice changes nothing.
+    """Cancels a job; a running one saves a snapshot first. Cancelling twice changes nothing.
 
     Raises:
         NotFoundError: If the project has none of that id.
@@ -332,8 +332,8 @@ async def cancel(session: Session, principal: Principal, job_id: str, reason: st
     return await _view(session, job)
 
 
-def _reason(principal: Principal, reason: str) -> Why:
-    return Why(actor=actor(principal), cause=Cause.USER, reason=reason)
+def _reason(principal: Principal, reason: str) -> TransitionDetails:
+    return TransitionDetails(actor=actor(principal), cause=Cause.USER, reason=reason)
 
 
 async def find(

@@ -1,4 +1,4 @@
-"""Retries: another job for a run whose latest training failed or was cancelled."""
+"""Retries: queue a further job for a run whose latest training failed or was cancelled."""
 
 from app.db.engine import Session
 from app.db.models.experiments import RunRow
@@ -29,17 +29,18 @@ _INSTEAD = {
 async def retry(
     session: Session, principal: Principal, run_id: str, request: RetryRequest
 ) -> JobView:
-    """Queues a job like the run's latest one.
+    """Queues a training job with the options of the run's latest one.
 
-    Its first attempt goes on from the newest verified snapshot, or begins anew; what the run
-    recorded behind that point is superseded by the claim, as at any resume.
+    Its first attempt resumes from the newest verified snapshot, or starts from the beginning.
+    Points that the run recorded after that snapshot are superseded when the job is claimed, as at
+    every resume.
 
     Raises:
         NotFoundError: If the project has no such run.
         ConflictError: `not_failed` unless the run failed or was cancelled; `code_changed` if the
-            workers have other code than the experiment's and that is not allowed; `run_busy` if the
-            run's pack has another training job of it.
-        InvalidError: If the workers of the pool cannot do it.
+            workers' code differs from the experiment's and the request does not allow that;
+            `run_busy` if another training job of the run has not ended.
+        InvalidError: If the workers of the pool cannot execute the job.
     """
     run = await runs.find(session, principal, run_id)
     job = await _latest(session, run)

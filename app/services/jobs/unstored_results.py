@@ -1,4 +1,4 @@
-"""Results that are not uploaded yet: their view, and how a user gives them up."""
+"""Results that a worker has not uploaded yet: their view, and a user's request to discard them."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -19,14 +19,14 @@ _NOTHING: Final = "No result of this job only waits to be uploaded. Cancel the j
 
 
 async def give_up(session: Session, principal: Principal, job_id: str, reason: str = "") -> JobView:
-    """Gives up what a job's worker could not upload yet.
+    """Discards the results that a job's worker has not uploaded yet.
 
-    The worker then ends the attempt without it. Twice changes nothing.
+    The worker then ends the attempt without them. Calling it twice changes nothing.
 
     Raises:
         NotFoundError: If the project has none of that id.
-        ConflictError: `nothing_to_give_up` unless the job's work is over and its results only wait
-            to be uploaded.
+        ConflictError: `nothing_to_give_up` unless the job's trainer has ended and only uploads
+            remain.
     """
     job = await jobs.find(session, principal, job_id, lock=True)
     attempt = await rows.live_of_job(session, job.id)

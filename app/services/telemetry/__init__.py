@@ -1,1 +1,1 @@
-"""What attempts report: checked, stored in batches, committed in groups."""
+"""The telemetry ingest: checks batches of records and commits them in groups."""

@@ -1,8 +1,8 @@
-"""The ingest: stores records of an attempt exactly once, in order, in one transaction.
+"""Stores the records of an attempt's batch exactly once, in order, in one transaction.
 
-A batch that repeats or overlaps what is committed is fine if it says the same; one that leaves a
-gap, contradicts what is stored, or comes from an attempt that may no longer write changes nothing.
-`app.services.telemetry.group_commit` commits several batches together.
+A batch may repeat or overlap committed records if their content is equal. A batch that leaves a
+gap, contradicts a committed record, or comes from an attempt that may no longer write is refused
+as a whole. `app.services.telemetry.group_commit` commits several batches together.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ DIGEST_BYTES: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A batch as it arrived, with a digest of each record."""
+    """A received batch with a digest of each record."""
 
     attempt_id: str
     batch: TelemetryBatch
@@ -35,26 +35,26 @@ class Delivery:
 
     @classmethod
     def of(cls, attempt_id: str, batch: TelemetryBatch) -> "Delivery":
-        """Returns the delivery; takes the time of hashing outside of any transaction."""
+        """Hashes the records of a batch; to be called outside of a transaction."""
         return cls(attempt_id, batch, b"".join(digest(record) for record in batch.records))
 
     @property
     def last_seq(self) -> int:
-        """Number of the last record."""
+        """Sequence number of the last record."""
         return self.batch.first_seq + len(self.batch.records) - 1
 
     def prefix(self, length: int) -> "Delivery":
-        """Returns the delivery of its first records alone."""
+        """Returns a delivery of the first `length` records."""
         batch = self.batch.model_copy(update={"records": self.batch.records[:length]})
         return Delivery(self.attempt_id, batch, self.digests[: length * DIGEST_BYTES])
 
     def digests_of(self, first_seq: int, last_seq: int) -> bytes:
-        """Returns the digests of some of its records."""
+        """Returns the digests of the records from `first_seq` to `last_seq`, both inclusive."""
         begin = (first_seq - self.batch.first_seq) * DIGEST_BYTES
         return self.digests[begin : (last_seq - self.batch.first_seq + 1) * DIGEST_BYTES]
 
     def from_seq(self, first_seq: int) -> list[Numbered]:
-        """Returns its records from a number on."""
+        """Returns the records whose sequence number is at least `first_seq`."""
         skipped = max(0, first_seq - self.batch.first_seq)
         return [
             Numbered(self.batch.first_seq + i, record)
@@ -65,7 +65,7 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class WritableAttempt:
-    """An attempt that may write now, its runs locked."""
+    """An attempt that may write telemetry, with its locked runs by their ID."""
 
     attempt: AttemptRow
     carried: Mapping[str, AttemptRunRow]
@@ -73,17 +73,17 @@ class WritableAttempt:
 
 
 def digest(record: Record) -> bytes:
-    """Returns the digest of a record; equal content has an equal digest, however it is spelt."""
+    """Returns the first 16 bytes of the SHA-256 of a record's JSON as pydantic writes it."""
     return hashlib.sha256(record.model_dump_json().encode()).digest()[:DIGEST_BYTES]
 
 
 async def take(session: Session, delivery: Delivery) -> int:
-    """Writes the new records of a batch; returns the last number that is committed with them.
+    """Writes the new records of a batch; returns the attempt's last sequence number after them.
 
     Raises:
         ConflictError: `stale_attempt`, `seq_gap` with `expected_seq`, or `seq_conflict`.
-        ForbiddenError: `other_run` for a run that the attempt does not carry; `not_training` for
-            state that it may not write.
+        ForbiddenError: `other_run` for a run that does not belong to the attempt; `not_training`
+            for training records of an attempt that does not train.
         InvalidError: With a pointer to the record (see `record_rules`), among them
             `too_many_metrics` and `snapshot_exists`.
         NotFoundError: If there is no such attempt.
@@ -162,7 +162,7 @@ async def _write(
     elapsed = None if received is None else (now - received).total_seconds()
     found = [
         (
-            record_rows.Target(
+            record_rows.RunContext(
                 writer.runs[run_id],
                 attempt,
                 writer.carried[run_id].fence,
@@ -176,7 +176,7 @@ async def _write(
     await record_rows.write(session, found)
     for target, content in found:
         if writer.carried[target.run.id].training and content.progress is not None:
-            record_rows.lift_progress(target.run, content.progress, elapsed)
+            record_rows.update_progress(target.run, content.progress, elapsed)
     digests = delivery.digests_of(first_seq, delivery.last_seq)
     sha256 = hashlib.sha256(digests).hexdigest()
     batch = {

@@ -1,9 +1,10 @@
-"""Group commit of the ingest: batches that arrive together share one transaction and one fsync.
+"""Commits telemetry batches that arrive together in one transaction, with one fsync.
 
-`Intake` acknowledges only what is committed. A batch that is refused leaves the others alone, since
-refusals come before any write; when the transaction itself fails, each batch is tried again alone,
-so that one cannot take the others with it. A batch that fails alone is refused for good, with the
-record at fault, where its content is the reason; else the sender is asked to send it again.
+`Intake` acknowledges only committed batches. A refused batch does not affect the others, since it
+is refused before anything is written. If the transaction fails, each batch is committed in a
+transaction of its own, so that one bad batch does not fail the others. If that fails because of
+the content of a record, the batch is refused and the error names the record; otherwise the sender
+is asked to send the batch again.
 """
 
 import asyncio
@@ -29,13 +30,13 @@ MAX_WAITING: Final = 512
 
 
 class Acknowledger(Protocol):
-    """Takes batches and acknowledges what is committed."""
+    """Accepts batches and returns once they are committed."""
 
     async def take(self, delivery: Delivery) -> int:
-        """Returns the last committed number of the attempt once the batch is committed.
+        """Returns the attempt's last committed sequence number, once the batch is committed.
 
         Raises:
-            DomainError: If the batch is refused; nothing of it was kept.
+            DomainError: If the batch is refused; none of its records was stored.
         """
 
 
@@ -52,7 +53,7 @@ class Intake:
 
     Args:
         database: Where to write.
-        wait_seconds: Longest time that a batch waits for others.
+        wait_seconds: Maximum time in seconds that a batch waits for others.
     """
 
     def __init__(self, database: Database, wait_seconds: float) -> None:
@@ -75,7 +76,7 @@ class Intake:
         return await waiting.answer
 
     async def run(self) -> None:
-        """Commits groups until cancelled; then answers what still waits with 503."""
+        """Commits groups until cancelled; then fails the waiting batches with status 503."""
         try:
             while True:
                 await self._gather()
@@ -116,10 +117,10 @@ class Intake:
                 await self._commit_alone(waiting)
 
     async def _commit_together(self, group: Sequence[_Waiting]) -> None:
-        """Writes a group.
+        """Writes a group of batches in one transaction.
 
-        Only a refusal that wrote nothing may pass; `batches.take` raises others through its
-        savepoint.
+        Refusals that come before the first write are collected and leave the transaction intact;
+        any other error aborts the whole group.
         """
         answers: list[int | DomainError] = []
         async with self._database.write() as session:
@@ -149,9 +150,9 @@ class Intake:
             _refuse(waiting, await self._explain(waiting.delivery, error))
 
     async def _explain(self, delivery: Delivery, error: Exception) -> DomainError:
-        """Returns the error to answer with.
+        """Returns the error with which a failed batch is answered.
 
-        It asks to try again, or names the record that fails every time.
+        It asks the sender to try again, or names the record that can never be stored.
         """
         later = UnavailableError(
             "storage", "The server could not store the batch. Send it again.", retry_after=1
@@ -171,9 +172,9 @@ class Intake:
         return InvalidError("unstorable_record", message, pointer=f"/records/{index}")
 
     async def _first_unstorable(self, delivery: Delivery) -> int:
-        """Returns the index of the first record with which a batch cannot be written, by bisection.
+        """Finds the index of the first record that cannot be stored, by bisection.
 
-        Keeps nothing of what it tries.
+        Every trial transaction is rolled back.
         """
         low, high = 0, len(delivery.batch.records) - 1
         while low < high:

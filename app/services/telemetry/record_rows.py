@@ -1,7 +1,7 @@
-"""Writes what a batch brings, and registers the live messages.
+"""Writes the rows of a batch's records, and appends their events.
 
-The curves of all runs of a batch are written together, by about as many statements as those of one:
-a pack's batch holds sixteen runs.
+The curves of all runs of a batch are written by common statements, since the batch of a pack
+may hold the records of sixteen runs.
 """
 
 import math
@@ -29,26 +29,26 @@ from palestra.contract.names import new_id
 from palestra.contract.telemetry import MAX_SERIES_PER_RUN, write_number
 
 MAX_LOG_BYTES: Final = 2**30
-"""Text that a run's log may hold."""
+"""Maximum size of a run's log in bytes."""
 _RATE_SECONDS: Final = 10.0
-"""Time over which the speed of a run is averaged."""
+"""Time constant of the moving average of a run's env_steps per second."""
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    """Where a batch's records of one run go."""
+class RunContext:
+    """The run, attempt and fence under which a batch's records of one run are stored."""
 
     run: RunRow
     attempt: AttemptRow
     fence: int
     first_seq: int
-    """Number of the batch's first record that is new."""
+    """Sequence number of the batch's first new record."""
     batch_seq: int
-    """Number of the batch's first record, from which pointers to its records count."""
+    """Sequence number of the batch's first record, which has the JSON pointer `/records/0`."""
 
     @property
     def about(self) -> dict[str, str]:
-        """What its events are about."""
+        """IDs with which the events of this run are recorded."""
         run = self.run
         return {
             "project_id": run.project_id,
@@ -58,17 +58,17 @@ class Target:
         }
 
     def pointer(self, seq: int) -> str:
-        """Returns the JSON pointer to a record of the batch."""
+        """Returns the JSON pointer to the batch's record with the sequence number `seq`."""
         return f"/records/{seq - self.batch_seq}"
 
     @property
     def keys(self) -> dict[str, Any]:
-        """Columns of every row that belongs to a run and an attempt."""
+        """Values of the columns that all rows of this run and attempt have."""
         return {"run_id": self.run.id, "attempt_id": self.attempt.id, "fence": self.fence}
 
 
-async def write(session: Session, batch: Sequence[tuple[Target, RunRecords]]) -> None:
-    """Writes everything that a batch brings: the curves of all runs, then what else each brings.
+async def write(session: Session, batch: Sequence[tuple[RunContext, RunRecords]]) -> None:
+    """Writes all records of a batch: first the curves of all runs, then the other records per run.
 
     Raises:
         InvalidError: `too_many_metrics` or `snapshot_exists`; nothing of the batch may be committed
@@ -77,32 +77,32 @@ async def write(session: Session, batch: Sequence[tuple[Target, RunRecords]]) ->
     await _write_series(
         session,
         {
-            (target.run.id, name): (target, columns)
-            for target, content in batch
+            (context.run.id, name): (context, columns)
+            for context, content in batch
             for name, columns in content.series.items()
         },
     )
-    for target, content in batch:
+    for context, content in batch:
         if content.lines:
-            await _write_log(session, target, content.lines)
+            await _write_log(session, context, content.lines)
         for seq, snapshot in content.snapshots:
             origin = snapshots.Origin(
-                target.run, target.attempt.id, target.fence, seq, target.pointer(seq)
+                context.run, context.attempt.id, context.fence, seq, context.pointer(seq)
             )
             await snapshots.arrived(session, origin, snapshot)
         if content.evaluations:
-            await _write_evaluations(session, target, content)
+            await _write_evaluations(session, context, content)
         if content.stats:
-            await _write_stats(session, target, content)
+            await _write_stats(session, context, content)
 
 
-def lift_progress(run: RunRow, progress: RunProgress, elapsed: float | None) -> None:
-    """Writes how far a run is, and its speed as an average over about ten seconds.
+def update_progress(run: RunRow, progress: RunProgress, elapsed: float | None) -> None:
+    """Updates the progress of a run, and its speed as a moving average over about ten seconds.
 
     Args:
         run: The run.
-        progress: How far the batch brings it.
-        elapsed: Seconds since the attempt's batch before; `None` for its first.
+        progress: The run's progress after the batch.
+        elapsed: Seconds since the attempt's previous batch; `None` for its first batch.
     """
     if elapsed is not None and elapsed > 0 and progress.env_step >= run.env_step:
         rate, weight = (
@@ -117,7 +117,7 @@ def lift_progress(run: RunRow, progress: RunProgress, elapsed: float | None) -> 
 
 
 async def _write_series(
-    session: Session, series: Mapping[rows.SeriesKey, tuple[Target, Columns]]
+    session: Session, series: Mapping[rows.SeriesKey, tuple[RunContext, Columns]]
 ) -> None:
     if not series:
         return
@@ -127,34 +127,34 @@ async def _write_series(
     await rows.update_series(session, [_summary(row, series[key][1]) for key, row in known.items()])
     new = [
         {
-            "attempt_id": target.attempt.id,
-            "fence": target.fence,
-            "first_seq": target.first_seq,
+            "attempt_id": context.attempt.id,
+            "fence": context.fence,
+            "first_seq": context.first_seq,
             "series_id": ids[key],
             "points": len(columns),
             "content": blocks.encode(columns),
         }
-        for key, (target, columns) in series.items()
+        for key, (context, columns) in series.items()
     ]
     added = await rows.add_blocks(session, new)
-    for key, (target, _) in series.items():
+    for key, (context, _) in series.items():
         event_log.record(
-            session, "points", {"series": key[1], "block": added[ids[key]]}, **target.about
+            session, "points", {"series": key[1], "block": added[ids[key]]}, **context.about
         )
 
 
 async def _add_series(
-    session: Session, series: Mapping[rows.SeriesKey, tuple[Target, Columns]]
+    session: Session, series: Mapping[rows.SeriesKey, tuple[RunContext, Columns]]
 ) -> dict[rows.SeriesKey, int]:
     if not series:
         return {}
     held = Counter(await rows.count_series(session, {run_id for run_id, _ in series}))
-    for (run_id, _), (target, columns) in series.items():
+    for (run_id, _), (context, columns) in series.items():
         held[run_id] += 1
         if held[run_id] > MAX_SERIES_PER_RUN:
             message = f"A run holds at most {MAX_SERIES_PER_RUN} series. Use fewer names."
             raise InvalidError(
-                "too_many_metrics", message, pointer=target.pointer(int(columns.seq[0]))
+                "too_many_metrics", message, pointer=context.pointer(int(columns.seq[0]))
             )
     new = [
         {"run_id": run_id, "name": name, **_totals(0, 0, columns)}
@@ -176,27 +176,27 @@ def _totals(points: int, nonfinite: int, columns: Columns) -> dict[str, Any]:
     }
 
 
-async def _write_log(session: Session, target: Target, lines: list[StoredLogLine]) -> None:
-    last_line, total = await rows.log_end(session, target.run.id)
+async def _write_log(session: Session, context: RunContext, lines: list[StoredLogLine]) -> None:
+    last_line, total = await rows.log_end(session, context.run.id)
     kept, total = _within_limit(lines, total)
     if not kept:
         return
     row = {
-        "run_id": target.run.id,
-        "attempt_id": target.attempt.id,
+        "run_id": context.run.id,
+        "attempt_id": context.attempt.id,
         "first_line": last_line + 1,
         "last_line": last_line + len(kept),
         "total_bytes": total,
         "content": logs.encode(kept),
     }
     block_id = await rows.add_log(session, row)
-    event_log.record(session, "log", {"block": block_id}, **target.about)
+    event_log.record(session, "log", {"block": block_id}, **context.about)
 
 
 def _within_limit(lines: list[StoredLogLine], total: int) -> tuple[list[StoredLogLine], int]:
-    """Returns the lines that still fit into the run's log, and its size with them.
+    """Returns the lines that fit within the log's size limit, and the size after them.
 
-    A last line says where the rest is dropped.
+    Where lines are dropped, a last line states that.
     """
     kept: list[StoredLogLine] = []
     for line in lines:
@@ -212,26 +212,26 @@ def _within_limit(lines: list[StoredLogLine], total: int) -> tuple[list[StoredLo
     return kept, total
 
 
-async def _write_evaluations(session: Session, target: Target, content: RunRecords) -> None:
+async def _write_evaluations(session: Session, context: RunContext, content: RunRecords) -> None:
     read = {
         record.snapshot_id for _, record in content.evaluations if record.snapshot_id is not None
     }
-    superseded = await snapshot_rows.superseded_among(session, target.run.id, read)
-    new = [_evaluation(target, seq, record, superseded) for seq, record in content.evaluations]
+    superseded = await snapshot_rows.superseded_among(session, context.run.id, read)
+    new = [_evaluation(context, seq, record, superseded) for seq, record in content.evaluations]
     for row in await rows.add_evaluations(session, new):
         await session.refresh(row, ["created_at"])
-        event_log.record(session, "evaluation", evaluation_view(row), **target.about)
+        event_log.record(session, "evaluation", evaluation_view(row), **context.about)
 
 
 def _evaluation(
-    target: Target, seq: int, record: telemetry.Evaluation, superseded: set[str]
+    context: RunContext, seq: int, record: telemetry.Evaluation, superseded: set[str]
 ) -> dict[str, Any]:
     return {
-        **target.keys,
+        **context.keys,
         "id": new_id("evl"),
-        "project_id": target.run.project_id,
-        "experiment_id": target.run.experiment_id,
-        "job_id": target.attempt.job_id,
+        "project_id": context.run.project_id,
+        "experiment_id": context.run.experiment_id,
+        "job_id": context.attempt.job_id,
         "snapshot_id": record.snapshot_id,
         "seq": seq,
         "env_step": record.env_step,
@@ -243,11 +243,11 @@ def _evaluation(
     }
 
 
-async def _write_stats(session: Session, target: Target, content: RunRecords) -> None:
+async def _write_stats(session: Session, context: RunContext, content: RunRecords) -> None:
     await rows.add_stats(
         session,
         [
-            {**target.keys, "seq": seq, "body": record.model_dump_json()}
+            {**context.keys, "seq": seq, "body": record.model_dump_json()}
             for seq, record in content.stats
         ],
     )
@@ -256,6 +256,6 @@ async def _write_stats(session: Session, target: Target, content: RunRecords) ->
         event_log.record(
             session,
             "stats",
-            {**shown, "attempt_id": target.attempt.id, "fence": target.fence, "seq": seq},
-            **target.about,
+            {**shown, "attempt_id": context.attempt.id, "fence": context.fence, "seq": seq},
+            **context.about,
         )

@@ -1,4 +1,4 @@
-"""Rules for records beyond their schema; each refusal has its own code and names the record."""
+"""Rules for records that their schema cannot express; each error has a code and a pointer."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -15,12 +15,12 @@ MAX_FORMAT_VERSION: Final = 2**31 - 1
 
 
 def check(new: Sequence[Numbered], first_seq: int, carried: Mapping[str, AttemptRunRow]) -> None:
-    """Checks the new records of a batch against what the attempt may write and what can be stored.
+    """Refuses records that the attempt may not write or the database cannot store.
 
     Args:
-        new: The records that are not committed yet.
-        first_seq: Number of the first record of the batch, from which pointers count.
-        carried: The runs that the attempt carries.
+        new: The records of the batch that are not committed yet.
+        first_seq: Sequence number of the batch's first record, pointer `/records/0`.
+        carried: The runs of the attempt, by their ID.
 
     Raises:
         ForbiddenError: `other_run`.

@@ -10,7 +10,7 @@ from app.db.repositories import job_queue
 from app.db.repositories import jobs as job_rows
 from app.db.repositories import workers as worker_rows
 from app.domain import waiting_reason
-from app.domain.waiting_reason import PoolFacts, Waiting
+from app.domain.waiting_reason import PoolFacts, WaitingJob
 from app.services.views.columns import columns_of, view_of
 from app.services.views.runs import backlog_view
 from palestra.contract.names import Schedule
@@ -86,7 +86,7 @@ async def _waiting(
     reasons = {}
     for row in queued:
         delay = delays[row.not_before] if row.not_before is not None else 0.0
-        job = Waiting(
+        job = WaitingJob(
             gpus=row.gpus,
             version=row.work_order_version,
             position=places.get(row.id, 0),

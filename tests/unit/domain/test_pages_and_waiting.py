@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from app.domain.errors import InvalidError
 from app.domain.paging import PageRequest, cursor, keyset
-from app.domain.waiting_reason import PoolFacts, Waiting, explain
+from app.domain.waiting_reason import PoolFacts, WaitingJob, explain
 
 COLUMNS = ("created_at", "name")
 
@@ -93,4 +93,4 @@ POOL = {
 def test_a_waiting_job_says_what_for(
     job: dict[str, float], pool: dict[str, int], words: str
 ) -> None:
-    assert words in explain(Waiting(**{**JOB, **job}), PoolFacts(**{**POOL, **pool}))
+    assert words in explain(WaitingJob(**{**JOB, **job}), PoolFacts(**{**POOL, **pool}))

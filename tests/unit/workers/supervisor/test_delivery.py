@@ -15,7 +15,7 @@ from scripted_server import problem
 from palestra.telemetry.transport import open_client
 from workers.host import registration
 from workers.host.adoption import Adopter
-from workers.host.registration import take_census
+from workers.host.registration import list_local_attempts
 from workers.host.slots import Slots
 from workers.ipc.attempt_directory import AttemptDirectory
 from workers.ipc.server_api import WorkerApi
@@ -96,14 +96,14 @@ def test_a_supervisor_that_dies_while_it_uploads_is_replaced(supervise, server, 
     waits_for_room(supervised, server)
     supervised.signal(signal.SIGKILL)
     wait_for(supervised.is_gone, "the supervisor is gone")
-    census = take_census(tmp_path, time.time())
+    census = list_local_attempts(tmp_path, time.time())
     assert [[one.attempt_id for one in some] for some in (census.live, census.dead)] == [[], []]
     assert [one.attempt_id for one in census.orphaned] == [supervised.order.attempt_id]
     with open_client(server.url, "worker-token") as client:
         adopter = Adopter(server.url, Slots(tmp_path, 1))
         adopter.adopt(census.orphaned, WorkerApi(client), WORKER)
         assert server.adoptions == [{"worker_id": WORKER}]
-        assert len(take_census(tmp_path, time.time()).live) == 1, supervised.log()
+        assert len(list_local_attempts(tmp_path, time.time()).live) == 1, supervised.log()
         assert Slots(tmp_path, 1).free() == 0, (
             "the attempt holds its slot until its results are stored"
         )
@@ -125,9 +125,9 @@ def test_an_attempt_that_the_server_gave_up_is_left_alone(supervise, server, tmp
     server.fault = lambda _method, path: problem(409, "stale_attempt") if "adopt" in path else None
     with open_client(server.url, "worker-token") as client:
         Adopter(server.url, Slots(tmp_path, 1)).adopt(
-            take_census(tmp_path, time.time()).orphaned, WorkerApi(client), WORKER
+            list_local_attempts(tmp_path, time.time()).orphaned, WorkerApi(client), WORKER
         )
-    census = take_census(tmp_path, time.time())
+    census = list_local_attempts(tmp_path, time.time())
     assert (census.live, census.dead, census.orphaned) == ((), (), ())
     assert len(list(supervised.directory.snapshots.glob("*/weights.bin"))) == 2
 
@@ -142,5 +142,5 @@ def test_what_the_server_refused_for_good_is_never_forgotten(
         attempt.released.touch()
         os.utime(attempt.released, (0, 0))
     (attempt.kept / "run" / "export").mkdir(parents=True)
-    take_census(tmp_path, registration._KEEP_SECONDS + 1)
+    list_local_attempts(tmp_path, registration._KEEP_SECONDS + 1)
     assert [path.name for path in (tmp_path / "attempts").iterdir()] == [attempt.attempt_id]

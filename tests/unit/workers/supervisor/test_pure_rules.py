@@ -18,7 +18,7 @@ from palestra.contract.states import Cause, Order, Outcome
 from palestra.contract.work_order import AttemptReport
 from workers.host.broker import SETTINGS, masked, real_url
 from workers.host.options import UsageError, choose_gpus, parse_options, read_token
-from workers.host.registration import take_census
+from workers.host.registration import list_local_attempts
 from workers.host.slots import Slots, gpus_of_slot
 from workers.host.worker import make_app
 from workers.ipc.attempt_directory import AttemptDirectory, write_identity
@@ -190,28 +190,28 @@ def test_slots_are_taken_once_and_free_when_the_last_holder_is_gone(tmp_path: Pa
     holder = subprocess.Popen(
         [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, pass_fds=(first.descriptor,)
     )
-    first.let_go()
+    first.release()
     assert slots.free() == 0, "the inherited descriptor holds it"
     holder.communicate(b"\n")
     assert slots.free() == 1
     again = slots.take()
     assert again is not None
     assert again.index == 0
-    again.let_go()
-    second.let_go()
+    again.release()
+    second.release()
 
 
 def test_who_waits_gets_the_slot_that_its_last_process_is_about_to_leave(tmp_path: Path):
     slots = Slots(tmp_path, 1)
     held = slots.take()
     assert held is not None
-    threading.Timer(0.3, held.let_go).start()
+    threading.Timer(0.3, held.release).start()
     assert slots.take() is None
     began = time.monotonic()
     late = slots.take(patience=30.0)
     assert late is not None
     assert time.monotonic() - began < 10
-    late.let_go()
+    late.release()
 
 
 def test_a_look_at_the_slots_makes_nobody_miss_one(tmp_path: Path):
@@ -228,7 +228,7 @@ def test_a_look_at_the_slots_makes_nobody_miss_one(tmp_path: Path):
         held = slots.take()
         missed += held is None
         if held is not None:
-            held.let_go()
+            held.release()
     stop.set()
     thread.join()
     assert missed == 0
@@ -408,7 +408,7 @@ def test_the_census_tells_the_living_from_the_dead(tmp_path: Path):
     old.released.touch()
     os.utime(old.released, (1, 1))
     os.utime(silent.root, (1, 1))
-    census = take_census(tmp_path, time.time())
+    census = list_local_attempts(tmp_path, time.time())
     assert {found.attempt_id for found in census.live} == {live.attempt_id, starting.attempt_id}
     assert {found.attempt_id for found in census.dead} == {
         found.attempt_id for found in (silent, gone, rebooted, reused)
@@ -443,7 +443,7 @@ def test_locks_do_not_leak_into_unrelated_children(tmp_path: Path):
     child = subprocess.Popen(
         [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, close_fds=False
     )
-    held.let_go()
+    held.release()
     try:
         wait_for(lambda: slots.free() == 1, "only inheritance on purpose holds a slot", 5)
     finally:
