@@ -1,4 +1,4 @@
-"""The one engine: nothing else loops over training.
+"""The engine: the only training loop.
 
-Imports the protocols of `workers.core` and nothing else.
+Imports only `workers.core`.
 """

@@ -1,4 +1,4 @@
-"""How long a run goes on."""
+"""The bounds at which a run ends."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -12,10 +12,10 @@ UNLIMITED = 2**63
 
 
 class Budget:
-    """Bounds on a clock; the first that is reached ends the run.
+    """Bounds on the counters of a clock; the first that is reached ends the run.
 
     Args:
-        bounds: Final value per unit, counted over the whole life of the run; `None` is no bound.
+        bounds: Final value per unit, counted over all attempts of the run; `None` for no bound.
     """
 
     __slots__ = ("_bounds", "_by_unit", "bounds", "quiet_until")
@@ -43,7 +43,7 @@ class Budget:
         return False
 
     def room(self, clock: ClockView, unit: Unit) -> int:
-        """Returns how much of `unit` is left, at least 0; `UNLIMITED` without a bound on it."""
+        """Returns the remaining amount of `unit`, at least 0; `UNLIMITED` if it has no bound."""
         if unit not in self._by_unit:
             return UNLIMITED
         read, bound = self._by_unit[unit]

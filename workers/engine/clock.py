@@ -1,6 +1,6 @@
 """The counters of a run.
 
-Owns counting. Nothing but the engine's three verbs may advance a clock; everybody else sees it as
+Only `collect`, `learn` and `boundary` of the engine may advance a clock; all others see it as
 `ClockView`. Engines in several processes share one count of env_steps and episodes through a clock
 whose `count` is atomic (`SharedClock`).
 """
@@ -48,11 +48,11 @@ class Clock:
 
     @property
     def wall_seconds(self) -> float:
-        """Seconds since the clock was built, and those of earlier attempts."""
+        """Seconds since the clock was built, plus those of earlier attempts."""
         return self._earlier_seconds + self._time() - self._started
 
     def count(self, env_steps: int, episodes: int) -> None:
-        """Counts what one collect gathered."""
+        """Adds the env_steps and episodes of one collect."""
         self.env_steps += env_steps
         self.episodes += episodes
 
@@ -64,7 +64,7 @@ class Clock:
         }
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Goes on counting from `state`; the time between two attempts does not count."""
+        """Restores the counters from `state`; the time between two attempts is not counted."""
         for name in _COUNTERS:
             setattr(self, name, int(state[name]))
         self._earlier_seconds = float(state["wall_seconds"])
@@ -73,7 +73,7 @@ class Clock:
 
 @dataclass(frozen=True, slots=True)
 class StillClock:
-    """Counters that count no more: those of a snapshot, or of a moment of training."""
+    """An immutable copy of a clock's counters, such as those of a snapshot."""
 
     env_steps: int
     updates: int
@@ -84,10 +84,10 @@ class StillClock:
 
     @classmethod
     def of(cls, state: StateTree) -> Self:
-        """Returns the clock that a snapshot's state holds."""
+        """Returns the counters in the state of an engine."""
         return cls(**state["clock"])
 
 
 def reader(unit: Unit) -> Callable[[ClockView], float]:
-    """Returns a fast function that reads one unit off a clock."""
+    """Returns a function that reads the counter of `unit` from a clock."""
     return attrgetter(unit.value)

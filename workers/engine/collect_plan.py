@@ -1,29 +1,29 @@
-"""How much the next collect gathers."""
+"""The amount of experience that the next collect gathers."""
 
 from workers.core.types import CollectPlan
 from workers.engine.budget import UNLIMITED
 
 
 class CollectPlanner:
-    """An agent's plan, cut short where something exact comes before its end.
+    """Shortens an agent's collect plan where an exact env_step comes before its end.
 
     Args:
-        plan: The agent's.
-        num_envs: Environments stepped together.
+        plan: The agent's collect plan.
+        num_envs: Number of environments that are stepped together.
     """
 
     def __init__(self, plan: CollectPlan, num_envs: int) -> None:
         self._num_envs = num_envs
         self.longest = _vector_steps(plan, num_envs)
-        """Vector steps of a whole one; 0 for a plan that only the environments end."""
+        """Vector steps of the full plan; 0 for a plan that ends with episodes."""
         self.whole = plan
         self._whole_env_steps = self.longest * num_envs
         self._cut: dict[int, CollectPlan] = {}
 
     def within(self, env_steps: int) -> CollectPlan:
-        """Returns the longest plan that ends no later than after `env_steps`.
+        """Returns the full plan, or a shorter one that ends once `env_steps` are collected.
 
-        It ends at the first vector step with at least that many, or before.
+        A shorter plan ends at the first vector step with at least that many env_steps.
         """
         if env_steps >= self._whole_env_steps:
             return self.whole

@@ -1,4 +1,4 @@
-"""The engine: three verbs, two drivers, one order.
+"""The engine: the training loop with its order of collect, learn and boundary.
 
 Glossary. An *env_step* is one transition in one environment. A *tick* or *iteration* is one
 collect, perhaps a learn, and one boundary. An *epoch* is a group of iterations: in `run` it closes
@@ -59,12 +59,12 @@ from workers.engine.triggers import Never, every
 
 
 class Engine:
-    """Runs parts by a cadence. See the module for the order.
+    """Trains with the given parts. See the module for the order of one iteration.
 
     Args:
-        parts: Freshly built parts, or such that `restore` is called next.
-        cadence: When what happens.
-        time: Monotonic seconds.
+        parts: Newly built parts; for a resume, call `restore` next.
+        cadence: When the engine evaluates, saves and ends.
+        time: Returns monotonic seconds.
     """
 
     def __init__(self, parts: Parts, cadence: Cadence, time: TimeSource) -> None:
@@ -98,7 +98,7 @@ class Engine:
     # Drivers
 
     def run(self) -> RunResult:
-        """Trains until a stop condition holds or an order comes.
+        """Trains until a stop condition holds or an order arrives.
 
         Raises:
             Exception: Whatever a part raised, after a snapshot with the reason `exception`.
@@ -108,9 +108,9 @@ class Engine:
         return self.result
 
     def ticks(self) -> Generator[Clock, None, None]:
-        """Does what `run` does and yields the clock after each boundary.
+        """Trains like `run`, and yields the clock after each boundary.
 
-        A caller that stops early leaves everything as it is.
+        If the caller stops iterating, no final evaluation or snapshot is made.
         """
         self._begin()
         with self._saving_failures():
@@ -129,8 +129,8 @@ class Engine:
 
         The caller's body collects and learns, then the epoch closes with a boundary.
 
-        Python does not tell a generator whether its caller left the loop on purpose or by an
-        exception. A caller that left it says so: with `leave_epochs`, or with `save_after`.
+        A generator cannot know whether its caller left the loop by `break` or by an exception. A
+        caller that leaves the loop must call `leave_epochs` or `save_after`.
         """
         self._begin()
         with self._saving_failures():
@@ -143,9 +143,9 @@ class Engine:
             self._finish()
 
     def leave_epochs(self) -> None:
-        """Closes the epoch whose body left the loop of `epochs` on purpose, and ends the run.
+        """Closes the epoch in which the caller left the loop of `epochs`, and ends the run.
 
-        Does nothing where none is open.
+        Does nothing if no epoch is open.
         """
         if not self._in_epoch:
             return
@@ -156,9 +156,9 @@ class Engine:
             self._finish()
 
     def save_after(self, error: BaseException) -> None:
-        """Saves the state that an exception left.
+        """Saves the state after an exception.
 
-        One that cannot be saved adds a note to the exception and raises nothing.
+        If saving fails, adds a note to `error` and raises nothing.
         """
         self._in_epoch = False
         self._evaluations.give_up()
@@ -175,7 +175,7 @@ class Engine:
         """Gathers experience and counts it.
 
         Args:
-            plan: What to gather; `None` takes the agent's plan, cut short where something exact
+            plan: What to collect; `None` takes the agent's plan, shortened where an exact event
                 comes before its end.
 
         Returns:
@@ -192,9 +192,9 @@ class Engine:
         return experience
 
     def learn(self, updates: int | None = None) -> LearnReport:
-        """Has the agent make at most `updates` optimiser steps and counts those made.
+        """Makes the agent do at most `updates` updates, and counts those that it did.
 
-        They are no more than the budget has left.
+        The number is limited by the remaining budget.
         """
         room = self._cadence.budget.room(self.clock, Unit.UPDATES)
         report = self._parts.agent.learn(
@@ -206,9 +206,9 @@ class Engine:
         return report
 
     def advance(self, env_steps: int) -> None:
-        """Makes steps 1 to 3 until `env_steps` more are collected.
+        """Does steps 1 to 3 of the order until `env_steps` more are collected.
 
-        It is the agent's own schedule for the body of an epoch.
+        A caller of `epochs` can use it as the body of an epoch.
         """
         end = self.clock.env_steps + env_steps
         while self.clock.env_steps < end:
@@ -218,10 +218,10 @@ class Engine:
         """Ends an iteration: steps 4 to 10 of the order.
 
         Args:
-            close_epoch: Close an epoch here, whatever the cadence says.
+            close_epoch: Close an epoch here even if the cadence does not require it.
 
         Returns:
-            Whether to go on.
+            Whether the run continues.
         """
         clock, parts = self.clock, self._parts
         clock.iterations += 1
@@ -248,7 +248,7 @@ class Engine:
     # What hooks see (EngineView)
 
     def request_stop(self, reason: StopReason) -> None:
-        """Ends the run at this boundary; the first reason wins, but any wins over the budget."""
+        """Ends the run at this boundary. The first reason is kept; it overrides `BUDGET`."""
         if self._stop is None or self._stop is StopReason.BUDGET:
             self._stop = reason
 
@@ -266,12 +266,12 @@ class Engine:
 
     @property
     def stopping(self) -> bool:
-        """Whether the run ends where it stands: nothing more is to be collected."""
+        """Whether the run ends without further collects."""
         return self._stop is not None
 
     @property
     def result(self) -> RunResult:
-        """How the last `run` or `epochs` ended; `REQUESTED` where the caller left it early."""
+        """How the last `run` or `epochs` ended; `REQUESTED` if the caller left it early."""
         return RunResult(
             self._stop or StopReason.REQUESTED,
             self._snapshots.last_id,
@@ -279,7 +279,7 @@ class Engine:
         )
 
     def state_dict(self) -> StateTree:
-        """Returns all state of the run; borrowed from the parts, see `Stateful`."""
+        """Returns the state of the run; it may refer to arrays of the parts, see `Stateful`."""
         memory = (
             {"memory": self._parts.agent.memory.state_dict()} if self._cadence.save_memory else {}
         )
@@ -289,10 +289,10 @@ class Engine:
         return states_of(self._parts, self.clock, self._hooks, self._own_state())
 
     def restore(self, state: StateTree) -> RestoreReport:
-        """Brings freshly built parts of the same definition to `state`.
+        """Restores newly built parts of the same definition from `state`.
 
         Returns:
-            Whether the continuation can be exact, and what stands in the way.
+            Whether the resumed run can be exact, and what prevents it.
         """
         self.clock.load_state_dict(state["clock"])
         self._load_own_state(state["loop"])
@@ -339,7 +339,7 @@ class Engine:
         return self._plans.within(room)
 
     def _run_due_events(self, *, close_epoch: bool) -> None:
-        """Runs what is due of steps 5 (the epoch) to 9.
+        """Runs the due events of steps 5 (the epoch) to 9.
 
         Then sets `_quiet_until`, the env_step before which none of them can be due: most
         iterations have nothing due.
@@ -379,7 +379,7 @@ class Engine:
             self._evaluations.begin(self._state_without_memory())
 
     def _note(self, evaluated: EvaluatedState | None) -> None:
-        """Reports an evaluation to hooks and recorder, and saves a best snapshot if it is one.
+        """Reports an evaluation to hooks and recorder, and saves the state if it is the best.
 
         A background evaluation is of an earlier state, since training continued meanwhile.
         """

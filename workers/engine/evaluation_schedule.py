@@ -1,4 +1,4 @@
-"""When an evaluation is due, which one runs in the background, and the last result."""
+"""Tracks when an evaluation is due, the one in the background, and the last result."""
 
 import copy
 from typing import NamedTuple
@@ -10,21 +10,21 @@ from workers.engine.triggers import Never
 
 
 class EvaluatedState(NamedTuple):
-    """A state and its evaluation."""
+    """The result of an evaluation, with the clock and state that were evaluated."""
 
     clock: ClockView
     result: EvaluationResult
     state: StateTree | None
-    """A copy of the engine's state, where training has gone on since; it holds no replay memory."""
+    """For a background evaluation, a copy of the engine's state without the replay memory."""
 
 
 class EvaluationSchedule:
-    """The evaluations of one run. Keeps no order: the engine says when they happen.
+    """Tracks the evaluations of one run; the engine calls it at each boundary.
 
     Args:
-        evaluator: `None` where nothing is evaluated.
-        trigger: When one becomes due.
-        during_episode: Whether it may take place before a training episode ends.
+        evaluator: `None` for a run without evaluations.
+        trigger: Fires when an evaluation becomes due.
+        during_episode: Whether a due evaluation may run before a training episode ends.
     """
 
     def __init__(
@@ -41,59 +41,59 @@ class EvaluationSchedule:
 
     @property
     def next_exact(self) -> int:
-        """env_steps at which the next one takes place exactly.
+        """The number of env_steps at which the next evaluation must run exactly.
 
-        A very large number where it does not matter.
+        A very large number if evaluations wait for the end of an episode.
         """
         return self._trigger.next if self._during_episode else Never.next
 
     @property
     def in_background(self) -> bool:
-        """Whether evaluations run beside training."""
+        """Whether evaluations run in the background of training."""
         return self._background is not None
 
     @property
     def score(self) -> float | None:
-        """Mean return of the last one."""
+        """Mean return of the last evaluation; `None` before the first."""
         return self._score
 
     @property
     def quiet_until(self) -> int:
-        """env_steps below which there is nothing to see to.
+        """The number of env_steps before which no evaluation is due or running.
 
-        0 where there is something already, or may be at any time.
+        0 if one is due or running now, or may become due at any time.
         """
         return 0 if self._pending or self._running is not None else self._trigger.quiet_until
 
     def request(self) -> None:
-        """Makes one due."""
+        """Makes an evaluation due."""
         self._pending = self._evaluator is not None
 
     def is_due_or_running(self, clock: ClockView) -> bool:
         """Returns whether an evaluation is due or one runs in the background.
 
-        One that is due may have to wait.
+        A due evaluation may have to wait for the end of an episode, see `due`.
         """
         if self._trigger.due(clock):
             self._pending = True
         return self._pending or self._running is not None
 
     def due(self, *, episode_ended: bool) -> bool:
-        """Returns whether one is to take place now; one that may not yet stays due."""
+        """Returns whether an evaluation is due and may run now."""
         return self._pending and (self._during_episode or episode_ended)
 
     def evaluate(self, clock: ClockView) -> EvaluatedState | None:
-        """Evaluates the present state; `None` where there is no evaluator."""
+        """Evaluates the current state; `None` without an evaluator."""
         if self._evaluator is None:
             return None
         self._pending = False
         return self._evaluated(clock, self._evaluator.evaluate(clock), None)
 
     def begin(self, state: StateTree) -> None:
-        """Begins the evaluation of the present state beside training.
+        """Starts an evaluation of the current state in the background.
 
         Args:
-            state: The engine's, without the replay memory; copied.
+            state: The engine's state without the replay memory; copied.
         """
         assert self._background is not None
         self._pending = False
@@ -101,9 +101,9 @@ class EvaluationSchedule:
         self._background.begin(self._running[0])
 
     def finished(self, *, wait: bool) -> EvaluatedState | None:
-        """Returns what was begun once its result is there.
+        """Returns the background evaluation once its result is available.
 
-        `None` before, or where nothing was begun.
+        `None` before that, or if none was started.
         """
         if self._running is None or self._background is None:
             return None
@@ -115,19 +115,19 @@ class EvaluationSchedule:
         return self._evaluated(clock, result, state)
 
     def give_up(self) -> None:
-        """Forgets what was begun."""
+        """Discards the background evaluation; its result will not be returned."""
         self._running = None
 
     def score_of(self, clock: ClockView) -> float | None:
-        """Returns the mean return of the present state; `None` where it was not evaluated."""
+        """Returns the mean return of the current state; `None` if it was not evaluated."""
         return self._score if self.has_evaluated(clock) else None
 
     def has_evaluated(self, clock: ClockView) -> bool:
-        """Returns whether the present state was evaluated."""
+        """Returns whether the current state was evaluated."""
         return self._at == (clock.env_steps, clock.updates)
 
     def state_dict(self) -> StateTree:
-        """Returns what a resume needs to evaluate at the same places."""
+        """Returns the state from which a resumed run evaluates at the same env_steps."""
         return {
             "trigger": self._trigger.state_dict(),
             "pending": self._pending,
@@ -136,7 +136,7 @@ class EvaluationSchedule:
         }
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Takes it over."""
+        """Restores the schedule from `state`."""
         self._trigger.load_state_dict(state["trigger"])
         self._pending = state["pending"]
         self._score = state["score"]

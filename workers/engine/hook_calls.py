@@ -1,4 +1,4 @@
-"""Hooks grouped by method, so that those that nobody defines cost nothing."""
+"""Hooks grouped by method, so that a method that no hook overrides is never called."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -8,7 +8,7 @@ from workers.core.types import EpisodeEnd, EvaluationResult, LearnReport, StateT
 
 
 class HookCalls:
-    """The bound methods of some hooks, in the hooks' order.
+    """The overridden methods of hooks by event, in the hooks' order.
 
     Args:
         hooks: Called in this order at each event.
@@ -34,11 +34,11 @@ class HookCalls:
         )
 
     def state(self) -> list[StateTree | None]:
-        """Returns the state of each hook, `None` for those without."""
+        """Returns the state of each hook; `None` for a hook without state."""
         return [hook.state_dict() if isinstance(hook, Stateful) else None for hook in self._hooks]
 
     def load_state(self, states: Sequence[StateTree | None]) -> None:
-        """Gives each hook its state back."""
+        """Restores the state of each hook."""
         for hook, state in zip(self._hooks, states, strict=True):
             if state is not None and isinstance(hook, Stateful):
                 hook.load_state_dict(state)

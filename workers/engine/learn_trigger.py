@@ -1,4 +1,4 @@
-"""How many updates are due."""
+"""Determines how many updates are due."""
 
 from collections.abc import Sequence
 
@@ -8,10 +8,10 @@ from workers.engine.triggers import Every
 
 
 class LearnTrigger:
-    """An agent's learn schedule on a clock.
+    """Counts the updates that are due by an agent's learn schedule.
 
     Args:
-        schedule: The agent's.
+        schedule: The agent's learn schedule.
     """
 
     def __init__(self, schedule: LearnSchedule) -> None:
@@ -23,18 +23,18 @@ class LearnTrigger:
         self._at_episode_end = schedule.at_episode_end
 
     def due(self, clock: ClockView, episodes: Sequence[EpisodeEnd]) -> int:
-        """Returns the updates that are due since this was last asked.
+        """Returns the number of updates that became due since the last call.
 
         Args:
-            clock: Below `next`, nothing is due but at the end of an episode.
-            episodes: Those that ended since.
+            clock: The engine's clock. Before `next`, updates are due only at the end of an episode.
+            episodes: The episodes that ended since the last call.
         """
         crossed = self._trigger.due(clock) or int(self._at_episode_end and bool(episodes))
         self.next = self._trigger.next
         return crossed * self.per_multiple if crossed and clock.env_steps >= self._warmup_end else 0
 
     def warm_up_again(self, clock: ClockView) -> None:
-        """Begins the warm-up here: the memory is empty."""
+        """Restarts the warm-up at the current env_step, because the memory is empty."""
         self._warmup_end += clock.env_steps
 
     def state_dict(self) -> StateTree:
@@ -42,7 +42,7 @@ class LearnTrigger:
         return {**self._trigger.state_dict(), "warmup_end": self._warmup_end}
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Takes both over."""
+        """Restores the next multiple and the end of the warm-up."""
         self._trigger.load_state_dict(state)
         self.next = self._trigger.next
         self._warmup_end = int(state["warmup_end"])

@@ -1,4 +1,4 @@
-"""Several engines that go on together, an iteration of each in turn: the driver of a pack."""
+"""Runs several engines in turn, one iteration each: the driver of a pack."""
 
 from collections.abc import Callable, Sequence
 
@@ -7,20 +7,20 @@ from workers.engine.parts import RunResult
 
 
 def lockstep(engines: Sequence[Engine], left: Callable[[int], None]) -> list[RunResult]:
-    """Runs engines until each has ended, by its own conditions.
+    """Runs engines, an iteration of each in turn, until each has ended by its own conditions.
 
-    One that ends does so within its turn, before the next of any other moves what they share.
+    An engine that ends does so within its turn, before another engine changes the shared parts.
 
     Args:
-        engines: In the order of their turns.
-        left: Told the index of each engine that has ended, before the next turn of any other.
+        engines: The engines, in the order of their turns.
+        left: Called with the index of each engine that has ended, before the next turn.
 
     Returns:
-        How each ended.
+        The result of each engine, in the order of `engines`.
 
     Raises:
-        Exception: Whatever a part raised. The engine it was raised in has saved its state, then all
-            others that still ran save theirs.
+        Exception: Whatever a part raised, after the engine in whose turn it was raised and then all
+            engines that still ran have saved their states.
     """
     running = {index: engine.ticks() for index, engine in enumerate(engines)}
     while running:

@@ -1,4 +1,4 @@
-"""The state of all parts of a run as one tree, and back."""
+"""Saves and restores the states of all parts of a run as one tree."""
 
 from workers.core.rng import global_state, load_global_state
 from workers.core.types import RestoreReport, StateTree
@@ -13,13 +13,13 @@ _NO_MEMORY = (
 
 
 def states_of(parts: Parts, clock: Clock, hooks: HookCalls, loop: StateTree) -> StateTree:
-    """Returns the state of everything but the agent's memory.
+    """Returns the states of all parts except the agent's memory.
 
     Args:
-        parts: Whose state is borrowed, see `Stateful`.
-        clock: The engine's.
-        hooks: The engine's.
-        loop: The engine's own state.
+        parts: The parts; their states may refer to live arrays, see `Stateful`.
+        clock: The engine's clock.
+        hooks: The engine's hooks.
+        loop: The state of the engine itself.
     """
     return {
         "clock": clock.state_dict(),
@@ -36,7 +36,7 @@ def restore_parts(parts: Parts, hooks: HookCalls, state: StateTree) -> RestoreRe
     """Restores freshly built parts and the global random generators.
 
     Returns:
-        Whether the continuation can be exact, and what stands in the way.
+        Whether the resumed run can be exact, and what prevents it.
     """
     parts.agent.load_state_dict(state["agent"])
     if "memory" in state:

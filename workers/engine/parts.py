@@ -1,4 +1,4 @@
-"""What an engine is given, and what it answers."""
+"""The arguments and the result of an engine."""
 
 import math
 from dataclasses import dataclass, field
@@ -20,15 +20,15 @@ from workers.engine.clock import Clock
 
 
 class Best:
-    """The best mean evaluation return so far. Engines in several processes share one."""
+    """The best mean evaluation return so far. Engines in several processes may share one."""
 
     def __init__(self) -> None:
         self.score: float | None = None
 
     def improved(self, score: float) -> bool:
-        """Takes a score over if it strictly exceeds the best, and returns whether it did.
+        """Stores a score if it strictly exceeds the best; returns whether it was stored.
 
-        One that is not a number never does.
+        NaN never exceeds the best.
         """
         if not score > (-math.inf if self.score is None else self.score):
             return False
@@ -37,28 +37,28 @@ class Best:
 
 
 class StopBudget(Protocol):
-    """What ends a run: `workers.engine.budget.Budget`, or one that several processes share."""
+    """The budget of a run: `workers.engine.budget.Budget`, or one shared by several processes."""
 
     @property
     def quiet_until(self) -> int:
-        """env_steps below which no bound is reached; 0 to be asked always.
+        """The number of env_steps before which no bound is reached; 0 to always check.
 
-        `exhausted` is therefore asked only where something else is due.
+        Before it, `exhausted` is called only if another event is due.
         """
 
     def exhausted(self, clock: ClockView) -> bool:
         """Returns whether a bound is reached."""
 
     def room(self, clock: ClockView, unit: Unit) -> int:
-        """Returns how much of `unit` is left, at least 0.
+        """Returns the remaining amount of `unit`, at least 0.
 
-        A very large number without a bound on it.
+        A very large number if `unit` has no bound.
         """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """What the engine works with. It owns none of it: who assembled the parts closes them."""
+    """The parts that an engine uses. The caller who built them closes them."""
 
     agent: TrainableAgent
     collector: Collector
@@ -69,14 +69,14 @@ class Parts:
     hooks: tuple[Hook, ...] = ()
     best: Best = field(default_factory=Best)
     clock: Clock | None = None
-    """Counts for engines in several processes; `None` takes one of the engine's own."""
+    """A clock that engines in several processes share; `None` creates one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cadence:
-    """When the engine does what.
+    """When the engine closes epochs, evaluates, saves and ends.
 
-    Intervals are in env_steps, or triggers of any unit; `None` is never.
+    Intervals are numbers of env_steps, or triggers of any unit; `None` means never.
     """
 
     budget: StopBudget
@@ -88,7 +88,7 @@ class Cadence:
     False waits for an iteration in which a training episode ended.
     """
     final_evaluation: bool = True
-    """Evaluate once at the end of the run; false where another process does."""
+    """Evaluate once at the end of the run; false if another process does."""
     snapshot: int | Trigger | None = None
     save_best: bool = True
     best_apart: bool = False
@@ -100,10 +100,10 @@ class Cadence:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """How a run, or an attempt at it, ended."""
+    """The result of `Engine.run`."""
 
     reason: StopReason
     snapshot_id: str | None
-    """The last snapshot."""
+    """ID of the last snapshot; `None` if none was saved."""
     score: float | None
     """Mean return of the last evaluation."""

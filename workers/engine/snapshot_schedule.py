@@ -1,4 +1,4 @@
-"""When a periodic snapshot is due, and which snapshot was saved last."""
+"""Tracks when a periodic snapshot is due, and which snapshot was saved last."""
 
 from collections.abc import Callable
 
@@ -7,13 +7,13 @@ from workers.core.types import SnapshotReason, StateTree
 
 
 class SnapshotSchedule:
-    """Saves snapshots; not twice in one iteration, unless each kind has a name of its own.
+    """Saves snapshots, at most one per iteration unless `best_apart` is set.
 
     Args:
-        snapshotter: Where snapshots go.
-        trigger: When a periodic one is due.
-        best_apart: Each kind of snapshot is written where it is due, also where another one holds
-            the same state.
+        snapshotter: Writes the snapshots.
+        trigger: Fires when a periodic snapshot is due.
+        best_apart: Write each kind of snapshot that is due, even if another one of the iteration
+            holds the same state.
     """
 
     def __init__(self, snapshotter: Snapshotter, trigger: Trigger, *, best_apart: bool) -> None:
@@ -23,11 +23,11 @@ class SnapshotSchedule:
         self._requested = False
         self._saved_at = -1
         self.last_id: str | None = None
-        """ID of the last snapshot of the present state that was saved."""
+        """ID of the last snapshot that `save` wrote; `None` before the first."""
 
     @property
     def quiet_until(self) -> int:
-        """env_steps below which no periodic snapshot is due; 0 where one was requested."""
+        """Number of env_steps before which no periodic snapshot is due; 0 if one is requested."""
         return 0 if self._requested else self._trigger.quiet_until
 
     def request(self) -> None:
@@ -35,13 +35,13 @@ class SnapshotSchedule:
         self._requested = True
 
     def due(self, clock: ClockView) -> bool:
-        """Returns whether a periodic snapshot is due; it is not due again afterwards."""
+        """Returns whether a periodic snapshot is due, and clears the request for it."""
         due = bool(self._trigger.due(clock)) or self._requested
         self._requested = False
         return due
 
     def is_needed(self, clock: ClockView) -> bool:
-        """Returns whether a further snapshot in this iteration would be another one."""
+        """Returns whether this iteration needs a snapshot; always true with `best_apart`."""
         return self._best_apart or self._saved_at != clock.iterations
 
     def save(
@@ -51,13 +51,13 @@ class SnapshotSchedule:
         reason: SnapshotReason,
         score: float | None,
     ) -> str:
-        """Saves the present state and returns the snapshot's ID."""
+        """Saves the current state and returns the snapshot's ID."""
         self.last_id = self._snapshotter.save(state(), clock, reason, score)
         self._saved_at = clock.iterations
         return self.last_id
 
     def save_earlier(self, state: StateTree, clock: ClockView, score: float) -> None:
-        """Saves the best state, which training has left meanwhile."""
+        """Saves an earlier state that a background evaluation found to be the best."""
         self._snapshotter.save(state, clock, SnapshotReason.BEST, score)
 
     def state_dict(self) -> StateTree:
@@ -65,5 +65,5 @@ class SnapshotSchedule:
         return self._trigger.state_dict()
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Takes the state of the trigger over."""
+        """Restores the state of the trigger."""
         self._trigger.load_state_dict(state)

@@ -1,7 +1,7 @@
-"""When something is due.
+"""Triggers, which determine when an event is due.
 
-A trigger fires when a multiple is crossed, never by equality: several environments step over
-multiples.
+A trigger fires when a multiple is crossed, not when it is equalled, since a step of several
+environments may pass over it.
 """
 
 from typing import Final
@@ -32,11 +32,11 @@ class Every:
 
     @property
     def quiet_until(self) -> int:
-        """The next multiple where env_steps are counted; else 0."""
+        """The next multiple if the unit is env_steps, else 0."""
         return self.next if self._in_env_steps else 0
 
     def due(self, clock: ClockView) -> int:
-        """Returns the number of multiples crossed since this was last asked."""
+        """Returns the number of multiples crossed since the last call."""
         value = self._read(clock)
         if value < self.next:
             return 0
@@ -45,7 +45,7 @@ class Every:
         return crossed
 
     def skip(self, clock: ClockView) -> None:
-        """Makes the first multiple above the clock the next one, without firing."""
+        """Sets the next multiple to the first one above the clock, without firing."""
         self.next = int(self._read(clock) // self.interval + 1) * self.interval
 
     def state_dict(self) -> StateTree:
@@ -53,7 +53,7 @@ class Every:
         return {"next": self.next}
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Takes the next multiple over."""
+        """Restores the next multiple."""
         self.next = int(state["next"])
 
 
@@ -78,11 +78,11 @@ class Never:
         return {}
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Takes nothing over."""
+        """Does nothing, since the trigger has no state."""
 
 
 def every(interval: int | Trigger | None, unit: Unit = Unit.ENV_STEPS) -> Trigger:
-    """Returns a trigger for an interval that may be absent; a trigger stays as it is."""
+    """Returns a trigger for an interval in `unit`; `None` gives `Never`; triggers are returned."""
     if interval is None:
         return Never()
     return Every(interval, unit) if isinstance(interval, int) else interval

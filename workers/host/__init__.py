@@ -1,4 +1,4 @@
 """The worker of one machine: registration, the pool's queue, slots and supervisors.
 
-It loads no torch.
+It does not import torch.
 """

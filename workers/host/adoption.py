@@ -1,6 +1,6 @@
-"""Takes up attempts whose supervisor died while results were being uploaded.
+"""Adopts attempts whose supervisor died while it uploaded results.
 
-The training has ended, and the results are on this machine alone.
+The trainer has ended, and the results are stored only on this machine.
 """
 
 import time
@@ -23,11 +23,11 @@ _PAUSE_SECONDS: Final = 5.0
 
 @dataclass(slots=True)
 class Adopter:
-    """Starts new supervisors, which upload what is left and release their attempts.
+    """Starts new supervisors, which upload the remaining results and release their attempts.
 
     Args:
         server: Base URL of the server.
-        slots: The slots of this worker: an attempt holds its own until its results are stored.
+        slots: The slots of this worker; an attempt holds its slot until its results are stored.
     """
 
     server: str
@@ -35,9 +35,9 @@ class Adopter:
     _tried: dict[str, float] = field(default_factory=dict)
 
     def adopt(self, attempts: Sequence[AttemptDirectory], api: WorkerApi, worker_id: str) -> None:
-        """Tries to take up each attempt with the worker's own secret.
+        """Tries to adopt each attempt with the worker's secret.
 
-        One whose time has not come is left for a later call.
+        An attempt whose next try is not due yet is skipped.
         """
         for attempt in attempts:
             now = time.monotonic()

@@ -1,6 +1,6 @@
-"""The worker's connection to the broker: address, Celery's settings, transport.
+"""The worker's connection to the broker: address, Celery settings and transport.
 
-The transport survives any content of the queue.
+The transport tolerates any content of the queue.
 """
 
 import re
@@ -22,13 +22,13 @@ _TRANSPORT: Final = f"{__name__}:TolerantRedisTransport"
 _SECRET: Final = re.compile(r"(?<=://)([^@/]*):[^@/]*@")
 
 SETTINGS: Final[dict[str, object]] = {
-    # What crosses the queue is JSON, and only dispatch messages.
+    # The queue holds only dispatch messages, as JSON.
     "task_serializer": "json",
     "accept_content": ["json"],
     "result_backend": None,
     "task_ignore_result": True,
     "task_create_missing_queues": True,
-    # A dispatch message is acknowledged when it arrives; the database decides whether a job waits.
+    # Messages are acknowledged on arrival. The dispatcher sends a lost one again.
     "task_acks_late": False,
     "task_reject_on_worker_lost": False,
     "task_track_started": False,
@@ -36,15 +36,15 @@ SETTINGS: Final[dict[str, object]] = {
     "worker_prefetch_multiplier": 1,
     "worker_max_tasks_per_child": 50,
     "worker_cancel_long_running_tasks_on_connection_loss": False,
-    # Nothing rides on publish and subscribe: liveness is our own heartbeat.
+    # Celery's events are off: workers report with heartbeats to the server.
     "worker_enable_remote_control": False,
     "worker_send_task_events": False,
     "task_send_sent_event": False,
-    # No time limits: limits of a training are its supervisor's.
+    # No time limits of Celery: the supervisor enforces an attempt's limits.
     "task_time_limit": None,
     "task_soft_time_limit": None,
     "worker_soft_shutdown_timeout": 15.0,
-    # Reconnects for ever, and notices a half-open connection.
+    # Reconnect without limit, and detect half-open connections.
     "broker_connection_retry": True,
     "broker_connection_retry_on_startup": True,
     "broker_connection_max_retries": None,
@@ -63,23 +63,23 @@ SETTINGS: Final[dict[str, object]] = {
 
 
 class MemoryQoS(virtual.QoS):
-    """Keeps the messages that are not acknowledged yet in this process alone.
+    """Keeps unacknowledged messages only in the memory of this process.
 
-    Kombu's keeps them in the broker, and has every consumer put those of others back after a while,
-    for which it runs a script. A dispatch message need not be put back: the dispatcher sends it
-    again. So a worker needs no right to write to a queue or to run scripts.
+    Kombu's own class stores them in the broker, and every consumer restores expired ones to the
+    queue with a script. Dispatch messages need not be restored, since the dispatcher sends them
+    again. So a worker needs no permission to write to a queue or to run scripts.
     """
 
     # The base class's signature.
     def reject(self, delivery_tag: object, requeue: bool = False) -> None:  # noqa: ARG002
-        """Forgets a message."""
+        """Drops a message and never requeues it."""
         super().reject(delivery_tag, requeue=False)  # type: ignore[no-untyped-call]
 
 
 class Channel(redis.Channel):
-    """A channel that drops invalid messages and requeues nothing.
+    """A channel that drops invalid messages and never requeues a message.
 
-    kombu's channel would end the consumer.
+    Kombu's channel stops the consumer at an invalid message.
     """
 
     QoS = MemoryQoS  # type: ignore[assignment]  # the channel uses what every QoS has
@@ -107,7 +107,7 @@ def install_transport(on_malformed: Callable[[], None] | None = None) -> None:
     """Makes kombu use our transport for Redis addresses in this process.
 
     Args:
-        on_malformed: Told of each message that was dropped because it is none.
+        on_malformed: Called for each message that was dropped because it is invalid.
     """
     if on_malformed is not None:
         Channel.on_malformed = staticmethod(on_malformed)
@@ -115,7 +115,7 @@ def install_transport(on_malformed: Callable[[], None] | None = None) -> None:
 
 
 def real_url(url: str) -> str:
-    """Returns an address that kombu understands: Valkey speaks Redis."""
+    """Returns a broker address with a scheme that kombu knows."""
     return next(
         (
             real + url.removeprefix(alias)

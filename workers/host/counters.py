@@ -1,4 +1,4 @@
-"""Counters that several processes raise: the size of a file that each appends a byte to."""
+"""Counters that several processes increment: each appends a byte to a file."""
 
 import os
 from pathlib import Path

@@ -1,9 +1,9 @@
-"""The one Celery task: answers a dispatch message.
+"""The only Celery task: handles a dispatch message.
 
-It claims, starts a supervisor, and is done; no Celery process waits for a training.
+It claims the job, starts a supervisor and returns; no Celery process waits for a training.
 
-A dispatch message is only a hint. An invalid one is dropped and counted; the dispatcher sends
-another one for a job that still waits.
+A dispatch message may be lost or repeated. An invalid one is dropped and counted; the dispatcher
+sends another one for a job that still waits.
 """
 
 import json
@@ -51,16 +51,16 @@ _CLAIM_PAUSE_SECONDS: Final = 0.5
 
 
 class DispatchOutcome(StrEnum):
-    """What became of a dispatch message."""
+    """The outcome of a dispatch message; the name of a worker's counter."""
 
     STARTED = "started"
     MALFORMED = "malformed"
     NO_SLOT = "no_slot"
     NOT_CLAIMED = "not_claimed"
     SLOT_BUSY = "slot_busy"
-    """The server counts a live attempt on every slot that was free here.
+    """The server has a live attempt for every slot that is free on this machine.
 
-    The next heartbeats settle which of the two is right.
+    The next heartbeat corrects whichever of the two is out of date.
     """
     SERVER_AWAY = "server_away"
     NOT_STARTED = "not_started"
@@ -68,20 +68,20 @@ class DispatchOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DispatchTaskSettings:
-    """What a worker knows when it listens.
+    """The settings of the dispatch task.
 
-    Lives in memory only: the pool's processes are forked with it.
+    They are passed to the Celery pool's processes by forking.
     """
 
     server: str
     state_directory: Path
-    """Where the worker's own secret is, which may be another one after it enrolled again."""
+    """Holds the worker's secret, which is read for each message, since enrolment may change it."""
     slots: int
     gpus: tuple[int, ...] = ()
 
 
 class DispatchTask:
-    """Answers dispatch messages; the body of the task `palestra.ring`."""
+    """Handles dispatch messages; the body of the task `palestra.ring`."""
 
     name: Final = DISPATCH_TASK
 
@@ -91,7 +91,7 @@ class DispatchTask:
         self._counters = Counters(settings.state_directory)
 
     def __call__(self, *arguments: object, **keywords: object) -> None:
-        """Answers one dispatch message. Never raises: the message was consumed."""
+        """Handles one dispatch message. Never raises, since the message is acknowledged already."""
         try:
             answered = self.answer(arguments, keywords)
         except Exception:  # noqa: BLE001 - a root: nothing may reach Celery
@@ -100,13 +100,13 @@ class DispatchTask:
         self._counters.count(answered)
 
     def count_malformed(self, **_: object) -> None:
-        """Counts a message that did not even become a call."""
+        """Counts a message that could not be decoded."""
         self._counters.count(DispatchOutcome.MALFORMED)
 
     def answer(
         self, arguments: Sequence[object], keywords: Mapping[str, object]
     ) -> DispatchOutcome:
-        """Answers one dispatch message and returns what became of it."""
+        """Handles one dispatch message and returns its outcome."""
         message = _read(arguments, keywords)
         if message is None:
             get_logger().warning("dispatch.malformed")
@@ -155,10 +155,9 @@ class DispatchTask:
         return self._start(answer, slot)
 
     def _claim(self, claim: Claim, secret: str) -> ClaimAnswer:
-        """Claims.
+        """Sends a claim to the server and returns the answer.
 
-        Repeats the claim for a while, since a server may just be restarting, or its answer was
-        lost.
+        Repeats the claim for some seconds if the server is unreachable or its answer was lost.
         """
         end = time.monotonic() + _CLAIM_SECONDS
         with open_client(self._settings.server, secret) as client:
@@ -192,9 +191,9 @@ class DispatchTask:
         return DispatchOutcome.STARTED
 
     def _give_back(self, answer: ClaimAnswer, error: Exception) -> None:
-        """Ends an attempt that never began, so that nobody waits for its lease.
+        """Releases an attempt that could not be started.
 
-        Else the lease runs out.
+        If the release fails, the attempt ends when its lease expires.
         """
         full = any(
             full_disk.is_full_error(one) for one in (error, error.__cause__) if one is not None

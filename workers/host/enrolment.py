@@ -18,10 +18,10 @@ class Enrolment:
     """The content of `worker.json`.
 
     Attributes:
-        name: The worker's name; under another name it is another worker.
-        number: Random number that is sent with the enrolment: repeated, it gets the same secret.
-        worker_id: Its id on the server; empty before the first answer.
-        secret: Its own credential; empty before the first answer.
+        name: The worker's name; another name is another worker.
+        number: Random number that is sent with the enrolment; a repetition returns the same secret.
+        worker_id: The worker's ID on the server; empty before the first answer.
+        secret: The worker's credential; empty before the first answer.
     """
 
     name: str
@@ -31,9 +31,9 @@ class Enrolment:
 
     @classmethod
     def of(cls, state_directory: Path, name: str) -> Self:
-        """Returns the enrolment in a state directory for this name, else a new one.
+        """Returns the enrolment that a state directory holds for a name, else creates one.
 
-        A new one is stored there.
+        A new enrolment is written to the state directory.
 
         Raises:
             OSError: If it cannot be written.
@@ -45,7 +45,7 @@ class Enrolment:
 
     @classmethod
     def begin(cls, state_directory: Path, name: str) -> Self:
-        """Returns a new enrolment, which is kept.
+        """Creates an enrolment and writes it to the state directory.
 
         Raises:
             OSError: If it cannot be written.
@@ -56,9 +56,9 @@ class Enrolment:
 
     @classmethod
     def read(cls, state_directory: Path) -> Self | None:
-        """Returns the enrolment that a state directory holds.
+        """Reads the enrolment from a state directory.
 
-        `None` without one that can be read.
+        `None` if there is no readable one.
         """
         try:
             return cls(**read_json(_path(state_directory)))
@@ -66,7 +66,7 @@ class Enrolment:
             return None
 
     def keep(self, state_directory: Path) -> None:
-        """Writes the enrolment, all or nothing.
+        """Writes the enrolment atomically.
 
         Raises:
             OSError: If it cannot be written.
@@ -80,7 +80,7 @@ class Enrolment:
         draft.replace(_path(state_directory))
 
     def answered(self, state_directory: Path, worker_id: str, secret: str) -> Self:
-        """Returns the enrolment with what the server answered; it is kept."""
+        """Returns the enrolment with the server's answer, after writing it."""
         found = replace(self, worker_id=worker_id, secret=secret)
         found.keep(state_directory)
         return found

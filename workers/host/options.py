@@ -1,4 +1,4 @@
-"""The command line of a worker, and what can be wrong with it."""
+"""The command line of a worker, and its errors."""
 
 import argparse
 import platform
@@ -33,20 +33,20 @@ OnStop = Literal["drain", "keep"]
 
 
 class UsageError(Exception):
-    """The worker was started wrongly; the message is one line that a user can act on."""
+    """The worker's options are invalid; the message is one line that a user can act on."""
 
     exit_status = USAGE
 
 
 class BusyError(UsageError):
-    """Another worker has the state directory or the name."""
+    """Another worker uses the state directory or the name."""
 
     exit_status = BUSY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerOptions:
-    """How a worker was started."""
+    """The options of a worker's command line."""
 
     server: str
     token: str = field(repr=False)
@@ -66,8 +66,8 @@ def parse_options(arguments: list[str] | None = None) -> WorkerOptions:
     """Returns the options of the command line.
 
     Raises:
-        UsageError: If one of them cannot be used.
-        SystemExit: If the command line is malformed, as argparse does.
+        UsageError: If the value of an option is invalid.
+        SystemExit: By argparse, if the command line is malformed.
     """
     found = _parser().parse_args(arguments)
     return WorkerOptions(
@@ -86,7 +86,7 @@ def parse_options(arguments: list[str] | None = None) -> WorkerOptions:
 
 
 def read_token(path: Path) -> str:
-    """Returns the token of a file that nobody else can read.
+    """Reads the token from a file that only its owner may read.
 
     Raises:
         UsageError: If the file is missing, empty or readable by others.
@@ -108,7 +108,7 @@ def read_token(path: Path) -> str:
 
 
 def choose_gpus(text: str, present: tuple[Gpu, ...]) -> tuple[Gpu, ...]:
-    """Returns the GPUs that `--gpus` names: indices with commas, or `all`.
+    """Parses `--gpus`: comma-separated indices, or `all`.
 
     Raises:
         UsageError: If this machine does not have one of them.

@@ -1,4 +1,4 @@
-"""The worker's requests to the server: registration, heartbeats, live and lost attempts."""
+"""The worker's requests to the server: registration, and heartbeats with its attempts."""
 
 import os
 import platform
@@ -43,20 +43,20 @@ _NAME_TAKEN: Final = "worker_name_taken"
 
 @dataclass(frozen=True, slots=True)
 class LocalAttempts:
-    """The attempts of this machine that the server may still wait for."""
+    """The attempts in this worker's state directory that are not released or reported as dead."""
 
     live: tuple[AttemptDirectory, ...]
     dead: tuple[AttemptDirectory, ...]
     orphaned: tuple[AttemptDirectory, ...] = ()
-    """Ended trainings without a supervisor, whose results may lie on this machine alone."""
+    """Attempts without a supervisor whose trainer has ended, with results to be uploaded."""
 
 
 class WorkerHost:
-    """Speaks for the worker.
+    """Registers the worker, sends its heartbeats and adopts orphaned attempts.
 
     Args:
-        options: How the worker was started.
-        stop: Ends every wait.
+        options: The options of the command line.
+        stop: Set to end `run` and every wait.
     """
 
     def __init__(self, options: WorkerOptions, stop: threading.Event) -> None:
@@ -70,21 +70,21 @@ class WorkerHost:
         self._registration: Registration | None = None
         self._answer: RegistrationAnswer | None = None
         self.draining = False
-        """Whether the server wants this worker to take nothing new."""
+        """Whether the server ordered this worker to claim no further jobs."""
 
     @property
     def worker_id(self) -> str:
-        """The worker's id on the server."""
+        """The worker's ID on the server."""
         assert self._answer is not None
         return self._answer.worker_id
 
     def register(self) -> RegistrationAnswer:
-        """Registers; tries until the server answers, and says why it waits.
+        """Registers the worker; retries until the server answers, and logs why it waits.
 
         Raises:
             BusyError: If another worker has the name.
-            UsageError: If the server refuses this worker for good, or the worker was stopped
-                before.
+            UsageError: If the server refuses this worker permanently, or the worker was stopped
+                before the server answered.
         """
         self._registration = describe(self._options)
         backoff = Backoff(self._stop)
@@ -108,7 +108,7 @@ class WorkerHost:
         raise UsageError("stopped before the server answered")
 
     def _enrol_or_return(self, registration: Registration) -> RegistrationAnswer:
-        """Registers with the worker's own secret if it is valid, else with the enrolment token."""
+        """Registers with the worker's secret if it is valid, else enrols with the token."""
         if self._enrolment.secret:
             try:
                 return self._api.register(registration)
@@ -130,7 +130,7 @@ class WorkerHost:
         return answer
 
     def run(self, on_tick: Callable[[], None]) -> None:
-        """Gives signs of life until stopped; at once when an attempt's supervisor died.
+        """Sends heartbeats until stopped, and one at once when an attempt's supervisor has died.
 
         Args:
             on_tick: Called about four times a second.
@@ -148,7 +148,7 @@ class WorkerHost:
             self._stop.wait(TICK_SECONDS if not attempts.dead else 1.0)
 
     def _beat(self, attempts: LocalAttempts) -> float:
-        """Sends one heartbeat; returns the seconds that the server asked to wait."""
+        """Sends one heartbeat; returns the minimum seconds until the next one."""
         heartbeat = WorkerHeartbeat(
             live_attempts=tuple(
                 attempt.attempt_id for attempt in (*attempts.live, *attempts.orphaned)
@@ -180,7 +180,7 @@ class WorkerHost:
             self._log.warning("worker.not_registered_again", reason=str(error))
 
     def _end_leftover_processes(self, dead: tuple[AttemptDirectory, ...]) -> None:
-        """Makes sure that nothing is left of attempts before they are reported dead."""
+        """Kills the remaining processes of attempts before they are reported as dead."""
         for attempt in dead:
             trainer = attempt.trainer()
             session = trainer.pid if trainer is not None and trainer.is_alive() else None
@@ -189,12 +189,12 @@ class WorkerHost:
 
 
 def list_local_attempts(state_directory: Path, now: float) -> LocalAttempts:
-    """Returns which attempts of this machine live and which are newly known to be gone.
+    """Returns the attempts in a state directory by whether they have a supervisor.
 
-    Forgets old ones.
+    Deletes the directories of attempts that ended long ago.
 
-    An attempt that keeps results which the server refused for good is not forgotten: a person
-    removes its directory.
+    The directory of an attempt with results that the server refused is never deleted, since it
+    holds their only copy.
     """
     live: list[AttemptDirectory] = []
     dead: list[AttemptDirectory] = []
@@ -214,7 +214,7 @@ def list_local_attempts(state_directory: Path, now: float) -> LocalAttempts:
 
 
 def is_supervised(attempt: AttemptDirectory, now: float) -> bool:
-    """Returns whether an attempt's supervisor lives, or is just being started."""
+    """Returns whether an attempt's supervisor is running or being started."""
     supervisor = attempt.supervisor()
     if supervisor is not None:
         return supervisor.is_alive()
@@ -222,13 +222,13 @@ def is_supervised(attempt: AttemptDirectory, now: float) -> bool:
 
 
 def read_catalogue(directory: Path) -> Catalogue | None:
-    """Returns what this machine can train; `None` if the listing process fails.
+    """Lists the parts and environments of this machine in a subprocess; `None` if that fails.
 
-    That process loads gymnasium, which the worker must not.
+    The subprocess imports Gymnasium, which the worker must not.
 
     Args:
-        directory: Where the process works: not where the worker was started, since trainers find no
-            modules there either.
+        directory: Working directory of the subprocess. It is not the one in which the worker was
+            started, since trainers cannot import modules from there either.
     """
     command = [sys.executable, "-m", "workers.assembly.catalogue"]
     try:
@@ -249,7 +249,7 @@ def read_catalogue(directory: Path) -> Catalogue | None:
 
 
 def describe(options: WorkerOptions) -> Registration:
-    """Returns how this worker introduces itself."""
+    """Builds the worker's registration."""
     catalogue = read_catalogue(options.state_directory)
     if catalogue is None:
         get_logger().warning(

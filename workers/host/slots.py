@@ -1,7 +1,7 @@
 """Slots: the right to run one attempt, held as a lock on a file.
 
-The lock belongs to an open file, which supervisor and trainer inherit: the slot is free only when
-the last process of the attempt is gone, whatever happened to the worker in between.
+The lock belongs to an open file description, which supervisor and trainer inherit: the slot is free
+once the last process of the attempt has ended, even if the worker was restarted in between.
 """
 
 import fcntl
@@ -14,18 +14,18 @@ from typing import Final
 
 _PAUSE_SECONDS: Final = 0.005
 _LOOK_SECONDS: Final = 0.015
-"""How long a look from elsewhere may hold a free slot's lock."""
+"""Maximum seconds for which `free` or `busy` of another process may lock a free slot."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeldSlot:
-    """A slot that this process holds; others hold it too once they inherit the descriptor."""
+    """A slot that this process holds; subprocesses that inherit the descriptor hold it too."""
 
     index: int
     descriptor: int
 
     def release(self) -> None:
-        """Closes this process's hold on it."""
+        """Closes this process's descriptor; the slot stays held while a subprocess has it open."""
         os.close(self.descriptor)
 
 
@@ -45,9 +45,9 @@ class Slots:
     def take(
         self, patience: float = _LOOK_SECONDS, *, besides: frozenset[int] = frozenset()
     ) -> HeldSlot | None:
-        """Takes the first free slot that is not in `besides`.
+        """Locks the first free slot that is not in `besides`.
 
-        `None` if all are still taken after `patience` seconds.
+        `None` if no such slot becomes free within `patience` seconds.
         """
         end = time.monotonic() + patience
         while (slot := self._first_free(besides)) is None and time.monotonic() < end:
@@ -55,7 +55,7 @@ class Slots:
         return slot
 
     def take_one(self, index: int) -> HeldSlot | None:
-        """Takes a certain slot; `None` if it is taken."""
+        """Locks the slot `index`; `None` if it is held."""
         return next(iter(self._free_among([index])), None)
 
     def _first_free(self, besides: frozenset[int]) -> HeldSlot | None:
@@ -64,7 +64,7 @@ class Slots:
         )
 
     def _free_among(self, indices: Iterable[int]) -> Iterator[HeldSlot]:
-        """Yields the slots that are free, each taken; whoever needs no more of them stops."""
+        """Locks and yields the free slots one by one, until the caller stops iterating."""
         for index in indices:
             descriptor = self._open(index)
             if _lock(descriptor, fcntl.LOCK_EX):
@@ -73,14 +73,14 @@ class Slots:
                 os.close(descriptor)
 
     def free(self) -> int:
-        """Returns how many slots are free now.
+        """Returns the number of free slots.
 
-        The look takes a shared lock for an instant, which `take` waits out.
+        It acquires a shared lock of each for an instant, for which `take` waits.
         """
         return self.count - len(self.busy())
 
     def busy(self) -> tuple[int, ...]:
-        """Returns the slots that are held now, by a look such as that of `free`."""
+        """Returns the indices of the slots that are held, found with shared locks as in `free`."""
         return tuple(index for index in range(self.count) if not self._is_free(index))
 
     def _is_free(self, index: int) -> bool:

@@ -1,11 +1,10 @@
-"""The lock that gives one worker a state directory.
+"""The lock with which one worker reserves its state directory.
 
-It holds whatever happens to processes that the worker forks.
+Processes that the worker forks do not hold it.
 
-A lock of `flock` belongs to the open file, which every forked process inherits; it would stay as
-long as any of them lives. So a forked process closes the descriptor before it does anything else,
-and does not outlive the worker. What still holds the lock of a worker that is gone, is ended by the
-next worker.
+A lock of `flock` belongs to the open file description, which forked processes inherit, so it would
+persist while any of them runs. Therefore a forked process closes the descriptor first, and ends
+with the worker. The next worker kills processes that still hold the lock of an ended worker.
 """
 
 import fcntl
@@ -24,14 +23,14 @@ _PAUSE_SECONDS: Final = 0.2
 
 
 class StateLock:
-    """The hold of this process on a state directory.
+    """The exclusive lock of this process on a state directory.
 
     Args:
-        directory: The worker's directory; made where it is missing.
+        directory: The worker's directory; created if it is missing.
 
     Raises:
-        BusyError: If another worker has it.
-        UsageError: If it cannot be written to.
+        BusyError: If another worker holds the lock.
+        UsageError: If the directory is not writable.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -42,7 +41,7 @@ class StateLock:
         os.register_at_fork(after_in_child=self._leave_to_parent)
 
     def release(self) -> None:
-        """Lets the next worker have the directory."""
+        """Releases the lock."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -64,9 +63,9 @@ class StateLock:
         os.pwrite(self._descriptor, str(self._owner).encode(), 0)
 
     def _leave_to_parent(self) -> None:
-        """Releases the lock in a forked process, which then ends with the worker.
+        """Closes the lock in a forked process, and makes the process end with the worker.
 
-        It runs at once in every forked process.
+        It is called in every forked process, right after the fork.
         """
         if self._descriptor < 0:
             return

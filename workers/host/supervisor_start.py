@@ -1,4 +1,4 @@
-"""Starts the supervisor of a claimed attempt and waits until it has confirmed."""
+"""Starts the supervisor of a claimed attempt and waits for its confirmation."""
 
 import json
 import os
@@ -17,12 +17,12 @@ CONFIRM_SECONDS: Final = 30.0
 
 
 class SupervisorStartError(Exception):
-    """The supervisor did not confirm."""
+    """The supervisor did not confirm its start."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SupervisorStart:
-    """What a supervisor is started with."""
+    """The arguments with which a supervisor is started."""
 
     directory: AttemptDirectory
     credentials: Credentials
@@ -31,13 +31,13 @@ class SupervisorStart:
 
 
 def start_supervisor(start: SupervisorStart) -> None:
-    """Starts the supervisor in a session of its own.
+    """Starts the supervisor in a new session.
 
-    It inherits the slot and gets its credentials through a pipe.
+    It inherits the slot's lock and receives its credentials through a pipe.
 
     Raises:
-        SupervisorStartError: If it does not confirm in time. Whatever there is of it ends by
-            itself: its token is released by the caller.
+        SupervisorStartError: If it does not confirm in time. The caller then releases the attempt;
+            a supervisor that starts late ends because its attempt is stale.
     """
     read_end, write_end = os.pipe()
     try:

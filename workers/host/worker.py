@@ -1,4 +1,4 @@
-"""The worker: listens to its pool's queue and offers slots. Runs as `palestra worker`.
+"""The worker: consumes its pool's queue while slots are free. Runs as `palestra worker`.
 
     python -m workers.host --server URL --token-file F --pool NAME --slots N --gpus LIST
         --state-dir D [--name] [--broker URL] [--import MODULE ...]
@@ -64,12 +64,12 @@ def _refused(error: UsageError) -> int:
 
 
 def make_app(broker: str, queue: str, task: DispatchTask | None = None) -> Celery:
-    """Returns the Celery application with its one task.
+    """Creates the Celery application with its only task.
 
     Args:
-        broker: Any address that `real_url` understands.
+        broker: Any address that `real_url` accepts.
         queue: The pool's queue.
-        task: Body of the task.
+        task: The function that the task calls.
     """
     install_transport(task.count_malformed if task is not None else None)
     app = Celery("palestra", broker=real_url(broker), set_as_current=False)
@@ -88,7 +88,7 @@ def _as_function(task: DispatchTask) -> object:
 
 
 class _Worker:
-    """One life of a worker process."""
+    """A worker process, from its start to its shutdown."""
 
     def __init__(self, options: WorkerOptions) -> None:
         self._options = options
@@ -99,7 +99,7 @@ class _Worker:
         self._listener: _Listener | None = None
 
     def run(self) -> int:
-        """Registers, listens until stopped, and leaves in order."""
+        """Registers, consumes the queue until stopped, and shuts down; returns the exit status."""
         self._warn()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, _leave)
@@ -173,9 +173,9 @@ def _leave(_number: int, _frame: object) -> None:
 
 
 class _Listener:
-    """Listens to the queue only while a slot is free.
+    """Consumes the queue only while a slot is free.
 
-    A worker without one would take a dispatch message and drop it.
+    A worker without a free slot would receive a dispatch message and drop it.
     """
 
     def __init__(self, queue: str) -> None:
@@ -185,15 +185,15 @@ class _Listener:
         self._applied_at = 0.0
 
     def attach(self, sender: object, **_: object) -> None:
-        """Learns the consumer, each time it is ready."""
+        """Stores Celery's consumer; called each time that it is ready."""
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         self._consumer = sender
         self._wanted = True
 
     def want(self, listen: bool) -> None:
-        """Says whether to listen.
+        """Starts or stops consuming the queue.
 
-        Has effect in the consumer's own thread, and is said again now and then.
+        The change is made in the consumer's thread, and is repeated periodically.
         """
         if self._consumer is None or (
             listen == self._wanted and time.monotonic() - self._applied_at < _SECOND_LOOK_SECONDS
@@ -213,13 +213,13 @@ class _Listener:
 
 
 def drain(state_directory: Path, seconds: float) -> bool:
-    """Has every supervisor of a state directory save and end; true once all are gone.
+    """Sends SIGTERM to every supervisor of a state directory; true once all have ended.
 
-    A second signal ends the wait.
+    Each then has its trainer save a snapshot and end. A second signal ends the wait.
 
     Args:
         state_directory: The worker's directory.
-        seconds: Longest wait.
+        seconds: Maximum time to wait.
     """
     signalled: set[str] = set()
     impatient = threading.Event()

@@ -1,1 +1,1 @@
-"""One attempt from outside: lease, limits, telemetry, uploads and orders. Loads no torch."""
+"""Supervises an attempt: lease, limits, telemetry, uploads and orders. Does not import torch."""

@@ -1,6 +1,6 @@
-"""The supervisor's process: detaches, reads its credentials, supervises one attempt.
+"""The supervisor process: detaches, reads its credentials and supervises one attempt.
 
-The credentials arrive through a pipe, over which it confirms.
+It confirms its start with a byte on the pipe `--ready-fd`.
 
     python -m workers.supervisor --attempt-dir DIR [--ready-fd N] [--slot-fd N] [--gpus 0,1]
 
@@ -83,9 +83,9 @@ def _options(directory: AttemptDirectory, arguments: argparse.Namespace) -> Trai
 
 
 def _detach(directory: AttemptDirectory) -> None:
-    """Becomes a child of init, so that nobody has to wait for this process.
+    """Becomes a child of init, so that no other process has to reap it.
 
-    The log takes the standard output.
+    Standard output is redirected to the supervisor's log.
     """
     if os.fork() != 0:
         os._exit(0)

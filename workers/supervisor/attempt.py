@@ -34,13 +34,13 @@ TICK_SECONDS: Final = 0.2
 
 
 class Supervision:
-    """One attempt from its start to its release.
+    """Supervises one attempt from its start to its release.
 
     Args:
         directory: The attempt's directory, with its work order.
-        credentials: Where the server is, and the attempt's token.
-        options: How to start the trainer; GPUs and threads beyond the work order's resources are
-            left alone.
+        credentials: Address of the server, and the attempt's token.
+        options: How to start the trainer; of the GPUs and threads only as many are used as the work
+            order's resources state.
         log: The supervisor's log.
     """
 
@@ -88,7 +88,7 @@ class Supervision:
         self._terminated = True
 
     def run(self) -> bool:
-        """Works until the attempt is released; false where it turned out to be stale."""
+        """Executes the attempt and releases it; `False` if the attempt is stale."""
         self._link.start()
         report = self._read_ending() or self._work()
         self._write_ending(report)
@@ -102,9 +102,9 @@ class Supervision:
         return True
 
     def _read_ending(self) -> AttemptReport | None:
-        """Returns the end that an earlier supervisor recorded; `None` at the first start.
+        """Returns the report that an earlier supervisor stored; `None` at the first start.
 
-        That supervisor died while results were being uploaded.
+        There is one if that supervisor died while it uploaded results.
         """
         ending = _read_report(self._directory.ending)
         if ending is not None or not self._directory.report.exists():
@@ -112,7 +112,7 @@ class Supervision:
         return report_of(self._ending(kernel_killed_for_memory=False))
 
     def _write_ending(self, report: AttemptReport) -> None:
-        """Records that only results are left to be uploaded, for a supervisor that takes over."""
+        """Stores the report, so that a supervisor that adopts the attempt only uploads results."""
         try:
             write_atomically(self._directory.ending, report.model_dump_json().encode())
         except OSError as error:
@@ -133,9 +133,9 @@ class Supervision:
         return report
 
     def _executed(self) -> AttemptReport:
-        """Executes the attempt.
+        """Executes the attempt and returns its report.
 
-        A full disk that hits this process and not the trainer ends it for the same cause.
+        A full disk ends the attempt with `disk_full` even if only this process met it.
         """
         try:
             return self._trained()
@@ -187,7 +187,7 @@ class Supervision:
         self._log.info("trainer.ended", status=trainer.poll())
 
     def _start_feed(self) -> threading.Event:
-        """Starts to feed a continuous evaluation with snapshots; returns what ends that."""
+        """Starts the snapshot feed of a continuous evaluation; returns the event that stops it."""
         stop, (run, *_) = threading.Event(), self._work_order.runs
         if run.follow is not None:
             first = self._work_order.attempt_number == 1
@@ -207,7 +207,7 @@ class Supervision:
         return None if self._feed is None else self._feed.breach
 
     def _watch(self, trainer: TrainerProcess) -> None:
-        """Stays until the trainer ended, or has to be killed."""
+        """Watches the trainer until it has ended or has to be killed."""
         stopping = _StopRequest(trainer, self._observer, self._work_order.limits.grace_seconds)
         limits = LimitWatch(
             self._work_order.schedule,
@@ -274,7 +274,7 @@ class Supervision:
 
 
 class _StopRequest:
-    """What the trainer was asked, and until when it may save."""
+    """The order that was sent to the trainer, and the deadline for its end."""
 
     def __init__(self, trainer: TrainerProcess, observer: Observer, grace_seconds: float) -> None:
         self._trainer = trainer
@@ -284,7 +284,7 @@ class _StopRequest:
         self._deadline: float | None = None
 
     def ask(self, order: Order, now: float) -> None:
-        """Passes an order on once; the grace begins with the first."""
+        """Sends an order to the trainer once; the grace period starts with the first order."""
         if order in {Order.CONTINUE, self._asked}:
             return
         self._asked = order
@@ -298,7 +298,7 @@ class _StopRequest:
             self._deadline = now + self._grace
 
     def is_overdue(self, now: float) -> bool:
-        """Whether the grace is over."""
+        """Returns whether the grace period is over."""
         return self._deadline is not None and now >= self._deadline
 
 

@@ -1,6 +1,6 @@
-"""What a supervisor records beside the trainer's telemetry.
+"""Telemetry that the supervisor adds to that of the trainer.
 
-It records the trainer's output, its use of the machine, and messages of its own.
+It records the trainer's output, its resource usage, and messages of the supervisor.
 """
 
 import time
@@ -23,7 +23,7 @@ SYSTEM_EVERY_SECONDS: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class TrainerProgress:
-    """How far the trainer says it is."""
+    """The progress that the trainer reports."""
 
     env_step: int = 0
     update: int = 0
@@ -33,7 +33,7 @@ class TrainerProgress:
 
     @classmethod
     def read(cls, path: Path) -> "TrainerProgress":
-        """Returns what the file says; zeros where it says nothing."""
+        """Reads the progress file; counters that are missing are 0."""
         raw = read_json(path)
         return cls(
             _counter(raw, "env_step"), _counter(raw, "update"), _counter(raw, "episode"), raw
@@ -41,20 +41,19 @@ class TrainerProgress:
 
 
 class Observer:
-    """Appends to an attempt's spool what the supervisor sees.
+    """Appends the trainer's output and resource usage to the attempt's spool.
 
-    On a full disk the trainer's own records are what matters: the supervisor's are left out, and
-    its log says so once.
+    On a full disk the supervisor's records are dropped, to leave space for the trainer's; the
+    supervisor logs this once.
 
     Args:
-        directory: The attempt.
-        runs: The runs of the attempt; the trainer's output and its use of the machine are told of
-            the first.
-        spool: Takes the records.
-        sampler: Measures.
+        directory: Directory of the attempt.
+        runs: The runs of the attempt; output and resource usage are recorded for the first.
+        spool: Receives the records.
+        sampler: Measures the resource usage.
         log: The supervisor's log.
-        prefix: Before the names of what is measured, so that a job beside the training does not
-            write into the training's curves.
+        prefix: Prefix of the series names of the resource usage, so that a job that runs beside the
+            training does not write to the training's curves.
     """
 
     def __init__(
@@ -84,15 +83,15 @@ class Observer:
         return self._tail.last_line
 
     def progress(self) -> TrainerProgress:
-        """Returns how far the trainer is."""
+        """Returns the trainer's progress."""
         return TrainerProgress.read(self._directory.progress)
 
     def look(self, now: float, pids: Callable[[], Iterable[int]]) -> None:
-        """Records new output, and a sample when it is time for one.
+        """Records new output and, every `SYSTEM_EVERY_SECONDS`, the resource usage.
 
         Args:
-            now: The monotonic clock.
-            pids: The trainer's processes; asked only for a sample.
+            now: Time of the monotonic clock.
+            pids: Returns the trainer's processes; called only for a measurement.
         """
         self._record(self._tail.poll())
         if now - self._sampled >= SYSTEM_EVERY_SECONDS:
@@ -100,11 +99,11 @@ class Observer:
             self._record([self._sample(pids())])
 
     def finish(self) -> None:
-        """Records the rest of the output."""
+        """Records the remaining output."""
         self._record(self._tail.finish())
 
     def say(self, *texts: str, to: Iterable[str] | None = None) -> None:
-        """Records lines of the supervisor in the log of every run of the attempt, or of `to`."""
+        """Appends lines to the logs of the runs `to`, by default of all runs of the attempt."""
         for run in self._runs if to is None else to:
             self._record(run_log.lines(run, texts))
 

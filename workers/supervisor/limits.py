@@ -1,6 +1,6 @@
-"""The bounds on one attempt: wall time, stall and memory.
+"""The limits of one attempt: wall time, stall and memory.
 
-Pure: told the time, never asks for it.
+Pure: the caller passes the time.
 """
 
 from dataclasses import dataclass
@@ -11,28 +11,28 @@ from palestra.contract.names import Schedule
 from palestra.contract.states import Cause
 
 MEMORY_EVERY_SECONDS: Final = 1.0
-"""Period in which the memory is measured, where there is a limit."""
+"""Interval of the memory measurements if there is a memory limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Breach:
-    """A bound that was reached."""
+    """A limit that was reached."""
 
     cause: Cause
     message: str
 
 
 class LimitWatch:
-    """Decides whether an attempt went over one of its bounds.
+    """Decides whether an attempt has reached one of its limits.
 
-    A continuous evaluation that waits for a snapshot says so in its progress and counts its looks
-    there. That time is no wall time, and the looks are progress: it is stalled only where an
-    evaluation does not end, or where it stopped to look.
+    A continuous evaluation that waits for a snapshot sets `waiting` in its progress and counts
+    its polls there. The waiting time does not count as wall time, and polls count as progress: the
+    attempt is stalled only if an evaluation does not end, or if polling has stopped.
 
     Args:
-        schedule: Schedules that read one snapshot are not watched for stalls.
-        limits: Wall time and stall.
-        resources: Memory.
+        schedule: Schedules that read one snapshot have no stall limit.
+        limits: Limits of wall time and stall.
+        resources: Limit of memory.
         started: Time of the monotonic clock when the trainer started.
     """
 
@@ -55,7 +55,12 @@ class LimitWatch:
         return self._memory_mib is not None
 
     def check(self, now: float, progress: dict[str, Any]) -> Breach | None:
-        """Returns the bound of time that was reached, if one was."""
+        """Returns the limit of wall time or stall that was reached, or `None`.
+
+        Args:
+            now: Time of the monotonic clock.
+            progress: The content of the trainer's progress file.
+        """
         if self._progress.get("waiting") is True:
             self._waited += now - self._looked
         self._looked = now
@@ -79,7 +84,7 @@ class LimitWatch:
         return None
 
     def check_memory(self, used_mib: float) -> Breach | None:
-        """Returns the breach if the processes use more memory than they may."""
+        """Returns the memory limit if `used_mib` exceeds it, or `None`."""
         if self._memory_mib is None or used_mib <= self._memory_mib:
             return None
         return Breach(

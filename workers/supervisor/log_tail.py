@@ -19,7 +19,7 @@ _IDLE_SECONDS: Final = 1.0
 
 
 class OutputLine(NamedTuple):
-    """A line as it is shown."""
+    """A line of output as the run's log shows it."""
 
     text: str
     cut: int
@@ -27,14 +27,14 @@ class OutputLine(NamedTuple):
 
 
 class LineSplitter:
-    """Divides a stream of bytes into lines; drops what is beyond the longest line at once."""
+    """Splits a stream of bytes into lines and truncates lines over the maximum length."""
 
     def __init__(self) -> None:
         self._line = bytearray()
         self._overflow = 0
 
     def feed(self, data: bytes) -> Iterator[OutputLine]:
-        """Yields the lines that `data` completes."""
+        """Appends `data` and yields the lines that it completes."""
         *whole, rest = data.split(b"\n")
         for part in whole:
             self._extend(part)
@@ -60,11 +60,11 @@ class LineSplitter:
 
 
 class LogTail:
-    """Reads what a file got since the last look, in whole lines.
+    """Reads the lines that were appended to a file since the last poll.
 
-    Terminal sequences stay as text, invalid UTF-8 becomes U+FFFD, NUL too. Of a line that was
-    overwritten with carriage returns the last state counts. A line longer than the contract allows
-    is cut, and what was cut is counted.
+    Terminal escape sequences are kept; invalid UTF-8 and NUL become U+FFFD. Of a line that was
+    overwritten with carriage returns, the last text is kept. A line longer than the contract allows
+    is truncated, and the number of dropped bytes is recorded.
 
     Args:
         path: The file; it may not exist yet.
@@ -85,7 +85,7 @@ class LogTail:
         """Text of the last line that was not blank."""
 
     def poll(self) -> Iterator[LogLines]:
-        """Yields what is new, at most one read's worth."""
+        """Yields the new lines, from at most one block of the file."""
         data = self._read()
         if data:
             self._read_at = self._clock()
@@ -94,7 +94,7 @@ class LogTail:
             yield from self._records(list(self._splitter.flush()))
 
     def finish(self) -> Iterator[LogLines]:
-        """Yields all that is left, the unfinished line too."""
+        """Yields all remaining lines, including an unfinished one."""
         while data := self._read():
             yield from self._records(list(self._splitter.feed(data)))
         yield from self._records(list(self._splitter.flush()))

@@ -1,4 +1,4 @@
-"""Results of an attempt that will never be stored, and what they make of its end. Pure."""
+"""Results of an attempt that will never be stored, and their effect on its outcome. Pure."""
 
 from palestra.contract.states import Cause, Outcome
 from palestra.contract.telemetry import SnapshotWritten
@@ -8,9 +8,9 @@ _ADVICE = "Train the run again with `palestra retry`, or fetch the kept copy fro
 
 
 class MissingResults:
-    """Results that the server refused for good or a user gave up.
+    """The last snapshots and the exports that will not be stored.
 
-    They are the last snapshot of a run, or an export.
+    The server refused them permanently, or a user discarded them.
     """
 
     def __init__(self) -> None:
@@ -18,9 +18,9 @@ class MissingResults:
         self._exports: dict[str, str] = {}
 
     def snapshot(self, snapshot: SnapshotWritten, reason: str) -> None:
-        """Notes that a snapshot will not be stored.
+        """Records that a snapshot will not be stored.
 
-        That matters while no later one of its run is.
+        It counts as missing until a later snapshot of its run is stored.
         """
         place = (snapshot.env_step, snapshot.update)
         self._snapshots[snapshot.run] = max(
@@ -28,7 +28,7 @@ class MissingResults:
         )
 
     def stored(self, snapshot: SnapshotWritten) -> None:
-        """Notes that a snapshot is stored."""
+        """Records that a snapshot is stored."""
         if snapshot.run in self._snapshots and self._snapshots[snapshot.run][0] <= (
             snapshot.env_step,
             snapshot.update,
@@ -36,13 +36,13 @@ class MissingResults:
             del self._snapshots[snapshot.run]
 
     def export(self, run: str, name: str, reason: str) -> None:
-        """Notes that an export will not be stored."""
+        """Records that an export will not be stored."""
         self._exports[run] = f"the export {name}: {reason}"
 
     def judge(self, report: AttemptReport) -> AttemptReport:
-        """Returns the report in which runs with missing results have failed.
+        """Returns the report with the outcome `failed` for runs whose results are missing.
 
-        Such a run succeeded, and the cause of its failure is the missing result.
+        Only the outcome `succeeded` is changed; the cause becomes `no_result`.
         """
         ends = tuple(
             end.model_copy(update=self._verdict(end.run_id))

@@ -12,7 +12,7 @@ from workers.supervisor.limits import Breach
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainerExit:
-    """What is known when the last process of a trainer is gone."""
+    """What the supervisor knows about a trainer once its last process has ended."""
 
     exit_status: int | None
     """As `subprocess` counts: negative for a signal; `None` if no trainer was started."""
@@ -33,11 +33,12 @@ class TrainerExit:
 
 
 def report_of(ending: TrainerExit) -> AttemptReport:
-    """Returns the report to release with.
+    """Returns the report with which the attempt is released.
 
-    A trainer that came to its own end counts as such even if it was asked to stop at the same
-    moment. One that saved because of a limit failed by that limit. One that had to be killed after
-    its grace ended as it was asked to. What is left is sudden death.
+    A trainer that reported `succeeded` or `failed` keeps that outcome even if an order arrived at
+    the same time. A trainer that was stopped for a limit failed with the limit's cause. A trainer
+    that was killed after its grace period has the outcome of the order. Otherwise the cause is
+    derived from the exit status.
     """
     report, breach = ending.report, ending.breach
     if report is not None and report.outcome in {Outcome.SUCCEEDED, Outcome.FAILED}:

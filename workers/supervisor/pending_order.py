@@ -1,4 +1,4 @@
-"""The strongest order that an attempt was given, from whatever side it came."""
+"""The strongest order that an attempt received, from the server or by a signal."""
 
 import threading
 from typing import Final
@@ -14,7 +14,7 @@ _STRENGTH: Final = {
 
 
 class OrderBox:
-    """Keeps the strongest order.
+    """Stores the strongest order that was given.
 
     Threads give orders; the supervisor's main thread waits for them.
     """
@@ -32,10 +32,9 @@ class OrderBox:
         return self._order
 
     def give(self, order: Order) -> None:
-        """Takes an order.
+        """Stores an order if it is stronger than the current one.
 
-        Weaker ones than the one already given change nothing. Not for signal handlers: it takes a
-        lock.
+        Must not be called in a signal handler, since it acquires a lock.
         """
         with self._lock:
             if _STRENGTH[order] <= _STRENGTH[self._order]:
@@ -46,6 +45,6 @@ class OrderBox:
             self._changed.set()
 
     def wait(self, seconds: float) -> None:
-        """Waits for a change, at most `seconds`."""
+        """Waits until the order changes, at most `seconds`."""
         if self._changed.wait(seconds):
             self._changed.clear()

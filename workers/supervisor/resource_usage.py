@@ -21,7 +21,7 @@ _GPU_FIELDS: Final[Mapping[str, str]] = {
 
 
 class ResourceSampler:
-    """Measures the processes of an attempt; CPU shares cover the time since the last sample.
+    """Measures the processes of an attempt; CPU usage is averaged since the last sample.
 
     Args:
         gpus: Indices of the attempt's GPUs.

@@ -1,7 +1,7 @@
-"""A supervisor's connection to the server: lease, telemetry and uploads, one thread each.
+"""A supervisor's requests to the server: lease, telemetry and uploads, one thread each.
 
-Owns all waiting for the server. What the server wants done arrives in the `OrderBox`; nothing here
-touches the trainer.
+Retries while the server is unreachable. The server's orders are put into the `OrderBox`; this
+module does not act on the trainer.
 """
 
 import threading
@@ -39,7 +39,7 @@ _SHORTEST_RENEWAL: Final = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkParts:
-    """What a link works with."""
+    """Dependencies of a `ServerLink`."""
 
     client: httpx.Client
     directory: AttemptDirectory
@@ -48,13 +48,13 @@ class LinkParts:
     log: Logger
     renew_seconds: float
     renewal: Callable[[], Renewal]
-    """Tells how far the trainer is."""
+    """Returns the next renewal, with the trainer's progress."""
     run_ids: tuple[str, ...]
     """The runs of the attempt; notes of the supervisor name the first."""
 
 
 class ServerLink:
-    """Everything that an attempt says to the server."""
+    """Renews an attempt's lease, ships its telemetry, uploads its results and releases it."""
 
     def __init__(self, parts: LinkParts) -> None:
         attempt_id = parts.directory.attempt_id
@@ -74,7 +74,7 @@ class ServerLink:
         )
         self._delivering = False
         self._given_up = threading.Event()
-        """Set once a person gave up what is not uploaded."""
+        """Set once a user discarded the results that are not uploaded."""
         self._stop_work = threading.Event()
         self._stop_lease = threading.Event()
         self._renew_now = threading.Event()
@@ -86,28 +86,29 @@ class ServerLink:
 
     @property
     def api(self) -> AttemptApi:
-        """Calls with the attempt's token."""
+        """API client with the attempt's token."""
         return self._api
 
     @property
     def acked_seq(self) -> int:
-        """The last record that the server committed."""
+        """Sequence number of the last record that the server committed."""
         return self._shipper.acked_seq
 
     def start(self) -> None:
-        """Starts to renew, ship and upload."""
+        """Starts the threads that renew, ship and upload."""
         for thread in (self._lease, *self._work):
             thread.start()
 
     def renew_soon(self) -> None:
-        """Renews at once instead of at the next turn: something changed."""
+        """Renews the lease at once, so that the server sees a change early."""
         self._renew_now.set()
 
     def release(self, report: AttemptReport) -> AttemptReport | None:
-        """Sends what is left, then releases, however long the server is away or has no room.
+        """Sends all remaining results, then releases the attempt.
 
-        Until then the lease is renewed, so the run is not final. Returns the report that the
-        attempt ended with; `None` if the attempt turned out to be stale.
+        Retries without limit while the server is unreachable or its disk is full, and renews the
+        lease meanwhile. Returns the report with which the attempt was released; `None` if the
+        attempt is stale.
         """
         self._delivering = True
         self._renew_now.set()
@@ -140,7 +141,7 @@ class ServerLink:
         return None
 
     def _deliver_all(self) -> bool:
-        """Ships and uploads until both are done; true if nothing is left."""
+        """Ships all records and uploads all results; `True` if nothing is left."""
         stale = self._parts.box.stale
         if not self._shipper.flush(_FLUSH_SECONDS, stale):
             return False

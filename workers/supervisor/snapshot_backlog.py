@@ -1,4 +1,4 @@
-"""Which snapshot of an attempt is uploaded next. Pure.
+"""Selects the snapshot of an attempt that is uploaded next. Pure.
 
 The order: of the run whose turn it is, the newest snapshot, then the best one where that is
 another, then, while nothing newer waits, older ones. An upload that began is brought to its end,
@@ -28,7 +28,7 @@ def uploads_behind(runs: int) -> int:
 
 @dataclass(slots=True)
 class _Run:
-    """Snapshots of one run that wait, in the order in which they were written."""
+    """Snapshots of one run that wait for their upload, in the order in which they were written."""
 
     waiting: list[SnapshotWritten] = field(default_factory=list)
     newest: tuple[int, int] = (-1, -1)
@@ -58,7 +58,7 @@ class _Run:
 
 
 class SnapshotBacklog:
-    """Snapshots that are written and neither stored nor given up."""
+    """Snapshots that are written and neither stored nor discarded."""
 
     def __init__(self) -> None:
         self._runs: dict[str, _Run] = {}
@@ -69,19 +69,19 @@ class SnapshotBacklog:
             yield from run.waiting
 
     def add(self, snapshot: SnapshotWritten) -> None:
-        """Takes a snapshot that was just written."""
+        """Adds a snapshot that was just written."""
         self._runs.setdefault(snapshot.run, _Run()).waiting.append(snapshot)
 
     def next(self) -> SnapshotWritten | None:
-        """Returns which snapshot to upload now; `None` if none waits."""
+        """Returns the snapshot to upload now; `None` if none waits."""
         return next(
             (chosen for run in self._runs.values() if (chosen := run.choose()) is not None), None
         )
 
     def settle(self, snapshot: SnapshotWritten, *, stored: bool) -> None:
-        """Takes a snapshot out: it is stored, or it never will be.
+        """Removes a snapshot that is stored or will never be.
 
-        The turn of its run is over once it is not owed its best one.
+        The turn of its run ends unless the run's best snapshot is to be uploaded next.
         """
         run = self._runs[snapshot.run]
         run.settle(snapshot, stored=stored)
@@ -89,7 +89,7 @@ class SnapshotBacklog:
             self._runs[snapshot.run] = self._runs.pop(snapshot.run)
 
     def keep_only(self, exists: Callable[[SnapshotWritten], bool]) -> None:
-        """Takes out the snapshots whose files are gone: newer ones took their place on the disk."""
+        """Removes the snapshots whose files the trainer has deleted in favour of newer ones."""
         for run in self._runs.values():
             run.waiting = [snapshot for snapshot in run.waiting if exists(snapshot)]
 

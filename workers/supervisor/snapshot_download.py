@@ -1,4 +1,4 @@
-"""Downloads the snapshots that an attempt begins from, before its trainer starts."""
+"""Downloads the snapshots that an attempt starts from, before its trainer starts."""
 
 import threading
 from collections.abc import Callable
@@ -17,7 +17,7 @@ _LONGEST_WAIT: Final = 5.0
 
 
 class InputError(Exception):
-    """The attempt cannot begin; the message is a sentence that a user can act on."""
+    """The attempt cannot start; the message is a sentence that a user can act on."""
 
     def __init__(self, cause: Cause, message: str) -> None:
         super().__init__(message)
@@ -27,18 +27,18 @@ class InputError(Exception):
 def fetch_inputs(
     api: AttemptApi, directory: AttemptDirectory, order: WorkOrder, interrupted: Callable[[], bool]
 ) -> None:
-    """Puts every snapshot of the work order below `inputs/<snapshot id>/`, verified.
+    """Downloads every snapshot of the work order to `inputs/<snapshot id>/` and verifies it.
 
-    Waits for an absent server.
+    Retries while the server is unreachable.
 
     Args:
         api: Calls with the attempt's token.
-        directory: Where to put them.
+        directory: Directory of the attempt.
         order: Names the snapshots.
-        interrupted: Asked between tries; true leaves at once.
+        interrupted: Called between retries; if it returns true, the function returns.
 
     Raises:
-        InputError: If a snapshot cannot be had.
+        InputError: If a snapshot cannot be downloaded or stored.
     """
     snapshots = {
         run.snapshot.snapshot_id: run.snapshot for run in order.runs if run.snapshot is not None
@@ -50,7 +50,7 @@ def fetch_inputs(
 def fetch_snapshot(
     api: AttemptApi, target: Path, snapshot: SnapshotRef, interrupted: Callable[[], bool]
 ) -> None:
-    """Puts one snapshot into the directory `target`; see `fetch_inputs`."""
+    """Downloads one snapshot into the directory `target`; see `fetch_inputs`."""
     for file in snapshot.files:
         try:
             (target / file.name).parent.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,6 @@
-"""A supervisor's part of a continuous evaluation: passes snapshots on, one at a time.
+"""The supervisor's part of a continuous evaluation: passes snapshots to the trainer.
 
-It asks the server for them and gives them to the trainer.
+It requests them from the server and downloads them, one at a time.
 
 All waiting happens here: for the server, for a snapshot, for `throttle_seconds` and
 `delay_seconds`. The trainer only waits for its answer, which counts as progress
@@ -37,7 +37,7 @@ meanwhile.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedParts:
-    """What a feed works with."""
+    """Dependencies of a `SnapshotFeed`."""
 
     api: AttemptApi
     directory: AttemptDirectory
@@ -49,10 +49,10 @@ class FeedParts:
 
 
 class SnapshotFeed:
-    """Answers the requests of one trainer.
+    """Answers one trainer's requests for snapshots.
 
     Attributes:
-        breach: Why the attempt cannot go on, once it cannot.
+        breach: Why the attempt cannot continue; `None` while it can.
     """
 
     def __init__(self, parts: FeedParts) -> None:
@@ -67,9 +67,9 @@ class SnapshotFeed:
         self.breach: Breach | None = None
 
     def run(self, stop: threading.Event) -> None:
-        """Works until stopped, or until it set `breach`.
+        """Answers requests until stopped, or until `breach` is set.
 
-        A trainer never waits for a feed that failed.
+        Any exception sets `breach`, so that the trainer does not wait for a feed that failed.
         """
         try:
             self._serve_all(stop)
@@ -82,11 +82,11 @@ class SnapshotFeed:
                 )
 
     def serve(self, wanted: Wanted, stop: threading.Event) -> bool:
-        """Tries once to answer a request; false where there is nothing to say yet.
+        """Tries once to answer a request; `False` if there is no answer yet.
 
         Raises:
-            ServerUnreachableError: Try again.
-            RefusedError: Trying again changes nothing.
+            ServerUnreachableError: If the server is unreachable; a retry may succeed.
+            RefusedError: If the server refuses the request permanently.
         """
         if self._follow.only_once:
             self._clear(keep=None)
@@ -167,14 +167,14 @@ class SnapshotFeed:
             self.breach = Breach(error.cause, str(error))
 
     def _give_up(self, refusal: RefusedError) -> None:
-        """A dead token is the lease's business; any other refusal ends the attempt."""
+        """Sets `breach`, unless the token is invalid: then the lease thread ends the attempt."""
         if not refusal.ends_attempt:
             self.breach = Breach(
                 Cause.NO_RESULT, f"The server answers no question for the next snapshot: {refusal}."
             )
 
     def _clear(self, *, keep: str | None) -> None:
-        """Removes the snapshots that the trainer is done with."""
+        """Removes all downloaded snapshots but `keep`."""
         for path in self._parts.directory.inputs.iterdir():
             if path.name != keep:
                 shutil.rmtree(path, ignore_errors=True)

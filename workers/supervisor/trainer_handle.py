@@ -1,8 +1,8 @@
-"""One trainer process as its supervisor sees it: start, orders through a pipe, end.
+"""Starts a trainer process, sends it orders through a pipe, and ends it.
 
-The trainer gets no credential, and ends with everything that it started.
+The trainer gets no credential. All processes that it started end with it.
 
-Owns the trainer's environment and its end. Must not know the server.
+Independent of the server.
 """
 
 import contextlib
@@ -51,7 +51,7 @@ class TrainerOptions:
 
 
 class TrainerProcess:
-    """The trainer of one attempt, and everything that it starts.
+    """The trainer of one attempt, and all processes that it starts.
 
     Raises:
         OSError: If it cannot be started.
@@ -82,7 +82,7 @@ class TrainerProcess:
 
     @property
     def children(self) -> frozenset[int]:
-        """The processes whose end is waited for here."""
+        """The processes that this object reaps."""
         return frozenset({self._process.pid, self._watchdog.pid})
 
     def poll(self) -> int | None:
@@ -97,7 +97,7 @@ class TrainerProcess:
             return None
 
     def send(self, order: Order) -> None:
-        """Passes an order on; a trainer that ended does not hear it."""
+        """Sends an order to the trainer; has no effect if the trainer has ended."""
         with contextlib.suppress(OSError):
             os.write(self._control, f"{order.value}\n".encode())
 
@@ -106,7 +106,7 @@ class TrainerProcess:
         return frozenset(tree(self._directory.mark, self.pid))
 
     def dump_stacks(self) -> None:
-        """Has the interpreter write the stacks of all its threads into the log; it ends by that."""
+        """Makes the trainer write the stacks of all its threads to its log, which ends it."""
         self.identity.send(signal.SIGABRT)
         self.wait(2.0)
 
@@ -117,7 +117,7 @@ class TrainerProcess:
         return gone
 
     def close(self) -> None:
-        """Makes sure that nothing is left, then sends the watchdog home."""
+        """Kills the remaining processes, then stops the watchdog."""
         self.kill()
         os.close(self._control)
         with contextlib.suppress(OSError):
@@ -172,11 +172,11 @@ def trainer_environment(
 ) -> dict[str, str]:
     """Returns the trainer's environment, without credentials.
 
-    It holds the trainer's GPUs and threads, the mark of its attempt, and the folder of compiled
-    code.
+        It sets the trainer's GPUs and threads, the mark of its attempt, and the folder of compiled
+        code.
 
-    torch would keep compiled code in a directory of /tmp whose name anybody can guess, and load
-    what lies there; a worker's own also outlives a restart of the machine.
+    By default torch stores compiled code in a directory of /tmp with a predictable name, where
+    other users could place code; a worker's own folder also persists over a restart.
     """
     threads = str(options.cpu_threads)
     kept = {

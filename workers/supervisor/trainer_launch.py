@@ -1,6 +1,6 @@
-"""The first lines of a trainer process, before it becomes the trainer.
+"""Sets the kernel's options of a trainer process, then runs the trainer in it.
 
-It dies with its supervisor, and is killed first when memory runs out.
+The process is killed when its supervisor dies, and first when memory runs out.
 
     python -m workers.supervisor.trainer_launch MODULE [ARGUMENT ...]
 

@@ -1,7 +1,7 @@
-"""Uploads what a trainer wrote: snapshots, videos as they come, and exports at the end.
+"""Uploads a trainer's files: snapshots and videos while it runs, and exports at the end.
 
-Nothing is lost on the way: only a final refusal of the server ends an upload, and its file is then
-kept on this machine.
+An upload is retried until it succeeds or the server refuses it permanently; the file is then kept
+on this machine.
 """
 
 import errno
@@ -43,7 +43,7 @@ Item = TypeVar("Item")
 
 
 class UploadResult(Enum):
-    """What became of a file."""
+    """The result of an upload."""
 
     STORED = "stored"
     UNWANTED = "unwanted"
@@ -53,13 +53,13 @@ class UploadResult(Enum):
 class Uploader:
     """Uploads the results of one attempt.
 
-    `workers.supervisor.snapshot_backlog` says in which order. Safe for several threads.
+    The order is defined by `workers.supervisor.snapshot_backlog`. Thread-safe.
 
     Args:
-        api: Calls with the attempt's token.
-        directory: Where the trainer writes.
-        writer: Takes notes about what could not be uploaded.
-        report: Told what was left out.
+        api: API client with the attempt's token.
+        directory: Directory of the attempt.
+        writer: Receives notes about files that could not be uploaded.
+        report: Called with a message for each file that is skipped.
     """
 
     def __init__(
@@ -76,24 +76,24 @@ class Uploader:
         self._reader = SpoolReader(directory.spool)
         self._waiting = SnapshotBacklog()
         self._current: SnapshotWritten | None = None
-        """A snapshot whose upload began: it is brought to its end."""
+        """The snapshot whose upload has begun; it is completed before another one is selected."""
         self._done: set[Path] = set()
-        """Files that need not be sent any more: those of the current snapshot, videos and exports.
+        """Files that are sent or discarded: those of the current snapshot, videos and exports.
         """
         self._lock = threading.RLock()
         self.missing = MissingResults()
         self.backlog = Backlog()
-        """What is left, as of the latest step; replaced as a whole, for other threads to read."""
+        """Files left to upload, as of the latest step; replaced atomically, for other threads."""
 
     def step(self, acked_seq: int) -> bool:
-        """Uploads one snapshot whose record is acknowledged, or else one video.
+        """Uploads one snapshot whose record is acknowledged, or one video if no snapshot waits.
 
-        False if neither waits.
+        Returns `False` if neither waits.
 
         Raises:
-            ServerUnreachableError: The same is tried again at the next step; what is stored already
-                is not sent twice.
-            RefusedError: If the attempt may not write any more.
+            ServerUnreachableError: If the server is unreachable. The next step tries the same
+                upload again and skips files that are stored already.
+            RefusedError: If the attempt may no longer write.
         """
         with self._lock:
             self._collect(acked_seq)
@@ -105,11 +105,11 @@ class Uploader:
             return video is not None and self._attempt(self._send_video, video)
 
     def deliver(self, acked_seq: int) -> None:
-        """Uploads everything that is left, exports as well.
+        """Uploads all remaining files, including exports.
 
         Raises:
-            ServerUnreachableError: Call it again.
-            RefusedError: If the attempt may not write any more.
+            ServerUnreachableError: If the server is unreachable; call it again.
+            RefusedError: If the attempt may no longer write.
         """
         while self.step(acked_seq):
             pass
@@ -118,7 +118,7 @@ class Uploader:
                 self._attempt(self._send_export, path)
 
     def give_up(self) -> None:
-        """Stops to wait for anything that is not uploaded: a person does not want it any more."""
+        """Discards all files that are not uploaded yet, at a user's request."""
         with self._lock:
             for snapshot in list(self._waiting):
                 self.missing.snapshot(snapshot, "given up by a person")
@@ -131,7 +131,7 @@ class Uploader:
             self._count(None)
 
     def _attempt(self, send: Callable[[Item], None], item: Item) -> bool:
-        """Sends something and says in `backlog` how it went."""
+        """Sends an item and updates `backlog`, with the error if the server was unreachable."""
         problem: str | None = None
         try:
             send(item)
@@ -184,12 +184,12 @@ class Uploader:
         shutil.rmtree(held, ignore_errors=True)
 
     def _hold(self, snapshot: SnapshotWritten) -> Path | None:
-        """Returns a directory with the snapshot's files that the trainer does not clear away.
+        """Returns a directory with the snapshot's files that the trainer does not delete.
 
-        `None` if they are gone already.
+        `None` if the trainer has deleted them already.
 
-        They are hard links: a snapshot never changes, and takes up no more of the disk while it is
-        sent.
+        The files are hard links, which use no additional space. Where the file system has none, it
+        is the trainer's own directory.
         """
         held, source = (
             self._directory.outgoing / snapshot.snapshot_id,
@@ -284,16 +284,16 @@ class Uploader:
         return UploadResult.REFUSED
 
     def _may_pass(self, refusal: RefusedError, declared: ArtifactDeclaration, path: Path) -> bool:
-        """Whether another try can succeed after a refusal.
+        """Returns whether a retry can succeed after a refusal.
 
-        It can where the artifact was dropped in between or the content was damaged on the way.
+        It can if the artifact was deleted in between, or the content was damaged in transit.
         """
         if refusal.status == _NOT_FOUND and declared.snapshot_id is not None:
             return True
         return refusal.code in _DAMAGED and describe(path).sha256 == declared.sha256
 
     def _keep(self, refusal: RefusedError, declared: ArtifactDeclaration, path: Path) -> None:
-        """Keeps the only copy of what the server never takes, and says so on the run."""
+        """Keeps the local copy of a refused file, and adds a note to the run."""
         kept = (
             self._directory.kept
             / declared.run_id
@@ -326,7 +326,7 @@ class Uploader:
             self._report(f"no room for the note {code}: {message}")
 
     def _count(self, problem: str | None) -> None:
-        """Brings `backlog` up to date."""
+        """Updates `backlog`."""
         sizes = [
             file.size
             for snapshot in self._waiting

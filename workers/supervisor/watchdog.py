@@ -1,11 +1,11 @@
-"""Outlives a killed supervisor just long enough to end what it supervised.
+"""Ends the processes of an attempt when its supervisor was killed.
 
     python -m workers.supervisor.watchdog ATTEMPT_DIRECTORY
 
-Its standard input is a pipe that only the supervisor can write to. A byte says that the supervisor
-ended by itself. The end of the pipe without one says that it was killed: every process of the
-attempt follows. The kernel already kills the trainer itself with its supervisor; this also reaches
-what the trainer started.
+Its standard input is a pipe to which only the supervisor can write. A byte means that the
+supervisor ended regularly. End of file without a byte means that it was killed: the watchdog then
+kills every process of the attempt. The kernel kills the trainer itself with its supervisor; the
+watchdog also kills the processes that the trainer started.
 """
 
 import os
