@@ -1,1 +1,1 @@
-"""All that crosses a process boundary: frozen documents, canonical JSON, hashes."""
+"""The documents that processes exchange: frozen models, canonical JSON and hashes."""

@@ -1,7 +1,7 @@
-"""What is refused of a submission beyond the rules of its document.
+"""Rules for submissions that the schema of the definition does not contain.
 
-Stored definitions are read by the rules of the document alone: what was accepted once stays
-readable.
+Stored definitions are validated against the schema only, so that a definition that was accepted
+once stays readable.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,15 +19,15 @@ Fault = tuple[tuple[str | int, ...], str]
 
 
 def check(definition: Definition, pack: object, provenance: Mapping[str, Any]) -> None:
-    """Refuses what the document permits and no run can mean.
+    """Refuses submissions that are valid by the schema but cannot be executed as written.
 
     Args:
         definition: What to train.
-        pack: Seeds per job, or a word, as `Resources.pack`.
-        provenance: What was recorded on the submitter's machine.
+        pack: Seeds per job, or a keyword, as in `Resources.pack`.
+        provenance: The record of code and packages on the submitter's machine.
 
     Raises:
-        pydantic_core.ValidationError: With every fault and its place.
+        pydantic_core.ValidationError: With every fault and its path.
     """
     faults = [
         *_of_definition(definition),
@@ -81,12 +81,12 @@ def _of_pack(definition: Definition, pack: object) -> Iterator[Fault]:
 
 
 def repeated(values: Sequence[object]) -> list[int]:
-    """Returns the places of values that came before."""
+    """Returns the indices of values that occur earlier in `values`."""
     return [place for place, value in enumerate(values) if value in values[:place]]
 
 
 def huge_numbers(value: Any, where: tuple[str | int, ...]) -> Iterator[Fault]:
-    """Yields the places of whole numbers of more than 63 bits in a JSON value."""
+    """Yields the paths of integers of more than 63 bits in a JSON value."""
     stack: list[tuple[tuple[str | int, ...], Any]] = [(where, value)]
     while stack:
         place, part = stack.pop()

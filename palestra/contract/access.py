@@ -20,7 +20,7 @@ class TokenRequest(Document):
 
 
 class TokenView(View):
-    """A token; its secret is in `secret` once, at creation."""
+    """An API token. Only the answer to its creation holds the `secret`."""
 
     id: str
     parent_id: str | None = None
@@ -38,7 +38,7 @@ class TokenView(View):
 
 
 class LoginOptions(View):
-    """The ways in that there are, for the login page."""
+    """The login methods that the server offers on the login page."""
 
     password: bool
     """Whether anybody has set a password.
@@ -68,7 +68,7 @@ class SetupRequest(Document):
 
 
 class SessionView(View):
-    """Who the caller is."""
+    """The authenticated user or token of the request."""
 
     user: str
     project: str

@@ -1,8 +1,8 @@
 """Warnings about submissions that are valid but unlikely to do what their author wants.
 
-They are part of the answer; nothing is refused because of them.
+They are returned with the accepted submission.
 
-Owns the rules and their sentences. What depends on the server's state is added by the server.
+This module holds the rules and their texts. The server adds warnings that depend on its state.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ MANY_PROCESSES: Final = 256
 
 
 def warnings_of(definition: Definition, options: JobOptions) -> tuple[SubmissionWarning, ...]:
-    """Returns what a user should know of a submission before its runs have ended."""
+    """Returns the warnings for a submission."""
     if not options.schedule.writes_training_state:
         return ()
     rules = (

@@ -21,7 +21,7 @@ PARAMETER_MODELS: Final[Mapping[str, type["BuiltinParameters"]]] = MappingProxyT
 
 
 class BuiltinParameters(Document):
-    """Parameters of one built-in agent."""
+    """Base class of the parameters of a built-in agent."""
 
     name: str
     """Name of the agent."""

@@ -1,4 +1,4 @@
-"""What a worker offers: agents, functions and environments with their code and schemas."""
+"""The catalogue of a worker: agents, functions and environments with code and schemas."""
 
 from typing import Annotated, Literal
 
@@ -36,7 +36,7 @@ class EnvironmentDescription(Document):
 
 
 class PartDescription(Document):
-    """A part that a worker knows by name."""
+    """A registered part of a worker, with the schema of its parameters."""
 
     name: Name
     parameters_schema: ParametersSchema = Field(default_factory=dict)
@@ -55,7 +55,7 @@ class AgentDescription(PartDescription):
 
 
 class Catalogue(Document):
-    """What a worker offers."""
+    """The agents, functions and environments that a worker can use."""
 
     agents: Annotated[tuple[AgentDescription, ...], Field(max_length=1_000)] = ()
     model_functions: Annotated[tuple[PartDescription, ...], Field(max_length=1_000)] = ()

@@ -1,6 +1,6 @@
-"""Whose code an experiment's parts and its environment are: part of its identity.
+"""The code of an experiment's parts and environment, which is part of its identity.
 
-Owns the forms of code and how they are told in words. Must not know definitions.
+Holds the kinds of code and their description in words. Independent of definitions.
 """
 
 from typing import Annotated, Literal
@@ -37,7 +37,7 @@ EnvironmentCode = Annotated[DistributionCode | ModuleCode, Field(discriminator="
 
 
 class _WithEnvironment(Document):
-    """Code of the agent, and that of the environment where it is another."""
+    """Code of the agent, and of the environment if that differs."""
 
     environment: Annotated[
         EnvironmentCode | None, Field(exclude_if=lambda value: value is None)
@@ -63,9 +63,9 @@ class EntrypointCode(_WithEnvironment):
 
 
 class GitCode(Document):
-    """The state of a work tree that a submission named.
+    """The state of a git work tree that a submission named.
 
-    Only stored experiments have it; submissions no longer take it.
+    Only stored experiments of earlier versions have it; submissions with it are refused.
     """
 
     kind: Literal["git"]
@@ -83,12 +83,11 @@ AnyCode = BuiltinCode | EntrypointCode | GitCode
 
 
 def with_environment(code: AnyCode, environment: DistributionCode | ModuleCode | None) -> AnyCode:
-    """Returns the code of an experiment's parts together with that of its environment.
+    """Returns the code of an experiment's parts combined with that of its environment.
 
-    `None` for one that needs no code of its own.
+    `environment` is `None` for an environment without code of its own.
 
-    The code of an environment that comes from the distribution of the agent is that of the agent
-    already.
+    If the environment comes from the agent's distribution, its code is not added.
     """
     if isinstance(code, GitCode):
         return code
@@ -99,7 +98,7 @@ def with_environment(code: AnyCode, environment: DistributionCode | ModuleCode |
 
 
 def shown_code(code: AnyCode | DistributionCode | ModuleCode) -> str:
-    """Returns code in words, for messages."""
+    """Returns a description of code for messages."""
     environment = getattr(code, "environment", None)
     besides = f" and an environment of {shown_code(environment)}" if environment is not None else ""
     match code:

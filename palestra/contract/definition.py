@@ -77,7 +77,7 @@ class EvaluationSpec(Document):
 
 
 class Retention(Document):
-    """Which snapshots are kept."""
+    """The rule by which old snapshots are deleted."""
 
     keep_last: Annotated[int, Field(ge=2, le=1_000)] = 2
     """Verified snapshots kept, newest first.
@@ -92,7 +92,7 @@ class Retention(Document):
 
 
 class SnapshotSpec(Retention):
-    """When a run is saved and what is kept. The last state is always saved."""
+    """When snapshots are saved and how many are kept. The last state is always saved."""
 
     every_env_steps: StepCount | None = 10_000
     """Save when a multiple of this many env_steps is crossed.
@@ -111,7 +111,7 @@ class StopSpec(Document):
     """End once the evaluation's score, in RL the mean return, is at least this."""
 
     success_evaluations: Annotated[int, Field(ge=1, le=1_000)] = 1
-    """Consecutive evaluations that must reach `success_score`."""
+    """Number of consecutive evaluations that must reach `success_score`."""
 
 
 class NanGuard(Document):
@@ -121,11 +121,11 @@ class NanGuard(Document):
     """Name of the hook."""
 
     updates: Annotated[int, Field(ge=1, le=1_000_000)] = 100
-    """Consecutive updates."""
+    """Number of consecutive updates whose loss is not finite."""
 
 
 class LearningRateSchedule(Document):
-    """Moves the learning rate linearly to `final_value` over `env_steps`, then holds it."""
+    """Changes the learning rate linearly to `final_value` over `env_steps`, then keeps it."""
 
     name: Literal["learning_rate_schedule"] = "learning_rate_schedule"
     """Name of the hook."""
@@ -134,33 +134,33 @@ class LearningRateSchedule(Document):
     """Learning rate from `env_steps` on."""
 
     env_steps: StepCount
-    """Length of the schedule."""
+    """Length of the schedule in env_steps."""
 
 
 class Video(Document):
-    """Films an episode of an evaluation, played again from the seed that it was counted with.
+    """Records a video of an evaluation episode, replayed from the seed of that episode.
 
-    The environment must render pictures.
+    The environment must support the render mode `rgb_array`.
     """
 
     name: Literal["video"] = "video"
     """Name of the hook."""
 
     every_evaluations: Annotated[int, Field(ge=1, le=1_000_000)] = 1
-    """Evaluations from one video to the next; the first one is filmed."""
+    """Number of evaluations from one video to the next; the first one is recorded."""
 
     episode: Literal["first", "best", "worst", "median"] = "best"
     """Which of the evaluation's episodes, by return."""
 
     max_frames: Annotated[int, Field(ge=1, le=100_000)] = 10_000
-    """Longest video."""
+    """Maximum length of a video in frames."""
 
 
 HookSpec = Annotated[NanGuard | LearningRateSchedule | Video, Field(discriminator="name")]
 
 
 class ExportSpec(Document):
-    """What an export job, and the end of a successful run, writes: only what is needed to act."""
+    """The files that an export job, and the end of a successful run, write for inference."""
 
     formats: Annotated[tuple[ExportFormat, ...], Field(max_length=3)] = ()
     """`weights`: safetensors and a JSON description.
@@ -292,7 +292,7 @@ class SupervisedEvaluation(Document):
 
 
 class SupervisedSnapshot(Retention):
-    """When a supervised run is saved and what is kept. The last state is always saved."""
+    """When snapshots are saved and how many are kept. The last state is always saved."""
 
     every_updates: StepCount | None = 1_000
     """Save when a multiple of this many updates is crossed.

@@ -1,4 +1,4 @@
-"""The base of every document that crosses a process boundary, and its canonical form."""
+"""The base class of documents that processes exchange, and their canonical form."""
 
 import hashlib
 import json
@@ -44,7 +44,7 @@ class Document(Described):
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Returns the schema with long arrays that stop at their first fault."""
+        """Returns the schema, in which the validation of long arrays stops at the first fault."""
         schema = handler(source)
         for array in _arrays(schema, cls):
             if (array.get("max_length") or LONG_ARRAY + 1) > LONG_ARRAY:

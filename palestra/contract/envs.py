@@ -1,4 +1,4 @@
-"""Parameters of environments, declared here and nowhere else."""
+"""Parameters of environments."""
 
 from typing import Annotated, Literal, Self
 

@@ -1,10 +1,8 @@
 """Parameters of the built-in model and input functions of supervised definitions, as JSON Schemas.
 
-Declared here and nowhere else.
-
-They are schemas and not models, since they reach the server like those of registered parts: in the
-workers' catalogues. A default that depends on the use, such as the passes of an input, has none
-here.
+They are schemas and not models, since the server gets them in the workers' catalogues, like those
+of registered parts. Parameters whose default depends on the use, such as the passes over an input,
+have no default here.
 """
 
 from collections.abc import Mapping

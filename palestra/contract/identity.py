@@ -14,8 +14,8 @@ def definition_hash(definition: Definition) -> str:
 
     Seeds are options of a job and no part of it.
 
-    It is that of the definition's oldest form (`versions.py`), so a snapshot of long ago is still
-    one of the same definition.
+    It is computed from the definition's oldest form (`versions.py`), so that old snapshots keep
+    the hash of their definition.
     """
     return sha256_of(
         {

@@ -1,4 +1,4 @@
-"""Job options: how and where a definition's runs are worked on.
+"""Job options: how and where the runs of a definition are executed.
 
 Never part of an experiment's identity.
 """
@@ -198,7 +198,7 @@ GIT_CODE_IS_NOT_TAKEN: Final = (
 
 
 class RetryRequest(Document):
-    """Another job for a run whose training failed or was cancelled, with that job's options."""
+    """A request to train a failed or cancelled run again, with the options of its last job."""
 
     origin: Literal["newest", "start"] = "newest"
     """`newest` goes on from the newest verified snapshot, from the start where there is none.

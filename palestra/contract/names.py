@@ -1,6 +1,6 @@
 """Names that cross a process boundary: identifiers, text rules, series, schedules.
 
-Owns the spelling of every identifier. Must not know any document that uses them.
+Defines the format of every identifier. Independent of the documents that use them.
 """
 
 import re
@@ -60,7 +60,7 @@ def new_id(prefix: IdPrefix) -> str:
 def slugify(text: str, limit: int = 40) -> str:
     """Returns a lower-case ASCII slug of at most `limit` characters.
 
-    `experiment` where nothing is left.
+    Returns `experiment` if no character remains.
     """
     ascii_text = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
     return _SLUG_PATTERN.sub("-", ascii_text).strip("-")[:limit].strip("-") or "experiment"
@@ -85,7 +85,7 @@ def _readable(text: str) -> str:
 
 
 def _beside_joiners(text: str) -> Iterator[str]:
-    """Yields what stands on either side of each zero-width joiner and non-joiner."""
+    """Yields the characters before and after each zero-width joiner and non-joiner."""
     for place, character in enumerate(text):
         if character in _JOINERS:
             yield text[place - 1 : place]
@@ -171,7 +171,7 @@ Counter = Annotated[int, Field(ge=0, le=MAX_STEP)]
 
 
 class Schedule(StrEnum):
-    """What a job does with its run."""
+    """The kind of work that a job does on its run."""
 
     TRAIN = "train"
     EVALUATE = "evaluate"
@@ -189,7 +189,7 @@ class Schedule(StrEnum):
 
     @property
     def starts_runs(self) -> bool:
-        """Whether a job of this schedule needs nothing of an earlier job.
+        """Whether a job of this schedule can be the first of its run.
 
         A definition can be submitted with such a schedule, and the job's state can be the run's.
         """
@@ -210,7 +210,7 @@ _FOLLOWING_SCHEDULES: Final = frozenset(
 
 
 class EvaluationSource(StrEnum):
-    """Which episodes an evaluation has, and so which series it belongs to."""
+    """The seeds of an evaluation's episodes, which determine the series of its result."""
 
     EVALUATION = "evaluation"
     """Fresh ones: the series `evaluation/<statistic>`, and the scores of lists and snapshots."""

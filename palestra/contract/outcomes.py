@@ -1,4 +1,4 @@
-"""Which causes each outcome of an attempt can have: a report of any other pair is a mistake."""
+"""The causes that each outcome of an attempt may have; other pairs are invalid reports."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -23,10 +23,10 @@ CAUSES: Final[Mapping[Outcome, frozenset[Cause]]] = {
 
 
 def check(outcome: Outcome, cause: Cause) -> None:
-    """Refuses a pair that no attempt can end with.
+    """Refuses a pair of outcome and cause that is not permitted.
 
     Raises:
-        ValueError: With the causes that the outcome can have.
+        ValueError: With the causes that the outcome may have.
     """
     if cause not in CAUSES[outcome]:
         known = ", ".join(sorted(CAUSES[outcome]))

@@ -1,4 +1,4 @@
-"""What `palestra play` hands to the worker's packages."""
+"""The document that `palestra play` passes to the player in the worker's packages."""
 
 from typing import Annotated
 

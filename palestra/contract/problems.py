@@ -1,8 +1,8 @@
 """Turns validation errors into field problems: JSON pointer, stable code, sentence.
 
-The value that was refused is never part of a problem.
+A problem never contains the refused value.
 
-Owns the wording for both the server and the command line. Must not know HTTP.
+Used by the server and the command line. Independent of HTTP.
 """
 
 import difflib
@@ -55,7 +55,7 @@ _CODES: Final[Mapping[str, str]] = {
 def explain(
     error: ValidationError, model: type[BaseModel] | TypeAdapter[Any] | None = None
 ) -> tuple[FieldProblem, ...]:
-    """Returns the faults of a document, at most 50, in its order, without repeating what was sent.
+    """Returns the faults of a document, at most 50, in document order, without its values.
 
     Args:
         error: What pydantic raised.
@@ -75,7 +75,7 @@ def explain(
 
 
 def _is_consequence(problem: FieldProblem, others: Iterable[FieldProblem]) -> bool:
-    """Pydantic calls an array with a faulty item too short as well."""
+    """Returns whether pydantic reports an array as too short only because an item is invalid."""
     return problem.code == "length" and any(
         other.pointer.startswith(problem.pointer + "/") for other in others
     )

@@ -12,7 +12,7 @@ from palestra.contract.views import View
 
 
 class LogView(View):
-    """A piece of a run's log."""
+    """Consecutive lines of a run's log."""
 
     run_id: str
     lines: list["LogLine"]
@@ -23,7 +23,7 @@ class LogView(View):
 
 
 class LogLine(View):
-    """One line."""
+    """A line of a run's log."""
 
     n: int
     """Ordinal within the run, from 1."""
@@ -70,7 +70,7 @@ class SeriesGroup(Document):
 
 
 class SeriesQuery(Document):
-    """Curves on one common grid of buckets."""
+    """A query for curves on a common grid of buckets."""
 
     select: Annotated[tuple[SeriesSelector, ...], Field(max_length=1_000)] = ()
     groups: Annotated[tuple[SeriesGroup, ...], Field(max_length=100)] = ()
@@ -84,7 +84,7 @@ class SeriesQuery(Document):
 
 
 class GridSeries(View):
-    """One curve: per bucket, `null` where it holds no finite value."""
+    """One curve with a value per bucket; `null` if a bucket holds no finite value."""
 
     run_id: str
     series: str

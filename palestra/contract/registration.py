@@ -11,7 +11,7 @@ from palestra.contract.work_order import AttemptId, WorkerId
 
 
 class Gpu(Document):
-    """A device as the worker sees it."""
+    """A GPU of a worker."""
 
     index: Annotated[int, Field(ge=0)]
     name: str
@@ -20,7 +20,7 @@ class Gpu(Document):
 
 
 class Registration(Document):
-    """What a worker sends at its start."""
+    """The registration that a worker sends when it starts."""
 
     name: Title
     pool: Name
@@ -42,7 +42,7 @@ class Registration(Document):
 
 
 class RegistrationAnswer(Document):
-    """What a worker needs to listen."""
+    """The answer to a registration: identity, queue and intervals."""
 
     worker_id: WorkerId
     secret: str | None = None
@@ -75,6 +75,6 @@ class WorkerHeartbeat(Document):
 
 
 class WorkerHeartbeatAnswer(Document):
-    """What the worker is to do."""
+    """The answer to a heartbeat: the order for the worker."""
 
     order: Literal["continue", "drain"]

@@ -29,7 +29,7 @@ from palestra.contract.work_order import Failure
 
 
 class ProgressView(View):
-    """How far a run is."""
+    """Progress of a run against its budget."""
 
     env_step: int
     update: int
@@ -40,7 +40,7 @@ class ProgressView(View):
 
 
 class BacklogView(View):
-    """Results that a worker holds and the server has not stored yet."""
+    """Results that are written on a worker and not stored on the server yet."""
 
     files: int
     size: int
@@ -54,7 +54,7 @@ class BacklogView(View):
 
 
 class SnapshotProgressView(View):
-    """How far a run's stored snapshots are behind what its training has saved."""
+    """The lag of a run's stored snapshots behind those that its training has written."""
 
     written: int | None
     """`env_step` of the newest snapshot that the training has written, stored or not."""
@@ -162,7 +162,7 @@ class ExperimentDetail(ExperimentView):
 
 
 class SubmittedExperiment(ExperimentDetail):
-    """Answer to a submission; its warnings tell of options that were not applied, too."""
+    """Answer to a submission; `warnings` also lists options that were not applied."""
 
 
 class RunView(View):
@@ -298,7 +298,7 @@ ArtifactKind = Literal["snapshot", "export", "video", "log", "other"]
 
 
 class ArtifactView(View):
-    """A stored blob."""
+    """A stored file."""
 
     id: str
     run_id: str
@@ -316,7 +316,7 @@ class ArtifactView(View):
 
 
 class ArtifactDeclaration(Document):
-    """A worker announces a blob before it uploads the content."""
+    """The declaration of a file that a worker sends before it uploads the content."""
 
     run_id: RunId
     name: str
@@ -329,7 +329,7 @@ class ArtifactDeclaration(Document):
 
 
 class ProvenanceView(View):
-    """The full record of how a run came about."""
+    """The full record of the code, packages and machine of a run's attempts."""
 
     run_id: str
     experiment_id: str
@@ -385,13 +385,13 @@ class CatalogueView(View):
 
 
 class JobAction(Document):
-    """Body of pause and cancel."""
+    """Body of a request to pause or cancel a job."""
 
     reason: Annotated[str, Field(max_length=500)] = ""
 
 
 class ResumeAction(JobAction):
-    """Body of resume."""
+    """Body of a request to resume a job."""
 
     allow_code_change: bool = False
     """Goes on with the code that the workers have, where this is not the experiment's."""

@@ -28,7 +28,7 @@ class Sb3Parameters(BuiltinParameters):
 
     The workers need the extra `sb3`.
 
-    A resume is statistical: where the algorithm stands within its own loop is not saved.
+    A resume is statistical: the position within the algorithm's own loop is not saved.
     `loop.env_steps` is needed, since the algorithm's schedules end there.
     """
 

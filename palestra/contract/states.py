@@ -5,7 +5,7 @@ from typing import Final
 
 
 class JobState(StrEnum):
-    """State of a job. Only the gate of the server writes one."""
+    """State of a job."""
 
     QUEUED = "queued"
     STARTING = "starting"
@@ -65,7 +65,7 @@ class Outcome(StrEnum):
 
 
 class Cause(StrEnum):
-    """Why an attempt or a job ended. Retry is decided by this alone."""
+    """Why an attempt or a job ended; the retry rule depends on it."""
 
     BUDGET = "budget"
     SUCCESS_SCORE = "success_score"
@@ -97,7 +97,7 @@ INFRASTRUCTURE_CAUSES: Final = frozenset(
 
 
 class Order(StrEnum):
-    """What the server tells a supervisor in the answer to a renewal."""
+    """The pending order for an attempt, in the answer to a renewal of its lease."""
 
     CONTINUE = "continue"
     PAUSE = "pause"

@@ -1,4 +1,4 @@
-"""Telemetry records and batches: the one way in for numbers, logs and snapshots.
+"""Telemetry records and batches, which carry curves, logs and snapshots to the server.
 
 Every record names its run. Records of one attempt are numbered from 1 without gaps (`seq`) in the
 order of its spool; a batch carries consecutive ones. Numbers that may be non-finite travel as JSON
@@ -246,7 +246,7 @@ class SnapshotWritten(RunRecord):
 
 
 class Note(RunRecord):
-    """A fact about an attempt that the run page shows."""
+    """A notice about an attempt that the run's page shows."""
 
     type: Literal["note"] = "note"
     wall: WallTime
@@ -276,7 +276,7 @@ class TelemetryBatch(Document):
 
 
 class TelemetryAck(Document):
-    """Answer to a batch: everything up to `acked_seq` is committed."""
+    """Answer to a batch: all records up to the number `acked_seq` are committed."""
 
     acked_seq: Counter
 

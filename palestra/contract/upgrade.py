@@ -1,4 +1,4 @@
-"""Brings definitions written by older versions of Palestra up to the current schema.
+"""Upgrades definitions of older schema versions to the current one.
 
 One step per version, from n to n + 1, kept for ever (`versions.py`); `tests/assets/definitions/`
 holds a sample of every version that was ever released, and a test reads each. A step works on plain
@@ -21,9 +21,9 @@ class UnsupportedSchemaError(ValueError):
 def upgrade(
     document: Mapping[str, Any], steps: Mapping[int, Step] = STEPS, current: int = SCHEMA_VERSION
 ) -> dict[str, Any]:
-    """Returns `document` brought to the version `current`, one step at a time.
+    """Returns `document` upgraded to the version `current`, one step at a time.
 
-    The input is left as it is.
+    The input is not modified.
 
     Raises:
         UnsupportedSchemaError: If the version is newer than `current`, or no step leads on from it.
@@ -48,9 +48,9 @@ def upgrade(
 
 
 def upgrade_submission(value: dict[str, Any]) -> dict[str, Any]:
-    """Returns a submission as plain JSON with its definition brought up.
+    """Returns a submission as plain JSON with its definition upgraded.
 
-    One whose definition is no object as it is.
+    A submission whose definition is not an object is returned unchanged.
 
     Raises:
         UnsupportedSchemaError: Like `upgrade`.

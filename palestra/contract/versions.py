@@ -40,7 +40,7 @@ def _with_half_squares(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_number(value: object) -> bool:
-    """What is none is left for the model to refuse."""
+    """Returns whether a value is a number; the model refuses other values later."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= 1e300
 
 
@@ -54,9 +54,9 @@ training in the older words.
 
 
 def oldest_form(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a canonical document in the oldest version that says the same.
+    """Returns a canonical document in the oldest version with the same meaning.
 
-    That is what identities are made of.
+    Identities are computed from that form.
     """
     form, version = dict(document), int(document["schema_version"])
     while version in STEPS_BACK:

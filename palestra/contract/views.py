@@ -10,7 +10,7 @@ Item = TypeVar("Item")
 
 
 class View(Described):
-    """An answer.
+    """Base class of the answers of the API.
 
     Readers ignore members that they do not know, so that a newer server may add some.
     """
@@ -27,7 +27,7 @@ class Page(View, Generic[Item]):
 
 
 class FieldProblem(View):
-    """One fault of a request."""
+    """One invalid field of a request."""
 
     pointer: str
     """JSON pointer to the faulty member (RFC 6901)."""
@@ -36,7 +36,7 @@ class FieldProblem(View):
 
 
 class SubmissionWarning(View):
-    """What a user should know of a submission that was accepted."""
+    """A warning about an accepted submission."""
 
     code: str
     pointer: str

@@ -86,19 +86,19 @@ _SENTENCES: Final[Mapping[str, str]] = {
 
 
 def sentence(details: ErrorDetails | Mapping[str, Any]) -> str:
-    """Returns what to tell of one fault, without what was sent."""
+    """Returns the message for one fault, without the value that was sent."""
     template = _SENTENCES.get(details["type"], _OTHERWISE)
     return _one(template.format(**details.get("ctx", {})))
 
 
 def summary(error: ValidationError, whole: str, *, skip: int = 0, most: int = 8) -> str:
-    """Returns the faults of a document in one line, each with its place.
+    """Returns the faults of a document in one line, each with its path.
 
     Args:
         error: What pydantic raised.
-        whole: Name of the document, for a fault of no single place.
-        skip: Leading steps of each place to leave out.
-        most: Faults to tell.
+        whole: Name of the document, for faults of the document itself.
+        skip: Number of leading path elements to leave out.
+        most: Maximum number of faults.
     """
     return "; ".join(_placed(details, whole, skip) for details in _first_errors(error, most))
 
@@ -112,7 +112,7 @@ def _placed(details: ErrorDetails, whole: str, skip: int) -> str:
 
 
 def _one(text: str) -> str:
-    """Bounds of 1 have their noun in the singular."""
+    """Puts the noun after a bound of 1 into the singular."""
     for noun in ("items", "characters", "bytes"):
         if text.endswith(f" 1 {noun}"):
             return text.removesuffix("s")

@@ -1,4 +1,4 @@
-"""What server and worker exchange about an attempt: claim, work order, renewal, release.
+"""Documents that server and worker exchange: claim, work order, renewal and release.
 
 Also the dispatch message on the queue.
 """
@@ -34,7 +34,7 @@ WorkerId = Annotated[str, Field(pattern=r"^wrk_[0-9a-z]{26}$")]
 
 
 class DispatchMessage(Document):
-    """The Celery message: a hint. Losing it or getting it twice changes nothing."""
+    """The Celery message that asks a pool to claim a job. It may be lost or repeated."""
 
     v: Literal[1] = 1
     job_id: JobId
@@ -60,7 +60,7 @@ class SnapshotRef(Document):
 
 
 class Follow(Document):
-    """How a continuous evaluation follows its run."""
+    """How often and how long a continuous evaluation evaluates new snapshots of its run."""
 
     throttle_seconds: Annotated[float, Field(ge=0)] = 0
     """Least time between the starts of two evaluations."""
@@ -73,7 +73,7 @@ class Follow(Document):
 
 
 class RunOrder(Document):
-    """One run of a work order. A pack carries several."""
+    """One run of a work order. The work order of a pack has several."""
 
     run_id: RunId
     seed: Seed
@@ -94,7 +94,7 @@ class RunOrder(Document):
 
 
 class WorkOrder(Document):
-    """All that a trainer needs to execute one attempt. Holds no credential."""
+    """The document from which a trainer executes one attempt. Holds no credential."""
 
     version: Literal[1, 2] = WORK_ORDER_VERSION
     attempt_id: AttemptId
@@ -132,7 +132,7 @@ class ClaimAnswer(Document):
 
 
 class Backlog(Document):
-    """What of an attempt is written on its worker and not stored on the server yet."""
+    """Results of an attempt that are written on its worker and not stored on the server yet."""
 
     files: Counter = 0
     size: Counter = 0
@@ -163,7 +163,7 @@ class Renewal(Document):
 
 
 class RenewalAnswer(Document):
-    """What the supervisor is to do."""
+    """Answer to a renewal: the pending order and the acknowledged telemetry."""
 
     order: Order
     acked_seq: Counter
@@ -174,13 +174,13 @@ class RenewalAnswer(Document):
 
 
 class Adoption(Document):
-    """Asks for an attempt of the worker whose supervisor died while it uploaded results."""
+    """A worker's request to adopt an attempt whose supervisor died while it uploaded results."""
 
     worker_id: WorkerId
 
 
 class AdoptionAnswer(Document):
-    """The attempt is the worker's again: its lease began anew."""
+    """Answer to an adoption: the new lease of the attempt."""
 
     token: str
     slot: Annotated[int, Field(ge=0)]
@@ -188,7 +188,7 @@ class AdoptionAnswer(Document):
 
 
 class FollowRequest(Document):
-    """A continuous evaluation asks for the next snapshot of one of its runs."""
+    """The request of a continuous evaluation for the next snapshot of a run."""
 
     run_id: RunId
     evaluated: Annotated[tuple[SnapshotId, ...], Field(max_length=1_000)] = ()
@@ -198,7 +198,7 @@ class FollowRequest(Document):
 
 
 class FollowAnswer(Document):
-    """What to evaluate next. Without a snapshot, `training` says what to do."""
+    """The next snapshot to evaluate, if there is one, and the state of the run's training."""
 
     snapshot: SnapshotRef | None = None
     """The newest verified snapshot of the run's history that the job has not evaluated.
@@ -215,7 +215,7 @@ class FollowAnswer(Document):
 
 
 class Failure(Document):
-    """What a user sees of an attempt that failed."""
+    """The failure of an attempt as users see it."""
 
     message: Annotated[str, Field(max_length=4_000)]
     """One sentence that a user can act on."""
@@ -224,7 +224,7 @@ class Failure(Document):
 
 
 class End(Document):
-    """How something ended, and where."""
+    """Outcome and cause of an end, with the counters at that time."""
 
     outcome: Outcome
     cause: Cause
@@ -254,7 +254,7 @@ class AttemptReport(End):
 
 
 class Release(Document):
-    """The last message of an attempt; repeating it changes nothing."""
+    """The request that ends an attempt; repeating it changes nothing."""
 
     report: AttemptReport
     last_seq: Counter

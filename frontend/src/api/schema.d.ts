@@ -1262,7 +1262,7 @@ export interface components {
         };
         /**
          * Adoption
-         * @description Asks for an attempt of the worker whose supervisor died while it uploaded results.
+         * @description A worker's request to adopt an attempt whose supervisor died while it uploaded results.
          */
         Adoption: {
             /** Worker Id */
@@ -1270,7 +1270,7 @@ export interface components {
         };
         /**
          * AdoptionAnswer
-         * @description The attempt is the worker's again: its lease began anew.
+         * @description Answer to an adoption: the new lease of the attempt.
          */
         AdoptionAnswer: {
             /** Renew Seconds */
@@ -1303,7 +1303,7 @@ export interface components {
         };
         /**
          * ArtifactDeclaration
-         * @description A worker announces a blob before it uploads the content.
+         * @description The declaration of a file that a worker sends before it uploads the content.
          */
         ArtifactDeclaration: {
             /**
@@ -1329,7 +1329,7 @@ export interface components {
         };
         /**
          * ArtifactView
-         * @description A stored blob.
+         * @description A stored file.
          */
         ArtifactView: {
             /** Attempt Id */
@@ -1533,7 +1533,7 @@ export interface components {
         };
         /**
          * Backlog
-         * @description What of an attempt is written on its worker and not stored on the server yet.
+         * @description Results of an attempt that are written on its worker and not stored on the server yet.
          */
         Backlog: {
             /**
@@ -1563,7 +1563,7 @@ export interface components {
         };
         /**
          * BacklogView
-         * @description Results that a worker holds and the server has not stored yet.
+         * @description Results that are written on a worker and not stored on the server yet.
          */
         BacklogView: {
             /**
@@ -1761,7 +1761,7 @@ export interface components {
         };
         /**
          * Catalogue
-         * @description What a worker offers.
+         * @description The agents, functions and environments that a worker can use.
          */
         Catalogue: {
             /**
@@ -1821,7 +1821,7 @@ export interface components {
         };
         /**
          * Cause
-         * @description Why an attempt or a job ended. Retry is decided by this alone.
+         * @description Why an attempt or a job ended; the retry rule depends on it.
          * @enum {string}
          */
         Cause: "budget" | "success_score" | "user" | "drain" | "preempted" | "user_exception" | "import_error" | "diverged" | "cuda_out_of_memory" | "host_out_of_memory" | "time_limit" | "stalled" | "disk_full" | "no_result" | "trainer_killed" | "worker_lost" | "lease_expired" | "poison" | "stale" | "code_changed";
@@ -2670,7 +2670,7 @@ export interface components {
         };
         /**
          * EvaluationSource
-         * @description Which episodes an evaluation has, and so which series it belongs to.
+         * @description The seeds of an evaluation's episodes, which determine the series of its result.
          * @enum {string}
          */
         EvaluationSource: "evaluation" | "train_data" | "test";
@@ -2905,7 +2905,7 @@ export interface components {
         };
         /**
          * ExportSpec
-         * @description What an export job, and the end of a successful run, writes: only what is needed to act.
+         * @description The files that an export job, and the end of a successful run, write for inference.
          */
         ExportSpec: {
             /**
@@ -2920,7 +2920,7 @@ export interface components {
         };
         /**
          * Failure
-         * @description What a user sees of an attempt that failed.
+         * @description The failure of an attempt as users see it.
          */
         Failure: {
             /** Exception */
@@ -2954,7 +2954,7 @@ export interface components {
         };
         /**
          * FieldProblem
-         * @description One fault of a request.
+         * @description One invalid field of a request.
          */
         FieldProblem: {
             /** Code */
@@ -2969,7 +2969,7 @@ export interface components {
         };
         /**
          * Follow
-         * @description How a continuous evaluation follows its run.
+         * @description How often and how long a continuous evaluation evaluates new snapshots of its run.
          */
         Follow: {
             /**
@@ -2999,7 +2999,7 @@ export interface components {
         };
         /**
          * FollowAnswer
-         * @description What to evaluate next. Without a snapshot, `training` says what to do.
+         * @description The next snapshot to evaluate, if there is one, and the state of the run's training.
          */
         FollowAnswer: {
             /**
@@ -3025,7 +3025,7 @@ export interface components {
         };
         /**
          * FollowRequest
-         * @description A continuous evaluation asks for the next snapshot of one of its runs.
+         * @description The request of a continuous evaluation for the next snapshot of a run.
          */
         FollowRequest: {
             /**
@@ -3045,9 +3045,9 @@ export interface components {
         };
         /**
          * GitCode
-         * @description The state of a work tree that a submission named.
+         * @description The state of a git work tree that a submission named.
          *
-         *     Only stored experiments have it; submissions no longer take it.
+         *     Only stored experiments of earlier versions have it; submissions with it are refused.
          */
         GitCode: {
             /**
@@ -3068,7 +3068,7 @@ export interface components {
         };
         /**
          * Gpu
-         * @description A device as the worker sees it.
+         * @description A GPU of a worker.
          */
         Gpu: {
             /** Index */
@@ -3127,7 +3127,7 @@ export interface components {
         };
         /**
          * GridSeries
-         * @description One curve: per bucket, `null` where it holds no finite value.
+         * @description One curve with a value per bucket; `null` if a bucket holds no finite value.
          */
         GridSeries: {
             /** Last */
@@ -3336,7 +3336,7 @@ export interface components {
         };
         /**
          * JobAction
-         * @description Body of pause and cancel.
+         * @description Body of a request to pause or cancel a job.
          */
         JobAction: {
             /**
@@ -3444,7 +3444,7 @@ export interface components {
         };
         /**
          * JobState
-         * @description State of a job. Only the gate of the server writes one.
+         * @description State of a job.
          * @enum {string}
          */
         JobState: "queued" | "starting" | "running" | "pausing" | "paused" | "cancelling" | "preempting" | "lost" | "succeeded" | "failed" | "cancelled";
@@ -3516,12 +3516,12 @@ export interface components {
         JsonValue: unknown;
         /**
          * LearningRateSchedule
-         * @description Moves the learning rate linearly to `final_value` over `env_steps`, then holds it.
+         * @description Changes the learning rate linearly to `final_value` over `env_steps`, then keeps it.
          */
         LearningRateSchedule: {
             /**
              * Env Steps
-             * @description Length of the schedule.
+             * @description Length of the schedule in env_steps.
              */
             env_steps: number;
             /**
@@ -3572,7 +3572,7 @@ export interface components {
         };
         /**
          * LogLine
-         * @description One line.
+         * @description A line of a run's log.
          */
         LogLine: {
             /** Attempt Id */
@@ -3622,7 +3622,7 @@ export interface components {
         };
         /**
          * LogView
-         * @description A piece of a run's log.
+         * @description Consecutive lines of a run's log.
          */
         LogView: {
             /**
@@ -3642,7 +3642,7 @@ export interface components {
         };
         /**
          * LoginOptions
-         * @description The ways in that there are, for the login page.
+         * @description The login methods that the server offers on the login page.
          */
         LoginOptions: {
             /**
@@ -3824,14 +3824,14 @@ export interface components {
             name: "nan_guard";
             /**
              * Updates
-             * @description Consecutive updates.
+             * @description Number of consecutive updates whose loss is not finite.
              * @default 100
              */
             updates: number;
         };
         /**
          * Note
-         * @description A fact about an attempt that the run page shows.
+         * @description A notice about an attempt that the run's page shows.
          */
         Note: {
             /**
@@ -3853,7 +3853,7 @@ export interface components {
         };
         /**
          * Order
-         * @description What the server tells a supervisor in the answer to a renewal.
+         * @description The pending order for an attempt, in the answer to a renewal of its lease.
          * @enum {string}
          */
         Order: "continue" | "pause" | "cancel" | "drain" | "stale";
@@ -3965,7 +3965,7 @@ export interface components {
         };
         /**
          * PartDescription
-         * @description A part that a worker knows by name.
+         * @description A registered part of a worker, with the schema of its parameters.
          */
         PartDescription: {
             /** @description The distribution that registered it; `null` for built-in parts. */
@@ -4225,7 +4225,7 @@ export interface components {
         };
         /**
          * ProgressView
-         * @description How far a run is.
+         * @description Progress of a run against its budget.
          */
         ProgressView: {
             /** Env Step */
@@ -4244,7 +4244,7 @@ export interface components {
         };
         /**
          * ProvenanceView
-         * @description The full record of how a run came about.
+         * @description The full record of the code, packages and machine of a run's attempts.
          */
         ProvenanceView: {
             /**
@@ -4709,7 +4709,7 @@ export interface components {
         };
         /**
          * Registration
-         * @description What a worker sends at its start.
+         * @description The registration that a worker sends when it starts.
          */
         Registration: {
             /** Boot Id */
@@ -4768,7 +4768,7 @@ export interface components {
         };
         /**
          * RegistrationAnswer
-         * @description What a worker needs to listen.
+         * @description The answer to a registration: identity, queue and intervals.
          */
         RegistrationAnswer: {
             /** Broker Url */
@@ -4882,7 +4882,7 @@ export interface components {
         };
         /**
          * Release
-         * @description The last message of an attempt; repeating it changes nothing.
+         * @description The request that ends an attempt; repeating it changes nothing.
          */
         Release: {
             /**
@@ -4932,7 +4932,7 @@ export interface components {
         };
         /**
          * RenewalAnswer
-         * @description What the supervisor is to do.
+         * @description Answer to a renewal: the pending order and the acknowledged telemetry.
          */
         RenewalAnswer: {
             /** Acked Seq */
@@ -4996,7 +4996,7 @@ export interface components {
         };
         /**
          * ResumeAction
-         * @description Body of resume.
+         * @description Body of a request to resume a job.
          */
         ResumeAction: {
             /**
@@ -5019,7 +5019,7 @@ export interface components {
         ResumeQuality: "fresh" | "exact" | "statistical";
         /**
          * RetryRequest
-         * @description Another job for a run whose training failed or was cancelled, with that job's options.
+         * @description A request to train a failed or cancelled run again, with the options of its last job.
          */
         RetryRequest: {
             /**
@@ -5272,7 +5272,7 @@ export interface components {
         };
         /**
          * RunOrder
-         * @description One run of a work order. A pack carries several.
+         * @description One run of a work order. The work order of a pack has several.
          */
         RunOrder: {
             /**
@@ -5471,7 +5471,7 @@ export interface components {
          *
          *     The workers need the extra `sb3`.
          *
-         *     A resume is statistical: where the algorithm stands within its own loop is not saved.
+         *     A resume is statistical: the position within the algorithm's own loop is not saved.
          *     `loop.env_steps` is needed, since the algorithm's schedules end there.
          */
         Sb3Parameters: {
@@ -5510,7 +5510,7 @@ export interface components {
         };
         /**
          * Schedule
-         * @description What a job does with its run.
+         * @description The kind of work that a job does on its run.
          * @enum {string}
          */
         Schedule: "train" | "evaluate" | "continuous_eval" | "continuous_eval_on_train_data" | "train_and_evaluate" | "continuous_train_and_evaluate" | "test" | "export";
@@ -5583,7 +5583,7 @@ export interface components {
         };
         /**
          * SeriesQuery
-         * @description Curves on one common grid of buckets.
+         * @description A query for curves on a common grid of buckets.
          */
         SeriesQuery: {
             /**
@@ -5663,7 +5663,7 @@ export interface components {
         };
         /**
          * SessionView
-         * @description Who the caller is.
+         * @description The authenticated user or token of the request.
          */
         SessionView: {
             /**
@@ -5776,7 +5776,7 @@ export interface components {
         };
         /**
          * SnapshotProgressView
-         * @description How far a run's stored snapshots are behind what its training has saved.
+         * @description The lag of a run's stored snapshots behind those that its training has written.
          */
         SnapshotProgressView: {
             /**
@@ -5817,7 +5817,7 @@ export interface components {
         };
         /**
          * SnapshotSpec
-         * @description When a run is saved and what is kept. The last state is always saved.
+         * @description When snapshots are saved and how many are kept. The last state is always saved.
          */
         SnapshotSpec: {
             /**
@@ -5972,7 +5972,7 @@ export interface components {
         StopSpec: {
             /**
              * Success Evaluations
-             * @description Consecutive evaluations that must reach `success_score`.
+             * @description Number of consecutive evaluations that must reach `success_score`.
              * @default 1
              */
             success_evaluations: number;
@@ -6035,7 +6035,7 @@ export interface components {
         };
         /**
          * SubmissionWarning
-         * @description What a user should know of a submission that was accepted.
+         * @description A warning about an accepted submission.
          */
         SubmissionWarning: {
             /** Code */
@@ -6050,7 +6050,7 @@ export interface components {
         };
         /**
          * SubmittedExperiment
-         * @description Answer to a submission; its warnings tell of options that were not applied, too.
+         * @description Answer to a submission; `warnings` also lists options that were not applied.
          */
         SubmittedExperiment: {
             /**
@@ -6318,7 +6318,7 @@ export interface components {
         };
         /**
          * SupervisedSnapshot
-         * @description When a supervised run is saved and what is kept. The last state is always saved.
+         * @description When snapshots are saved and how many are kept. The last state is always saved.
          */
         SupervisedSnapshot: {
             /**
@@ -6481,7 +6481,7 @@ export interface components {
         };
         /**
          * TelemetryAck
-         * @description Answer to a batch: everything up to `acked_seq` is committed.
+         * @description Answer to a batch: all records up to the number `acked_seq` are committed.
          */
         TelemetryAck: {
             /** Acked Seq */
@@ -6515,7 +6515,7 @@ export interface components {
         };
         /**
          * TokenView
-         * @description A token; its secret is in `secret` once, at creation.
+         * @description An API token. Only the answer to its creation holds the `secret`.
          */
         TokenView: {
             /**
@@ -6657,9 +6657,9 @@ export interface components {
         };
         /**
          * Video
-         * @description Films an episode of an evaluation, played again from the seed that it was counted with.
+         * @description Records a video of an evaluation episode, replayed from the seed of that episode.
          *
-         *     The environment must render pictures.
+         *     The environment must support the render mode `rgb_array`.
          */
         Video: {
             /**
@@ -6671,13 +6671,13 @@ export interface components {
             episode: "first" | "best" | "worst" | "median";
             /**
              * Every Evaluations
-             * @description Evaluations from one video to the next; the first one is filmed.
+             * @description Number of evaluations from one video to the next; the first one is recorded.
              * @default 1
              */
             every_evaluations: number;
             /**
              * Max Frames
-             * @description Longest video.
+             * @description Maximum length of a video in frames.
              * @default 10000
              */
             max_frames: number;
@@ -6689,7 +6689,7 @@ export interface components {
         };
         /**
          * WorkOrder
-         * @description All that a trainer needs to execute one attempt. Holds no credential.
+         * @description The document from which a trainer executes one attempt. Holds no credential.
          */
         WorkOrder: {
             /**
@@ -6752,7 +6752,7 @@ export interface components {
         };
         /**
          * WorkerHeartbeatAnswer
-         * @description What the worker is to do.
+         * @description The answer to a heartbeat: the order for the worker.
          */
         WorkerHeartbeatAnswer: {
             /**
