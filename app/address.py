@@ -42,7 +42,7 @@ def running_address(settings: Settings) -> str | None:
 
 
 def _lock(handle: IO[str], kind: int) -> bool:
-    """Tells whether nobody else has a lock on the file that would keep this one out."""
+    """Tries to lock the file; returns whether no other process holds a conflicting lock."""
     try:
         fcntl.flock(handle, kind | fcntl.LOCK_NB)
     except OSError:

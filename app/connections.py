@@ -62,7 +62,7 @@ _REASONS: Final = {
 
 
 def raise_descriptor_limit() -> int:
-    """Lets this process have as many files and sockets open as it may; returns how many."""
+    """Raises the soft limit of open file descriptors as far as permitted; returns the limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _MOST_DESCRIPTORS)
     if soft == resource.RLIM_INFINITY or soft >= wanted:
@@ -124,7 +124,7 @@ class Connections:
         return True
 
     def leave(self, connection: "BoundedProtocol") -> None:
-        """Forgets a connection."""
+        """Removes a closed connection."""
         address = self.open.pop(connection, None)
         if address is not None:
             self._of_address[address] -= 1
@@ -254,7 +254,7 @@ class BoundedProtocol(HttpToolsProtocol):
                 self._enter("idle")
 
     def on_response_complete(self) -> None:
-        """Waits for the next request, or for the rest of a body that nobody wants any more."""
+        """Starts the timeout for the next request, or for the rest of an unread request body."""
         super().on_response_complete()
         if self.phase == "answer" and not self.pipeline:
             self._enter("idle")
@@ -262,7 +262,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self.loop.call_later(LINGER_SECONDS, self._end_lingering, self.cycle)
 
     def end_if_overdue(self, now: float, head_seconds: float) -> None:
-        """Ends the connection where its head is late, or its body or answer barely moves."""
+        """Closes the connection if its head is overdue, or its body or response is too slow."""
         late = self.phase == "head" and now - self.since > head_seconds
         if late or (self.phase == "body" and not self._moves(now, reading=True)):
             self._refuse(408)

@@ -129,7 +129,7 @@ class _Server(uvicorn.Server):
         gc.freeze()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Ends the live streams first: they would never end by themselves."""
+        """Closes the live streams before shutting down, since they do not end by themselves."""
         self.config.app.state.hub.close()  # type: ignore[union-attr]
         await super().shutdown(sockets)
 
@@ -172,7 +172,7 @@ def _fail(sentence: str, exit_code: int) -> int:
 
 
 def _refuse_open_routes(app: FastAPI) -> None:
-    """Fails at start if a route of the API does not say what it needs of its caller."""
+    """Fails at start if a route of the API declares no required permission."""
     for context in iter_route_contexts(app.routes):
         path = context.path or ""
         if (

@@ -1,4 +1,4 @@
-"""Starts and stops what lives as long as the process: database, bus, ingest, live stream, daemons.
+"""Starts and stops the parts of the process: database, bus, ingest, live stream and daemons.
 
 Imported by `app.main` alone.
 """
@@ -59,14 +59,14 @@ async def start(state: State, stack: AsyncExitStack) -> None:
 
 
 def make_bus(settings: Settings) -> Bus:
-    """Returns the live fan-out that the settings name."""
+    """Creates the notification bus that the settings select."""
     return (
         MemoryBus() if settings.bus_url is None else RedisBus(settings.bus_url.get_secret_value())
     )
 
 
 def publish_all(bus: Bus, topics: frozenset[str]) -> None:
-    """Rings everything that a transaction announced."""
+    """Publishes the topics of a committed transaction."""
     for topic in sorted(topics):
         bus.publish(topic)
 
@@ -78,7 +78,7 @@ class _Background:
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Starts a task; its failure is logged, since nobody awaits it."""
+        """Starts a background task and logs its failure, since it is not awaited."""
         task = asyncio.create_task(work)
         task.add_done_callback(_log_failure)
         self._tasks.append(task)
@@ -100,7 +100,7 @@ def _log_failure(task: asyncio.Task[None]) -> None:
 
 
 async def _keep_daemons(database: Database, settings: Settings) -> None:
-    """Runs the daemons, and starts them again when they fail: their state is in the database."""
+    """Runs the daemons and restarts them when they fail, since their state is in the database."""
     while True:
         try:
             await daemons.run(database, settings)

@@ -44,7 +44,7 @@ async def authenticate(
     _token: Annotated[Any, Security(_bearer)],
     _session: Annotated[Any, Security(_cookie)],
 ) -> Principal:
-    """Returns who makes the request: by bearer token if there is one, else by session cookie.
+    """Authenticates a request by its bearer token if it has one, else by its session cookie.
 
     Raises:
         ApiError: 401 without a good credential; 403 for a cookie whose request did not provably
@@ -163,14 +163,14 @@ def require_attempt(principal: CurrentPrincipal, attempt_id: str) -> Principal:
 
 
 def require_reader_or_attempt(principal: CurrentPrincipal) -> Principal:
-    """The dependency of routes that people read and that attempts fetch their snapshots from."""
+    """Requires the scope `read`, or an attempt token, with which attempts download snapshots."""
     if principal.attempt_id is None and not principal.permits(Scope.READ):
         raise forbidden("missing_scope", "This needs the scope read. Use a token that has it.")
     return principal
 
 
 def require_login(principal: CurrentPrincipal) -> Principal:
-    """The dependency of routes that every person or token may use, whatever its scopes."""
+    """Requires any login or user token, independent of its scopes."""
     if principal.attempt_id is not None or principal.worker_id is not None:
         raise forbidden("missing_scope", "An attempt's token or a worker's secret may not do this.")
     return principal

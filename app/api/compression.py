@@ -70,7 +70,7 @@ def _is_public_enough(scope: Scope) -> bool:
 
 
 class _Answer:
-    """Holds the start of an answer back until its first piece has come."""
+    """Delays the start of a response until the first part of its body is known."""
 
     def __init__(self, send: Send, *, takes_gzip: bool) -> None:
         self._send = send

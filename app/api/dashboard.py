@@ -1,4 +1,4 @@
-"""Serves the built dashboard: its files, and its one document for the addresses of its pages.
+"""Serves the built dashboard: its files, and `index.html` for the paths of its pages.
 
 Holds nothing secret, so it needs no login.
 

@@ -1,4 +1,4 @@
-"""What routes are handed: settings, sessions, and the parts that live as long as the process."""
+"""Dependencies of routes: settings, sessions, and objects with the lifetime of the process."""
 
 from collections.abc import AsyncIterator
 from typing import Annotated

@@ -93,7 +93,7 @@ def forbidden(code: str, detail: str) -> HttpProblemError:
 
 
 def not_found(what: str = "resource") -> HttpProblemError:
-    """Returns the one answer for what does not exist and for what belongs to another project."""
+    """Returns the same 404 for a missing resource and for a resource of another project."""
     return HttpProblemError(404, "not_found", f"There is no such {what} in this project.")
 
 

@@ -81,7 +81,7 @@ def once(
 
 
 def answer(view: BaseModel, status: int, location: str | None = None) -> Answer:
-    """Returns a view as it goes over the wire."""
+    """Returns a view as the JSON of the response."""
     return Answer(status=status, body=view.model_dump_json().encode(), location=location)
 
 

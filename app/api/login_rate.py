@@ -53,9 +53,9 @@ class AccountRate:
         self._known: OrderedDict[tuple[str, str], None] = OrderedDict()
 
     def admit(self, account: str, address: str, now: float) -> int:
-        """Returns 0, or the seconds to wait.
+        """Returns the seconds to wait before the login attempt may be made; 0 if it may be made now.
 
-        An admitted attempt counts as failed until `succeeded` says otherwise.
+        A permitted attempt counts as failed until `succeeded` is called for it.
         """
         if (account, address) in self._known:
             return 0
@@ -73,7 +73,7 @@ class AccountRate:
         return 0
 
     def succeeded(self, account: str, address: str) -> None:
-        """Forgets the failures, and remembers whence the account is used."""
+        """Resets the failures of the account, and stores the address as known for it."""
         self._failures.pop(account, None)
         self._known[account, address] = None
         self._known.move_to_end((account, address))

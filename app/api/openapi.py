@@ -59,7 +59,7 @@ def build(app: FastAPI) -> dict[str, Any]:
 
 
 def need_of(context: RouteContext) -> str | None:
-    """Returns what a route needs of its caller: a scope, `attempt`, `login`.
+    """Returns the permission that a route requires: a scope, `attempt` or `login`.
 
     `None` where it names nothing.
     """

@@ -6,13 +6,13 @@ from app.bus.base import Subscription
 
 
 class MemoryBus:
-    """Rings within this process; see `app.bus.base.Bus`."""
+    """Notifies subscribers within this process; see `app.bus.base.Bus`."""
 
     def __init__(self) -> None:
         self._subscriptions: set[Subscription] = set()
 
     def publish(self, topic: str) -> None:
-        """Rings a topic."""
+        """Notifies the subscribers of a topic."""
         for subscription in tuple(self._subscriptions):
             subscription.notify(topic)
 

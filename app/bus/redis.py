@@ -31,7 +31,7 @@ _FAILURES: Final = (RedisError, OSError, TimeoutError)
 
 
 class RedisBus(MemoryBus):
-    """Rings in this process at once, and in all others over a channel; see `app.bus.base.Bus`.
+    """Notifies this process at once, and others over a Redis channel; see `app.bus.base.Bus`.
 
     Args:
         url: `redis://`, `rediss://` or `unix://` address.
@@ -46,7 +46,7 @@ class RedisBus(MemoryBus):
         self._listening = asyncio.Event()
 
     def publish(self, topic: str) -> None:
-        """Rings a topic here now, and elsewhere as soon as the server can be reached."""
+        """Notifies this process now, and others as soon as Redis can be reached."""
         super().publish(topic)
         self._outgoing.add(topic)
         self._wake.set()

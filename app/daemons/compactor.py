@@ -45,7 +45,7 @@ class Compactor:
             await asyncio.sleep(PERIOD)
 
     async def tick(self) -> int:
-        """Forgets what has aged; returns how many rows and blobs."""
+        """Deletes expired data; returns the number of rows and blobs."""
         async with self._database.write() as session:
             forgotten = await retention.forget_answers(
                 session, self._idempotency

@@ -103,7 +103,7 @@ class Dispatcher:
         self._wake = asyncio.Event()
 
     async def run(self) -> None:
-        """Looks at the queue whenever it changes, and at least once a second."""
+        """Dispatches jobs whenever the queue changes, and at least once a second."""
         self._database.listeners.append(self._on_commit)
         try:
             pause = POLL_SECONDS

@@ -56,7 +56,7 @@ class Reaper:
         self._braking_since: datetime | None = None
 
     async def run(self) -> None:
-        """Looks every few seconds until it is cancelled."""
+        """Runs `tick` every few seconds until cancelled."""
         while True:
             try:
                 await self.tick()
@@ -65,7 +65,7 @@ class Reaper:
             await asyncio.sleep(min(PERIOD, self._reclaim / 4))
 
     async def tick(self) -> int:
-        """Gives up what is lost; returns how many attempts."""
+        """Ends lost attempts; returns their number."""
         async with self._database.read() as session:
             leases = await rows.leases(session, self._reclaim)
             now = await uptime.read(session)
@@ -83,7 +83,7 @@ class Reaper:
         return sum([await self._expire(attempt_id) for attempt_id in lapsed])
 
     def _check_clocks(self, database: datetime) -> None:
-        """Begins to watch anew after a step of the database's clock."""
+        """Restarts the measurement of silences after a step of the database's clock."""
         ours = self._monotonic()
         if self._last is not None:
             step = (database - self._last[1]).total_seconds() - (ours - self._last[0])

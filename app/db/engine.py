@@ -108,7 +108,7 @@ class Database:
             await session.rollback()
 
     async def try_to_write(self) -> None:
-        """Writes one row anew as it is, to learn whether a full disk takes writes again.
+        """Rewrites one row unchanged, to check whether the disk has space again.
 
         Raises:
             StorageFullError: If it does not.
@@ -117,7 +117,7 @@ class Database:
             await session.execute(text("UPDATE alembic_version SET version_num = version_num"))
 
     async def ping(self) -> None:
-        """Asks the database for an answer; raises what the driver raises when there is none."""
+        """Runs a trivial query; passes on the driver's error if the database does not answer."""
         async with self.engine.connect() as connection:
             await connection.execute(select(1))
 

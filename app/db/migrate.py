@@ -57,7 +57,7 @@ def current(connection: Connection) -> str | None:
 
 
 def head() -> str:
-    """Returns the version of the schema that this code knows."""
+    """Returns the schema version that this code requires."""
     return ScriptDirectory.from_config(config()).get_current_head() or ""
 
 

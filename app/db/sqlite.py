@@ -65,7 +65,7 @@ class OneVisitCursor:
         return rows
 
     async def close(self) -> None:
-        """Forgets the rows."""
+        """Drops the buffered rows."""
         self._rows = []
 
 

@@ -16,7 +16,7 @@ class DatabaseStartError(Exception):
 
 
 async def check_database(url: str) -> None:
-    """Connects once and looks at the schema's version.
+    """Connects once and checks the schema's version.
 
     Raises:
         DatabaseStartError: With what to do.
@@ -46,7 +46,7 @@ async def _check_schema(connection: AsyncConnection) -> None:
 
 
 def refuse_newer(version: str) -> None:
-    """Refuses a schema that this code does not know.
+    """Refuses a schema that is newer than this code.
 
     Raises:
         DatabaseStartError: With what to do.

@@ -1,4 +1,4 @@
-"""The fence chain of a run: its training attempts, and up to which position each of them counts.
+"""The fence chain of a run: its training attempts, and the range in which each one's points count.
 
 An attempt that resumed from a snapshot continues that snapshot's history and supersedes all that
 lies beyond it. The chain (fence, snapshot resumed from) decides alone; no clock and no order of
@@ -19,7 +19,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A training attempt of the run: its fence, and where it began; `None` for afresh."""
+    """A training attempt: its fence, and the fence and position from which it resumed, if any."""
 
     fence: int
     resumed_fence: int | None
@@ -34,7 +34,7 @@ A fence that is not a key is superseded as a whole.
 
 
 def chain(links: Iterable[Link]) -> Chain:
-    """Returns the chain that leads to the newest fence."""
+    """Returns, by fence, the last position that counts of each attempt that the newest one builds on."""
     by_fence = {link.fence: link for link in links}
     current = by_fence.get(max(by_fence, default=0))
     counted: dict[int, Position | None] = {}

@@ -1,4 +1,4 @@
-"""Sorts the records of telemetry batches by run and by what becomes of them.
+"""Groups the records of telemetry batches by run and by the table that stores them.
 
 Pure: arrays and lists in, arrays and lists out.
 """
@@ -48,7 +48,7 @@ def virtual(series: str) -> tuple[EvaluationSource, str] | None:
 
 
 class Numbered(NamedTuple):
-    """A record and its number."""
+    """A record and its sequence number."""
 
     seq: int
     record: Record

@@ -1,4 +1,4 @@
-"""Remembers the answers of requests that may come again."""
+"""Stores the answers of requests by their idempotency key, for repetitions."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass

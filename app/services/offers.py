@@ -154,7 +154,7 @@ async def check_job(
 
 
 async def check_same_code(session: Session, experiment: ExperimentRow, pool: str) -> None:
-    """Refuses to go on with an experiment whose code all workers of a pool have changed.
+    """Refuses to resume an experiment if all workers of the pool have other code than it.
 
     What workers have is what they said when they registered; of one that changed since, the trainer
     finds out, and the job is paused again.
@@ -270,7 +270,7 @@ def check(
 
 
 def check_schedule(schedule: Schedule, catalogue: Catalogue, pool: str) -> None:
-    """Refuses a schedule that no worker knows."""
+    """Refuses a schedule that no worker of the pool supports."""
     if catalogue.schedules and schedule not in catalogue.schedules:
         known = ", ".join(catalogue.schedules)
         message = (

@@ -11,7 +11,7 @@ DEFAULT: Final = "default"
 
 
 async def check(session: Session, project_id: str, pool: str, pointer: str) -> None:
-    """Refuses a pool that nobody works in; one whose workers are all offline is known.
+    """Refuses a pool without registered workers; the workers may be offline.
 
     Raises:
         InvalidError: With the code `unknown_pool` and the pools there are.

@@ -1,4 +1,4 @@
-"""Artifacts: declared and uploaded by attempts, listed and downloaded by everyone who may read."""
+"""Artifacts: declared and uploaded by attempts, listed and downloaded with the scope `read`."""
 
 from typing import Annotated, Any
 
@@ -50,7 +50,7 @@ async def declare_artifact(
     database: DatabaseDep,
     store: StoreDep,
 ) -> ArtifactView:
-    """Announces a blob with its size and SHA-256; the same again answers the same.
+    """Declares a file with its size and SHA-256. Repeating it returns the same artifact.
 
     `stored` says that no upload is needed.
     """

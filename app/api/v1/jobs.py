@@ -58,7 +58,7 @@ async def get_job(job_id: str, principal: Reader, session: ReadSession) -> JobVi
 async def pause_job(
     job_id: str, principal: Submitter, body: Action, session: WriteSession
 ) -> JobView:
-    """Stops a job after a snapshot, to go on later."""
+    """Pauses a job: it saves a snapshot and releases its slot."""
     return await jobs.pause(session, principal, job_id, body.reason)
 
 
@@ -79,7 +79,7 @@ async def resume_job(
 async def cancel_job(
     job_id: str, principal: Submitter, body: Action, session: WriteSession
 ) -> JobView:
-    """Stops a job for good, after a snapshot."""
+    """Cancels a job; a running one saves a snapshot first."""
     return await jobs.cancel(session, principal, job_id, body.reason)
 
 
@@ -87,5 +87,5 @@ async def cancel_job(
 async def give_up_results(
     job_id: str, principal: Submitter, body: Action, session: WriteSession
 ) -> JobView:
-    """Gives up the results that a worker could not upload yet; the job then ends without them."""
+    """Discards the results that a worker has not uploaded yet; the job then ends without them."""
     return await unstored_results.give_up(session, principal, job_id, body.reason)

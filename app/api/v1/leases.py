@@ -31,7 +31,7 @@ async def claim_lease(
     session: WriteSession,
     settings: SettingsDep,
 ) -> ClaimAnswer:
-    """Claims a job: makes its attempt, raises the fences it needs, and answers the work order."""
+    """Claims a job: creates its attempt, raises the fences, and returns the work order."""
     return await claims.claim(session, principal, body, settings)
 
 

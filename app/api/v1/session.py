@@ -67,7 +67,7 @@ async def redeem_link(
 
 @router.get("/session")
 async def get_session(request: Request, principal: Anyone) -> SessionView:
-    """Returns who the caller is."""
+    """Returns the user or token of the request."""
     return _view(principals.Identity(principal, getattr(request.state, "csrf", None)))
 
 

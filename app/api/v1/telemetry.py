@@ -1,4 +1,4 @@
-"""The one way in for numbers, logs and snapshots."""
+"""The route that receives telemetry batches: curves, logs and records of snapshots."""
 
 from functools import partial
 from typing import Annotated, Any

@@ -47,25 +47,25 @@ async def heartbeat_worker(
     session: WriteSession,
     settings: SettingsDep,
 ) -> WorkerHeartbeatAnswer:
-    """Notes a worker's sign of life; attempts of which the worker knows nothing are given up."""
+    """Stores a worker's heartbeat; attempts that the worker does not list are marked as lost."""
     return await workers.heartbeat(session, principal, worker_id, body, settings)
 
 
 @router.post("/workers/{worker_id}:drain")
 async def drain_worker(worker_id: str, principal: Admin, session: WriteSession) -> WorkerView:
-    """Lets a worker finish what it does and take nothing new."""
+    """Drains a worker: it finishes its attempts and claims no further jobs."""
     return await workers.drain(session, principal, worker_id)
 
 
 @router.post("/workers/{worker_id}:undrain")
 async def undrain_worker(worker_id: str, principal: Admin, session: WriteSession) -> WorkerView:
-    """Lets a drained worker take jobs again."""
+    """Ends the draining of a worker, so that it claims jobs again."""
     return await workers.drain(session, principal, worker_id, draining=False)
 
 
 @router.post("/workers/{worker_id}:forget")
 async def forget_worker(worker_id: str, principal: Admin, session: WriteSession) -> WorkerView:
-    """Revokes a worker's secret, for example a lost one: its name can be enrolled again at once."""
+    """Revokes a worker's secret, so that its name can be enrolled again at once."""
     return await workers.forget(session, principal, worker_id)
 
 

@@ -1,4 +1,4 @@
-"""Stored blobs, and the artifacts that name them."""
+"""Stored blobs, and the artifacts that refer to them."""
 
 from sqlalchemy import BigInteger, ForeignKey, Index, String, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column

@@ -33,7 +33,7 @@ Created = Annotated[datetime, mapped_column(Timestamp, default=db_now())]
 
 
 class Base(DeclarativeBase):
-    """Base of all tables. Tables hold no relationships: every query says what it reads."""
+    """Base class of all tables. Tables have no relationships: every query lists what it reads."""
 
     metadata = MetaData(naming_convention=NAMING)
     type_annotation_map = {  # noqa: RUF012 - read by SQLAlchemy

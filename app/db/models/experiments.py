@@ -49,7 +49,7 @@ class ExperimentRow(Base):
 
 
 class SubmissionRow(Base):
-    """What one submitter recorded on their machine; the runs that it made point here."""
+    """The provenance recorded at a submission; the runs that it created refer to it."""
 
     __tablename__ = "submissions"
     __table_args__ = (

@@ -20,7 +20,7 @@ class ProjectRow(Base):
 
 
 class UserRow(Base):
-    """A person."""
+    """A user, who may be a member of several projects."""
 
     __tablename__ = "users"
 
@@ -48,7 +48,7 @@ class MembershipRow(Base):
 
 
 class AuditRow(Base):
-    """Who changed what: appended in the transaction of the change, never altered."""
+    """An entry of the audit log, appended in the transaction of the change and never modified."""
 
     __tablename__ = "audit"
     __table_args__ = (Index(None, "project_id", "object_type", "object_id", "id"),)

@@ -25,7 +25,7 @@ TOKEN_COLUMNS: Final[Mapping[str, InstrumentedAttribute[Any]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """A credential's person and project."""
+    """The user and project of a credential."""
 
     user: UserRow
     project: ProjectRow
@@ -61,7 +61,7 @@ async def first_admin(session: Session, project_id: str) -> UserRow | None:
 
 
 async def holder(session: Session, user_id: str, project_id: str) -> Holder | None:
-    """Returns a person as a member of a project.
+    """Returns the membership of a user in a project.
 
     `None` once the login is disabled or the membership has ended.
     """
@@ -159,7 +159,7 @@ async def token(session: Session, project_id: str, token_id: str) -> TokenRow | 
 
 
 async def set_expiry(session: Session, token_id: str, days: int) -> None:
-    """Lets a token expire after some days of the database's clock."""
+    """Sets a token to expire after some days of the database's clock."""
     await session.execute(
         update(TokenRow).where(TokenRow.id == token_id).values(expires_at=db_now(days * 86_400.0))
     )
@@ -179,7 +179,7 @@ async def expires_within(session: Session, token_id: str, days: int | None) -> b
 
 
 async def take_expiry(session: Session, token_id: str, parent_id: str) -> None:
-    """Lets a token expire when its parent does."""
+    """Sets a token to expire together with its parent."""
     expiry = select(TokenRow.expires_at).where(TokenRow.id == parent_id).scalar_subquery()
     await session.execute(update(TokenRow).where(TokenRow.id == token_id).values(expires_at=expiry))
 
@@ -288,7 +288,7 @@ async def idempotency_key(
 
 
 async def fill_key(session: Session, row: IdempotencyKeyRow) -> None:
-    """Writes the answer beside its key."""
+    """Stores the answer of the request with this idempotency key."""
     mine = (
         IdempotencyKeyRow.project_id == row.project_id,
         IdempotencyKeyRow.user_id == row.user_id,

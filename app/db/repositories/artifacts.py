@@ -57,7 +57,7 @@ async def in_folder(session: Session, folder: str) -> Sequence[ArtifactRow]:
 
 
 async def delete(session: Session, artifacts: Collection[ArtifactRow]) -> None:
-    """Deletes artifacts. Their blobs are swept once nothing names them."""
+    """Deletes artifacts. Blobs without an artifact are deleted later."""
     await session.execute(
         sql_delete(ArtifactRow).where(ArtifactRow.id.in_([artifact.id for artifact in artifacts]))
     )
@@ -86,7 +86,7 @@ async def add_blob(session: Session, row: Mapping[str, Any]) -> str:
 
 
 async def drop_unused_blobs(session: Session) -> list[str]:
-    """Deletes the rows of blobs that no artifact names; returns their ids.
+    """Deletes the rows of blobs to which no artifact refers; returns their IDs.
 
     Their files may go once that is committed.
     """

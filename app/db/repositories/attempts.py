@@ -65,7 +65,7 @@ async def raise_fences(session: Session, run_ids: Collection[str]) -> dict[str, 
 
 
 async def get(session: Session, attempt_id: str, *, lock: bool = False) -> AttemptRow | None:
-    """Returns an attempt; locked against other changes until the transaction ends where asked."""
+    """Returns an attempt; with `lock`, locked until the transaction ends."""
     query = (
         select(AttemptRow)
         .where(AttemptRow.id == attempt_id)
@@ -90,7 +90,7 @@ async def runs_of(session: Session, attempt_ids: Iterable[str]) -> dict[str, lis
 async def renew(
     session: Session, attempt: AttemptRow, values: dict[str, Any], lease_seconds: float
 ) -> bool:
-    """Renews the lease of a live attempt and notes its progress; `False` if it has ended."""
+    """Renews the lease of a live attempt and stores its progress; `False` if it has ended."""
     live = (AttemptRow.id == attempt.id, AttemptRow.state.in_(LIVE))
     new = {
         **values,
@@ -108,9 +108,9 @@ async def renew(
 
 
 async def begin_lease_anew(session: Session, attempt: AttemptRow, lease_seconds: float) -> bool:
-    """Starts the lease of an attempt that no supervisor has renewed from the present moment.
+    """Restarts the lease of an attempt that no supervisor has renewed yet.
 
-    `False` if one has, or it has ended.
+    `False` if a supervisor has renewed it, or the attempt has ended.
     """
     fresh = (AttemptRow.id == attempt.id, AttemptRow.state == AttemptState.STARTING.value)
     new = {"lease_until": db_now(lease_seconds), "renewed_at": db_now()}
@@ -156,7 +156,7 @@ async def end(
 
 
 async def expire(session: Session, attempt_id: str, silent_seconds: float) -> AttemptRow | None:
-    """Ends a live attempt as lost if its lease is silent for that long by the database's clock."""
+    """Ends a live attempt as lost if its lease was not renewed for that time."""
     silent = (
         AttemptRow.id == attempt_id,
         AttemptRow.state.in_(LIVE),

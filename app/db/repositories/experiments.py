@@ -89,7 +89,7 @@ async def get(session: Session, project_id: str, experiment_id: str) -> Experime
 
 
 async def set_archived(session: Session, experiment: ExperimentRow, *, archived: bool) -> None:
-    """Archives an experiment, or brings it back."""
+    """Sets or clears the archived flag of an experiment."""
     mine = (ExperimentRow.project_id == experiment.project_id, ExperimentRow.id == experiment.id)
     value = func.coalesce(ExperimentRow.archived_at, db_now()) if archived else None
     statement = (
@@ -140,7 +140,7 @@ def _in_state(query: Select[ExperimentRow], state: RunState) -> Select[Experimen
 async def run_counts(
     session: Session, project_id: str, experiment_ids: Collection[str]
 ) -> dict[str, dict[RunState, int]]:
-    """Returns, per experiment, how many of its runs are in which state."""
+    """Returns, per experiment, the number of its runs in each state."""
     query = select(RunRow.experiment_id, RunRow.state, func.count()).group_by(
         RunRow.experiment_id, RunRow.state
     )
@@ -187,7 +187,7 @@ async def failures(
 async def insert_submission(
     session: Session, experiment: ExperimentRow, provenance: dict[str, Any], user_id: str
 ) -> int:
-    """Adds what a submitter recorded; returns its id."""
+    """Adds the record of a submission; returns its ID."""
     row = SubmissionRow(
         project_id=experiment.project_id,
         experiment_id=experiment.id,

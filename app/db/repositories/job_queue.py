@@ -30,7 +30,7 @@ class ReadyJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queue:
-    """The queue of a pool, and what its workers can take now."""
+    """The queue of a pool, with the GPUs and versions that its free workers support."""
 
     project_id: str
     pool: str

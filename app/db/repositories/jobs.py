@@ -196,7 +196,7 @@ async def run_ids(session: Session, job_ids: Iterable[str]) -> dict[str, list[st
 
 
 async def ends(session: Session, job_id: str) -> dict[str, JobRunRow]:
-    """Returns the runs of a job that have ended for good while it may go on, by their ids."""
+    """Returns the ended runs of a job, which may still train other runs, by their IDs."""
     query = (
         select(JobRunRow)
         .where(JobRunRow.job_id == job_id, JobRunRow.outcome.is_not(None))

@@ -252,7 +252,7 @@ async def definition_of(session: Session, run_id: str) -> str | None:
 
 
 async def drop_files(session: Session, snapshot_id: str) -> Sequence[ArtifactRow]:
-    """Takes a snapshot's files off its rows and returns the artifacts that held them."""
+    """Clears the artifacts of a snapshot's file rows and returns those artifacts."""
     rows = (
         await session.scalars(select(ArtifactRow).where(ArtifactRow.folder == snapshot_id))
     ).all()

@@ -136,7 +136,7 @@ async def log_end(session: Session, run_id: str) -> tuple[int, int]:
 
 
 async def add_log(session: Session, row: Mapping[str, Any]) -> int:
-    """Adds lines; returns the id of their block."""
+    """Adds log lines as a block; returns the ID of the block."""
     found: int = (
         await session.execute(insert(LogBlockRow).returning(LogBlockRow.id), [dict(row)])
     ).scalar_one()

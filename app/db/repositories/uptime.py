@@ -17,7 +17,7 @@ _ROW: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class Uptime:
-    """The counter at one moment of the database's clock."""
+    """The uptime counter, with the time of the database's clock at which it was read."""
 
     at: datetime
     seconds: float
@@ -34,7 +34,7 @@ async def read(session: Session) -> Uptime:
 async def count(session: Session, longest: float) -> None:
     """Adds the time since a server last counted, at most `longest` seconds.
 
-    In the rest of a longer gap no server was up.
+    A longer gap is cut to `longest`, since no server was up during the rest.
     """
     await session.execute(
         insert_new(session, ServerUptimeRow, [{"id": _ROW, "seconds": 0.0, "counted_at": db_now()}])

@@ -16,7 +16,7 @@ from app.db.upsert import insert_new
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A worker that takes jobs now."""
+    """The free capacity of a worker that is online and not draining."""
 
     pool: str
     project_id: str
@@ -77,7 +77,7 @@ async def get(session: Session, project_id: str, worker_id: str) -> WorkerRow | 
 
 
 async def touch(session: Session, worker_id: str) -> None:
-    """Notes a sign of life."""
+    """Stores the time of a heartbeat."""
     statement = (
         update(WorkerRow).where(WorkerRow.id == worker_id).values(last_heartbeat_at=db_now())
     )
@@ -85,7 +85,7 @@ async def touch(session: Session, worker_id: str) -> None:
 
 
 async def set_draining(session: Session, worker: WorkerRow, *, draining: bool) -> None:
-    """Lets a worker take no further jobs, or take them again."""
+    """Sets or clears the draining flag of a worker."""
     worker.draining = draining
     await session.flush()
 

@@ -1,4 +1,4 @@
-"""How the audit log names who acted."""
+"""The names of actors in the audit log."""
 
 from app.domain.principal import Principal
 

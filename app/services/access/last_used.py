@@ -21,7 +21,7 @@ class Touches:
         self._sessions: set[str] = set()
 
     def note(self, token_id: str | None, session_id: str | None) -> None:
-        """Remembers that a token or a login was used."""
+        """Records that a token or a login was used."""
         if token_id is not None:
             self._tokens.add(token_id)
         if session_id is not None:

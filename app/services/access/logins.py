@@ -67,7 +67,7 @@ _NEW_LINK: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """A fresh browser login; the secret goes into its cookie and nowhere else."""
+    """A new browser login; its secret is sent only in the session cookie."""
 
     principal: Principal
     secret: str

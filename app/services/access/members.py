@@ -68,7 +68,7 @@ async def _admin_of(session: Session, project: ProjectRow, name: str) -> UserRow
 
 
 async def member(session: Session, user: str) -> MembershipRow:
-    """Returns the oldest membership of a person.
+    """Returns the oldest membership of a user.
 
     Raises:
         ConflictError: If nobody of that name may log in.

@@ -20,14 +20,14 @@ ROLE_SCOPES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who a caller is, and what pages of a browser login must send."""
+    """The principal of a request, with the CSRF token of a browser login."""
 
     principal: Principal
     csrf: str | None
 
 
 async def principal_of_token(session: Session, secret: str) -> Principal | None:
-    """Returns whose bearer token this is: a person's, a worker's or an attempt's.
+    """Returns the principal of a bearer token: a user, a worker or an attempt.
 
     `None` for none that is good.
     """
@@ -47,7 +47,7 @@ async def principal_of_token(session: Session, secret: str) -> Principal | None:
 
 
 def _granted(token: TokenRow, role: str) -> frozenset[Scope]:
-    """Returns what a token permits: no more than its person may by now.
+    """Returns the scopes of a token, limited to the current role of its user.
 
     A worker's work does not depend on that.
     """
@@ -87,7 +87,7 @@ async def _principal_of_worker(session: Session, secret: str, digest: str) -> Pr
 async def principal_of_session(
     session: Session, secret: str, settings: Settings
 ) -> tuple[Principal, str] | None:
-    """Returns whose browser login this is, and the token that its pages must send.
+    """Returns the principal of a browser login and its CSRF token.
 
     `None` for none that is good.
     """

@@ -23,7 +23,7 @@ from palestra.contract.views import Page
 
 
 async def create_token(session: Session, principal: Principal, request: TokenRequest) -> TokenView:
-    """Returns a new token with its secret, which is shown this once.
+    """Creates a token and returns it with its secret, which is not shown again.
 
     What a token makes is its child: it has no scope that the parent lacks, ends no later, and is
     revoked with it. Where no life is asked for, or one that is less than a day too long, it is the
@@ -63,7 +63,7 @@ async def issue_token(
     parent_id: str | None = None,
     same_end: bool = False,
 ) -> TokenView:
-    """Returns a new token of a user, with its secret. The caller has checked that this may be.
+    """Creates a token of a user without permission checks; returns it with its secret.
 
     Args:
         session: The transaction.

@@ -1,4 +1,4 @@
-"""Artifacts: declared by an attempt, uploaded, checked, and handed out."""
+"""Declares, receives, verifies and serves artifacts."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -217,7 +217,7 @@ async def list_of_run(
 
 
 async def sweep(database: Database, store: BlobStore) -> int:
-    """Deletes the blobs that nothing names any more, and old files that no row knows.
+    """Deletes blobs without an artifact, and old files without a row.
 
     Returns how many. For the compactor.
     """
@@ -231,7 +231,7 @@ async def sweep(database: Database, store: BlobStore) -> int:
 
 
 async def drop_unused(database: Database, store: BlobStore) -> int:
-    """Deletes the blobs that nothing names any more: their rows, and after the commit their files.
+    """Deletes blobs without an artifact: their rows, and after the commit their files.
 
     Returns how many.
     """

@@ -34,7 +34,7 @@ FULL: Final = "The disk of the server's artifact store is full."
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """Content that lies in the store; it is kept once a row names it."""
+    """Content that was written to the store; it is deleted later unless a row refers to it."""
 
     blob_id: str
     size: int
@@ -56,7 +56,7 @@ class BlobStore:
         """Whether the latest upload failed because the disk, or a quota, was full."""
 
     def path(self, blob_id: str) -> Path:
-        """Returns where a blob lies."""
+        """Returns the path of a blob's file."""
         if not _ID.fullmatch(blob_id):
             raise ValueError("not a blob's id")
         return self._directory / blob_id[:2] / blob_id
@@ -78,7 +78,7 @@ class BlobStore:
         return disk.free - min(self._reserve, disk.total // _RESERVED_SHARE)
 
     def check_room(self, size: int = 1) -> None:
-        """Checks that there is room for content of `size` bytes.
+        """Checks that the disk and the quota have space for `size` bytes.
 
         Raises:
             StorageFullError: If there is not. It may be there later.
@@ -186,7 +186,7 @@ async def _write(path: Path, chunks: AsyncIterator[bytes], limit: int) -> tuple[
 
 
 async def _pieces(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Joins small chunks, so that a thread is asked once per MiB."""
+    """Joins small chunks to pieces of 1 MiB, to reduce the calls of the writing thread."""
     held = bytearray()
     async for chunk in chunks:
         held += chunk

@@ -106,7 +106,7 @@ def _listed(parts: Sequence[GridSeries] | Sequence[GridGroup]) -> Iterator[bytes
 
 
 def _asked(wanted: SeriesQuery) -> list[Key]:
-    """Returns every curve that is asked for, as often as it is."""
+    """Returns all requested curves, repeated ones included."""
     asked = [(one.run_id, one.series) for one in wanted.select]
     return asked + [(run_id, group.series) for group in wanted.groups for run_id in group.run_ids]
 

@@ -204,7 +204,7 @@ async def get(session: Session, principal: Principal, experiment_id: str) -> Exp
 async def archive(
     session: Session, principal: Principal, experiment_id: str, *, archived: bool = True
 ) -> ExperimentDetail:
-    """Hides an experiment from lists, or brings it back.
+    """Archives an experiment, which hides it from lists, or restores it.
 
     Nothing is deleted, and doing it twice changes nothing.
 

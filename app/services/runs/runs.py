@@ -69,7 +69,7 @@ async def get(session: Session, principal: Principal, run_id: str) -> RunDetail:
 
 
 async def provenance(session: Session, principal: Principal, run_id: str) -> ProvenanceView:
-    """Returns the provenance of a run: its submission, and what each attempt really ran with.
+    """Returns the provenance of a run: that of its submission, and that of each attempt.
 
     Raises:
         NotFoundError: If the project has none of that id.

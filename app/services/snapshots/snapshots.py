@@ -27,7 +27,7 @@ from palestra.contract.work_order import SnapshotFileRef, SnapshotRef
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Who wrote a snapshot."""
+    """The run, attempt, fence and record from which a snapshot was reported."""
 
     run: RunRow
     attempt_id: str
@@ -130,7 +130,7 @@ async def views(session: Session, run_id: str, found: Sequence[SnapshotRow]) -> 
 
 
 async def arrived(session: Session, origin: Origin, record: SnapshotWritten) -> None:
-    """Writes that a snapshot is complete on its worker.
+    """Stores the record that a snapshot is complete on its worker.
 
     It counts once all its files are stored here.
 
@@ -171,7 +171,7 @@ async def file_stored(session: Session, run: RunRow, artifact: ArtifactRow) -> N
 async def expected_file(
     session: Session, snapshot_id: str, name: str
 ) -> tuple[SnapshotRow | None, SnapshotFileRow | None]:
-    """Returns a snapshot and one of its files, `None` for what is not known."""
+    """Returns a snapshot and one of its files; `None` for each that does not exist."""
     snapshot = await rows.find(session, snapshot_id)
     files = [] if snapshot is None else await rows.files(session, [snapshot_id])
     return snapshot, next((file for file in files if file.name == name), None)
@@ -190,7 +190,7 @@ async def _settle(session: Session, run: RunRow, snapshot: SnapshotRow) -> None:
 
 
 async def leave_out_rest(session: Session, attempt_id: str) -> None:
-    """Marks the snapshots that an ended attempt did not upload: nobody else has them."""
+    """Marks the snapshots that an ended attempt did not upload as skipped."""
     left = await rows.uploading_of(session, attempt_id)
     for run in await rows.runs_of(session, left):
         await _leave_out(session, run, [snapshot for snapshot in left if snapshot.run_id == run.id])
@@ -204,7 +204,7 @@ async def _leave_out(session: Session, run: RunRow, unwanted: Sequence[SnapshotR
 
 
 async def _retire(session: Session, run: RunRow) -> None:
-    """Deletes the files of verified snapshots that the definition's rule does not keep.
+    """Deletes the files of verified snapshots that the definition's retention rule does not keep.
 
     Called after a newer one was verified.
 

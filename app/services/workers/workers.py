@@ -93,7 +93,7 @@ async def register(
 async def _enrol(
     session: Session, principal: Principal, body: Registration, settings: Settings
 ) -> tuple[WorkerRow, str]:
-    """Returns a new worker with its secret, or the one whose name is free again."""
+    """Creates a worker with its secret, or enrols one anew whose name is free again."""
     label = f"{body.name} {body.enrolment}"
     secret = (
         new_secret("plw")
@@ -175,9 +175,9 @@ async def heartbeat(
     body: WorkerHeartbeat,
     settings: Settings,
 ) -> WorkerHeartbeatAnswer:
-    """Notes a sign of life.
+    """Stores a worker's heartbeat and returns its order.
 
-    Gives up the attempts that the worker knows to be dead, and those of which it knows nothing.
+    Marks attempts as lost that the worker reports as dead, or does not list at all.
 
     Raises:
         ForbiddenError: `other_worker` if the secret belongs to another worker.
@@ -202,7 +202,7 @@ async def heartbeat(
 async def _give_up_unknown(
     session: Session, worker: WorkerRow, body: WorkerHeartbeat, settings: Settings
 ) -> None:
-    """Ends the attempts that the server counts on a worker and the worker does not know.
+    """Ends the attempts that are live on the server but missing in the worker's heartbeat.
 
     A claim whose answer was lost leaves such an attempt. One that the worker is just claiming has
     its slot's lock, and one whose supervisor lives renews its lease; a heartbeat may have been
@@ -226,7 +226,7 @@ async def _give_up_unknown(
 async def drain(
     session: Session, principal: Principal, worker_id: str, *, draining: bool = True
 ) -> WorkerView:
-    """Lets a worker end what it works on and take nothing new; or take jobs again.
+    """Sets whether a worker drains: it finishes its attempts and claims no further jobs.
 
     It forgets this when it registers again.
 
@@ -251,7 +251,7 @@ async def drain(
 
 
 async def forget(session: Session, principal: Principal, worker_id: str) -> WorkerView:
-    """Ends a worker's secret, so that its name can be enrolled again at once.
+    """Revokes a worker's secret, so that its name can be enrolled again at once.
 
     Its attempts go on by their own tokens.
 
@@ -271,7 +271,7 @@ async def forget(session: Session, principal: Principal, worker_id: str) -> Work
 
 
 async def append_worker_event(session: Session, worker: WorkerRow) -> None:
-    """Registers the live message of a changed worker."""
+    """Appends the event of a changed worker."""
     event_log.record(session, "worker", await _view(session, worker), project_id=worker.project_id)
 
 

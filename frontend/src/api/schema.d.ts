@@ -55,7 +55,7 @@ export interface paths {
         put?: never;
         /**
          * Declare Artifact
-         * @description Announces a blob with its size and SHA-256; the same again answers the same.
+         * @description Declares a file with its size and SHA-256. Repeating it returns the same artifact.
          *
          *     `stored` says that no upload is needed.
          */
@@ -335,7 +335,7 @@ export interface paths {
         put?: never;
         /**
          * Cancel Job
-         * @description Stops a job for good, after a snapshot.
+         * @description Cancels a job; a running one saves a snapshot first.
          */
         post: operations["cancel_job"];
         delete?: never;
@@ -355,7 +355,7 @@ export interface paths {
         put?: never;
         /**
          * Give Up Results
-         * @description Gives up the results that a worker could not upload yet; the job then ends without them.
+         * @description Discards the results that a worker has not uploaded yet; the job then ends without them.
          */
         post: operations["give_up_results"];
         delete?: never;
@@ -375,7 +375,7 @@ export interface paths {
         put?: never;
         /**
          * Pause Job
-         * @description Stops a job after a snapshot, to go on later.
+         * @description Pauses a job: it saves a snapshot and releases its slot.
          */
         post: operations["pause_job"];
         delete?: never;
@@ -417,7 +417,7 @@ export interface paths {
         put?: never;
         /**
          * Claim Lease
-         * @description Claims a job: makes its attempt, raises the fences it needs, and answers the work order.
+         * @description Claims a job: creates its attempt, raises the fences, and returns the work order.
          */
         post: operations["claim_lease"];
         delete?: never;
@@ -781,7 +781,7 @@ export interface paths {
         };
         /**
          * Get Session
-         * @description Returns who the caller is.
+         * @description Returns the user or token of the request.
          */
         get: operations["get_session"];
         put?: never;
@@ -943,7 +943,7 @@ export interface paths {
         put?: never;
         /**
          * Drain Worker
-         * @description Lets a worker finish what it does and take nothing new.
+         * @description Drains a worker: it finishes its attempts and claims no further jobs.
          */
         post: operations["drain_worker"];
         delete?: never;
@@ -963,7 +963,7 @@ export interface paths {
         put?: never;
         /**
          * Forget Worker
-         * @description Revokes a worker's secret, for example a lost one: its name can be enrolled again at once.
+         * @description Revokes a worker's secret, so that its name can be enrolled again at once.
          */
         post: operations["forget_worker"];
         delete?: never;
@@ -983,7 +983,7 @@ export interface paths {
         put?: never;
         /**
          * Heartbeat Worker
-         * @description Notes a worker's sign of life; attempts of which the worker knows nothing are given up.
+         * @description Stores a worker's heartbeat; attempts that the worker does not list are marked as lost.
          */
         post: operations["heartbeat_worker"];
         delete?: never;
@@ -1003,7 +1003,7 @@ export interface paths {
         put?: never;
         /**
          * Undrain Worker
-         * @description Lets a drained worker take jobs again.
+         * @description Ends the draining of a worker, so that it claims jobs again.
          */
         post: operations["undrain_worker"];
         delete?: never;
@@ -1021,7 +1021,7 @@ export interface paths {
         };
         /**
          * Healthz
-         * @description Answers as long as the process lives.
+         * @description Returns 200 while the process runs.
          */
         get: operations["healthz"];
         put?: never;
