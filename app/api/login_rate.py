@@ -53,7 +53,7 @@ class AccountRate:
         self._known: OrderedDict[tuple[str, str], None] = OrderedDict()
 
     def admit(self, account: str, address: str, now: float) -> int:
-        """Returns the seconds to wait before the login attempt may be made; 0 if it may be made now.
+        """Returns the seconds to wait before the login attempt is permitted; 0 if it is now.
 
         A permitted attempt counts as failed until `succeeded` is called for it.
         """
