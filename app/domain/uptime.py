@@ -44,7 +44,7 @@ class UptimeLog:
         self._uptimes.clear()
 
     def seconds_since(self, time: datetime) -> float:
-        """Returns the uptime in seconds between the first sample at or after `time` and the last one.
+        """Returns the uptime in seconds from the first sample at or after `time` on.
 
         0 without such a sample.
         """
