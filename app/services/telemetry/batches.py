@@ -162,7 +162,7 @@ async def _write(
     elapsed = None if received is None else (now - received).total_seconds()
     found = [
         (
-            record_rows.RunContext(
+            record_rows.RecordContext(
                 writer.runs[run_id],
                 attempt,
                 writer.carried[run_id].fence,

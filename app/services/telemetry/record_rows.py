@@ -35,7 +35,7 @@ _RATE_SECONDS: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class RunContext:
+class RecordContext:
     """The run, attempt and fence under which a batch's records of one run are stored."""
 
     run: RunRow
@@ -67,7 +67,7 @@ class RunContext:
         return {"run_id": self.run.id, "attempt_id": self.attempt.id, "fence": self.fence}
 
 
-async def write(session: Session, batch: Sequence[tuple[RunContext, RunRecords]]) -> None:
+async def write(session: Session, batch: Sequence[tuple[RecordContext, RunRecords]]) -> None:
     """Writes all records of a batch: first the curves of all runs, then the other records per run.
 
     Raises:
@@ -117,7 +117,7 @@ def update_progress(run: RunRow, progress: RunProgress, elapsed: float | None) -
 
 
 async def _write_series(
-    session: Session, series: Mapping[rows.SeriesKey, tuple[RunContext, Columns]]
+    session: Session, series: Mapping[rows.SeriesKey, tuple[RecordContext, Columns]]
 ) -> None:
     if not series:
         return
@@ -144,7 +144,7 @@ async def _write_series(
 
 
 async def _add_series(
-    session: Session, series: Mapping[rows.SeriesKey, tuple[RunContext, Columns]]
+    session: Session, series: Mapping[rows.SeriesKey, tuple[RecordContext, Columns]]
 ) -> dict[rows.SeriesKey, int]:
     if not series:
         return {}
@@ -176,7 +176,7 @@ def _totals(points: int, nonfinite: int, columns: Columns) -> dict[str, Any]:
     }
 
 
-async def _write_log(session: Session, context: RunContext, lines: list[StoredLogLine]) -> None:
+async def _write_log(session: Session, context: RecordContext, lines: list[StoredLogLine]) -> None:
     last_line, total = await rows.log_end(session, context.run.id)
     kept, total = _within_limit(lines, total)
     if not kept:
@@ -212,7 +212,7 @@ def _within_limit(lines: list[StoredLogLine], total: int) -> tuple[list[StoredLo
     return kept, total
 
 
-async def _write_evaluations(session: Session, context: RunContext, content: RunRecords) -> None:
+async def _write_evaluations(session: Session, context: RecordContext, content: RunRecords) -> None:
     read = {
         record.snapshot_id for _, record in content.evaluations if record.snapshot_id is not None
     }
@@ -224,7 +224,7 @@ async def _write_evaluations(session: Session, context: RunContext, content: Run
 
 
 def _evaluation(
-    context: RunContext, seq: int, record: telemetry.Evaluation, superseded: set[str]
+    context: RecordContext, seq: int, record: telemetry.Evaluation, superseded: set[str]
 ) -> dict[str, Any]:
     return {
         **context.keys,
@@ -243,7 +243,7 @@ def _evaluation(
     }
 
 
-async def _write_stats(session: Session, context: RunContext, content: RunRecords) -> None:
+async def _write_stats(session: Session, context: RecordContext, content: RunRecords) -> None:
     await rows.add_stats(
         session,
         [
