@@ -25,7 +25,7 @@ def machine() -> str:
 def show(
     name: str, values: Sequence[float], unit: str, bound: float | None = None, at: float = 0.5
 ) -> bool:
-    """Prints one figure and tells whether its quantile `at` is below `bound`.
+    """Prints one figure and returns whether its quantile `at` is below `bound`.
 
     Args:
         name: What was measured.

@@ -83,7 +83,7 @@ def training_of(
 def pack_of(
     submission: Submission, seeds: Sequence[int], directory: Path, sinks: Sequence[Sink]
 ) -> Iterator[PackTraining]:
-    """Opens a pack, whose trainings make their steps in turn, with a sink for each.
+    """Opens a pack, whose trainings run iterations in turn, with a sink for each.
 
     See `training_of`.
     """

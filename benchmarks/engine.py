@@ -61,7 +61,7 @@ EXPERIENCE = Experience(NOTHING, NOTHING, FLAGS, FLAGS, FLAGS, NOTHING, (), env_
 
 
 def quiet(value: Any) -> Callable[..., Any]:
-    """Returns a function that does nothing and answers `value`."""
+    """Returns a function that does nothing and returns `value`."""
     return lambda *_, **__: value
 
 

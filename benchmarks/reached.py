@@ -58,7 +58,7 @@ class Kept:
             self._take(json.loads(line))
 
     def add(self, result: dict[str, Any]) -> None:
-        """Takes in a line of `benchmarks._peers.runner`."""
+        """Adds the result in a line of `benchmarks._peers.runner`."""
         self._take(result)
         if self._file is not None:
             with self._file.open("a", encoding="utf-8") as file:

@@ -77,7 +77,7 @@ def transitions(memory: Replay, count: int) -> list[tuple[Any, ...]]:
 
 
 def calls_of(memory: Replay, batch: int) -> dict[str, Callable[[], object]]:
-    """Returns what is measured of a memory, after filling it."""
+    """Fills a memory and returns the calls to measure."""
     rows = transitions(memory, 256)
     for i in range(memory.capacity):
         memory.extend(*rows[i % len(rows)])

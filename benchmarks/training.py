@@ -38,7 +38,7 @@ MODES = {"eager": EAGER, "compiled": COMPILED}
 
 
 def peer_command(peer: str, task: Task, seed: int) -> list[str]:
-    """Returns what trains one seed in a process of its own."""
+    """Returns the command that trains one seed in a separate process."""
     python = str(TIANSHOU) if peer == "tianshou" and TIANSHOU.exists() else sys.executable
     return [
         python,
@@ -110,7 +110,7 @@ def results_of(
 ) -> Iterator[dict[str, Any]]:
     """Yields one result after another.
 
-    All take turns, so that whatever slows the machine slows them all.
+    The programs run in turns, so that other load on the machine affects all of them.
     """
     given_up: set[str] = set()
     for turn in range(options.repeat):

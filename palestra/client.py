@@ -79,7 +79,7 @@ class Client:
         self._connection.close()
 
     def session(self) -> SessionView:
-        """Returns who the token belongs to."""
+        """Returns the user and the permissions of the token."""
         return self._connection.get(SessionView, "/session")
 
     def submit(
@@ -379,7 +379,7 @@ class Client:
         )
 
     def pause(self, job_id: str, reason: str = "") -> JobView:
-        """Ends the job's attempt with a snapshot; `resume` goes on from there."""
+        """Pauses a job after a snapshot, from which `resume` continues."""
         return self._act(job_id, "pause", reason)
 
     def resume(self, job_id: str, reason: str = "", *, allow_code_change: bool = False) -> JobView:
@@ -415,11 +415,11 @@ class Client:
         )
 
     def cancel(self, job_id: str, reason: str = "") -> JobView:
-        """Ends a job for good; a training saves a snapshot first."""
+        """Cancels a job; a training saves a snapshot first."""
         return self._act(job_id, "cancel", reason)
 
     def give_up(self, job_id: str, reason: str = "") -> JobView:
-        """Gives up the results of a job that its worker could not upload yet.
+        """Discards the results of a job that its worker has not uploaded yet.
 
         The job then ends without them.
         """
@@ -474,7 +474,7 @@ class Client:
         return self._connection.pages(WorkerView, "/workers")
 
     def forget_worker(self, worker_id: str) -> WorkerView:
-        """Ends a worker's own secret, so that its name can be enrolled again at once.
+        """Revokes a worker's secret, so that its name can be enrolled again at once.
 
         Takes an admin.
         """

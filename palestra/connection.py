@@ -224,7 +224,7 @@ class Connection:
 
 
 def clean(parameters: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Returns query parameters without absent ones, booleans as JSON writes them."""
+    """Drops query parameters that are `None`, and writes booleans as `true` and `false`."""
     return {
         key: str(value).lower() if isinstance(value, bool) else value
         for key, value in (parameters or {}).items()

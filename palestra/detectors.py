@@ -57,7 +57,7 @@ def spans_of_secrets(line: str, file: str = "") -> Iterator[tuple[int, int]]:
 
 
 def _is_value(value: str, line: str) -> bool:
-    """Returns whether a named value is a literal: no placeholder, call or look-up."""
+    """Returns whether a value is a literal, not a placeholder, call or look-up."""
     from detect_secrets.filters import heuristic  # noqa: PLC0415 - see the module
 
     return (

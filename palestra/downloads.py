@@ -100,7 +100,7 @@ def files_of_export(
 
 
 def safe_name(name: str) -> Path:
-    """Returns the relative path that a stored name gets on disk: its own where it is harmless."""
+    """Returns a safe relative path for a stored name: the name itself if it is safe."""
     parts = [
         _safe_part(part)
         for part in name.replace("\\", "/").split("/")
@@ -115,7 +115,7 @@ def _safe_part(part: str) -> str:
 
 
 def store(file: StoredFile, directory: Path, content: Callable[[int], Iterator[bytes]]) -> Path:
-    """Puts a file below a directory and returns where it lies.
+    """Writes a file below a directory and returns its path.
 
     One that is there already with this content is left alone.
 
@@ -166,7 +166,7 @@ def _holds(target: Path, file: StoredFile) -> bool:
 
 @contextmanager
 def _draft(target: Path) -> Iterator[BinaryIO]:
-    """Opens an unfinished file beside its place; it takes the place at the end, or vanishes."""
+    """Opens a temporary file that replaces the target on success and is deleted on failure."""
     path = target.with_name(f".{target.name}.{secrets.token_hex(6)}.part")
     try:
         with path.open("xb") as draft:

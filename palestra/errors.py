@@ -7,7 +7,7 @@ from palestra.contract.views import Problem
 
 
 class PalestraError(Exception):
-    """Base of all that `palestra.Client` raises on purpose.
+    """Base class of the errors of `palestra.Client`.
 
     Its text is a sentence that a user can act on.
     """
@@ -62,11 +62,11 @@ class NotFoundError(ApiError):
 
 
 class ConflictError(ApiError):
-    """The resource is not in a state that permits this, or somebody else changed it (409, 412)."""
+    """The resource's state forbids the request, or another request changed it (409, 412)."""
 
 
 class TooManyRequestsError(ApiError):
-    """The server asks to slow down (429)."""
+    """The caller exceeds a rate or count limit of the server (429)."""
 
 
 class ServerError(ApiError):

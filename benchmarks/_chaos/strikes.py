@@ -20,7 +20,7 @@ PAST_THE_BRAKE = PAST_RECLAIM + RECLAIM_SECONDS + _REAPER_SECONDS
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of strike."""
+    """A kind of fault."""
 
     name: str
     strike: Callable[[World, list[Struck]], None]

@@ -59,7 +59,7 @@ class Struck:
 
 
 class World:
-    """What the program strikes.
+    """The processes of a Palestra installation in which the program injects faults.
 
     Args:
         stack: The processes.
@@ -86,7 +86,7 @@ class World:
     # Trainings
 
     def definition(self, kind: str, number: int) -> dict[str, Any]:
-        """Returns a definition; its score is never reached, and only tells experiments apart."""
+        """Returns a definition; its success score is never reached and only makes it unique."""
         changes: dict[str, Any] = {
             "name": f"chaos {kind}",
             "stop": {"success_score": 10_000 + number},
@@ -97,7 +97,7 @@ class World:
         return cartpole(self.env_steps, **changes)
 
     def train_undisturbed(self, seconds: float = 600) -> None:
-        """Trains each kind once without a strike; what is struck is compared with it."""
+        """Trains each kind once without faults, as the reference for trainings with faults."""
         for kind in ("dqn", "ppo"):
             (run,) = self.stack.submit(self.definition(kind, 0), seeds=[1])
             self.stack.wait_for_run(
@@ -163,7 +163,7 @@ class World:
         return [] if attempt is None else self.stack.module_processes(module, attempt["id"])
 
     def restart_the_dead(self) -> None:
-        """Starts what ended by itself, as `palestra up` and service managers do, and counts it."""
+        """Restarts and counts processes that ended, as `palestra up` and service managers do."""
         starts = {
             "broker": self.stack.start_broker,
             "server": self.stack.start_server,
@@ -179,7 +179,7 @@ class World:
     def _look(self, one: Struck) -> bool:
         """Returns whether a training has ended for good.
 
-        Retries, as a person would, one that waits for a person.
+        Queues a retry of a training that failed in a way that needs a user's decision.
         """
         run = self.stack.get(f"runs/{one.run_id}")
         if run["state"] == "failed" and run["cause"] in _FOR_A_PERSON:
@@ -259,7 +259,7 @@ def running_world(
 
 
 def pause(seconds: float) -> None:
-    """Lets a strike last."""
+    """Waits for the duration of a fault."""
     time.sleep(seconds)
 
 

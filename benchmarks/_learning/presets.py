@@ -41,7 +41,7 @@ class Preset:
 
     @property
     def definition(self) -> RlDefinition:
-        """Its definition; `read_preset` saw to it that it is one of reinforcement learning."""
+        """The reinforcement-learning definition; `read_preset` has checked its kind."""
         return cast("RlDefinition", self.submission.definition)
 
 

@@ -51,7 +51,7 @@ _END: Final = "<!-- end of the table -->"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A preset and its seeds."""
+    """The results of a preset's seeds, a row of the table."""
 
     preset: Preset
     seeds: Sequence[dict[str, Any]]

@@ -76,7 +76,7 @@ def train(trainings: list[Training], env_steps: int) -> Done:
 
 
 def turns_of(trainings: list[Training]) -> Iterator[None]:
-    """Lets each training make one iteration, then yields; and so on."""
+    """Runs one iteration of each training in turn, and yields after each round."""
     ticks = [training.engine.ticks() for training in trainings]
     while True:
         for each in ticks:

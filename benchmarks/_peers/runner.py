@@ -128,7 +128,7 @@ def measure(options: argparse.Namespace, started: float) -> dict[str, object]:
 
 @contextlib.contextmanager
 def _quiet():
-    """Peers warn and log about themselves, which would drown the figures."""
+    """Silences warnings and logs of the other libraries, which would hide the figures."""
     logging.disable(logging.WARNING)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -55,7 +55,7 @@ class Results:
         self._by_peer.setdefault(result["peer"], []).append(result)
 
     def table(self) -> str:
-        """Returns the table: medians, with least and greatest in brackets."""
+        """Returns the table of medians, with minimum and maximum in brackets."""
         return aligned([HEAD, *map(self._row, self._by_peer)])
 
     def verdicts(self) -> list[tuple[str, bool]]:
@@ -113,7 +113,7 @@ class Results:
             )
 
     def _multiple(self, what: str, ours: str, one: str) -> tuple[str, bool]:
-        """Returns the time of several seeds as a multiple of that of one."""
+        """Returns the time of several seeds divided by the time of one."""
         ratio, most = self._median(ours, SECONDS) / self._median(one, SECONDS), self._task.pack_time
         return f"{what} / one seed: {ratio:.2f} x the time" + (
             f"; at most {most:g} x" if most else ""
@@ -138,7 +138,7 @@ class Results:
         return statistics.median(self._values(peer, key))
 
     def _ratios(self, ours: str, other: str, key: str) -> list[float]:
-        """Returns our rate as a multiple of another one's, turn by turn."""
+        """Returns Palestra's rate divided by another library's, per repetition."""
         return [
             mine / theirs
             for mine, theirs in zip(self._values(ours, key), self._values(other, key), strict=False)

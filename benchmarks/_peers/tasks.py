@@ -112,7 +112,7 @@ PEERS: Final = {"sb3": "stable-baselines3", "pfrl": "pfrl", "tianshou": "tiansho
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One training that all peers do."""
+    """A task on which all libraries are trained."""
 
     name: str
     title: str

@@ -67,7 +67,7 @@ def pause(
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Ends a training with a snapshot, from which `palestra resume` goes on."""
+    """Pauses a training after a snapshot, from which `palestra resume` continues."""
     with connect(server, token_file) as client:
 
         def action(job_id: str, reason: str) -> JobView:
@@ -103,7 +103,7 @@ def retry(
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Trains a failed run again: from its newest snapshot, or from the start where it has none."""
+    """Trains a failed run again, from its newest snapshot or, if it has none, from the start."""
     with connect(server, token_file) as client:
         job = client.retry(run, origin=origin, allow_code_change=allow_code_change, reason=reason)
         emit_json(job) if json else say(f"queued  {job.id}")
@@ -116,7 +116,7 @@ def cancel(
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Ends jobs for good; a training saves a snapshot first."""
+    """Cancels jobs; a training saves a snapshot first."""
     with connect(server, token_file) as client:
         _act(client, client.cancel, "cancel", target, reason=reason, as_json=json)
 
@@ -128,7 +128,7 @@ def give_up(
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Gives up results that a worker could not upload yet, say because the server's disk is full.
+    """Discards results that a worker could not upload, e.g. because the server's disk is full.
 
     The run ends without them.
     """
@@ -172,7 +172,7 @@ def _act(
     reason: str,
     as_json: bool,
 ) -> None:
-    """Acts on every named job, also where the server refuses one of them.
+    """Applies an action to every named job, even if the server refuses it for one of them.
 
     Raises:
         CommandError: Behind the output, if the server refused some; names each with the reason.

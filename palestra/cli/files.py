@@ -113,5 +113,5 @@ def download(
 
 
 def best_or_newest(client: Client, run: str) -> str:
-    """Returns which snapshot a person means who named none."""
+    """Returns the default snapshot for commands: the best one, else the newest one."""
     return "best" if any(row.best for row in client.snapshots(run)) else "newest"

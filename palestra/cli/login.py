@@ -1,4 +1,4 @@
-"""`palestra login`: keeps a token for a server."""
+"""`palestra login`: stores a token for a server."""
 
 from pathlib import Path
 from typing import Annotated

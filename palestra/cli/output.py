@@ -55,7 +55,7 @@ class CommandError(Exception):
 
 
 def usage(sentence: str) -> NoReturn:
-    """Ends the command because of what the user gave: exit code 2."""
+    """Ends the command with a usage error: exit code 2."""
     raise CommandError(sentence, USAGE)
 
 
@@ -154,7 +154,7 @@ def visible(text: str) -> str:
 
 
 def cause_of(cause: str | None, failure: Failure | None) -> str:
-    """Returns why something ended, in one line: the cause, and of a failure its message."""
+    """Returns the cause of an end in one line, with the message of a failure."""
     message = visible(failure.message.strip().partition("\n")[0]) if failure is not None else ""
     return ": ".join(part for part in (str(cause) if cause is not None else "", message) if part)
 

@@ -73,10 +73,10 @@ def play(
 
 
 def _play(file: Path, order: PlayOrder, *, quiet: bool) -> list[dict[str, Any]]:
-    """Runs the player and tells of each episode as it ends.
+    """Runs the player and prints each episode as it ends.
 
     Raises:
-        CommandError: If it fails; it has said why.
+        CommandError: If the player fails; it has printed the reason.
     """
     file.write_text(order.model_dump_json(), "utf-8")
     played: list[dict[str, Any]] = []

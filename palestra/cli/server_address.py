@@ -32,7 +32,7 @@ Json = Annotated[
 
 
 def connect(server: str | None = None, token_file: Path | None = None) -> Client:
-    """Returns a client for the server that is meant.
+    """Returns a client for the named server, or for the default one.
 
     Args:
         server: Its address; `None` takes that of the Palestra that runs in this directory or one
@@ -41,7 +41,7 @@ def connect(server: str | None = None, token_file: Path | None = None) -> Client
             token that belongs to the server.
 
     Raises:
-        CommandError: If no server or no token is known; tells how to name one.
+        CommandError: If no server or no token is found; the message states how to name one.
     """
     embedded = find_embedded()
     url = server or str(embedded.get("url", "")) or str(read_logins().get("default", ""))
@@ -112,7 +112,7 @@ def read_token(path: Path) -> str:
 
 
 def logins_path() -> Path:
-    """Returns where `palestra login` keeps tokens."""
+    """Returns the path of the file in which `palestra login` stores tokens."""
     home = os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
     return Path(home) / "palestra" / "logins.json"
 

@@ -83,7 +83,7 @@ def submit(
 
 
 def _print_redactions(submission: Submission) -> None:
-    """Says how many secrets the recorded provenance would have held."""
+    """Prints how many secrets were removed from the recorded provenance."""
     if count := submission.provenance.get("redactions"):
         say(
             f"provenance      {count} {'secret was' if count == 1 else 'secrets were'} replaced by "

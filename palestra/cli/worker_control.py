@@ -1,4 +1,4 @@
-"""Commands that change what is known of workers: `palestra forget-worker`."""
+"""Commands that manage workers: `palestra forget-worker`."""
 
 from typing import Annotated
 
@@ -22,7 +22,7 @@ def forget(
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Ends a worker's secret, for example a lost one: its name can be enrolled again at once."""
+    """Revokes a worker's secret, so that its name can be enrolled again at once."""
     with connect(server, token_file) as client:
         found = client.forget_worker(_find(client, worker).id)
     emit_json(found) if json else say(f"{found.name} can be enrolled again")

@@ -89,11 +89,11 @@ class Shipper:
 
     @property
     def pause(self) -> float:
-        """Seconds to wait before the next try; 0 while all goes well."""
+        """Seconds to wait before the next try; 0 if the last one succeeded."""
         return self._pause
 
     def rewind(self, after_seq: int) -> None:
-        """Sends again what follows `after_seq`: the server says that it has no more."""
+        """Sends the records after `after_seq` again, since the server lacks them."""
         self._acked = min(after_seq, self._acked)
 
     def ship_once(self) -> bool:

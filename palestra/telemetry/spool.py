@@ -56,7 +56,7 @@ class SpoolDamagedError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class SpoolBatch:
-    """Consecutive records as they lie in the spool."""
+    """Consecutive records as they are encoded in the spool."""
 
     first_seq: int
     """Number of the first record; where there is none, the number that the next one will have."""
@@ -71,7 +71,7 @@ class SpoolBatch:
 
 @dataclass(slots=True)
 class _Tail:
-    """The end of the spool as one writer knows it."""
+    """The position of the spool's end, as of a writer's last append."""
 
     first_seq: int
     descriptor: int
@@ -186,7 +186,7 @@ class SpoolWriter:
 
 
 class SpoolReader:
-    """Reads records in order, from any seq; finds its place by the segments' names.
+    """Reads records in order from any seq, which it locates by the segments' names.
 
     Args:
         directory: The spool's directory; it may not exist yet.
@@ -206,7 +206,7 @@ class SpoolReader:
         return self._wanted
 
     def seek(self, after_seq: int) -> None:
-        """Makes the record after `after_seq` the next one; back or forward."""
+        """Sets the next record to the one after `after_seq`, backward or forward."""
         if after_seq != self._wanted:
             if after_seq < self._at:
                 self.close()

@@ -1,4 +1,4 @@
-"""How one batch reaches the server: an HTTP POST, and what its answer means for the sender.
+"""Sends a batch to the server by HTTP POST, and interprets the answer for the sender.
 
 Owns the meaning of status and problem codes. Must not know the spool or any schedule.
 """

@@ -113,7 +113,7 @@ class Compiled:
         return call.code(arguments, call.leaves)
 
     def _call(self, setting: tuple[bool, int], arguments: tuple[object, ...]) -> "_Call":
-        """Returns what a call is made with: a look at each tensor takes as long as some updates."""
+        """Returns the prepared call, which is reused because inspecting all tensors is slow."""
         held = None if self._held is None else self._held.flat
         flats = [
             held if held is not None and argument is held.tree else _flat(argument)
@@ -129,7 +129,7 @@ class Compiled:
     def _first(
         self, key: tuple[object, ...], arguments: tuple[object, ...], leaves: list[Tensor]
     ) -> Any:
-        """Compiles for arguments like these, and returns what the function makes of them."""
+        """Compiles for the signature of these arguments, and returns the function's result."""
         made: Code = lambda arguments, _: self._fallback(*arguments)  # noqa: E731
         if len(self._made) >= MOST_SIGNATURES:
             return made(arguments, leaves)
@@ -212,7 +212,7 @@ def _copied(tensor: Tensor) -> Tensor:
 
 
 def _write(tensors: Sequence[Tensor], values: Sequence[Tensor]) -> None:
-    """Writes to each tensor what stands at its place, which may be another of the tensors."""
+    """Copies each value to its tensor; a value may share memory with another of the tensors."""
     own = [_memory(tensor) for tensor in tensors]
     moved = [
         (tensor, value)
@@ -226,7 +226,7 @@ def _write(tensors: Sequence[Tensor], values: Sequence[Tensor]) -> None:
 
 
 def _memory(tensor: Tensor) -> int:
-    """Returns what tells the memory of a tensor from that of others, also while it is traced."""
+    """Returns an identifier of a tensor's memory that is also valid during tracing."""
     place: int = tensor.untyped_storage()._cdata  # noqa: SLF001 - it has no address then
     return place
 

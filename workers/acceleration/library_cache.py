@@ -45,7 +45,7 @@ Code = Callable[[list[Tensor]], list[Tensor]]
 
 @runtime_checkable
 class DescribesItself(Protocol):
-    """A value that code may read and that says all of it that code depends on."""
+    """A value that compiled code may read, with a description of all that the code depends on."""
 
     def described(self) -> str:
         """Returns a text that is another one for every other value of the class."""
@@ -90,7 +90,7 @@ def machine_code(
 
 
 def identity_of(function: Callable[..., object]) -> str | None:
-    """Returns what tells a method from every other one: its name, and all values that it can read.
+    """Returns a text that identifies a method: its name, and all values that it can read.
 
     Returns:
         `None` if it is no method of a class of ours whose fields are all known to say what they
@@ -117,7 +117,7 @@ def apply_determinism() -> None:
 
 
 def code_directory() -> Path:
-    """Returns where libraries lie, and makes it.
+    """Returns the directory of libraries, after creating it.
 
     Raises:
         PermissionError: If it is somebody else's, who could have us run anything.

@@ -1,4 +1,4 @@
-"""Builds the actor-learner processes of a definition, and in each of them its part."""
+"""Builds the actor-learner processes of a definition, and the parts within each process."""
 
 import functools
 

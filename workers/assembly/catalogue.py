@@ -1,4 +1,4 @@
-"""Lists what this machine can train; runs as a program of its own.
+"""Lists the parts and environments of this machine; runs as a separate program.
 
 It imports gymnasium and registered parts, which the worker must not.
 

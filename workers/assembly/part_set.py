@@ -12,7 +12,7 @@ class ClosableEvaluator(Evaluator, Protocol):
     """An evaluator that owns what it evaluates on."""
 
     def close(self) -> None:
-        """Lets go of it."""
+        """Closes the environments or inputs that the evaluator owns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Names of model and input functions and what stands behind them.
+"""Looks up model and input functions by their names.
 
 Apart, so that other trainings need not load estimators.
 """

@@ -56,7 +56,7 @@ class TrainingContext:
 
 @dataclass(slots=True)
 class Training:
-    """Parts ready to run. Use it as a context: leaving it closes them all."""
+    """The assembled parts of a training; a context manager that closes them."""
 
     engine: Engine
     agent: TrainableAgent
@@ -66,7 +66,7 @@ class Training:
     _open: ExitStack = field(default_factory=ExitStack)
 
     def resume(self, snapshot: LoadedSnapshot) -> RestoreReport:
-        """Goes on from a snapshot, and notes what could not be restored."""
+        """Restores the training from a snapshot, and records a note on state that is not exact."""
         report = self.engine.restore(snapshot.state)
         for code, message in report.notes:
             self.recorder.note(code, message)

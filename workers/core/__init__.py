@@ -1,1 +1,1 @@
-"""What every part of the trainer may know: protocols, types, errors, derived randomness."""
+"""Protocols, types, errors and random generators that all parts of the trainer may import."""

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 
 class WorkerError(Exception):
-    """Base of the errors that the trainer knows the cause of."""
+    """Base class of errors with a known cause, which the attempt's report states."""
 
     retryable: ClassVar[bool] = False
     """Whether another attempt may succeed without any change."""
@@ -23,7 +23,7 @@ class PartNotFoundError(WorkerError):
 
 
 class CodeChangedError(WorkerError):
-    """The code here is not the one that the experiment was made with."""
+    """The installed code differs from the code of the experiment."""
 
 
 class EnvironmentFailedError(WorkerError):
@@ -41,7 +41,7 @@ class SnapshotUnreadableError(WorkerError):
 
 
 class InputExhaustedError(WorkerError):
-    """A finite input has no more to collect: the engine ends the run, nobody else sees this."""
+    """A finite input is exhausted. The engine catches this and ends the run."""
 
 
 def own_error(error: BaseException) -> BaseException:

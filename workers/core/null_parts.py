@@ -1,4 +1,4 @@
-"""Parts that are not there: what stands in their place says and does nothing."""
+"""Null objects for parts that a training does not have."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from workers.core.types import EpisodeEnd, EvaluationResult, LearnReport, StateT
 
 
 class NoMemory:
-    """The memory of a learner that keeps its data to itself, or keeps none."""
+    """The memory of a learner that stores no transitions, or none that are saved."""
 
     capacity = 0
 
@@ -19,7 +19,7 @@ class NoMemory:
         return {}
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Takes nothing over."""
+        """Does nothing, since there is no state."""
 
 
 class NoRecorder:
@@ -47,11 +47,11 @@ class NoRecorder:
         return {}
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Takes nothing over."""
+        """Does nothing, since there is no state."""
 
 
 class NoOrders:
-    """The control of a training that nobody outside stops."""
+    """The control of a training that receives no orders."""
 
     order: StopReason | None = None
 

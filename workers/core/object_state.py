@@ -1,4 +1,4 @@
-"""The state of an object that nobody wrote a `state_dict` for, found by a rule.
+"""Saves and restores the state of objects that define no `state_dict`, by their attributes.
 
 What belongs to the state of an object, in this order:
 
@@ -96,7 +96,7 @@ def pack(value: Any, path: str) -> Any:  # noqa: PLR0911 - one case per kind
 
 
 def unpack(value: object) -> Any:  # noqa: PLR0911 - one case per kind
-    """Returns what `pack` was given; NumPy's scalars come back as Python's."""
+    """Inverse of `pack`; NumPy scalars become Python scalars."""
     if isinstance(value, list):
         return [unpack(item) for item in value]
     if not isinstance(value, dict):
@@ -113,7 +113,7 @@ def unpack(value: object) -> Any:  # noqa: PLR0911 - one case per kind
 
 
 def has_state(value: object) -> bool:
-    """Returns whether an object says itself what its state is."""
+    """Returns whether an object defines its own state."""
     if isinstance(value, type):
         return False
     return callable(getattr(value, "state_dict", None)) and callable(

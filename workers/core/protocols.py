@@ -1,7 +1,7 @@
-"""What the parts of the trainer owe one another. `workers.engine` knows these and nothing else.
+"""Protocols of the trainer's parts. `workers.engine` uses parts only through these protocols.
 
 Dimensions: T vector steps, B environments. Unless said otherwise a part is used by one thread, and
-state that it hands out in `state_dict` may share memory with the part: whoever keeps it copies it
+state that `state_dict` returns may share memory with the part: a caller that stores it copies it
 before the part is used again.
 """
 
@@ -29,13 +29,13 @@ from workers.core.types import (
 
 @runtime_checkable
 class Stateful(Protocol):
-    """Anything whose state goes into a snapshot."""
+    """An object whose state is saved in snapshots."""
 
     def state_dict(self) -> StateTree:
-        """Returns all state that the continuation depends on."""
+        """Returns all state that a resumed run depends on."""
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Brings a freshly built part of the same definition to `state`, bit-exactly."""
+        """Restores a newly built part of the same definition from `state`, bit-exactly."""
 
 
 class Actor(Protocol):
@@ -65,10 +65,10 @@ class ExperienceMemory(Stateful, Protocol):
 
     @property
     def capacity(self) -> int:
-        """Most transitions that are kept."""
+        """Maximum number of transitions that are stored."""
 
     def __len__(self) -> int:
-        """Returns the number of transitions kept."""
+        """Returns the number of stored transitions."""
 
 
 class Learner(Protocol):
@@ -78,7 +78,7 @@ class Learner(Protocol):
     def collect_plan(self) -> CollectPlan:
         """The amount that the engine collects between two observations.
 
-        It is less where a budget, an evaluation or a learn comes before.
+        The engine collects less if a budget, an evaluation or a learn comes before its end.
         """
 
     @property
@@ -87,7 +87,7 @@ class Learner(Protocol):
 
     @property
     def report_names(self) -> tuple[str, ...]:
-        """Series name of each value of a `LearnReport`, the same during the whole life.
+        """Series name of each value of a `LearnReport`; constant over the agent's lifetime.
 
         Losses begin with `loss/`.
         """
@@ -104,7 +104,7 @@ class Learner(Protocol):
 
 
 class TrainableAgent(Actor, Learner, Stateful, Protocol):
-    """Actor and learner of one definition. Knows nothing of files, hooks and servers.
+    """Actor and learner of one definition. Independent of files, hooks and servers.
 
     `state_dict` holds parameters, targets, optimiser state, schedules' counters and the agent's own
     generators, but not the memory. An agent draws from generators of its own, derived from the
@@ -125,13 +125,13 @@ class TrainableAgent(Actor, Learner, Stateful, Protocol):
     def metrics(self) -> Mapping[str, float]:
         """Returns gauges by series name, such as `explore/epsilon` or `memory/size`.
 
-        Asked only when a window closes; must not sync the device.
+        Called only when a window closes; must not synchronise the device.
         """
 
     def eval_mode(self) -> AbstractContextManager[None]:
         """Returns a context in which the agent does not learn.
 
-        The previous mode comes back however it is left.
+        Leaving the context restores the previous mode, also after an exception.
         """
 
     def acting_module(self) -> Any:
@@ -147,23 +147,23 @@ class TrainableAgent(Actor, Learner, Stateful, Protocol):
 class Collector(Stateful, Protocol):
     """Steps the training environment with an actor and keeps its state between calls.
 
-    Ended slots are reset lazily, before their next step, so the last observation of an episode can
-    be seen by everyone first.
+    Environments whose episode ended are reset before their next step, so that the last observation
+    of the episode is available until then.
     """
 
     @property
     def num_envs(self) -> int:
-        """B."""
+        """Number B of environments."""
 
     def collect(self, plan: CollectPlan) -> Experience:
-        """Gathers experience; its arrays are valid until the next call."""
+        """Collects experience; its arrays are valid until the next call."""
 
     def restore(self, state: StateTree) -> RestoreReport:
         """Like `load_state_dict`, and returns which environments could not be restored exactly."""
 
 
 class ClockView(Protocol):
-    """The counters of a run, as others may read them."""
+    """Read-only view of the counters of a run."""
 
     @property
     def env_steps(self) -> int: ...
@@ -181,9 +181,9 @@ class ClockView(Protocol):
 
 
 class EngineView(Protocol):
-    """What a hook sees of the engine, and what it may ask for.
+    """The part of the engine that hooks may use.
 
-    Requests are honoured within the same boundary.
+    Requests take effect within the same boundary.
     """
 
     @property
@@ -192,7 +192,7 @@ class EngineView(Protocol):
     def agent(self) -> TrainableAgent: ...
 
     def request_stop(self, reason: StopReason) -> None:
-        """Ends the run at this boundary. The first reason asked for wins."""
+        """Ends the run at this boundary. The first requested reason is kept."""
 
     def request_evaluation(self) -> None:
         """Makes an evaluation due at this boundary.
@@ -201,13 +201,13 @@ class EngineView(Protocol):
         """
 
     def request_snapshot(self) -> None:
-        """Makes a periodic snapshot due at this boundary, or at the next one when asked later."""
+        """Makes a periodic snapshot due at this boundary, or at the next if it is too late."""
 
 
 class Hook(Protocol):
-    """Looks on and may ask for something.
+    """An object that the engine calls at events of a training.
 
-    A hook defines any of these methods; those that it lacks cost nothing:
+    A hook defines any of these methods; the engine calls no others:
 
     - `on_start(view)`: before the first iteration of an attempt, after a resume too;
     - `on_tick(view, reports)`: after each iteration, with the learn reports since the last
@@ -236,26 +236,26 @@ class Evaluator(Protocol):
 
 @runtime_checkable
 class BackgroundEvaluator(Protocol):
-    """An evaluator whose work goes on beside training."""
+    """An evaluator that can run in the background of training."""
 
     def evaluate(self, clock: ClockView) -> EvaluationResult:
         """Runs one evaluation and waits for it."""
 
     def begin(self, clock: ClockView) -> None:
-        """Begins the evaluation of the present state.
+        """Starts an evaluation of the current state in the background.
 
-        What training does afterwards does not touch it. One at a time.
+        Later training does not affect it. Only one evaluation may run at a time.
         """
 
     def finished(self, *, wait: bool) -> EvaluationResult | None:
-        """Returns the result of what was begun.
+        """Returns the result of the background evaluation.
 
-        `None` where it is not there yet, or nothing was begun.
+        `None` if it is not available yet, or if no evaluation was started.
         """
 
 
 class Snapshotter(Protocol):
-    """Writes and keeps snapshots."""
+    """Writes snapshots and deletes old ones."""
 
     def save(
         self, state: StateTree, clock: ClockView, reason: SnapshotReason, score: float | None
@@ -277,9 +277,9 @@ class Snapshotter(Protocol):
 
 
 class Recorder(Stateful, Protocol):
-    """The only way in which a number leaves the loop.
+    """Records all numbers of the training loop.
 
-    No call waits for the network, and none syncs the device but where a window closes.
+    No call waits for the network; the device is synchronised only when a window closes.
     """
 
     def tick(
@@ -292,9 +292,9 @@ class Recorder(Stateful, Protocol):
 
         Args:
             clock: The counters after the iteration.
-            episodes: What ended, each with the env_step at which it did; the last one is episode
+            episodes: The episodes that ended, each with its last env_step; the last one is episode
                 number `clock.episodes`.
-            reports: What was learnt.
+            reports: The reports of the iteration's updates.
         """
 
     def evaluation(self, clock: ClockView, result: EvaluationResult, *, final: bool) -> None:
@@ -304,7 +304,7 @@ class Recorder(Stateful, Protocol):
         """Records the end of an epoch; `clock.epochs` is the number of finished epochs."""
 
     def flush(self) -> None:
-        """Puts everything recorded so far where a killed process cannot lose it.
+        """Writes all records so far to disk, so that they survive a kill of the process.
 
         Closes no window.
         """
@@ -318,28 +318,28 @@ class Control(Protocol):
 
     @property
     def order(self) -> StopReason | None:
-        """`PAUSE`, `CANCEL`, `DRAIN` or `TIME_LIMIT`; `None` to go on."""
+        """`PAUSE`, `CANCEL`, `DRAIN` or `TIME_LIMIT`; `None` to continue."""
 
     def acknowledge(self, reason: StopReason) -> None:
-        """Says that the loop has seen the order and is about to save and stop."""
+        """Acknowledges the order: the loop is about to save a snapshot and stop."""
 
 
 class Trigger(Stateful, Protocol):
-    """Says when something is due."""
+    """Determines when an event is due."""
 
     @property
     def next(self) -> int:
-        """Where it becomes due next, in its unit; 2**63 where that is not known."""
+        """The counter value at which it becomes due next, in its unit; 2**63 if unknown."""
 
     @property
     def quiet_until(self) -> int:
-        """env_steps below which the trigger becomes due only where an epoch closes.
+        """The number of env_steps before which the trigger becomes due only when an epoch closes.
 
-        0 where it has to be asked always.
+        0 if it must be checked at every boundary.
         """
 
     def due(self, clock: ClockView) -> int:
-        """Returns how many times it became due since it was last asked, 0 for not at all."""
+        """Returns how many times it became due since the last call; 0 if it did not."""
 
 
 AgentFactory = Callable[[Any, AgentContext], TrainableAgent]

@@ -43,7 +43,7 @@ class _Construction(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Foreign objects that have a recipe of their own, such as environments."""
+    """A kind of objects of other libraries with its own recipe, such as environments."""
 
     name: str
     """Names the kind in recipes."""
@@ -102,7 +102,7 @@ def remembers_arguments(name: str) -> bool:
 
 
 def recipes_of(parts: Mapping[str, object]) -> StateTree:
-    """Returns the recipes of some objects; what several of them share is built once.
+    """Returns the recipes of objects; an object that several of them share is built once.
 
     Raises:
         RecipeError: If a part, or an argument of one, has no recipe; it names the part.

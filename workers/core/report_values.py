@@ -1,4 +1,4 @@
-"""What agents report of their learning, read."""
+"""Reads the values of agents' learn reports."""
 
 import sys
 from collections.abc import Sequence

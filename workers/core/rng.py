@@ -108,7 +108,7 @@ def load_global_state(state: StateTree) -> None:
 
 @contextmanager
 def preserved_global_state() -> Iterator[None]:
-    """Puts the global generators back as they were, whatever the body draws from them."""
+    """Restores the states of the global generators when the context is left."""
     before = global_state()
     try:
         yield

@@ -1,4 +1,4 @@
-"""A ring buffer seen as the rows that were written into it, in order.
+"""A view of a ring buffer as the stream of rows that were written into it.
 
 A memory is stored as such a stream, so that each snapshot adds only the new rows.
 """
@@ -28,7 +28,7 @@ class RowStream(Mapping[str, Array]):
 
     @property
     def room(self) -> int:
-        """Rows that the ring holds."""
+        """Capacity of the ring in rows."""
         return len(next(iter(self.columns.values())))
 
     @property

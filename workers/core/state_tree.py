@@ -1,4 +1,4 @@
-"""State trees on their way to another process, which need no torch to get there."""
+"""Serialises state trees for other processes without torch."""
 
 from typing import Any
 

@@ -71,7 +71,7 @@ class Subprocess:
 
 
 class SubprocessPool:
-    """Starts subprocesses and has them execute commands at the same time.
+    """Starts subprocesses that execute commands concurrently.
 
     Args:
         kind: What error messages call a subprocess, such as `sampler worker`.

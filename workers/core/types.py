@@ -294,7 +294,7 @@ class GoalRule(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AgentContext:
-    """What an agent's factory gets beside its parameters."""
+    """The arguments of an agent's factory in addition to its parameters."""
 
     observation_space: Space[object]
     """Space of one environment."""

@@ -19,7 +19,7 @@ def write_module(
     description: Mapping[str, object],
     example: tuple[torch.Tensor, ...],
 ) -> list[Path]:
-    """Writes a module, on the CPU and in eval mode, in the formats asked for.
+    """Writes a module, on the CPU and in eval mode, in the requested formats.
 
     Args:
         module: Maps its inputs [N, ...] to outputs [N, ...].

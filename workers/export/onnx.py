@@ -69,7 +69,7 @@ def write_onnx(module: torch.nn.Module, path: Path, example: tuple[torch.Tensor,
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """The exporter talks on stdout, logs, and warns about its own parts."""
+    """Suppresses the exporter's output, logs and warnings."""
     level = logging.getLogger("torch.onnx").level
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
     try:

@@ -67,7 +67,7 @@ class AttemptDirectory:
 
     @property
     def compiled(self) -> Path:
-        """Where the trainers of this worker keep compiled code, for all attempts to come."""
+        """Folder of compiled code, which all trainers of this worker share."""
         return self.root.parents[1] / "compiled"
 
     @property
@@ -148,7 +148,7 @@ class AttemptDirectory:
 
     @property
     def mark(self) -> str:
-        """What stands in the environment of every process of the attempt."""
+        """The mark of the attempt: an environment variable of all its processes."""
         return f"{ATTEMPT_VARIABLE}={self.attempt_id}"
 
     def create(self, work_order: bytes) -> None:
@@ -171,20 +171,20 @@ class AttemptDirectory:
             shutil.rmtree(directory, ignore_errors=True)
 
     def has_ended(self) -> bool:
-        """Whether the trainer came to its end, so that only results may be left to be uploaded."""
+        """Whether the trainer has ended, so that only results may remain to be uploaded."""
         return self.ending.exists() or self.report.exists()
 
     def supervisor(self) -> ProcessIdentity | None:
-        """Returns who supervises, or did; `None` before it wrote its pid file."""
+        """Returns the supervisor's process, running or not; `None` before it wrote its PID file."""
         return read_identity(self.supervisor_pid)
 
     def trainer(self) -> ProcessIdentity | None:
-        """Returns the trainer's first process, dead or alive; `None` before its start."""
+        """Returns the trainer's first process, running or not; `None` before its start."""
         return read_identity(self.trainer_pid)
 
 
 def attempts_under(state_directory: Path) -> Iterator[AttemptDirectory]:
-    """Yields the attempts that this machine knows, oldest first."""
+    """Yields the attempt directories of a state directory, oldest first."""
     root = state_directory / "attempts"
     if root.is_dir():
         yield from (

@@ -1,4 +1,4 @@
-"""What a worker hands to a supervisor through a pipe, and nothing else ever sees."""
+"""The credentials that a worker passes to a supervisor through a pipe."""
 
 from dataclasses import dataclass, field
 

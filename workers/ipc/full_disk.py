@@ -30,7 +30,7 @@ _LITTLE_BYTES: Final = 2**20
 
 
 def is_full_error(error: BaseException, directory: Path | None = None) -> bool:
-    """Returns whether one exception, its causes apart, says that a disk or a quota is full.
+    """Returns whether an exception, not its causes, means that a disk or a quota is full.
 
     Args:
         error: The exception.

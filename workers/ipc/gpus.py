@@ -1,4 +1,4 @@
-"""The GPUs of this machine, as nvidia-smi tells them."""
+"""Queries the GPUs of this machine with nvidia-smi."""
 
 import subprocess
 from collections.abc import Callable
@@ -10,7 +10,7 @@ _NVIDIA_SMI: Final = "nvidia-smi"
 
 
 def query_gpus(fields: str) -> list[list[str]]:
-    """Returns a row of texts per GPU as nvidia-smi tells them; none without it."""
+    """Returns nvidia-smi's fields as one row per GPU; empty without nvidia-smi."""
     command = [_NVIDIA_SMI, f"--query-gpu={fields}", "--format=csv,noheader,nounits"]
     try:
         # A fixed list.
@@ -40,7 +40,7 @@ def list_gpus(query: Callable[[str], list[list[str]]] = query_gpus) -> tuple[Gpu
 
 
 def number_or_none(text: str) -> float | None:
-    """Returns what a cell says; `None` where it is no number, as of a GPU that cannot tell."""
+    """Parses a field; `None` if it is not a number, as for values that a GPU does not support."""
     try:
         return float(text)
     except ValueError:

@@ -73,7 +73,7 @@ def identify(pid: int) -> ProcessIdentity:
 
 
 def die_with_parent(parent_pid: int) -> bool:
-    """Has the kernel kill this process when its parent's thread ends.
+    """Makes the kernel kill this process when the parent's thread that started it ends.
 
     False if the parent is gone already.
     """
@@ -123,7 +123,7 @@ def _is_same_file(link: Path, path: Path) -> bool:
 
 
 def _flock_of(information: Path) -> int:
-    """Returns who took the lock of an open file, as the kernel tells it.
+    """Returns the PID under which the kernel lists the `flock` of an open file.
 
     0 for a file without one.
     """

@@ -91,5 +91,5 @@ def ended(end: End) -> list[str]:
 
 
 def is_recorded(end: End) -> bool:
-    """Whether the end belongs into the log: what a stale attempt says is refused."""
+    """Whether an attempt's end is logged; the server refuses records of a stale attempt."""
     return end.outcome is not Outcome.LOST

@@ -48,7 +48,7 @@ _ENDED: Final = frozenset({"stale_attempt", "attempt_ended"})
 
 
 class ServerUnreachableError(Exception):
-    """The server cannot be reached, or not now. `wait` holds the seconds that it asked for."""
+    """The server is unreachable or busy. `wait` holds its `Retry-After` in seconds."""
 
     def __init__(self, reason: str, wait: float = 0.0) -> None:
         super().__init__(reason)
@@ -89,13 +89,13 @@ class WorkerApi:
         return _post(self._client, "/api/v1/workers", registration, RegistrationAnswer)
 
     def heartbeat(self, worker_id: str, heartbeat: WorkerHeartbeat) -> WorkerHeartbeatAnswer:
-        """Gives a sign of life."""
+        """Sends a heartbeat and returns the server's answer."""
         return _post(
             self._client, f"/api/v1/workers/{worker_id}:heartbeat", heartbeat, WorkerHeartbeatAnswer
         )
 
     def adopt(self, attempt_id: str, adoption: Adoption) -> AdoptionAnswer:
-        """Takes back an attempt of this worker whose supervisor died during its uploads.
+        """Adopts an attempt of this worker whose supervisor died while it uploaded results.
 
         The server refuses where the attempt has ended.
         """
@@ -122,7 +122,7 @@ class AttemptApi:
         return _post(self._client, f"{self._lease}:renew", renewal, RenewalAnswer, timeout=within)
 
     def follow(self, request: FollowRequest) -> FollowAnswer:
-        """Asks which snapshot a continuous evaluation is to evaluate next."""
+        """Requests the next snapshot of a continuous evaluation."""
         return _post(self._client, f"{self._lease}:follow", request, FollowAnswer)
 
     def release(self, release: Release) -> None:

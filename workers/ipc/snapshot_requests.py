@@ -1,6 +1,6 @@
-"""How a continuous evaluation gets its snapshots.
+"""The files through which a continuous evaluation requests its snapshots.
 
-Its trainer asks and its supervisor answers, both through files of the attempt directory.
+The trainer writes requests and the supervisor answers, in files of the attempt directory.
 
 The trainer counts its requests. Where one is answered with a snapshot, the files lie below
 `inputs/<snapshot id>/`, and stay until the next request. Imports next to nothing: parents and
@@ -17,27 +17,27 @@ from workers.ipc.attempt_directory import AttemptDirectory, read_json, write_ato
 
 
 class NoSnapshotReason(StrEnum):
-    """Why no snapshot comes."""
+    """Why a request is answered without a snapshot."""
 
     OVER = "over"
     """The training of the run is over, and all its snapshots were evaluated."""
     YIELD = "yield"
-    """Nobody trains the run now: the slot is given back, perhaps to its training."""
+    """No attempt trains the run now: the slot is released, perhaps for the run's training."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """A trainer's request."""
+    """A trainer's request for the next snapshot."""
 
     number: int = 0
-    """From 1; 0 before the first."""
+    """Number of the request, from 1; 0 before the first."""
     evaluated: tuple[str, ...] = ()
-    """Snapshots that this attempt evaluated, the latest."""
+    """IDs of the snapshots that this attempt evaluated last."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """The answer to a request."""
+    """The supervisor's answer to a request."""
 
     number: int
     snapshot_id: str | None = None

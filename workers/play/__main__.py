@@ -40,7 +40,7 @@ EpisodeCallback = Callable[[int, int, Player], None]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Plays what the file says; returns the exit code."""
+    """Plays the snapshot of the order file; returns the exit code."""
     (path,) = sys.argv[1:] if arguments is None else arguments
     order = PlayOrder.model_validate_json(Path(path).read_bytes())
     with _standard_output() as answers:

@@ -38,7 +38,7 @@ def window_length(budget_env_steps: int | None) -> int:
 
 
 class LearnWindow:
-    """Gathers learn reports without reading them.
+    """Collects the learn reports of a window without synchronising the device.
 
     Args:
         names: Series of the values of each report.
@@ -49,7 +49,7 @@ class LearnWindow:
         self._values: list[object] = []
 
     def add(self, reports: Sequence[LearnReport]) -> None:
-        """Keeps the values of reports, unread."""
+        """Stores the values of reports without synchronising the device."""
         for report in reports:
             self._values.append(report.values)
 

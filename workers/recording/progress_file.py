@@ -1,4 +1,4 @@
-"""Tells the supervisor about once a second how far the run is."""
+"""Writes the progress of a run for the supervisor about once a second."""
 
 import json
 import threading
@@ -45,7 +45,7 @@ class ProgressFile:
         self.write()
 
     def write(self) -> None:
-        """Writes once. A disk that is full now loses nothing: the next write says it all."""
+        """Writes the progress once. Ignores a full disk, since the next write repeats it."""
         first, iterations = self._clocks[0], sum(clock.iterations for clock in self._clocks)
         counters = {
             "env_step": first.env_steps,

@@ -1,4 +1,4 @@
-"""Turns what happens in the loop into records of the contract and hands them to the spool.
+"""Converts the events of the training loop to telemetry records and writes them to the spool.
 
 A call only appends to lists; a `WriterThread` empties them every 100 ms. Owns the windows, the
 columns not yet written and the summary of the running epoch. Must not wait for the network, and
@@ -62,7 +62,7 @@ class SharedSink:
 
 @dataclass(frozen=True, slots=True)
 class RecordedRun:
-    """What the recorder must know of the run."""
+    """The properties of the run that the recorder needs."""
 
     run_id: str
     report_names: tuple[str, ...]
@@ -104,11 +104,11 @@ class SpoolRecorder:
         self._failure: BaseException | None = None
 
     def start(self) -> None:
-        """Begins to write beside the loop."""
+        """Starts writing in the background thread."""
         self._writer.add(self._write_beside)
 
     def close(self) -> None:
-        """Writes what is left."""
+        """Stops the background writing and writes the remaining records."""
         self._writer.remove(self._write_beside)
         self._write()
 
@@ -179,7 +179,7 @@ class SpoolRecorder:
         self._others.append(record)
 
     def flush(self) -> None:
-        """Puts everything recorded so far into the sink. Closes no window.
+        """Writes all records so far to the sink, without closing a window.
 
         Raises:
             OSError: If the sink fails, of a full disk for example; nothing recorded is forgotten.
@@ -237,7 +237,7 @@ class SpoolRecorder:
             self.point(clock, series, gauge)
 
     def _write_beside(self) -> None:
-        """Writes; what goes wrong is told at the end of the next window."""
+        """Writes in the background; an error is raised at the end of the next window."""
         if self._failure is None:
             try:
                 self._write()
@@ -292,7 +292,7 @@ class _Taken(NamedTuple):
 
 
 def _take(rows: list[_Row]) -> list[_Row]:
-    """Takes what a list holds by now; the loop may go on appending to it meanwhile."""
+    """Removes and returns the current items of a list to which another thread may append."""
     taken = rows[:]
     del rows[: len(taken)]
     return taken

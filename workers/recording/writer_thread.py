@@ -1,4 +1,4 @@
-"""A thread that lets recorders write what they gathered."""
+"""The thread in which recorders write their records."""
 
 import threading
 from collections.abc import Callable
@@ -8,7 +8,7 @@ WRITE_SECONDS: Final = 0.1
 
 
 class WriterThread:
-    """Lets recorders write every 100 ms.
+    """Calls the write functions of recorders every 100 ms.
 
     Those of a pack share one: each thread that wakes up takes the loop's caches, and waits for it.
 

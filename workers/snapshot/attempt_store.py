@@ -1,4 +1,4 @@
-"""The snapshots of one attempt: which are kept, and who hears of them.
+"""The snapshots of one attempt: writes them, deletes old ones, and reports them.
 
 An old one is deleted only after the newest was verified by reading it back.
 """

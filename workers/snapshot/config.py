@@ -27,7 +27,7 @@ _PREFIX: Final = "itr_"
 
 @dataclass(frozen=True, slots=True)
 class SnapshotConfig:
-    """Where snapshots lie and which are kept.
+    """The directory of snapshots and the rule by which old ones are deleted.
 
     Raises:
         ValueError: If the mode is unknown, or the gap does not fit it.

@@ -40,7 +40,7 @@ class Segment:
 
 
 def write_stream(directory: Path, name: str, stream: RowStream, before: Path | None) -> JsonObject:
-    """Writes the files of a stream, and returns as JSON what `read_stream` asks for.
+    """Writes the files of a stream, and returns the JSON that `read_stream` needs.
 
     Args:
         directory: Where they go.
@@ -117,7 +117,7 @@ def _segments_in(directory: Path, name: str) -> Sequence[Segment]:
 
 
 def _segment(name: str) -> Segment:
-    """Returns what a file's name says."""
+    """Parses the name of a segment's file."""
     try:
         first, end = name.split(".")[-2].split("-")
         segment = Segment(name, int(first), int(end))

@@ -49,7 +49,7 @@ _NO_LOCKS: Final = frozenset({errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotOwner:
-    """What every snapshot of an attempt says about where it comes from."""
+    """The origin that each snapshot of an attempt states in its manifest."""
 
     run_id: str
     attempt_id: str

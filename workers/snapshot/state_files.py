@@ -139,7 +139,7 @@ class _Packer:
 
 
 class _Unpacker:
-    """Puts tensors and arrays back into one part."""
+    """Inserts the stored tensors and arrays into the state of one part."""
 
     def __init__(self, directory: Path, part: str) -> None:
         tensors, arrays = directory / f"{part}.safetensors", directory / f"{part}.npz"

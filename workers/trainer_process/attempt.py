@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def execute(attempt: RunningAttempt) -> AttemptReport:
-    """Does what the attempt's schedule says; whatever is raised becomes the report of a failure."""
+    """Executes the attempt's schedule; an exception becomes the report of a failure."""
     try:
         order = attempt.order
         attempt.other_code = check_code(
@@ -75,7 +75,7 @@ def execute(attempt: RunningAttempt) -> AttemptReport:
 
 
 def _check_formats(attempt: RunningAttempt) -> None:
-    """Tells of a package that an export needs before hours are spent on what it exports."""
+    """Checks before the training that the packages for the requested exports are installed."""
     order = attempt.order
     formats = _formats(order.definition, order.runs[0])
     if "onnx" in formats and (order.schedule is Schedule.EXPORT or order.schedule.starts_runs):
@@ -91,7 +91,7 @@ def _record_start(attempt: RunningAttempt) -> None:
 
 
 def _follow(attempt: RunningAttempt) -> AttemptReport:
-    """Evaluates the snapshots of the run, one after another, as the supervisor hands them in."""
+    """Evaluates the run's snapshots one after another, as the supervisor provides them."""
     attempt.end_at_orders()
     order = attempt.order
     with attempt.records() as sink:

@@ -8,7 +8,7 @@ from workers.recording.recorder import Sink
 
 
 class RunLogSink:
-    """A sink that puts a line into the run's log behind each evaluation and each snapshot.
+    """A sink that appends a line to the run's log after each evaluation and each snapshot.
 
     Args:
         sink: Where records and lines go, in one piece.

@@ -1,4 +1,4 @@
-"""What one attempt knows and reports while it runs."""
+"""The state of an attempt while it runs: its order, counters and report."""
 
 import os
 import sys

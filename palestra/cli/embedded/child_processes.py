@@ -1,4 +1,4 @@
-"""Child processes of an embedded instance: started, restarted when they die, and stopped.
+"""Starts, restarts and stops the child processes of an embedded instance.
 
 Each child leads its own process group, so that Ctrl-C at the terminal reaches only the command,
 which then stops the children in order; the kernel sends SIGTERM to a child whose parent ended. All
@@ -89,7 +89,7 @@ class Children:
         return {**kept, **program.environment, MARK: str(self._data.root)}
 
     def start(self, program: Program) -> None:
-        """Starts a program; it is restarted from now on when it dies."""
+        """Starts a program; `tend` restarts it when it has ended."""
         self._children[program.name] = _Child(program, self._spawn(program), self._clock())
         self._remember()
 
@@ -114,7 +114,7 @@ class Children:
         return output.decode(errors="replace")
 
     def is_alive(self, name: str) -> bool:
-        """Tells whether the program of this name runs now."""
+        """Returns whether the program of this name is running."""
         return name in self._children and self._children[name].process.poll() is None
 
     def pid(self, name: str) -> int:
@@ -122,7 +122,7 @@ class Children:
         return self._children[name].process.pid
 
     def tend(self) -> None:
-        """Restarts what died, after a wait that grows with each early death.
+        """Restarts programs that have ended, after a wait that grows with each early end.
 
         Raises:
             ChildFailedError: If a program says that it was started wrongly (exit code 2): a restart

@@ -23,7 +23,7 @@ class DataDir:
 
     @property
     def lock(self) -> Path:
-        """Locked while an instance lives; holds its pid."""
+        """The lock file of a running instance; holds its PID."""
         return self.root / "up.lock"
 
     @property
@@ -86,7 +86,7 @@ class DataDir:
         return read_json(self.state)
 
     def write_state(self, state: dict[str, Any]) -> None:
-        """Keeps ports and addresses for the next start and for the other commands."""
+        """Writes ports and addresses for the next start and for other commands."""
         write_private(self.state, json.dumps(state))
 
     @contextmanager
@@ -128,7 +128,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Replaces a file that only its owner may read, all or nothing."""
+    """Atomically replaces a file that only its owner may read."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

@@ -140,7 +140,7 @@ class Instance:
         return ports.keep_or_free(state.get("port") or (DEFAULT_PORT if wanted is None else None))
 
     def tend(self) -> None:
-        """Restarts what died. Call it a few times per second.
+        """Restarts programs that have ended. Must be called a few times per second.
 
         Raises:
             CommandError: If a restart would not help.
@@ -236,7 +236,7 @@ class Instance:
 
 
 def _is_ready(http: httpx.Client) -> bool:
-    """Whether the server serves; one whose disk is full does, and its dashboard says so."""
+    """Returns whether the server answers requests, which it also does while its disk is full."""
     try:
         answer = http.get("/readyz")
     except httpx.HTTPError:

@@ -16,7 +16,7 @@ _REMIND_SECONDS: Final = 0.5
 
 
 class Stopped(BaseException):
-    """A signal asked this process to stop.
+    """Raised when a signal requests that this process stops.
 
     Not an `Exception`: like `KeyboardInterrupt` it passes every `except Exception`.
     """
@@ -28,7 +28,7 @@ class Stopped(BaseException):
 
 @dataclass(slots=True)
 class StopSignals:
-    """What was asked so far."""
+    """The stop signals received so far."""
 
     stopping: bool = False
     """Set by whoever begins to stop: from then on a signal does not unwind, it hurries."""

@@ -1,4 +1,4 @@
-"""Evaluates the snapshots of a run, one after another, as its supervisor passes them on.
+"""Evaluates the snapshots of a run one after another, as its supervisor provides them.
 
 Trains nothing. All waiting is the supervisor's (`workers.supervisor.snapshot_feed`); here a request
 is written and its answer awaited.
@@ -107,7 +107,7 @@ class Follower:
         return given
 
     def _write_progress(self, looks: int, *, waiting: bool) -> None:
-        """Writes the progress; a look for a snapshot counts as progress.
+        """Writes the progress; each poll for a snapshot counts as progress.
 
         Waiting is therefore not taken for a stall.
         """

@@ -19,7 +19,7 @@ MOST_ENV_STEPS: Final = 1_000_000
 
 
 class TrialSink:
-    """Lets evaluations through, marked as a test's, and notes.
+    """A sink that passes on only notes and evaluations, which it marks as a test's.
 
     Everything else would be training state.
 
@@ -31,7 +31,7 @@ class TrialSink:
         self._sink = sink
 
     def append(self, records: list[RunRecord]) -> int:
-        """Appends what is let through."""
+        """Appends the records that the test may write, and drops the others."""
         kept = [_marked(record) for record in records if isinstance(record, Evaluation | Note)]
         return self._sink.append(kept) if kept else 0
 
