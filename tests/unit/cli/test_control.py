@@ -1,0 +1,151 @@
+"""Commands that change what is queued, runs or is listed, against a real HTTP server."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from tests.support import api_samples
+from tests.support.api_samples import JOB, RUN
+from tests.support.fake_http_server import Answer, Peer, problem
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+def test_a_worker_is_forgotten_by_its_name(peer: Peer, palestra: Run) -> None:
+    """Line 15.17."""
+    worker = api_samples.worker(id=f"wrk_{'0' * 26}", name="gpu-1")
+    peer.on("GET", "/workers", Answer(200, api_samples.page(worker)))
+    peer.on("POST", f"/workers/{worker['id']}:forget", Answer(200, worker))
+    code, out, _ = palestra("forget-worker", "gpu-1")
+    assert (code, out) == (0, "gpu-1 can be enrolled again\n")
+    code, _, errors = palestra("forget-worker", "gpu-2")
+    assert code == 2
+    assert "no worker 'gpu-2'" in errors
+    assert "gpu-1" in errors
+
+
+@pytest.mark.parametrize("verb", ["pause", "resume", "cancel"])
+def test_control_of_a_job(peer: Peer, palestra: Run, verb: str) -> None:
+    peer.on("POST", f"/jobs/{JOB}:{verb}", Answer(200, api_samples.job(state="paused")))
+    code, out, _ = palestra(verb, JOB, "--reason", "why", "--json")
+    assert (code, json.loads(out)[0]["state"]) == (0, "paused")
+    assert peer.asked[0].body == {"reason": "why"}
+
+
+def test_control_of_a_run_and_of_an_experiment(peer: Peer, palestra: Run) -> None:
+    peer.on("GET", f"/runs/{RUN}", Answer(200, api_samples.run_detail()))
+    peer.on("GET", "/experiments/exp", Answer(200, api_samples.experiment()))
+    ended, evaluation = (
+        api_samples.job(id="job_a", state="succeeded"),
+        api_samples.job(id="job_b", schedule="evaluate"),
+    )
+    peer.on("GET", "/jobs", Answer(200, api_samples.page(api_samples.job(), ended, evaluation)))
+    for name in (JOB, "job_b"):
+        peer.on("POST", f"/jobs/{name}:pause", Answer(200, api_samples.job(id=name)))
+        peer.on("POST", f"/jobs/{name}:cancel", Answer(200, api_samples.job(id=name)))
+    palestra("pause", RUN)
+    palestra("cancel", "exp")
+    assert [asked.path.rpartition("/")[2] for asked in peer.asked if asked.method == "POST"] == [
+        f"{JOB}:pause",
+        f"{JOB}:cancel",
+        "job_b:cancel",
+    ]
+    code, _, err = palestra("resume", RUN)
+    assert (code, "no job to resume" in err) == (1, True)
+
+
+def test_control_of_a_run_says_what_it_does_to_the_others_of_its_pack(
+    peer: Peer, palestra: Run
+) -> None:
+    packed = api_samples.job(run_ids=[RUN, "run_b", "run_c"])
+    peer.on("GET", f"/runs/{RUN}", Answer(200, api_samples.run_detail()))
+    peer.on("GET", "/jobs", Answer(200, api_samples.page(packed)))
+    peer.on("POST", f"/jobs/{JOB}:cancel", Answer(200, packed))
+    assert f"this was done to all 3 runs of {JOB}" in " ".join(palestra("cancel", RUN)[1].split())
+    assert "runs of" not in palestra("cancel", JOB)[1]
+
+
+def test_cancel_of_an_experiment_goes_on_behind_a_refusal(peer: Peer, palestra: Run) -> None:
+    """Line 15.24: the first 409, of a job that had just ended, kept the command from all the
+    others.
+    """
+    peer.on("GET", "/experiments/exp", Answer(200, api_samples.experiment()))
+    peer.on(
+        "GET",
+        "/jobs",
+        Answer(
+            200,
+            api_samples.page(*(api_samples.job(id=name) for name in ("job_a", "job_b", "job_c"))),
+        ),
+    )
+    peer.on(
+        "POST", "/jobs/job_a:cancel", Answer(200, api_samples.job(id="job_a", state="cancelling"))
+    )
+    peer.on(
+        "POST",
+        "/jobs/job_b:cancel",
+        Answer(409, problem(409, "already_final", "The job has already succeeded.")),
+    )
+    peer.on(
+        "POST", "/jobs/job_c:cancel", Answer(200, api_samples.job(id="job_c", state="cancelled"))
+    )
+    code, out, err = palestra("cancel", "exp", "--json")
+    assert [(job["id"], job["state"]) for job in json.loads(out)] == [
+        ("job_a", "cancelling"),
+        ("job_c", "cancelled"),
+    ]
+    assert (code, err) == (
+        1,
+        "palestra: 1 of 3 jobs were not cancelled:\n  job_b: The job has already succeeded.\n",
+    )
+
+
+def test_archive_and_unarchive(peer: Peer, palestra: Run) -> None:
+    """Line 15.24: archive was final, and no command did it."""
+    peer.on(
+        "POST",
+        "/experiments/exp:archive",
+        Answer(200, api_samples.experiment(archived_at=api_samples.NOW)),
+    )
+    peer.on("POST", "/experiments/exp:unarchive", Answer(200, api_samples.experiment()))
+    assert palestra("archive", "exp")[1] == "archived  sample-0123456789abcdef\n"
+    assert palestra("unarchive", "exp")[1] == "back in lists  sample-0123456789abcdef\n"
+    assert json.loads(palestra("unarchive", "exp", "--json")[1])["archived_at"] is None
+
+
+def test_cancel_of_a_finished_job_says_so(peer: Peer, palestra: Run) -> None:
+    peer.on(
+        "POST",
+        f"/jobs/{JOB}:cancel",
+        Answer(409, problem(409, "final", "The job has already succeeded.")),
+    )
+    assert palestra("cancel", JOB) == (1, "", "palestra: The job has already succeeded.\n")
+
+
+def test_retry(peer: Peer, palestra: Run) -> None:
+    """Line 15.8."""
+    peer.on("POST", f"/runs/{RUN}:retry", Answer(201, api_samples.job(state="queued")))
+    assert palestra("retry", RUN)[:2] == (0, f"queued  {JOB}\n")
+    assert peer.asked[0].body == {"origin": "newest", "allow_code_change": False, "reason": ""}
+    code, out, _ = palestra(
+        "retry", RUN, "--from", "start", "--allow-code-change", "--reason", "why", "--json"
+    )
+    assert (code, json.loads(out)["id"]) == (0, JOB)
+    assert peer.asked[1].body == {"origin": "start", "allow_code_change": True, "reason": "why"}
+    assert palestra("retry", RUN, "--from", "middle")[0] == 2
+
+
+def test_resume_with_other_code(peer: Peer, palestra: Run) -> None:
+    """Line 15.8."""
+    refusal = problem(409, "code_changed", "The experiment was made with tiny 1.0.")
+    peer.on(
+        "POST",
+        f"/jobs/{JOB}:resume",
+        Answer(409, refusal),
+        Answer(200, api_samples.job(state="queued")),
+    )
+    code, _, err = palestra("resume", JOB)
+    assert (code, "made with tiny 1.0" in err) == (1, True)
+    assert palestra("resume", JOB, "--allow-code-change")[0] == 0
+    assert peer.asked[1].body == {"reason": "", "allow_code_change": True}

@@ -1,0 +1,129 @@
+"""Commands that queue jobs on a run, against a real HTTP server."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from tests.support import api_samples
+from tests.support.api_samples import JOB, RUN
+from tests.support.fake_http_server import Answer, Peer
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+def test_evaluate(peer: Peer, palestra: Run) -> None:
+    peer.on("POST", f"/runs/{RUN}/jobs", Answer(201, api_samples.job(state="queued")))
+    peer.on("GET", f"/jobs/{JOB}", Answer(200, api_samples.job(state="succeeded")))
+    peer.on(
+        "GET",
+        f"/runs/{RUN}/evaluations",
+        Answer(200, api_samples.page(api_samples.evaluation(477.0))),
+    )
+    assert JOB in palestra("evaluate", RUN)[1]
+    code, out, _ = palestra("evaluate", RUN, "--wait", "--json", "--episodes", "5", "--seed", "3")
+    assert (code, json.loads(out)["mean"]) == (0, 477.0)
+    assert "477.0" in palestra("evaluate", RUN, "--wait")[1]
+
+
+def test_evaluate_follows_a_training(peer: Peer, palestra: Run) -> None:
+    peer.on(
+        "POST",
+        f"/runs/{RUN}/jobs",
+        Answer(201, api_samples.job(state="queued", schedule="continuous_eval")),
+    )
+    peer.on("GET", f"/jobs/{JOB}", Answer(200, api_samples.job(state="succeeded")))
+    made = [api_samples.evaluation(mean, env_step=step) for step, mean in ((900, 9.0), (300, 3.0))]
+    peer.on("GET", f"/runs/{RUN}/evaluations", Answer(200, api_samples.page(*made)))
+    code, out, _ = palestra("evaluate", RUN, "--follow", "--throttle", "2", "--wait", "--json")
+    assert (code, [row["mean"] for row in json.loads(out)]) == (0, [3.0, 9.0])
+    assert (peer.asked[0].body["schedule"], peer.asked[0].body["evaluate"]["throttle_seconds"]) == (
+        "continuous_eval",
+        2,
+    )
+    assert palestra("evaluate", RUN, "--follow", "--on-train-data")[0] == 0
+    assert peer.asked[-1].body["schedule"] == "continuous_eval_on_train_data"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--throttle", "3"),
+        ("--again",),
+        ("--follow", "--again"),
+        ("--follow", "--snapshot", "best"),
+        ("--follow", "--on-train-data", "--seed", "1"),
+    ],
+)
+def test_options_of_evaluate_that_do_not_go_together(
+    peer: Peer, palestra: Run, options: tuple[str, ...]
+) -> None:
+    assert palestra("evaluate", RUN, *options)[0] == 2
+    assert not peer.asked
+
+
+def test_test(peer: Peer, palestra: Run) -> None:
+    peer.on(
+        "POST", f"/runs/{RUN}/jobs", Answer(201, api_samples.job(state="queued", schedule="test"))
+    )
+    peer.on("GET", f"/jobs/{JOB}", Answer(200, api_samples.job(state="succeeded")))
+    peer.on(
+        "GET",
+        f"/runs/{RUN}/evaluations",
+        Answer(200, api_samples.page(api_samples.evaluation(12.0, source="test"))),
+    )
+    assert "12.0" in palestra("test", RUN, "--wait")[1]
+    assert peer.asked[0].body["schedule"] == "test"
+
+
+def test_a_failed_evaluation_is_a_failure(peer: Peer, palestra: Run) -> None:
+    peer.on("POST", f"/runs/{RUN}/jobs", Answer(201, api_samples.job(state="queued")))
+    failed = api_samples.job(state="failed", failure={"message": "The snapshot is gone."})
+    peer.on("GET", f"/jobs/{JOB}", Answer(200, failed))
+    code, _, err = palestra("evaluate", RUN, "--wait")
+    assert (code, "The snapshot is gone." in err) == (1, True)
+
+
+def test_export(peer: Peer, palestra: Run) -> None:
+    """Line 15.9: formats and the pool reach the server; what is no format is refused here."""
+    done = api_samples.job(schedule="export", state="succeeded")
+    peer.on(
+        "POST", f"/runs/{RUN}/jobs", Answer(201, api_samples.job(schedule="export", state="queued"))
+    )
+    peer.on("GET", f"/jobs/{JOB}", Answer(200, done))
+    assert palestra("export", RUN)[:2] == (0, f"queued  {JOB}\n")
+    assert (peer.asked[0].body["evaluate"]["formats"], peer.asked[0].body["pool"]) == (None, None)
+    asked = (
+        "--format",
+        "weights",
+        "--format",
+        "onnx",
+        "--pool",
+        "gym",
+        "--snapshot",
+        "best",
+        "--wait",
+    )
+    assert palestra("export", RUN, *asked)[:2] == (0, f"exported  {JOB}\n")
+    sent = peer.asked[1].body
+    assert (sent["schedule"], sent["pool"], sent["evaluate"]["snapshot"]) == (
+        "export",
+        "gym",
+        "best",
+    )
+    assert sent["evaluate"]["formats"] == ["weights", "onnx"]
+
+
+@pytest.mark.parametrize(
+    ("formats", "sentence"),
+    [
+        (("onxx",), "there is no format 'onxx'; did you mean onnx?"),
+        (("onnx", "onnx"), "name each format once"),
+    ],
+)
+def test_formats_that_are_none(palestra: Run, formats: tuple[str, ...], sentence: str) -> None:
+    """Line 15.9."""
+    code, _, err = palestra(
+        "export", RUN, *(part for name in formats for part in ("--format", name))
+    )
+    assert (code, sentence in " ".join(err.split())) == (2, True)

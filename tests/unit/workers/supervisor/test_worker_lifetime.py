@@ -1,0 +1,240 @@
+"""A worker is killed, stopped and started again, and enrols; its trainings are kept or ended."""
+
+import os
+import signal
+import stat
+import sys
+import time
+from typing import Any
+
+import psutil
+import pytest
+from conftest import wait_for
+from scripted_server import ScriptedServer, problem
+from worker_bench import Bench, grant_once, long_training
+
+from workers.host.slots import Slots
+from workers.ipc.attempt_directory import read_json
+from workers.ipc.process_tree import tree
+
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(120)]
+
+
+PAUSED_FORKS = """
+import os, pathlib, sys, time
+from workers.host.worker import main
+
+flag, paused = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+
+def pause():
+    if flag.exists():
+        with paused.open("a") as file:
+            file.write(f"{os.getpid()}\\n")
+    while flag.exists():
+        time.sleep(0.02)
+
+# Before the worker's own hook, which main registers.
+os.register_at_fork(after_in_child=pause)
+sys.exit(main(sys.argv[3:]))
+"""
+
+
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_children_that_were_forked_as_their_worker_died_do_not_keep_the_next_one_out(
+    bench: Bench, server: ScriptedServer, goes_on: bool
+):
+    """Line 15.3: killed between fork and the child's death signal.
+
+    Such a child ends by itself; one that cannot, is ended.
+    """
+    bench.start_broker()
+    flag, paused = bench.directory / "pause", bench.directory / "paused"
+    places = [
+        "--server",
+        server.url,
+        "--token-file",
+        str(bench.token),
+        "--state-dir",
+        str(bench.state),
+        "--slots",
+        "2",
+    ]
+    worker = bench._start(
+        "worker", [sys.executable, "-c", PAUSED_FORKS, str(flag), str(paused), *places]
+    )
+    bench.dispatch()
+    wait_for(lambda: server.claims, f"its children work\n{bench.log('worker')}", 40)
+    flag.touch()
+    for child in psutil.Process(worker.pid).children():
+        child.kill()
+    wait_for(
+        lambda: paused.exists() and paused.read_text().count("\n") == 2,
+        "children are forked anew",
+        20,
+    )
+    worker.kill()
+    worker.wait()
+    children = [psutil.Process(int(pid)) for pid in paused.read_text().split()]
+    if goes_on:
+        flag.unlink()
+        wait_for(lambda: all(map(_is_gone, children)), "the children end by themselves", 10)
+    bench.start_worker()
+    assert bench.processes[-1].poll() is None, bench.log("worker")
+    assert ("worker.ended_leftover" in bench.log("worker")) is not goes_on
+    wait_for(lambda: all(map(_is_gone, children)), "nothing is left of the first worker", 10)
+
+
+def _is_gone(process: psutil.Process) -> bool:
+    return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+
+
+@pytest.mark.slow
+def test_a_killed_worker_leaves_its_training_to_the_next_one_which_drains_it(
+    bench: Bench, server: ScriptedServer
+):
+    bench.start_broker()
+    grant_once(server, definition=long_training(), limits={"grace_seconds": 30})
+    worker = bench.start_worker()
+    bench.dispatch()
+    attempt = bench.attempt()
+    wait_for(lambda: read_json(attempt.progress).get("env_step", 0) > 200, "it trains", 40)
+    assert Slots(bench.state, 2).free() == 1
+    bench.dispatch(server.claims[0]["job_id"])
+    wait_for(
+        lambda: bench.counted() == {"started": 1, "not_claimed": 1},
+        "the second ring finds nothing",
+        20,
+    )
+    supervisor, trainer = attempt.supervisor(), attempt.trainer()
+    assert supervisor is not None
+    assert trainer is not None
+    assert os.getsid(supervisor.pid) not in {os.getsid(worker.pid), worker.pid}
+    worker.kill()
+    worker.wait()
+    before = read_json(attempt.progress)["env_step"]
+    wait_for(
+        lambda: read_json(attempt.progress)["env_step"] > before + 200,
+        "training goes on without a worker",
+        30,
+    )
+    assert supervisor.is_alive()
+    assert trainer.is_alive()
+    second = bench.start_worker()
+    assert server.heartbeats[-1] == {
+        "live_attempts": [attempt.attempt_id],
+        "dead_attempts": [],
+        "busy_slots": [0],
+    }
+    assert Slots(bench.state, 2).free() == 1
+    second.send_signal(signal.SIGTERM)
+    assert second.wait(60) == 0, bench.log("worker")
+    assert not supervisor.is_alive()
+    assert not tree(attempt.mark, trainer.pid)
+    assert Slots(bench.state, 2).free() == 2
+    (release,) = server.releases
+    assert release["report"]["outcome"] == "drained"
+    assert any(record["type"] == "snapshot" for record in server.records)
+    assert "worker-token" not in bench.log("worker")
+    assert "worker-secret" not in bench.log("worker")
+    assert "attempt-token" not in bench.log("worker") + attempt.supervisor_log.read_text()
+
+
+def test_a_dead_supervisor_is_reported_once_and_a_stopped_worker_may_keep_its_trainings(
+    bench: Bench, server: ScriptedServer
+):
+    bench.start_broker()
+    grant_once(server, definition=long_training())
+    worker = bench.start_worker("--on-stop", "keep")
+    bench.dispatch()
+    attempt = bench.attempt()
+    wait_for(lambda: (found := attempt.trainer()) and found.is_alive(), "a trainer", 20)
+    worker.send_signal(signal.SIGTERM)
+    assert worker.wait(30) == 0
+    supervisor = attempt.supervisor()
+    assert supervisor is not None
+    assert supervisor.is_alive()
+    bench.start_worker("--on-stop", "keep")
+    supervisor.send(signal.SIGKILL)
+    killed = time.monotonic()
+    wait_for(
+        lambda: [beat for beat in server.heartbeats if beat["dead_attempts"]],
+        "the death is told",
+        10,
+    )
+    assert time.monotonic() - killed < 3
+    time.sleep(1.5)
+    told = [beat["dead_attempts"] for beat in server.heartbeats if beat["dead_attempts"]]
+    assert told == [[attempt.attempt_id]]
+    assert not tree(attempt.mark, None)
+
+
+def test_a_worker_enrols_once_and_comes_back_with_its_own_secret(
+    bench: Bench, server: ScriptedServer
+):
+    """Line 15.17: the enrolment token registers and does nothing else.
+
+    A lost answer is asked for again with the same number.
+    """
+    bench.start_broker()
+    server.loses_answer = lambda path: path.endswith("/workers") and len(server.registrations) == 1
+    worker = bench.start_worker()
+    bench.dispatch()
+    wait_for(lambda: server.claims, f"a claim\n{bench.log('worker')}", 30)
+    first, second = server.registrations
+    assert first["enrolment"] == second["enrolment"] is not None
+    assert {secret for path, secret in server.credentials if path.endswith("/workers")} == {
+        "worker-token"
+    }
+    assert {secret for path, secret in server.credentials if not path.endswith("/workers")} == {
+        "worker-secret"
+    }
+    kept = bench.state / "worker.json"
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    worker.send_signal(signal.SIGTERM)
+    assert worker.wait(30) == 0
+    bench.start_worker()
+    assert len(server.registrations) == 3
+    assert server.registrations[-1].get("enrolment") is None
+    assert [secret for path, secret in server.credentials if path.endswith("/workers")][
+        -1
+    ] == "worker-secret"
+
+
+def test_a_worker_whose_secret_ended_enrols_anew_with_another_number(
+    bench: Bench, server: ScriptedServer
+):
+    """Line 15.17: an admin forgot it. Its pool's processes claim with the new secret."""
+    bench.start_broker()
+    bench.start_worker()
+    first = server.registrations[0]["enrolment"]
+    good = "another-secret"
+
+    def fault(method: str, path: str) -> tuple[int, Any] | None:
+        _, credential = server.credentials[-1]
+        return problem(401, "unauthenticated") if credential not in {good, "worker-token"} else None
+
+    server.secret = good
+    server.fault = fault
+    wait_for(lambda: len(server.registrations) == 2, f"it enrols again\n{bench.log('worker')}", 20)
+    assert server.registrations[1]["enrolment"] not in {first, None}
+    bench.dispatch()
+    wait_for(lambda: server.claims, "a claim", 20)
+    assert ("/api/v1/leases", good) in server.credentials
+
+
+def test_a_name_that_is_taken_is_tried_again_later(bench: Bench, server: ScriptedServer):
+    """Line 15.17: exit code 75 has service managers and `palestra up` start it again."""
+    server.fault = lambda _method, path: (
+        problem(409, "worker_name_taken") if path == "/workers" else None
+    )
+    places = [
+        "--server",
+        server.url,
+        "--token-file",
+        str(bench.token),
+        "--state-dir",
+        str(bench.state),
+    ]
+    worker = bench._start("worker", [sys.executable, "-m", "workers.host", *places])
+    assert worker.wait(60) == 75
+    assert "worker_name_taken" in bench.log("worker")

