@@ -96,9 +96,9 @@ class Connections:
 
     @classmethod
     def of(cls, settings: Settings, descriptors: int) -> "Connections":
-        """Returns the bounds that settings and the limit on descriptors give.
+        """Returns the bounds that follow from the settings and the limit on descriptors.
 
-        A quarter of them, at least 128, is kept back.
+        A quarter of the descriptors, at least 128, is reserved for other uses.
         """
         room = max(16, descriptors - max(_RESERVE, descriptors // 4))
         most = min(settings.max_connections or room, room)
@@ -225,7 +225,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._refuse(414)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Bounds the headers, and the trailers of a body."""
+        """Refuses a request whose headers or trailers exceed the limits."""
         self._head_bytes += len(name) + len(value) + 4
         if self._head_bytes + len(self.url) > MAX_HEAD or len(self.headers) >= MAX_HEADERS:
             self._refuse(431)

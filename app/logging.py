@@ -71,7 +71,7 @@ def configure_logging(level: str = "info", form: str = "json") -> None:
 
 
 def scrub(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """A structlog step: replaces secrets by stars and control characters by their escapes."""
+    """A structlog processor that replaces secrets by `***` and escapes control characters."""
     for key, value in event.items():
         event[key] = "***" if _SECRET_KEYS.search(key) and value else _scrub_value(value)
     return event

@@ -140,7 +140,7 @@ async def aside(size: int, work: Callable[[], Result]) -> Result:
 def parse(
     raw: bytes, model: type[Model], *, nul: bool = False, upgraded: Upgrade | None = None
 ) -> Model:
-    """Returns the document in `raw`; raises the answer to give where it is not one.
+    """Returns the document in `raw`; raises an HTTP problem where it is invalid.
 
     `nul` permits the NUL character in texts.
     """

@@ -27,7 +27,7 @@ class MemoryBus:
         self._subscriptions.discard(subscription)
 
     async def run(self) -> None:
-        """Waits until cancelled: nothing has to be carried."""
+        """Waits until cancelled: a single process needs no transport."""
         await asyncio.Event().wait()
 
     async def connected(self, seconds: float) -> bool:  # noqa: ARG002 - the protocol's parameter

@@ -74,7 +74,7 @@ class RedisBus(MemoryBus):
         return self._listening.is_set()
 
     async def _keep(self, work: _Work, name: str) -> None:
-        """Does `work` on a fresh connection, again and again, for as long as the bus runs."""
+        """Runs `work` on a connection, and again on a new one after each failure."""
         backoff = Backoff(longest=_LONGEST_WAIT, first=_FIRST_WAIT)
         while True:
             try:

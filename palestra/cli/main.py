@@ -143,9 +143,9 @@ def _fail(sentence: str, exit_code: int) -> int:
 
 
 def _silence_output() -> None:
-    """What is still buffered has no reader.
+    """Redirects the output streams to the null device.
 
-    The interpreter must not complain about it at its end.
+    Else the interpreter would report an error for text that is still buffered.
     """
     null = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):

@@ -17,7 +17,7 @@ from palestra.contract.views import FieldProblem
 from palestra.contract.wording import sentence
 
 MAX_PROBLEMS: Final = 50
-"""Faults told at once."""
+"""Maximum number of faults in one answer."""
 
 MAX_FAULTS: Final = 1_000
 """Beyond so many only their number is told: pydantic describes all of them or none."""

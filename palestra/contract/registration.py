@@ -46,8 +46,9 @@ class RegistrationAnswer(Document):
 
     worker_id: WorkerId
     secret: str | None = None
-    """The worker's own credential for heartbeats, claims and later registrations: told at enrolment
-    alone.
+    """The worker's own credential for heartbeats, claims and later registrations.
+
+    It is returned at the enrolment alone.
     """
     broker_url: str
     queue: str

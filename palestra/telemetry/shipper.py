@@ -37,14 +37,14 @@ class StaleAttemptError(Exception):
 
 @dataclass(slots=True)
 class ShipperCounts:
-    """What happened, for the log and for the run page: no silent limit."""
+    """Counts of what was sent and refused, for the log and the run page."""
 
     batches: int = 0
     records: int = 0
     retries: int = 0
     rewinds: int = 0
     refused: int = 0
-    """Records that went in as a note, since the server can never accept them."""
+    """Records that were replaced by a note, since the server can never accept them."""
     conflicts: int = 0
     """Records that the server holds with another content."""
 
@@ -56,7 +56,7 @@ class Shipper:
         reader: Reads the spool; its position is the last record that counts as acknowledged at the
             start.
         transport: Sends one batch.
-        report: Told each reason why a batch did not go through.
+        report: Called with the reason each time that a batch is not accepted.
         runs: The runs that the attempt carries, of which notes in place of refused records name
             one.
     """

@@ -16,7 +16,7 @@ from app.db.upsert import insert_new
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """The free capacity of a worker that is online and not draining."""
+    """The slots of a worker that is online and not draining, and how many are taken."""
 
     pool: str
     project_id: str
@@ -61,7 +61,7 @@ async def named(session: Session, project_id: str, name: str) -> WorkerRow:
 
 
 async def forget_secret(session: Session, worker: WorkerRow) -> None:
-    """Ends a worker's own secret."""
+    """Revokes a worker's own secret."""
     worker.secret_hash = None
     await session.flush()
 

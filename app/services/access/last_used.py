@@ -28,7 +28,7 @@ class Touches:
             self._sessions.add(session_id)
 
     async def flush(self, database: Database) -> None:
-        """Writes down what was noted."""
+        """Stores the time of use of the recorded credentials."""
         tokens, self._tokens = self._tokens, set()
         sessions, self._sessions = self._sessions, set()
         if tokens or sessions:

@@ -265,7 +265,7 @@ async def _views(found: Sequence[ArtifactRow]) -> list[ArtifactView]:
 
 
 def _checked(declaration: ArtifactDeclaration) -> tuple[str, str]:
-    """Returns name and folder of a declaration, in their one form."""
+    """Returns the validated name and folder of a declaration."""
     name = _valid(_NAME, declaration.name, "/name")
     _valid(_SHA256, declaration.sha256, "/sha256")
     if (declaration.kind == "snapshot") != (declaration.snapshot_id is not None):

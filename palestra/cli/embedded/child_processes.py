@@ -62,7 +62,7 @@ class Children:
 
     Args:
         data: Data directory; names the instance.
-        report: Told when a process died and is started again.
+        report: Called with a sentence when a process died and is started again.
         clock: Monotonic seconds.
     """
 

@@ -58,7 +58,7 @@ class Instance:
 
     Args:
         options: What the user chose.
-        report: Told in one sentence what happens.
+        report: Called with a sentence about each step.
     """
 
     def __init__(self, options: InstanceOptions, report: Callable[[str], None]) -> None:

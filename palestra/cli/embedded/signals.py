@@ -85,7 +85,7 @@ def stop_signals(hurry: Callable[[], None]) -> Iterator[StopSignals]:
 
 
 def _quiet_about_stops(report: Callable[[Any], object]) -> Callable[[Any], object]:
-    """A dropped `Stopped` is raised again: nobody need read about it."""
+    """Returns a hook that reports all dropped exceptions but `Stopped`, which is raised again."""
     return lambda dropped: None if isinstance(dropped.exc_value, Stopped) else report(dropped)
 
 

@@ -154,13 +154,16 @@ class C51Parameters(QLearningParameters):
     """Returns that the distribution is made of, evenly from `v_min` to `v_max`."""
 
     v_min: float = -100.0
-    """Least return told apart, discounted; lesser ones count as it.
+    """Lowest discounted return of the support; lower returns are projected onto it.
 
     The paper has -10, for rewards clipped to [-1, 1].
     """
 
     v_max: float = 100.0
-    """Greatest return told apart, discounted; greater ones count as it. The paper has 10."""
+    """Highest discounted return of the support; higher returns are projected onto it.
+
+    The paper has 10.
+    """
 
     double: bool = False
     """Choose the next action with the online network and value it with the target network."""
@@ -204,13 +207,16 @@ class RainbowParameters(QLearningParameters):
     """Returns that the distribution is made of, evenly from `v_min` to `v_max`."""
 
     v_min: float = -100.0
-    """Least return told apart, discounted; lesser ones count as it.
+    """Lowest discounted return of the support; lower returns are projected onto it.
 
     The paper has -10, for rewards clipped to [-1, 1].
     """
 
     v_max: float = 100.0
-    """Greatest return told apart, discounted; greater ones count as it. The paper has 10."""
+    """Highest discounted return of the support; higher returns are projected onto it.
+
+    The paper has 10.
+    """
 
     n_step: Steps = 3
     """Rewards that are summed up before the bootstrap."""
