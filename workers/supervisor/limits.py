@@ -4,7 +4,7 @@ Pure: the caller passes the time.
 """
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from palestra.contract.job_options import Limits, Resources
 from palestra.contract.names import Schedule
@@ -46,7 +46,7 @@ class LimitWatch:
         self._started = started
         self._looked = started
         self._waited = 0.0
-        self._progress: dict[str, Any] = {}
+        self._progress: dict[str, object] = {}
         self._moved = started
 
     @property
@@ -54,7 +54,7 @@ class LimitWatch:
         """Whether the memory has to be measured."""
         return self._memory_mib is not None
 
-    def check(self, now: float, progress: dict[str, Any]) -> Breach | None:
+    def check(self, now: float, progress: dict[str, object]) -> Breach | None:
         """Returns the limit of wall time or stall that was reached, or `None`.
 
         Args:
