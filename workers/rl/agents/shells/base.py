@@ -1,4 +1,4 @@
-"""Small parts of the built-in agents.
+"""Helpers of the built-in agents.
 
 Counters, the switch between training and evaluation, and the generator of initial parameters.
 """
@@ -13,29 +13,29 @@ from workers.core.rng import derive_seed
 
 
 class Counted(NamedTuple):
-    """What an agent counts."""
+    """Counters of an agent: updates and env_steps since the beginning of the run."""
 
     updates: int = 0
     env_steps: int = 0
-    """Those observed."""
+    """env_steps that were passed to `observe`."""
     acted: int = 0
-    """env_steps for which actions were chosen since."""
+    """env_steps for which actions were chosen since the last `observe`."""
 
     @property
     def at(self) -> int:
-        """env_steps before the next action."""
+        """Number of env_steps for which actions were chosen so far."""
         return self.env_steps + self.acted
 
 
 class TrainingSwitch:
-    """Whether an agent learns."""
+    """Holds whether an agent stores transitions and learns; `off` disables both for a while."""
 
     def __init__(self) -> None:
         self.on = True
 
     @contextmanager
     def off(self) -> Iterator[None]:
-        """Switches off for the body; the previous setting comes back however the body is left."""
+        """Sets `on` to false for the body and restores its previous value, also after an error."""
         before, self.on = self.on, False
         try:
             yield

@@ -29,10 +29,10 @@ A = TypeVar("A", bound=Acting[Any])
 
 
 class LearningAgent(Generic[A]):
-    """Base of the shells.
+    """Base of the shells: holds the learning state and computes actions from its parameters.
 
     Args:
-        algorithm: The mathematics.
+        algorithm: Pure functions that act and update.
         actions: Converts raw actions to actions of the space.
         learning_rate: Step size at the beginning.
         context: Seed and device.
@@ -53,27 +53,27 @@ class LearningAgent(Generic[A]):
         self._first_learning_rate = self._learning_rate = learning_rate
         self._training = TrainingSwitch()
         self._reports: list[Tensor] = []
-        """Of the updates since the last call to `concluded`, [R] each."""
+        """Reports of the updates since the last call to `concluded`, [R] each."""
         self._named: Parameters | None = None
         self._arrays: Mapping[str, Array] | None = None
 
     @property
     def learning_state(self) -> Any:
-        """The named tuple that an update replaces, or writes to.
+        """Named tuple of tensors that an update replaces or modifies in place.
 
-        See `workers.acceleration.compiled_update.Held`.
+        For updates in place see `workers.acceleration.compiled_update.Held`.
         """
         return self._state
 
     @learning_state.setter
     def learning_state(self, state: object) -> None:
-        if state is not self._state:  # what views show of one that was written to is true
+        if state is not self._state:  # views of a state that was modified in place stay valid
             self._state = state
             self._named = self._arrays = None
 
     @property
     def learning_rate(self) -> float:
-        """Step size of the next update; other step sizes of the agent move in proportion."""
+        """Step size of the next update; setting it scales all optimisers by the same factor."""
         return self._learning_rate
 
     @learning_rate.setter
@@ -86,14 +86,14 @@ class LearningAgent(Generic[A]):
             self._learning_rate = value
 
     def concluded(self) -> LearnReport:
-        """Returns the report on all updates noted since this was last asked."""
+        """Returns the number of updates since the last call and the mean of their reports."""
         reports, self._reports = self._reports, []
         if not reports:
             return LearnReport(0)
         return LearnReport(len(reports), mean_rows(reports))
 
     def eval_mode(self) -> AbstractContextManager[None]:
-        """Returns a context in which nothing is stored and nothing learnt."""
+        """Returns a context in which the agent neither stores transitions nor learns."""
         return self._training.off()
 
     def explored(self, raw: Array) -> Array:
@@ -109,7 +109,7 @@ class LearningAgent(Generic[A]):
         raise NotImplementedError
 
     def state_dict(self) -> StateTree:
-        """Returns everything but the memory."""
+        """Returns the learning state and the learning rate; the memory is saved separately."""
         return {
             "learning": state_tree(self._state, self.algorithm.layouts),
             "learning_rate": self._learning_rate,
@@ -121,13 +121,13 @@ class LearningAgent(Generic[A]):
         self._learning_rate = float(state["learning_rate"])
 
     def named_parameters(self) -> Parameters:
-        """Returns the parameters that act, by name."""
+        """Returns the policy's parameters by name, as views of the learning state."""
         if self._named is None:
             self._named = self._layout.split(getattr(self._state, self.algorithm.actor))
         return self._named
 
     def _raw(self, observation: Array, noise: tuple[Array, ...]) -> Array:
-        """Returns raw actions [B, ...]."""
+        """Returns raw actions [B, ...], computed in numpy where the algorithm supports it."""
         if self.device.type == "cpu":
             if self._arrays is None:
                 self._arrays = self._layout.split_array(
@@ -149,7 +149,8 @@ class LearningAgent(Generic[A]):
     def _placed(self, tensor: Tensor) -> Tensor:
         return tensor.to(
             self.device, copy=True
-        )  # a target network of its own: one tensor in two places would compile twice
+        )  # copies, so that parameters and target network never share a tensor: code compiled for
+        # a shared tensor would be compiled again once the two differ
 
 
 def mean_rows(reports: Sequence[Tensor]) -> Any:
@@ -160,10 +161,10 @@ def mean_rows(reports: Sequence[Tensor]) -> Any:
 def rows_of(values: Tensor) -> Any:
     """Returns the rows of reports [m, R], or the numbers of one report [R].
 
-    On a device they stay unread, because reading would wait for it.
+    Values on an accelerator are returned as tensors, because reading them would synchronise.
 
-    On the CPU they are Python's numbers, which take the least to keep and to free: freeing a tensor
-    gives up the interpreter's lock, and where the thread that writes telemetry did so for each
-    report, it took a seventh of a training's time.
+    Values on the CPU are returned as Python floats, which are cheapest to keep and to free: freeing
+    a tensor releases the interpreter's lock, and when the telemetry thread freed one tensor per
+    report, that took a seventh of the training time.
     """
     return values.tolist() if values.is_cpu else values

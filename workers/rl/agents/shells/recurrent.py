@@ -1,4 +1,4 @@
-"""Agents with a recurrent layer: the states they act with, and what follows from having them.
+"""Agents with a recurrent layer: recurrent states of each environment while acting.
 
 B environments, S numbers of a recurrent state.
 """
@@ -23,9 +23,9 @@ States = npt.NDArray[np.float32]
 class RecurrentState:
     """One recurrent state for each of B environments; zeros where an episode begins.
 
-    The states of training environments change with each exploring action. The state that follows
-    a greedy action is only proposed: it replaces the one before it when `evaluation_stepped` says
-    that the action was carried out. Without that call each greedy action is the first of an
+    The states of the training environments are replaced after each exploring action. The state
+    after a greedy action is only pending: `evaluation_stepped` makes it current once the action was
+    executed. Without calls to `evaluation_stepped` each greedy action is treated as the first of an
     episode.
 
     Args:
@@ -48,9 +48,9 @@ class RecurrentState:
         return kept if len(kept) == count else np.zeros((count, self._size), np.float32)
 
     def after(self, states: Array, *, explore: bool) -> None:
-        """Takes the states float32 [count, S] that followed the actions.
+        """Stores the states float32 [count, S] after the actions.
 
-        States of training are kept only if `count` is the number of training environments.
+        Training states are stored only if `count` is the number of training environments.
         """
         if not explore:
             self._proposed = states
@@ -63,10 +63,10 @@ class RecurrentState:
             self._training = np.where(ended[:, np.newaxis], np.float32(0), self._training)
 
     def evaluation_stepped(self, reset: npt.NDArray[np.bool_]) -> None:
-        """Adopts the states that followed the last greedy actions, which were carried out.
+        """Makes the states after the last greedy actions current: the actions were executed.
 
         Args:
-            reset: bool [B]: the episode is over or was given up.
+            reset: bool [B]: the episode ended or was abandoned, so its state becomes zeros.
         """
         if self._proposed is not None:
             self._evaluation, self._proposed = (
@@ -79,14 +79,14 @@ class RecurrentState:
         self._evaluation, self._proposed = np.zeros((0, self._size), np.float32), None
 
     def state_dict(self) -> StateTree:
-        """Returns the states of training; those of an evaluation are not stored."""
+        """Returns the training states; states of an evaluation are not saved."""
         return {"training": self._training}
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Restores the states of training.
+        """Restores the training states and discards the states of an evaluation.
 
         Raises:
-            ValueError: If `state` is of another network or of another number of environments.
+            ValueError: If the stored states have another size or number of environments.
         """
         stored = np.array(state["training"], np.float32)
         if stored.shape != self._training.shape:
@@ -101,11 +101,11 @@ class RecurrentState:
 class RecurrentActing(LearningAgent[Any]):
     """Mixin in front of a shell: acts with a recurrent state for each environment.
 
-    The shell's constructor is followed by `remember`.
+    A subclass calls `remember` after the shell's constructor.
     """
 
     exportable = False
-    """One observation is not enough to act on."""
+    """An exported module receives one observation; the policy needs the recurrent state too."""
 
     def remember(self, size: int, num_envs: int) -> None:
         """Creates the states: `size` numbers for each of `num_envs` environments."""
@@ -113,17 +113,23 @@ class RecurrentActing(LearningAgent[Any]):
 
     @property
     def collect_plan(self) -> CollectPlan:
-        """One vector step: the state is reset where an episode ended before the next action."""
+        """One vector step, so that `observe` can reset states before the next action."""
         return CollectPlan(vector_steps=1)
 
     @abstractmethod
     def step(self, observation: Array, before: Array, *, explore: bool) -> tuple[Tensor, Tensor]:
-        """Returns raw actions [B, ...] and the states [B, S] that follow the states `before`."""
+        """Returns raw actions [B, ...] and the states [B, S] after this step.
+
+        Args:
+            observation: [B, ...]
+            before: States before this step, float32 [B, S].
+            explore: Whether the actions are exploring ones of training.
+        """
 
     def act(self, observation: Array, *, explore: bool) -> Array:
         """Returns actions [B, ...].
 
-        The states after greedy actions are adopted by `observe_evaluation`.
+        The states after greedy actions become current in `observe_evaluation`.
         """
         before = self._recurrent.before(len(observation), explore=explore)
         with torch.inference_mode():
@@ -133,13 +139,13 @@ class RecurrentActing(LearningAgent[Any]):
         return self.explored(actions) if explore else self.actions.to_space(actions)
 
     def observe(self, experience: Experience) -> None:
-        """Copies the transitions into the memory, and resets states where an episode ended."""
+        """Copies the transitions into the memory and resets the states of ended episodes."""
         super().observe(experience)
         if self._training.on:
             self._recurrent.training_ended(experience.terminated[-1] | experience.truncated[-1])
 
     def episodes_lost(self, lost: npt.NDArray[np.bool_]) -> None:
-        """Resets the states there, too; see `LearningAgent.episodes_lost`."""
+        """Also resets the states of these environments; see `LearningAgent.episodes_lost`."""
         super().episodes_lost(lost)
         self._recurrent.training_ended(lost)
 
@@ -150,15 +156,15 @@ class RecurrentActing(LearningAgent[Any]):
         terminated: npt.NDArray[np.bool_],
         reset: npt.NDArray[np.bool_],
     ) -> None:
-        """Adopts the states after a step of an evaluation.
+        """Makes the states after a step of an evaluation current.
 
-        `reset` bool [B] marks the environments whose episode is over, or was given up.
+        `reset` bool [B] marks the environments whose episode ended or was abandoned.
         """
         del observation, reward, terminated
         self._recurrent.evaluation_stepped(reset)
 
     def eval_mode(self) -> AbstractContextManager[None]:
-        """Returns a context in which nothing is stored and nothing learnt.
+        """Returns a context in which the agent neither stores transitions nor learns.
 
         The states of an earlier evaluation are discarded.
         """
@@ -166,14 +172,14 @@ class RecurrentActing(LearningAgent[Any]):
         return super().eval_mode()
 
     def acting_module(self) -> Any:
-        """Raises TypeError: one observation is not enough to act on."""
+        """Raises TypeError: the policy needs a recurrent state besides the observation."""
         raise TypeError(
             "this agent cannot be exported: it acts on all observations of an episode, an exported "
             "module on one"
         )
 
     def state_dict(self) -> StateTree:
-        """Returns everything but the memory."""
+        """Returns the shell's state and the recurrent states of training."""
         return {**super().state_dict(), "recurrent": self._recurrent.state_dict()}
 
     def load_state_dict(self, state: StateTree) -> None:
@@ -186,7 +192,7 @@ class RecurrentAgent(RecurrentActing, RolloutAgent):
     """A `RolloutAgent` with a recurrent state for each environment.
 
     Args:
-        parts: What it is made of; the model of its algorithm is a
+        parts: Algorithm and settings; the model of the algorithm is a
             `workers.rl.agents.recurrent_ppo.RecurrentActorCritic`.
         context: Seed, device and number of environments.
     """
@@ -206,7 +212,7 @@ class RecurrentAgent(RecurrentActing, RolloutAgent):
         """The states before each step since the last `observe`, [B, S] each."""
 
     def step(self, observation: Array, before: Array, *, explore: bool) -> tuple[Tensor, Tensor]:
-        """Returns raw actions [B, ...] and the states [B, S] that follow."""
+        """Returns raw actions [B, ...] and the states [B, S] after this step."""
         named = self.named_parameters()
         read = self.met(observation) if explore else self.normalisers.observation(observation)
         states = self._model.step(named, self._tensor(read), self._tensor(before))
@@ -217,7 +223,7 @@ class RecurrentAgent(RecurrentActing, RolloutAgent):
         return self._model.policy.sample_tensor(named, outputs, noise), states
 
     def observe(self, experience: Experience) -> None:
-        """Copies the transitions into the rollout, and resets states where an episode ended."""
+        """Copies the transitions into the rollout and resets the states of ended episodes."""
         super().observe(experience)
         self._before.clear()
 
@@ -227,7 +233,10 @@ class RecurrentAgent(RecurrentActing, RolloutAgent):
         self._before.clear()
 
     def _beside(self, experience: Experience) -> tuple[Array, ...]:
-        """Returns the states before each step; zeros for experience that others collected."""
+        """Returns the states before each step, float32 [T, B, S].
+
+        Zeros for experience that was not collected with this agent's `act`.
+        """
         steps, count = experience.terminated.shape
         blank = np.zeros((steps, count, self._model.memory.state_size), np.float32)
         return (np.stack(self._before) if len(self._before) == steps else blank,)

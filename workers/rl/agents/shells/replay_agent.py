@@ -1,6 +1,6 @@
 """The shell of agents that learn from a replay memory: acting, storing, sampling, state.
 
-The mathematics is an `Algorithm`.
+Targets, losses and updates are those of an `Algorithm`.
 
 B environments, N samples of a batch, R values of a report.
 """
@@ -39,17 +39,17 @@ from workers.rl.networks.acting_module import ActingModule
 from workers.rl.networks.parameter_layout import Parameters
 
 ROWS_PER_DRAW: Final = 16_384
-"""Transitions drawn from the memory in one piece.
+"""Maximum number of transitions drawn from the memory in one call.
 
-Bounds what a call with many updates holds at once.
+Bounds the memory that a call to `learn` with many updates needs.
 """
 _TENSORS: Final = len(ReplayBatch._fields) - 1
-"""Fields of a batch that a sample begins with."""
+"""Number of leading fields that `ReplayBatch` and `Sample` have in common."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayParts:
-    """What a shell is made of."""
+    """Algorithm, memory, exploration and settings of a `ReplayAgent`."""
 
     algorithm: Algorithm[Any]
     actions: Actions
@@ -59,13 +59,13 @@ class ReplayParts:
     batch_size: int
     learning_rate: float
     prioritized: bool = False
-    """Whether the memory wants the errors of each batch before it draws the next."""
+    """Whether the memory needs the errors of each batch before it draws the next batch."""
     random_env_steps: int = 0
-    """env_steps at the beginning whose actions are drawn evenly from the space."""
+    """Number of env_steps at the beginning whose actions are drawn uniformly from the space."""
 
 
 class SampledBatch(NamedTuple):
-    """A batch, and where it came from."""
+    """A batch, and the places of its transitions in the memory."""
 
     batch: ReplayBatch
     places: Places
@@ -74,18 +74,18 @@ class SampledBatch(NamedTuple):
 class ReplayAgent(LearningAgent[Algorithm[Any]]):
     """An agent that learns from a replay memory.
 
-    What `learn` and `act` are made of is public, so that a pack can make the same steps for several
-    agents at once (`rl.agents.packs`).
+    The steps of `learn` and `act` are public methods, so that a pack can make the same steps for
+    several agents at once (`workers.rl.agents.packs`).
 
     Args:
-        parts: What it is made of.
+        parts: Algorithm, memory, exploration and settings.
         context: Seed and device.
     """
 
     def __init__(self, parts: ReplayParts, context: AgentContext) -> None:
         super().__init__(parts.algorithm, parts.actions, parts.learning_rate, context)
         self.memory: Any = parts.memory
-        """Its own, or its `Lane` of the memory of a pack."""
+        """The agent's own memory, or in a pack the `Lane` of the shared memory for this agent."""
         self.parts = parts
         cycle, held = parts.algorithm.cycle, Held()
         runnables = {update: runnable(update, mode=context.compile, held=held) for update in cycle}
@@ -99,7 +99,7 @@ class ReplayAgent(LearningAgent[Algorithm[Any]]):
 
     @property
     def counted(self) -> Counted:
-        """How far it is; a pack counts for its agents."""
+        """Counters of updates and env_steps; a pack counts for its agents and sets this."""
         return Counted(self._updates, self._env_steps, self._acted)
 
     @counted.setter
@@ -109,7 +109,7 @@ class ReplayAgent(LearningAgent[Algorithm[Any]]):
     # Actor
 
     def act(self, observation: Array, *, explore: bool) -> Array:
-        """Returns actions [B, ...]: exploring, or greedy without a random number."""
+        """Returns exploring or, without drawing random numbers, greedy actions [B, ...]."""
         if not explore:
             return self.parts.actions.to_space(self._raw(observation, ()))
         if self.warming_up:
@@ -119,11 +119,11 @@ class ReplayAgent(LearningAgent[Algorithm[Any]]):
 
     @property
     def warming_up(self) -> bool:
-        """Whether the next actions are drawn evenly from the space."""
+        """Whether the next actions are drawn uniformly from the space."""
         return self._env_steps + self._acted < self.parts.random_env_steps
 
     def random_actions(self, count: int) -> Array:
-        """Returns `count` actions drawn evenly from the space."""
+        """Returns `count` actions drawn uniformly from the space."""
         return self.parts.actions.to_space(self.parts.actions.random(self._acting_generator, count))
 
     def acting_noise(self, count: int) -> tuple[Array, ...]:
@@ -131,7 +131,7 @@ class ReplayAgent(LearningAgent[Algorithm[Any]]):
         return self.algorithm.acting_noise(self._acting_generator, count)
 
     def explored(self, raw: Array) -> Array:
-        """Returns the actions of the space that exploration makes of raw ones [B, ...]."""
+        """Applies exploration to raw actions [B, ...] and returns actions of the space."""
         at = self._env_steps + self._acted
         self._acted += len(raw)
         return self.parts.actions.to_space(self.parts.explorer.explore(raw, at))
@@ -140,12 +140,12 @@ class ReplayAgent(LearningAgent[Algorithm[Any]]):
 
     @property
     def collect_plan(self) -> CollectPlan:
-        """As many env_steps as lie between two calls to learn."""
+        """The number of env_steps between two calls to `learn`."""
         return CollectPlan(env_steps=self.parts.schedule.every_env_steps)
 
     @property
     def learn_schedule(self) -> LearnSchedule:
-        """From the definition."""
+        """When to call `learn`, and with how many updates, as the definition sets it."""
         return self.parts.schedule
 
     def observe(self, experience: Experience) -> None:
@@ -160,7 +160,7 @@ class ReplayAgent(LearningAgent[Algorithm[Any]]):
         self._acted = 0
 
     def episodes_lost(self, lost: npt.NDArray[np.bool_]) -> None:
-        """Says in which environments, bool [B], the next experience does not continue the last."""
+        """Marks the environments, bool [B], whose next transition does not continue the last."""
         self.memory.cut()
         self.parts.explorer.reset(lost)
 
@@ -175,7 +175,7 @@ class ReplayAgent(LearningAgent[Algorithm[Any]]):
     def batches(self, updates: int) -> Iterator[SampledBatch]:
         """Yields the batches of a call to `learn`.
 
-        Each is to be noted before the next is asked for.
+        The caller passes each batch to `note` before it requests the next one.
         """
         if self._training.on:
             yield from self._batches.drawn(self.memory, self.parts, updates, self.learning_noise)
@@ -185,21 +185,21 @@ class ReplayAgent(LearningAgent[Algorithm[Any]]):
         return self.algorithm.noise(self._generator, (updates, batch_size))
 
     def note(self, drawn: SampledBatch, report: Tensor, error: Tensor) -> None:
-        """Takes down what an update with a batch gave: its report [R] and the errors [N]."""
+        """Stores the report [R] of an update and updates priorities by its errors [N]."""
         self._updates += 1
         self._reports.append(report)
         if self.parts.prioritized:
             self.memory.feedback(drawn.places, error.cpu().numpy())
 
     def metrics(self) -> Mapping[str, float]:
-        """Returns what the explorer says of itself, and the size of the memory."""
+        """Returns the explorer's metrics and the number of stored transitions."""
         return {
             **self.parts.explorer.metrics(self._env_steps),
             "memory/size": float(len(self.memory)),
         }
 
     def acting_module(self) -> ActingModule:
-        """Returns the greedy policy as a module of its own."""
+        """Returns the greedy policy as an exportable module with a copy of its parameters."""
         actions, algorithm = self.parts.actions, self.algorithm
 
         def greedy(parameters: Parameters, observation: Tensor) -> Tensor:
@@ -210,7 +210,7 @@ class ReplayAgent(LearningAgent[Algorithm[Any]]):
     # State
 
     def state_dict(self) -> StateTree:
-        """Returns everything but the memory."""
+        """Returns learning state, counters, explorer and generators; not the memory."""
         return {
             **super().state_dict(),
             "updates": self._updates,
@@ -251,13 +251,13 @@ def stored_columns(actions: Actions, experience: Experience) -> tuple[Array, ...
 
 
 class Batches:
-    """Makes batches of samples.
+    """Converts samples of a memory to batches of tensors.
 
-    On the CPU they show the arrays of the sample; those that were in the last one, too, are wrapped
-    already.
+    On the CPU the tensors are views of the sample's arrays; an array object that was in the
+    previous sample too is not wrapped again.
 
     Args:
-        device: Where the batches are to lie.
+        device: Device of the batches.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -277,11 +277,12 @@ class Batches:
         """Yields the batches of `updates` updates, none while the memory holds less than a batch.
 
         Args:
-            memory: Of one agent, or of all agents of a pack.
-            parts: Of the agents.
-            updates: Batches.
-            noise: Draws the random numbers of (updates, batch size), [updates, ...] each.
-            agents: Agents that the memory samples for.
+            memory: The memory of one agent, or of all agents of a pack.
+            parts: Settings of the agents: batch size and prioritization.
+            updates: Number of batches.
+            noise: Draws the random numbers of updates from (updates, batch size); its arrays are
+                [updates, ...].
+            agents: Number of agents that the memory samples for.
         """
         size = parts.batch_size
         if len(memory) < size:
@@ -314,6 +315,6 @@ class Batches:
     def _wrapped(self, array: Array) -> Sequence[Tensor]:
         """Returns the rows of an array as tensors on the device."""
         if self._device.type == "cpu":
-            # A row of an array that is wrapped costs a quarter of a row of a tensor.
+            # Wrapping a row of an array takes a quarter of the time of slicing a tensor.
             return [torch.from_numpy(row) for row in array]
         return torch.from_numpy(array).to(self._device).unbind()

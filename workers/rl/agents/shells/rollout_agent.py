@@ -1,6 +1,6 @@
 """The shell of on-policy agents: acting, rollout, passes and state.
 
-The mathematics is an `OnPolicyMath`.
+Advantages, losses and updates are those of an `OnPolicyMath`.
 
 T vector steps of a rollout, B environments, N samples of a batch, R values of a report.
 """
@@ -38,37 +38,37 @@ from workers.rl.networks.parameter_layout import Parameters
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolloutParts:
-    """What a shell is made of."""
+    """Algorithm and settings of a `RolloutAgent`."""
 
     algorithm: OnPolicyMath[Any]
     learning_rate: float
     vector_steps: int = 0
-    """T; 0 for whole episodes."""
+    """T; 0 if a rollout is made of whole episodes (`episodes`)."""
     episodes: int = 0
-    """Episodes of a rollout; 0 for vector steps."""
+    """Number of episodes in a rollout; 0 if its length is `vector_steps`."""
     passes: int = 1
     minibatch_size: int | None = None
     """Transitions per update; `None` learns from the whole rollout at once."""
     whole_envs: bool = False
-    """Whether a batch is made of the whole rollouts of some environments: `minibatch_size` counts
-    these.
+    """Whether a minibatch holds all steps of some environments; `minibatch_size` then counts
+    environments.
     """
     compiles: bool = True
-    """Whether compiling pays for the update, where it is asked for."""
+    """Whether the update is compiled if the context requests it; false where that is slower."""
     target_kl: float | None = None
-    """Mean of `policy/kl` over a pass above which no other pass follows."""
+    """Learning stops after a pass whose mean of `policy/kl` is above this; `None` for no limit."""
     normalisers: Normalisers
 
 
 class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
     """Acts by sampling its policy, and learns from rollouts in passes over shuffled minibatches.
 
-    What `learn` and `act` are made of is public, so that a pack can make the same steps for several
-    agents at once (`rl.agents.packs`).
+    The steps of `learn` and `act` are public methods, so that a pack can make the same steps for
+    several agents at once (`workers.rl.agents.packs`).
 
     Args:
-        parts: What it is made of.
-        context: Seed and device.
+        parts: Algorithm and settings.
+        context: Seed, device and number of environments.
     """
 
     def __init__(self, parts: RolloutParts, context: AgentContext) -> None:
@@ -89,14 +89,15 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
         )
         self._raw_actions: list[Array] = []
         self._met: list[Array] = []
-        """Observations as they were acted on since the last `observe`, where they are normalised.
+        """Normalised observations that were acted on since the last `observe`, [B, ...] each; empty
+        if observations are not normalised.
         """
         self._active: Array | None = None
 
     # Actor
 
     def act(self, observation: Array, *, explore: bool) -> Array:
-        """Returns actions [B, ...]: sampled, or the most probable ones without a random number."""
+        """Returns sampled or, without drawing random numbers, most probable actions [B, ...]."""
         if not explore:
             return self.policy.to_space(self._raw(observation, ()))
         return self.explored(
@@ -104,13 +105,13 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
         )
 
     def slots_active(self, active: npt.NDArray[np.bool_]) -> None:
-        """Says which slots, bool [B], the next exploring actions are for; the others wait."""
+        """Sets the mask bool [B] of slots that will execute the next exploring actions."""
         self._active = active.copy()
 
     def met(self, observation: Array) -> Array:
-        """Returns observations [B, ...] of a step of training as the policy reads them.
+        """Returns the normalised observations [B, ...] of a training step.
 
-        They count for the statistics, and are kept.
+        Updates the statistics and keeps the result for `observe`.
         """
         active, self._active = self._active, None
         if not self.normalisers.observes:
@@ -127,7 +128,7 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
         return tuple(block[draws.at] for block in draws.block)
 
     def explored(self, raw: Array) -> Array:
-        """Returns the actions of the space for raw ones [B, ...], which the learner keeps."""
+        """Returns the actions of the space for raw ones [B, ...] and keeps these for `observe`."""
         self._raw_actions.append(raw)
         return self.policy.to_space(raw)
 
@@ -135,7 +136,7 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
 
     @property
     def collect_plan(self) -> CollectPlan:
-        """A whole rollout."""
+        """One rollout: `vector_steps`, or else `episodes`."""
         parts = self.parts
         return (
             CollectPlan(vector_steps=parts.vector_steps)
@@ -145,7 +146,7 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
 
     @property
     def learn_schedule(self) -> LearnSchedule:
-        """All passes after each rollout."""
+        """All minibatches of all passes after each rollout."""
         parts, size = self.parts, self.parts.vector_steps * self.num_envs
         if not size:
             return LearnSchedule(2**62, parts.passes, at_episode_end=True)
@@ -160,8 +161,8 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
     def observe(self, experience: Experience) -> None:
         """Copies the transitions into the rollout.
 
-        Raw actions, and observations as the policy read them, are those of `act` since the last
-        call; for experience of another origin they follow from what it holds.
+        Raw actions and normalised observations are those that `act` kept since the last call. For
+        experience that was not collected with `act`, both are computed from the experience.
         """
         drawn, self._raw_actions = self._raw_actions, []
         met, self._met = self._met, []
@@ -183,7 +184,7 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
     def episodes_lost(self, lost: npt.NDArray[np.bool_]) -> None:
         """Marks the environments, bool [B], whose next transition does not continue the last.
 
-        The episode counts as truncated there.
+        Their episodes are stored as truncated at the last step.
         """
         if len(self.memory):
             rows = self.memory.contents()
@@ -192,7 +193,7 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
     def learn(self, updates: int) -> LearnReport:
         """Learns from the whole rollout and empties it.
 
-        Fewer updates than asked for where the policy moved too far (`target_kl`).
+        Makes fewer than `updates` updates if the KL divergence exceeds `target_kl`.
         """
         for batch in self.batches(updates):
             self.learning_state, report, error = self._update(self._state, batch)
@@ -200,11 +201,10 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
         return self.concluded()
 
     def batches(self, updates: int) -> Iterator[RolloutBatch]:
-        """Yields shuffled minibatches, pass after pass, at most `updates` of them.
+        """Yields at most `updates` shuffled minibatches, pass after pass.
 
-        Their sizes differ by one at most.
-
-        Each is to be noted before the next is asked for.
+        Sizes differ by at most one. The caller passes each minibatch to `note` before it requests
+        the next one.
         """
         if not self._training.on or updates < 1 or not len(self.memory):
             return
@@ -220,9 +220,9 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
                 return
 
     def taken(self) -> Mapping[str, Array]:
-        """Empties the rollout and returns what it held, normalised.
+        """Empties the rollout and returns its contents with rewards and successors normalised.
 
-        Arrays [T, B, ...] that are valid until the next `observe`.
+        The arrays [T, B, ...] are valid until the next `observe`.
         """
         rollout = self.normalisers.rollout(self.memory.contents())
         self.memory.clear()
@@ -232,7 +232,7 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
         """Returns the random numbers of a pass over `size` samples in `count` batches.
 
         Returns:
-            The order of the samples int64 [size], `None` where a batch is all of them; and the
+            The order of the samples int64 [size], or `None` if one batch holds all samples; and the
                 noise of each batch.
         """
         if self.parts.minibatch_size is None:
@@ -248,16 +248,16 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
         return 1 if self.parts.minibatch_size is None else -(-size // self.parts.minibatch_size)
 
     def note(self, batch: RolloutBatch, report: Tensor, error: Tensor) -> None:
-        """Takes down what an update with a batch gave."""
+        """Stores the report [R] of an update with a batch."""
         del batch, error
         self._reports.append(report)
 
     def metrics(self) -> Mapping[str, float]:
-        """Returns the transitions gathered."""
+        """Returns the number of transitions in the rollout."""
         return {"memory/size": float(len(self.memory))}
 
     def acting_module(self) -> ActingModule:
-        """Returns the greedy policy as a module of its own, normaliser included."""
+        """Returns the greedy policy, normaliser included, as an exportable module."""
         algorithm, policy, normalise = self.algorithm, self.policy, self.normalisers.function
         parameters = {
             name: tensor
@@ -275,7 +275,7 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
     # State
 
     def state_dict(self) -> StateTree:
-        """Returns everything but the memory."""
+        """Returns learning state, random numbers, shuffler and normalisers; not the rollout."""
         return {
             **super().state_dict(),
             "explorer": self.draws.state_dict(),
@@ -310,7 +310,7 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
         ]
 
     def _beside(self, experience: Experience) -> tuple[Array, ...]:
-        """Returns what the rollout holds beside the experience, [T, B, ...] each."""
+        """Returns further fields of the rollout that a subclass stores, [T, B, ...] each."""
         del experience
         return ()
 
@@ -334,7 +334,7 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
 
 
 def rollout_fields(model: ActorCritic) -> Fields:
-    """Returns what a rollout holds of each step."""
+    """Returns shape and dtype of each field that a rollout stores per step."""
     row, flag = (model.encoding.shape, model.encoding.dtype), ((), np.bool_)
     fields: Fields = {
         "observation": row,
