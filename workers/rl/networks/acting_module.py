@@ -1,4 +1,4 @@
-"""A network as a module that can be exported: what is needed to act and nothing else."""
+"""A greedy policy as a `torch.nn.Module` for export, without what training needs."""
 
 from collections.abc import Callable
 
@@ -11,8 +11,8 @@ class ActingModule(nn.Module):
     """Maps observations [N, ...] to greedy actions [N, ...] with a copy of an agent's parameters.
 
     Args:
-        parameters: Copied to the CPU.
-        greedy: Pure function of parameters and observations.
+        parameters: Tensors by name; they are copied to the CPU.
+        greedy: Pure function that returns greedy actions for parameters and observations.
     """
 
     def __init__(

@@ -22,14 +22,14 @@ Head = Mlp | NoisyMlp | DuelingHead
 
 @dataclass(frozen=True)
 class TorsoNetwork:
-    """Base of the networks that begin with features of each observation by itself."""
+    """Base of the networks whose first part, the torso, computes features of each observation."""
 
     encoding: Encoding
     torso: Torso
 
     @property
     def parts(self) -> tuple[Any, ...]:
-        """Layers with parameters, in the order in which these are drawn."""
+        """Layers with parameters, in the order in which their initial parameters are drawn."""
         raise NotImplementedError
 
     def features(self, parameters: Parameters, observation: Tensor) -> Tensor:
@@ -44,7 +44,7 @@ class TorsoNetwork:
         return {name: shape for part in self.parts for name, shape in part.shapes().items()}
 
     def initial_uniform(self, generator: torch.Generator) -> dict[str, Tensor]:
-        """Returns fresh parameters as `torch.nn` draws them, noisy layers as Fortunato et al."""
+        """Returns initial parameters, drawn as in `torch.nn`; noisy layers as Fortunato et al."""
         return {
             name: tensor
             for part in self.parts
@@ -54,16 +54,16 @@ class TorsoNetwork:
 
 @dataclass(frozen=True)
 class ActionValues(TorsoNetwork):
-    """Features of an observation, and a head that makes of them the numbers of each action.
+    """A torso, and a head that maps its features to one or several numbers per action.
 
     N samples, A actions.
     """
 
     head: Head
     actions: int
-    """A."""
+    """Number of actions, A."""
     atoms: int | None = None
-    """Numbers per action; `None` for one, without a dimension of its own."""
+    """Numbers per action; `None` for one number and outputs without this dimension."""
 
     @property
     def parts(self) -> tuple[Any, ...]:
@@ -72,7 +72,7 @@ class ActionValues(TorsoNetwork):
 
     @property
     def noise_size(self) -> int:
-        """Normal numbers that one perturbation of the network takes; 0 without noisy layers."""
+        """Number of normal random numbers of one perturbed network; 0 without noisy layers."""
         return 0 if isinstance(self.head, Mlp) else self.head.noise_size
 
     def __call__(
@@ -81,10 +81,10 @@ class ActionValues(TorsoNetwork):
         """Returns float32 [N, A], or [N, A, atoms].
 
         Args:
-            parameters: By name.
+            parameters: Tensors by name; see `shapes`.
             observation: [N, ...]
-            noise: float32 [noise_size], one perturbed network for all samples, or [N, noise_size],
-                one for each; `None` for the mean.
+            noise: float32 [noise_size] to perturb the weights alike for all samples, or [N,
+                noise_size] for each sample; `None` for the mean weights.
         """
         features = self.features(parameters, observation)
         outputs = (
@@ -101,14 +101,14 @@ class ActionValues(TorsoNetwork):
     def forward_numpy(
         self, parameters: Mapping[str, Array], observation: Array, noise: Floats | None = None
     ) -> Floats | None:
-        """The same function in numpy, for the few rows of acting.
+        """Computes the same function in numpy, which is faster for the few rows of acting.
 
-        `None` where there are convolutions.
+        Returns `None` for networks with convolutions.
 
         Args:
-            parameters: Arrays by name; or of several networks stacked, with a dimension n in front.
+            parameters: Arrays by name; for n stacked networks with a first dimension n.
             observation: [N, ...], or [n, N, ...] for stacked networks.
-            noise: float32 [N, noise_size] or [n, N, noise_size]; `None` for the mean.
+            noise: float32 [N, noise_size] or [n, N, noise_size]; `None` for the mean weights.
         """
         if isinstance(self.torso, NatureCnn):
             return None
@@ -127,10 +127,10 @@ class ActionValues(TorsoNetwork):
 def torso_for(
     space: Space[object], hidden: tuple[int, ...], activation: Activation
 ) -> tuple[Encoding, Torso]:
-    """Returns the encoding of observations and the layers that make features of them.
+    """Returns the encoding of observations and the layers that compute features of them.
 
-    Images pass the convolutions of Mnih et al. 2015 and then the hidden layers; no hidden layer at
-    all leaves vectors as they are.
+    Images pass the convolutions of Mnih et al. 2015 and then the hidden layers. Without hidden
+    layers the features of a vector are the vector itself.
 
     Raises:
         DefinitionError: If the built-in networks cannot read the space.
@@ -151,11 +151,11 @@ def action_values(  # noqa: PLR0913 - keyword only
     noisy: bool = False,
     atoms: int | None = None,
 ) -> ActionValues:
-    """Returns the network of a space of observations and a number of actions.
+    """Returns a network for an observation space and a number of actions.
 
-    With dueling streams or noisy layers the last hidden layer belongs to the head: to either stream
-    (Wang et al. 2016, section 4.2), or noisy like the last layer (Fortunato et al. 2018, section
-    3.2); the layers before it are plain ones.
+    With dueling streams or noisy layers the last hidden layer is part of the head: each stream has
+    its own (Wang et al. 2016, section 4.2), and it is noisy like the output layer (Fortunato et al.
+    2018, section 3.2). The hidden layers before it are shared and not noisy.
 
     Raises:
         DefinitionError: If the built-in networks cannot read the space.

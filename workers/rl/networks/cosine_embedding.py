@@ -19,23 +19,23 @@ from workers.rl.networks.parameter_layout import Parameters
 
 @dataclass(frozen=True, slots=True)
 class CosineEmbedding:
-    """Multiplies features psi(x) by embedded fractions phi(tau), entry by entry (section 3.2).
+    """Multiplies features psi(x) element-wise by embedded fractions phi(tau) (section 3.2).
 
     phi_j(tau) = ReLU(sum over i = 0 … n - 1 of cos(pi i tau) w_ij + b_j), equation 4.
     """
 
     prefix: str
-    """First part of each parameter's name; `tau` gives `tau.0.weight` and `tau.0.bias`."""
+    """Prefix of parameter names; `tau` gives `tau.0.weight` and `tau.0.bias`."""
     features: int
     """Length of psi(x)."""
     cosines: int = 64
-    """n."""
+    """Number of cosines, n."""
 
     def __call__(self, parameters: Parameters, features: Tensor, fractions: Tensor) -> Tensor:
         """Returns float32 [N, K, features].
 
         Args:
-            parameters: By name.
+            parameters: Tensors by name; see `shapes`.
             features: psi(x), float32 [N, features].
             fractions: tau, float32 [N, K] in [0, 1].
         """
@@ -54,9 +54,9 @@ class CosineEmbedding:
         )
 
     def embed_numpy(self, parameters: Mapping[str, Floats], fractions: Floats) -> Floats:
-        """The same as `embed` in numpy, for the few rows of acting.
+        """Computes `embed` in numpy, which is faster for the few rows of acting.
 
-        Of several networks stacked too, with a dimension n in front.
+        Parameters and fractions of n stacked networks have a first dimension n.
         """
         multiples = np.float32(math.pi) * np.arange(self.cosines, dtype=np.float32)
         cosines = np.cos(fractions[..., None] * multiples)
@@ -72,7 +72,7 @@ class CosineEmbedding:
         return initialisation.layer_shapes(self._weights())
 
     def initial_uniform(self, generator: torch.Generator) -> dict[str, Tensor]:
-        """Returns weights and biases drawn as those of `torch.nn.Linear`."""
+        """Returns initial weights and biases, drawn as in `torch.nn.Linear`."""
         return initialisation.initial_uniform(self._weights(), generator)
 
     def _weights(self) -> dict[str, tuple[int, ...]]:

@@ -20,7 +20,7 @@ def dueling(value: Tensor, advantage: Tensor, dim: int = -1) -> Tensor:
     Args:
         value: V, with one entry along `dim`.
         advantage: A, with one entry per action along `dim`.
-        dim: Where the actions lie.
+        dim: Dimension of the actions.
     """
     return value + advantage - advantage.mean(dim, keepdim=True)
 
@@ -29,25 +29,25 @@ def dueling(value: Tensor, advantage: Tensor, dim: int = -1) -> Tensor:
 class DuelingHead:
     """A value stream and an advantage stream over the same features.
 
-    With atoms each stream puts out that many numbers per action, which are joined atom by atom
-    (Hessel et al. 2018, "Rainbow").
+    With `atoms`, the value stream outputs one number per atom and the advantage stream one per
+    action and atom; the streams are combined for each atom (Hessel et al. 2018, "Rainbow").
     """
 
     prefix: str
-    """First part of each parameter's name.
+    """Prefix of parameter names.
 
     `q` gives `q.value.0.weight` … and `q.advantage.0.weight` …
     """
     features: int
-    """Length of the vector that comes in."""
+    """Length of the input vector."""
     actions: int
     """Number of actions."""
     hidden: tuple[int, ...] = ()
-    """Units of each hidden layer of either stream."""
+    """Units of each hidden layer; both streams have layers of these sizes."""
     atoms: int | None = None
-    """Numbers per action; `None` for one, without a dimension of its own."""
+    """Numbers per action; `None` for one number and outputs without this dimension."""
     noisy: bool = False
-    """Whether the layers are noisy ones."""
+    """Whether all layers of the head are noisy (`NoisyMlp`)."""
     activation: Activation = "relu"
     _streams: tuple[Mlp, Mlp] | tuple[NoisyMlp, NoisyMlp] = field(init=False, repr=False)
 
@@ -66,12 +66,12 @@ class DuelingHead:
 
     @property
     def outputs(self) -> int:
-        """Numbers that come out per sample, actions times atoms."""
+        """Number of outputs per sample: actions times atoms."""
         return self._streams[1].outputs
 
     @property
     def noise_size(self) -> int:
-        """Noise values that a call takes; 0 without noisy layers."""
+        """Number of normal random numbers that a call takes; 0 without noisy layers."""
         return sum(self._noise_sizes())
 
     def __call__(
@@ -80,9 +80,10 @@ class DuelingHead:
         """Returns Q float32 [..., actions] or [..., actions, atoms].
 
         Args:
-            parameters: By name.
+            parameters: Tensors by name; see `shapes`.
             features: float32 [..., features].
-            noise: See `NoisyMlp`; of the value stream, then of the advantage stream.
+            noise: Noise of the value stream followed by that of the advantage stream; see
+                `NoisyMlp`.
         """
         first, second = self._streams
         if noise is None or not isinstance(first, NoisyMlp) or not isinstance(second, NoisyMlp):
@@ -104,7 +105,7 @@ class DuelingHead:
     def forward_numpy(
         self, parameters: Mapping[str, Floats], features: Floats, noise: Floats | None = None
     ) -> Floats:
-        """The same function in numpy, for the few rows of acting; see `NoisyMlp.forward_numpy`."""
+        """Computes the same function in numpy; see `NoisyMlp.forward_numpy` for the arguments."""
         first, second = self._streams
         if noise is None or not isinstance(first, NoisyMlp) or not isinstance(second, NoisyMlp):
             value, advantage = (
@@ -130,7 +131,7 @@ class DuelingHead:
         return {name: shape for stream in self._streams for name, shape in stream.shapes().items()}
 
     def initial_uniform(self, generator: torch.Generator) -> dict[str, Tensor]:
-        """Returns fresh parameters; see the layers."""
+        """Returns initial parameters of both streams; see `Mlp` and `NoisyMlp`."""
         return {
             name: tensor
             for stream in self._streams

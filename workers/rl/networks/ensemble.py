@@ -1,6 +1,6 @@
-"""Networks of one shape that read the same inputs, stacked.
+"""Networks of one shape with the same inputs, computed together.
 
-A layer of all of them is one batched product.
+The parameters are stacked, so that a layer of all networks is one batched matrix product.
 """
 
 from collections.abc import Callable
@@ -21,13 +21,13 @@ _ACTIVATIONS: Final[dict[str, Callable[[Tensor], Tensor]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Ensemble:
-    """`members` networks with parameters of their own, stacked.
+    """`members` fully connected networks with separate, stacked parameters.
 
-    Each is fully connected, with a non-linearity between layers.
+    Each member has a non-linearity between its layers.
     """
 
     prefix: str
-    """First part of each parameter's name, as `Mlp` has it.
+    """Prefix of parameter names, which are those of `Mlp`.
 
     Weights are [members, outputs, inputs], biases [members, outputs].
     """
@@ -39,7 +39,7 @@ class Ensemble:
     def __call__(self, parameters: Parameters, inputs: Tensor) -> Tensor:
         """Returns outputs float32 [n, N, outputs] of inputs float32 [N, inputs].
 
-        The parameters are those of all members, or of n of them.
+        The parameters are those of all members, or of n of them, as from `first`.
         """
         function, last = _ACTIVATIONS[self.activation], len(self.sizes) - 2
         features = inputs.expand(len(parameters[f"{self.prefix}.0.weight"]), *inputs.shape)
@@ -58,11 +58,11 @@ class Ensemble:
         return {name: (self.members, *shape) for name, shape in self._member().shapes().items()}
 
     def first(self, parameters: Parameters) -> dict[str, Tensor]:
-        """Returns the parameters of the first member alone, stacked still."""
+        """Returns the parameters of the first member, with the first dimension kept: [1, ...]."""
         return {name: tensor[:1] for name, tensor in parameters.items()}
 
     def initial_uniform(self, generator: torch.Generator) -> dict[str, Tensor]:
-        """Returns weights and biases that each member draws as `Mlp.initial_uniform` does."""
+        """Returns initial weights and biases; each member's are from `Mlp.initial_uniform`."""
         drawn = [self._member().initial_uniform(generator) for _ in range(self.members)]
         return {name: torch.stack([one[name] for one in drawn]) for name in drawn[0]}
 

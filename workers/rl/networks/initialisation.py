@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 DDPG_BOUND: Final = 3e-3
-"""Bound of the last layer of actors and critics that begin near 0 (Lillicrap et al. 2016, section
-7).
+"""Bound of the initial weights of the last layer of DDPG's actor and critic, whose outputs are then
+near 0 (Lillicrap et al. 2016, section 7).
 """
 
 
@@ -19,14 +19,14 @@ def uniform(shape: tuple[int, ...], bound: float, generator: torch.Generator) ->
 
 
 def fan_in(shape: tuple[int, ...]) -> int:
-    """Returns how many inputs one output of a weight [outputs, inputs, ...] has."""
+    """Returns the number of inputs of one output for a weight [outputs, inputs, ...]."""
     return math.prod(shape[1:])
 
 
 def linear_uniform(shape: tuple[int, ...], generator: torch.Generator) -> tuple[Tensor, Tensor]:
     """Returns weight [*shape] and bias [outputs] from U(-1/sqrt(fan-in), 1/sqrt(fan-in)).
 
-    `torch.nn.Linear` and `Conv2d` begin so.
+    This is the default of `torch.nn.Linear` and `Conv2d`.
     """
     bound = fan_in(shape) ** -0.5
     return uniform(shape, bound, generator), uniform(shape[:1], bound, generator)
@@ -35,9 +35,9 @@ def linear_uniform(shape: tuple[int, ...], generator: torch.Generator) -> tuple[
 def linear_orthogonal(
     shape: tuple[int, ...], gain: float, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
-    """Returns an orthogonal weight [*shape] with rows of length `gain`, and a bias of zeros.
+    """Returns a weight [*shape] with orthogonal rows of length `gain`, and a bias of zeros.
 
-    Where columns are fewer than rows, they are orthogonal instead.
+    If the weight has fewer columns than rows, its columns are orthogonal instead.
     """
     return torch.nn.init.orthogonal_(torch.empty(shape), gain, generator=generator), torch.zeros(
         shape[:1]
@@ -47,12 +47,13 @@ def linear_orthogonal(
 def initial_uniform(
     weights: Mapping[str, tuple[int, ...]], generator: torch.Generator, last: float | None = None
 ) -> dict[str, Tensor]:
-    """Returns weights and biases of layers as `linear_uniform` draws them.
+    """Returns weights and biases of layers, drawn by `linear_uniform`.
 
     Args:
         weights: Shape of the weight of each layer by the layer's name, in order.
         generator: Source of randomness.
-        last: Bound of weight and bias of the last layer instead, such as `DDPG_BOUND`.
+        last: Bound for weight and bias of the last layer, such as `DDPG_BOUND`; `None` for that of
+            `linear_uniform`.
     """
     parameters: dict[str, Tensor] = {}
     for index, (name, shape) in enumerate(weights.items()):
@@ -86,7 +87,7 @@ def initial_orthogonal(
 
 
 def layer_shapes(weights: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
-    """Returns the shapes of weights and biases by the layers' weights."""
+    """Returns the shape of each weight and bias, from the shape of each layer's weight."""
     shapes: dict[str, tuple[int, ...]] = {}
     for name, shape in weights.items():
         shapes[f"{name}.weight"], shapes[f"{name}.bias"] = shape, shape[:1]

@@ -25,7 +25,7 @@ _ZERO: Final = np.float32(0)
 
 
 def affine(inputs: Floats, weight: Floats, bias: Floats) -> Floats:
-    """Returns a new array, inputs times the transposed weight plus bias.
+    """Returns inputs times transposed weight plus bias, as a new array.
 
     Args:
         inputs: float32 [..., inputs]; [n, N, inputs] for stacked layers.
@@ -33,7 +33,7 @@ def affine(inputs: Floats, weight: Floats, bias: Floats) -> Floats:
         bias: float32 [outputs] or stacked [n, outputs].
     """
     outputs: Floats
-    if weight.ndim == 2:  # not the other branch for both: dot is quicker than matmul for few rows
+    if weight.ndim == 2:  # dot is faster than matmul for few rows
         outputs = inputs.dot(weight.T)
         outputs += bias
     else:
@@ -54,17 +54,17 @@ def activate(values: Floats, activation: Activation) -> None:
 class Mlp:
     """Fully connected layers with a non-linearity between them.
 
-    Holds shapes and names only: the numbers are passed in.
+    Holds only shapes and names; parameters are arguments of each call.
     """
 
     prefix: str
-    """First part of each parameter's name; `q` gives `q.0.weight`, `q.0.bias`, `q.1.weight` …"""
+    """Prefix of parameter names; `q` gives `q.0.weight`, `q.0.bias`, `q.1.weight` …"""
     sizes: tuple[int, ...]
-    """Inputs, units of each hidden layer, outputs. One size alone makes the identity."""
+    """Inputs, units of each hidden layer, outputs. With one size the network is the identity."""
     activation: Activation = "relu"
     activate_last: bool = False
-    """Whether the non-linearity follows the last layer too: what comes out are features for another
-    network.
+    """Whether the non-linearity also follows the last layer, so that the outputs are features for
+    another network.
     """
     _layers: tuple[tuple[str, str, bool], ...] = field(init=False, repr=False)
 
@@ -79,7 +79,7 @@ class Mlp:
 
     @property
     def outputs(self) -> int:
-        """Length of the vector that comes out."""
+        """Length of the output vector."""
         return self.sizes[-1]
 
     def __call__(self, parameters: Parameters, inputs: Tensor) -> Tensor:
@@ -92,11 +92,11 @@ class Mlp:
         return inputs
 
     def forward_numpy(self, parameters: Mapping[str, Floats], inputs: Floats) -> Floats:
-        """The same function in numpy: a third of the time of torch's for the few rows of acting.
+        """Computes the same function in numpy: a third of torch's time for the few rows of acting.
 
         Args:
-            parameters: Arrays by name, float32; or of several networks stacked, weights [n,
-                outputs, inputs] and biases [n, outputs].
+            parameters: Arrays by name, float32; for n stacked networks weights [n, outputs,
+                inputs] and biases [n, outputs].
             inputs: float32 [N, inputs]; or [n, N, inputs] for stacked networks.
 
         Returns:
@@ -117,12 +117,12 @@ class Mlp:
     ) -> dict[str, Tensor]:
         """Returns weights and biases drawn from U(-1/sqrt(inputs), 1/sqrt(inputs)).
 
-        `torch.nn.Linear` begins so.
+        This is the default of `torch.nn.Linear`.
 
         Args:
             generator: Source of randomness.
-            last: Bound of the last layer instead, such as
-                `workers.rl.networks.initialisation.DDPG_BOUND`.
+            last: Bound for the last layer, such as
+                `workers.rl.networks.initialisation.DDPG_BOUND`; `None` for the same rule.
         """
         return initialisation.initial_uniform(self._weights(), generator, last)
 

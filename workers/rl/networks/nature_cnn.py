@@ -19,31 +19,31 @@ from workers.rl.networks.mlp import Mlp
 from workers.rl.networks.parameter_layout import Parameters
 
 _CONVOLUTIONS: Final = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
-"""Filters, side and stride of each layer."""
+"""Number of filters, kernel size and stride of each layer."""
 SMALLEST: Final = 36
-"""Least height and width of an image for which the last layer has an output."""
+"""Minimum height and width of an image for which the last convolution has an output."""
 
 
 @dataclass(frozen=True, slots=True)
 class NatureCnn:
     """Three convolutions and fully connected layers, with rectifiers between them.
 
-    Images are [C, H, W] or [H, W, C], where C is the smaller of the first and the last number, or
-    [H, W]. Bytes are scaled by 1/255, floats are taken as they are. What comes in may be flat too,
-    as `Encoding` makes it; bytes need no encoding before and are quicker.
+    Images are [C, H, W] or [H, W, C], where C is the smaller of the first and the last size, or
+    [H, W]. Bytes are scaled by 1/255, floats are not scaled. Inputs may also be flat float vectors
+    from `Encoding`; passing bytes directly is faster.
 
     Raises:
-        DefinitionError: If the shape is none of an image, or too small.
+        DefinitionError: If `shape` is not that of an image, or the image is too small.
     """
 
     prefix: str
-    """First part of each parameter's name; `q` gives `q.conv.0.weight` … and `q.0.weight` …"""
+    """Prefix of parameter names; `q` gives `q.conv.0.weight` … and `q.0.weight` …"""
     shape: tuple[int, ...]
     """Shape of one image."""
     sizes: tuple[int, ...] = (512,)
-    """Units of each fully connected layer, outputs; empty to take what the convolutions put out."""
+    """Units of each fully connected layer; if empty, the outputs are those of the convolutions."""
     activate_last: bool = False
-    """Whether a rectifier follows the last layer too: what comes out are features for another
+    """Whether a rectifier also follows the last layer, so that the outputs are features for another
     network.
     """
     _channels: int = field(init=False, repr=False)
@@ -76,7 +76,7 @@ class NatureCnn:
 
     @property
     def outputs(self) -> int:
-        """Length of the vector that comes out."""
+        """Length of the output vector."""
         return self._head.outputs
 
     def __call__(self, parameters: Parameters, inputs: Tensor) -> Tensor:
@@ -92,15 +92,15 @@ class NatureCnn:
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Returns the shape of each parameter.
 
-        Convolutions are [filters, channels, side, side], layers [outputs, inputs], biases
-        [outputs].
+        Weights of convolutions are [filters, channels, kernel size, kernel size], weights of fully
+        connected layers [outputs, inputs], biases [outputs].
         """
         return {**initialisation.layer_shapes(self._convolutions()), **self._head.shapes()}
 
     def initial_uniform(self, generator: torch.Generator) -> dict[str, Tensor]:
         """Returns weights and biases drawn from U(-1/sqrt(fan-in), 1/sqrt(fan-in)).
 
-        `torch.nn` begins so.
+        This is the default of `torch.nn`.
         """
         return {
             **initialisation.initial_uniform(self._convolutions(), generator),
@@ -110,7 +110,7 @@ class NatureCnn:
     def initial_orthogonal(self, generator: torch.Generator, *, gain: float) -> dict[str, Tensor]:
         """Returns orthogonal weights and zero biases.
 
-        `gain` scales the last fully connected layer, the others have sqrt(2).
+        The gain is `gain` for the last fully connected layer and sqrt(2) for the other layers.
         """
         convolutions = initialisation.initial_orthogonal(
             self._convolutions(), generator, gain=2**0.5
@@ -120,8 +120,8 @@ class NatureCnn:
     def _images(self, inputs: Tensor) -> Tensor:
         """Returns float32 [N, C, H, W].
 
-        The channels lie together in memory where that is cheap, because the CPU convolves quicker
-        so.
+        Byte images and images [H, W, C] are in the channels-last memory format, in which
+        convolutions on the CPU are faster.
         """
         images = inputs.reshape(
             inputs.shape[0], *(self.shape if len(self.shape) == 3 else (1, *self.shape))
@@ -144,7 +144,7 @@ class NatureCnn:
 
 
 def is_image(space: Space[object]) -> bool:
-    """Returns whether the elements of a space are images of bytes that `NatureCnn` reads."""
+    """Returns whether the elements of a space are uint8 images that `NatureCnn` supports."""
     if (
         not isinstance(space, spaces.Box)
         or space.dtype != np.uint8
@@ -156,7 +156,7 @@ def is_image(space: Space[object]) -> bool:
 
 
 def _filters_out(sides: list[int]) -> int:
-    """Numbers that the last convolution puts out for one image."""
+    """Returns the number of outputs of the last convolution for one image."""
     for _, side, stride in _CONVOLUTIONS:
         sides = [(length - side) // stride + 1 for length in sides]
     return _CONVOLUTIONS[-1][0] * math.prod(sides)

@@ -27,12 +27,12 @@ class NoisyMlp:
 
     y = (mu_w + sigma_w * eps_w) x + mu_b + sigma_b * eps_b.
 
-    The noise comes from outside, so that a call is a pure function. Where it is left out the mean
-    weights act: evaluation.
+    The noise is an argument, so that a call is a pure function. Without noise the mean weights are
+    used, as in evaluations.
     """
 
     prefix: str
-    """First part of each parameter's name.
+    """Prefix of parameter names.
 
     `q` gives `q.0.weight`, `q.0.bias`, `q.0.weight_sigma`, `q.0.bias_sigma` …
     """
@@ -40,7 +40,7 @@ class NoisyMlp:
     """Inputs, units of each hidden layer, outputs."""
     activation: Activation = "relu"
     sigma: float = SIGMA_0
-    """Initial size of the noise, divided by the root of the number of inputs."""
+    """Initial deviation of the weights times the square root of the number of inputs."""
     _noise_sizes: tuple[int, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -50,12 +50,12 @@ class NoisyMlp:
 
     @property
     def outputs(self) -> int:
-        """Length of the vector that comes out."""
+        """Length of the output vector."""
         return self.sizes[-1]
 
     @property
     def noise_size(self) -> int:
-        """Number of standard normal numbers of a call: inputs and outputs of each layer."""
+        """Number of standard normal numbers of a call: inputs plus outputs, over all layers."""
         return sum(self._noise_sizes)
 
     def __call__(
@@ -64,10 +64,10 @@ class NoisyMlp:
         """Returns outputs float32 [..., outputs].
 
         Args:
-            parameters: By name.
+            parameters: Tensors by name; see `shapes`.
             inputs: float32 [..., inputs].
-            noise: float32 [noise_size], one perturbed network for all samples, or [...,
-                noise_size], one for each; `None` for the mean.
+            noise: float32 [noise_size] to perturb the weights alike for all samples, or [...,
+                noise_size] for each sample; `None` for the mean weights.
         """
         parts = (
             [None] * len(self._noise_sizes)
@@ -85,14 +85,13 @@ class NoisyMlp:
     def forward_numpy(
         self, parameters: Mapping[str, Floats], inputs: Floats, noise: Floats | None = None
     ) -> Floats:
-        """The same function in numpy, for the few rows of acting.
+        """Computes the same function in numpy, which is faster for the few rows of acting.
 
         Args:
-            parameters: Arrays by name, float32; or of several networks stacked, with a dimension n
-                in front.
+            parameters: Arrays by name, float32; for n stacked networks with a first dimension n.
             inputs: float32 [N, inputs], or [n, N, inputs] for stacked networks.
-            noise: float32, one that broadcasts to [N, noise_size] or [n, N, noise_size]; `None` for
-                the mean.
+            noise: float32, broadcast to [N, noise_size] or [n, N, noise_size]; `None` for the mean
+                weights.
 
         Returns:
             A new array [N, outputs] or [n, N, outputs].
@@ -144,7 +143,7 @@ class NoisyMlp:
 
 
 def _scaled(noise: Tensor) -> Tensor:
-    """f(x) = sgn(x) sqrt(|x|), the factors of equations 10 and 11."""
+    """Returns f(x) = sgn(x) sqrt(|x|), the factors of equations 10 and 11."""
     return noise.sign() * noise.abs().sqrt()
 
 
@@ -162,8 +161,8 @@ def _layer(
     if over_outputs.dim() == 1:
         noisy = torch.addcmul(weight, weight_sigma, over_outputs.unsqueeze(1) * over_inputs)
         return linear(inputs, noisy, torch.addcmul(bias, bias_sigma, over_outputs))
-    # (f(eps_out) f(eps_in)^T * sigma_w) x = f(eps_out) * sigma_w (f(eps_in) * x): no weight per
-    # sample has to be made
+    # (f(eps_out) f(eps_in)^T * sigma_w) x = f(eps_out) * sigma_w (f(eps_in) * x): this form needs
+    # no weight matrix per sample.
     return linear(inputs, weight, bias) + over_outputs * linear(
         inputs * over_inputs, weight_sigma, bias_sigma
     )

@@ -1,4 +1,4 @@
-"""From observations of a space to the inputs of a network."""
+"""Encoding of observations of a space as input vectors of a network."""
 
 import math
 from collections.abc import Iterator
@@ -22,32 +22,32 @@ _BYTE_SCALE: Final = 1 / 255
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """How a batch of observations becomes a batch of vectors.
+    """Converts a batch of observations to a batch of float32 vectors.
 
-    Works on tensors of any device, compiled and under `vmap`.
+    Works on tensors of any device, in compiled code and under `vmap`.
     """
 
     size: int
     """Length of the vector of one observation."""
     shape: tuple[int, ...]
-    """Shape of one observation, as it reaches the agent."""
+    """Shape of one observation as the agent receives it; composites are flattened."""
     dtype: np.dtype[Any]
-    """What a memory stores observations as."""
+    """Dtype in which memories store observations."""
     first: int | None = None
     """Smallest value of a discrete space, whose values become one-hot vectors.
 
-    `None` for arrays.
+    `None` for other spaces.
     """
     scale: float = 1.0
-    """Factor on arrays: 1/255 for bytes."""
+    """Factor by which arrays are multiplied: 1/255 for bytes, else 1."""
     components: tuple[tuple[int, int], ...] | None = None
     """Smallest value and number of values of each component of a multi-discrete space.
 
-    Their one-hot vectors follow one another.
+    The one-hot vectors of the components are concatenated.
     """
     segments: tuple[tuple[int, float], ...] | None = None
-    """Length of each stretch of a flattened composite, and the factor on it: 1/255 where it comes
-    from bytes; `None` where all are 1.
+    """Length and factor of each segment of a flattened composite: 1/255 for bytes, else 1; `None`
+    if all factors are 1, and for spaces that are not composite.
     """
 
     def __call__(self, observation: Tensor) -> Tensor:
@@ -81,7 +81,7 @@ class Encoding:
     def forward_numpy(self, observation: Array) -> npt.NDArray[np.float32]:
         """Returns float32 [..., size] of observations [..., *shape], in numpy.
 
-        May return `observation` itself.
+        The result may be `observation` itself or a view of it.
         """
         if self.first is not None:
             return np.equal(
@@ -146,7 +146,7 @@ def encoding_of(space: Space[object]) -> Encoding:
 
 
 def _parts(space: Space[object]) -> Iterator[tuple[int, float]]:
-    """Yields length and factor of each part of a composite, in the order of its vector."""
+    """Yields length and factor of each leaf of a composite, in the order of its flat vector."""
     match space:
         case spaces.Dict():
             for part in space.spaces.values():
@@ -195,5 +195,5 @@ def _unreadable(space: Space[object]) -> DefinitionError:
 
 
 def _floats(values: Tensor) -> Tensor:
-    """Returns the values in torch's default dtype, float32 but for who sets another."""
+    """Returns the values in torch's default dtype, which is float32 unless it was changed."""
     return values.to(torch.get_default_dtype())

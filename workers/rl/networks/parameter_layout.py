@@ -1,4 +1,4 @@
-"""Parameters as a dictionary of tensors, and as the one flat vector that optimisers work on."""
+"""Parameters as a dictionary of tensors, and as one flat vector for optimisers."""
 
 import itertools
 import math
@@ -16,8 +16,9 @@ Parameters = Mapping[str, Tensor]
 class Layout:
     """Names and shapes of the tensors that one flat vector holds, in order.
 
-    One vector makes an optimiser step a handful of operations whatever the depth of a network, the
-    gradient one tensor, a copy of a network one reference, and a stack of seeds one matrix.
+    With one vector the number of operations in an optimiser step does not depend on the depth of a
+    network, the gradient is one tensor, copying a network is one assignment, and the parameters of
+    several seeds are one matrix.
 
     Args:
         shapes: Shape of each tensor by name.
@@ -37,7 +38,10 @@ class Layout:
         self.size = sum(self._counts)
 
     def described(self) -> str:
-        """Returns all that compiled code reads of it; see `workers.acceleration.library_cache`."""
+        """Returns the layout as text, for the key of the cache of compiled code.
+
+        See `workers.acceleration.library_cache`.
+        """
         return repr(self.shapes)
 
     def split(self, vector: Tensor) -> dict[str, Tensor]:
@@ -48,9 +52,9 @@ class Layout:
         }
 
     def split_array(self, vector: Array) -> dict[str, Array]:
-        """Returns the same as arrays: views of `vector` [..., size]."""
+        """Returns the arrays by name as views of `vector` [..., size]."""
         if vector.ndim == 1:
-            # The vector of one agent, split after each update: twice as fast as the general form.
+            # Twice as fast as the general form; a single agent splits its vector after each update.
             return {name: vector[place].reshape(shape) for name, shape, place in self._places}
         lead = vector.shape[:-1]
         return {

@@ -21,40 +21,39 @@ from workers.rl.networks.parameter_layout import Parameters
 class Recurrent:
     """One recurrent layer with the arithmetic of `torch.nn.LSTMCell` or `GRUCell`.
 
-    Its state is one tensor.
+    Its state is one tensor with S entries per sample.
 
-    N samples, T steps, H units, S numbers of state: H for a GRU; 2 H for an LSTM, the output, then
-    the cell.
+    N samples, T steps, H units. S is H for a GRU, and 2 H for an LSTM: the output, then the cell.
     """
 
     prefix: str
-    """First part of each parameter's name.
+    """Prefix of parameter names.
 
     `memory` gives `memory.inputs.weight`, `memory.state.weight` and their biases.
     """
     inputs: int
-    """Length of the vector that comes in."""
+    """Length of the input vector."""
     units: int
-    """H, the length of the vector that comes out."""
+    """Length of the output vector, H."""
     kind: Literal["lstm", "gru"] = "lstm"
 
     @property
     def outputs(self) -> int:
-        """H."""
+        """Length of the output vector, H."""
         return self.units
 
     @property
     def state_size(self) -> int:
-        """S."""
+        """Length of the state, S."""
         return 2 * self.units if self.kind == "lstm" else self.units
 
     def __call__(
         self, parameters: Parameters, inputs: Tensor, state: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Makes one step.
+        """Computes one step.
 
         Args:
-            parameters: By name.
+            parameters: Tensors by name; see `shapes`.
             inputs: float32 [N, inputs].
             state: float32 [N, S]; zeros where an episode begins.
 
@@ -66,17 +65,16 @@ class Recurrent:
     def forward_numpy(
         self, parameters: Mapping[str, Floats], inputs: Floats, state: Floats
     ) -> tuple[Floats, Floats]:
-        """The same step in numpy, for the few rows of acting.
+        """Computes the same step in numpy, which is faster for the few rows of acting.
 
         Args:
-            parameters: Arrays by name, float32; or of several networks stacked, with a dimension n
-                in front.
+            parameters: Arrays by name, float32; for n stacked networks with a first dimension n.
             inputs: float32 [N, inputs], or [n, N, inputs] for stacked networks.
-            state: float32 [N, S] or [n, N, S]; left as it is.
+            state: float32 [N, S] or [n, N, S]; not modified.
 
         Returns:
-            New arrays, output [N, H] or [n, N, H] and state [N, S] or [n, N, S]; for a GRU one
-                array twice.
+            Output [N, H] or [n, N, H] and state [N, S] or [n, N, S], as new arrays; for a GRU both
+                are the same array.
         """
         units, hidden = self.units, state[..., : self.units]
         given = affine(
@@ -106,13 +104,13 @@ class Recurrent:
     def unroll(
         self, parameters: Parameters, inputs: Tensor, state: Tensor, begins: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Makes T steps.
+        """Computes T steps.
 
         Args:
-            parameters: By name.
+            parameters: Tensors by name; see `shapes`.
             inputs: float32 [T, N, inputs].
             state: float32 [N, S] before the first step.
-            begins: bool [T, N]: an episode begins with this step, so the state is zeros before it.
+            begins: bool [T, N]: an episode begins with this step; the state before it is set to 0.
 
         Returns:
             Outputs float32 [T, N, H] and the state [N, S] after the last step.
@@ -123,9 +121,9 @@ class Recurrent:
     def states(
         self, parameters: Parameters, inputs: Tensor, state: Tensor, begins: Tensor
     ) -> Tensor:
-        """Makes T steps as `unroll` does and returns the states after each, float32 [T, N, S].
+        """Computes T steps like `unroll` and returns the state after each, float32 [T, N, S].
 
-        Their first H numbers are the outputs.
+        The first H entries of a state are the output.
         """
         given = self._from_inputs(parameters, inputs)
         kept = (~begins).to(state.dtype).unsqueeze(-1)
@@ -140,16 +138,15 @@ class Recurrent:
         return torch.zeros(count, self.state_size, device=device)
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Returns the shape of each parameter; the gates lie in torch's order."""
+        """Returns the shape of each parameter; the rows of the gates are in torch's order."""
         return initialisation.layer_shapes(self._weights())
 
     def initial_uniform(self, generator: torch.Generator) -> dict[str, Tensor]:
         """Returns weights and biases drawn from U(-1/sqrt(H), 1/sqrt(H)), as `torch.nn.LSTM` does.
 
-        The bias of the gate that keeps the state is 1 higher.
-
-        As TensorFlow and Haiku do (Gers et al. 2000, Jozefowicz et al. 2015): a gate that begins
-        half open leaves 0.3 % of an input after twelve steps, one that begins with this bias 8 %.
+        The bias of the gate that keeps the state is increased by 1, as in TensorFlow and Haiku
+        (Gers et al. 2000, Jozefowicz et al. 2015): after twelve steps 8 % of an input remain in the
+        state, but only 0.3 % with a gate that is half open initially.
         """
         parameters = {
             name: initialisation.uniform(shape, self.units**-0.5, generator)
@@ -163,7 +160,7 @@ class Recurrent:
     def initial_orthogonal(
         self, generator: torch.Generator, *, gain: float = 1.0
     ) -> dict[str, Tensor]:
-        """Returns orthogonal weights of this gain and zero biases."""
+        """Returns orthogonal weights, scaled by `gain`, and zero biases."""
         weights, parameters = self._weights(), dict[str, Tensor]()
         for name, shape in weights.items():
             parameters[f"{name}.weight"], parameters[f"{name}.bias"] = (
@@ -200,7 +197,7 @@ class Recurrent:
 
 
 def _sigmoid(values: Floats) -> Floats:
-    """Without overflow, as half a hyperbolic tangent."""
+    """Returns the logistic function as (1 + tanh(x / 2)) / 2, which cannot overflow."""
     result: Floats = np.tanh(0.5 * values)
     result += 1
     result *= 0.5

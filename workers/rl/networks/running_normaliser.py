@@ -1,7 +1,7 @@
-"""Running statistics that bring observations and rewards to unit size.
+"""Running statistics by which observations and rewards are scaled to unit variance.
 
-An agent updates them while it collects, never while it is evaluated, and keeps their state with its
-own: a snapshot holds them, and an exported policy the two tensors that they come to.
+An agent updates the statistics while it collects, but not during evaluations. They are part of the
+agent's state in snapshots. An exported policy holds two tensors computed from them: mean and scale.
 """
 
 import math
@@ -27,7 +27,7 @@ class RunningMoments:
     The parallel update is that of Chan, Golub & LeVeque (1983).
 
     Args:
-        shape: Shape of one sample; each entry has statistics of its own.
+        shape: Shape of one sample; each entry has separate statistics.
     """
 
     __slots__ = ("_squares", "count", "mean")
@@ -39,11 +39,11 @@ class RunningMoments:
 
     @property
     def variance(self) -> Doubles:
-        """Mean squared distance from the mean; 1 while fewer than two samples were seen."""
+        """Mean squared distance from the mean; 1 for fewer than two samples."""
         return self._squares / self.count if self.count > 1 else np.ones_like(self._squares)
 
     def update(self, samples: Array) -> None:
-        """Takes in samples [N, *shape], perhaps none."""
+        """Updates the statistics by samples [N, *shape]; N may be 0."""
         count = len(samples)
         if count == 0:
             return
@@ -59,7 +59,7 @@ class RunningMoments:
         self._merge(count, mean, np.add.reduce(values, 0))
 
     def merge(self, other: "RunningMoments") -> None:
-        """Takes in all that another one has seen."""
+        """Updates the statistics by all samples of `other`."""
         if other.count:
             self._merge(other.count, other.mean, other._squares)  # noqa: SLF001 - of the same class
 
@@ -72,10 +72,10 @@ class RunningMoments:
         }
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Brings the statistics to a captured state.
+        """Restores the statistics from `state`.
 
         Raises:
-            ValueError: If they are of samples of another shape.
+            ValueError: If the stored statistics are of samples of another shape.
         """
         mean, squares = np.array(state["mean"], np.float64), np.array(state["squares"], np.float64)
         if mean.shape != self.mean.shape:
@@ -110,13 +110,13 @@ class _Freezable:
 
 
 class ObservationNormaliser(_Freezable):
-    """(x - mean) / sqrt(variance + epsilon), clipped, over all environments of a run.
+    """Normalises observations: (x - mean) / sqrt(variance + epsilon), clipped.
 
-    Each entry by itself.
+    Each entry of an observation has its own mean and variance, over all environments of a run.
 
     Args:
         shape: Shape of one observation.
-        clip: Bound of what comes out.
+        clip: Results are clipped to [-clip, clip].
         epsilon: Added to the variance.
     """
 
@@ -129,7 +129,7 @@ class ObservationNormaliser(_Freezable):
         self._affine: tuple[Floats, Floats] | None = None
 
     def update(self, batch: Array) -> None:
-        """Takes in observations [N, *shape]; nothing while frozen."""
+        """Updates the statistics by observations [N, *shape], unless frozen."""
         if not self._frozen and len(batch):
             self.moments.update(batch)
             self._affine = None
@@ -156,15 +156,15 @@ class ObservationNormaliser(_Freezable):
         return self.moments.state_dict()
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Brings the statistics to a captured state.
+        """Restores the statistics from `state`.
 
-        Raises ValueError where it is of another shape.
+        Raises ValueError if the stored statistics are of observations of another shape.
         """
         self.moments.load_state_dict(state)
         self._affine = None
 
     def _mean_and_scale(self) -> tuple[Floats, Floats]:
-        """float32 [*shape] each; made once after an update."""
+        """Returns mean and scale, float32 [*shape] each; cached until the next update."""
         if self._affine is None:
             scale = 1 / np.sqrt(self.moments.variance + self._epsilon)
             self._affine = self.moments.mean.astype(np.float32), scale.astype(np.float32)
@@ -178,24 +178,24 @@ def normalise(observation: Tensor, mean: Tensor, scale: Tensor, clip: float = 10
         observation: Any dtype.
         mean: float32 [*shape].
         scale: float32 [*shape].
-        clip: Bound of what comes out.
+        clip: Results are clipped to [-clip, clip].
     """
     return ((observation.float() - mean) * scale).clamp(-clip, clip)
 
 
 class RewardNormaliser(_Freezable):
-    """r / sqrt(variance of the discounted return + epsilon), clipped.
+    """Scales rewards: r / sqrt(variance of the discounted return + epsilon), clipped.
 
-    Nothing is subtracted, so signs stay.
+    No mean is subtracted, so rewards keep their sign.
 
-    The return runs backwards, R <- gamma R + r, for each environment, and begins again at 0 after
-    an episode. The rule is that of Gymnasium's `NormalizeReward` and of Stable-Baselines3's
+    The return of each environment is the running sum of past rewards, R <- gamma R + r, and is
+    reset to 0 after an episode, as in Gymnasium's `NormalizeReward` and Stable-Baselines3's
     `VecNormalize`.
 
     Args:
-        num_envs: B.
+        num_envs: Number of environments, B.
         gamma: Discount factor of the agent.
-        clip: Bound of what comes out.
+        clip: Results are clipped to [-clip, clip].
         epsilon: Added to the variance.
     """
 
@@ -209,19 +209,19 @@ class RewardNormaliser(_Freezable):
 
     @property
     def scale(self) -> float:
-        """Factor on rewards, before they are clipped."""
+        """Factor by which rewards are multiplied before they are clipped."""
         return 1 / math.sqrt(float(self.moments.variance) + self._epsilon)
 
     def update(self, reward: Array, ended: Array, active: Array | None = None) -> None:
-        """Takes in T vector steps; nothing while frozen.
+        """Updates the statistics by T vector steps, unless frozen.
 
-        Steps given one by one or together make the same statistics, but for rounding.
+        Several calls with the same steps give the same statistics, except for rounding.
 
         Args:
             reward: [T, B].
             ended: bool [T, B]: terminated or truncated with this step.
-            active: bool [T, B]: false where a slot waited, whose reward is none; `None` for all
-                true.
+            active: bool [T, B]: false for inactive slots, whose entries are ignored; `None` if all
+                slots are active.
         """
         if self._frozen:
             return
@@ -245,10 +245,10 @@ class RewardNormaliser(_Freezable):
         return {**self.moments.state_dict(), "returns": self._returns.copy()}
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Brings everything to a captured state.
+        """Restores the statistics and the running returns from `state`.
 
         Raises:
-            ValueError: If it is of another number of environments.
+            ValueError: If `state` is of another number of environments.
         """
         returns = np.array(state["returns"], np.float64)
         if returns.shape != self._returns.shape:

@@ -1,6 +1,6 @@
-"""Finds the optimisers of torch that an external object holds.
+"""Finds the torch optimisers among the attributes of an external object.
 
-torch is looked at only where it is loaded already.
+torch is not imported: if it is not loaded yet, the object has no optimiser.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 def optimizers_of(holder: object) -> Iterator[torch.optim.Optimizer]:
-    """Yields the optimisers among an object's attributes.
+    """Yields the torch optimisers among an object's attributes.
 
-    An attribute may also wrap one as its own attribute `optimizer`.
+    An attribute may also be a wrapper that holds the optimiser in its attribute `optimizer`.
     """
     torch = sys.modules.get("torch")
     if torch is None:

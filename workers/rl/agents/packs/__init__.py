@@ -1,1 +1,1 @@
-"""Several agents of one definition that act and learn as one batch, one per seed."""
+"""Packs: agents of one definition, one per seed, that act and learn as one batch."""

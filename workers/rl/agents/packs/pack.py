@@ -1,13 +1,13 @@
 """A pack: agents of one definition with different seeds, which act and learn as one batch.
 
-The pack makes two steps for all of them at once: the forward pass of acting, and the update,
-stacked over the agents by `vmap`. What else they do as one - exploring, storing, sampling - is the
-business of `replay_agents` and `rollout_agents` beside it. What each draws, stores and reports is
-what it would by itself, from its own generators.
+The pack computes two steps for all agents at once, stacked by `vmap`: the forward pass of acting,
+and the update. Exploring, storing and sampling are in `replay_agents` and `rollout_agents`. Each
+agent draws from its own generators, so it draws, stores and reports the same as when it trains
+alone.
 
-All members are to be asked in turn, each as often as the others: the first that is asked makes the
-step for all, and the others find theirs done. n agents in the pack, m of them that have not left, B
-environments of each.
+Callers must call `learn` for every live member, equally often: the first call makes the updates of
+all members, and the calls for the other members return their reports. n agents in the pack, m live
+ones (that have not left), B environments of each.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,24 +33,24 @@ from workers.rl.networks.acting_module import ActingModule
 from workers.rl.networks.parameter_layout import Layout
 
 Packable = ReplayAgent | RolloutAgent
-"""An agent that can be a member."""
+"""Types of agents that can be members of a pack."""
 
 
 WORTH_CODE: Final = 100_000
-"""Parameters of policies that left the pack, from which on code for fewer rows is worth compiling.
+"""Number of policy parameters in the rows of agents that left from which on the stack is shrunk.
 
-With less, an update of all rows takes little longer, and compiling as long as some ten thousand
-updates.
+A smaller stack needs newly compiled code. Below this number an update of all rows takes little
+longer than one of the live rows, while compiling takes as long as some ten thousand updates.
 """
 
 
 class Pack:
-    """The agents of a pack.
+    """Acts and learns for all agents of a pack with one stacked learning state.
 
     Args:
         agents: At least one, of one definition, on the CPU or all on one device, whose memories are
             empty.
-        mode: How the stacked update runs.
+        mode: Whether and how the stacked update is compiled.
     """
 
     def __init__(self, agents: Sequence[Any], mode: CompileMode) -> None:
@@ -64,40 +64,41 @@ class Pack:
         self._algorithm: Any = first.algorithm
         self._layout: Layout = first.algorithm.layouts[first.algorithm.actor]
         cycle = self._algorithm.cycle
-        held = None if self._together.some_may_wait else Held()  # theirs is the state before
+        # Agents without a batch keep their previous state, so it must not be updated in place.
+        held = None if self._together.some_may_wait else Held()
         updates = {update: stacked(update, mode=mode, held=held) for update in cycle}
         self._cycle = [updates[update] for update in cycle]
         self._rows = list(range(len(agents)))
-        """Which agent each row of the stack is of: of those that left too, where code was made for
-        so many rows; see `WORTH_CODE`.
+        """Index of the agent in each row of the stack, including agents that left the pack while
+        the stack keeps their rows; see `WORTH_CODE`.
         """
         self._is_compiled = mode != "eager"
         self.live = list(self._rows)
-        """Members that have not left, in order."""
+        """Indices of the agents that have not left, in ascending order."""
         self._filling: list[int] | None = None
-        """For each row the place of an agent among the live ones, for rows of those that left that
-        of any; `None` where all are live.
+        """For each row of the stack the position of its agent in `live`; 0, as padding, for rows of
+        agents that left. `None` if all rows are of live agents.
         """
         self._stack: Any = map_tensors(
             lambda *rows: torch.stack(rows), *(agent.learning_state for agent in agents)
         )
         self._behind = [False] * len(agents)
-        """Which agents do not hold their row of the stack yet."""
+        """bool [n] as a list: whether an agent's own learning state is older than its row."""
         self._reports: dict[int, LearnReport] = {}
         self._arrays: Mapping[str, Array] | None = None
 
     @property
     def members(self) -> list["PackMember"]:
-        """Returns what stands for each agent towards its engine, in order."""
+        """One `PackMember` per agent, in order, for the agent's engine."""
         return [PackMember(self, index) for index in range(len(self._agents))]
 
     def counted(self, index: int) -> Packable:
-        """Returns an agent whose counters and generators are current, though not its parameters."""
+        """Returns an agent with current counters and generators; its parameters may be outdated."""
         self._together.settle()
         return self._agents[index]
 
     def agent(self, index: int) -> Packable:
-        """Returns an agent, with its own row of the stack."""
+        """Returns an agent with current counters, generators and learning state."""
         agent = self.counted(index)
         if self._behind[index]:
             self._behind[index] = False
@@ -106,7 +107,12 @@ class Pack:
         return agent
 
     def load(self, index: int, state: StateTree) -> None:
-        """Brings an agent to a captured state, of a pack or of an agent alone."""
+        """Restores the state of an agent, which may have been saved in a pack or by a single run.
+
+        Args:
+            index: Index of the agent in the pack.
+            state: What `PackMember.state_dict` or the agent's `state_dict` returned.
+        """
         self.agent(index).load_state_dict(state)
         self._together.moved()
         row = self._rows.index(index)
@@ -137,14 +143,18 @@ class Pack:
         return together.explored(self._raw(seen, together.acting_noise(seen.shape[1])))
 
     def observe(self, experience: Experience) -> None:
-        """Lets the live members store what was gathered for them, [T, m * B, ...]."""
+        """Stores the experience [T, m * B, ...] of the live members in their memories."""
         self._together.observe(experience)
 
     def learn(self, index: int, updates: int) -> LearnReport:
-        """Returns what one member's learning gave; the first that asks lets all of them learn.
+        """Returns a member's report; the first call of a round makes the updates of all members.
+
+        Args:
+            index: Index of the agent in the pack.
+            updates: Maximum number of updates of each member.
 
         Raises:
-            RuntimeError: If the members are not asked in turn.
+            RuntimeError: If the reports of the previous round were not all taken.
         """
         if index not in self._reports:
             if self._reports:
@@ -156,7 +166,7 @@ class Pack:
         return self._reports.pop(index)
 
     def leave(self, index: int) -> None:
-        """Lets a member go: it keeps what it learnt, and the others go on without it."""
+        """Removes a member, which keeps its learning state; the other members continue."""
         self.agent(index)
         self.live.remove(index)
         self._reports.pop(index, None)
@@ -199,18 +209,21 @@ class Pack:
         return worth or not self._is_compiled
 
     def _filled(self, batch: object) -> Any:
-        """Returns a batch [m, ...] of the live members with rows for all of the stack."""
+        """Pads a batch [m, ...] of the live members to one row per row of the stack."""
         filling = self._filling
         return batch if filling is None else map_tensors(lambda leaf: leaf[filling], batch)
 
     def _of_live(self, rows: Any) -> Any:
-        """Returns those rows of an array or tensor that are of live members."""
+        """Returns the rows of the live members, [m, ...], of an array or tensor."""
         if self._filling is None:
             return rows
         return rows[[row for row, index in enumerate(self._rows) if index in self.live]]
 
     def _only(self, has_one: Array, state: Any) -> Any:
-        """Returns the stack with the new rows of those that had a batch, bool [m]."""
+        """Returns the stack with new rows for members that had a batch, and the old rows otherwise.
+
+        `has_one` is the mask bool [m] of members that had a batch.
+        """
         learnt = torch.from_numpy(has_one if self._filling is None else has_one[self._filling])
         return map_tensors(
             lambda new, old: torch.where(
@@ -221,10 +234,7 @@ class Pack:
         )
 
     def _raw(self, observation: Array, noise: tuple[Array, ...]) -> Array:
-        """Returns raw actions [m, B, ...] for observations [m, B, ...].
-
-        One forward pass for all.
-        """
+        """Returns raw actions [m, B, ...] for observations [m, B, ...], in one forward pass."""
         if self._filling is not None:
             observation, noise = (
                 observation[self._filling],
@@ -258,13 +268,13 @@ class Pack:
 
 
 class PackMember:
-    """One agent of a pack, as its engine sees it.
+    """One agent of a pack, with the interface that its engine expects.
 
-    It does not observe: its collector lets the pack do that for all.
+    Its `observe` does nothing: the pack's collector calls `Pack.observe` for all members.
 
     Args:
         pack: The pack.
-        index: Which agent.
+        index: Index of the agent in the pack.
     """
 
     def __init__(self, pack: Pack, index: int) -> None:
@@ -275,18 +285,18 @@ class PackMember:
         self._index = index
 
     def act(self, observation: Array, *, explore: bool) -> Array:
-        """Returns actions [B, ...]; see `Actor`."""
+        """Returns actions [B, ...] of this agent alone; see `Actor`."""
         return self._pack.agent(self._index).act(observation, explore=explore)
 
     def observe(self, experience: Experience) -> None:
-        """Does nothing."""
+        """Does nothing: the collector calls `Pack.observe` for all members."""
 
     def episodes_lost(self, lost: npt.NDArray[np.bool_]) -> None:
-        """Says in which environments, bool [B], the next experience does not continue the last."""
+        """Marks the environments, bool [B], whose next transition does not continue the last."""
         self._pack.counted(self._index).episodes_lost(lost)
 
     def learn(self, updates: int) -> LearnReport:
-        """Makes updates, together with all others."""
+        """Makes at most `updates` updates, together with all members; see `Pack.learn`."""
         return self._pack.learn(self._index, updates)
 
     @property
@@ -299,7 +309,7 @@ class PackMember:
         self._pack.set_learning_rate(self._index, value)
 
     def metrics(self) -> Mapping[str, float]:
-        """Returns the agent's gauges."""
+        """Returns the agent's metrics by series name."""
         return self._pack.counted(self._index).metrics()
 
     def eval_mode(self) -> AbstractContextManager[None]:
@@ -307,15 +317,15 @@ class PackMember:
         return self._pack.counted(self._index).eval_mode()
 
     def acting_module(self) -> ActingModule:
-        """Returns the greedy policy as a module of its own."""
+        """Returns the greedy policy as an exportable module with a copy of its parameters."""
         return self._pack.agent(self._index).acting_module()
 
     def state_dict(self) -> StateTree:
-        """Returns the agent's state, the same as it has alone."""
+        """Returns the agent's state, in the same form as that of a single run."""
         return self._pack.agent(self._index).state_dict()
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Brings the agent to a captured state, of a pack or of an agent alone."""
+        """Restores the agent's state, which may have been saved in a pack or by a single run."""
         self._pack.load(self._index, state)
 
 

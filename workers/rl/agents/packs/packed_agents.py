@@ -1,7 +1,7 @@
-"""What the agents of a pack do as one, beside the forward pass and the update.
+"""Base of exploring, storing and sampling for all agents of a pack.
 
-m agents that have not left, in order, B environments of each, N samples of a batch, R values of a
-report.
+m live agents (that have not left), in order, B environments of each, N samples of a batch, R values
+of a report.
 """
 
 from abc import ABC, abstractmethod
@@ -16,47 +16,47 @@ A = TypeVar("A")
 
 
 class PackedAgents(ABC, Generic[A]):
-    """Base of what the agents of a pack do as one.
+    """Base of exploring, storing and sampling for all agents of a pack.
 
     Args:
-        agents: Of one definition.
+        agents: Agents of one definition.
     """
 
     some_may_wait = False
-    """Whether a batch may be one of some agents only."""
+    """Whether there may be updates for which only some agents have a batch."""
 
     def __init__(self, agents: Sequence[A]) -> None:
         self._every = self._agents = list(agents)
 
     @property
     def phase(self) -> int:
-        """Entry of the algorithm's cycle that makes the next update, modulo their number."""
+        """Index into the algorithm's cycle of updates, modulo its length, of the next update."""
         return 0
 
     def keep(self, live: Sequence[int]) -> None:
-        """Goes on with the agents of these indices."""
+        """Continues with the agents at the indices `live`; the other agents have left."""
         self.settle()
         self._agents = [self._every[index] for index in live]
         self.moved()
 
     @abstractmethod
     def settle(self) -> None:
-        """Brings the agents up to date, before one of them is looked at."""
+        """Writes the shared counters and generator positions back to the agents."""
 
     @abstractmethod
     def moved(self) -> None:
-        """Is called when an agent was restored to another state."""
+        """Discards objects joined from the agents, after one was restored or some have left."""
 
     def random_actions(self, count: int) -> Array | None:
         """Returns actions [m * B, ...] of the space drawn uniformly, for `count` environments.
 
-        `None` where the policies are to act, which is always the case here.
+        `None` if the policies choose the actions; the default.
         """
         del count
         return None
 
     def normalised(self, observation: Array) -> Array:
-        """Returns observations [m, B, ...] of a step of training as the policies read them."""
+        """Returns observations [m, B, ...] of a training step, normalised if the agents do so."""
         return observation
 
     @abstractmethod
@@ -75,20 +75,22 @@ class PackedAgents(ABC, Generic[A]):
     def batches(
         self, updates: int, state: Callable[[], object]
     ) -> Iterator[tuple[Any, Array | None]]:
-        """Yields batches of tensors [m, N, ...], each to be noted before the next is asked for.
+        """Yields batches of tensors [m, N, ...].
+
+        The caller passes each batch to `note` before it requests the next one.
 
         Args:
-            updates: Most batches.
+            updates: Maximum number of batches.
             state: Returns the learning states of the agents, stacked [m, ...].
 
         Yields:
-            A batch; and which agents have one, bool [m], or `None` where all do.
+            A batch; and the mask bool [m] of agents that have a batch, or `None` if all have one.
         """
 
     @abstractmethod
     def note(self, report: Tensor, error: Tensor) -> None:
-        """Stores what the update with the last batch gave: reports [m, R], errors [m, N]."""
+        """Stores reports [m, R] and errors [m, N] of the update with the last batch."""
 
     @abstractmethod
     def concluded(self) -> list[LearnReport]:
-        """Returns for each agent the report on the updates noted since the last call."""
+        """Returns for each agent its updates since the last call and the mean of their reports."""

@@ -1,6 +1,6 @@
-"""What the replay agents of a pack do as one, beside the forward pass and the update.
+"""Exploring, storing and sampling for all replay agents of a pack.
 
-m agents that have not left, B environments of each, N samples of a batch, U updates.
+m live agents (that have not left), B environments of each, N samples of a batch, U updates.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -20,12 +20,12 @@ from workers.rl.memory.sampling_rules import Places
 
 
 class PackedReplayAgents(PackedAgents[ReplayAgent]):
-    """Explores, stores and samples for all.
+    """Explores, stores and samples for all replay agents of a pack.
 
-    Every agent draws from its own generators; what they count is the same for all.
+    Every agent draws from its own generators; the counters are the same for all agents.
 
     Args:
-        agents: Of one definition; nothing is stored in their memories yet.
+        agents: Agents of one definition, with empty memories.
     """
 
     def __init__(self, agents: Sequence[ReplayAgent]) -> None:
@@ -42,12 +42,12 @@ class PackedReplayAgents(PackedAgents[ReplayAgent]):
         self._reports: list[Tensor] = []
 
     def keep(self, live: Sequence[int]) -> None:
-        """Goes on with the agents of these indices."""
+        """Continues with the agents at the indices `live`; the other agents have left."""
         super().keep(live)
         self._memory.keep(live)
 
     def settle(self) -> None:
-        """Brings the agents up to date: before one is looked at."""
+        """Writes the shared counters and the explorers' positions back to the agents."""
         if not self._settled:
             self._settled = True
             for agent in self._agents:
@@ -56,7 +56,7 @@ class PackedReplayAgents(PackedAgents[ReplayAgent]):
                 self._explorers.settle()
 
     def moved(self) -> None:
-        """Says that an agent was brought to another state."""
+        """Discards the joined explorers, after an agent was restored or some have left."""
         self._explorers = None
 
     # Acting
@@ -78,7 +78,7 @@ class PackedReplayAgents(PackedAgents[ReplayAgent]):
         return _stacked([agent.acting_noise(count) for agent in self._agents], 0)
 
     def explored(self, raw: Array) -> Array:
-        """Returns the actions [m * B, ...] that exploration makes of raw ones [m, B, ...]."""
+        """Applies exploration to raw actions [m, B, ...]; returns actions [m * B, ...]."""
         actions = self._joined_explorers().explore(
             raw.reshape(-1, *raw.shape[2:]), self._counted.at
         )
@@ -99,15 +99,15 @@ class PackedReplayAgents(PackedAgents[ReplayAgent]):
 
     @property
     def phase(self) -> int:
-        """Updates made."""
+        """Number of updates so far."""
         return self._counted.updates
 
     def batches(
         self, updates: int, state: Callable[[], object]
     ) -> Iterator[tuple[ReplayBatch, Array | None]]:
-        """Yields batches of tensors [m, N, ...] for all agents.
+        """Yields batches of tensors [m, N, ...] and `None`: all agents have a batch.
 
-        Each is to be noted before the next is asked for.
+        The caller passes each batch to `note` before it requests the next one.
         """
         del state
         self._begin()
@@ -118,14 +118,14 @@ class PackedReplayAgents(PackedAgents[ReplayAgent]):
             yield batch, None
 
     def note(self, report: Tensor, error: Tensor) -> None:
-        """Takes down what the update with the last batch gave: reports [m, R] and errors [m, N]."""
+        """Stores the reports [m, R] of the last batch and updates priorities by errors [m, N]."""
         self._count(updates=1)
         self._reports.append(report)
         if self._parts.prioritized:
             self._memory.feedback(self._places, error.cpu().numpy())
 
     def concluded(self) -> list[LearnReport]:
-        """Returns for each agent the report on all updates noted since this was last asked."""
+        """Returns for each agent its updates since the last call and the mean of their reports."""
         reports, self._reports = self._reports, []
         if not reports:
             return [LearnReport(0)] * len(self._agents)
@@ -134,9 +134,12 @@ class PackedReplayAgents(PackedAgents[ReplayAgent]):
     # Private
 
     def _begin(self) -> None:
-        """Goes on from the agents' own state, where they were looked at since.
+        """Reads the counters of the agents again if `settle` was called since the last step.
 
-        They may have been brought to another one.
+        The agents may have been restored to another state in between.
+
+        Raises:
+            RuntimeError: If the counters differ between the agents.
         """
         if self._settled:
             counted = {agent.counted for agent in self._agents}

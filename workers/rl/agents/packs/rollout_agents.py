@@ -1,6 +1,6 @@
-"""What the rollout agents of a pack do as one, beside the forward pass and the update.
+"""Exploring, storing and sampling for all rollout agents of a pack.
 
-m agents that have not left, B environments of each, T vector steps, N samples of a batch.
+m live agents (that have not left), B environments of each, T vector steps, N samples of a batch.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -19,10 +19,12 @@ from workers.rl.exploration.random_blocks import JoinedBlocks
 
 
 class PackedRolloutAgents(PackedAgents[RolloutAgent]):
-    """Acts for all; each agent keeps its own rollout, and shuffles it with its own generator.
+    """Explores, stores and samples for all rollout agents of a pack.
+
+    Each agent keeps its own rollout, and shuffles it with its own generator.
 
     Args:
-        agents: Of one definition.
+        agents: Agents of one definition.
     """
 
     def __init__(self, agents: Sequence[RolloutAgent]) -> None:
@@ -31,23 +33,23 @@ class PackedRolloutAgents(PackedAgents[RolloutAgent]):
         self._draws: JoinedBlocks | None = None
         self._raw: list[Array] = []
         self._go_on = np.ones(len(agents), np.bool_)
-        """Which agents learn in the present pass, bool [m]."""
+        """bool [m]: agents that learn in the current pass; false after `target_kl` was exceeded."""
         self._reports: list[tuple[Tensor, npt.NDArray[np.bool_]]] = []
-        """Reports [m, R], and whose."""
+        """Reports [m, R] of each update, and the mask bool [m] of agents that it is valid for."""
 
     def settle(self) -> None:
-        """Brings the agents up to date: before one is looked at."""
+        """Writes the positions in the blocks of random numbers back to the agents."""
         if self._draws is not None:
             self._draws.settle()
 
     def moved(self) -> None:
-        """Says that an agent was brought to another state."""
+        """Discards the joined random numbers, after an agent was restored or some have left."""
         self._draws = None
 
     # Acting
 
     def normalised(self, observation: Array) -> Array:
-        """Returns observations [m, B, ...] of a step of training as the policies take them."""
+        """Returns observations [m, B, ...] of a training step, normalised if the agents do so."""
         if not self._agents[0].normalisers.observes:
             return observation
         return np.stack(
@@ -66,7 +68,7 @@ class PackedRolloutAgents(PackedAgents[RolloutAgent]):
         )
 
     def explored(self, raw: Array) -> Array:
-        """Returns the actions [m * B, ...] for raw ones [m, B, ...], which are kept."""
+        """Returns actions [m * B, ...] for raw ones [m, B, ...]; keeps these for `observe`."""
         self._raw.append(raw)
         return self._agents[0].policy.to_space(raw.reshape(-1, *raw.shape[2:]))
 
@@ -83,9 +85,10 @@ class PackedRolloutAgents(PackedAgents[RolloutAgent]):
     def batches(
         self, updates: int, state: Callable[[], object]
     ) -> Iterator[tuple[RolloutBatch, Array | None]]:
-        """Yields batches of tensors [m, N, ...], and which agents have one, bool [m].
+        """Yields batches of tensors [m, N, ...] and the mask bool [m] of agents that have a batch.
 
-        `None` in place of the mask where all have one. Each batch is to be noted.
+        The mask is `None` if all agents have one. The caller passes each batch to `note` before it
+        requests the next one.
         """
         first, device = self._agents[0], self._agents[0].device
         if updates < 1 or not len(first.memory):
@@ -111,12 +114,12 @@ class PackedRolloutAgents(PackedAgents[RolloutAgent]):
                 return
 
     def note(self, report: Tensor, error: Tensor) -> None:
-        """Takes down what the update with the last batch gave: reports [m, R]."""
+        """Stores the reports [m, R] of the update with the last batch."""
         del error
         self._reports.append((report, self._go_on))
 
     def concluded(self) -> list[LearnReport]:
-        """Returns for each agent the report on all updates noted since this was last asked."""
+        """Returns for each agent its updates since the last call and the mean of their reports."""
         reports, self._reports = self._reports, []
         if not reports:
             return [LearnReport(0)] * len(self._agents)
@@ -128,7 +131,7 @@ class PackedRolloutAgents(PackedAgents[RolloutAgent]):
             return [LearnReport(len(reports), mean) for mean in rows_of(values.mean(0))]
         counts = noted.sum(
             0
-        ).tolist()  # who goes no further never goes on again, so each has the first so many
+        ).tolist()  # an agent that stopped never resumes, so its updates are the first `count`
         return [
             LearnReport(count, rows_of(values[:count, index].mean(0)))
             for index, count in enumerate(counts)
@@ -139,7 +142,8 @@ class PackedRolloutAgents(PackedAgents[RolloutAgent]):
     def _pass(self, size: int, count: int) -> list[tuple[Array | None, tuple[Array, ...]]]:
         """Returns for each batch of a pass the indices of its samples [m, N], and its noise.
 
-        `None` in place of the indices for all samples. Each agent draws its own.
+        The indices are `None` if the batch holds all samples. Each agent that learns in this pass
+        draws its own; the rows of the other agents are copies that are not learnt from.
         """
         draws = [
             agent.shuffled(size, count) if on else None
@@ -155,9 +159,9 @@ class PackedRolloutAgents(PackedAgents[RolloutAgent]):
         return list(zip(places, stacked_noise, strict=True))
 
     def _moved_too_far(self, begin: int) -> npt.NDArray[np.bool_]:
-        """Returns which policies moved further in this pass than `target_kl` allows, bool [m].
+        """Returns bool [m]: whether the mean KL divergence of the pass exceeds `target_kl`.
 
-        The pass began with report number `begin`.
+        The reports of the pass are those from index `begin` on.
         """
         first = self._agents[0]
         if first.parts.target_kl is None:
