@@ -1,1 +1,1 @@
-"""Built-in agents: each one plain file with its mathematics as pure functions."""
+"""Built-in agents: one module per algorithm, with targets, losses and updates as pure functions."""

@@ -22,7 +22,7 @@ from workers.rl.networks.parameter_layout import Parameters
 
 
 class A2c(PolicyGradient[A2cParameters]):
-    """The mathematics of one definition."""
+    """Loss and RMSprop step of A2C for one definition, as pure functions."""
 
     report_names: ClassVar[tuple[str, ...]] = (
         "loss/total",
@@ -41,7 +41,7 @@ class A2c(PolicyGradient[A2cParameters]):
     def optimizer_step(
         self, parameters: Tensor, slope: Tensor, optimizer: RmspropState
     ) -> tuple[Tensor, RmspropState]:
-        """Returns parameters [P] and RMSprop's state after a step along the gradient [P]."""
+        """Returns parameters [P] and RMSprop's state after a step with the gradient [P]."""
         hyper = self.hyper
         settings = {"decay": hyper.rmsprop_decay, "epsilon": hyper.rmsprop_epsilon}
         return rmsprop(parameters, slope, optimizer, inside=hyper.epsilon_inside, **settings)
@@ -51,8 +51,7 @@ class A2c(PolicyGradient[A2cParameters]):
 
         The loss is the sum of policy loss, weighted value loss and weighted negative entropy.
 
-        The gradient of the first is that of section 4, log pi(a|s) (R - V(s)), where R is the
-        n-step return.
+        The policy loss is the mean of -log pi(a|s) (R - V(s)) (section 4) with n-step returns R.
         """
         hyper, policy, advantage = self.hyper, self.model.policy, batch.advantage
         if hyper.normalize_advantages:

@@ -2,11 +2,11 @@
 
 Mnih et al. 2016, "Asynchronous Methods for Deep Reinforcement Learning", algorithm S3.
 
-Processes with an environment each train shared parameters without a lock: each copies them, makes
-up to t_max steps, and adds its gradient by RMSprop whose statistics are shared too (section 4 and
-supplement 4). Started by `train_agent_async`, or for a definition by
-`workers.rl.collect.actor_learners`, whose engine has what is shared as its agent (`a3c_shared`). P
-parameters, t_max steps of a rollout.
+Processes with one environment each train shared parameters without a lock: each process copies the
+parameters, makes up to t_max steps, and applies its gradient to the shared parameters by RMSprop,
+whose statistics are shared too (section 4 and supplement 4). The processes are started by
+`train_agent_async`, or for a definition by `workers.rl.collect.actor_learners`; the agent of the
+engine then is `a3c_shared.SharedA3c`. P parameters, t_max steps of a rollout.
 """
 
 from collections.abc import Iterable
@@ -38,26 +38,32 @@ REPORT_NAMES: Final = (
     "value/mean",
     "gradient/norm",
 )
-"""Reports of an update: means over its steps, and the gradient's norm before clipping."""
+"""Series of an update's report: means over its steps, and the gradient's norm before clipping."""
 
 _FILE: Final = "a3c.npz"
 
 
 class Steps(NamedTuple):
-    """A rollout of at most t_max steps of one environment, always of this length."""
+    """A rollout of at most t_max steps of one environment, padded to t_max steps."""
 
     observation: Tensor
     """[t_max, ...]"""
     action: Tensor
     """Raw [t_max, ...]"""
     returned: Tensor
-    """float32 [t_max]: R, the rewards up to the end of the rollout and the value behind it."""
+    """float32 [t_max]: R, discounted rewards to the end of the rollout plus the bootstrap value."""
     weight: Tensor
-    """float32 [t_max]: 1, or 0 behind the last step."""
+    """float32 [t_max]: 1 for steps of the rollout, 0 for padding."""
 
 
 def returns(rewards: list[float], behind: float, gamma: float) -> list[float]:
-    """Returns R of each step: R <- r + gamma R, backwards from the value behind the last one."""
+    """Returns R of each step: R <- r + gamma R, from the last step to the first.
+
+    Args:
+        rewards: Rewards of the rollout, in order.
+        behind: Bootstrap value, with which R begins.
+        gamma: Discount factor.
+    """
     result = list[float]()
     for reward in reversed(rewards):
         behind = reward + gamma * behind
@@ -72,9 +78,9 @@ def rmsprop_shared(
     hyper: A3cParameters,
     learning_rate: float,
 ) -> None:
-    """Writes one step of shared RMSprop (equation S2) to parameters and squares, float32 [P] each.
+    """Updates parameters and squares, float32 [P], in place by shared RMSprop (equation S2).
 
-    Other processes may do so meanwhile.
+    Other processes may write to the same tensors at the same time; there is no lock.
     """
     decay = hyper.rmsprop_decay
     squares.mul_(decay).addcmul_(gradient, gradient, value=1 - decay)
@@ -83,7 +89,7 @@ def rmsprop_shared(
 
 @dataclass(frozen=True)
 class A3cMath:
-    """The gradient of algorithm S3 as a pure function."""
+    """Loss and gradient of algorithm S3 as pure functions."""
 
     model: ActorCritic
     hyper: A3cParameters
@@ -92,8 +98,6 @@ class A3cMath:
         """Returns the loss [], and the values of `REPORT_NAMES` except the last [5].
 
         The loss is the sum over the steps of -log pi(a|s) (R - V(s)) - beta H + c (R - V(s))^2.
-
-        The loss of a step is -log pi(a|s) (R - V(s)) - beta H + c (R - V(s))^2.
         """
         policy, weight = self.model.policy, steps.weight
         outputs, value = self.model(parameters, steps.observation)
@@ -117,7 +121,10 @@ class A3cMath:
     def slope(self, gradient: Gradient, vector: Tensor, steps: Steps) -> tuple[Tensor, Tensor]:
         """Returns the clipped gradient [P] and the values of `REPORT_NAMES` [6].
 
-        The gradient is that at parameters [P].
+        Args:
+            gradient: Differentiates a function of one vector.
+            vector: Parameters, float32 [P], at which the gradient is computed.
+            steps: A rollout.
         """
         slope, _, (means,) = gradient(
             lambda own: self.loss(self.model.layout.split(own), steps), vector
@@ -127,17 +134,18 @@ class A3cMath:
 
 
 class A3c:
-    """One process's part: acts in its environment and adds to what all share.
+    """The agent of one process: acts in its environment and updates the shared parameters.
 
-    Has the face of a PFRL agent.
+    It has the methods of a PFRL agent.
 
     Args:
         hyper: Hyperparameters.
-        observation_space: Of the environment.
-        action_space: Of the environment.
+        observation_space: Observation space of the environment.
+        action_space: Action space of the environment.
         seed: The run's seed; initial parameters are the same for every process.
-        process_idx: Which process this is: it explores by random numbers of its own.
-        compile: How the gradient is computed; compiling pays from some 100,000 steps on.
+        process_idx: Index of the process; each process has a separate generator for exploration.
+        compile: Whether the gradient is compiled, which takes less time in total from some 100,000
+            steps on.
 
     Raises:
         DefinitionError: If a space does not fit.
@@ -176,9 +184,9 @@ class A3c:
         self.sync_parameters()
 
     def sync_parameters(self) -> None:
-        """Copies the shared parameters into this process.
+        """Copies the shared parameters.
 
-        It acts on the copy and differentiates at it until its next update.
+        The process acts and computes gradients with the copy until its next update.
         """
         self._own = self.parameters.clone()
         self._named, self._arrays = (
@@ -203,9 +211,10 @@ class A3c:
         return policy.to_space(raw)[0]
 
     def observe(self, observation: Array, reward: float, done: bool, reset: bool) -> None:
-        """Takes down what an action led to.
+        """Stores the reward of an action; learns after t_max steps and at the end of an episode.
 
-        Learns after t_max steps or at the end of the episode, whose value is 0 where it is `done`.
+        The bootstrap value is V of `observation`, the successor, or 0 if the episode terminated
+        (`done`). `reset` marks that the episode was truncated. Does nothing in `eval_mode`.
         """
         if not self._training.on:
             return
@@ -214,7 +223,7 @@ class A3c:
             self._learn(0.0 if done else self._value(observation))
 
     def eval_mode(self) -> AbstractContextManager[None]:
-        """Returns a context in which the likeliest actions are taken and nothing is learnt."""
+        """Returns a context in which `act` returns most probable actions and nothing is learnt."""
         return self._training.off()
 
     def get_statistics(self) -> Iterable[tuple[str, float]]:
@@ -223,39 +232,39 @@ class A3c:
         return [("average_value", last["value/mean"]), ("average_entropy", last["policy/entropy"])]
 
     def report(self) -> LearnReport:
-        """Returns what was learnt since this was last asked."""
+        """Returns the number of updates since the last call and the mean of their reports."""
         updates, values = self._updates, (self._sum / max(1, self._updates)).tolist()
         self._sum, self._updates = torch.zeros_like(self._sum), 0
         return LearnReport(updates, values if updates else ())
 
     def save(self, dirname: str) -> None:
-        """Writes the shared tensors into a directory."""
+        """Writes the shared tensors to a file in the directory `dirname`."""
         np.savez(
             Path(dirname) / _FILE, parameters=self.parameters.numpy(), squares=self.squares.numpy()
         )
 
     def load(self, dirname: str) -> None:
-        """Reads what `save` wrote."""
+        """Reads the shared tensors that `save` wrote and copies the parameters."""
         with np.load(Path(dirname) / _FILE, allow_pickle=False) as stored:
             self._take(torch.from_numpy(stored["parameters"]), torch.from_numpy(stored["squares"]))
 
     def state_dict(self) -> StateTree:
-        """Returns the shared tensors and what is this process's own."""
+        """Returns the shared tensors, and the state of this process as in `own_state`."""
         parameters = {
             name: part.clone() for name, part in self._model.layout.split(self.parameters).items()
         }
         return {"parameters": parameters, "squares": self.squares.clone(), **self.own_state()}
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Brings a freshly made agent to a captured state.
+        """Restores `state` in a new agent of the same definition.
 
-        Raises ValueError where it is of another network.
+        Raises ValueError if the stored parameters are of another network.
         """
         self._take(self._model.layout.join(state["parameters"]), torch.as_tensor(state["squares"]))
         self.load_own_state(state)
 
     def own_state(self) -> StateTree:
-        """Returns this process's copy of the parameters, its random numbers and its rollout."""
+        """Returns this process's copy of the parameters, generator state and current rollout."""
         model, count = self._model, len(self._rewards)
         return {
             "own": self._own.clone(),
@@ -270,14 +279,14 @@ class A3c:
         }
 
     def load_own_state(self, state: StateTree) -> None:
-        """Brings to a captured state what is this process's own."""
+        """Restores what `own_state` returned."""
         self._own.copy_(state["own"])
         self._draws.load_state_dict(state["explorer"])
         self._observations, self._actions = list(state["observation"]), list(state["action"])
         self._rewards = [float(reward) for reward in state["reward"]]
 
     def forget_rollout(self) -> None:
-        """Gives the rollout up: the episode that it is of does not go on."""
+        """Discards the current rollout, because its episode will not be continued."""
         self._observations, self._actions, self._rewards = (
             list[Array](),
             list[Array](),
@@ -287,7 +296,7 @@ class A3c:
     # Private
 
     def _take(self, parameters: Tensor, squares: Tensor) -> None:
-        """Writes to the shared tensors, which stay the same ones."""
+        """Copies the values into the shared tensors, in place, and synchronises the parameters."""
         self.parameters.copy_(parameters)
         self.squares.copy_(squares)
         self.sync_parameters()
@@ -304,9 +313,9 @@ class A3c:
         self.forget_rollout()
 
     def _steps(self, behind: float) -> Steps:
-        """Returns the rollout, padded to t_max with its first step at weight 0.
+        """Returns the rollout, padded to t_max steps by copies of its first step with weight 0.
 
-        So one compiled gradient fits every length.
+        With the padding one compiled gradient serves rollouts of every length.
         """
         count, length = len(self._rewards), self._hyper.rollout_steps
         spare = length - count

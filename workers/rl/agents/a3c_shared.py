@@ -1,6 +1,6 @@
-"""The agent that the engine of an A3C run has: the tensors that its processes share.
+"""The agent of the engine in an A3C run: it holds the tensors that the run's processes share.
 
-It acts in evaluations, is saved and exported, and learns nothing by itself: the processes do.
+It acts in evaluations, is saved and exported. Updates are made by the processes alone.
 
 P parameters.
 """
@@ -32,8 +32,8 @@ from workers.rl.networks.acting_module import ActingModule
 from workers.rl.networks.parameter_layout import Parameters
 
 _GRANT: Final = 128
-"""env_steps per process between two boundaries: what the first to be done waits for the last one
-costs little of it.
+"""env_steps per process between two boundaries: enough that the wait of the first process for the
+last one at a boundary takes a small share of the time.
 """
 _NEVER: Final = 2**62
 
@@ -54,31 +54,31 @@ class SharedA3c:
     shared_attributes: ClassVar[tuple[str, ...]] = ("parameters", "squares")
     report_names = REPORT_NAMES
     learn_schedule = LearnSchedule(every_env_steps=_NEVER, updates=1)
-    """Never: the processes learn while they gather."""
+    """The engine never makes updates: the processes learn while they collect."""
     learns_as_it_gathers = True
-    """Each env_step of a collect may bring an update."""
+    """Updates are made during a collect, possibly after each env_step."""
 
     def __init__(self, hyper: A3cParameters, context: AgentContext) -> None:
         model = self._model = actor_critic(context, "a3c", hyper.hidden_sizes, hyper.activation)
         self.learning_rate = hyper.learning_rate
-        """Of the updates from the next collect on."""
+        """Step size of the updates from the next collect on."""
         self.collect_plan = CollectPlan(env_steps=_GRANT * hyper.processes)
         self.exact = hyper.processes == 1
-        """Whether nothing depends on the timing of processes."""
+        """Whether results are independent of the timing of processes: with one process only."""
         self.memory = NoMemory()
         self.parameters = model.layout.join(model.initial(torch_generator(context.seed)))
         """float32 [P]"""
         self.squares = torch.zeros_like(self.parameters)
         """float32 [P]: running mean of the gradient's square."""
         self.shared = share(self)
-        """What the processes adopt."""
+        """The shared tensors, for `workers.rl.agents.shared_tensors.adopt` in the processes."""
         self._named = model.layout.split(self.parameters)
         self._arrays = model.layout.split_array(self.parameters.numpy())
 
     def act(self, observation: Array, *, explore: bool) -> Array:
-        """Returns the likeliest actions [B, ...].
+        """Returns the most probable actions [B, ...].
 
-        Raises ValueError where it is to explore: its processes do.
+        Raises ValueError if `explore` is true: only the processes explore.
         """
         if explore:
             raise ValueError("a3c explores in its processes alone")
@@ -87,23 +87,23 @@ class SharedA3c:
         return policy.to_space(policy.sample(self._arrays, outputs, None))
 
     def observe(self, experience: Experience) -> None:
-        """Does nothing: the transitions stayed with the processes."""
+        """Does nothing: the processes learn from their transitions themselves."""
 
     def learn(self, updates: int) -> LearnReport:
-        """Does nothing: see `Experience.learnt`."""
+        """Makes no updates; those of the processes are in `Experience.learnt`."""
         del updates
         return LearnReport(0)
 
     def metrics(self) -> Mapping[str, float]:
-        """Returns nothing."""
+        """Returns an empty mapping."""
         return {}
 
     def eval_mode(self) -> AbstractContextManager[None]:
-        """Returns a context in which nothing is learnt, as ever between two collects."""
+        """Returns a context without effect: nothing is learnt between two collects anyway."""
         return contextlib.nullcontext()
 
     def acting_module(self) -> ActingModule:
-        """Returns the greedy policy as a module of its own."""
+        """Returns the greedy policy as an exportable module with a copy of its parameters."""
         model, policy = self._model, self._model.policy
         parameters = {
             name: tensor for name, tensor in self._named.items() if not name.startswith("value.")
@@ -119,7 +119,7 @@ class SharedA3c:
     def state_dict(self) -> StateTree:
         """Returns the shared tensors and the learning rate.
 
-        What is a process's own is the collector's to save.
+        The collector saves the state of each process (`A3c.own_state`).
         """
         parameters = {name: part.clone() for name, part in self._named.items()}
         return {
@@ -129,9 +129,9 @@ class SharedA3c:
         }
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Writes a captured state to the shared tensors.
+        """Restores the shared tensors, in place, and the learning rate.
 
-        Raises ValueError where it is of another network.
+        Raises ValueError if the stored parameters are of another network.
         """
         self.parameters.copy_(self._model.layout.join(state["parameters"]))
         self.squares.copy_(torch.as_tensor(state["squares"]))

@@ -2,8 +2,8 @@
 
 Bellemare, Dabney & Munos 2017, "A Distributional Perspective on Reinforcement Learning".
 
-By options with double Q-learning, dueling streams, noisy layers, n-step returns and prioritized
-replay; with all of them it is Rainbow (`workers.rl.agents.rainbow`). N samples of a batch, A
+Optional: double Q-learning, dueling streams, noisy layers, n-step returns and prioritized replay.
+With all of these the agent is Rainbow (`workers.rl.agents.rainbow`). N samples of a batch, A
 actions, K atoms.
 """
 
@@ -31,14 +31,14 @@ def projected(probabilities: Tensor, reward: Tensor, discount: Tensor, support: 
     """Projects the distribution of reward + discount * Z onto the atoms of the support.
 
     (Phi T Z)_i = sum over j of [1 - |clip(r + gamma z_j, v_min, v_max) - z_i| / dz] between 0 and
-    1, times p_j: equation 7. It is the sum that algorithm 1 makes by adding to the two neighbours;
-    what falls onto an atom goes there whole.
+    1, times p_j: equation 7. Algorithm 1 computes the same sum by distributing each p_j to the two
+    neighbouring atoms; a value exactly at an atom adds all of p_j to that atom.
 
     Args:
         probabilities: p of Z, float32 [N, K].
         reward: float32 [N].
-        discount: float32 [N]: gamma^n, 0 behind a terminal state.
-        support: z, float32 [K], evenly from v_min to v_max.
+        discount: float32 [N]: gamma^n, or 0 if the episode terminated.
+        support: z, float32 [K], evenly spaced from v_min to v_max.
     """
     moved = (reward.unsqueeze(1) + discount.unsqueeze(1) * support).clamp(support[0], support[-1])
     distance = (moved.unsqueeze(1) - support.unsqueeze(1)).abs() / (support[1] - support[0])
@@ -47,7 +47,7 @@ def projected(probabilities: Tensor, reward: Tensor, discount: Tensor, support: 
 
 @dataclass(frozen=True)
 class CategoricalDqn(QLearning):
-    """The mathematics of one definition. The network puts out logits [N, A, K]."""
+    """Targets and loss of C51 for one definition. The network outputs logits [N, A, K]."""
 
     network: ActionValues
     hyper: C51Parameters
@@ -62,10 +62,10 @@ class CategoricalDqn(QLearning):
         return logits.softmax(-1) @ self.support(logits.device)
 
     def td_targets(self, parameters: Parameters, targets: Parameters, batch: ReplayBatch) -> Tensor:
-        """Returns m, the projected distribution that is learnt, float32 [N, K] (algorithm 1).
+        """Returns m, the projected target distribution, float32 [N, K] (algorithm 1).
 
-        a* is the best action by the target network, or by the online one where Q-learning is
-        double.
+        a* is the best action by the target network, or with double Q-learning by the online
+        network.
         """
         _, of_target, of_choice = batch.noise or (None, None, None)
         logits = self.network(targets, batch.next_observation, of_target)
@@ -82,7 +82,7 @@ class CategoricalDqn(QLearning):
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Returns the weighted mean of -sum over i of m_i log p_i(s, a) [].
 
-        The mean value of the actions taken [], the divergences [N].
+        The second result holds the mean value of the actions taken [] and the divergences [N].
 
         The cross-entropy is the part of the Kullback-Leibler divergence that has a gradient
         (algorithm 1); the divergence itself is the error of a sample (Hessel et al. 2018,
@@ -119,7 +119,7 @@ class CategoricalDqn(QLearning):
 def categorical(
     parameters: C51Parameters, actions: DiscreteActions, context: AgentContext
 ) -> ReplayAgent:
-    """Returns the agent of these options."""
+    """Returns an agent with the options in `parameters`, for C51 and Rainbow."""
     network = action_values(
         context.observation_space,
         actions.count,

@@ -3,8 +3,8 @@
 Szita & Lorincz 2006, "Learning Tetris Using the Noisy Cross-Entropy Method".
 
 P candidates of a generation, D parameters of a policy, A outputs of its network, B environments. An
-environment plays whole episodes of one candidate at a time. Candidates are drawn anew from the
-run's seed and the number of the generation, so a snapshot holds none of them.
+environment plays whole episodes of one candidate at a time. Candidates are a function of the
+distribution, the run's seed and the generation's number, so snapshots do not contain them.
 """
 
 from collections.abc import Mapping
@@ -42,9 +42,9 @@ _NEVER: Final = 2**62
 
 
 def elites_of(scores: Floats, fraction: float) -> npt.NDArray[np.int64]:
-    """Returns which candidates, best first, have the highest of the scores [P]; at least one.
+    """Returns the indices int64 of the candidates with the highest scores [P], best first.
 
-    A score that is no number is the worst.
+    There are `fraction` * P elites, rounded down, but at least one. NaN ranks last.
     """
     return np.argsort(-scores, kind="stable")[: max(1, int(fraction * len(scores)))]
 
@@ -52,7 +52,7 @@ def elites_of(scores: Floats, fraction: float) -> npt.NDArray[np.int64]:
 def added_variance(hyper: CemParameters, generation: int) -> float:
     """Returns Z_t = max(noise (1 - t / noise_generations), 0).
 
-    With the defaults the paper's max(5 - t / 10, 0).
+    With the default hyperparameters this is max(5 - t / 10, 0), as in the paper.
     """
     return max(hyper.noise * (1 - generation / hyper.noise_generations), 0.0)
 
@@ -89,7 +89,7 @@ class Cem:
             hyper.population_size, hyper.episodes_per_candidate, context.num_envs
         )
         self.learning_rate = hyper.learning_rate
-        """Share of the way that mean and variance go to those of the elites."""
+        """Step size in (0, 1]: 1 replaces mean and variance by those of the elites."""
         self._training = TrainingSwitch()
         self._generation = 0
         self._mean: Floats = np.zeros(self._layout.size)
@@ -101,7 +101,10 @@ class Cem:
     # Actor
 
     def act(self, observation: Array, *, explore: bool) -> Array:
-        """Returns actions [B, ...] of each environment's candidate, or of the mean parameters."""
+        """Returns actions [B, ...] of each environment's candidate, or of the mean parameters.
+
+        The mean parameters act if `explore` is false.
+        """
         encoded = self._encoding.forward_numpy(observation)
         if not explore:
             return self._actions.to_space(
@@ -122,25 +125,25 @@ class Cem:
 
     @property
     def collect_plan(self) -> CollectPlan:
-        """An episode in each environment."""
+        """B episodes."""
         return CollectPlan(episodes=len(self.memory.assigned))
 
     @property
     def learn_schedule(self) -> LearnSchedule:
-        """Whenever episodes have ended."""
+        """One call of `learn` after each collect of episodes."""
         return LearnSchedule(_NEVER, 1, at_episode_end=True)
 
     def observe(self, experience: Experience) -> None:
-        """Counts the rewards for the candidates."""
+        """Adds the rewards to the returns of the candidates."""
         if self._training.on:
             self.memory.extend(
                 experience.reward, experience.terminated | experience.truncated, experience.active
             )
 
     def learn(self, updates: int) -> LearnReport:
-        """Goes on to the next generation once all candidates have played.
+        """Updates the distribution and draws the next generation once all candidates have played.
 
-        One at most, however many updates are asked for.
+        Makes one update at most, whatever `updates` is.
         """
         if not self._training.on or updates < 1 or not self.memory.complete:
             return LearnReport(0)
@@ -155,15 +158,15 @@ class Cem:
         )
 
     def metrics(self) -> Mapping[str, float]:
-        """Returns the episodes played in this generation, and the root of the mean variance."""
+        """Returns the number of episodes of this generation and the root of the mean variance."""
         return {"memory/size": float(len(self.memory)), "explore/scale": self._deviation}
 
     def eval_mode(self) -> AbstractContextManager[None]:
-        """Returns a context in which nothing is counted and nothing learnt."""
+        """Returns a context in which rewards are not counted and nothing is learnt."""
         return self._training.off()
 
     def acting_module(self) -> ActingModule:
-        """Returns the policy of the mean as a module of its own."""
+        """Returns the policy of the mean parameters as an exportable module."""
         policy, encoding, actions, discrete = (
             self._policy,
             self._encoding,
@@ -182,7 +185,7 @@ class Cem:
     # State
 
     def state_dict(self) -> StateTree:
-        """Returns the distribution and the number of the generation."""
+        """Returns mean, variance, number of the generation, learning rate and seed."""
         parameters = self._layout.split(torch.from_numpy(self._mean.copy()))
         return {
             "parameters": {name: tensor.clone() for name, tensor in parameters.items()},
@@ -193,9 +196,9 @@ class Cem:
         }
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Brings a freshly built agent of the same definition to a captured state.
+        """Restores `state` in a new agent of the same definition.
 
-        Raises ValueError where it is of another network.
+        Raises ValueError if the stored parameters are of another network.
         """
         self._mean = self._layout.join(state["parameters"]).numpy()
         self._variance = np.array(state["variance"], np.float64)
@@ -212,7 +215,7 @@ class Cem:
     def _towards(self, elites: Array) -> None:
         """Moves mean and variance towards those of the elites [n, D], by the learning rate.
 
-        The variance that is added for exploration counts as the elites' own.
+        The variance added for exploration is part of the elites' variance.
         """
         chosen, rate = elites.astype(np.float64), self.learning_rate
         variance = chosen.var(0) + added_variance(self._hyper, self._generation)
@@ -220,7 +223,7 @@ class Cem:
         self._variance = (1 - rate) * self._variance + rate * variance
 
     def _changed(self) -> None:
-        """Draws the candidates [P, D] of the distribution."""
+        """Draws the candidates [P, D] from the distribution, which has changed."""
         normal = derive_generator(self._seed, "agent/population", self._generation).standard_normal(
             (self._hyper.population_size, self._layout.size)
         )

@@ -1,4 +1,4 @@
-"""What the candidates of one generation reached, and which of them each environment plays.
+"""Returns of the candidates of one generation, and the candidate of each environment.
 
 P candidates, B environments, T vector steps.
 """
@@ -12,36 +12,36 @@ from workers.core.types import Array, StateTree
 class Candidates:
     """The memory of an agent that ranks candidates by the returns of whole episodes.
 
-    An environment keeps its candidate until an episode ends together with what was gathered; then
-    it gets the next one in turn. Once all have played, further episodes of the generation go round
-    again and count too.
+    An environment keeps its candidate until one of its episodes ends with the last step of a
+    collect; it is then assigned the next candidate in turn, after the last one the first again.
+    Episodes beyond the required number count too.
 
     Args:
-        count: P.
-        episodes: Episodes that each is to play.
-        num_envs: B.
+        count: Number of candidates, P.
+        episodes: Minimum number of episodes of each candidate.
+        num_envs: Number of environments, B.
     """
 
     def __init__(self, count: int, episodes: int, num_envs: int) -> None:
         self._count, self._episodes = count, episodes
         self._returns = np.zeros(num_envs, np.float64)
-        """Of the running episodes, as far as they went."""
+        """float64 [B]: sum of the rewards so far of each episode in progress."""
         self._midway = np.zeros(num_envs, np.bool_)
-        """Where an episode runs."""
+        """bool [B]: whether an episode is in progress."""
         self.begin()
 
     def begin(self) -> None:
-        """Begins a generation; episodes that run now belong to no candidate."""
+        """Begins a generation; episodes in progress are not counted for any candidate."""
         self._totals = np.zeros(self._count, np.float64)
         self._played = np.zeros(self._count, np.int64)
         self._begun_before = self._midway.copy()
         self._given = 0
         self.assigned = self._next(len(self._midway))
-        """Candidate of each environment, int64 [B]; never written to, but replaced."""
+        """Index of each environment's candidate, int64 [B]; replaced, never modified in place."""
 
     @property
     def capacity(self) -> int:
-        """Episodes of a generation."""
+        """Number of episodes that complete a generation."""
         return self._count * self._episodes
 
     def __len__(self) -> int:
@@ -59,12 +59,12 @@ class Candidates:
         return self._totals / self._played
 
     def extend(self, reward: Array, ended: Array, active: Array | None) -> None:
-        """Counts rewards.
+        """Adds rewards to the returns, and assigns new candidates to environments.
 
         Args:
             reward: [T, B].
             ended: bool [T, B]: the episode ended with this step.
-            active: bool [T, B]: false where a slot waited; `None` where none did.
+            active: bool [T, B]: false for inactive slots; `None` if all slots are active.
         """
         over = [
             self._played_by(slot, *_rows(reward, ended, active, slot))
@@ -76,7 +76,7 @@ class Candidates:
             self.assigned = assigned
 
     def state_dict(self) -> StateTree:
-        """Returns everything."""
+        """Returns the totals of the generation, assignments and episodes in progress."""
         return {
             "totals": self._totals,
             "played": self._played,
@@ -88,9 +88,9 @@ class Candidates:
         }
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Brings everything to a captured state.
+        """Restores the generation from `state`.
 
-        Raises ValueError if it is of another number of candidates or environments.
+        Raises ValueError if the number of candidates or environments differs.
         """
         if len(state["totals"]) != self._count or len(state["midway"]) != len(self._midway):
             raise ValueError(
@@ -110,9 +110,9 @@ class Candidates:
         self._begun_before = np.array(state["foreign"], np.bool_)
 
     def _played_by(self, slot: int, rewards: Array, ended: Array) -> bool:
-        """Counts what one environment played.
+        """Adds the steps of one environment to the returns of its candidate.
 
-        Returns whether an episode ended with the last of it.
+        Returns whether an episode ended with the last step.
         """
         if not len(rewards):
             return False

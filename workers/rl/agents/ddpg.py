@@ -1,7 +1,7 @@
 """Deep deterministic policy gradient (Lillicrap et al. 2016), algorithm 1. N samples of a batch.
 
-Left out of section 7: batch normalisation, and that the action enters at the second layer of the
-critic; it enters at the first.
+Differences from section 7: there is no batch normalisation, and the action is an input of the
+critic's first layer instead of its second.
 """
 
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ from workers.rl.networks.parameter_layout import Parameters
 
 
 class DdpgState(NamedTuple):
-    """What an update replaces."""
+    """Learning state of DDPG; an update returns a new one."""
 
     actor: Tensor
     """float32: theta of the policy mu."""
@@ -47,7 +47,7 @@ class DdpgState(NamedTuple):
 
 @dataclass(frozen=True)
 class Ddpg(Deterministic):
-    """The mathematics of one definition."""
+    """Targets, losses and update of DDPG for one definition, as pure functions."""
 
     critic: Mlp
     layouts: Layouts
@@ -56,7 +56,7 @@ class Ddpg(Deterministic):
     actor: ClassVar[str] = "actor"
 
     def start(self, generator: torch.Generator) -> DdpgState:
-        """Returns the state before the first update; the last layers begin near 0 (section 7)."""
+        """Returns the initial state; weights of the last layers are near 0 (section 7)."""
         actor = self.layouts["actor"].join(self.policy.initial_uniform(generator, last=DDPG_BOUND))
         critic = self.layouts["critics"].join(
             self.critic.initial_uniform(generator, last=DDPG_BOUND)
@@ -85,7 +85,7 @@ class Ddpg(Deterministic):
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Returns the mean of (y - Q(s, a))^2 [] (equation 4).
 
-        The mean value [], the size of the errors [N].
+        The second result holds the mean value [] and the absolute errors [N].
         """
         value = self.values(critic, self.encoding(batch.observation), batch.action)
         error = value - td_targets
@@ -101,7 +101,7 @@ class Ddpg(Deterministic):
     def update(
         self, gradient: Gradient, state: DdpgState, batch: ReplayBatch
     ) -> Updated[DdpgState]:
-        """Makes a gradient step of the critic, then of the policy, and moves both targets."""
+        """Makes a gradient step of the critic, then of the policy, and updates both targets."""
         actor, critic = self.layouts["actor"].split, self.layouts["critics"].split
         wanted = self.td_targets(actor(state.actor_targets), critic(state.critic_targets), batch)
         slope, critic_loss, (value, error) = gradient(

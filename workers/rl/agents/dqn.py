@@ -8,9 +8,9 @@ library pieces: `networks/action_values.py` has the networks, `common/optimizers
 the replay memories, `exploration/epsilon_greedy.py` the random actions, and
 `workers.acceleration.update_runner` runs an update eagerly or compiled.
 
-By options with dueling streams (Wang et al. 2016), noisy layers (Fortunato et al. 2018), n-step
-returns (Sutton 1988) and prioritized replay (Schaul et al. 2016): the first two are in the network,
-the last two in the memory. N samples of a batch, A actions, P parameters.
+Optional: dueling streams (Wang et al. 2016) and noisy layers (Fortunato et al. 2018), both in the
+network; n-step returns (Sutton 1988) and prioritized replay (Schaul et al. 2016), both in the
+memory. N samples of a batch, A actions, P parameters.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ from workers.rl.networks.parameter_layout import Parameters
 
 @dataclass(frozen=True)
 class Dqn(QLearning):
-    """The mathematics of one definition."""
+    """Targets and loss of DQN for one definition, as pure functions."""
 
     network: ActionValues
     hyper: DqnParameters
@@ -42,8 +42,8 @@ class Dqn(QLearning):
     def td_targets(self, parameters: Parameters, targets: Parameters, batch: ReplayBatch) -> Tensor:
         """Returns r + gamma Q_target(s', a') float32 [N].
 
-        a' is the best action by the target network (Mnih et al., algorithm 1), or by the online one
-        (van Hasselt et al., equation 4).
+        a' is the best action by the target network (Mnih et al., algorithm 1), or with double
+        Q-learning by the online network (van Hasselt et al., equation 4).
         """
         _, of_target, of_choice = batch.noise or (None, None, None)
         next_values = self.network(targets, batch.next_observation, of_target)
@@ -59,7 +59,7 @@ class Dqn(QLearning):
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Returns the mean weighted loss on the temporal-difference error [].
 
-        The mean value of the actions taken [], the errors [N].
+        The second result holds the mean value of the actions taken [] and the errors [N].
         """
         values = self.network(
             parameters, batch.observation, batch.noise[0] if batch.noise else None

@@ -2,10 +2,11 @@
 
 Hausknecht & Stone 2015, "Deep Recurrent Q-Learning for Partially Observable MDPs".
 
-Sequences begin at random places with a state of zeros (section 4.2, "bootstrapped random updates");
-their first steps may only fill the state, without a gradient, before it is learnt from the rest
-(burn-in: Kapturowski et al. 2019, "Recurrent Experience Replay in Distributed Reinforcement
-Learning", section 3). N sequences of a batch, L steps, A actions, S numbers of a recurrent state.
+Sequences begin at random places with a state of zeros (section 4.2, "bootstrapped random updates").
+Optionally the first steps of a sequence only compute the state, without a gradient, and the loss is
+over the other steps (burn-in: Kapturowski et al. 2019, "Recurrent Experience Replay in Distributed
+Reinforcement Learning", section 3). N sequences of a batch, L steps, A actions, S numbers of a
+recurrent state.
 """
 
 from collections.abc import Iterator, Mapping
@@ -32,7 +33,7 @@ from workers.rl.networks.recurrent import Recurrent
 
 @dataclass(frozen=True)
 class RecurrentValues(TorsoNetwork):
-    """Layers for each observation by itself, a recurrent layer, and a layer for the values."""
+    """A torso for each observation, a recurrent layer, and a linear layer for the values."""
 
     memory: Recurrent
     head: Mlp
@@ -46,46 +47,46 @@ class RecurrentValues(TorsoNetwork):
     def step(
         self, parameters: Parameters, observation: Tensor, state: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Returns values [N, A] and the states [N, S] that follow the states `state` [N, S]."""
+        """Returns values [N, A] and new states [N, S] for observations and states [N, S]."""
         output, after = self.memory(parameters, self.features(parameters, observation), state)
         return self.head(parameters, output), after
 
     def values(self, parameters: Parameters, states: Tensor) -> Tensor:
-        """Returns the values [..., A] that the states [..., S] after an observation give."""
+        """Returns the values [..., A] for states [..., S], which include the newest observation."""
         return self.head(parameters, states[..., : self.memory.units])
 
 
 class DrqnBatch(NamedTuple):
-    """What is learnt from: consecutive steps of one environment each, [L, N, ...]."""
+    """A batch of N sequences of L consecutive steps of one environment each, [L, N, ...]."""
 
     observation: Tensor
     action: Tensor
     reward: Tensor
     next_observation: Tensor
     discount: Tensor
-    """float32: of the value of `next_observation`; 0 where the episode terminated."""
+    """float32: discount of the value of `next_observation`; 0 if the episode terminated."""
     begins: Tensor
     """bool: an episode begins with this step."""
     weight: Tensor
     """float32: 1, or 0 where the entry is padding."""
 
     def after(self, steps: int) -> "DrqnBatch":
-        """Returns the sequences without so many first steps."""
+        """Returns the sequences without their first `steps` steps."""
         return DrqnBatch(*(column[steps:] for column in self))
 
 
 @dataclass(frozen=True)
 class Drqn(QLearning):
-    """The mathematics of one definition."""
+    """Targets and loss of DRQN for one definition, as pure functions."""
 
     network: RecurrentValues
     hyper: DrqnParameters
     report_names: ClassVar[tuple[str, ...]] = ("loss/td", "q/mean", "gradient/norm")
 
     def states(self, parameters: Parameters, batch: DrqnBatch) -> Tensor:
-        """Returns the states [L - burn-in, N, S] after each step that is learnt from.
+        """Returns the states [L - burn-in, N, S] after each step that follows the burn-in.
 
-        Those of the burn-in pass no gradient on.
+        No gradient is propagated through the burn-in steps.
         """
         network, warm = self.network, self.hyper.burn_in
         length, count = batch.action.shape
@@ -100,9 +101,10 @@ class Drqn(QLearning):
         return network.memory.states(parameters, inputs[warm:], state, batch.begins[warm:])
 
     def next_values(self, parameters: Parameters, batch: DrqnBatch) -> Tensor:
-        """Returns Q of the successor of each step [L - burn-in, N, A].
+        """Returns the values of each step's successor, [L - burn-in, N, A].
 
-        The successor of a step is not always the next observation of the sequence.
+        The successor is `next_observation`, which at the end of an episode is not the next
+        observation of the sequence.
         """
         states = self.states(parameters, batch)
         successor = batch.next_observation[self.hyper.burn_in :].flatten(0, 1)
@@ -112,7 +114,8 @@ class Drqn(QLearning):
     def td_targets(self, parameters: Parameters, targets: Parameters, batch: DrqnBatch) -> Tensor:
         """Returns r + gamma Q_target(h', s', a') float32 [L - burn-in, N].
 
-        A' is the best by the online network where it is double.
+        The action a' is the best one by the target network, or with double Q-learning by the online
+        network.
         """
         next_values = self.next_values(targets, batch)
         best = (self.next_values(parameters, batch) if self.hyper.double else next_values).argmax(
@@ -126,9 +129,10 @@ class Drqn(QLearning):
     def loss(
         self, parameters: Parameters, batch: DrqnBatch, td_targets: Tensor
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """Returns the mean loss [] over the steps that count.
+        """Returns the mean loss [] over the steps that are not padding.
 
-        The mean value of the actions taken [], and the mean errors [N].
+        The second result holds the mean value of the actions taken [] and each sequence's mean
+        absolute error [N].
         """
         learnt = batch.after(self.hyper.burn_in)
         values = self.network.values(parameters, self.states(parameters, batch))
@@ -143,9 +147,9 @@ class Drqn(QLearning):
         )
 
     def act(self, parameters: Parameters, observation: Tensor, noise: tuple[Tensor, ...]) -> Tensor:
-        """Returns the best actions int64 [N] at the beginning of an episode.
+        """Returns the best actions int64 [N] for the first observations of episodes.
 
-        See `DrqnAgent.act`.
+        `DrqnAgent.act` acts with the recurrent states of episodes in progress.
         """
         del noise
         state = self.network.memory.initial_state(observation.shape[0], observation.device)
@@ -154,7 +158,7 @@ class Drqn(QLearning):
     def act_arrays(
         self, parameters: Mapping[str, Array], observation: Array, noise: tuple[Array, ...]
     ) -> Array | None:
-        """Returns nothing."""
+        """Returns `None`: there is no numpy version."""
         del parameters, observation, noise
         return None
 
@@ -163,7 +167,7 @@ class DrqnAgent(RecurrentActing, ReplayAgent):
     """Acts with a recurrent state for each environment and learns from sequences.
 
     Args:
-        parts: What it is made of; the algorithm is a `Drqn`.
+        parts: Memory, exploration and settings; the algorithm is a `Drqn`.
         context: Seed, device and number of environments.
     """
 
@@ -173,7 +177,7 @@ class DrqnAgent(RecurrentActing, ReplayAgent):
         self.remember(self._drqn.network.memory.state_size, context.num_envs)
 
     def step(self, observation: Array, before: Array, *, explore: bool) -> tuple[Tensor, Tensor]:
-        """Returns the best actions int64 [B] and the states [B, S] that follow."""
+        """Returns the best actions int64 [B] and the states [B, S] after this step."""
         del explore
         values, after = self._drqn.network.step(
             self.named_parameters(), self._tensor(observation), self._tensor(before)
@@ -181,7 +185,7 @@ class DrqnAgent(RecurrentActing, ReplayAgent):
         return values.argmax(-1), after
 
     def batches(self, updates: int) -> Iterator[SampledBatch]:
-        """Yields the batches of a call to `learn`, of sequences; see `ReplayAgent.batches`."""
+        """Yields the batches of sequences of a call to `learn`; see `ReplayAgent.batches`."""
         size, length = self.parts.batch_size, self._drqn.hyper.sequence_length
         if not self._training.on or len(self.memory) < size:
             return
@@ -205,6 +209,6 @@ def build(parameters: DrqnParameters, context: AgentContext) -> DrqnAgent:
     network = RecurrentValues(encoding, torso, memory, Mlp("q", (memory.outputs, actions.count)))
     algorithm: Any = Drqn(
         network, parameters
-    )  # as any algorithm but for its batches, which are sequences
+    )  # an `Algorithm` except that its batches are sequences
     stored = replay_memory(parameters, actions, context)
     return DrqnAgent(replay_parts(algorithm, parameters, actions, stored, context), context)

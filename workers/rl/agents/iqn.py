@@ -38,10 +38,11 @@ def quantile_huber(error: Tensor, fractions: Tensor, kappa: float) -> Tensor:
     Args:
         error: delta_ij = target_j - quantile_i, float32 [B, N, N'].
         fractions: tau_i, float32 [B, N].
-        kappa: |delta| up to which L is delta^2 / 2; beyond, it is kappa (|delta| - kappa / 2).
+        kappa: L is delta^2 / 2 for |delta| up to kappa, and kappa (|delta| - kappa / 2) above.
     """
     tau, zero = fractions.unsqueeze(2), error.new_zeros(()).expand_as(error)
-    # One kernel, forwards and backwards: the errors are the largest tensor of an update.
+    # `huber_loss` is one kernel forwards and one backwards, which matters because the errors are
+    # the largest tensor of an update.
     huber = huber_loss(error, zero, reduction="none", delta=kappa)
     return torch.where(error < 0, 1 - tau, tau) * huber / kappa
 
@@ -66,7 +67,7 @@ class ImplicitQuantiles(TorsoNetwork):
     def forward_numpy(
         self, parameters: Mapping[str, Array], observation: Array, fractions: Array
     ) -> Array | None:
-        """The same function in numpy; `None` where there are convolutions."""
+        """Computes the same function in numpy; returns `None` for networks with convolutions."""
         if isinstance(self.torso, NatureCnn):
             return None
         features = self.torso.forward_numpy(parameters, self.encoding.forward_numpy(observation))
@@ -79,7 +80,7 @@ class ImplicitQuantiles(TorsoNetwork):
 
 @dataclass(frozen=True)
 class Iqn(QLearning):
-    """The mathematics of one definition."""
+    """Targets, loss and random fractions of IQN for one definition, as pure functions."""
 
     network: ImplicitQuantiles
     hyper: IqnParameters
@@ -88,7 +89,8 @@ class Iqn(QLearning):
     def td_targets(self, parameters: Parameters, targets: Parameters, batch: ReplayBatch) -> Tensor:
         """Returns r + gamma Z_tau'(x', a*) float32 [B, N'] (equation 2).
 
-        a* is the best action by the mean of K quantiles (section 3).
+        a* has the highest mean of K quantiles (section 3) by the target network, or with double
+        Q-learning by the online network.
         """
         _, of_target, of_choice = batch.noise
         best = (
@@ -109,7 +111,8 @@ class Iqn(QLearning):
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Returns the weighted mean of 1/N' sum over i and j of rho(delta_ij) [] (equation 3).
 
-        Aside come the mean value [] and the absolute errors of the means over quantiles [B].
+        The second result holds the mean value [] and the absolute errors of the means over
+        quantiles [B].
         """
         fractions = batch.noise[0]
         quantiles = _of_action(self.network(parameters, batch.observation, fractions), batch.action)
@@ -123,20 +126,21 @@ class Iqn(QLearning):
     def noise(self, generator: np.random.Generator, shape: tuple[int, int]) -> tuple[Array, ...]:
         """Returns fractions drawn from U(0, 1).
 
-        They are tau [..., N], tau' [..., N'], and those that choose a* [..., K].
+        The arrays are tau [..., N], tau' [..., N'], and the K fractions by which a* is chosen
+        [..., K].
         """
         hyper = self.hyper
         counts = hyper.fractions, hyper.target_fractions, hyper.acting_fractions
         return tuple(generator.random((*shape, count), np.float32) for count in counts)
 
     def acting_noise(self, generator: np.random.Generator, count: int) -> tuple[Array, ...]:
-        """Returns K fractions from U(0, 1) per environment."""
+        """Returns fractions float32 [count, K] from U(0, 1), K per environment."""
         return (generator.random((count, self.hyper.acting_fractions), np.float32),)
 
     def act(self, parameters: Parameters, observation: Tensor, noise: tuple[Tensor, ...]) -> Tensor:
         """Returns the actions int64 [B] of highest mean over K quantiles.
 
-        Without noise over those in the midst of K equal parts.
+        The fractions are `noise`, or without it the midpoints of K equal parts of [0, 1].
         """
         if noise:
             return self.network(parameters, observation, noise[0]).mean(1).argmax(1)
@@ -151,7 +155,7 @@ class Iqn(QLearning):
     def act_arrays(
         self, parameters: Mapping[str, Array], observation: Array, noise: tuple[Array, ...]
     ) -> Array | None:
-        """Returns what `act` does."""
+        """Computes `act` in numpy; returns `None` for networks with convolutions."""
         front = observation.shape[: observation.ndim - len(self.network.encoding.shape)]
         count = self.hyper.acting_fractions
         even = (np.arange(count, dtype=np.float32) + np.float32(0.5)) / np.float32(count)
@@ -173,7 +177,7 @@ def build(parameters: IqnParameters, context: AgentContext) -> ReplayAgent:
 
 
 def _network(space: Space[object], actions: int, parameters: IqnParameters) -> ImplicitQuantiles:
-    """The fractions come in before the last hidden layer, as in the paper."""
+    """Returns the network, with the embedded fractions before the last hidden layer (paper)."""
     hidden = parameters.hidden_sizes
     encoding, torso = torso_for(space, hidden[:-1], parameters.activation)
     head = Mlp("q", (torso.outputs, *hidden[-1:], actions), parameters.activation)
@@ -183,7 +187,7 @@ def _network(space: Space[object], actions: int, parameters: IqnParameters) -> I
 
 
 def _of_action(quantiles: Tensor, action: Tensor) -> Tensor:
-    """Returns [B, K] of quantiles [B, K, A] and actions int64 [B]."""
+    """Returns the quantiles [B, K] of actions int64 [B] from quantiles [B, K, A]."""
     return quantiles.gather(2, action.reshape(-1, 1, 1).expand(-1, quantiles.shape[1], 1)).squeeze(
         2
     )

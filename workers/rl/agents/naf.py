@@ -34,7 +34,7 @@ from workers.rl.networks.parameter_layout import Layout, Parameters
 
 @dataclass(frozen=True)
 class Naf(Deterministic):
-    """The mathematics of one definition."""
+    """Targets, loss and update of NAF for one definition, as pure functions."""
 
     layouts: Layouts
     hyper: NafParameters
@@ -49,9 +49,8 @@ class Naf(Deterministic):
     def triangle(self, entries: Tensor) -> Tensor:
         """Returns L float32 [N, A, A], lower triangular with a positive diagonal.
 
-        Its entries [N, E] come row by row.
-
-        The diagonal is the exponential of its entries, so that P = L L^T is positive definite.
+        `entries` [N, E] are in row-major order. The exponential function is applied to the
+        diagonal, so that P = L L^T is positive definite.
         """
         rows, columns = np.tril_indices(self.size)
         places = torch.zeros(self.size, self.size, dtype=torch.int64)
@@ -74,7 +73,7 @@ class Naf(Deterministic):
         return self.advantages(outputs, action) + outputs[..., self.size]
 
     def td_targets(self, targets: Parameters, batch: ReplayBatch) -> Tensor:
-        """Returns y = r + gamma V'(s') float32 [N]: V is the largest value that Q takes."""
+        """Returns y = r + gamma V'(s') float32 [N]; V(s) is the maximum of Q(s, a) over a."""
         return bootstrapped(
             batch, self.policy(targets, self.encoding(batch.next_observation))[..., self.size]
         )
@@ -82,13 +81,16 @@ class Naf(Deterministic):
     def loss(
         self, parameters: Parameters, batch: ReplayBatch, td_targets: Tensor
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """Returns the mean of (y - Q(s, a))^2 []; the mean value [], the size of the errors [N]."""
+        """Returns the mean of (y - Q(s, a))^2 [].
+
+        The second result holds the mean value [] and the absolute errors [N].
+        """
         value = self.values(parameters, batch.observation, batch.action)
         error = value - td_targets
         return (error.square() * batch.weight).mean(), (value.mean(), error.abs())
 
     def update(self, gradient: Gradient, state: QState, batch: ReplayBatch) -> Updated[QState]:
-        """Makes a gradient step, and moves the targets."""
+        """Makes a gradient step, and moves the target network towards the online network."""
         split = self.layouts["parameters"].split
         wanted = self.td_targets(split(state.targets), batch)
         slope, loss, (value, error) = gradient(

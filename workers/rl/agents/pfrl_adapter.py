@@ -1,8 +1,8 @@
 """Adapts external agents, objects with the methods of a PFRL agent, to agents of this package.
 
-Such an object decides by itself when it learns, inside its `observe`, and writes files of its own.
-Owns the copies that it is given, since it may keep references while our arrays are used again. Must
-not know what it learns or how.
+Such an object decides inside its `observe` when it learns, and writes its own files. The adapter
+passes it copies of all arrays, since the object may keep references and the engine reuses its
+arrays. The adapter must not depend on what the object learns or how.
 """
 
 import re
@@ -40,29 +40,30 @@ class ExternalAgent:
 
     These are `act`, `observe`, `save`, `load`, `get_statistics` and `eval_mode`.
 
-    A snapshot holds what its `save` writes, so that its `load` can read the directory, and what
-    else it offers: `state_dict` and `load_state_dict` with a tree of state, else `save_snapshot`
-    and `load_snapshot`, and its step counter `t`.
+    A snapshot holds the files that the object's `save` writes, for its `load`. If the object has
+    them, a snapshot also holds its `state_dict`, which is restored instead of the files, and its
+    step counter `t`; and the files are those of `save_snapshot`, for `load_snapshot`.
 
     Args:
-        agent: The object.
-        num_envs: Environments of training.
+        agent: The external agent.
+        num_envs: Number of environments of training.
         batch: Call `batch_act` and `batch_observe` with one entry per environment, instead of `act`
             and `observe`.
-        save_memory: Snapshots hold what the object's `save_snapshot` writes, in place of what its
-            `save` writes.
+        save_memory: Snapshots hold the files of the object's `save_snapshot`, if it has that
+            method, instead of those of its `save`.
 
     Raises:
-        TypeError: If it lacks a method, which the message names.
+        TypeError: If the object lacks a method, which the message names.
+        ValueError: If there are several environments and `batch` is false.
     """
 
     report_names: tuple[str, ...] = ()
     collect_plan = CollectPlan(vector_steps=1)
     learn_schedule = LearnSchedule(every_env_steps=_NEVER, updates=1)
     exportable = False
-    """Nothing is known of how the object acts."""
+    """Only the object's own `act` can compute its actions."""
     learns_by_itself = True
-    """It never reports an update."""
+    """The object learns inside `observe`; its updates are not reported."""
 
     def __init__(self, agent: Any, *, num_envs: int, batch: bool, save_memory: bool = True) -> None:
         check_methods(agent, batch=batch)
@@ -78,25 +79,32 @@ class ExternalAgent:
         self._choose = agent.batch_act if batch else agent.act
         self._pass_on = agent.batch_observe if batch else agent.observe
         self._held: list[object] = [None] * num_envs
-        """The object's own copy of each running episode's newest observation: given to `observe`,
-        then to `act`, so it is kept once.
+        """Copy of the newest observation of each episode in progress. The object received it in
+        `observe` and receives the same array again in `act`, so that it stores it only once.
         """
         self._any_begun = True
 
     @property
     def exact(self) -> bool:
-        """Whether the object hands out all of its state, so that a resume can be bit-exact."""
+        """Whether the object has `state_dict` and `load_state_dict`: a resume can be bit-exact."""
         return _offers(self.wrapped, "state_dict", "load_state_dict")
 
     # Acting and learning
 
     def act(self, observation: Array, *, explore: bool) -> Array:
-        """Asks the object; whether it explores is up to its `eval_mode`."""
+        """Returns actions [B, ...] of the object's `act` or `batch_act`.
+
+        Whether the object explores depends on its `eval_mode`. With `explore` it receives the
+        copies of the observations that it received in `observe`.
+        """
         rows = self._newest(observation) if explore else list(observation.copy())
         return np.array(self._choose(rows) if self._batch else [self._choose(rows[0])])
 
     def observe(self, experience: Experience) -> None:
-        """Tells the object of each vector step in turn; it learns meanwhile, if it is its time."""
+        """Calls the object's `observe` or `batch_observe` for each vector step in order.
+
+        The object may learn during these calls.
+        """
         pass_on = self._observe_batch if self._batch else self._observe_single
         for step in range(len(experience.reward)):
             pass_on(experience, step)
@@ -108,15 +116,15 @@ class ExternalAgent:
         terminated: npt.NDArray[np.bool_],
         reset: npt.NDArray[np.bool_],
     ) -> None:
-        """Passes a step of an evaluation to the object, in its `eval_mode`.
+        """Passes a step of an evaluation to the object, which is in its `eval_mode`.
 
-        So it resets its recurrent state where episodes end.
+        With it the object can reset its recurrent state at the end of episodes.
 
         Args:
-            observation: [B, ...]: the successor.
+            observation: Observation after the step, [B, ...].
             reward: float64 [B].
             terminated: bool [B].
-            reset: bool [B]: the episode is over, or given up.
+            reset: bool [B]: the episode ended or was abandoned.
         """
         rows = list(observation.copy())
         if self._batch:
@@ -125,15 +133,15 @@ class ExternalAgent:
             self._pass_on(rows[0], float(reward[0]), bool(terminated[0]), bool(reset[0]))
 
     def learn(self, updates: int) -> LearnReport:
-        """Does nothing: the object learns by itself."""
+        """Does nothing: the object learns in `observe`."""
         del updates
         return LearnReport(0)
 
     @property
     def learning_rate(self) -> float:
-        """Step size of the first optimiser of torch among the object's attributes.
+        """Step size of the first torch optimiser among the object's attributes.
 
-        Not a number where it has none.
+        NaN if it has none. Setting it changes all optimisers among the attributes.
         """
         return next(
             (
@@ -151,13 +159,13 @@ class ExternalAgent:
                 group["lr"] = value
 
     def statistics(self) -> dict[str, Any]:
-        """Returns the pairs of `get_statistics` by name."""
+        """Returns the object's `get_statistics` as a dictionary of values by name."""
         return dict(self.wrapped.get_statistics())
 
     def metrics(self) -> Mapping[str, float]:
-        """Returns the numbers of `get_statistics` as gauges `agent/<name>`.
+        """Returns the numeric values of `get_statistics` as series `agent/<name>`.
 
-        What no name of a series may hold becomes `_`.
+        Characters that are not allowed in names of series are replaced by `_`.
         """
         numbers = (
             (str(name), value) for name, value in self.statistics().items() if _is_number(value)
@@ -168,12 +176,12 @@ class ExternalAgent:
         }
 
     def eval_mode(self) -> AbstractContextManager[None]:
-        """Returns the object's own context."""
+        """Returns the context of the object's `eval_mode`."""
         context: AbstractContextManager[None] = self.wrapped.eval_mode()
         return context
 
     def acting_module(self) -> Any:
-        """Raises TypeError: nothing is known of how the object acts."""
+        """Raises TypeError: only the object's own `act` can compute its actions."""
         raise TypeError(
             f"{type(self.wrapped).__name__} cannot be exported: only its own act knows how it acts"
         )
@@ -184,10 +192,9 @@ class ExternalAgent:
     def step(self) -> int | None:
         """The object's attribute `t`, its count of env_steps.
 
-        `None` where it has none, or where it is not for others to set.
-
-        Objects with an attribute `t_start`, such as PFRL's A2C, find their place in a rollout by
-        `t` and must begin at their own 0.
+        `None` if the object has no attribute `t`, or if it has an attribute `t_start`: objects such
+        as PFRL's A2C compute their position in a rollout from both, so `t` must not be set from
+        outside.
         """
         if not hasattr(self.wrapped, "t") or hasattr(self.wrapped, "t_start"):
             return None
@@ -199,7 +206,10 @@ class ExternalAgent:
             self.wrapped.t = value
 
     def state_dict(self) -> StateTree:
-        """Returns all that the object offers; its files are written when the snapshot is."""
+        """Returns the object's `state_dict` and step counter, where it has them, and its files.
+
+        The files are written when the snapshot is written.
+        """
         agent, snapshots = self.wrapped, self._save_memory and self._has_snapshots()
         state: StateTree = {
             "files": OwnFiles(agent.save_snapshot if snapshots else agent.save),
@@ -212,7 +222,7 @@ class ExternalAgent:
         return state
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Gives the object back what `state_dict` found."""
+        """Restores the object from its `state_dict` in `state`, or else from its files."""
         files, agent = state["files"], self.wrapped
         if "state" in state and self.exact:
             agent.load_state_dict(state["state"])
@@ -228,17 +238,18 @@ class ExternalAgent:
         self._held, self._any_begun = [None] * len(self._held), True
 
     def load_parts(self, state: StateTree, parts: Sequence[str] | None) -> None:
-        """Gives the object some of what a snapshot holds, and nothing else.
+        """Restores some parts of the object from a snapshot, and leaves the rest unchanged.
 
         Args:
-            state: What `state_dict` returned, read back.
-            parts: Names of attributes that have a file `<name>.pt` there, or of entries of its
-                state; `None` takes its networks (torch modules) without optimisers and counters.
+            state: What `state_dict` returned, as read from the snapshot.
+            parts: Names of entries of the object's `state_dict`, or of attributes that have a file
+                `<name>.pt` in the snapshot; `None` for its networks (torch modules), without
+                optimisers and counters.
 
         Raises:
             ValueError: If the snapshot or the object has no such part.
         """
-        import torch  # noqa: PLC0415 - takes seconds to load, and an agent need not be made of it
+        import torch  # noqa: PLC0415 - takes seconds to load, and not every agent uses it
 
         directory = state["files"].directory
         if "state" in state and self.exact:
@@ -326,7 +337,7 @@ class ExternalAgent:
 
 
 def check_methods(agent: object, *, batch: bool) -> None:
-    """Raises TypeError where an object lacks a method of an agent; the message names it."""
+    """Raises TypeError if `agent` lacks a required method; the message names the methods."""
     missing = [
         name for name in (_BATCH if batch else _SERIAL) if not callable(getattr(agent, name, None))
     ]

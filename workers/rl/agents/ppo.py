@@ -51,11 +51,11 @@ def clipped_loss(
 
     Args:
         hyper: Clipping range (epsilon) and coefficients (c1, c2).
-        batch: Transitions; its tensors may have more dimensions than [N], all the same.
-        log_probability: Of the batch's actions under the current policy, in the shape of
-            `batch.log_probability`.
-        value: Of the batch's observations under the current value function, in the same shape.
-        entropy: Of the current policy, in the same shape.
+        batch: Transitions; its tensors may have further dimensions, if all have the same shape.
+        log_probability: Log-probabilities of the batch's actions under the current policy, in the
+            shape of `batch.log_probability`.
+        value: V of the batch's observations by the current parameters, in the same shape.
+        entropy: Entropies of the current policy at the observations, in the same shape.
     """
     advantage = batch.advantage
     if hyper.normalize_advantages:
@@ -78,15 +78,15 @@ def clipped_loss(
 
 
 class Ppo(PolicyGradient[PpoParameters]):
-    """The mathematics of one definition."""
+    """Loss of PPO for one definition, as a pure function."""
 
     report_names: ClassVar[tuple[str, ...]] = REPORT_NAMES
     adam_epsilon: ClassVar[float] = ADAM_EPSILON
 
     def loss(self, parameters: Parameters, batch: RolloutBatch) -> tuple[Tensor, tuple[Tensor]]:
-        """Returns the clipped surrogate loss with value loss and entropy bonus [], and its report.
+        """Returns PPO's loss [], and the values of `REPORT_NAMES` except the last [6].
 
-        The report holds the values of `REPORT_NAMES` except the last, [6].
+        The loss is the clipped surrogate loss plus value loss minus entropy bonus.
         """
         policy = self.model.policy
         outputs, value = self.model(parameters, batch.observation)

@@ -2,8 +2,8 @@
 
 "Distributional Reinforcement Learning with Quantile Regression".
 
-By options with double Q-learning, dueling streams, noisy layers, n-step returns and prioritized
-replay, as `workers.rl.agents.c51` has them. B samples of a batch, A actions, N quantiles.
+Optional, as in `workers.rl.agents.c51`: double Q-learning, dueling streams, noisy layers, n-step
+returns and prioritized replay. B samples of a batch, A actions, N quantiles.
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ def midpoints(count: int, device: torch.device) -> Tensor:
 
 @dataclass(frozen=True)
 class QuantileRegressionDqn(QLearning):
-    """The mathematics of one definition. The network puts out quantiles theta [B, A, N]."""
+    """Targets and loss of QR-DQN for one definition. The network outputs theta [B, A, N]."""
 
     network: ActionValues
     hyper: QrDqnParameters
@@ -41,8 +41,8 @@ class QuantileRegressionDqn(QLearning):
     def td_targets(self, parameters: Parameters, targets: Parameters, batch: ReplayBatch) -> Tensor:
         """Returns T theta_j = r + gamma^n theta_j(s', a*) float32 [B, N] (algorithm 1).
 
-        a* has the highest mean of quantiles by the target network, or by the online one where
-        Q-learning is double. Where the episode terminated, the target is the reward alone.
+        a* has the highest mean of quantiles by the target network, or with double Q-learning by the
+        online network. If the episode terminated, the target is the reward.
         """
         _, of_target, of_choice = batch.noise or (None, None, None)
         quantiles = self.network(targets, batch.next_observation, of_target)
@@ -64,7 +64,8 @@ class QuantileRegressionDqn(QLearning):
 
         Algorithm 1, with the quantile Huber loss rho of equation 10, divided by kappa.
 
-        Aside come the mean value [] and the absolute errors of the means over quantiles [B].
+        The second result holds the mean value [] and the absolute errors of the means over
+        quantiles [B].
         """
         quantiles = chosen(
             self.network(parameters, batch.observation, batch.noise[0] if batch.noise else None),
@@ -85,7 +86,7 @@ class QuantileRegressionDqn(QLearning):
     def act_arrays(
         self, parameters: Mapping[str, Array], observation: Array, noise: tuple[Array, ...]
     ) -> Array | None:
-        """Returns what `act` does."""
+        """Computes `act` in numpy; returns `None` for networks with convolutions."""
         quantiles = self.network.forward_numpy(parameters, observation, *noise)
         return None if quantiles is None else quantiles.mean(-1).argmax(-1)
 

@@ -1,16 +1,16 @@
 """Rainbow (Hessel et al. 2018, "Rainbow: Combining Improvements in Deep Reinforcement Learning").
 
-The sum of six extensions of the deep Q-network, each of which stands in a place of its own:
+It combines extensions of the deep Q-network, which are implemented in these modules:
 
 - the distribution of returns instead of their mean: `workers.rl.agents.c51` (Bellemare et al.
   2017);
-- double Q-learning: the online network chooses a*, the target network gives its distribution
-  (`CategoricalDqn.target`);
-- dueling streams that are joined atom by atom: `workers.rl.networks.dueling`; and noisy layers in
-  both: `workers.rl.networks.noisy`;
+- double Q-learning: the online network chooses a*, the target network computes the distribution of
+  a* (`CategoricalDqn.td_targets`);
+- dueling streams, combined for each atom: `workers.rl.networks.dueling`;
+- noisy layers in both streams: `workers.rl.networks.noisy`;
 - returns over n steps: the target is R_t^(n) + gamma^n z (`workers.rl.memory.replay`);
 - prioritized replay, p proportional to the Kullback-Leibler divergence D(Phi d' || d):
-  `rl.memory.sampling_rules`, `CategoricalDqn.loss`.
+  `workers.rl.memory.sampling_rules`, `CategoricalDqn.loss`.
 """
 
 from palestra.contract.agents import C51Parameters, RainbowParameters

@@ -2,9 +2,9 @@
 
 Schulman et al. 2017; Hausknecht & Stone 2015 for acting on a recurrent state.
 
-What is learnt from are whole rollouts of some environments each, unrolled from the state with which
-the rollout began: backpropagation through time is truncated there. B environments, T steps of a
-rollout, A outputs of the policy, S numbers of a recurrent state.
+A minibatch holds the whole rollouts of some environments. The network is unrolled from the
+recurrent state at the beginning of the rollout, where backpropagation through time is truncated. B
+environments, T steps of a rollout, A outputs of the policy, S numbers of a recurrent state.
 """
 
 from collections.abc import Mapping
@@ -36,14 +36,14 @@ from workers.rl.networks.recurrent import Recurrent
 
 
 class RecurrentPpoBatch(NamedTuple):
-    """What is learnt from: the rollouts of n environments."""
+    """A minibatch: the rollouts of n environments."""
 
     observation: Tensor
     """[n, T, ...]"""
     action: Tensor
     """Raw [n, T, ...]"""
     log_probability: Tensor
-    """float32 [n, T], by the policy that acted."""
+    """float32 [n, T]: log-probability of the action by the policy that acted."""
     advantage: Tensor
     """float32 [n, T]"""
     value_target: Tensor
@@ -51,11 +51,11 @@ class RecurrentPpoBatch(NamedTuple):
     begins: Tensor
     """bool [n, T]: an episode begins with this step."""
     state: Tensor
-    """float32 [n, S] before the first step."""
+    """float32 [n, S]: recurrent state before the first step."""
     noise: tuple[Tensor, ...] = ()
 
     def rows(self, places: Tensor) -> "RecurrentPpoBatch":
-        """Returns the rollouts of the environments int64 [k] `places`."""
+        """Returns the rollouts of the environments with indices `places`, int64 [k]."""
         observation, action, log_probability, advantage, target, begins, state = (
             column[places] for column in self[:7]
         )
@@ -75,7 +75,7 @@ class RecurrentActorCritic(TorsoNetwork):
     layout: Layout
 
     def initial(self, generator: torch.Generator) -> dict[str, Tensor]:
-        """Returns orthogonal weights and zeros."""
+        """Returns initial parameters: orthogonal weights, zero biases."""
         torso, actor = (
             self.torso.initial_orthogonal(generator, gain=2**0.5),
             self.actor.initial_orthogonal(generator, gain=0.01),
@@ -90,12 +90,12 @@ class RecurrentActorCritic(TorsoNetwork):
         }
 
     def heads(self, parameters: Parameters, states: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns outputs [N, A] and V [N] of the states [N, S] after an observation."""
+        """Returns outputs [N, A] and V [N] for states [N, S] that include the observation."""
         hidden = states[:, : self.memory.units]
         return self.actor(parameters, hidden), self.critic(parameters, hidden).squeeze(-1)
 
     def step(self, parameters: Parameters, observation: Tensor, state: Tensor) -> Tensor:
-        """Returns the states [N, S] after observations [N, ...] on states [N, S]."""
+        """Returns the states [N, S] after observations [N, ...], given the states [N, S] before."""
         return self.memory(parameters, self.features(parameters, observation), state)[1]
 
     def states(self, parameters: Parameters, batch: RecurrentPpoBatch) -> Tensor:
@@ -112,7 +112,7 @@ class RecurrentActorCritic(TorsoNetwork):
 
 @dataclass(frozen=True)
 class RecurrentPpo(PolicyGradient[RecurrentPpoParameters]):
-    """The mathematics of one definition."""
+    """Batches and loss of recurrent PPO for one definition, as pure functions."""
 
     model: RecurrentActorCritic  # type: ignore[assignment]
     report_names: ClassVar[tuple[str, ...]] = REPORT_NAMES
@@ -121,7 +121,7 @@ class RecurrentPpo(PolicyGradient[RecurrentPpoParameters]):
     def prepare(  # type: ignore[override]
         self, state: PolicyState, rollout: Mapping[str, Array], members: int | None = None
     ) -> RecurrentPpoBatch:
-        """Returns the rollouts of all environments with what is learnt from them.
+        """Returns the rollouts of all environments with advantages and value targets.
 
         See `OnPolicyMath.prepare`.
         """

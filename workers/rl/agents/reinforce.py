@@ -28,7 +28,7 @@ from workers.rl.networks.parameter_layout import Parameters
 
 
 class Reinforce(PolicyGradient[ReinforceParameters]):
-    """The mathematics of one definition."""
+    """Batches and loss of REINFORCE for one definition, as pure functions."""
 
     report_names: ClassVar[tuple[str, ...]] = (
         "loss/total",
@@ -43,7 +43,7 @@ class Reinforce(PolicyGradient[ReinforceParameters]):
     ) -> RolloutBatch:
         """Returns the transitions of the episodes that ended, with their returns to go.
 
-        A time limit is an end like any other.
+        A truncated episode is treated as if it had terminated.
         """
         assert members is None, "rollouts of whole episodes cannot be packed"
         active = rollout["active"]
@@ -68,7 +68,7 @@ class Reinforce(PolicyGradient[ReinforceParameters]):
     def loss(self, parameters: Parameters, batch: RolloutBatch) -> tuple[Tensor, tuple[Tensor]]:
         """Returns the loss [], and the values of `report_names` except the last [4].
 
-        The gradient of the loss is that of Williams, section 4: (r - b) d ln pi / d theta.
+        The gradient of the policy loss is -(r - b) d ln pi / d theta (Williams, section 4).
         """
         hyper, policy, weight = self.hyper, self.model.policy, batch.advantage
         if hyper.normalize_advantages:

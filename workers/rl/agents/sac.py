@@ -9,7 +9,7 @@ Below them are library pieces: `common/squashed_gaussian.py` has the distributio
 `workers.acceleration.update_runner` runs an update eagerly or compiled.
 
 N samples of a batch, A entries of an action. Both critics are one stacked network, so that a layer
-of the two is one batched product, and no gradient is computed but those that are used.
+of both is one batched product. Only gradients that are used are computed.
 """
 
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ from workers.rl.networks.parameter_layout import Parameters
 
 
 class SacState(NamedTuple):
-    """What an update replaces."""
+    """Learning state of SAC; an update returns a new one."""
 
     actor: Tensor
     """float32: phi of the policy."""
@@ -55,7 +55,7 @@ class SacState(NamedTuple):
 
 @dataclass(frozen=True)
 class Sac(UpdateCycle):
-    """The mathematics of one definition."""
+    """Targets, losses and update of SAC for one definition, as pure functions."""
 
     policy: Mlp
     critics: Ensemble
@@ -105,7 +105,8 @@ class Sac(UpdateCycle):
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Returns the sum of both critics' losses [] (equation 5).
 
-        The mean value [], the mean size of the errors [N].
+        The second result holds the mean value [] and the absolute errors [N], averaged over both
+        critics.
         """
         value = self.values(critics, self.encoding(batch.observation), batch.action)
         error = value - td_targets
@@ -119,7 +120,7 @@ class Sac(UpdateCycle):
     ) -> tuple[Tensor, tuple[Tensor]]:
         """Returns the mean of alpha log pi(a|s) - min Q(s, a) [] with a = f(noise; s) (equation 9).
 
-        The mean of log pi [].
+        The second result holds the mean of log pi [].
         """
         encoded = self.encoding(batch.observation)
         action, log_density = squashed_gaussian.sample(self.policy(actor, encoded), batch.noise[1])
@@ -127,9 +128,9 @@ class Sac(UpdateCycle):
         return (temperature * log_density - value).mean(), (log_density.mean(),)
 
     def temperature_slope(self, temperature: Tensor, log_density: Tensor) -> Tensor:
-        """Returns the derivative [] of the temperature's objective by log alpha (equation 18).
+        """Returns the derivative [] of the temperature's objective with respect to log alpha.
 
-        The objective is J(alpha) = E[-alpha (log pi + target entropy)].
+        The objective is J(alpha) = E[-alpha (log pi + target entropy)] (equation 18).
         """
         return -temperature * (log_density + self.target_entropy)
 
@@ -166,16 +167,16 @@ class Sac(UpdateCycle):
         )
 
     def noise(self, generator: np.random.Generator, shape: tuple[int, int]) -> tuple[Array, ...]:
-        """Returns standard normal numbers float32 [*shape, A], of two kinds.
+        """Returns two arrays of standard normal numbers, float32 [*shape, A] each.
 
-        The first are for the next actions of the targets, the second for the actions of the
-        policy's loss.
+        The first is for the next actions in the targets, the second for the actions in the policy's
+        loss.
         """
         drawn = generator.standard_normal((2, *shape, self.policy.outputs // 2), dtype=np.float32)
         return drawn[0], drawn[1]
 
     def acting_noise(self, generator: np.random.Generator, count: int) -> tuple[Array, ...]:
-        """Returns the normal numbers of actions, float32 [count, A]."""
+        """Returns the standard normal numbers of exploring actions, float32 [count, A]."""
         return (generator.standard_normal((count, self.policy.outputs // 2), dtype=np.float32),)
 
     def act(self, parameters: Parameters, observation: Tensor, noise: tuple[Tensor, ...]) -> Tensor:
@@ -190,7 +191,7 @@ class Sac(UpdateCycle):
     def act_arrays(
         self, parameters: Mapping[str, Array], observation: Array, noise: tuple[Array, ...]
     ) -> Array | None:
-        """Returns what `act` does, float32 [..., A]."""
+        """Computes `act` in numpy, float32 [..., A]."""
         outputs = self.policy.forward_numpy(parameters, self.encoding.forward_numpy(observation))
         return squashed_gaussian.act_arrays(outputs, noise[0] if noise else None)
 

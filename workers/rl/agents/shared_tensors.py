@@ -10,35 +10,40 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 SharedTensors = dict[str, Any]
-"""By attribute: of a module its parameters and buffers by name.
+"""Shared tensors by name of the attribute.
 
-Of an optimiser the state of each parameter, in order; or a tensor.
+For a module the value is a dictionary of parameters and buffers by name, for an optimiser a list
+with the state of each parameter in order, for a tensor the tensor.
 """
 
 
 def share(agent: object) -> SharedTensors:
     """Moves the agent's shared tensors to shared memory and returns them.
 
-    They stay the same objects.
+    The agent's tensors remain the same objects.
 
     Args:
-        agent: Its `shared_attributes` name what is shared; without them it is each torch module,
-            optimiser and tensor that it has.
+        agent: Its attribute `shared_attributes` has the names of the attributes to share; without
+            it, all torch modules, optimisers and tensors among the attributes are shared.
 
     Raises:
-        TypeError: If `shared_attributes` names what is not there or cannot be shared.
-        ValueError: If a tensor lies on another device.
+        TypeError: If `shared_attributes` names an attribute that is missing or cannot be shared.
+        ValueError: If a tensor is not on the CPU.
     """
     return {name: _shared(name, value) for name, value in _parts(agent)}
 
 
 def adopt(agent: object, shared: SharedTensors) -> None:
-    """Lets an agent built alike use the tensors of another process in place of its own.
+    """Replaces the agent's tensors by those that another process shared.
 
-    One with `sync_parameters` then copies them into what it keeps for itself.
+    Then calls the agent's `sync_parameters`, if it has this method.
+
+    Args:
+        agent: An agent built with the same networks and optimisers as the one that was shared.
+        shared: What `share` returned.
 
     Raises:
-        ValueError: If it was not built alike.
+        ValueError: If the shapes or numbers of tensors differ.
     """
     for name, tensors in shared.items():
         _take_over(name, getattr(agent, name, None), tensors)

@@ -1,8 +1,8 @@
 """Twin delayed deep deterministic policy gradient (Fujimoto, van Hoof & Meger 2018), algorithm 1.
 
-N samples of a batch. Both critics are one stacked network. The policy and the targets move at every
-d-th update only. The shell counts updates and chooses the one that is due, so that the other
-updates do not pay for a gradient of the policy.
+N samples of a batch. Both critics are one stacked network. The policy and the targets are updated
+only at every d-th update. The shell counts updates and selects the update function of `Td3.cycle`,
+so that the other updates do not compute a gradient of the policy.
 """
 
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ from workers.rl.networks.parameter_layout import Parameters
 
 
 class Td3State(NamedTuple):
-    """What an update replaces."""
+    """Learning state of TD3; an update returns a new one."""
 
     actor: Tensor
     """float32: phi of the policy."""
@@ -44,14 +44,14 @@ class Td3State(NamedTuple):
     critic_targets: Tensor
     """float32: theta of both target critics."""
     actor_loss: Tensor
-    """float32 []: of the policy's last update, for the report; 0 before the first."""
+    """float32 []: loss of the policy's last update, for the report; 0 before the first."""
     actor_optimizer: AdamState
     critic_optimizer: AdamState
 
 
 @dataclass(frozen=True)
 class Td3(Deterministic):
-    """The mathematics of one definition."""
+    """Targets, losses and updates of TD3 for one definition, as pure functions."""
 
     critics: Ensemble
     layouts: Layouts
@@ -71,9 +71,9 @@ class Td3(Deterministic):
         return self.critics(critics, torch.cat((encoded, action), -1)).squeeze(-1)
 
     def smoothed(self, action: Tensor, normal: Tensor) -> Tensor:
-        """Returns a + clip(epsilon, -c, c), within the bounds of actions (section 5.3).
+        """Returns a + clip(epsilon, -c, c), clipped to the bounds of actions (section 5.3).
 
-        Epsilon is `target_noise` times normal numbers.
+        epsilon is `target_noise` times the standard normal numbers `normal`.
         """
         clip = self.hyper.target_noise_clip
         return (action + (self.hyper.target_noise * normal).clamp(-clip, clip)).clamp(-1, 1)
@@ -94,7 +94,8 @@ class Td3(Deterministic):
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Returns the sum of both critics' mean squared errors [].
 
-        The mean value [], the mean size of the errors [N].
+        The second result holds the mean value [] and the absolute errors [N], averaged over the
+        critics.
         """
         value = self.values(critics, self.encoding(batch.observation), batch.action)
         error = value - td_targets
@@ -109,7 +110,7 @@ class Td3(Deterministic):
 
     @property
     def cycle(self) -> tuple[Update, ...]:
-        """`policy_delay` updates of the critics; after the last, policy and targets move too."""
+        """`policy_delay` update functions; only the last one also updates policy and targets."""
         return (*[self.update_critics] * (self.hyper.policy_delay - 1), self.update)
 
     def update_critics(
@@ -128,7 +129,7 @@ class Td3(Deterministic):
         return Updated(state._replace(critics=critics, critic_optimizer=optimizer), report, error)
 
     def update(self, gradient: Gradient, state: Td3State, batch: ReplayBatch) -> Updated[Td3State]:
-        """Makes a gradient step of the critics, then of the policy, and moves all targets."""
+        """Makes a gradient step of the critics, then of the policy, and updates all targets."""
         state, report, error = self.update_critics(gradient, state, batch)
         actor, first_critic = (
             self.layouts["actor"].split,
@@ -148,7 +149,7 @@ class Td3(Deterministic):
         return Updated(state, torch.stack((report[0], loss, report[2])), error)
 
     def noise(self, generator: np.random.Generator, shape: tuple[int, int]) -> tuple[Array, ...]:
-        """Returns the normal numbers of the target policy's actions, float32 [*shape, A]."""
+        """Returns the normal numbers for smoothing the target actions, float32 [*shape, A]."""
         return (generator.standard_normal((*shape, self.size), dtype=np.float32),)
 
 

@@ -32,18 +32,18 @@ from workers.rl.networks.parameter_layout import Layout, Parameters
 Product = Callable[[Tensor], Tensor]
 """Vector [P] -> matrix times vector [P]."""
 _CONVERGED = 1e-10
-"""Squared residual below which conjugate gradients stand still."""
+"""Squared residual below which the conjugate gradient iterations no longer change the solution."""
 
 
 class TrpoState(NamedTuple):
-    """What an update replaces."""
+    """Learning state of TRPO; an update returns a new one."""
 
     parameters: Tensor
-    """float32 [P]: theta, of the policy."""
+    """float32 [P]: theta, parameters of the policy."""
     values: Tensor
-    """float32 [V]: of the value network."""
+    """float32 [V]: parameters of the value network."""
     optimizer: AdamState
-    """Of the value network."""
+    """State of the value network's optimiser."""
 
 
 def conjugate_gradients(product: Product, right: Tensor, steps: int) -> Tensor:
@@ -78,10 +78,10 @@ def line_search(
 
     Args:
         judge: Parameters [P] -> improvement of the surrogate [] and KL divergence [].
-        begin: float32 [P].
-        step: float32 [P]: the longest that is tried.
-        max_kl: Bound of the divergence.
-        count: Lengths that are tried.
+        begin: Parameters before the step, float32 [P].
+        step: The first and longest step that is tried, float32 [P].
+        max_kl: Upper bound of the KL divergence.
+        count: Number of step lengths that are tried.
     """
     lengths = 0.5 ** torch.arange(count, device=begin.device, dtype=begin.dtype)
     candidates = begin + lengths.unsqueeze(1) * step
@@ -93,7 +93,7 @@ def line_search(
 
 @dataclass(frozen=True)
 class Trpo(OnPolicyMath[TrpoParameters]):
-    """The mathematics of one definition."""
+    """Policy step and value function fit of TRPO for one definition, as pure functions."""
 
     policy_layout: Layout = field(init=False)
     value_layout: Layout = field(init=False)
@@ -114,11 +114,11 @@ class Trpo(OnPolicyMath[TrpoParameters]):
 
     @property
     def layouts(self) -> Layouts:
-        """Of policy and value network."""
+        """Layouts of the parameter vectors of policy and value network."""
         return {"parameters": self.policy_layout, "values": self.value_layout}
 
     def named(self, state: TrpoState) -> Parameters:
-        """Returns all parameters by name."""
+        """Returns the parameters of policy and value network by name."""
         return {
             **self.policy_layout.split(state.parameters),
             **self.value_layout.split(state.values),
@@ -154,15 +154,15 @@ class Trpo(OnPolicyMath[TrpoParameters]):
         return self.model.policy.kl((before, outputs[0]), (after, outputs[1])).mean()
 
     def fisher_product(self, parameters: Tensor, observation: Tensor) -> Product:
-        """Returns the product with the damped Hessian of the mean KL divergence (appendix C.1).
+        """Returns the function v -> H v of the damped Hessian H [P, P] (appendix C.1).
 
-        The Hessian is that at `parameters` [P].
+        H is the Hessian of the mean KL divergence at `parameters` [P].
         """
         slope = torch.func.grad(lambda vector: self.divergence(parameters, vector, observation))
         damping, pull = (
             self.hyper.damping,
             torch.func.vjp(slope, parameters)[1],
-        )  # the Hessian is symmetric: pulling back is its product
+        )  # the Hessian is symmetric, so the vector-Jacobian product is its product
 
         def product(vector: Tensor) -> Tensor:
             curved: Tensor = pull(vector)[0]
@@ -203,7 +203,7 @@ class Trpo(OnPolicyMath[TrpoParameters]):
     def value_steps(
         self, gradient: Gradient, state: TrpoState, batch: RolloutBatch
     ) -> tuple[Tensor, AdamState, Tensor]:
-        """Fits the value network; returns its parameters [V], optimiser and mean loss []."""
+        """Fits the value network; returns its parameters [V], optimiser state and mean loss []."""
         values, optimizer, losses = state.values, state.optimizer, list[Tensor]()
         count = -(-len(batch.advantage) // self.hyper.value_minibatch_size)
         for order in batch.noise[0].unbind(0):
@@ -219,7 +219,7 @@ class Trpo(OnPolicyMath[TrpoParameters]):
     def update(
         self, gradient: Gradient, state: TrpoState, batch: RolloutBatch
     ) -> Updated[TrpoState]:
-        """Makes the policy's step on a rollout, then fits the value network to it."""
+        """Makes the policy's step on a rollout, then fits the value network to the rollout."""
         if self.hyper.normalize_advantages:
             batch = batch._replace(advantage=standardised(batch.advantage))
         parameters, norm = self.policy_step(gradient, state.parameters, batch)
