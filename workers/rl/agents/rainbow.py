@@ -1,6 +1,6 @@
 """Rainbow (Hessel et al. 2018, "Rainbow: Combining Improvements in Deep Reinforcement Learning").
 
-It combines extensions of the deep Q-network, which are implemented in these modules:
+It combines six extensions of the deep Q-network, which are implemented in these modules:
 
 - the distribution of returns instead of their mean: `workers.rl.agents.c51` (Bellemare et al.
   2017);

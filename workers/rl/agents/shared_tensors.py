@@ -2,7 +2,7 @@
 
 They are found among its attributes, moved to shared memory, and adopted by the other processes.
 
-torch is looked at only where it is loaded already; an agent without it has nothing to share.
+torch is not imported: if it is not loaded yet, the agent has no tensors to share.
 """
 
 import sys

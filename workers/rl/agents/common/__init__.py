@@ -1,4 +1,1 @@
-"""Mathematics that several algorithms share.
-
-Losses, policies, optimisers, normalisation and returns.
-"""
+"""Modules that several algorithms share: policies, optimisers, normalisation and returns."""

@@ -1,4 +1,4 @@
-"""Raw actions, which networks and memories deal in, and the actions of a space. N actions."""
+"""Conversion between raw actions, of networks and memories, and actions of a space. N actions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -36,10 +36,10 @@ class ActionCodec(Protocol):
         """Returns actions of the space, within its bounds."""
 
     def tensor_to_space(self, raw: Tensor) -> Tensor:
-        """Returns what `to_space` does, for tensors."""
+        """Computes `to_space` for tensors."""
 
     def from_space(self, action: Array) -> Array:
-        """Returns the raw actions [N, ...] that stand for actions of the space."""
+        """Returns the raw actions [N, ...] of actions of the space: the inverse of `to_space`."""
 
 
 class Actions(ActionCodec, Protocol):
@@ -51,7 +51,7 @@ class Actions(ActionCodec, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DiscreteActions:
-    """One of `count` actions; raw ones are counted from 0."""
+    """Actions of a discrete space with `count` actions; raw actions are counted from 0."""
 
     count: int
     first: int
@@ -78,7 +78,7 @@ class DiscreteActions:
 
 @dataclass(frozen=True, slots=True)
 class BoxActions:
-    """A vector between finite bounds; raw ones lie in [-1, 1] in each dimension."""
+    """Actions of a box with finite bounds; raw actions are in [-1, 1] in each dimension."""
 
     space: spaces.Box
     centre: Array
@@ -87,7 +87,7 @@ class BoxActions:
 
     @property
     def raw_shape(self) -> tuple[int, ...]:
-        """Flat."""
+        """Shape of a raw action, [A]: the action is flattened."""
         return (int(self.centre.size),)
 
     def random(self, generator: np.random.Generator, count: int) -> Array:
@@ -121,9 +121,14 @@ class BoxActions:
 
 
 def discrete_actions(space: Space[object], agent: str) -> DiscreteActions:
-    """Returns the actions of a discrete space.
+    """Returns the conversion of actions of a discrete space.
 
-    Raises DefinitionError, which names the agent and those for the space, for another one.
+    Args:
+        space: Action space of the environment.
+        agent: Name of the agent, for the message.
+
+    Raises:
+        DefinitionError: If the space is not discrete; the message names agents for the space.
     """
     if not isinstance(space, spaces.Discrete):
         raise DefinitionError(
@@ -133,9 +138,14 @@ def discrete_actions(space: Space[object], agent: str) -> DiscreteActions:
 
 
 def box_actions(space: Space[object], agent: str) -> BoxActions:
-    """Returns the actions of a bounded box of floats.
+    """Returns the conversion of actions of a bounded box of floats.
 
-    Raises DefinitionError, which names the agent and those for the space, else.
+    Args:
+        space: Action space of the environment.
+        agent: Name of the agent, for the message.
+
+    Raises:
+        DefinitionError: If the space is not a Box of floats, or if bounds are infinite or equal.
     """
     if not _is_floating(space):
         raise DefinitionError(
@@ -156,9 +166,12 @@ def box_actions(space: Space[object], agent: str) -> BoxActions:
 
 
 def no_actions(space: Space[object], agent: str, wanted: str) -> DefinitionError:
-    """Returns the error for an action space that an agent does not take.
+    """Returns the error for an action space that an agent does not support.
 
-    It names the kinds that the agent takes, and agents that take the space.
+    Args:
+        space: Action space of the environment.
+        agent: Name of the agent.
+        wanted: Kinds of action spaces that the agent supports, as text for the message.
     """
     return DefinitionError(
         f"agent.name: {agent} needs {wanted} action space, not {space}: {_remedy(space)}"
@@ -170,9 +183,9 @@ def _is_floating(space: Space[object]) -> TypeGuard[spaces.Box]:
 
 
 def _remedy(space: Space[object], *, bounded: bool = True) -> str:
-    """Returns what to do about a space that an agent does not take.
+    """Returns advice for a space that an agent does not support, as text for the message.
 
-    Which agents do follows from what they declare.
+    The agents that it names are those that declare to support the space.
     """
     kind = next((kind for kind, known in _KINDS.items() if isinstance(space, known)), None)
     if kind is None:

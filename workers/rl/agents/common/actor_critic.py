@@ -1,4 +1,4 @@
-"""The networks of policy and value of on-policy agents.
+"""Policy and value networks of on-policy agents.
 
 N samples, A outputs of the policy network.
 """
@@ -19,9 +19,9 @@ from workers.rl.networks.parameter_layout import Layout, Parameters
 
 @dataclass(frozen=True)
 class ActorCritic:
-    """Networks of policy and value.
+    """Policy and value network.
 
-    Both share the convolutions for images; for other observations each has its own network.
+    For images both share the convolutions; for other observations they share no layers.
     """
 
     policy: Policy
@@ -73,7 +73,7 @@ class ActorCritic:
     def outputs_array(self, parameters: Mapping[str, Array], observation: Array) -> Array | None:
         """Returns the outputs of the policy network float32 [..., N, A].
 
-        `None` for images, which torch evaluates faster.
+        Computed in numpy; `None` for images, for which torch is faster.
         """
         if self.trunk is not None:
             return None
@@ -82,7 +82,13 @@ class ActorCritic:
     def acting_outputs(
         self, tensors: Parameters, arrays: Mapping[str, Array], observation: Array
     ) -> Array:
-        """Returns the outputs of the policy network float32 [N, A], by whichever way is faster."""
+        """Returns the outputs of the policy network float32 [N, A], by numpy or else by torch.
+
+        Args:
+            tensors: Parameters by name, for torch.
+            arrays: The same parameters as arrays.
+            observation: [N, ...]
+        """
         outputs = self.outputs_array(arrays, observation)
         if outputs is None:
             with torch.inference_mode():

@@ -1,8 +1,8 @@
-"""What the shell `workers.rl.agents.shells.replay_agent` asks of an algorithm.
+"""Interface of algorithms for the shell `workers.rl.agents.shells.replay_agent`.
 
 N samples of a batch, R values of a report. The learning state of an algorithm is a named tuple of
-tensors; `update` maps it and a batch to the next one and has no effect, so it runs as it stands,
-compiled, or stacked over seeds.
+tensors. `update` returns the next state for a state and a batch and has no side effect, so it can
+be run eagerly, compiled, or stacked over seeds by `vmap`.
 """
 
 from collections.abc import Callable, Mapping
@@ -29,40 +29,40 @@ class ReplayBatch(NamedTuple):
     action: Tensor
     """Raw [N, ...]: int64 counted from 0, or float32 in [-1, 1] per dimension."""
     reward: Tensor
-    """float32 [N]: discounted sum over the n steps."""
+    """float32 [N]: discounted sum of rewards over n steps."""
     next_observation: Tensor
-    """[N, ...]: behind the n steps, or where the episode ended before."""
+    """[N, ...]: observation after n steps, or the last one of the episode if it ended before."""
     discount: Tensor
-    """float32 [N]: of the value of `next_observation`.
+    """float32 [N]: discount factor of the value of `next_observation`.
 
-    0 where the episode terminated within the steps.
+    0 if the episode terminated within the n steps.
     """
     weight: Tensor
-    """float32 [N]: importance weights; ones where sampling is uniform."""
+    """float32 [N]: importance weights; ones for uniform sampling."""
     noise: tuple[Tensor, ...]
-    """Random numbers that the algorithm asked for."""
+    """Random numbers drawn by `Algorithm.noise` for this batch."""
 
 
 def bootstrapped(batch: ReplayBatch, value: Tensor) -> Tensor:
     """Returns reward + discount * value float32 [N].
 
-    The reward alone where the discount is 0, even where the value is no number.
+    Where the discount is 0 the result is the reward, even if the value is NaN.
     """
     return batch.reward + (batch.discount * value).masked_fill(batch.discount == 0, 0.0)
 
 
 class Updated(NamedTuple, Generic[S]):
-    """What an update returns."""
+    """Result of an update: new state, report and errors."""
 
     state: S
     report: Tensor
     """[R]: the values of `report_names`."""
     error: Tensor
-    """float32 [N]: size of each sample's error; its priority."""
+    """float32 [N]: size of each sample's error, from which prioritized replay gets priorities."""
 
 
 class Acting(Protocol[S_co]):
-    """The part of an algorithm that every shell uses: a state, and the policy in one field."""
+    """Interface of algorithms that every shell uses: the learning state and the policy."""
 
     @property
     def report_names(self) -> tuple[str, ...]:
@@ -74,7 +74,7 @@ class Acting(Protocol[S_co]):
 
     @property
     def actor(self) -> str:
-        """Field of the state whose parameters act."""
+        """Name of the state's field that holds the policy's parameters."""
 
     def start(self, generator: torch.Generator) -> S_co:
         """Returns the state before the first update, on the CPU."""
@@ -85,11 +85,11 @@ class Acting(Protocol[S_co]):
     def act_arrays(
         self, parameters: Mapping[str, Array], observation: Array, noise: tuple[Array, ...]
     ) -> Array | None:
-        """Returns what `act` does, on the CPU for few rows; `None` where there is no such way."""
+        """Computes `act` in numpy, for few rows on the CPU; `None` if that is not supported."""
 
 
 class Algorithm(Acting[S], Protocol[S]):
-    """The mathematics of one definition that learns from a replay memory: pure functions."""
+    """Interface of algorithms that learn from a replay memory, as pure functions."""
 
     def update(self, gradient: Gradient, state: S, batch: ReplayBatch) -> Updated[S]:
         """Returns the state after one update."""
@@ -98,22 +98,22 @@ class Algorithm(Acting[S], Protocol[S]):
         """Returns the random numbers of updates, float32 [updates, ...] each.
 
         Args:
-            generator: The run's own.
-            shape: (updates, N).
+            generator: Generator of the run.
+            shape: Number of updates and batch size, (updates, N).
         """
 
     def acting_noise(self, generator: np.random.Generator, count: int) -> tuple[Array, ...]:
         """Returns the random numbers for exploring actions, float32 [count, ...] each.
 
-        Empty where an explorer draws them all.
+        Empty if the explorer draws all random numbers itself.
         """
 
     @property
     def cycle(self) -> tuple["Update", ...]:
-        """See `UpdateCycle.cycle`."""
+        """Update functions that are called in turn; see `UpdateCycle.cycle`."""
 
     def between(self, state: Any, updates: int) -> Any:
-        """See `UpdateCycle.between`."""
+        """Returns the state after `updates` updates; see `UpdateCycle.between`."""
 
 
 Update = Callable[..., Updated[Any]]
@@ -121,18 +121,18 @@ Update = Callable[..., Updated[Any]]
 
 
 class UpdateCycle:
-    """Base of algorithms: how updates that are not all alike follow one another.
+    """Base of algorithms: a cycle of update functions, and changes between updates.
 
-    An algorithm that moves its policy less often than its critics has a cycle of several updates.
-    The shell counts updates, so each update stays pure and compiles without a branch; a
-    `torch.where` would compute both.
+    An algorithm that updates its policy less often than its critics has a cycle of several update
+    functions. The shell counts updates and selects the function, so that each function is pure and
+    compiled without a branch; `torch.where` would compute both branches.
     """
 
     update: Update
 
     @property
     def cycle(self) -> tuple[Update, ...]:
-        """Consecutive updates; update number i is made by entry i modulo their number."""
+        """Update functions; update number i is made by the entry at i modulo their number."""
         return (self.update,)
 
     def noise(self, generator: np.random.Generator, shape: Any) -> tuple[Array, ...]:
@@ -146,9 +146,10 @@ class UpdateCycle:
         return ()
 
     def between(self, state: Any, updates: int) -> Any:
-        """Returns the state after `updates` updates, changed where that takes no arithmetic.
+        """Returns the state after `updates` updates, with changes that need no computation.
 
-        Copies of networks belong here: in compiled code they would be made with every update.
+        Periodic copies to target networks are made here: compiled code would copy the network at
+        every update.
         """
         del updates
         return state

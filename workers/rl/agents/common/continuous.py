@@ -1,4 +1,4 @@
-"""What the agents for continuous actions with a replay memory are put together from.
+"""Common parts of the agents for continuous actions with a replay memory.
 
 N samples of a batch, A entries of an action.
 """
@@ -42,7 +42,7 @@ class Deterministic(UpdateCycle):
     policy: Mlp
     encoding: Encoding
     size: int
-    """A."""
+    """Number of entries of an action, A."""
 
     def greedy(self, parameters: Parameters, encoded: Tensor) -> Tensor:
         """Returns mu(s) float32 [N, A] of encoded observations."""
@@ -69,7 +69,13 @@ class Deterministic(UpdateCycle):
 def additive_noise(
     kind: Literal["ornstein_uhlenbeck", "gaussian"], scale: float, seed: int
 ) -> Explorer:
-    """Returns the noise of a run's exploring actions, which lie in [-1, 1]."""
+    """Returns an explorer that adds noise to a run's raw actions, which are in [-1, 1].
+
+    Args:
+        kind: Independent normal noise, or an Ornstein-Uhlenbeck process.
+        scale: Standard deviation of the normal noise, or sigma of the process.
+        seed: The run's seed.
+    """
     generator = derive_generator(seed, "agent/explore")
     if kind == "gaussian":
         return AdditiveGaussian(scale, generator=generator)
@@ -83,7 +89,7 @@ def build_continuous(
     actions: BoxActions,
     explorer: Explorer,
 ) -> ReplayAgent:
-    """Returns the agent of an algorithm, with a memory of its own that is sampled evenly."""
+    """Returns an agent with the algorithm and a new memory that is sampled uniformly."""
     parts = ReplayParts(
         algorithm=algorithm,
         actions=actions,

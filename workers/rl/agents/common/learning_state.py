@@ -31,7 +31,7 @@ def learning_rates(state: Any) -> list[Tensor]:
 
 
 def with_learning_rates(state: S, rates: Iterator[Tensor]) -> S:
-    """Returns the state with other step sizes, taken from `rates` in order."""
+    """Returns the state with its optimisers' step sizes replaced by `rates`, in order."""
     if isinstance(state, AdamState | RmspropState):
         return cast("S", state._replace(learning_rate=next(rates)))
     if isinstance(state, Tensor):
@@ -41,15 +41,23 @@ def with_learning_rates(state: S, rates: Iterator[Tensor]) -> S:
 
 
 def state_tree(state: Any, layouts: Layouts) -> StateTree:
-    """Returns what a snapshot stores of a state: parameters by name, all else by field."""
+    """Returns the state as a tree for a snapshot.
+
+    Vectors of parameters become tensors by name; other fields are stored by their names.
+    """
     return {name: _tree(getattr(state, name), layouts.get(name)) for name in state._fields}
 
 
 def load_state(template: S, tree: StateTree, layouts: Layouts) -> S:
-    """Returns the stored state, on the devices of a state of the same agent.
+    """Returns the state stored in `tree`.
+
+    Args:
+        template: A state of the same agent; its tensors have the devices of the result.
+        tree: What `state_tree` returned.
+        layouts: Layout of each vector of parameters.
 
     Raises:
-        ValueError: If it is of another agent or another network.
+        ValueError: If `tree` is of another agent or another network.
     """
     names: tuple[str, ...] = template._fields  # type: ignore[attr-defined]
     if tree.keys() != set(names):

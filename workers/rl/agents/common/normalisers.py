@@ -1,10 +1,10 @@
 """The normalisers of an on-policy agent, both optional.
 
-Observations are taken in before they are acted on, from the first step of a training, as by
-`VecNormalize` of Stable-Baselines3 and `NormalizeObservation` of Gymnasium. What was acted on is
-what is learnt from, whatever pieces a rollout was gathered in; successors that were not acted on,
-at cuts and behind a rollout, are seen as at its end. Rewards are brought to unit size as the
-rollout is learnt from. An evaluation changes nothing.
+Observations update the statistics before the agent acts on them, from the first step of a training,
+as in `VecNormalize` of Stable-Baselines3 and `NormalizeObservation` of Gymnasium. The agent learns
+from the normalised observations on which it acted, however many collects a rollout consists of.
+Successors are normalised with the statistics at the end of the rollout. Rewards are scaled when the
+agent learns from the rollout. Evaluations do not change the statistics.
 """
 
 from collections.abc import Mapping
@@ -28,13 +28,13 @@ _SCALE: Final = "observation.scale"
 
 
 class Normalisers:
-    """What an agent normalises.
+    """Optional normalisers of an agent's observations and rewards.
 
     Args:
         context: Spaces and number of environments.
         gamma: Discount factor of the returns that rewards are scaled by.
-        observations: Whether observations are normalised; they have to be a Box of floats.
-        rewards: Whether rewards are.
+        observations: Whether to normalise observations; their space must be a Box of floats.
+        rewards: Whether to normalise rewards.
 
     Raises:
         DefinitionError: If observations cannot be normalised.
@@ -60,16 +60,19 @@ class Normalisers:
         return self._observations is not None
 
     def observation(self, observation: Array) -> Array:
-        """Returns observations [N, ...] as the network reads them."""
+        """Returns observations [N, ...] normalised, or unchanged without normaliser.
+
+        Changes no statistics.
+        """
         return observation if self._observations is None else self._observations(observation)
 
     def met(self, observation: Array, active: Array | None = None) -> Array:
         """Updates the statistics by observations [B, ...] of a training step, and normalises them.
 
         Args:
-            observation: As the environments show them.
-            active: bool [B]: false where a slot waits, whose observation is none; `None` for all
-                true.
+            observation: Observations from the environments, [B, ...].
+            active: bool [B]: false for inactive slots, whose entries do not update the statistics;
+                `None` if all slots are active.
         """
         if self._observations is None:
             return observation
@@ -79,7 +82,8 @@ class Normalisers:
     def rollout(self, rollout: Mapping[str, Array]) -> Mapping[str, Array]:
         """Normalises the successors and rewards of a rollout of arrays [T, B, ...].
 
-        Its observations were normalised by `met` when they were acted on.
+        Updates the statistics of rewards. The rollout's observations are not changed: `met` has
+        normalised them before the agent acted.
         """
         changed: dict[str, Array] = {}
         active = rollout["active"]
@@ -93,7 +97,7 @@ class Normalisers:
         return {**rollout, **changed}
 
     def tensors(self) -> dict[str, Tensor]:
-        """Returns what an exported policy needs of the statistics."""
+        """Returns mean and scale of observations by name, for an exported policy; may be empty."""
         return (
             {}
             if self._observations is None
@@ -101,7 +105,7 @@ class Normalisers:
         )
 
     def function(self, parameters: Parameters, observation: Tensor) -> Tensor:
-        """Normalises observations [N, ...] by the statistics among the parameters; pure."""
+        """Normalises observations [N, ...] by the tensors of `tensors` in `parameters`; pure."""
         if self._observations is None:
             return observation
         return normalise(
@@ -114,7 +118,7 @@ class Normalisers:
         return {name: part.state_dict() for name, part in parts.items() if part is not None}
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Brings the statistics to a captured state."""
+        """Restores the statistics from `state`."""
         if self._observations is not None:
             self._observations.load_state_dict(state["observations"])
         if self._rewards is not None:

@@ -1,4 +1,4 @@
-"""What the on-policy algorithms share: advantages, batches of a rollout, and a gradient step.
+"""Common parts of on-policy algorithms: advantages, batches of a rollout, and a gradient step.
 
 N samples, T vector steps of a rollout, B environments, A outputs of the policy network, P
 parameters, M members of a pack.
@@ -41,7 +41,7 @@ class RolloutBatch(NamedTuple):
     action: Tensor
     """Raw [N, ...]"""
     log_probability: Tensor
-    """float32 [N], by the policy that acted; 0 where the algorithm does not read it."""
+    """float32 [N]: log-probability by the policy that acted; 0 if updates do not need it."""
     advantage: Tensor
     """float32 [N]"""
     value_target: Tensor
@@ -163,10 +163,9 @@ def generalised_advantages(
 
 @dataclass(frozen=True)
 class OnPolicyMath(UpdateCycle, ABC, Generic[H]):
-    """Base of the on-policy algorithms: how they act, and how a rollout becomes a batch.
+    """Base of the on-policy algorithms: acting, and conversion of a rollout to a batch.
 
-    A state has a field `parameters`, which holds all parameters of the networks unless an algorithm
-    says otherwise.
+    A state has a field `parameters`, which by default holds all parameters of the networks.
     """
 
     model: ActorCritic
@@ -205,7 +204,7 @@ class OnPolicyMath(UpdateCycle, ABC, Generic[H]):
         a terminal state is 0.
 
         Args:
-            state: The state that acted; on its device the batch is returned.
+            state: The state that acted; the batch is on its device.
             rollout: `observation`, `action` (raw), `reward`, `terminated`, `truncated`,
                 `next_observation` and `active`, each [T, B, ...].
             members: M, for a pack: `state` is stacked [M, ...], the rollout is [T, M * B, ...] with
@@ -275,7 +274,7 @@ class OnPolicyMath(UpdateCycle, ABC, Generic[H]):
     def act_arrays(
         self, parameters: Mapping[str, Array], observation: Array, noise: tuple[Array, ...]
     ) -> Array | None:
-        """Returns what `act` does, in numpy; `None` for images."""
+        """Computes `act` in numpy; returns `None` for images."""
         outputs = self.model.outputs_array(parameters, observation)
         if outputs is None:
             return None
@@ -283,10 +282,10 @@ class OnPolicyMath(UpdateCycle, ABC, Generic[H]):
 
 
 class PolicyState(NamedTuple):
-    """What an update replaces."""
+    """Learning state of a policy gradient algorithm; an update returns a new one."""
 
     parameters: Tensor
-    """float32 [P]: theta, of policy and value network."""
+    """float32 [P]: theta, parameters of policy and value network."""
     optimizer: AdamState | RmspropState
 
 
@@ -305,18 +304,18 @@ class PolicyGradient(OnPolicyMath[H]):
         return PolicyState(vector, self.optimizer_start(vector))
 
     def optimizer_start(self, vector: Tensor) -> AdamState | RmspropState:
-        """Returns the optimiser's state before the first update of parameters [P]; Adam's here."""
+        """Returns the optimiser's state before the first update of parameters [P]; here Adam's."""
         hyper: Any = self.hyper
         return adam_start(vector, hyper.learning_rate)
 
     def optimizer_step(
         self, parameters: Tensor, slope: Tensor, optimizer: Any
     ) -> tuple[Tensor, AdamState | RmspropState]:
-        """Returns parameters [P] and optimiser after a step along the clipped gradient [P]."""
+        """Returns parameters [P] and optimiser state after a step with the clipped gradient [P]."""
         return adam(parameters, slope, optimizer, epsilon=self.adam_epsilon)
 
     def update(self, gradient: Gradient, state: PolicyState, batch: Any) -> Updated[PolicyState]:
-        """Makes a gradient step on a minibatch; the norm of the gradient is the last report."""
+        """Makes a gradient step; the last value of the report is the norm of the gradient."""
         hyper: Any = self.hyper
         slope, _, (report,) = gradient(
             lambda vector: self.loss(self.model.layout.split(vector), batch), state.parameters

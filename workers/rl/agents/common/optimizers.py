@@ -18,15 +18,16 @@ _LOG_BETA_2: Final = math.log(BETA_2)
 class AdamState(NamedTuple):
     """State of the optimiser.
 
-    All tensors, so that it compiles once for every learning rate and stacks under `vmap`.
+    All fields are tensors, so that an update is compiled once for all learning rates, and states
+    can be stacked for `vmap`.
     """
 
     first: Tensor
     """float32 [P]: running mean of the gradient."""
     second: Tensor
-    """float32 [P]: running mean of its square."""
+    """float32 [P]: running mean of the gradient's square."""
     step: Tensor
-    """int64 []: updates made."""
+    """int64 []: number of updates so far."""
     learning_rate: Tensor
     """float32 []."""
 
@@ -47,20 +48,20 @@ def adam(
 ) -> tuple[Tensor, AdamState]:
     """Returns the parameters and the state after one update.
 
-    The arithmetic of `torch.optim.Adam` with its default betas.
+    Computes the same as `torch.optim.Adam` with its default betas.
 
     Args:
         parameters: float32 [P].
         gradient: float32 [P].
-        state: The state after the update before.
+        state: State after the previous update.
         epsilon: Added to the root of the second moment.
     """
     step = state.step + 1
     first = torch.lerp(state.first, gradient, 1 - BETA_1)
     second = torch.addcmul(state.second * BETA_2, gradient, gradient, value=1 - BETA_2)
-    # 1 - beta^t in float64: in float32, 1 - 0.999^t loses four digits for small t. By `exp`, and
-    # these two numbers once: compiled, what is
-    # computed of the step alone would be computed again for each parameter.
+    # 1 - beta^t in float64: in float32, 1 - 0.999^t loses four digits for small t. Only two numbers
+    # are computed from the step, by `exp`, because compiled code would compute expressions of the
+    # step again for each parameter.
     exact = step.double()
     rate = state.learning_rate / (1 - (exact * _LOG_BETA_1).exp()).to(parameters.dtype)
     scale = (1 - (exact * _LOG_BETA_2).exp()).rsqrt().to(parameters.dtype)
@@ -86,7 +87,7 @@ def rmsprop_start(
     Args:
         parameters: float32 [P].
         learning_rate: Step size.
-        inside: Begin the running mean at 1, as TensorFlow does, instead of 0.
+        inside: Initialise the running mean with 1, as in TensorFlow, instead of 0.
     """
     square = torch.ones_like(parameters) if inside else torch.zeros_like(parameters)
     return RmspropState(square, torch.tensor(learning_rate, device=parameters.device))
@@ -103,15 +104,15 @@ def rmsprop(
 ) -> tuple[Tensor, RmspropState]:
     """Returns the parameters and the state after one update.
 
-    The arithmetic of `torch.optim.RMSprop`, or of TensorFlow's.
+    Computes the same as `torch.optim.RMSprop`, or with `inside` as TensorFlow's RMSprop.
 
     Args:
         parameters: float32 [P].
         gradient: float32 [P].
-        state: The state after the update before.
-        decay: Of the running mean.
+        state: State after the previous update.
+        decay: Decay factor of the running mean.
         epsilon: Added to the root of the running mean.
-        inside: Add epsilon under the root instead (TensorFlow).
+        inside: Add epsilon under the root, as in TensorFlow, instead of to the root.
     """
     square = torch.addcmul(state.square * decay, gradient, gradient, value=1 - decay)
     root = (square + epsilon).sqrt() if inside else square.sqrt() + epsilon

@@ -2,8 +2,8 @@
 
 N samples, A outputs of the policy network.
 
-The learner's half works on tensors; acting draws in numpy, with random numbers that come in, so
-that they can be drawn many steps at once.
+Learning works on tensors. Acting samples in numpy with random numbers that are passed as arguments,
+so that these can be drawn for many steps at once.
 """
 
 import math
@@ -35,11 +35,11 @@ class Policy(ActionCodec, Protocol):
 
     @property
     def outputs(self) -> int:
-        """A: what the policy network puts out per sample."""
+        """Number of outputs of the policy network per sample, A."""
 
     @property
     def extra_shapes(self) -> dict[str, tuple[int, ...]]:
-        """Parameters beside those of the network; they begin at 0."""
+        """Shapes, by name, of parameters besides those of the network; initial values are 0."""
 
     def noise(self, generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
         """Returns the random numbers [*shape, A] for as many samples."""
@@ -47,13 +47,13 @@ class Policy(ActionCodec, Protocol):
     def sample(self, parameters: Arrays, outputs: Floats, noise: Array | None) -> Array:
         """Returns raw actions [..., N, *raw_shape] of outputs and noise [..., N, A].
 
-        Without noise the likeliest ones.
+        Without noise the most probable actions.
         """
 
     def sample_tensor(
         self, parameters: Parameters, outputs: Tensor, noise: Tensor | None
     ) -> Tensor:
-        """Returns what `sample` does, for tensors [N, A]."""
+        """Computes `sample` for tensors [N, A]."""
 
     def log_probability(self, parameters: Parameters, outputs: Tensor, raw: Tensor) -> Tensor:
         """Returns the logarithm of probability or density float32 [N] of raw actions."""
@@ -266,9 +266,9 @@ class Gaussian:
 
     The outputs are means, the standard deviations are parameters of their own.
 
-    Raw actions are unbounded. Between finite bounds a raw -1 stands for the lower one and a raw 1
-    for the upper one; what lies outside is clipped on its way to the environment, while the learner
-    keeps the raw action, whose density is the right one.
+    Raw actions are unbounded. If the space has finite bounds, raw -1 is the lower and raw 1 the
+    upper bound. Actions outside the bounds are clipped for the environment only; the learner stores
+    the raw action, because log-probabilities are those of raw actions.
     """
 
     space: spaces.Box
@@ -353,7 +353,7 @@ def policy_for(space: Space[object], agent: str = "ppo") -> Policy:
     """Returns the policy of an action space.
 
     Raises:
-        DefinitionError: If there is none; it names the agent.
+        DefinitionError: If no policy supports the space; the message names the agent.
     """
     match space:
         case spaces.Discrete():

@@ -1,6 +1,6 @@
-"""What algorithms of action values share.
+"""Common parts of algorithms that learn action values.
 
-A state, one gradient step on it, and memory, explorer and schedule of a definition.
+They are the learning state, a gradient step, and explorer and schedule of a definition.
 
 N samples of a batch, A actions, P parameters. The mathematics of each agent is a subclass of
 `QLearning` in the module of its name in `workers.rl.agents`.
@@ -30,7 +30,7 @@ from workers.rl.networks.parameter_layout import Layout, Parameters
 
 
 class QState(NamedTuple):
-    """What an update replaces."""
+    """Learning state of Q-learning algorithms; an update returns a new one."""
 
     parameters: Tensor
     """float32 [P]: theta."""
@@ -41,7 +41,7 @@ class QState(NamedTuple):
 
 @dataclass(frozen=True)
 class QLearning(UpdateCycle, ABC):
-    """Base of the algorithms: everything but targets and losses."""
+    """Base of the algorithms; subclasses define targets (`td_targets`) and `loss`."""
 
     network: Any
     hyper: Any
@@ -53,7 +53,7 @@ class QLearning(UpdateCycle, ABC):
 
     @property
     def layouts(self) -> Layouts:
-        """Of both networks."""
+        """Layouts of the parameters of online and target network."""
         return {"parameters": self.layout, "targets": self.layout}
 
     def start(self, generator: torch.Generator) -> QState:
@@ -63,7 +63,7 @@ class QLearning(UpdateCycle, ABC):
 
     @abstractmethod
     def td_targets(self, parameters: Parameters, targets: Parameters, batch: Any) -> Tensor:
-        """Returns what is learnt."""
+        """Returns the targets of the loss, [N, ...]; no gradient is computed for them."""
 
     @abstractmethod
     def loss(
@@ -71,11 +71,12 @@ class QLearning(UpdateCycle, ABC):
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Returns the loss [].
 
-        The mean value of the actions taken [], and the size of each sample's error [N].
+        The second result holds the mean value of the actions taken [] and the size of each sample's
+        error [N].
         """
 
     def update(self, gradient: Gradient, state: QState, batch: object) -> Updated[QState]:
-        """Makes one step on the loss."""
+        """Makes one gradient step on the loss."""
         split = self.layout.split
         td_targets = self.td_targets(split(state.parameters), split(state.targets), batch)
         slope, loss, (value, error) = gradient(
@@ -90,7 +91,7 @@ class QLearning(UpdateCycle, ABC):
         )
 
     def between(self, state: QState, updates: int) -> QState:
-        """Copies the online network to the target network after every so many updates."""
+        """Copies the online network to the target network every `target_update_every` updates."""
         return (
             state._replace(targets=state.parameters)
             if updates % self.hyper.target_update_every == 0
@@ -100,13 +101,9 @@ class QLearning(UpdateCycle, ABC):
     def noise(self, generator: np.random.Generator, shape: tuple[int, int]) -> tuple[Array, ...]:
         """Returns the noise of an update: three arrays float32 [updates, noise_size].
 
-        Without noisy layers there is none.
-
-        Without noisy layers it is empty.
-
-        That is epsilon of the online network, epsilon' of the target network, and epsilon'' of the
-        online network as it chooses the next action, each drawn anew for every update (Fortunato et
-        al. 2018, equations 13 to 16).
+        They are epsilon of the online network, epsilon' of the target network, and epsilon'' of the
+        online network when it chooses the next action, drawn for each update (Fortunato et al.
+        2018, equations 13 to 16). Without noisy layers the tuple is empty.
         """
         size = self.network.noise_size
         return tuple(generator.standard_normal((3, shape[0], size), np.float32)) if size else ()
@@ -114,7 +111,7 @@ class QLearning(UpdateCycle, ABC):
     def acting_noise(self, generator: np.random.Generator, count: int) -> tuple[Array, ...]:
         """Returns the noise of acting with noisy layers, float32 [count, noise_size].
 
-        Each environment has its own noise. Without noisy layers it is empty.
+        Each environment has separate noise. Without noisy layers the tuple is empty.
         """
         size = self.network.noise_size
         return (generator.standard_normal((count, size), np.float32),) if size else ()
@@ -133,7 +130,7 @@ def replay_parts(
     memory: Replay,
     context: AgentContext,
 ) -> ReplayParts:
-    """Returns what the shell of an agent is made of."""
+    """Returns the parts of a `ReplayAgent`, with a linear epsilon-greedy explorer."""
     explorer = LinearEpsilonGreedy(
         start=hyper.epsilon_start,
         end=hyper.epsilon_end,

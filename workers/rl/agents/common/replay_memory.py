@@ -37,10 +37,10 @@ def replay_memory(
     prioritized: PrioritizedReplay | None = None,
     hindsight: HindsightReplay | None = None,
 ) -> Replay:
-    """Returns an empty memory with random numbers of its own.
+    """Returns an empty memory with its own generator.
 
     Raises:
-        DefinitionError: If hindsight is asked for where the environment has no goals.
+        DefinitionError: If `hindsight` is given and the environment's observations have no goals.
     """
     encoding = encoding_of(context.observation_space)
     spec = ReplaySpec(
@@ -83,5 +83,5 @@ def _goals(hindsight: HindsightReplay, context: AgentContext) -> Goals:
 
 
 def _is_stack(space: Space[object]) -> bool:
-    """Whether observations are stacks of images [k, H, W], whose frames a memory can share."""
+    """Returns whether observations are stacks [k, H, W], whose frames can be stored once each."""
     return is_image(space) and len(space.shape or ()) == 3 and space.shape[0] < space.shape[2]  # type: ignore[index]

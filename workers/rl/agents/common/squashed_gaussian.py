@@ -1,9 +1,9 @@
-"""A normal distribution whose samples tanh squashes into (-1, 1).
+"""A normal distribution whose samples are mapped to (-1, 1) by tanh.
 
 Haarnoja et al. 2018, "Soft Actor-Critic Algorithms and Applications", appendix C.
 
-N samples, A entries of an action. Where tanh is close to 1 the density would lose its digits: it is
-computed from the number before tanh.
+N samples, A entries of an action. Densities are computed from the number before tanh, because they
+would lose precision where tanh is close to -1 or 1.
 """
 
 import math
@@ -54,7 +54,7 @@ def log_density(raw: Tensor, noise: Tensor, log_std: Tensor) -> Tensor:
 
 
 def act_arrays(outputs: Array, noise: Array | None) -> Array:
-    """Returns the actions of `sample`, or without noise those of `mode`, in numpy.
+    """Computes the actions of `sample`, or without noise those of `mode`, in numpy.
 
     Args:
         outputs: float32 [..., 2A].
