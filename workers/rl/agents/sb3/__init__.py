@@ -1,4 +1,4 @@
 """The algorithms of Stable-Baselines3 (Raffin et al. 2021, JMLR 22:268) as agents.
 
-Loaded only where a definition names one.
+Stable-Baselines3 is imported only if a definition names one of its algorithms.
 """

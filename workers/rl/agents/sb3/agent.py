@@ -1,8 +1,8 @@
 """Any algorithm of Stable-Baselines3 as an agent.
 
-It trains in its own `learn()`: the one loop that is not the engine's. Between two of its steps the
-engine ends the iteration of the first (`workers.rl.agents.sb3.environment`), so that recorder,
-evaluations, hooks, snapshots and orders work as for any agent.
+The algorithm trains in its own `learn()`, instead of in the engine's loop. Between two of its steps
+the engine ends the iteration of the earlier step (`workers.rl.agents.sb3.environment`), so that
+recorder, evaluations, hooks, snapshots and orders work as for other agents.
 """
 
 import copy
@@ -38,9 +38,9 @@ from workers.rl.agents.sb3.reports import Reports
 from workers.rl.envs.space_arrays import action_layout
 
 _SEED_BITS: Final = 31
-"""numpy's legacy generator takes no more than 32."""
+"""Number of bits of the seed; numpy's legacy generator accepts at most 32."""
 _NEVER: Final[Any] = None
-"""Logging has no interval; the library takes that, though its annotations do not say so."""
+"""Value of `log_interval` that disables logging; the library's annotations omit `None`."""
 
 _REFUSALS: Final = (AssertionError, AttributeError, KeyError, RuntimeError, TypeError, ValueError)
 
@@ -48,10 +48,10 @@ _REFUSALS: Final = (AssertionError, AttributeError, KeyError, RuntimeError, Type
 class Sb3Agent:
     """An algorithm of Stable-Baselines3.
 
-    It draws from the global generators, as the library does; they are seeded from the run's seed.
+    The library draws from the global generators, which are seeded from the run's seed.
 
     Args:
-        parameters: What to make.
+        parameters: Name of the algorithm, its policy and its constructor's arguments.
         context: Spaces, seed and device.
 
     Raises:
@@ -61,7 +61,7 @@ class Sb3Agent:
     collect_plan = CollectPlan(vector_steps=1)
     learn_schedule = LearnSchedule(every_env_steps=1, updates=1)
     exact = False
-    """Where it stands within its own loop is not saved."""
+    """A resume is not bit-exact: the position in the algorithm's own loop is not saved."""
 
     def __init__(self, parameters: Sb3Parameters, context: AgentContext) -> None:
         self._observations = Observations(
@@ -82,12 +82,13 @@ class Sb3Agent:
     def train_by_itself(self, stepper: Stepper, env_steps: int, advance: Advance) -> None:
         """Runs the algorithm's `learn` until it has made `env_steps` over all attempts.
 
-        It ends earlier where the engine says that training is over.
+        It ends earlier if `advance` returns false: the engine has ended training.
 
         Args:
             stepper: Steps the environments.
-            env_steps: Where the algorithm's schedules end, such as that of its exploration.
-            advance: Called between two steps.
+            env_steps: Number of env_steps of the whole run, at which the algorithm's schedules end,
+                such as that of its exploration.
+            advance: Called between two steps; returns whether training continues.
 
         Raises:
             NumericalFailureError: If the algorithm failed because its parameters are not finite.
@@ -109,15 +110,15 @@ class Sb3Agent:
     # Acting and learning
 
     def act(self, observation: Array, *, explore: bool) -> Array:
-        """Asks the algorithm's `predict`."""
+        """Returns actions [B, ...] of the algorithm's `predict`."""
         actions, _ = self._model.predict(self._observations(observation), deterministic=not explore)
         return np.asarray(actions, self._action_dtype)
 
     def observe(self, experience: Experience) -> None:
-        """Does nothing: the algorithm made these steps itself.
+        """Does nothing: the algorithm stored these steps in its own loop.
 
         Raises:
-            DefinitionError: If it did not, because somebody else's loop drives the engine.
+            DefinitionError: If `train_by_itself` was never called, so another loop made the steps.
         """
         if experience.env_steps and not self._env.attached:
             raise DefinitionError(
@@ -126,7 +127,7 @@ class Sb3Agent:
             )
 
     def learn(self, updates: int) -> LearnReport:
-        """Returns what the algorithm learnt by itself since the last call, however much that is."""
+        """Returns the report on the algorithm's updates since the last call, ignoring `updates`."""
         del updates
         return self._reports.take()
 
@@ -134,7 +135,7 @@ class Sb3Agent:
     def learning_rate(self) -> float:
         """Step size of the next update."""
         model = self._model
-        # What its train asks its schedule with.
+        # The algorithm's `train` calls its schedule with this argument.
         return float(model.lr_schedule(model._current_progress_remaining))  # noqa: SLF001
 
     @learning_rate.setter
@@ -143,7 +144,7 @@ class Sb3Agent:
         self._model.lr_schedule = lambda _: value
 
     def metrics(self) -> Mapping[str, float]:
-        """Returns what the algorithm logs, and the fill of its memory where it has one."""
+        """Returns the scalars that the algorithm logs, and the size of a replay buffer if any."""
         gauges = self._reports.gauges()
         if "sb3/exploration_rate" in gauges:
             gauges["explore/epsilon"] = gauges.pop("sb3/exploration_rate")
@@ -155,9 +156,9 @@ class Sb3Agent:
 
     @contextmanager
     def eval_mode(self) -> Iterator[None]:
-        """Brings the networks' mode back however the body is left.
+        """Restores the training mode of the networks after the body, also after an error.
 
-        Nothing is learnt outside of the own loop anyway.
+        Nothing is learnt in the body, because only the algorithm's own loop learns.
         """
         before = self._model.policy.training
         try:
@@ -174,7 +175,7 @@ class Sb3Agent:
     def state_dict(self) -> StateTree:
         """Returns parameters, targets, optimisers, counters and the generator of random actions.
 
-        The arrays are borrowed.
+        The tensors are not copied: they are valid until the next update.
         """
         drawn = generator_state(self._model.action_space.np_random)
         return {
@@ -184,7 +185,7 @@ class Sb3Agent:
         }
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Takes them over; raises ValueError where they are of other networks."""
+        """Restores `state` in a new agent; raises ValueError if it is of other networks."""
         load_model_state(self._model, state)
         self.learning_rate = float(state["learning_rate"])
         load_generator_state(self._model.action_space.np_random, state["random_actions"])

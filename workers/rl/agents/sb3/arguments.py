@@ -1,6 +1,6 @@
-"""Converts the parameters of a definition to arguments of an algorithm's constructor.
+"""Converts JSON parameters of a definition to arguments of an algorithm's constructor.
 
-JSON comes in, objects of Stable-Baselines3 go out.
+Some arguments are objects or classes of torch and Stable-Baselines3.
 """
 
 import difflib
@@ -32,7 +32,7 @@ _OURS: Final = {
     "rollout_buffer_class": "a snapshot could not hold it",
     "_init_setup_model": "an agent without a model cannot train",
 }
-"""Arguments that are not for a definition to give, and why."""
+"""Arguments that a definition must not contain, and the reason for the message."""
 
 _ACTIVATIONS: Final = (
     "ELU",
@@ -79,10 +79,10 @@ _NOISE_NUMBERS: Final = ("mean", "sigma", "theta", "dt")
 
 
 def algorithm_class(name: str) -> type[BaseAlgorithm]:
-    """Returns the class of an algorithm.
+    """Returns the class of an algorithm by its name.
 
     Raises:
-        DefinitionError: If this version of Stable-Baselines3 has none of the name.
+        DefinitionError: If this version of Stable-Baselines3 has no algorithm of this name.
     """
     found = getattr(stable_baselines3, name, None)
     if not (isinstance(found, type) and issubclass(found, BaseAlgorithm)):
@@ -96,18 +96,17 @@ def algorithm_class(name: str) -> type[BaseAlgorithm]:
 def arguments_for(
     algorithm: type[BaseAlgorithm], parameters: Mapping[str, object], action_space: Space[object]
 ) -> JsonObject:
-    """Returns the keyword arguments that some JSON parameters stand for.
+    """Converts JSON parameters to keyword arguments of an algorithm's constructor.
 
     Args:
-        algorithm: Its constructor names the parameters that there are.
+        algorithm: The algorithm's class; its constructor defines the known parameters.
         parameters: From the definition. `action_noise` is an object with `name` and `sigma`;
-            `policy_kwargs` name classes by their names; pairs such as that of `train_freq` are
-            arrays.
+            `policy_kwargs` refers to classes by their names; pairs, as in `train_freq`, are arrays.
         action_space: Of one environment.
 
     Raises:
-        DefinitionError: If one is unknown, or not a definition's to give; the message names it and
-            the nearest one there is.
+        DefinitionError: If a parameter is unknown, or must not be in a definition; the message
+            names it, and for an unknown one the known parameter with the most similar name.
     """
     known = [name for name in inspect.signature(algorithm).parameters if name not in _OURS]
     for name in parameters:

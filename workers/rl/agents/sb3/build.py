@@ -9,10 +9,10 @@ from workers.core.types import AgentContext
 
 
 def build(parameters: Sb3Parameters, context: AgentContext) -> TrainableAgent:
-    """Returns a fresh agent.
+    """Returns a new agent.
 
     Raises:
-        PartNotFoundError: If Stable-Baselines3 is not installed here.
+        PartNotFoundError: If Stable-Baselines3 is not installed on this machine.
         DefinitionError: If the algorithm refuses its parameters or the spaces.
     """
     if importlib.util.find_spec("stable_baselines3") is None:

@@ -1,6 +1,6 @@
 """The training environment as a `VecEnv` of Stable-Baselines3.
 
-Its seeds and time limits are those of any run; between two steps it advances the engine.
+Seeds and time limits are the same as for other agents. Between two steps it advances the engine.
 """
 
 from collections.abc import Sequence
@@ -20,27 +20,27 @@ class Stepper(Protocol):
     """Steps the environments."""
 
     def begin(self) -> Array:
-        """Begins the episodes that are due and returns the current observations [B, ...].
+        """Begins new episodes where one has ended; returns the current observations [B, ...].
 
-        They are borrowed until the next step.
+        The observations are valid until the next step.
         """
 
     def step(self, actions: Array) -> Experience:
-        """Makes one step [1, B, ...]; its arrays are valid until the next one."""
+        """Makes one vector step [1, B, ...], whose arrays are valid until the next step."""
 
 
 class LoopEnv(VecEnv):
-    """Ends the engine's iteration of a step when the algorithm asks for the next step.
+    """Environments that end the engine's iteration of a step when the next step is requested.
 
-    By then the algorithm has learnt from it.
+    By then the algorithm has learnt from the step.
 
-    Where the engine says that training is over, a step changes nothing: `LoopCallback` then ends
-    the algorithm's loop, which keeps nothing of that step.
+    Once the engine has ended training, a step does not change the environments: `LoopCallback` then
+    ends the algorithm's loop, which does not store that step.
 
     Args:
-        num_envs: B.
-        observations: Says what the algorithm sees.
-        action_space: Of one environment.
+        num_envs: Number of environments, B.
+        observations: Converts observations for the algorithm.
+        action_space: Action space of one environment.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class LoopEnv(VecEnv):
     ) -> None:
         super().__init__(num_envs, observations.space, action_space)
         self.over = False
-        """Whether training is over."""
+        """Whether the engine has ended training."""
         self._observations = observations
         self._actions: Array | None = None
         self._stepper: Stepper | None = None
@@ -61,26 +61,31 @@ class LoopEnv(VecEnv):
         return self._stepper is not None
 
     def attach(self, stepper: Stepper, advance: Advance) -> None:
-        """Gives the environments and the engine for one call of the algorithm's `learn`."""
+        """Sets the environments and the engine's callback for one call of the algorithm's `learn`.
+
+        Args:
+            stepper: Steps the environments.
+            advance: Ends the engine's iteration; returns whether training continues.
+        """
         self._stepper, self._advance = stepper, advance
         self.over = self._stepped = False
 
     def reset(self) -> Any:
-        """Returns the current observations; running episodes go on."""
+        """Returns the current observations; episodes in progress are not reset."""
         assert self._stepper is not None
         return self._observations(self._stepper.begin())
 
     def step_async(self, actions: Array) -> None:
-        """Keeps the actions."""
+        """Stores the actions for `step_wait`."""
         self._actions = actions
 
     def step_wait(self) -> tuple[Any, Array, Array, list[dict[str, Any]]]:
-        """Ends the iteration of the last step, then makes the next one.
+        """Ends the engine's iteration of the previous step, then makes the next step.
 
         Returns:
-            Observation, where an episode ended the first one of the next; reward float32 [B];
-                whether an episode ended bool [B]; infos with
-            `terminal_observation` and `TimeLimit.truncated` where one did.
+            Observations, for ended episodes the first one of the next episode; rewards float32 [B];
+                mask bool [B] of ended episodes; infos, for ended episodes with
+                `terminal_observation` and `TimeLimit.truncated`.
         """
         stepper, advance, actions = self._stepper, self._advance, self._actions
         assert stepper is not None
@@ -110,13 +115,13 @@ class LoopEnv(VecEnv):
                 "TimeLimit.truncated": not made.terminated[0, index],
             }
 
-    # What else Stable-Baselines3 may ask of environments
+    # Further methods of `VecEnv`
 
     def close(self) -> None:
-        """Does nothing: who made the environments closes them."""
+        """Does nothing: the environments are closed by the code that created them."""
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
-        """Returns `None` for `render_mode`; nothing else is known of the environments."""
+        """Returns `None` for `render_mode`; raises AttributeError for other attributes."""
         if attr_name != "render_mode":
             raise AttributeError(
                 f"{attr_name}: an environment shows the algorithm nothing but its spaces"
@@ -134,23 +139,23 @@ class LoopEnv(VecEnv):
         )
 
     def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
-        """Returns false for each environment."""
+        """Returns false for each environment: wrappers are not visible to the algorithm."""
         del wrapper_class
         return [False] * len(list(self._get_indices(indices)))
 
     def get_images(self) -> Sequence[Any]:
-        """Returns no image for each environment."""
+        """Returns `None` for each environment: there is no rendering."""
         return [None] * self.num_envs
 
 
 class LoopCallback(BaseCallback):
-    """Ends the algorithm's loop once the engine says that training is over.
+    """Ends the algorithm's loop once the engine has ended training.
 
-    After a resume without its replay memory an algorithm acts, but does not learn, until there is
-    as much of it as at the first start.
+    After a resume without its replay memory an algorithm acts without learning until the memory
+    holds `learning_starts` transitions, as at the first start.
 
     Args:
-        env: What the algorithm steps.
+        env: The environments that the algorithm steps.
     """
 
     def __init__(self, env: LoopEnv) -> None:

@@ -14,11 +14,11 @@ from workers.rl.agents.sb3.observations import Observations
 
 
 class GreedyModule(nn.Module):
-    """Maps observations [N, ...], as the house keeps them, to greedy actions [N, ...].
+    """Maps observations [N, ...], in the form that Palestra stores, to greedy actions [N, ...].
 
     Args:
-        model: The algorithm; the networks that it acts with are copied to the CPU.
-        observations: Says what the algorithm sees.
+        model: The algorithm; the networks of its policy are copied to the CPU.
+        observations: Converts stored observations for the algorithm.
     """
 
     low: Tensor
@@ -61,7 +61,7 @@ class GreedyModule(nn.Module):
 
 
 def _networks(model: BaseAlgorithm) -> tuple[nn.Module, nn.Module, bool]:
-    """Returns the network of the features, the one that follows it, and whether tanh comes last."""
+    """Returns the network of the features, the head, and whether tanh follows the head."""
     policy: Any = model.policy
     if isinstance(policy, ActorCriticPolicy):
         return (
@@ -78,7 +78,7 @@ def _networks(model: BaseAlgorithm) -> tuple[nn.Module, nn.Module, bool]:
 
 
 def _channels_first(seen: Any, space: spaces.Space[object]) -> Any:
-    """Moves the channels of images to the front, where the algorithm's space has them there."""
+    """Moves the channels of images to the front if the algorithm's space has them in front."""
     if isinstance(space, spaces.Dict):
         return {key: _channels_first(seen[key], inner) for key, inner in space.spaces.items()}
     moved = (

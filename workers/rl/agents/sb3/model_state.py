@@ -1,6 +1,6 @@
 """State of an algorithm of Stable-Baselines3 as tensors, arrays and JSON.
 
-Its own `save` pickles, so nothing here uses that.
+The algorithm's own `save` is not used, because it writes pickles.
 """
 
 from collections.abc import Mapping
@@ -25,9 +25,9 @@ _ARRAYS: Final = ("observations", "next_observations", "actions", "rewards", "do
 
 
 def model_state(model: BaseAlgorithm) -> StateTree:
-    """Returns parameters with targets, optimiser states, loose tensors and counters.
+    """Returns the states of networks and optimisers, other learnt tensors, and counters.
 
-    Tensors are borrowed.
+    The tensors are not copied: they are valid until the next update.
     """
     modules, variables = _names(model)
     return {
@@ -40,7 +40,7 @@ def model_state(model: BaseAlgorithm) -> StateTree:
 
 
 def load_model_state(model: BaseAlgorithm, state: StateTree) -> None:
-    """Brings a fresh algorithm of the same definition to a state.
+    """Restores `state` in a new algorithm of the same definition.
 
     Raises:
         ValueError: If the state is of another network.
@@ -62,10 +62,10 @@ def load_model_state(model: BaseAlgorithm, state: StateTree) -> None:
 
 
 class ReplayArrays:
-    """The replay buffer of an off-policy algorithm as a memory of ours.
+    """The replay buffer of an off-policy algorithm, with the interface of Palestra's memories.
 
     Args:
-        buffer: The algorithm's own.
+        buffer: The algorithm's replay buffer.
     """
 
     def __init__(self, buffer: ReplayBuffer) -> None:
@@ -73,16 +73,16 @@ class ReplayArrays:
 
     @property
     def capacity(self) -> int:
-        """Most transitions that are kept."""
+        """Maximum number of stored transitions."""
         return self._buffer.buffer_size * self._buffer.n_envs
 
     def __len__(self) -> int:
         return self._buffer.size() * self._buffer.n_envs
 
     def state_dict(self) -> StateTree:
-        """Returns the rows that are in use.
+        """Returns the rows that are in use, and the next one if there is one.
 
-        The one after them too, where observations and their successors share one array.
+        The next row is needed if observations and their successors share one array.
         """
         buffer = self._buffer
         rows = min(buffer.size() + 1, buffer.buffer_size)
@@ -93,7 +93,7 @@ class ReplayArrays:
         }
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Takes transitions over; raises ValueError where they are of another size."""
+        """Restores the stored rows; raises ValueError if their shapes do not fit the buffer."""
         for name, array in self._arrays().items():
             _fill(array, state["arrays"][name])
         self._buffer.pos, self._buffer.full = int(state["pos"]), bool(state["full"])
@@ -105,12 +105,12 @@ class ReplayArrays:
 
 
 def _names(model: BaseAlgorithm) -> tuple[list[str], list[str]]:
-    # Where each algorithm names what its own save keeps.
+    # Each algorithm returns here the names of what its `save` writes.
     return model._get_torch_save_params()  # noqa: SLF001
 
 
 def _packed(state: Mapping[str, Any]) -> StateTree:
-    """Returns the state of a module as it is, that of an optimiser with text for keys."""
+    """Returns a module's state unchanged, and an optimiser's state with text as keys."""
     if "param_groups" not in state:
         return dict(state)
     groups = [
@@ -155,5 +155,5 @@ def _fill(array: Any, saved: Any) -> None:
 
 
 def is_finite(model: BaseAlgorithm) -> bool:
-    """Returns whether all parameters are finite."""
+    """Returns whether all parameters of the algorithm's policy are finite."""
     return all(bool(torch.isfinite(value).all()) for value in model.policy.parameters())

@@ -1,6 +1,7 @@
 """Converts stored observations to those of Stable-Baselines3.
 
-Stored ones are arrays or vectors; Stable-Baselines3 reads arrays, or a dict of arrays.
+Stored observations are arrays, or flat vectors for composite spaces. Stable-Baselines3 reads
+arrays, or a dict of arrays.
 """
 
 from collections.abc import Mapping
@@ -16,20 +17,20 @@ from workers.rl.envs.space_arrays import Flattener
 
 
 class Observations:
-    """Turns the one into the other.
+    """Converts stored observations to those that the algorithm's policy reads.
 
-    A `Dict` becomes a dict where the policy takes several inputs; for any other policy it stays the
-    vector of `rl.envs.space_arrays`.
+    A flattened `Dict` becomes a dict if the policy has several inputs; for other policies it
+    remains the flat vector of `workers.rl.envs.space_arrays`.
 
     Args:
-        space: As the environment declares it.
-        several: Whether the policy takes several inputs.
+        space: Observation space that the environment declares.
+        several: Whether the policy has several inputs (`MultiInputPolicy`).
     """
 
     def __init__(self, space: Space[object], *, several: bool) -> None:
         self._leaves: Mapping[str, Space[object]] | None = None
         self.space = space
-        """Space of what the policy gets."""
+        """Space of the converted observations."""
         if isinstance(space, spaces.Dict) and several:
             self._leaves = space.spaces
         elif isinstance(space, spaces.Dict | spaces.Tuple):
@@ -42,9 +43,9 @@ class Observations:
         return {key: part.astype(self._leaves[key].dtype) for key, part in self.split(rows).items()}
 
     def split(self, rows: Any) -> Any:
-        """Returns arrays or tensors [B, ...] by name of a `Dict`.
+        """Returns arrays or tensors [B, ...] by their keys in the `Dict`.
 
-        Without one the rows as they are.
+        Returns `rows` unchanged if the policy has one input.
         """
         if self._leaves is None:
             return rows
@@ -56,7 +57,7 @@ class Observations:
         return parts
 
     def one_of(self, observations: Any, index: int) -> object:
-        """Returns the observation of one environment."""
+        """Returns the observation of the environment at `index` from converted ones [B, ...]."""
         return (
             observations[index]
             if self._leaves is None
@@ -65,7 +66,7 @@ class Observations:
 
 
 def _element(rows: Any, leaf: Space[object]) -> object:
-    """Returns what one-hot vectors and flattened boxes [B, n] stand for."""
+    """Converts one-hot vectors and flattened boxes [B, n] to elements of `leaf`."""
     match leaf:
         case spaces.Discrete():
             return rows.argmax(-1) + int(leaf.start)

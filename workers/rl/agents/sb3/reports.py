@@ -1,4 +1,4 @@
-"""What an algorithm of Stable-Baselines3 says about its updates, and how many it makes."""
+"""Reports on the updates of an algorithm of Stable-Baselines3: their number and logged scalars."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -26,35 +26,35 @@ REPORTS: Final[Mapping[str, Mapping[str, str]]] = {
     "SAC": {**_ACTOR_CRITIC, "policy/temperature": "train/ent_coef"},
     "TD3": _ACTOR_CRITIC,
 }
-"""Per algorithm: our series, and what the algorithm's logger calls it."""
+"""For each algorithm the names of Palestra's series, and the algorithm's names of these scalars."""
 
 
 class ReportLogger(Logger):
-    """Keeps the newest scalars that an algorithm logs, and writes none."""
+    """Stores the newest value of each scalar that an algorithm logs, and writes no output."""
 
     def __init__(self) -> None:
         super().__init__(folder=None, output_formats=[])
         self.scalars: dict[str, float] = {}
-        """By the algorithm's own names."""
+        """Newest value of each scalar, by the algorithm's name for it."""
 
     def record(self, key: str, value: object, exclude: object = None) -> None:
-        """Keeps a number."""
+        """Stores the value of a numeric scalar; other values are ignored."""
         del exclude
         if isinstance(value, float | int | np.number):
             self.scalars[key] = float(value)
 
     def dump(self, step: int = 0) -> None:
-        """Does nothing."""
+        """Writes no output."""
 
 
 class Reports:
     """Counts the optimiser steps of an algorithm and reports what it logged about them.
 
-    An update is one step of the optimiser of the critic, where there is one, else of the policy.
-    (PPO's own count is of passes.)
+    An update is one step of the critic's optimiser, or of the policy's if there is no critic. The
+    algorithm's own count is not used, because PPO counts passes.
 
     Args:
-        name: Of the algorithm.
+        name: Name of the algorithm.
         model: The algorithm; its logger is replaced.
     """
 
@@ -69,9 +69,9 @@ class Reports:
         optimizer.register_step_post_hook(self._count)
 
     def take(self) -> LearnReport:
-        """Returns what was learnt since the last call.
+        """Returns the number of updates since the last call, and the newest logged values.
 
-        A value that the algorithm did not log this time is the last that it did, or 0.
+        A value that was not logged since the last call is the one logged before, or 0.
         """
         made, self._made = self._made, 0
         if not made:
