@@ -69,7 +69,7 @@ class A2c(PolicyGradient[A2cParameters]):
 
 
 def build(parameters: A2cParameters, context: AgentContext) -> RolloutAgent:
-    """Builds the agent; raises DefinitionError if a space does not fit."""
+    """Builds the agent; raises DefinitionError if it does not support a space."""
     model = actor_critic(context, "a2c", parameters.hidden_sizes, parameters.activation)
     return RolloutAgent(
         RolloutParts(

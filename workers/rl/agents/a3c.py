@@ -148,7 +148,7 @@ class A3c:
             steps on.
 
     Raises:
-        DefinitionError: If a space does not fit.
+        DefinitionError: If the agent does not support a space.
     """
 
     shared_attributes: ClassVar[tuple[str, ...]] = ("parameters", "squares")

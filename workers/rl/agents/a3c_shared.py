@@ -48,7 +48,7 @@ class SharedA3c:
         context: Spaces and seed. Whatever its device, the tensors are on the CPU.
 
     Raises:
-        DefinitionError: If a space does not fit.
+        DefinitionError: If the agent does not support a space.
     """
 
     shared_attributes: ClassVar[tuple[str, ...]] = ("parameters", "squares")
@@ -139,5 +139,5 @@ class SharedA3c:
 
 
 def build(parameters: A3cParameters, context: AgentContext) -> SharedA3c:
-    """Builds the agent; raises DefinitionError if a space does not fit."""
+    """Builds the agent; raises DefinitionError if it does not support a space."""
     return SharedA3c(parameters, context)

@@ -103,7 +103,7 @@ class CategoricalDqn(QLearning):
     def act_arrays(
         self, parameters: Mapping[str, Array], observation: Array, noise: tuple[Array, ...]
     ) -> Array | None:
-        """Returns the actions int64 [N] of highest value."""
+        """Computes `act` in numpy; returns `None` for networks with convolutions."""
         logits = self.network.forward_numpy(parameters, observation, *noise)
         if logits is None:
             return None
@@ -138,5 +138,5 @@ def categorical(
 
 
 def build(parameters: C51Parameters, context: AgentContext) -> ReplayAgent:
-    """Builds the agent; raises DefinitionError if a space does not fit."""
+    """Builds the agent; raises DefinitionError if it does not support a space."""
     return categorical(parameters, discrete_actions(context.action_space, "c51"), context)

@@ -237,5 +237,5 @@ class Cem:
 
 
 def build(parameters: CemParameters, context: AgentContext) -> Cem:
-    """Builds the agent; raises DefinitionError if a space does not fit."""
+    """Builds the agent; raises DefinitionError if it does not support a space."""
     return Cem(parameters, context)

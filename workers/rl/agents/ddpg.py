@@ -126,7 +126,7 @@ class Ddpg(Deterministic):
 
 
 def build(parameters: DdpgParameters, context: AgentContext) -> ReplayAgent:
-    """Builds the agent; raises DefinitionError if a space does not fit."""
+    """Builds the agent; raises DefinitionError if it does not support a space."""
     actions, encoding = (
         box_actions(context.action_space, "ddpg"),
         encoding_of(context.observation_space),

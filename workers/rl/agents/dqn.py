@@ -76,13 +76,13 @@ class Dqn(QLearning):
     def act_arrays(
         self, parameters: Mapping[str, Array], observation: Array, noise: tuple[Array, ...]
     ) -> Array | None:
-        """Returns the actions int64 [N] of highest value."""
+        """Computes `act` in numpy; returns `None` for networks with convolutions."""
         values = self.network.forward_numpy(parameters, observation, *noise)
         return None if values is None else values.argmax(-1)
 
 
 def build(parameters: DqnParameters, context: AgentContext) -> ReplayAgent:
-    """Builds the agent; raises DefinitionError if a space does not fit."""
+    """Builds the agent; raises DefinitionError if it does not support a space."""
     actions = discrete_actions(context.action_space, "dqn")
     network = action_values(
         context.observation_space,

@@ -200,7 +200,7 @@ class DrqnAgent(RecurrentActing, ReplayAgent):
 
 
 def build(parameters: DrqnParameters, context: AgentContext) -> DrqnAgent:
-    """Builds the agent; raises DefinitionError if a space does not fit."""
+    """Builds the agent; raises DefinitionError if it does not support a space."""
     actions = discrete_actions(context.action_space, "drqn")
     encoding, torso = torso_for(
         context.observation_space, parameters.hidden_sizes, parameters.activation

@@ -166,7 +166,7 @@ class Iqn(QLearning):
 
 
 def build(parameters: IqnParameters, context: AgentContext) -> ReplayAgent:
-    """Builds the agent; raises DefinitionError if a space does not fit."""
+    """Builds the agent; raises DefinitionError if it does not support a space."""
     actions = discrete_actions(context.action_space, "iqn")
     algorithm = Iqn(_network(context.observation_space, actions.count, parameters), parameters)
     memory = replay_memory(

@@ -105,7 +105,7 @@ class Naf(Deterministic):
 
 
 def build(parameters: NafParameters, context: AgentContext) -> ReplayAgent:
-    """Builds the agent; raises DefinitionError if a space does not fit."""
+    """Builds the agent; raises DefinitionError if it does not support a space."""
     actions, encoding = (
         box_actions(context.action_space, "naf"),
         encoding_of(context.observation_space),

@@ -34,7 +34,7 @@ REPORT_NAMES: Final = (
     "gradient/norm",
 )
 ADAM_EPSILON: Final = 1e-5
-"""As in the reference implementation of the paper."""
+"""Adam's epsilon, as in the reference implementation of the paper."""
 
 
 def clipped_loss(
@@ -99,7 +99,7 @@ class Ppo(PolicyGradient[PpoParameters]):
 
 
 def build(parameters: PpoParameters, context: AgentContext) -> RolloutAgent:
-    """Builds the agent; raises DefinitionError if a space does not fit."""
+    """Builds the agent; raises DefinitionError if it does not support a space."""
     model = actor_critic(context, "ppo", parameters.hidden_sizes, parameters.activation)
     return RolloutAgent(
         RolloutParts(

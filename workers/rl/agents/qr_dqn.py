@@ -92,7 +92,7 @@ class QuantileRegressionDqn(QLearning):
 
 
 def build(parameters: QrDqnParameters, context: AgentContext) -> ReplayAgent:
-    """Builds the agent; raises DefinitionError if a space does not fit."""
+    """Builds the agent; raises DefinitionError if it does not support a space."""
     actions = discrete_actions(context.action_space, "qr_dqn")
     network = action_values(
         context.observation_space,

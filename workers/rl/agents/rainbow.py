@@ -21,7 +21,7 @@ from workers.rl.agents.shells.replay_agent import ReplayAgent
 
 
 def build(parameters: RainbowParameters, context: AgentContext) -> ReplayAgent:
-    """Builds the agent; raises DefinitionError if a space does not fit."""
+    """Builds the agent; raises DefinitionError if it does not support a space."""
     actions = discrete_actions(context.action_space, "rainbow")
     shared = {
         name: getattr(parameters, name) for name in RainbowParameters.model_fields if name != "name"

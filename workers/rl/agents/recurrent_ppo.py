@@ -191,7 +191,7 @@ class RecurrentPpo(PolicyGradient[RecurrentPpoParameters]):
 
 
 def build(parameters: RecurrentPpoParameters, context: AgentContext) -> RecurrentAgent:
-    """Builds the agent; raises DefinitionError if a space does not fit."""
+    """Builds the agent; raises DefinitionError if it does not support a space."""
     policy = policy_for(context.action_space, "recurrent_ppo")
     encoding, torso = torso_for(
         context.observation_space, parameters.hidden_sizes, parameters.activation

@@ -84,7 +84,7 @@ class Reinforce(PolicyGradient[ReinforceParameters]):
 
 
 def build(parameters: ReinforceParameters, context: AgentContext) -> RolloutAgent:
-    """Builds the agent; raises DefinitionError if a space does not fit."""
+    """Builds the agent; raises DefinitionError if it does not support a space."""
     model = actor_critic(context, "reinforce", parameters.hidden_sizes, parameters.activation)
     return RolloutAgent(
         RolloutParts(

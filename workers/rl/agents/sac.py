@@ -197,7 +197,7 @@ class Sac(UpdateCycle):
 
 
 def build(parameters: SacParameters, context: AgentContext) -> ReplayAgent:
-    """Builds the agent; raises DefinitionError if a space does not fit."""
+    """Builds the agent; raises DefinitionError if it does not support a space."""
     actions, encoding = (
         box_actions(context.action_space, "sac"),
         encoding_of(context.observation_space),

@@ -154,7 +154,7 @@ class Td3(Deterministic):
 
 
 def build(parameters: Td3Parameters, context: AgentContext) -> ReplayAgent:
-    """Builds the agent; raises DefinitionError if a space does not fit."""
+    """Builds the agent; raises DefinitionError if it does not support a space."""
     actions, encoding = (
         box_actions(context.action_space, "td3"),
         encoding_of(context.observation_space),

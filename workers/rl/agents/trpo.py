@@ -236,7 +236,7 @@ class Trpo(OnPolicyMath[TrpoParameters]):
 
 
 def build(parameters: TrpoParameters, context: AgentContext) -> RolloutAgent:
-    """Builds the agent; raises DefinitionError if a space does not fit."""
+    """Builds the agent; raises DefinitionError if it does not support a space."""
     model = actor_critic(context, "trpo", parameters.hidden_sizes, parameters.activation)
     if model.trunk is not None:
         raise DefinitionError(

@@ -1,1 +1,1 @@
-"""Networks as functions of a dictionary of tensors."""
+"""Networks as pure functions of inputs and parameters, which are a dictionary of tensors."""

@@ -102,7 +102,7 @@ def actor_critic(
     """Returns the networks for an agent's spaces.
 
     Raises:
-        DefinitionError: If a space does not fit; the message names the agent.
+        DefinitionError: If the agent does not support a space; the message names the agent.
     """
     policy = policy_for(context.action_space, agent)
     encoding = encoding_of(context.observation_space)

@@ -42,7 +42,7 @@ class Policy(ActionCodec, Protocol):
         """Shapes, by name, of parameters besides those of the network; initial values are 0."""
 
     def noise(self, generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
-        """Returns the random numbers [*shape, A] for as many samples."""
+        """Returns the random numbers [*shape, A] that `sample` takes for samples of `shape`."""
 
     def sample(self, parameters: Arrays, outputs: Floats, noise: Array | None) -> Array:
         """Returns raw actions [..., N, *raw_shape] of outputs and noise [..., N, A].
@@ -75,7 +75,7 @@ class LogitPolicy:
 
     @property
     def outputs(self) -> int:
-        """A: logits of all components."""
+        """Number of logits of all components, A."""
         raise NotImplementedError
 
     def log_probabilities(self, outputs: Tensor) -> Tensor:
@@ -104,7 +104,7 @@ class CategoricalPolicy(LogitPolicy, DiscreteActions):
 
     @property
     def outputs(self) -> int:
-        """A logit per action."""
+        """Number of logits, A: one per action."""
         return self.count
 
     def sample(self, parameters: Arrays, outputs: Floats, noise: Array | None) -> Array:
@@ -139,12 +139,12 @@ class Product(LogitPolicy):
 
     @property
     def outputs(self) -> int:
-        """Logits of all components."""
+        """Number of logits of all components, A."""
         return sum(self.counts)
 
     @property
     def raw_shape(self) -> tuple[int, ...]:
-        """Flat."""
+        """Shape of one raw action: the entries of an action as one vector."""
         return (len(self.counts),)
 
     def sample(self, parameters: Arrays, outputs: Floats, noise: Array | None) -> Array:
@@ -205,12 +205,12 @@ class Bernoulli:
 
     @property
     def outputs(self) -> int:
-        """Bits of one action."""
+        """Number of bits of one action, A."""
         return math.prod(self.space.shape)
 
     @property
     def raw_shape(self) -> tuple[int, ...]:
-        """Flat."""
+        """Shape of one raw action: the entries of an action as one vector."""
         return (self.outputs,)
 
     def noise(self, generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
@@ -280,17 +280,17 @@ class Gaussian:
 
     @property
     def outputs(self) -> int:
-        """Numbers in one action."""
+        """Number of entries of one action, A."""
         return int(self.low.size)
 
     @property
     def extra_shapes(self) -> dict[str, tuple[int, ...]]:
-        """The logarithms of the standard deviations."""
+        """Shape of the logarithms of the standard deviations, by parameter name."""
         return {LOG_STD: (self.outputs,)}
 
     @property
     def raw_shape(self) -> tuple[int, ...]:
-        """Flat."""
+        """Shape of one raw action: the entries of an action as one vector."""
         return (self.outputs,)
 
     def noise(self, generator: np.random.Generator, shape: tuple[int, ...]) -> Array:

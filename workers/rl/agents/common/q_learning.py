@@ -2,8 +2,8 @@
 
 They are the learning state, a gradient step, and explorer and schedule of a definition.
 
-N samples of a batch, A actions, P parameters. The mathematics of each agent is a subclass of
-`QLearning` in the module of its name in `workers.rl.agents`.
+N samples of a batch, A actions, P parameters. Each algorithm is a subclass of `QLearning` in a
+module of `workers.rl.agents` with the algorithm's name.
 """
 
 from abc import ABC, abstractmethod

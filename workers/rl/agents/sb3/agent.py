@@ -77,7 +77,7 @@ class Sb3Agent:
         buffer = getattr(self._model, "replay_buffer", None)
         self.memory: ExperienceMemory = NoMemory() if buffer is None else ReplayArrays(buffer)
 
-    # The own loop
+    # The algorithm's own loop
 
     def train_by_itself(self, stepper: Stepper, env_steps: int, advance: Advance) -> None:
         """Runs the algorithm's `learn` until it has made `env_steps` over all attempts.

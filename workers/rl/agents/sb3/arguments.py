@@ -102,7 +102,7 @@ def arguments_for(
         algorithm: The algorithm's class; its constructor defines the known parameters.
         parameters: From the definition. `action_noise` is an object with `name` and `sigma`;
             `policy_kwargs` refers to classes by their names; pairs, as in `train_freq`, are arrays.
-        action_space: Of one environment.
+        action_space: Action space of one environment.
 
     Raises:
         DefinitionError: If a parameter is unknown, or must not be in a definition; the message
