@@ -1,4 +1,1 @@
-"""Parts of reinforcement learning.
-
-Agents, networks, memories, exploration, environments, collectors and evaluators.
-"""
+"""Agents, networks, memories, exploration, environments, collectors and evaluators."""

@@ -1,10 +1,11 @@
 """Atari games of ale-py with the usual preprocessing.
 
-Two ways with the same settings: Gymnasium's wrappers around one game, and the vector that ale-py
-brings along, which works in threads of its own but loads the ROM anew for every seed. Each repeats
-an episode from its seed, but not the other's: screens are scaled and idle starts drawn differently.
-Both show frames of zeros before the first one of a game. Rewards are never clipped here, nor is a
-lost life an end: see `workers.rl.envs.learner_rewards`.
+There are two implementations with the same settings: Gymnasium's wrappers around a single game, and
+ale-py's vector environment, which steps games in its own threads but reloads the ROM per seed.
+Each reproduces its own episodes from their seeds; the same seed gives different episodes in the
+two, because they scale screens and draw the number of no-op steps differently. Both pad the first
+frame stacks of a game with frames of zeros. Neither clips rewards or ends episodes at a lost life:
+see `workers.rl.envs.learner_rewards`.
 """
 
 import os
@@ -30,13 +31,14 @@ _TAKEN: Final = frozenset({"continuous", "frameskip", "obs_type"})
 """Arguments of the games that the preprocessing sets."""
 _STICKY: Final = "repeat_action_probability"
 _DRAW_WHEN_RESET: Final = frozenset({"adventure"})
-"""Games whose reset draws from the numbers that sticky actions are drawn from, so that it depends
-on all frames before.
+"""Games whose reset uses the random generator of the sticky actions, so that a reset depends on all
+earlier frames.
 """
 _EPISODES_PER_SEED: Final = 64
-"""A seed costs a ROM, some 90 ms.
+"""Episodes that a game plays between two seedings.
 
-Finding back to an episode costs a reset of some 5 ms for each since the seed.
+Seeding reloads the ROM, about 90 ms. Restoring an episode takes one reset, about 5 ms, for each
+reset since the seeding.
 """
 _FRAMES_PER_SECOND: Final = 60
 _ENLARGED: Final = 4
@@ -53,14 +55,14 @@ def make_game(
     They are uint8 [frame_stack, screen_size, screen_size(, 3)].
 
     Args:
-        registered: The game.
-        spec: Its preprocessing.
+        registered: Gymnasium's registration of the game.
+        spec: Preprocessing of its frames.
         kwargs: Arguments of the game.
-        render_mode: `rgb_array` for pictures.
+        render_mode: Gymnasium's render mode, such as `rgb_array`.
 
     Raises:
-        DefinitionError: If it is not a game of ale-py, or `kwargs` says what the preprocessing
-            says.
+        DefinitionError: If it is not a game of ale-py, or `kwargs` sets an argument that the
+            preprocessing sets.
         gymnasium.error.DependencyNotInstalled: If there is no OpenCV.
     """
     _check_options(kwargs)
@@ -98,19 +100,19 @@ def native_vector(
 ) -> GymVector:
     """Returns ale-py's own vector environment.
 
-    On one core it makes several times the steps per second of the wrappers.
+    On one core it runs several times as many steps per second as the wrappers.
 
     Args:
-        registered: The game.
-        spec: Its preprocessing.
-        kwargs: Arguments of ale-py's vector.
-        num_envs: Copies.
-        limit: Time limit in env_steps.
-        by_seed: Whether each episode follows from its seed alone; see `_CountedResets`. It does
-            where actions are sticky, too.
+        registered: Gymnasium's registration of the game.
+        spec: Preprocessing of its frames.
+        kwargs: Arguments of ale-py's vector environment.
+        num_envs: Number of games.
+        limit: Time limit in env_steps; `None` for none.
+        by_seed: Whether each episode must depend on its seed alone. If not, games are seeded less
+            often, see `_CountedResets`, except games with sticky actions.
 
     Raises:
-        DefinitionError: If the game has no such vector.
+        DefinitionError: If ale-py has no vector environment of the game.
     """
     _check_options(kwargs)
     if registered.vector_entry_point is None or "ale_py" not in str(registered.vector_entry_point):
@@ -140,17 +142,19 @@ def native_vector(
 
 
 class _Game(gym.Wrapper[Any, Any, Any, Any]):
-    """A game frame by frame, without an observation: the preprocessing reads the screen.
+    """Steps a game frame by frame, without observations: the preprocessing reads the screen.
 
-    ale-py takes a seed only together with its ROM, for as long as several hundred steps, and uses
-    it for sticky actions alone. So these are drawn here, before each frame and with the same rule
-    (Machado et al. 2018, section 5.2), and a reset brings back the first state.
+    To seed a game, ale-py has to reload the ROM, which takes as long as several hundred steps, and
+    it uses the seed only for sticky actions. This class therefore draws the sticky actions itself,
+    before each frame and by the same rule (Machado et al. 2018, section 5.2), and a reset restores
+    the emulator's first state.
 
     Args:
-        game: One frame per step, no sticky actions.
-        sticky: Probability that the last action is taken again.
-        redraws: Whether the caller takes a step after each reset, before it looks at the screen: a
-            restored state does not draw it, a reset of the game does, for as long as thirty steps.
+        game: The game, with one frame per step and without sticky actions.
+        sticky: Probability that the previous action is repeated.
+        redraws: Whether the caller takes a step after each reset before it reads the screen.
+            Restoring the first state does not redraw the screen. Without that step, a reset
+            resets the game instead, which redraws it and takes as long as thirty steps.
     """
 
     def __init__(self, game: Env, sticky: float, *, redraws: bool) -> None:
@@ -195,12 +199,12 @@ class _Game(gym.Wrapper[Any, Any, Any, Any]):
 
 
 class NativeGame(gym.Env[Array, int]):
-    """One game of ale-py's vector, so that its episodes can be filmed.
+    """A `gymnasium.Env` over ale-py's vector environment of one game, for recording videos.
 
-    Its pictures are the frames that the agent sees.
+    It renders the preprocessed frames that the agent observes.
 
     Args:
-        vector: Of one copy; owned.
+        vector: Vector environment of one game; owned.
         frame_skip: Frames per env_step.
     """
 
@@ -218,7 +222,7 @@ class NativeGame(gym.Env[Array, int]):
     def reset(
         self, *, seed: int | None = None, options: ResetOptions | None = None
     ) -> tuple[Array, Info]:
-        """Begins an episode."""
+        """Begins an episode and returns its first frame stack; `options` are ignored."""
         super().reset(seed=seed, options=options)
         self._frames = self._vector.begin(
             np.ones(1, np.bool_), [int(self.np_random.integers(2**31)) if seed is None else seed]
@@ -226,7 +230,7 @@ class NativeGame(gym.Env[Array, int]):
         return self._frames, {}
 
     def step(self, action: int) -> tuple[Array, float, bool, bool, Info]:
-        """Steps on."""
+        """Takes one env_step; the info is empty."""
         observation, reward, terminated, truncated = self._vector.advance(
             np.array([action], np.int64)
         )
@@ -234,7 +238,7 @@ class NativeGame(gym.Env[Array, int]):
         return self._frames, float(reward[0]), bool(terminated[0]), bool(truncated[0]), {}
 
     def render(self) -> Any:
-        """Returns the newest frame, enlarged, uint8 [height, width, 3]."""
+        """Returns the newest frame, enlarged fourfold, uint8 [height, width, 3]."""
         frame = self._frames[-1]
         coloured = frame if frame.ndim == 3 else np.repeat(frame[:, :, None], 3, axis=2)
         return coloured.repeat(_ENLARGED, axis=0).repeat(_ENLARGED, axis=1)
@@ -245,10 +249,10 @@ class NativeGame(gym.Env[Array, int]):
 
 
 class _MaskedSeeds(VectorWrapper[Any, Any, Any, Any]):
-    """Resets ale-py's vector as Gymnasium's are: a seed for each copy, of which the mask chooses.
+    """Gives ale-py's vector environment the reset of Gymnasium's: a mask and one seed per game.
 
-    The vector resets an ended game by itself in the next step; a reset before that takes its place,
-    and nobody sees the idle games.
+    ale-py's vector resets an ended game by itself in the next step, unless it was reset before.
+    Games that it resets by itself run unobserved until the next reset by mask.
     """
 
     def __init__(self, env: VecEnv) -> None:
@@ -269,13 +273,11 @@ class _MaskedSeeds(VectorWrapper[Any, Any, Any, Any]):
 
 
 class _CountedResets(_MaskedSeeds):
-    """Seeds a game for one episode in 64.
+    """Seeds each game once in 64 episodes, because seeding takes as long as about 18 resets.
 
-    That seed and the number of resets since determine where an episode begins.
-
-    Without sticky actions a reset draws from two generators alone, that of the idle frames and that
-    of the emulated hardware, the same numbers of numbers each time whatever was played. Seeding
-    loads the ROM, which takes as long as some 18 resets.
+    The first state of an episode is determined by the last seed and the number of resets since.
+    That holds without sticky actions: a reset then draws from two generators, of the no-op frames
+    and of the emulated hardware, and how many numbers it draws does not depend on the play.
     """
 
     def __init__(self, env: VecEnv) -> None:
@@ -286,13 +288,14 @@ class _CountedResets(_MaskedSeeds):
         self._over = np.zeros(self.num_envs, np.bool_)
 
     def origin(self, index: int) -> tuple[int, int]:
-        """Returns the seed that a slot had last, and how many resets ago."""
+        """Returns the last seed of slot `index` and the number of resets since."""
         return self._seeds[index], int(self._since[index])
 
     def reset(self, *, seed: Any = None, options: ResetOptions | None = None) -> tuple[Any, Info]:
-        """Resets games of a mask.
+        """Resets the games in `options["reset_mask"]`, bool [B].
 
-        With `since` int64 [B] in the options, to that number of resets after their seed.
+        With `since`, int64 [B], in the options, each game is seeded and then reset until `since`
+        resets have followed its seed. This reproduces the beginning of an episode.
         """
         options = options or {}
         mask, since = (
@@ -314,7 +317,7 @@ class _CountedResets(_MaskedSeeds):
         return result
 
     def step(self, actions: object) -> tuple[Any, Any, Any, Any, Info]:
-        """Steps; the vector resets those that were over by itself."""
+        """Steps all games; ale-py resets the games that had ended, which counts as a reset."""
         self._since[self._over] += 1
         result = self.env.step(actions)
         self._over = np.asarray(result[2]) | np.asarray(result[3])

@@ -16,19 +16,19 @@ Bits = npt.NDArray[np.int8]
 
 
 class BitFlip(gym.Env[dict[str, Bits], np.int64]):
-    """`bits` bits, a start and a goal drawn uniformly.
+    """The state is `bits` bits; the start and the goal are drawn uniformly.
 
     Action i flips bit i; the reward is -1 until the goal is reached, then 0.
 
-    An episode terminates at the goal, which is its success, and is truncated after `bits` steps,
-    which always suffice. The start is never the goal. Observations are a dict of `observation`,
+    An episode terminates with success at the goal and is truncated after `bits` steps, which always
+    suffice. The start is never the goal. Observations are a dict of `observation`,
     `achieved_goal` (the same) and `desired_goal`, int8 [bits] each.
 
     Args:
-        bits: n of the paper.
+        bits: Number of bits, n in the paper.
 
     Raises:
-        ValueError: If there is no bit.
+        ValueError: If `bits` is less than 1.
     """
 
     def __init__(self, bits: int = 8) -> None:
@@ -56,7 +56,7 @@ class BitFlip(gym.Env[dict[str, Bits], np.int64]):
         return self._observation(), {}
 
     def step(self, action: np.int64) -> tuple[dict[str, Bits], float, bool, bool, Info]:
-        """Flips a bit."""
+        """Flips bit `action`."""
         self._bits[action] ^= 1
         self._steps += 1
         reward = float(self.compute_reward(self._bits, self._goal))

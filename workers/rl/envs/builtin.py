@@ -1,8 +1,7 @@
-"""The environments that come with Palestra, small tests of a single ability.
+"""Palestra's own environments, each a small test of one ability of an agent.
 
-Importing this registers them.
-
-Code outside reaches them as `gymnasium.make("workers.envs.own:palestra/BitFlip-v0")`.
+Importing this module registers them with Gymnasium. Other code makes an environment with
+`gymnasium.make("workers.envs.own:palestra/BitFlip-v0")`.
 """
 
 from typing import Final
@@ -13,11 +12,11 @@ OWN: Final = {
     "palestra/BitFlip-v0": "workers.rl.envs.bit_flip:BitFlip",
     "palestra/Recall-v0": "workers.rl.envs.recall:Recall",
 }
-"""Entry point of each id."""
+"""Maps each environment id to its entry point."""
 
 
 def register_own() -> None:
-    """Registers them, once."""
+    """Registers the environments of `OWN` that are not registered yet."""
     for name, entry_point in OWN.items():
         if name not in gym.registry:
             gym.register(name, entry_point)

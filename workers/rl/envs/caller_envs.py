@@ -1,9 +1,9 @@
 """Adapts environments that a caller passes in.
 
-They are one environment, a list of them, or a vector environment of Gymnasium.
+A caller passes one environment, a list of environments, or a vector environment of Gymnasium.
 
-Owns the way from them to an `EpisodeVector`, copies for evaluation, and the statistics that they
-may offer. Must not make environments of its own but as copies.
+This module converts them to an `EpisodeVector`, copies them for evaluation, and reads the
+statistics that they may offer. It makes no environments except as copies.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,22 +23,25 @@ from workers.rl.envs.space_arrays import check_is_array
 from workers.rl.envs.vector import EpisodeVector, SerialVector
 
 Given = Env | VecEnv | Sequence[Env]
-"""What a caller may hand over."""
+"""The environments that a caller may pass."""
 
 
 def as_vector(env: Given, name: str = "env", max_episode_steps: int | None = None) -> EpisodeVector:
-    """Returns what was handed over as an `EpisodeVector`, which steps those very objects.
+    """Returns an `EpisodeVector` that steps the caller's environments themselves, not copies.
 
     Args:
-        env: One environment, a list of them, or a vector environment whose autoreset is disabled.
-        name: Parameter that it came by, for errors.
-        max_episode_steps: Length at which episodes are truncated; `None` for no limit but their
-            own.
+        env: One environment, a list of environments, or a vector environment whose autoreset is
+            disabled.
+        name: Name of the caller's parameter, for error messages.
+        max_episode_steps: Length at which episodes are truncated; `None` keeps only the
+            environments' own limits.
 
     Raises:
-        TypeError: If it is no environment of Gymnasium, or its spaces are not arrays: `Dict` and
-            `Tuple` observations are not flattened, since the caller's agent may expect their parts.
-        ValueError: If it resets itself, or the environments of a list do not fit together.
+        TypeError: If `env` is no environment of Gymnasium, or its observations are not arrays:
+            `Dict` and `Tuple` observations are not flattened, since the caller's agent may expect
+            their parts.
+        ValueError: If autoreset is enabled, a list contains an environment twice or environments
+            with different spaces, or `max_episode_steps` is less than 1.
     """
     if max_episode_steps is not None and max_episode_steps < 1:
         raise ValueError(f"the maximum episode length must be at least 1, not {max_episode_steps}")
@@ -56,16 +59,17 @@ def as_vector(env: Given, name: str = "env", max_episode_steps: int | None = Non
 
 
 def copy_of(env: Given, name: str = "eval_env") -> Given:
-    """Returns a second environment like the first.
+    """Returns an independent environment of the same kind.
 
-    It is made from the recipe (spec or factories), or is a deep copy where there is none.
+    It is made from the environment's spec or factories; without these, it is a deep copy.
 
     Args:
         env: What `as_vector` takes.
-        name: Parameter by which the caller can hand one over instead, for the error.
+        name: Parameter with which the caller can pass an environment instead, for the error
+            message.
 
     Raises:
-        ValueError: If it has no recipe and cannot be copied.
+        ValueError: If the environment cannot be made from a spec and cannot be copied.
     """
     if isinstance(env, Sequence):
         return [_copy_of_one(one, name) for one in env]
@@ -76,9 +80,10 @@ def copy_of(env: Given, name: str = "eval_env") -> Given:
 
 
 def statistics_of(env: Given) -> list[tuple[str, object]]:
-    """Returns the pairs of an environment's own `get_statistics`, the mean over several.
+    """Returns the (name, value) pairs of the environment's `get_statistics` method.
 
-    Nothing where it offers none.
+    Without that method on `env`, values are averaged over the environments within that have it. The
+    list is empty if none has.
     """
     if (offered := _method(env, "get_statistics")) is not None:
         return list(offered())
@@ -90,7 +95,7 @@ def statistics_of(env: Given) -> list[tuple[str, object]]:
 
 
 def clear_statistics(env: Given) -> None:
-    """Calls `clear_statistics` where an environment, or those within, offer it."""
+    """Calls the method `clear_statistics` of the environment, or of the environments within."""
     if (offered := _method(env, "clear_statistics")) is not None:
         offered()
         return
@@ -99,15 +104,15 @@ def clear_statistics(env: Given) -> None:
 
 
 def close(env: Given) -> None:
-    """Closes what was handed over."""
+    """Closes the environment, or each environment of a list."""
     for one in env if isinstance(env, Sequence) else (env,):
         one.close()
 
 
 def _members(env: Given, name: str) -> list[Env] | None:
-    """Returns the environments that can be stepped one by one.
+    """Returns the environments that can be stepped individually.
 
-    `None` for a vector environment that only steps them together.
+    Returns `None` for a vector environment that can only be stepped as a whole.
     """
     if isinstance(env, gym.Env):
         return [env]
@@ -160,7 +165,7 @@ def _copy_of_one(env: Any, name: str) -> Any:
         spec = env.spec
         if spec is not None:
             return gym.make_vec(spec) if isinstance(env, VectorEnv) else gym.make(spec)
-    # A wrapper without a recipe, say: the copy below may still do.
+    # For example, a wrapper does not record its arguments. A deep copy may still succeed.
     except Exception:  # noqa: BLE001, S110
         pass
     try:

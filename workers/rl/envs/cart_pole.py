@@ -1,12 +1,12 @@
-"""Gymnasium's cart-pole with all copies in one array operation each.
+"""Gymnasium's cart-pole, vectorised: each array operation steps all copies.
 
-The numbers are the same to the last bit, in a third of the time of eight copies.
+The results equal those of separate copies to the last bit. Eight copies take a third of the time.
 
-Gymnasium's own vector of it takes one seed for all copies and resets them by itself; here each
-episode begins from its own seed, where the mask is true. The equations of motion are those of
-`gymnasium.envs.classic_control.cartpole.CartPoleEnv` (Barto, Sutton and Anderson 1983; Florian
-2007), evaluated in its order. An episode is saved as one of `SavedCartPole` is, so each finds back
-into the other's.
+Gymnasium's own vector environment of it takes one seed for all copies and resets them by itself;
+here each episode has its own seed and begins where a mask is true. The equations of motion are
+those of `gymnasium.envs.classic_control.cartpole.CartPoleEnv` (Barto, Sutton and Anderson 1983;
+Florian 2007), evaluated in the same order. `CartPoleVector` and `SavedCartPole` save episodes in
+the same format, so that each can restore episodes of the other.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,17 +27,17 @@ from workers.rl.envs.slots import give_views
 from workers.rl.envs.vector import StepArrays
 
 LEAST: Final = 4
-"""Copies from which it is faster than stepping one after the other."""
+"""Number of copies from which `CartPoleVector` is faster than stepping copies one by one."""
 _ENTRY_POINT: Final = "gymnasium.envs.classic_control.cartpole:CartPoleEnv"
 _OPTIONS: Final = frozenset({"sutton_barto_reward"})
 _START: Final = 0.05
 """An episode begins with four numbers drawn uniformly from [-0.05, 0.05)."""
 _ARRAYS: Final = ("_state", "_terminated", "_truncated", "_over", "_lengths", "_seeds")
-"""What is kept of the slots, which are the last dimension."""
+"""Attributes that hold the state of the slots; slots are the last dimension of each."""
 
 
 def is_cart_pole(registered: Registered, kwargs: Mapping[str, object]) -> bool:
-    """Returns whether an id, with these arguments, is what `CartPoleVector` computes."""
+    """Returns whether `CartPoleVector` computes this registered environment with `kwargs`."""
     return (
         registered.entry_point == _ENTRY_POINT
         and not registered.additional_wrappers
@@ -48,9 +48,9 @@ def is_cart_pole(registered: Registered, kwargs: Mapping[str, object]) -> bool:
 def accelerations(
     env: CartPoleEnv, force: Any, theta_dot: Any, cosine: Any, sine: Any
 ) -> tuple[Any, Any]:
-    """Returns the accelerations of cart and pole, of numbers or arrays [B].
+    """Returns the accelerations of cart and pole, numbers or arrays [B] like the arguments.
 
-    The order of evaluation is Gymnasium's.
+    The order of evaluation is Gymnasium's, so that results agree to the last bit.
     """
     temp = (force + env.polemass_length * (theta_dot * theta_dot) * sine) / env.total_mass
     share = env.length * (4.0 / 3.0 - env.masspole * (cosine * cosine) / env.total_mass)
@@ -67,9 +67,10 @@ class SavedCartPole(CartPoleEnv):
     entry_point: Final = f"{__name__}:SavedCartPole"
 
     def step(self, action: object) -> tuple[Array, float, bool, bool, Info]:
-        """Steps as Gymnasium does, with the same result to the last bit.
+        """Steps like `CartPoleEnv.step`, with the same result to the last bit.
 
-        It computes with Python's numbers, and with NumPy's only where the last bit may differ.
+        It computes with Python floats, which are faster, and uses NumPy only for sine and cosine,
+        whose last bit may differ.
         """
         if (
             self.state is None
@@ -96,19 +97,19 @@ class SavedCartPole(CartPoleEnv):
         return self.state.astype(np.float32), reward, fallen, False, {}
 
     def snapshot_state(self) -> StateTree:
-        """Returns its four numbers."""
+        """Returns the state: position, velocity, angle and angular velocity, float64 [4]."""
         return {"state": np.array(self.state, np.float64)}
 
     def restore_state(self, state: StateTree) -> None:
-        """Takes them over."""
+        """Sets the state to what `snapshot_state` returned."""
         self.state = np.array(state["state"], np.float64)
 
 
 class CartPoleVector:
-    """Copies of cart-pole; an `EpisodeVector`.
+    """Copies of cart-pole, stepped together; an `EpisodeVector`.
 
     Args:
-        num_envs: B.
+        num_envs: Number of copies, B.
         max_episode_steps: Time limit in env_steps; `None` for none.
         options: Arguments of the environment.
     """
@@ -124,11 +125,11 @@ class CartPoleVector:
             (0.0, -1.0) if options.get("sutton_barto_reward") else (1.0, 1.0)
         )
         self._forces = np.array((-self._one.force_mag, self._one.force_mag))
-        """By action."""
+        """Force of each action, float64 [2]."""
         self._bounds = np.array([[self._one.x_threshold], [self._one.theta_threshold_radians]])
-        """Of the positions."""
+        """Largest absolute position and angle of a running episode, float64 [2, 1]."""
         self._state = np.zeros((4, num_envs), np.float64)
-        """Position, velocity, angle and angular velocity, of each slot."""
+        """Position, velocity, angle and angular velocity of each slot, [4, B]."""
         self._observation = np.zeros((num_envs, 4), np.float32)
         self._terminated = np.zeros(num_envs, np.bool_)
         self._truncated = np.ones(num_envs, np.bool_)
@@ -137,14 +138,15 @@ class CartPoleVector:
         self._seeds = np.zeros(num_envs, np.int64)
 
     def take(self, vectors: Sequence[Self]) -> None:
-        """Goes on with the episodes of vectors that are alike.
+        """Continues the episodes of `vectors`, which have the same options as this one.
 
-        These keep their slots as views of its own, to save and restore them.
+        Their arrays become views of this vector's arrays, so that each can still save and restore
+        its own episodes.
         """
         give_views(self, vectors, _ARRAYS, last=True)
 
     def begin(self, mask: npt.NDArray[np.bool_], seeds: Sequence[int]) -> Array:
-        """Begins episodes where `mask` is true."""
+        """Begins episodes where `mask` [B] is true; returns the observations, float32 [B, 4]."""
         for index in np.flatnonzero(mask).tolist():
             self._seeds[index] = seeds[index]
             self._state[:, index] = np_random(int(seeds[index]))[0].uniform(-_START, _START, 4)
@@ -153,7 +155,7 @@ class CartPoleVector:
         return self._observation
 
     def advance(self, actions: Array) -> StepArrays:
-        """Steps all slots."""
+        """Steps all slots; slots whose episode is over keep their state, with reward 0."""
         if (
             actions.shape != self._over.shape
             or actions.dtype.kind not in "biu"
@@ -180,18 +182,21 @@ class CartPoleVector:
         return self._observation, reward, self._terminated.copy(), self._truncated.copy()
 
     def successes(self) -> list[bool | None]:
-        """Returns nothing known."""
+        """Returns `None` for each slot: cart-pole does not define success."""
         return [None] * self.num_envs
 
     def save_episodes(self) -> list[StateTree]:
-        """Returns each slot's episode; nothing is drawn after a reset, so its state is enough."""
+        """Returns the episode in progress of each slot.
+
+        Steps draw no random numbers, so the state of the equations determines an episode.
+        """
         return [
             {"over": True} if over else self._saved(index)
             for index, over in enumerate(self._over.tolist())
         ]
 
     def restore_episodes(self, episodes: list[StateTree]) -> list[Restored]:
-        """Finds back into episodes."""
+        """Restores the episodes in progress from `episodes`, one per slot."""
         self._truncated[:] = self._over[:] = True
         return [self._restored(index, saved) for index, saved in enumerate(episodes)]
 
@@ -199,7 +204,10 @@ class CartPoleVector:
         """Does nothing: no resource is held."""
 
     def _move(self, actions: Array) -> None:
-        """Moves all on by one time step: Euler's method, positions by the velocities before."""
+        """Advances all slots by one time step of Euler's method.
+
+        Positions are advanced with the velocities from before the step.
+        """
         _, _, theta, theta_dot = self._state
         x_acc, theta_acc = accelerations(
             self._one, self._forces.take(actions), theta_dot, np.cos(theta), np.sin(theta)
@@ -241,10 +249,10 @@ class CartPoleVector:
 
 
 def _checked(actions: Array, num_envs: int) -> npt.NDArray[np.int64]:
-    """Returns numbers that are 0 or 1 as integers, whatever they come as.
+    """Returns `actions` as int64 [B]; floats equal to 0 or 1 are accepted.
 
     Raises:
-        EnvironmentFailedError: If they are anything else.
+        EnvironmentFailedError: If an action is neither 0 nor 1, or the shape is not [num_envs].
     """
     if actions.shape != (num_envs,) or ((actions != 0) & (actions != 1)).any():
         given = f"{actions.tolist()[:8]}, of shape {list(actions.shape)}"

@@ -1,4 +1,4 @@
-"""The vectors of several runs, stepped as one. n vectors of B environments."""
+"""Steps the vector environments of several runs as one: n vectors of B environments each."""
 
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
@@ -15,10 +15,10 @@ from workers.rl.envs.vector import EpisodeVector, StepArrays
 
 
 def joined(vectors: Sequence[EpisodeVector]) -> EpisodeVector:
-    """Returns a vector of the slots [n * B] of vectors that are alike, in their order.
+    """Returns a vector environment of the n * B slots of `vectors`, in their order.
 
-    Each vector keeps its slots and goes on saving and restoring them, but only the whole is stepped
-    from now on.
+    The vectors must be of the same class with the same options. Each can still save and restore
+    its own slots, but from now on only the returned vector environment may be stepped.
     """
     first = vectors[0]
     if isinstance(first, CartPoleVector):
@@ -53,12 +53,12 @@ class ConcatenatedVector:
         )
 
     def begin(self, mask: npt.NDArray[np.bool_], seeds: Sequence[int]) -> Array:
-        """Begins episodes where `mask` is true."""
+        """Begins episodes where `mask` [n * B] is true; returns the observations [n * B, ...]."""
         each = zip(self._vectors, self._parts, strict=True)
         return np.concatenate([vector.begin(mask[part], seeds[part]) for vector, part in each])
 
     def advance(self, actions: Array) -> StepArrays:
-        """Steps all slots."""
+        """Steps all slots, one vector after the other, and concatenates the results."""
         stepped = [
             vector.advance(actions[part])
             for vector, part in zip(self._vectors, self._parts, strict=True)
@@ -73,11 +73,11 @@ class ConcatenatedVector:
         return [success for vector in self._vectors for success in vector.successes()]
 
     def save_episodes(self) -> list[StateTree]:
-        """Returns the running episode of each slot."""
+        """Returns the episode in progress of each slot."""
         return [episode for vector in self._vectors for episode in vector.save_episodes()]
 
     def restore_episodes(self, episodes: list[StateTree]) -> list[Restored]:
-        """Finds back into episodes."""
+        """Restores the episodes in progress from `episodes`, one per slot."""
         each = zip(self._vectors, self._parts, strict=True)
         return [
             restored
@@ -86,7 +86,7 @@ class ConcatenatedVector:
         ]
 
     def close(self) -> None:
-        """Does nothing: the vectors are the caller's."""
+        """Does nothing: the caller owns the vectors and closes them."""
 
 
 class ReportingConcatenation(ConcatenatedVector):
@@ -97,7 +97,7 @@ class ReportingConcatenation(ConcatenatedVector):
 
     @property
     def reported(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
-        """Reward [n * B] and terminated [n * B] of the last step, as the learner reads them."""
+        """Reported reward [n * B] and terminated [n * B] of the last step."""
         reported = [
             vector.reported for vector in self._vectors if isinstance(vector, ReportsRewards)
         ]

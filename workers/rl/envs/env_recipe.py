@@ -1,8 +1,8 @@
-"""How a Gymnasium environment was made, as data, and how it is made again.
+"""Describes how a Gymnasium environment was made, as plain data, and makes it again from that.
 
-From `env.spec`: the id, the arguments and the wrappers. A class that the spec names is never called
-for that: the id must be registered here, and a wrapper must be one of Gymnasium's own or marked as
-rebuildable.
+The data come from `env.spec`: the id, the arguments and the wrappers. Classes named in the data are
+not trusted: the id must be registered in this process, and a wrapper must be one of Gymnasium's or
+marked as rebuildable.
 """
 
 import copy
@@ -21,10 +21,11 @@ _BY_MAKE: Final = ("max_episode_steps", "order_enforce", "disable_env_checker")
 
 
 def env_recipe(env: Env) -> StateTree:
-    """Returns how an environment is made.
+    """Returns the id, arguments and wrappers from which `env_from_recipe` makes `env` again.
 
     Raises:
-        RecipeError: If it was not made by `gymnasium.make`, or an argument is no plain data.
+        RecipeError: If `env` was not made by `gymnasium.make`, or an argument cannot be written as
+            JSON.
     """
     spec = env.spec
     if spec is None:
@@ -49,11 +50,11 @@ def env_recipe(env: Env) -> StateTree:
 
 
 def env_from_recipe(recipe: StateTree, **changes: object) -> Env:
-    """Makes an environment.
+    """Makes an environment from a recipe.
 
     Args:
-        recipe: What `env_recipe` returned.
-        changes: Arguments that replace recorded ones, for example `render_mode`.
+        recipe: Result of `env_recipe`.
+        changes: Arguments that replace recorded arguments, for example `render_mode`.
 
     Raises:
         RecipeError: If the id is not registered here, or a wrapper is not allowed.
@@ -81,15 +82,15 @@ def env_from_recipe(recipe: StateTree, **changes: object) -> Env:
 def copy_env(env: Env) -> Env:
     """Returns an independent copy of an environment.
 
-    It is a deep copy, or is made anew where the environment holds what cannot be copied, such as a
-    window.
+    It is a deep copy, or is made from the recipe if the environment holds an object that cannot be
+    copied, such as a window.
 
     Raises:
         RecipeError: If neither is possible.
     """
     try:
         return copy.deepcopy(env)
-    except Exception as error:  # noqa: BLE001 - whatever a foreign part raises when copied
+    except Exception as error:  # noqa: BLE001 - copying a third-party object may raise anything
         try:
             return env_from_recipe(env_recipe(env))
         except RecipeError as second:

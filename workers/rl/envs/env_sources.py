@@ -1,12 +1,11 @@
-"""Finds environments of other packages, and the code that they consist of.
+"""Registers environments of third-party packages and identifies their code.
 
-These are the ones that are neither Gymnasium's, ale-py's nor Palestra's.
+Third-party means: not of Gymnasium, ale-py or Palestra.
 
-Sources are the entry points of installed distributions, of Gymnasium's own group `gymnasium.envs`
-and of `palestra.environments`; the modules of the worker's option `--import`; and last the modules
-of registered agents, which may register environments beside them. Each is asked to register its
-environments when an id is not known otherwise. An environment belongs to the module that called
-`gymnasium.register`.
+Sources are, in this order: entry points of installed distributions in the groups `gymnasium.envs`
+and `palestra.environments`; the modules of the worker's option `--import`; and the modules of
+registered agents, which may register environments too. They are loaded when an id is requested
+that is not registered yet. An environment belongs to the module that called `gymnasium.register`.
 """
 
 import contextlib
@@ -23,7 +22,7 @@ from typing import Any, Final, NamedTuple
 import gymnasium as gym
 from gymnasium.envs import registration
 
-import workers.rl.envs.builtin  # noqa: F401 - registers palestra/..., which nobody replaces
+import workers.rl.envs.builtin  # noqa: F401 - registers palestra/... before any source
 from palestra.contract.code import DistributionCode, ModuleCode
 from workers.core.errors import PartNotFoundError
 from workers.core.installed_code import code_of_module, entry_points
@@ -32,12 +31,12 @@ from workers.ipc.worker_imports import allowed_imports
 GYMNASIUM_GROUP: Final = "gymnasium.envs"
 OUR_GROUP: Final = "palestra.environments"
 GAMES: Final = "ale_py"
-"""Registers the Atari games when it is imported."""
+"""Module that registers the Atari games when it is imported."""
 _AGENT_GROUP: Final = "palestra.agents"
 _WITHOUT_NAMESPACE: Final = frozenset({"__root__", "__internal__"})
-"""Names of entry points of Gymnasium's group whose environments stand in no namespace.
+"""Names of entry points in Gymnasium's group whose environments have no namespace.
 
-Any other name is the namespace.
+Any other name of an entry point is the namespace of its environments.
 """
 _KNOWN: Final = frozenset({"gymnasium", GAMES, "palestra", "workers"})
 """Top-level packages whose environments need no code of their own in an experiment's identity."""
@@ -45,30 +44,31 @@ _KNOWN: Final = frozenset({"gymnasium", GAMES, "palestra", "workers"})
 
 @dataclass(frozen=True, slots=True)
 class RegisteredSources:
-    """What the sources registered."""
+    """The result of loading all sources."""
 
     owners: Mapping[str, str]
-    """Environment id to the top-level module that registered it."""
+    """Maps environment ids to the top-level module that registered them."""
     left_out: Mapping[str, str]
-    """Environment id, entry point or option to the reason, a sentence."""
+    """Maps ids, entry points or options that were left out to the reason, for messages."""
 
 
 class _Source(NamedTuple):
     name: str
-    """For the sentences."""
+    """Name in messages."""
     top: str
-    """Top-level module."""
+    """Top-level module, the owner of ids that no module was seen to register."""
     run: Callable[[], None]
-    """Registers."""
+    """Loads the source, which registers its environments."""
 
 
 def environment_code(env_id: str) -> DistributionCode | ModuleCode | None:
-    """Returns whose code an environment is.
+    """Returns the distribution or module that contains the code of an environment.
 
-    `None` for those of Gymnasium, ale-py and Palestra, and for ids that nobody knows.
+    Returns `None` for environments of Gymnasium, ale-py and Palestra, and for unknown ids.
 
     Raises:
-        PartNotFoundError: If its code cannot be found.
+        PartNotFoundError: If the code cannot be identified, or the id names a module that this
+            worker may not import.
     """
     name = plain_id(env_id)
     owner = _owner_of(name)
@@ -81,7 +81,10 @@ def environment_code(env_id: str) -> DistributionCode | ModuleCode | None:
 
 
 def ensure_registered(name: str) -> None:
-    """Has games and then the sources register their environments, where the id is not known yet."""
+    """Registers the Atari games and then the sources, until `name` is registered.
+
+    `name` may still be unknown afterwards.
+    """
     if name not in gym.registry:
         register_games()
     if name not in gym.registry:
@@ -89,14 +92,18 @@ def ensure_registered(name: str) -> None:
 
 
 def register_games() -> None:
-    """Registers the Atari games, where ale-py is installed, and keeps its greeting from the log."""
+    """Registers the Atari games if ale-py is installed, and silences its log below errors."""
     with contextlib.suppress(ImportError):
         games = importlib.import_module(GAMES)
         games.ALEInterface.setLoggerMode(games.LoggerMode.Error)
 
 
 def _owner_of(name: str) -> str | None:
-    """Without a need no source is run: what is registered before the first one has no owner."""
+    """Returns the top-level module that registered `name`; `None` if it is not third-party code.
+
+    Sources are loaded only if `name` is not registered yet. Environments that were registered
+    before any source was loaded have no owner.
+    """
     ensure_registered(name)
     return register_sources().owners.get(name) if register_sources.cache_info().currsize else None
 
@@ -105,7 +112,7 @@ def plain_id(env_id: str) -> str:
     """Returns the id of `module:id` without the module.
 
     Raises:
-        PartNotFoundError: If the worker's administrator does not allow that module.
+        PartNotFoundError: If the worker's option `--import` does not list the module.
     """
     module, _, name = env_id.rpartition(":")
     if module and module not in allowed_imports():
@@ -120,9 +127,10 @@ def plain_id(env_id: str) -> str:
 
 @cache
 def register_sources() -> RegisteredSources:
-    """Has every source register its environments, once.
+    """Loads every source, once per process, and returns what they registered.
 
-    What fails is left out; an id that two modules claim is nobody's.
+    Sources that fail are left out. An id that two modules register is removed from the registry;
+    an id that was registered before keeps its first registration.
     """
     register_games()
     before = dict(gym.registry)
@@ -134,9 +142,9 @@ def register_sources() -> RegisteredSources:
             with _noting(owners), contextlib.redirect_stdout(sys.stderr), warnings.catch_warnings():
                 warnings.simplefilter(
                     "ignore"
-                )  # somebody else's; ids that are registered twice are reported below
+                )  # warnings of third-party code; ids that are registered twice are reported below
                 source.run()
-        except Exception as error:  # noqa: BLE001 - whatever somebody else's code raises
+        except Exception as error:  # noqa: BLE001 - third-party code may raise anything
             left_out[source.name] = f"cannot be imported: {type(error).__name__}: {error}"
         for name in set(gym.registry) - known - set(owners):
             owners[name] = {source.top}
@@ -182,7 +190,7 @@ def _of_entry_point(group: str, entry_point: EntryPoint, run: Callable[[], None]
 
 
 def _run_plugin(entry_point: EntryPoint) -> None:
-    """Runs an entry point of Gymnasium's group in the namespace that its name is."""
+    """Loads an entry point of Gymnasium's group, with its name as the namespace of its ids."""
     before = registration.current_namespace
     registration.current_namespace = (
         None if entry_point.name in _WITHOUT_NAMESPACE else entry_point.name
@@ -194,30 +202,30 @@ def _run_plugin(entry_point: EntryPoint) -> None:
 
 
 def _run(load: Callable[[], Any]) -> None:
-    """A module has registered by being imported, anything else does it when it is called."""
+    """Loads an entry point and calls it unless it is a module, which registers when imported."""
     target = load()
     if not isinstance(target, ModuleType):
         target()
 
 
 def _import_quietly(module: str) -> None:
-    """Agents that cannot be imported are reported where agents are described."""
+    """Imports a module and ignores errors, which are reported where agents are described."""
     with contextlib.suppress(Exception):
         importlib.import_module(module)
 
 
 @contextlib.contextmanager
 def _noting(owners: dict[str, set[str]]) -> Iterator[None]:
-    """Records which module registers an id, whichever module is imported for it."""
+    """Records in `owners` the top-level module of each call of `gymnasium.register`."""
     real = registration.register
 
     @wraps(real)
-    # Gymnasium's name.
+    # Gymnasium calls the parameter `id`.
     def register(id: str, *arguments: Any, **keywords: Any) -> None:  # noqa: A002
         real(id, *arguments, **keywords)
         namespace, name, version = registration.parse_env_id(id)
         full = registration.get_env_id(registration.current_namespace or namespace, name, version)
-        # Nobody else knows who calls.
+        # Only the frame of the caller shows which module registers the environment.
         caller = sys._getframe(1).f_globals.get("__name__", "")  # noqa: SLF001
         owners.setdefault(full, set()).add(_top(caller))
 

@@ -12,7 +12,7 @@ VecEnv = VectorEnv[Any, Any, Any]
 """A vector environment with observations and actions of any type."""
 
 Info = dict[str, Any]
-"""What an environment reports beside a transition, by name."""
+"""Further values that an environment reports with a transition, by name."""
 
 ResetOptions = dict[str, Any]
 """The options of `reset`, by name."""

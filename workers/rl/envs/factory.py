@@ -43,16 +43,17 @@ def make_vector(
     """Returns a vector environment.
 
     Args:
-        spec: What to make.
-        num_envs: Copies; `None` takes the spec's.
-        max_episode_steps: Time limit; `None` takes the spec's, or else the environment's own.
-        runs: How many such vectors are to be stepped together, see
+        spec: The environment's definition.
+        num_envs: Number of copies; `None` takes that of `spec`.
+        max_episode_steps: Time limit in env_steps; `None` takes that of `spec`, or else that of the
+            registered environment.
+        runs: Number of such vectors that will be stepped together, see
             `workers.rl.envs.concatenated_vector`.
-        by_seed: Whether each episode must follow from its seed alone. Without that a native vector
-            of games resets quicker.
+        by_seed: Whether each episode must depend on its seed alone. If not, ale-py's vector
+            environment resets faster.
 
     Raises:
-        PartNotFoundError: If the id is not registered here, or cannot be imported.
+        PartNotFoundError: If the id is not registered on this worker, or cannot be imported.
         DefinitionError: If the environment cannot be made with these arguments, or its spaces are
             not arrays.
     """
@@ -81,10 +82,11 @@ def make_vector(
 def make_training_vector(spec: EnvDefinition, runs: int = 1) -> EpisodeVector:
     """Returns the vector environment that an agent is trained on.
 
-    It is that of `make_vector`, with reported rewards where they differ from the game's.
+    It is that of `make_vector`, with reported rewards if the preprocessing clips rewards or
+    terminates at a lost life.
 
     Args:
-        spec: What to make.
+        spec: The environment's definition.
         runs: Like that of `make_vector`.
 
     Raises:
@@ -100,15 +102,16 @@ def make_training_vector(spec: EnvDefinition, runs: int = 1) -> EpisodeVector:
 def make_rendered(
     spec: EnvDefinition, max_episode_steps: int | None = None, mode: RenderMode = "rgb_array"
 ) -> EpisodeEnv:
-    """Returns one environment that renders pictures, or shows itself on the screen.
+    """Returns one environment that renders images or opens a window.
 
     Raises as `make_vector` does.
 
     Args:
-        spec: What to make.
-        max_episode_steps: Time limit; `None` takes the spec's, or else the environment's own.
-        mode: `human` opens a window. A native game has none: its one environment of the same rules
-            shows itself.
+        spec: The environment's definition.
+        max_episode_steps: Time limit in env_steps; `None` takes that of `spec`, or else that of the
+            registered environment.
+        mode: `rgb_array` renders images; `human` opens a window. ale-py's vector environment has
+            no window, so `human` uses Gymnasium's wrappers around one game instead.
     """
     registered = _registered(spec.id)
     limit = _limit(registered, spec, max_episode_steps)
@@ -120,11 +123,11 @@ def make_rendered(
 
 
 def make_goal_rule(spec: EnvDefinition, env: EpisodeVector) -> GoalRule | None:
-    """Returns what an environment says of other goals; `None` where its observations have no goals.
+    """Returns the goal rule of an environment; `None` if it is not goal-conditioned.
 
     Args:
-        spec: What was made.
-        env: By `make_vector` of it.
+        spec: The environment's definition.
+        env: The vector environment that `make_vector` made from `spec`.
     """
     if not has_goals(env.single_observation_space):
         return None
@@ -137,7 +140,7 @@ def make_goal_rule(spec: EnvDefinition, env: EpisodeVector) -> GoalRule | None:
 
 
 def is_game(registered: Registered) -> bool:
-    """Returns whether an id stands for an Atari game of ale-py."""
+    """Returns whether a registered environment is an Atari game of ale-py."""
     return str(registered.entry_point).startswith(GAMES)
 
 
@@ -145,7 +148,7 @@ def is_game(registered: Registered) -> bool:
 def log_mujoco() -> None:
     """Sends MuJoCo's warnings to the log, each text once.
 
-    By default they go to a file in the working directory.
+    By default MuJoCo writes them to a file in the working directory.
     """
     with contextlib.suppress(ImportError):
         importlib.import_module("mujoco").set_mju_user_warning(
@@ -162,7 +165,7 @@ def _limit(
 def _registered(env_id: str) -> Registered:
     """Returns a copy of the registration of an id.
 
-    Processes that are started later may not know what was registered here by code.
+    The copy is sent to subprocesses, where the id itself may not be registered.
     """
     env_id = plain_id(env_id)
     ensure_registered(env_id)
@@ -220,7 +223,7 @@ def _bare(registered: Registered, spec: EnvDefinition, render_mode: str | None) 
     with warnings.catch_warnings():
         warnings.simplefilter(
             "ignore", DeprecationWarning
-        )  # where Box2D's are errors, its import ends the process
+        )  # importing Box2D ends the process if its deprecation warnings are errors
         if spec.preprocessing is not None:
             return make_game(registered, spec.preprocessing, spec.kwargs, render_mode)
         if is_cart_pole(registered, {}):
@@ -248,7 +251,7 @@ def _with_episodes(env_id: str, env: Env, index: int, limit: int | None) -> Epis
 
 @contextlib.contextmanager
 def _explained(registered: Registered, spec: EnvDefinition) -> Iterator[None]:
-    """Turns what making an environment raises into what a user can act on."""
+    """Converts exceptions from making an environment into errors that name the setting at fault."""
     try:
         yield
     except (DefinitionError, PartNotFoundError):

@@ -1,8 +1,8 @@
-"""What a goal-conditioned environment says of other goals than the one that was asked for.
+"""Computes rewards of a goal-conditioned environment for goals other than the desired one.
 
-Such an environment observes a dict of `observation`, `achieved_goal` and `desired_goal` and offers
-`compute_reward(achieved, desired, info)` and perhaps `compute_terminated`, as those of
-gymnasium-robotics do.
+The observations of such an environment are dicts of `observation`, `achieved_goal` and
+`desired_goal`, and it has a method `compute_reward(achieved, desired, info)` and optionally
+`compute_terminated`, like the environments of gymnasium-robotics.
 """
 
 from collections.abc import Callable
@@ -20,16 +20,18 @@ DESIRED: Final = "desired_goal"
 
 
 def has_goals(space: gym.Space[object]) -> bool:
-    """Returns whether observations of a space hold an achieved and a desired goal."""
+    """Returns whether the observations of `space` contain an achieved and a desired goal."""
     return isinstance(space, gym.spaces.Dict) and {ACHIEVED, DESIRED} <= set(space.spaces)
 
 
 def goal_rule(env: Env, space: gym.Space[object]) -> GoalRule | None:
-    """Returns where the goals stand and what they are worth; `None` where the environment has none.
+    """Returns the positions of the goals in flat observations and a function of their rewards.
+
+    Returns `None` if the environment is not goal-conditioned.
 
     Args:
-        env: Asked for rewards as long as the rule is used, never stepped.
-        space: Its own observation space.
+        env: The environment whose `compute_reward` the rule calls; it is never stepped.
+        space: The environment's observation space before flattening.
     """
     inner: object = env.unwrapped
     if (
@@ -56,12 +58,12 @@ def goal_rule(env: Env, space: gym.Space[object]) -> GoalRule | None:
 
 
 def _asked(function: Callable[..., object], goals: list[Array]) -> Array:
-    """Asks for all goals at once, or one by one where that gives no answer for each."""
+    """Calls `function` once for all goals, or per goal if that does not return one value each."""
     achieved, desired = goals
     if len(achieved) != 1:
         try:
             answer = np.asarray(function(achieved, desired, {}))
-        except ValueError:  # an array where one truth value was expected
+        except ValueError:  # the function used an array as a truth value: it takes one goal only
             pass
         else:
             if answer.shape == (len(achieved),):

@@ -1,4 +1,4 @@
-"""A vector environment of Gymnasium as an `EpisodeVector`, with autoreset disabled."""
+"""Adapts a vector environment of Gymnasium, with autoreset disabled, to `EpisodeVector`."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,13 +15,16 @@ from workers.rl.envs.vector import StepArrays
 
 
 class GymVector:
-    """A vector environment of Gymnasium, autoreset disabled, whatever runs behind it.
+    """Adapts any vector environment of Gymnasium to `EpisodeVector`.
+
+    The wrapped environment cannot leave a slot alone. A slot that waits for its next episode is
+    therefore stepped too, through idle episodes whose transitions are discarded.
 
     Args:
-        env: Stepped by nobody else.
+        env: The vector environment; nothing else may step it.
         max_episode_steps: Time limit in env_steps; `None` for none.
-        resets_itself: Its ended slots begin idle episodes by themselves in the next step, unless
-            they are reset before.
+        resets_itself: Whether `env` resets ended slots by itself in the next step, unless they are
+            reset before.
     """
 
     def __init__(
@@ -52,9 +55,10 @@ class GymVector:
         seeds: Sequence[int],
         since: npt.NDArray[np.int64] | None = None,
     ) -> Array:
-        """Begins episodes where `mask` is true.
+        """Begins episodes where `mask` [B] is true; returns the observations [B, ...].
 
-        With `since` [B] so many resets after the seed, where the environment counts them.
+        With `since` int64 [B], an environment that counts its resets begins the episode that
+        follows that many resets after the seed.
         """
         if mask.any():
             begun = self._reset(mask, seeds, since)
@@ -70,7 +74,11 @@ class GymVector:
         return self._observation
 
     def advance(self, actions: Array) -> StepArrays:
-        """Steps all slots; those that wait run idle episodes, which nobody sees."""
+        """Steps all slots.
+
+        Transitions of slots that wait are discarded: these keep their last observation and flags,
+        with reward 0.
+        """
         waiting = self._terminated | self._truncated
         ended = waiting & self._idle_over
         if ended.any() and not self._resets_itself:
@@ -97,15 +105,18 @@ class GymVector:
         )
 
     def successes(self) -> list[bool | None]:
-        """Returns nothing known."""
+        """Returns `None` for each slot: success is not recorded."""
         return [None] * self.num_envs
 
     def lives(self) -> npt.NDArray[np.int64]:
-        """Returns the lives left in each game [B], where the infos hold them."""
+        """Returns the lives left in each game, int64 [B].
+
+        The infos of the environment must contain `lives`.
+        """
         return np.array(self._info["lives"], np.int64)
 
     def save_episodes(self) -> list[StateTree]:
-        """Returns each slot's episode: its seed, its actions and the hash of its observation."""
+        """Returns the seed, the actions and the hash of the observation of each slot's episode."""
         over = self._terminated | self._truncated
         return [
             {"over": True, **self._origin(index)} if over[index] else self._saved(index)
@@ -113,9 +124,10 @@ class GymVector:
         ]
 
     def restore_episodes(self, episodes: list[StateTree]) -> list[Restored]:
-        """Replays the episodes side by side, so that all reach their last step together.
+        """Restores the episodes by replaying their actions, all slots in the same steps.
 
-        A shorter one begins later; one that is over begins last.
+        All episodes reach their last step at the same time, so shorter episodes begin later. Slots
+        whose episode is over begin after the last step.
         """
         wanted = [
             index
@@ -163,7 +175,10 @@ class GymVector:
         return saved
 
     def _origin(self, index: int) -> StateTree:
-        """Returns where a slot's episode began, for environments that count their resets."""
+        """Returns the seed and the number of resets since, if the environment counts its resets.
+
+        The result is empty for other environments.
+        """
         counted = getattr(self._env, "origin", None)
         return {} if counted is None else dict(zip(("seed", "since"), counted(index), strict=True))
 
@@ -220,7 +235,7 @@ class GymVector:
 
 
 def _flags(info: Info, key: str, length: int) -> npt.NDArray[np.bool_]:
-    """Reads a flag off the infos of a vector environment, where any environment may say nothing."""
+    """Returns a flag of the infos, bool [length]; false for environments that do not report it."""
     stated = info.get(key)
     if stated is None:
         return np.zeros(length, np.bool_)
@@ -229,14 +244,15 @@ def _flags(info: Info, key: str, length: int) -> npt.NDArray[np.bool_]:
 
 
 def _rows(mask: npt.NDArray[np.bool_], array: Array) -> Array:
-    """Returns a mask of rows [B] as one that spreads over an array [B, ...]."""
+    """Returns a mask [B] reshaped to broadcast against `array` [B, ...]."""
     return mask.reshape(-1, *(1,) * (array.ndim - 1))
 
 
 def _replayed(saved: StateTree, place: int, other: StateTree) -> Any:
-    """Returns the action at a place counted from the end.
+    """Returns the action at `place` < 0, counted from the end of an episode's actions.
 
-    Of an episode that has not begun yet, any valid one.
+    If the episode has fewer actions, it has not begun yet; any valid action will do, here the first
+    one of `other`.
     """
     actions = saved.get("actions", ())
     return actions[place] if len(actions) >= -place else other["actions"][0]

@@ -1,10 +1,8 @@
-"""Rewards and ends that the learner is given in place of the game's own.
+"""Reports clipped rewards, and lost lives as terminations, to the learner of an Atari game.
 
-Rewards are clipped, and lost lives are ends.
-
-Owns the difference and nothing else: `advance` returns the game's own rewards and ends, from which
-returns, episodes and evaluations are made. So the curve shows raw returns of whole games, whatever
-the learner reads (Mnih et al. 2015, Methods: Training details).
+`advance` still returns the game's own rewards and terminations, from which episode returns, lengths
+and evaluations are computed. So curves show unclipped returns of whole games, whatever is reported
+to the learner (Mnih et al. 2015, Methods: Training details).
 """
 
 from typing import Any, Protocol, runtime_checkable
@@ -19,19 +17,19 @@ from workers.rl.envs.vector import EpisodeVector, StepArrays, VectorWrapper
 
 @runtime_checkable
 class ReportsRewards(Protocol):
-    """A vector that reports separate rewards and ends to the learner."""
+    """A vector environment that reports separate rewards and terminations to the learner."""
 
     @property
     def reported(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
-        """Reward [B] and terminated [B] of the last step, for the learner."""
+        """Reported reward [B] and terminated [B] of the last step."""
 
 
 class ReportingVector(VectorWrapper):
     """A training environment that reports clipped rewards and lost lives to the learner.
 
     Args:
-        env: Of Atari games; owned.
-        spec: Which rewards and ends are reported.
+        env: Vector environment of Atari games; owned.
+        spec: Says whether rewards are clipped and whether lost lives are terminations.
     """
 
     def __init__(self, env: EpisodeVector, spec: AtariPreprocessing) -> None:
@@ -42,10 +40,10 @@ class ReportingVector(VectorWrapper):
             np.zeros(env.num_envs),
             np.zeros(env.num_envs, np.bool_),
         )
-        """Reward [B] and terminated [B] of the last step, for the learner."""
+        """Reported reward [B] and terminated [B] of the last step."""
 
     def advance(self, actions: Array) -> StepArrays:
-        """Steps all slots, and sets the reported rewards and ends."""
+        """Steps all slots and sets `reported`; returns the game's own rewards and terminations."""
         before = self._lives() if self._by_life else None
         stepped = self.env.advance(actions)
         _, reward, terminated, _ = stepped

@@ -1,6 +1,6 @@
-"""Naming a cue that is no longer seen: a task that needs a memory.
+"""A task that needs memory: the agent must name a cue that it observed some steps before.
 
-It is the T-maze of Bakker 2001 without the walking.
+It is the T-maze of Bakker (2001) without the corridor.
 """
 
 import gymnasium as gym
@@ -13,21 +13,19 @@ Seen = npt.NDArray[np.float32]
 
 
 class Recall(gym.Env[Seen, np.int64]):
-    """The first observation shows a cue, the next ones nothing, the last one a question.
+    """Shows a cue first, then zeros, then a question; the action at the question must name the cue.
 
-    The action there must name the cue.
-
-    The cue is drawn uniformly and nothing that is seen or done later depends on it, so without a
-    memory the best mean return is 1 / cues. Observations are float32 [cues + 1]: the cue as a
-    one-hot vector, and the question as a 1 at the end. The episode terminates with the answer,
-    after delay + 1 steps; the reward is 1 for the right one, else 0.
+    The cue is drawn uniformly and no later observation depends on it, so without memory the best
+    mean return is 1 / cues. Observations are float32 [cues + 1]: the cue is a one-hot vector, the
+    question a 1 in the last entry. The episode terminates with the answer, after delay + 1 steps;
+    the reward is 1 for the right answer, else 0.
 
     Args:
-        cues: Kinds of cue, and actions.
-        delay: Steps from the cue to the question.
+        cues: Number of different cues, and of actions; at least 2.
+        delay: Steps from the cue to the question, at least 1.
 
     Raises:
-        ValueError: If there is nothing to remember, or the question comes with the cue.
+        ValueError: If `cues` is less than 2 or `delay` less than 1.
     """
 
     def __init__(self, cues: int = 4, delay: int = 6) -> None:
@@ -45,14 +43,14 @@ class Recall(gym.Env[Seen, np.int64]):
     def reset(
         self, *, seed: int | None = None, options: ResetOptions | None = None
     ) -> tuple[Seen, Info]:
-        """Draws and shows a cue."""
+        """Draws a cue and returns it as the observation."""
         super().reset(seed=seed, options=options)
         self._cue = int(self.np_random.integers(self._cues))
         self._steps = 0
         return self._showing(self._cue), {}
 
     def step(self, action: np.int64) -> tuple[Seen, float, bool, bool, Info]:
-        """Lets time pass, or judges the answer."""
+        """Counts a step; at the question, compares the action with the cue."""
         self._steps += 1
         if self._steps <= self._delay:
             return (

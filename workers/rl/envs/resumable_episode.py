@@ -1,8 +1,8 @@
-"""One environment whose running episode can be saved and brought back.
+"""One environment whose episode in progress can be saved and restored.
 
-Owns the time limit, the record of actions since the reset, and the way back into an episode:
-through the environment's own state protocol where it has one, else by replaying the actions from
-the same seed and comparing the observation's hash.
+It applies the time limit and records the actions since the reset. An episode is restored through
+the environment's state protocol (`StatefulEnv`) if it has one, else by replaying the actions from
+the same seed and comparing the hash of the observation.
 """
 
 import hashlib
@@ -19,57 +19,53 @@ from workers.rl.envs.env_types import Env, Info, ResetOptions
 from workers.rl.envs.space_arrays import Flattener
 
 MAX_RECORDED_ACTIONS: Final = 1_000_000
-"""Beyond so many actions an episode is no longer recorded: replaying it would take as long as
-training anew.
+"""Longest episode, in actions, that is recorded: replaying a longer one takes as long as training
+from the beginning.
 """
 
 
 @runtime_checkable
 class StatefulEnv(Protocol):
-    """An environment or wrapper that can save itself in the middle of an episode.
+    """An environment or wrapper that can save its state in the middle of an episode.
 
-    So nothing has to be replayed.
+    Its episodes are restored without replaying actions.
 
-    Its generator (`np_random`) is saved beside this state and need not be part of it.
+    The generator `np_random` is saved separately and need not be part of this state.
     """
 
     def snapshot_state(self) -> StateTree:
-        """Returns all that the rest of the episode depends on."""
+        """Returns everything that the rest of the episode depends on."""
 
     def restore_state(self, state: StateTree) -> None:
-        """Brings a freshly made environment to `state`."""
+        """Sets an environment that was just reset to `state`."""
 
 
 class Restored(NamedTuple):
-    """The end of a way back into an episode."""
+    """The result of restoring one episode."""
 
     observation: Array | None
-    """The current observation.
-
-    `None` where there is no running episode or it could not be reached.
-    """
+    """The current observation; `None` if no episode was in progress or it was not reproduced."""
     reproduced: bool
-    """False where the environment did not do the same again."""
+    """False if the episode in progress was lost: not recorded, or the replay differed from it."""
 
 
 class EpisodeEnv(gym.Wrapper[Any, Any, Any, Any]):
-    """Wraps an environment without a time limit of its own.
+    """Wraps an environment, applies a time limit, and saves and restores the episode in progress.
 
-    Where its info says `needs_reset`, the episode is truncated.
+    An episode is also truncated when the info contains a true `needs_reset`.
 
-    Observations of `Dict` and `Tuple` spaces come out as vectors, see
-    `workers.rl.envs.space_arrays`.
+    Observations of `Dict` and `Tuple` spaces are flattened, see `workers.rl.envs.space_arrays`.
 
-    Stepping on after the end of an episode changes nothing and returns the last observation, reward
-    0 and the same flags, so a vector environment may leave an ended slot alone.
+    After the end of an episode, `step` does not step the environment and returns the last
+    observation, reward 0 and the same flags, until the next reset.
 
     Args:
         env: The environment; owned.
-        index: Its place in the vector environment.
+        index: Index of the environment in the vector environment.
         max_episode_steps: Time limit in env_steps; `None` for none.
 
     Raises:
-        TypeError: If a part of a `Dict` or `Tuple` of observations is no array.
+        TypeError: If a part of a `Dict` or `Tuple` observation is no array.
     """
 
     def __init__(self, env: Env, index: int = 0, max_episode_steps: int | None = None) -> None:
@@ -81,7 +77,7 @@ class EpisodeEnv(gym.Wrapper[Any, Any, Any, Any]):
             env.action_space.dtype if isinstance(env.action_space, gym.spaces.MultiBinary) else None
         )
         self.declared_space: gym.Space[object] = env.observation_space
-        """The environment's own observation space."""
+        """The environment's observation space before flattening."""
         self._flatten: Flattener | None = None
         if isinstance(env.observation_space, gym.spaces.Dict | gym.spaces.Tuple):
             self._flatten = Flattener(env.observation_space)
@@ -96,13 +92,13 @@ class EpisodeEnv(gym.Wrapper[Any, Any, Any, Any]):
         self._last: tuple[Any, bool, bool] = (blank, True, False)
         self.success: bool | None = None
         """Whether the last finished episode succeeded, by `is_success` or `success` of its last
-        info; `None` where neither is there.
+        info; `None` if the info contains neither.
         """
 
     def reset(
         self, *, seed: int | None = None, options: ResetOptions | None = None
     ) -> tuple[Any, Info]:
-        """Begins an episode. Without a seed it cannot be replayed."""
+        """Begins an episode; without a seed it cannot be restored by replaying."""
         self._seed = seed
         self._actions = []
         self._length = 0
@@ -118,7 +114,7 @@ class EpisodeEnv(gym.Wrapper[Any, Any, Any, Any]):
         return observation, info
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, Info]:
-        """Steps on, unless the episode is over."""
+        """Takes one env_step, unless the episode is over."""
         last, over, cut = self._last
         if over or cut:
             return last, 0.0, over, cut, {}
@@ -153,12 +149,12 @@ class EpisodeEnv(gym.Wrapper[Any, Any, Any, Any]):
 
     @property
     def lives(self) -> int:
-        """Lives left in an Atari game."""
+        """Lives left in the game; only Atari games have this attribute."""
         game: Any = self.unwrapped
         return int(game.ale.lives())
 
     def save_episode(self) -> StateTree:
-        """Returns the running episode, for `restore_episode` of a newly made environment."""
+        """Returns the episode in progress, to be restored by `restore_episode`."""
         observation, terminated, truncated = self._last
         if terminated or truncated:
             return {"over": True}
@@ -181,11 +177,10 @@ class EpisodeEnv(gym.Wrapper[Any, Any, Any, Any]):
         return saved
 
     def restore_episode(self, episodes: list[StateTree]) -> Restored:
-        """Finds back into the episode that `save_episode` returned.
+        """Restores the episode in progress from `episodes[index]`.
 
         Args:
-            episodes: Those of all environments of the vector environment; this one takes the one at
-                its index.
+            episodes: Results of `save_episode` of all environments of the vector environment.
         """
         saved = episodes[self._index]
         if saved["over"]:
@@ -228,7 +223,7 @@ def _success(info: Mapping[str, object]) -> bool | None:
 
 
 def observation_hash(observation: object) -> str:
-    """Returns the SHA-256 of an observation's bytes, shape and type."""
+    """Returns the SHA-256 of an observation's bytes, shape and dtype, as hexadecimal digits."""
     array = np.ascontiguousarray(observation)
     head = f"{array.dtype.str}{array.shape}".encode()
     return hashlib.sha256(head + array.tobytes()).hexdigest()

@@ -1,4 +1,4 @@
-"""Arrays of slots that several objects share, such as the members of a pack."""
+"""Shares arrays of slots between a joined object and its parts, such as the members of a pack."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,14 +7,14 @@ from typing import Any
 def give_views(
     whole: Any, parts: Sequence[Any], names: Sequence[str], *, last: bool = False
 ) -> None:
-    """Copies the slots of some objects into a whole, and leaves them views of its arrays.
+    """Copies the arrays of `parts` into those of `whole` and replaces them by views of `whole`.
 
     Args:
-        whole: Has an array of every name.
-        parts: Have arrays of the same names for `num_envs` slots each, together as many as the
-            whole.
-        names: Attributes.
-        last: Slots are the last dimension of each array; else the first.
+        whole: Object with an array under each name.
+        parts: Objects with arrays under the same names, of `num_envs` slots each; `whole` has as
+            many slots as all parts together.
+        names: Names of the attributes that hold the arrays.
+        last: Whether slots are the last dimension of the arrays; otherwise they are the first.
     """
     begin = 0
     for part in parts:

@@ -1,8 +1,8 @@
-"""How elements of Gymnasium spaces become arrays.
+"""Converts elements of Gymnasium spaces to arrays.
 
-Boxes, discrete spaces and their multiples are arrays already. A `Dict` or `Tuple`, nested at will,
-becomes one float32 vector in the order of `gymnasium.spaces.utils.flatten`: boxes and binaries row
-by row, discrete values as one-hot vectors.
+Elements of `Box`, `Discrete`, `MultiDiscrete` and `MultiBinary` are arrays or numbers already. An
+element of a `Dict` or `Tuple`, nested to any depth, is flattened to one float32 vector in the order
+of `gymnasium.spaces.utils.flatten`: boxes and binaries row by row, discrete values one-hot.
 """
 
 import math
@@ -25,20 +25,20 @@ class _Part(NamedTuple):
     begin: int
     end: int
     ones: npt.NDArray[np.int64] | None
-    """For discrete values [n]: the place of the one that stands for the value 0.
+    """For n discrete values, int64 [n]: index in the vector of the one-hot entry for the value 0.
 
-    `None` for arrays.
+    `None` for boxes and binaries.
     """
 
 
 class Flattener:
-    """Flattens elements of a `Dict` or `Tuple` space.
+    """Flattens elements of a `Dict` or `Tuple` space to vectors.
 
     Args:
-        space: Of boxes, binaries and discrete spaces.
+        space: Space whose leaves are `Box`, `MultiBinary`, `Discrete` or `MultiDiscrete` spaces.
 
     Raises:
-        TypeError: If a part is of another kind, or there is none.
+        TypeError: If a leaf is of another kind, or the space has no leaves.
     """
 
     def __init__(self, space: spaces.Dict[object] | spaces.Tuple[object]) -> None:
@@ -51,7 +51,7 @@ class Flattener:
         """Length of the vector."""
 
     def __call__(self, element: Any) -> npt.NDArray[np.float32]:
-        """Returns float32 [size]."""
+        """Returns the element as a vector, float32 [size]."""
         flat = np.zeros(self.size, np.float32)
         for path, _, begin, end, ones in self._parts:
             value = element
@@ -64,12 +64,12 @@ class Flattener:
         return flat
 
     def span(self, key: str | int) -> slice:
-        """Returns the entries that an outermost part takes."""
+        """Returns the slice of the vector that holds the outermost part `key`."""
         mine = [part for part in self._parts if part.path[0] == key]
         return slice(mine[0].begin, mine[-1].end)
 
     def space(self) -> spaces.Box:
-        """Returns the space of the vectors."""
+        """Returns the `Box` of the vectors, with the bounds of boxes and [0, 1] elsewhere."""
         low, high = np.zeros(self.size, np.float32), np.ones(self.size, np.float32)
         for _, space, begin, end, _ in self._parts:
             if isinstance(space, spaces.Box):
@@ -78,12 +78,12 @@ class Flattener:
 
 
 def array_layout(space: Space[object]) -> Layout:
-    """Returns shape and dtype of one observation as it is stored.
+    """Returns the shape and dtype of one stored observation.
 
-    They are those of the space, or of the vector of a `Dict` or `Tuple`.
+    They are those of the space, or of the flattened vector of a `Dict` or `Tuple`.
 
     Raises:
-        TypeError: If its elements are no arrays, or hold not a single number.
+        TypeError: If the elements of the space are no arrays, or are empty arrays.
     """
     if isinstance(space, spaces.Dict | spaces.Tuple):
         layout: Layout = (Flattener(space).size,), np.dtype(np.float32)
@@ -103,14 +103,14 @@ def array_layout(space: Space[object]) -> Layout:
 
 
 def check_is_array(space: Space[object], name: str) -> None:
-    """Raises if observations would reach a caller's agent in another form than the environment's.
+    """Raises if observations of `space` are not arrays unless they are flattened.
 
     Args:
-        space: Of the observations.
-        name: Parameter by which the environment came.
+        space: Observation space.
+        name: Name of the parameter that the environment was passed as, for the error message.
 
     Raises:
-        TypeError: If they are of a `Dict` or `Tuple` space, or no arrays.
+        TypeError: If `space` is a `Dict` or `Tuple`, or its elements are no arrays.
     """
     if isinstance(space, spaces.Dict | spaces.Tuple):
         message = f"{name}: observations of a {type(space).__name__} space are not flattened here"
@@ -121,12 +121,12 @@ def check_is_array(space: Space[object], name: str) -> None:
 
 
 def action_layout(space: Space[object]) -> Layout:
-    """Returns shape and dtype of one action as it is stored.
+    """Returns the shape and dtype of one stored action.
 
-    They are int64 for discrete spaces and their multiples, else those of the space.
+    The dtype is int64 for `Discrete`, `MultiDiscrete` and `MultiBinary`, else that of the space.
 
     Raises:
-        TypeError: If its elements are no arrays.
+        TypeError: If the elements of the space are no arrays.
     """
     if isinstance(space, spaces.Dict | spaces.Tuple):
         raise TypeError(
@@ -164,7 +164,11 @@ def _leaves(
 def _places(
     leaf: Space[object], begin: int, path: tuple[str | int, ...]
 ) -> tuple[int, npt.NDArray[np.int64] | None]:
-    """Returns how many numbers a leaf takes, and where the ones of discrete values lie."""
+    """Returns the length of a leaf in the vector, and `_Part.ones` for a leaf that begins there.
+
+    Raises:
+        TypeError: If the leaf is not a `Box`, `MultiBinary`, `Discrete` or `MultiDiscrete`.
+    """
     match leaf:
         case spaces.Box() | spaces.MultiBinary():
             return math.prod(leaf.shape), None

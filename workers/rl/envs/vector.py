@@ -1,4 +1,4 @@
-"""Vector environments: autoreset disabled, resets by mask, episodes that can be saved."""
+"""Vector environments without autoreset, with resets by mask and episodes that can be saved."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
@@ -18,27 +18,27 @@ StepArrays = tuple[Array, npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.ND
 
 
 class EpisodeVector(Protocol):
-    """Several copies of an environment, stepped together.
+    """Several copies of an environment, stepped together; B copies, one slot each.
 
-    Arrays that it returns are valid until the next call.
+    Returned arrays are valid until the next call.
     """
 
     num_envs: int
     single_observation_space: gym.Space[Any]
-    """As the environment declares it.
+    """Observation space as the environment declares it.
 
-    Of a `Dict` or `Tuple` the arrays hold the vectors of `workers.rl.envs.space_arrays`.
+    Observations of a `Dict` or `Tuple` are returned flattened, see `workers.rl.envs.space_arrays`.
     """
     single_action_space: gym.Space[Any]
 
     def begin(self, mask: npt.NDArray[np.bool_], seeds: Sequence[int]) -> Array:
-        """Begins episodes where `mask` is true, perhaps nowhere, each from its seed.
+        """Begins episodes where `mask` [B] is true, each from its seed; the mask may be all false.
 
-        Returns the current observation of all, [B, ...].
+        Returns the current observations of all slots, [B, ...].
         """
 
     def advance(self, actions: Array) -> StepArrays:
-        """Steps all slots; one whose episode is over stays as it is, with reward 0.
+        """Steps all slots; a slot whose episode is over keeps its observation, with reward 0.
 
         Returns:
             Observation [B, ...], reward [B], terminated [B], truncated [B].
@@ -47,24 +47,24 @@ class EpisodeVector(Protocol):
     def successes(self) -> list[bool | None]:
         """Returns for each slot whether its last finished episode succeeded.
 
-        `None` where the environment does not say.
+        `None` where the environment does not report success.
         """
 
     def save_episodes(self) -> list[StateTree]:
-        """Returns the running episode of each slot."""
+        """Returns the episode in progress of each slot."""
 
     def restore_episodes(self, episodes: list[StateTree]) -> list[Restored]:
-        """Finds back into episodes that `save_episodes` of another such object returned."""
+        """Restores the episodes in progress from the result of `save_episodes`, one per slot."""
 
     def close(self) -> None:
         """Closes all copies."""
 
 
 class VectorWrapper:
-    """Base of the vector environments that change something of another one; an `EpisodeVector`.
+    """Base class of wrappers around an `EpisodeVector`; delegates everything to it.
 
     Args:
-        env: Wrapped; owned.
+        env: The wrapped vector environment; owned.
     """
 
     def __init__(self, env: EpisodeVector) -> None:
@@ -86,7 +86,7 @@ class VectorWrapper:
         return self.env.successes()
 
     def save_episodes(self) -> list[StateTree]:
-        """Returns the running episode of each slot."""
+        """Returns the episode in progress of each slot."""
         return self.env.save_episodes()
 
     def restore_episodes(self, episodes: list[StateTree]) -> list[Restored]:
@@ -99,10 +99,12 @@ class VectorWrapper:
 
 
 class SerialVector(VecEnv):
-    """Steps the copies one after the other in this process, into arrays made once.
+    """Steps the copies one after the other in this process; an `EpisodeVector`.
+
+    Results are written to preallocated arrays, which are reused in each step.
 
     Args:
-        makers: One per copy.
+        makers: One factory per copy.
     """
 
     def __init__(self, makers: Sequence[Callable[[], EpisodeEnv]]) -> None:
@@ -148,7 +150,7 @@ class SerialVector(VecEnv):
     def reset(
         self, *, seed: int | list[int | None] | None = None, options: ResetOptions | None = None
     ) -> tuple[Array, Info]:
-        """Gymnasium's reset, with `options["reset_mask"]`."""
+        """Resets the slots in `options["reset_mask"]` (default: all) with Gymnasium's interface."""
         options = dict(options or {})
         mask = options.pop("reset_mask", np.ones(self.num_envs, np.bool_))
         seeds = (
@@ -165,7 +167,7 @@ class SerialVector(VecEnv):
     ) -> tuple[
         Array, npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.NDArray[np.bool_], dict[str, Any]
     ]:
-        """Gymnasium's step; infos are dropped."""
+        """Steps all slots with Gymnasium's interface; the infos are empty."""
         observation, reward, terminated, truncated = self.advance(np.asarray(actions))
         return observation.copy(), reward.copy(), terminated.copy(), truncated.copy(), {}
 
@@ -174,15 +176,15 @@ class SerialVector(VecEnv):
         return [env.success for env in self.envs]
 
     def lives(self) -> npt.NDArray[np.int64]:
-        """Returns the lives left in each Atari game [B]."""
+        """Returns the lives left in each Atari game, int64 [B]."""
         return np.array([env.lives for env in self.envs], np.int64)
 
     def save_episodes(self) -> list[StateTree]:
-        """Returns the running episode of each slot."""
+        """Returns the episode in progress of each slot."""
         return [env.save_episode() for env in self.envs]
 
     def restore_episodes(self, episodes: list[StateTree]) -> list[Restored]:
-        """Finds back into episodes."""
+        """Restores the episodes in progress from `episodes`, one per slot."""
         return [env.restore_episode(episodes) for env in self.envs]
 
     def close_extras(self, **kwargs: object) -> None:
@@ -193,12 +195,12 @@ class SerialVector(VecEnv):
 
 
 class ProcessVector:
-    """Runs each copy in its own process (Gymnasium's `AsyncVectorEnv`).
+    """Runs each copy in its own process (Gymnasium's `AsyncVectorEnv`); an `EpisodeVector`.
 
-    It pays for environments slower than about a millisecond.
+    This is faster than `SerialVector` if a step takes longer than about a millisecond.
 
     Args:
-        makers: One per copy; they cross to the processes.
+        makers: One picklable factory per copy, called in the subprocess.
     """
 
     def __init__(self, makers: Sequence[Callable[[], EpisodeEnv]]) -> None:
@@ -229,17 +231,17 @@ class ProcessVector:
         return list(self._env.get_attr("success"))
 
     def lives(self) -> npt.NDArray[np.int64]:
-        """Returns the lives left in each Atari game [B]."""
+        """Returns the lives left in each Atari game, int64 [B]."""
         return np.array(self._env.get_attr("lives"), np.int64)
 
     def save_episodes(self) -> list[StateTree]:
-        """Returns the running episode of each slot."""
+        """Returns the episode in progress of each slot."""
         return list(self._env.call("save_episode"))
 
     def restore_episodes(self, episodes: list[StateTree]) -> list[Restored]:
-        """Finds back into episodes."""
+        """Restores the episodes in progress from `episodes`, one per slot."""
         return list(self._env.call("restore_episode", episodes))
 
     def close(self) -> None:
-        """Ends the processes."""
+        """Ends the subprocesses."""
         self._env.close()
