@@ -1,1 +1,1 @@
-"""Stored transitions, and apart from them the rules by which they are sampled."""
+"""Replay and rollout memories, and the rules by which stored transitions are sampled."""

@@ -1,6 +1,6 @@
 """Replay memory of stacked frames that stores each frame once.
 
-An observation of k frames is stored as k numbers of frames.
+An observation of k frames is stored as the numbers of its k frames.
 """
 
 from collections.abc import Mapping
@@ -16,38 +16,36 @@ from workers.rl.memory.sampling_rules import Places, Rule
 from workers.rl.memory.transitions import Field, ReplaySpec, Rows
 
 _SPARE: Final = 1 / 16
-"""Frames kept beyond one per transition, as a share."""
+"""Frames reserved at first beyond one per transition, as a share of the capacity."""
 _PIECE: Final = 4_096
-"""Frames that are moved at once where the room for them grows."""
+"""Frames that are copied at once when the frame buffer grows."""
 
 
 class FrameReplay(Replay):
     """A `Replay` of observations [k, ...] that are stacks of the newest k frames, the newest last.
 
-    B environments.
+    Frames are shared by comparison, without assumptions about the environment. An observation that
+    equals the successor in the previous row shares all its frames. A successor whose first k - 1
+    frames are the last k - 1 of its observation adds one frame. Any other stack, such as the first
+    of an episode, adds all its frames, except that consecutive equal frames are stored once.
+    Sampled stacks therefore equal the stored ones exactly, and each row has its true successor,
+    also at the end of an episode.
 
-    Nothing is assumed of the environment, everything is compared: an observation that equals the
-    successor of the row before shares all of its frames, a successor that is its observation moved
-    on by one adds one frame, and anything else - the first observation of an episode, however it is
-    padded - is stored whole, though equal frames within it once. So stacks come back as they were
-    given, exactly, and each row holds its true successor, where an episode ended too.
-
-    An episode of L steps needs L + 1 frames, or L + 2 where black frames pad its first stack. At
-    first there is room for a sixteenth more frames than transitions, which is enough while episodes
-    last 32 steps on average. Shorter ones, and observations that move on by no frame, such as the
-    channels of a colour image, need more: the room grows, up to that for whole observations, so
-    that the memory holds as many transitions as it was asked to. Where it cannot grow, the oldest,
-    whose frames were overwritten, are no longer sampled.
+    An episode of L steps needs L + 1 frames, or L + 2 if black frames pad its first stack. The
+    initial frame buffer holds a sixteenth more frames than transitions, which suffices while
+    episodes last 32 steps on average. Shorter episodes, and observations that are no moving stack,
+    such as the channels of a colour image, need more: the buffer grows, at most to the size of
+    unshared observations, so that the memory holds `capacity` transitions. If it cannot grow, the
+    oldest transitions, whose frames were overwritten, are no longer sampled.
 
     Args:
-        spec: What it keeps; observations [k, ...].
-        rule: How places are chosen; the memory's own.
-        spare: Frames beyond one per transition that there is room for at first, as a share of the
-            capacity.
-        grows: Whether there may come to be room for more.
+        spec: Sizes and fields of the memory; observations have the shape [k, ...].
+        rule: Chooses the sampled places; used by this memory only.
+        spare: Frames reserved at first beyond one per transition, as a share of the capacity.
+        grows: Whether the frame buffer may grow.
 
     Raises:
-        ValueError: If observations have no axis of frames, or frames are too many to be numbered.
+        ValueError: If observations have no axis of frames, or there are 2**31 frames or more.
     """
 
     def __init__(
@@ -67,9 +65,9 @@ class FrameReplay(Replay):
             raise ValueError(f"{count} frames are more than can be numbered: lower the capacity")
         most = min(2 * self._stack * self.capacity + least, 2**31 - 1)
         self._numbered = max(count, most) if grows else count
-        """Numbers that there are for frames; rows keep theirs while the room grows.
+        """Frame numbers are modulo this; it is at least the size of the frame buffer.
 
-        The room never exceeds it.
+        It does not change when the buffer grows, so stored rows keep their frame numbers.
         """
         self._frames = np.zeros((count, *shape[1:]), dtype)
         self._added = 0
@@ -77,7 +75,7 @@ class FrameReplay(Replay):
         self._intact = 0
 
     def state_dict(self) -> StateTree:
-        """Returns what is small, and rows and frames as streams."""
+        """Returns the state; rows and frames are `RowStream`s."""
         own = {
             "added": self._added,
             "room": len(self._frames),
@@ -92,11 +90,11 @@ class FrameReplay(Replay):
         }
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Brings the memory to a captured state.
+        """Restores the memory from `state`.
 
         Raises:
-            ValueError: If it is of a memory with other fields or frames, another capacity, number
-                of environments or rule.
+            ValueError: If `state` is of a memory with other fields or frames, another capacity,
+                number of environments or rule.
         """
         self._check_frames(state)
         super().load_state_dict(state)
@@ -106,7 +104,7 @@ class FrameReplay(Replay):
         self._frames[: len(frames)] = frames
         self._numbered = int(
             state.get("numbered", room)
-        )  # before it grew, its numbers were the places
+        )  # earlier versions stored no `numbered`: frame numbers were places in the buffer
         self._added, self._intact = int(state["added"]), int(state["intact"])
         self._oldest[:] = state["oldest"]
         for step in range(self.written - self._filled, self._intact):
@@ -138,7 +136,7 @@ class FrameReplay(Replay):
         return self._frames.take(numbers, axis=0)
 
     def _make_room(self, row: int) -> None:
-        """Enlarges the room for frames if vector step `row` might overwrite one in use."""
+        """Enlarges the frame buffer if writing vector step `row` might overwrite a frame in use."""
         oldest = (
             int(self._oldest[self._intact % self._steps]) if self._intact < row else self._added
         )
@@ -155,9 +153,9 @@ class FrameReplay(Replay):
         self._frames = larger
 
     def _write_step(self, place: int, observation: Array, successor: Array, active: Array) -> None:
-        """Writes the observations [B, k, ...] of one vector step into a row.
+        """Writes the observations [B, k, ...] of one vector step into row `place`.
 
-        Those of slots that waited mean nothing.
+        No frames are stored for slots that waited, where `active` is false.
         """
         stacks, successors = (
             self._columns["observation"][place],
@@ -181,10 +179,10 @@ class FrameReplay(Replay):
                 successors[slot] = self._add_stack(successor[slot])
 
     def _keep_intact(self, place: int, active: Array) -> None:
-        """Drops the rows that lost a frame to those added with the row `place`.
+        """Drops the rows with a frame that was overwritten when row `place` was written.
 
-        The first frame of a stack is its oldest, and rows need no older frames than the rows before
-        them, so the oldest rows go first.
+        The first frame of a stack is its oldest, and no row needs an older frame than the row
+        before, so rows are dropped from the oldest on.
         """
         room, newest = len(self._frames), self._added - 1
         ages = (
@@ -198,7 +196,7 @@ class FrameReplay(Replay):
     def _add_stack(self, stack: Array) -> npt.NDArray[np.int64]:
         """Stores the frames of a stack [k, ...] and returns their numbers int64 [k].
 
-        Frames that equal their predecessor are stored once.
+        A frame that equals the previous frame of the stack is not stored again.
         """
         new = np.concatenate(([True], _differ(stack[1:], stack[:-1])))
         numbers: npt.NDArray[np.int64] = self._add(stack[new])[np.cumsum(new) - 1]

@@ -1,6 +1,6 @@
-"""Hindsight experience replay: transitions relabelled with goals that were reached.
+"""Hindsight experience replay: relabels transitions with goals that were achieved later.
 
-Andrychowicz et al. 2017, sections 3.3 and 4.5.
+Source: Andrychowicz et al. 2017, sections 3.3 and 4.5.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,11 +16,11 @@ from workers.rl.memory.sampling_rules import Places, Rule
 from workers.rl.memory.transitions import ReplaySpec, Rows, Sample
 
 Entries = slice | Sequence[int]
-"""Which entries of an observation vector."""
+"""Indices of entries of an observation vector."""
 
 RewardOf = Callable[[Array, Array], Array | tuple[Array, Array]]
-"""Of goals achieved [M, G] and goals desired [M, G]: rewards [M], or those and bool [M], whether
-the episode terminates there.
+"""Maps achieved goals [M, G] and desired goals [M, G] to rewards [M], or to a pair of rewards [M]
+and bool [M], whether the episode terminates there.
 """
 
 _OPEN: Final = np.iinfo(np.int64).max
@@ -28,20 +28,20 @@ _OPEN: Final = np.iinfo(np.int64).max
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goals:
-    """Where the goals stand in an observation vector, and what reaching one is worth.
+    """The entries of an observation vector that hold goals, and the reward function of goals.
 
     Raises:
         ValueError: If the ratio is negative.
     """
 
     achieved: Entries
-    """Entries of the goal that the state amounts to, G of them."""
+    """Entries of the goal that the state achieves; G entries."""
     desired: Entries
-    """Entries of the goal that was asked for, G of them."""
+    """Entries of the goal that the agent should achieve; G entries."""
     compute_reward: RewardOf
-    """The environment's reward of the state after a step.
+    """The environment's reward for the state after a step.
 
-    Where it says nothing of termination, that stays as it was stored.
+    If it returns rewards only, relabelled transitions keep the stored termination.
     """
     ratio: float = 4.0
     """Virtual goals per real one, at least 0: each transition gets one with probability ratio /
@@ -60,19 +60,18 @@ class Hindsight(Replay):
 
     Observations are float32 vectors; the strategy is `future`.
 
-    A relabelled transition gets as its goal what was achieved by a row of the same episode, itself
-    or a later one that is still stored, each as likely as the others; its reward is computed for
-    that goal. An episode that still runs counts as far as it is stored. Sequences are not
-    relabelled.
+    A relabelled transition gets as its desired goal the goal achieved in a row drawn uniformly from
+    the transition itself and the later stored rows of its episode, which may still be in progress.
+    Its reward is computed for that goal. Sequences are not relabelled.
 
     Args:
-        spec: What it keeps.
-        rule: How places are chosen; the memory's own.
-        goals: Where the goals stand.
+        spec: Sizes and fields of the memory.
+        rule: Chooses the sampled places; used by this memory only.
+        goals: Entries of the goals, and their reward.
 
     Raises:
-        ValueError: If the spec asks for more than one step, observations are no float32 vectors, or
-            the goals do not fit them.
+        ValueError: If `spec.n_step` is not 1, observations are no float32 vectors, or the entries
+            of the goals do not fit them.
     """
 
     def __init__(self, spec: ReplaySpec, rule: Rule, goals: Goals) -> None:
@@ -95,7 +94,7 @@ class Hindsight(Replay):
         return sample
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Brings the memory to a captured state; see `Replay.load_state_dict`."""
+        """Restores the memory from `state`; see `Replay.load_state_dict`."""
         super().load_state_dict(state)
         self._ends[:] = _OPEN
         self._begins[:] = self.written - self._filled
@@ -109,7 +108,7 @@ class Hindsight(Replay):
         self._close_episodes(self.written + np.arange(count))
 
     def _close_episodes(self, steps: Places) -> None:
-        """Stores where the episodes end that ended before one of the newly written vector steps."""
+        """Stores the last step of each episode whose successor begins in `steps`, newly written."""
         first, oldest = self._columns["first"], int(steps[-1]) + 1 - self._steps
         begun = first[steps % self._steps]
         for t, slot in zip(*np.nonzero(begun), strict=True):
@@ -119,7 +118,7 @@ class Hindsight(Replay):
             self._begins[slot] = step
 
     def _relabel(self, sample: Sample, virtual: npt.NDArray[np.bool_]) -> None:
-        """Changes, in place, the transitions of a sample that `virtual` marks."""
+        """Relabels in place the transitions of a sample where `virtual` [U, N] is true."""
         achieved, desired = self._goals.achieved, self._goals.desired
         goal = self._flat["next_observation"][self._later(sample.places[virtual])][:, achieved]
         for observation in (sample.observation, sample.next_observation):
@@ -133,7 +132,7 @@ class Hindsight(Replay):
         sample.reward[virtual] = result
 
     def _later(self, places: Places) -> Places:
-        """Returns places [M] of rows drawn from `places` [M] on to the ends of their episodes."""
+        """Returns places [M], each drawn from one of `places` [M] up to its episode's last row."""
         step = self.written - self._left(places)
         last = np.minimum(self._ends.reshape(-1)[places], self.written - 1)
         ahead = self.rule.generator.integers(last - step + 1)

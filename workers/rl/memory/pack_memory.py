@@ -1,7 +1,7 @@
-"""One replay memory for the agents of a pack, written and sampled for all of them at once.
+"""One replay memory for the agents of a pack, written and sampled for all members at once.
 
-n members, B environments of each, N samples of a batch of each, U batches. A member's lane is B of
-the n * B columns of the memory.
+Shapes: n members, of which m are live; B environments per member; U batches of N samples per
+member. A member's lane is its B of the n * B columns of the memory.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,18 +25,20 @@ from workers.rl.memory.transitions import ReplaySpec, Sample
 
 
 def together(memories: Sequence[Replay]) -> "SharedReplay | SeparateReplays":
-    """Returns the memories of a pack as one.
+    """Returns one memory for a pack, whose `lanes` replace the members' `memories`.
 
-    They must not have been written to yet, and its `lanes` take their place.
+    The memories must be empty.
     """
     return SharedReplay(memories) if type(memories[0]) is Replay else SeparateReplays(memories)
 
 
 class SharedReplay:
-    """Keeps the rows of all members side by side; all go on together, from the same row.
+    """Stores the rows of all members in one `Replay`, with one lane of columns per member.
+
+    All members are written at the same row.
 
     Args:
-        memories: Of what kind; their rules are taken over.
+        memories: One per member; they give the spec and the rules, their rows are not used.
     """
 
     def __init__(self, memories: Sequence[Replay]) -> None:
@@ -50,7 +52,7 @@ class SharedReplay:
         ]
         self._live = list(range(self._count))
         self._drawn: Sequence[Array | None] = [None] * len(Sample._fields)
-        """The last sample of the whole memory, and what was made of it."""
+        """Arrays of the last sample of `_whole`; `_by_member` holds reshaped views of them."""
         self._by_member: list[Array] = [np.empty(0)] * len(Sample._fields)
 
     def __len__(self) -> int:
@@ -58,25 +60,25 @@ class SharedReplay:
         return len(self._whole) // self._count
 
     def keep(self, live: Sequence[int]) -> None:
-        """Says which members write and sample from now on."""
+        """Sets the members that write and sample from now on, by index."""
         for index in set(self._live) - set(live):
             self.lanes[index].leave()
         self._live, self._drawn = list(live), [None] * len(Sample._fields)
         self._rule.keep(live)
 
     def extend(self, columns: Sequence[Array]) -> None:
-        """Copies vector steps."""
+        """Stores T vector steps of the m live members, [T, m * B, ...] per column of `Replay`."""
         observation, action, reward, successor, terminated, truncated = map(
             self._all_lanes, columns
         )
         self._whole.extend(observation, action, reward, successor, terminated, truncated)
 
     def sample(self, updates: int, batch_size: int) -> Sample:
-        """Returns what each member draws."""
+        """Returns `updates` batches for each of the m live members, [U, m, N, ...] per field."""
         members = len(self._live)
         sample: tuple[Array, ...] = self._whole.sample(updates, members * batch_size)
         for index, (array, before) in enumerate(zip(sample, self._drawn, strict=True)):
-            if array is not before:  # else the one by members shows what was drawn now
+            if array is not before:  # else the memory reused the array, which the view still shows
                 self._by_member[index] = array.reshape(
                     updates, members, batch_size, *array.shape[2:]
                 )
@@ -84,11 +86,11 @@ class SharedReplay:
         return Sample._make(self._by_member)
 
     def feedback(self, places: Places, errors: Array) -> None:
-        """Hands on the errors of a batch."""
+        """Passes the absolute temporal-difference errors of one batch, [m, N], to the rules."""
         self._whole.feedback(places, errors)
 
     def _all_lanes(self, column: Array) -> Array:
-        """Returns a column [T, m * B, ...] with room for the lanes of those that left."""
+        """Returns [T, n * B, ...]: a column [T, m * B, ...] with zeros for members that left."""
         if len(self._live) == self._count:
             return column
         steps, rest = len(column), column.shape[2:]
@@ -98,25 +100,25 @@ class SharedReplay:
 
 
 class SeparateReplays:
-    """Memories of which each keeps its rows in its own way, such as those that share frames.
+    """Writes and samples one memory per member, for kinds that cannot share a `Replay`.
 
     Args:
-        memories: Go on as they are.
+        memories: One per member, used as they are, such as `FrameReplay`.
     """
 
     def __init__(self, memories: Sequence[Replay]) -> None:
         self.lanes = self._live = list(memories)
 
     def __len__(self) -> int:
-        """Returns the least number of transitions of a member."""
+        """Returns the smallest number of transitions of a live member."""
         return min(map(len, self._live))
 
     def keep(self, live: Sequence[int]) -> None:
-        """Says which members write and sample from now on."""
+        """Sets the members that write and sample from now on, by index."""
         self._live = [self.lanes[index] for index in live]
 
     def extend(self, columns: Sequence[Array]) -> None:
-        """Copies vector steps."""
+        """Stores T vector steps of the m live members, [T, m * B, ...] per column of `Replay`."""
         parts = zip(*(np.split(column, len(self._live), 1) for column in columns), strict=True)
         for memory, (observation, action, reward, successor, terminated, truncated) in zip(
             self._live, parts, strict=True
@@ -124,26 +126,24 @@ class SeparateReplays:
             memory.extend(observation, action, reward, successor, terminated, truncated)
 
     def sample(self, updates: int, batch_size: int) -> Sample:
-        """Returns what each member draws."""
+        """Returns `updates` batches for each of the m live members, [U, m, N, ...] per field."""
         samples = [memory.sample(updates, batch_size) for memory in self._live]
         return Sample._make(np.stack(column, 1) for column in zip(*samples, strict=True))
 
     def feedback(self, places: Places, errors: Array) -> None:
-        """Hands on the errors of a batch."""
+        """Passes the absolute temporal-difference errors of one batch, [m, N], to the rules."""
         for memory, own, error in zip(self._live, places, errors, strict=True):
             memory.feedback(own, error)
 
 
 class Lane:
-    """One member's rows of a shared memory.
-
-    They are saved and restored as if they were a memory of their own.
+    """One member's rows of a shared memory, with the state of a separate memory.
 
     Args:
-        whole: The memory.
-        rule: The member's own.
-        index: Which lane.
-        lanes: How many there are.
+        whole: The shared memory.
+        rule: The member's sampling rule.
+        index: Index of the lane.
+        lanes: Number of lanes of the memory, n.
     """
 
     def __init__(self, whole: Replay, rule: Rule, index: int, lanes: int) -> None:
@@ -156,7 +156,7 @@ class Lane:
 
     @property
     def capacity(self) -> int:
-        """Most transitions kept."""
+        """Most transitions stored for this member."""
         return self._whole.capacity // self._lanes
 
     def __len__(self) -> int:
@@ -164,7 +164,7 @@ class Lane:
         return len(self._whole) // self._lanes
 
     def leave(self) -> None:
-        """Keeps the state as it is now: the rows are no longer this member's."""
+        """Copies the member's present state, before the shared memory overwrites its rows."""
         state = self.state_dict()
         rows = RowStream(
             {name: column.copy() for name, column in state["rows"].items()}, state["rows"].end
@@ -172,19 +172,19 @@ class Lane:
         self._left = {**state, "fresh": state["fresh"].copy(), "rows": rows}
 
     def cut(self) -> None:
-        """Says that the next rows of this member do not continue its newest ones."""
+        """Marks the member's next rows as not continuing its newest rows."""
         self._whole.cut(self._part)
 
     def state_dict(self) -> StateTree:
-        """Returns the state of a memory of this member's own."""
+        """Returns the state, in the format of a separate `Replay` of this member."""
         return self._left or self._whole.lane_state(self._rule, self._part)
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Brings the rows to a captured state, and the whole memory to its row.
+        """Restores the member's rows from `state`, and the number of rows written to the memory.
 
         Raises:
-            ValueError: If the rows of another member that was brought to its state end at another
-                row; and as `Replay` does.
+            ValueError: If the memory already holds rows of other members and another number of
+                rows was written to it; and as `Replay.load_state_dict` does.
         """
         if len(self._whole) and self._whole.written != int(state["written"]):
             raise ValueError(
@@ -195,11 +195,11 @@ class Lane:
 
 
 class LaneRules(Rule):
-    """The rules of all lanes as the rule of the whole memory.
+    """The sampling rule of a shared memory, which applies the rule of each lane to its places.
 
     Args:
         rules: One per lane.
-        num_envs: B.
+        num_envs: Environments per lane, B.
     """
 
     def __init__(self, rules: Sequence[Rule], num_envs: int) -> None:
@@ -210,7 +210,7 @@ class LaneRules(Rule):
         self.keep(range(len(rules)))
 
     def keep(self, live: Sequence[int]) -> None:
-        """Says which lanes are drawn from and written to from now on."""
+        """Sets the lanes that are sampled and written from now on, by index."""
         self._live = list(live)
         self._begins = np.array(self._live)[:, np.newaxis] * self._num_envs
         self._together = UniformTogether([self._rules[lane].generator for lane in live])
@@ -229,33 +229,33 @@ class LaneRules(Rule):
         return places.reshape(shape), weights
 
     def written(self, begin: int, end: int) -> None:
-        """Tells each rule."""
+        """Notifies the rule of each live lane that the places [begin, end) hold new rows."""
         if not self._uniform:
             for lane in self._live:
                 self._rules[lane].written(begin // len(self._rules), end // len(self._rules))
 
     def dropped(self, places: Places) -> None:
-        """Tells each rule of its own places."""
+        """Notifies the rule of each live lane of its dropped places."""
         for lane, own, _ in self._by_lane(places):
             self._rules[lane].dropped(own)
 
     def feedback(self, places: Places, errors: Array) -> None:
-        """Tells each rule of its own places."""
+        """Passes the errors to the rules of the live lanes; `places` and `errors` are [N]."""
         if not self._uniform:
             for lane, own, which in self._by_lane(places):
                 self._rules[lane].feedback(own, errors[which])
 
     def state_dict(self) -> StateTree:
-        """Returns nothing: each lane saves its own rule."""
+        """Returns an empty state: each lane saves its own rule."""
         return {}
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Does nothing."""
+        """Does nothing: each lane restores its own rule."""
 
     def _by_lane(self, places: Places) -> Iterator[tuple[int, Places, npt.NDArray[np.bool_]]]:
-        """Yields each live lane with its places, and which of `places` [N] these are, bool [N].
+        """Yields each live lane with its places and a mask, bool [N], of these among `places` [N].
 
-        A lane's places are numbered as its rule knows them.
+        The places are numbered within the lane, as its rule expects them.
         """
         row, column = np.divmod(places, len(self._rules) * self._num_envs)
         lanes, index = np.divmod(column, self._num_envs)

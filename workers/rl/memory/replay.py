@@ -1,10 +1,10 @@
 """Replay memory: the newest transitions of B environments.
 
-They are sampled singly by a rule, as n-step transitions, or as sequences.
+They are sampled as single transitions, as n-step transitions, or as sequences.
 
-Rows lie time-major, [capacity // B, B]: a place is the number t * B + b, and all environments go on
-together. One row is one record, so that drawing a transition touches one stretch of memory; what
-`sample` returns are columns of a copy, which the next one overwrites.
+Rows are stored time-major, [capacity // B, B]: a place is the index t * B + b, and all environments
+are written in the same step. A row is one record, so that copying a transition reads contiguous
+memory. `sample` returns columns of a copy, which the next call of `sample` overwrites.
 """
 
 from collections.abc import Mapping
@@ -20,15 +20,15 @@ from workers.rl.memory.transitions import Field, ReplaySpec, Rows, Sample, Sampl
 
 
 class Replay:
-    """Keeps the newest transitions and samples them.
+    """Stores the newest transitions and samples them.
 
-    Beside what it is given, a row holds `first`, which says that the row does not continue the one
-    before it: where it is set, n-step sums and sequences know that an episode ended. So nothing
-    that was written is changed afterwards, but that a row may be dropped.
+    Each row also stores `first`: whether the row does not continue the previous row of its
+    environment. n-step sums stop before such a row. Because the flag belongs to the later row, rows
+    are not changed after they are written, except that a row may be dropped (`live` is false).
 
     Args:
-        spec: What it keeps.
-        rule: How places are chosen; the memory's own.
+        spec: Sizes and fields of the memory.
+        rule: Chooses the sampled places; used by this memory only.
     """
 
     def __init__(self, spec: ReplaySpec, rule: Rule) -> None:
@@ -57,7 +57,7 @@ class Replay:
         self._powers = np.tril(np.tile(powers, (len(powers), 1)))
         self._fresh = np.ones(self._num_envs, np.bool_)
         self.written = 0
-        """Vector steps ever written."""
+        """Vector steps written so far, overwritten steps included."""
         self._filled = 0
         self._sampled_at = 0
         self._dead = 0
@@ -66,7 +66,7 @@ class Replay:
 
     @property
     def capacity(self) -> int:
-        """Most transitions kept."""
+        """Most transitions stored."""
         return self._steps * self._num_envs
 
     def __len__(self) -> int:
@@ -86,17 +86,18 @@ class Replay:
         *,
         active: Array | None = None,
     ) -> None:
-        """Copies T >= 1 vector steps, each argument [T, B, ...]; of more than fit, the last ones.
+        """Stores T >= 1 vector steps; if they exceed the capacity, only the newest are kept.
 
         Args:
-            observation: What was acted on.
-            action: What was done, as it is to be learnt from.
-            reward: As the environment gave it.
-            next_observation: The true successor, also where the episode ended.
-            terminated: bool: the episode ended in a terminal state.
-            truncated: bool: the episode was cut.
-            active: bool: false where a slot waited, so that its entries mean nothing and are never
-                sampled; `None` where none did.
+            observation: Observations before the actions, [T, B, ...].
+            action: Actions to learn from, [T, B, ...].
+            reward: Rewards of the environment, [T, B].
+            next_observation: Observations after the actions, [T, B, ...]; at the end of an episode
+                the last observation, not the first of the next episode.
+            terminated: Whether the episode ended in a terminal state, bool [T, B].
+            truncated: Whether the episode was cut off, bool [T, B].
+            active: False where a slot waited for the other slots, bool [T, B]; such entries are
+                never sampled. `None` if no slot waited.
         """
         ended = terminated | truncated
         if active is not None:
@@ -116,9 +117,9 @@ class Replay:
             self._write(0, rows.part(room))
 
     def cut(self, part: slice = slice(None)) -> None:
-        """Marks the next rows of some environments as not continuing their newest ones.
+        """Marks the next rows of the environments `part` as not continuing their newest rows.
 
-        That is so after steps that were not stored, or a lost episode.
+        Call it after steps that were not stored, or after an episode was lost.
         """
         self._fresh = self._fresh.copy()
         self._fresh[part] = True
@@ -128,12 +129,10 @@ class Replay:
     def sample(self, updates: int, batch_size: int) -> Sample:
         """Returns `updates` batches of `batch_size` transitions, with replacement.
 
-        A transition sums up n rewards, but fewer where its episode ended before, and where the
-        memory ends: the newest rows are sampled too. The target reward + discount *
-        V(next_observation) with discount = gamma^k is a right one for every k: it is the k-step
-        Bellman equation of the same value, and k only decides how much of it is a bootstrap. So a
-        transition of k < n rows is not an approximation, and leaving out the newest rows would
-        delay what they teach for nothing.
+        A transition sums up n rewards, or k < n where its episode or the stored rows end earlier.
+        The target reward + discount * V(next_observation) with discount = gamma^k is correct for
+        every k: it is the k-step Bellman equation of the same value. So the newest rows are sampled
+        too; leaving them out would only delay learning from them.
 
         Raises:
             ValueError: If nothing is stored.
@@ -153,16 +152,15 @@ class Replay:
         )
 
     def sample_sequences(self, updates: int, batch_size: int, length: int) -> SampledSequences:
-        """Samples `updates` batches of `batch_size` sequences of `length` rows.
+        """Returns `updates` batches of `batch_size` sequences of `length` rows.
 
-        Every place where a sequence can begin is equally likely.
-
-        It can begin where so many rows follow in the same environment; episodes may begin and end
-        within it, and `reset` says where. If less is stored, all begin with the oldest row, and
-        what lies behind the newest is padding.
+        First rows are drawn uniformly from those that `length` - 1 rows of the same environment
+        follow. Episodes may begin and end within a sequence; `reset` is true where one begins. If
+        fewer than `length` rows of an environment are stored, all sequences begin with the oldest
+        row and are padded after the newest.
 
         Raises:
-            ValueError: If nothing that long is stored, or the length is below 1.
+            ValueError: If no sequence can be sampled, or the length is below 1.
         """
         if length < 1:
             raise ValueError(f"a sequence has at least 1 row, not {length}")
@@ -189,11 +187,13 @@ class Replay:
         )
 
     def feedback(self, places: Places, errors: Array) -> None:
-        """Hands the absolute temporal-difference errors of the last `sample` to the rule.
+        """Passes absolute temporal-difference errors of the last `sample` to the rule.
+
+        Rows that were overwritten or dropped since are skipped.
 
         Args:
-            places: As `sample` returned them, or some of them.
-            errors: As many, none negative. Those of rows that were overwritten since are left out.
+            places: The places that `sample` returned, or some of them.
+            errors: One error >= 0 per place.
         """
         places, errors = places.reshape(-1), np.asarray(errors).reshape(-1)
         since = self.written - self._sampled_at
@@ -207,20 +207,20 @@ class Replay:
     # State
 
     def state_dict(self) -> StateTree:
-        """Returns what is small, and the rows as a stream."""
+        """Returns the state; the rows are a `RowStream`."""
         return self.lane_state(self.rule, slice(None))
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Brings the memory to a captured state.
+        """Restores the memory from `state`.
 
         Raises:
-            ValueError: If it is of a memory with other fields, another capacity, another number of
-                environments or another rule.
+            ValueError: If `state` is of a memory with other fields, another capacity, another
+                number of environments or another rule.
         """
         self._load(state, self.rule, slice(None))
 
     def lane_state(self, rule: Rule, part: slice) -> StateTree:
-        """Returns the state of some environments and of a rule, as a memory of their own would."""
+        """Returns the state of the environments `part` and of `rule`, as `state_dict` does."""
         rows = RowStream(
             {name: column[:, part] for name, column in self._columns.items()}, self.written
         )
@@ -234,34 +234,31 @@ class Replay:
         }
 
     def load_lane(self, state: StateTree, rule: Rule, part: slice) -> None:
-        """Brings some of the environments, and that rule, to a captured state.
+        """Restores the environments `part` and `rule` from `state`.
 
-        All are to be brought to the same row.
+        The states of all environments must have the same number of written rows.
 
         Raises:
             ValueError: As `load_state_dict` does.
         """
         self._load(state, rule, part)
 
-    # For memories that keep observations in another way
+    # Overridden by memories that store observations in another format
 
     def _observation_fields(self) -> dict[str, Field]:
-        """Returns what a row holds for its two observations."""
+        """Returns the fields of a row for `observation` and `next_observation`."""
         return {"observation": self.spec.observation, "next_observation": self.spec.observation}
 
     def _write_observations(self, begin: int, rows: Rows) -> None:
-        """Writes the observations of rows, the first of which goes to row `begin`.
-
-        They do not wrap.
-        """
+        """Writes the observations of `rows` from row `begin` on, without wrapping around."""
         span = slice(begin, begin + len(rows.ended))
         self._columns["observation"][span] = rows.observation
         self._columns["next_observation"][span] = rows.next_observation
 
     def _observations(self, rows: Mapping[str, Array], last: Places | None) -> tuple[Array, Array]:
-        """Returns the observations of drawn rows and the successors at the places `last`.
+        """Returns the observations of sampled rows, and the next observations at `last`.
 
-        Without `last` the successors are those of the rows themselves.
+        If `last` is `None`, the next observations are those of the rows themselves.
         """
         successor: Array = (
             rows["next_observation"] if last is None else self._flat["next_observation"][last]
@@ -278,16 +275,16 @@ class Replay:
     # Private
 
     def _empty(self) -> None:
-        """Drops all rows, because every one is about to be written.
+        """Drops all rows, because every row is about to be overwritten.
 
-        The row before the first of them is not its predecessor in time.
+        Otherwise the first new row could be compared with a row that does not precede it in time.
         """
         self._columns["live"][:] = False
         self._filled, self._dead = self._steps, self.capacity
         self.rule.dropped(np.arange(self.capacity))
 
     def _write(self, begin: int, rows: Rows) -> None:
-        """Writes rows that do not wrap."""
+        """Writes `rows` from row `begin` on, without wrapping around."""
         columns, end = self._columns, begin + len(rows.ended)
         span = slice(begin, end)
         if self._dead:
@@ -308,7 +305,7 @@ class Replay:
         self.written += end - begin
 
     def _set_apart(self, begin: int, waiting: Array) -> None:
-        """Marks the entries of slots that waited, bool [T, B]."""
+        """Excludes the entries where `waiting`, bool [T, B], is true from sampling."""
         self._columns["live"][begin : begin + len(waiting)] = ~waiting
         places = np.flatnonzero(waiting) + begin * self._num_envs
         self._dead += len(places)
@@ -354,7 +351,7 @@ class Replay:
         return places, weight
 
     def _starts(self, count: int, shape: tuple[int, ...]) -> Places:
-        """Draws places of `shape` uniformly from the `count` oldest that can be sampled."""
+        """Draws places of `shape` uniformly from the live ones of the `count` oldest places."""
         generator = self.rule.generator
         if not self._dead:
             return self._aged(generator.integers(count, size=shape))
@@ -372,7 +369,7 @@ class Replay:
         self, places: Places
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], Places]:
         """Returns the discounted sums of n-step returns, their discounts and their last places."""
-        begin = places - self.capacity  # negative places count from the end: the ring closes
+        begin = places - self.capacity  # negative indices wrap around to the end of the arrays
         window = begin[..., np.newaxis] + self._follow * self._num_envs
         stop = self._follow + 1 >= self._left(places)[..., np.newaxis]
         stop[..., :-1] |= self._flat["first"][window[..., 1:]]
@@ -383,13 +380,13 @@ class Replay:
         return reward, self._discounts[k] * self._flat["bootstrap"][last], last
 
     def _left(self, places: Places) -> Places:
-        """Returns the number of rows from each place up to the newest, both included.
+        """Returns the number of rows from each place up to the newest row, both included.
 
-        Behind the newest row lie the oldest ones, which follow nothing.
+        The rows after the newest are the oldest ones, which do not continue it.
         """
         return (self.written - 1 - places // self._num_envs) % self._steps + 1
 
     def _aged(self, ages: Places) -> Places:
-        """Returns places by age, the oldest row of the first environment being 0."""
+        """Converts indices in order of age, 0 for the oldest row of environment 0, to places."""
         oldest = self.written % self._steps if self.written > self._steps else 0
         return (ages + oldest * self._num_envs) % self.capacity

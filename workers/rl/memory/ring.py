@@ -1,6 +1,6 @@
-"""A replay ring: the newest transitions in preallocated arrays.
+"""A ring buffer of rows in preallocated arrays.
 
-Owns storage, not the choice of what is sampled.
+It stores rows; its caller chooses which rows are sampled.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,15 +15,15 @@ Fields = Mapping[str, tuple[tuple[int, ...], npt.DTypeLike]]
 
 
 class RowRing:
-    """Keeps the last `capacity` rows of some fields.
+    """Stores the last `capacity` rows.
 
-    Row number i of the whole history lies at place i % capacity.
+    The i-th row ever written is at place i % capacity.
 
-    Memory is reserved at once and used as it fills.
+    Arrays of the full capacity are allocated at once.
 
     Args:
-        capacity: Most rows kept.
-        fields: What a row holds.
+        capacity: Most rows stored.
+        fields: Shape and dtype of one row by field name.
     """
 
     def __init__(self, capacity: int, fields: Fields) -> None:
@@ -32,13 +32,13 @@ class RowRing:
             name: np.zeros((capacity, *shape), dtype) for name, (shape, dtype) in fields.items()
         }
         self.total = 0
-        """Rows ever written."""
+        """Rows written so far, overwritten rows included."""
 
     def __len__(self) -> int:
         return min(self.total, self.capacity)
 
     def extend(self, rows: Sequence[Array]) -> None:
-        """Writes N rows in order; of more than `capacity`, the last ones.
+        """Stores N rows in order; if N exceeds the capacity, only the last rows are kept.
 
         Args:
             rows: One array [N, ...] per field, in the order of the fields; converted to the dtype
@@ -58,21 +58,21 @@ class RowRing:
     def take(self, places: npt.NDArray[np.int64]) -> list[Array]:
         """Returns copies of the rows at `places`, one array [*places.shape, ...] per field.
 
-        `places` has any shape; each place lies in [0, len).
+        `places` may have any shape; each place is in [0, len(self)).
         """
         return [array.take(places, axis=0) for array in self._arrays.values()]
 
     def state_dict(self) -> StateTree:
-        """Returns the rows by place, and how many were ever written."""
+        """Returns the stored rows in the order of places, and the number of rows ever written."""
         filled = len(self)
         rows: dict[str, object] = {name: array[:filled] for name, array in self._arrays.items()}
         return {"total": self.total, "rows": rows}
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Brings the ring to a captured state.
+        """Restores the ring from `state`.
 
         Raises:
-            ValueError: If the state is of a ring with other fields or another capacity.
+            ValueError: If `state` is of a ring with other fields or another capacity.
         """
         total, rows = int(state["total"]), state["rows"]
         filled = min(total, self.capacity)

@@ -1,4 +1,4 @@
-"""A rollout memory: the transitions of one on-policy iteration, time-major."""
+"""A rollout buffer: the transitions of one on-policy iteration, time-major."""
 
 from collections.abc import Mapping, Sequence
 
@@ -9,13 +9,11 @@ from workers.rl.memory.ring import Fields
 
 
 class Rollout:
-    """Gathers vector steps in order until they are taken all at once.
-
-    T vector steps, B environments.
+    """Stores consecutive vector steps until `clear`. Shapes: T vector steps, B environments.
 
     Args:
-        vector_steps: Steps for which memory is reserved; a longer rollout makes it grow.
-        num_envs: B.
+        vector_steps: Vector steps for which arrays are allocated; longer rollouts enlarge them.
+        num_envs: Number of environments, B.
         fields: Shape and dtype of one entry by field name.
     """
 
@@ -30,7 +28,7 @@ class Rollout:
 
     @property
     def capacity(self) -> int:
-        """Transitions for which memory is reserved."""
+        """Transitions for which arrays are allocated."""
         return self._steps * self._num_envs
 
     def __len__(self) -> int:
@@ -55,18 +53,18 @@ class Rollout:
         return {name: array[: self._filled] for name, array in self._arrays.items()}
 
     def clear(self) -> None:
-        """Forgets everything."""
+        """Removes all transitions; the arrays stay allocated."""
         self._filled = 0
 
     def state_dict(self) -> StateTree:
-        """Returns what was gathered since the last `clear`."""
+        """Returns the rows stored since the last `clear`."""
         return {"rows": dict(self.contents())}
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Brings the memory to a captured state.
+        """Restores the rows from `state`.
 
         Raises:
-            ValueError: If the state is of a rollout with other fields or another number of
+            ValueError: If `state` is of a rollout with other fields or another number of
                 environments.
         """
         rows = state["rows"]

@@ -1,6 +1,6 @@
 """Rules by which places of a memory are sampled.
 
-A rule knows places alone, not what lies there. N samples of a batch.
+A rule gets the indices of rows (places) but not their contents. Shapes: U batches of N samples.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,10 +19,10 @@ Weights = npt.NDArray[np.float32]
 
 
 class Rule:
-    """Chooses places of one memory; what is written there makes no difference to most rules.
+    """Base class of sampling rules; the methods that report changes do nothing here.
 
     Args:
-        generator: Source of randomness of the memory and its rule, used by nothing else.
+        generator: Random generator, used by the rule and its memory only.
     """
 
     def __init__(self, generator: np.random.Generator) -> None:
@@ -32,8 +32,8 @@ class Rule:
         """Draws places with replacement.
 
         Args:
-            size: Places that are filled: [0, size).
-            shape: (updates, N).
+            size: Number of filled places, which are [0, size).
+            shape: (U, N).
 
         Returns:
             Places int64 and importance weights float32, both of `shape`.
@@ -41,7 +41,7 @@ class Rule:
         raise NotImplementedError
 
     def reserve(self, capacity: int) -> None:
-        """Is called once, before anything else, with the number of places."""
+        """Is called once, before all other methods, with the number of places."""
 
     def written(self, begin: int, end: int) -> None:
         """Is called when the places [begin, end) hold new rows."""
@@ -49,18 +49,18 @@ class Rule:
     def dropped(self, places: Places) -> None:
         """Is called when the rows at `places` must not be sampled until they are written again.
 
-        A rule may draw them nonetheless.
+        A rule may still draw these places; the memory then draws again.
         """
 
     def feedback(self, places: Places, errors: Array) -> None:
-        """Is called with the sizes of the temporal-difference errors of `places`, both [N]."""
+        """Is called with the absolute temporal-difference errors of `places`, both [N]."""
 
     def state_dict(self) -> StateTree:
-        """Returns all state, that of the generator included."""
+        """Returns the state, including that of the generator."""
         return {"generator": generator_state(self.generator)}
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Restores `state` in the rule of an equal memory."""
+        """Restores the rule from `state`."""
         load_generator_state(self.generator, state["generator"])
 
 
@@ -69,21 +69,21 @@ class Uniform(Rule):
 
     def draw(self, size: int, shape: tuple[int, int]) -> tuple[Places, Weights]:
         """Returns places int64 in [0, size) and weights of 1, both of `shape`."""
-        # Half the time of `integers`, with a bias of size / 2**53; rounding never reaches `size`.
+        # Twice as fast as `integers`, with a bias of size / 2**53; rounding never yields `size`.
         return (self.generator.random(shape) * size).astype(np.int64), equal_weights(shape)
 
 
 @lru_cache(maxsize=16)
 def equal_weights(shape: tuple[int, int]) -> Weights:
-    """Returns ones, the same array each time: nobody's to write to."""
+    """Returns ones of `shape`; the array is cached and must not be written to."""
     return np.ones(shape, np.float32)
 
 
 class UniformTogether:
-    """Draws what a `Uniform` with each of several generators draws. n generators, U batches of N.
+    """Draws the places that n separate `Uniform` rules with these generators would draw.
 
     Args:
-        generators: Of the rules, which draw nothing meanwhile.
+        generators: The generators of the n rules, which must not draw themselves.
     """
 
     def __init__(self, generators: Sequence[np.random.Generator]) -> None:
@@ -108,22 +108,22 @@ class UniformTogether:
 class Priorities:
     """The constants of prioritized replay.
 
-    Those of the paper's proportional variant, but for the length of the annealing.
+    Defaults are those of the paper's proportional variant, except for `anneal_updates`.
 
     Raises:
-        ValueError: If one is out of its bounds.
+        ValueError: If a constant is out of its range.
     """
 
     alpha: float = 0.6
-    """How much errors count, at least 0: 0 is uniform."""
+    """Exponent of the priorities, at least 0; 0 samples uniformly."""
     beta: float = 0.4
-    """How much of the bias is corrected at the beginning, in [0, 1]."""
+    """Exponent of the importance weights at the beginning, in [0, 1]; 1 corrects all bias."""
     beta_final: float = 1.0
-    """How much of it at the end, in [0, 1]."""
+    """Exponent of the importance weights after `anneal_updates`, in [0, 1]."""
     anneal_updates: int = 100_000
-    """Batches drawn until then; beta goes there in a straight line."""
+    """Batches over which the exponent changes linearly from `beta` to `beta_final`."""
     epsilon: float = 1e-6
-    """Added to each error, so that none is never drawn again; above 0."""
+    """Added to each absolute error, so that no row has probability 0; above 0."""
 
     def __post_init__(self) -> None:
         if not self.alpha >= 0:
@@ -143,13 +143,14 @@ class Prioritized(Rule):
     """Proportional prioritized replay (Schaul et al. 2016, section 3.3 and algorithm 1).
 
     P(i) = p_i / sum_j p_j with p_i = (|delta_i| + epsilon)^alpha, equation 1. New rows get the
-    highest p that any row ever had, 1 before the first feedback, so that each is likely seen soon.
-    A batch is stratified: the sum of all p is cut into N equal ranges and one row drawn from each.
-    Priorities change with `feedback` alone, so batches drawn in one call do not know of each other.
+    highest p that any row ever had, 1 before the first feedback, so that they are likely to be
+    sampled soon. A batch is stratified: the sum of all p is divided into N equal ranges and one row
+    is drawn from each. Priorities of stored rows change in `feedback` only, so all batches of one
+    call are drawn with the same priorities.
 
     Args:
-        generator: Source of randomness; the rule's own.
-        priorities: Its constants.
+        generator: Random generator, used by the rule and its memory only.
+        priorities: The constants; `None` takes the defaults.
     """
 
     def __init__(
@@ -162,15 +163,15 @@ class Prioritized(Rule):
         self._drawn = 0
 
     def reserve(self, capacity: int) -> None:
-        """Makes room; no place can be drawn yet."""
+        """Allocates the priorities, all 0: no place can be drawn before it is written."""
         self._tree = SumTree(capacity)
 
     @property
     def beta(self) -> float:
-        """How much of the bias the next batch corrects."""
+        """Exponent of the importance weights of the next batch."""
         return self._beta(self._drawn)
 
-    # What was not written has no priority.
+    # `size` is not needed: places that were never written have priority 0.
     def draw(self, size: int, shape: tuple[int, int]) -> tuple[Places, Weights]:  # noqa: ARG002
         """Returns places int64 and weights float32, both of `shape`.
 
@@ -196,7 +197,7 @@ class Prioritized(Rule):
         self._tree.set(places, 0.0)
 
     def feedback(self, places: Places, errors: Array) -> None:
-        """Sets the priorities of `places` [N] by their errors [N].
+        """Sets the priorities of `places` [N] from their errors [N].
 
         Errors that are not finite give the highest priority.
         """
@@ -217,10 +218,10 @@ class Prioritized(Rule):
         }
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Brings the rule to a captured state.
+        """Restores the rule from `state`.
 
         Raises:
-            ValueError: If it is of a memory of another size, or of another rule.
+            ValueError: If `state` is of a memory with another number of places, or of another rule.
         """
         if "priorities" not in state:
             raise ValueError(

@@ -1,4 +1,4 @@
-"""A tree of sums, which draws places in proportion to their values, in numpy alone."""
+"""A sum tree in NumPy, to draw places with probabilities proportional to their values."""
 
 from typing import Final
 
@@ -9,18 +9,19 @@ Floats = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]
 
 _WIDTH: Final = 32
-"""Children of a group."""
+"""Number of values in a group."""
 _TOP: Final = 4096
-"""Most groups that lie directly below the root."""
+"""Most groups on the level directly below the root."""
 
 
 class SumTree:
-    """Values that are not negative, one at each of `size` places, drawn in proportion.
+    """Stores a value >= 0 for each of `size` places and finds places by cumulative sum.
 
-    A level cuts the values below it into groups of `_WIDTH` and keeps 0 and the running sums of
-    each group; the last sum of a group is its value on the level above. Wide groups make the tree
-    flat: a million places are two levels and a root. A group is always summed anew, from left to
-    right, so the sums depend on nothing but the values, however often those changed.
+    A level divides the values below it into groups of `_WIDTH` and stores 0 and the cumulative sums
+    of each group; the last sum of a group is its value on the level above. Wide groups keep the
+    tree shallow: a million places need two levels and a root. When a value changes, its group is
+    summed again from left to right, so the sums depend on the present values only, without rounding
+    errors of earlier changes.
 
     Args:
         size: Number of places.
@@ -39,7 +40,7 @@ class SumTree:
 
     @property
     def values(self) -> Floats:
-        """A view of the values, float64 [size]; not to be written."""
+        """A read-only view of the values, float64 [size]; change values with `fill` and `set`."""
         return self._values.reshape(-1)[: self._size]
 
     @property
@@ -56,7 +57,7 @@ class SumTree:
         self._stale = True
 
     def set(self, places: Places, values: float | Floats) -> None:
-        """Sets the values of `places` [N]; of one that comes several times, the last."""
+        """Sets the values of `places` [N]; the last value counts where a place is repeated."""
         self._values.reshape(-1)[places] = values
         for level, sums in enumerate(self._sums):
             places = places // _WIDTH
@@ -64,11 +65,12 @@ class SumTree:
         self._stale = True
 
     def find(self, sums: Floats) -> Places:
-        """Returns for each number [N] the place at which the running sum first exceeds it.
+        """Returns for each of `sums` [N] the first place whose cumulative sum exceeds it.
 
-        The numbers lie in [0, total).
+        `sums` are in [0, total).
 
-        The value of that place is never 0: rounding cannot lead past the last value of a group.
+        Values at the returned places are never 0, in spite of rounding: the remainder in a group is
+        limited to less than the sum of the group.
         """
         root = self._running()
         rest = np.minimum(sums, np.nextafter(root[-1], 0))
@@ -84,7 +86,7 @@ class SumTree:
         return place
 
     def _below(self, level: int) -> Floats:
-        """Returns the values that the sums of a level are of, [groups, _WIDTH]; a view."""
+        """Returns a view of the values that a level sums up, [groups, _WIDTH]."""
         return (
             self._values
             if level == 0

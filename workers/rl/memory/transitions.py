@@ -1,4 +1,4 @@
-"""What goes into a replay memory and what comes out of it. T vector steps, B environments."""
+"""Types for the rows and the samples of a replay memory. T vector steps, B environments."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -15,22 +15,22 @@ Field = tuple[tuple[int, ...], npt.DTypeLike]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplaySpec:
-    """What a replay memory keeps.
+    """Sizes and fields of a replay memory.
 
     Raises:
-        ValueError: If a number is out of its bounds.
+        ValueError: If a number is out of its range.
     """
 
     capacity: int
-    """Transitions kept, at least 1; rounded up to a multiple of `num_envs`."""
+    """Most transitions stored, at least 1; rounded up to a multiple of `num_envs`."""
     num_envs: int = 1
-    """B, at least 1."""
+    """Number of environments, B, at least 1."""
     observation: Field
     action: Field
     n_step: int = 1
     """Most rewards that a sampled transition sums up, in [1, 100]."""
     gamma: float = 0.99
-    """Discount per row, in [0, 1]."""
+    """Discount factor per row, in [0, 1]."""
 
     def __post_init__(self) -> None:
         if self.capacity < 1 or self.num_envs < 1:
@@ -44,39 +44,37 @@ class ReplaySpec:
 
     @property
     def steps(self) -> int:
-        """Rows kept of each environment."""
+        """Most rows stored per environment."""
         return -(-self.capacity // self.num_envs)
 
 
 class Sample(NamedTuple):
-    """Batches of transitions; U batches of N. Not all arrays are contiguous.
+    """U batches of N transitions.
 
-    They belong to the memory: its next sample of the same shape may fill the same arrays.
+    The arrays belong to the memory and may be overwritten by its next sample of the same shape. Not
+    all of them are contiguous.
     """
 
     observation: Array
     """[U, N, ...]"""
     action: Array
-    """[U, N, ...], as it was stored."""
+    """[U, N, ...]: the stored actions."""
     reward: npt.NDArray[np.float32]
     """float32 [U, N]: the sum of up to n rewards, discounted."""
     next_observation: Array
-    """[U, N, ...]: after the last of them."""
+    """[U, N, ...]: the observation after the last of these rewards."""
     discount: npt.NDArray[np.float32]
-    """float32 [U, N]: of the value of `next_observation`: gamma^k after k rows, 0 where the last of
-    them terminated.
+    """float32 [U, N]: factor of the value of `next_observation`: gamma^k after k rewards, 0 where
+    the episode terminated with the last of them.
     """
     weight: Weights
     """float32 [U, N]: importance weights, at most 1."""
     places: Places
-    """int64 [U, N], for `feedback`."""
+    """int64 [U, N]: indices of the rows, to pass to `feedback`."""
 
 
 class SampledSequences(NamedTuple):
-    """Batches of consecutive rows of one environment each.
-
-    U batches of N sequences of L rows. n-step sums are not made.
-    """
+    """U batches of N sequences of L consecutive rows of one environment; rewards are not summed."""
 
     observation: Array
     """[U, N, L, ...]"""
@@ -87,15 +85,17 @@ class SampledSequences(NamedTuple):
     next_observation: Array
     """[U, N, L, ...]"""
     discount: npt.NDArray[np.float32]
-    """float32 [U, N, L]: gamma, 0 where the row terminated."""
+    """float32 [U, N, L]: gamma, 0 where the episode terminated with the row."""
     reset: npt.NDArray[np.bool_]
-    """bool [U, N, L]: the row begins an episode, so a recurrent state begins anew before it."""
+    """bool [U, N, L]: whether the row does not continue the row before it in time, so that a
+    recurrent state must be reset before it.
+    """
     valid: npt.NDArray[np.bool_]
-    """bool [U, N, L]: false where the entry is padding and means nothing."""
+    """bool [U, N, L]: false where the entry is padding, or of a slot that waited."""
 
 
 class Rows(NamedTuple):
-    """Rows to be written, each [T, B, ...]."""
+    """Rows to be written, [T, B, ...] per field."""
 
     observation: Array
     action: Array
@@ -103,7 +103,7 @@ class Rows(NamedTuple):
     next_observation: Array
     terminated: Array
     ended: Array
-    """The next row of the environment does not continue this one."""
+    """bool [T, B]: whether the environment's next row does not continue this row."""
     active: Array | None
 
     def part(self, begin: int, end: int | None = None) -> "Rows":
