@@ -1,1 +1,1 @@
-"""Collectors: they step the training environment and keep its state between calls."""
+"""Collectors, which step the training environments and keep their episodes between calls."""

@@ -1,8 +1,9 @@
-"""The collector of A3C: processes that gather and learn, each with its own environment.
+"""The collector of A3C: subprocesses that collect and learn, each with its own environment.
 
-A collect grants them its env_steps, which they claim one by one from a shared count. Between two
-collects all of them rest, so budgets and evaluations fall on exact env_steps, and a snapshot holds
-one state of the whole. Owns the processes; must not know how they learn.
+In each collect, the subprocesses claim its env_steps one by one from a shared counter. Between two
+collects all subprocesses are idle, so budgets and evaluations are exact to the env_step, and a
+snapshot holds a consistent state of all of them. This module owns the subprocesses; how they learn
+is up to their `AsynchronousLearner`.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,29 +30,29 @@ _ONE_STEP: Final = CollectPlan(vector_steps=1)
 
 
 class ActorLearnerError(WorkerError):
-    """An actor-learner process raised, or died."""
+    """An actor-learner process raised an exception, or ended."""
 
 
 class AsynchronousLearner(Protocol):
-    """What learns in a process."""
+    """The learner in a subprocess; its network parameters are shared with the other learners."""
 
     learning_rate: float
 
     def report(self) -> LearnReport:
-        """Returns what was learnt since this was last asked."""
+        """Returns the report of the updates since the last call."""
 
     def own_state(self) -> StateTree:
-        """Returns what is not shared."""
+        """Returns the state that is not shared between the subprocesses."""
 
     def load_own_state(self, state: StateTree) -> None:
-        """Brings to a captured state what is not shared."""
+        """Restores the state that is not shared from `state`."""
 
     def forget_rollout(self) -> None:
-        """Gives up what was gathered and not yet learnt from: its episode does not go on."""
+        """Discards the transitions since the last update, because their episode was lost."""
 
 
 class _Gathered(NamedTuple):
-    """A process's part of a collect."""
+    """The result of one subprocess in a collect."""
 
     env_steps: int
     episodes: list[EpisodeEnd]
@@ -60,13 +61,13 @@ class _Gathered(NamedTuple):
 
 
 class ActorLearner:
-    """One of the processes, built in it.
+    """Executes the commands of `ActorLearners` in one subprocess; built there.
 
     Args:
-        collector: Steps its environment.
-        observe: Called with each step; learns from it when an update is due.
-        learner: What learns there.
-        count: Of the env_steps of a collect that were claimed.
+        collector: Steps the subprocess's environment.
+        observe: Called with each env_step; makes an update when one is due.
+        learner: The subprocess's learner.
+        count: Shared counter of the env_steps that were claimed in this collect.
     """
 
     def __init__(
@@ -82,7 +83,11 @@ class ActorLearner:
         self._count = count
 
     def __call__(self, order: Command) -> Any:
-        """Carries out an order."""
+        """Executes a command and returns its result.
+
+        Raises:
+            ValueError: If the command is unknown.
+        """
         match order:
             case ("ready",):
                 return None
@@ -124,12 +129,15 @@ class ActorLearner:
 
 
 class ActorLearners(RestoringCollector):
-    """The collector whose processes keep their transitions and report what they learnt.
+    """Collects with several `ActorLearner` subprocesses, which report episodes and updates.
+
+    The transitions stay in the subprocesses.
 
     Args:
-        makers: One per process: returns its `ActorLearner`, whose tensors and count are shared.
-        agent: Its learning rate holds for the next collect.
-        count: Shared with the processes.
+        makers: One factory per subprocess, called there; the tensors and the counter of the
+            `ActorLearner`s are shared.
+        agent: Its learning rate at the beginning of a collect is used throughout the collect.
+        count: The shared counter of claimed env_steps.
     """
 
     num_envs = 1
@@ -146,26 +154,26 @@ class ActorLearners(RestoringCollector):
         self._subprocesses = SubprocessPool("actor-learner", ActorLearnerError, makers)
 
     def wait(self) -> None:
-        """Waits until all processes are there, so that none makes the first env_steps alone.
+        """Waits until all subprocesses are built, so that all take part in the first collect.
 
         Raises:
-            ActorLearnerError: If one cannot be built, or is dead.
+            ActorLearnerError: If an `ActorLearner` cannot be built, or a subprocess ended.
         """
         self._subprocesses.execute([("ready",)] * self._size)
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """Process ids."""
+        """Process ids of the subprocesses."""
         return self._subprocesses.pids
 
     def collect(self, plan: CollectPlan) -> Experience:
-        """Lets the processes make exactly so many env_steps.
+        """Has the subprocesses make exactly the env_steps of the plan, together.
 
-        The experience has none of their transitions.
+        The returned experience has ended episodes and learn reports, but no transitions.
 
         Raises:
-            ValueError: If the plan is one of episodes.
-            ActorLearnerError: If a process raised, or is dead.
+            ValueError: If the plan asks for episodes.
+            ActorLearnerError: If a subprocess raised an exception or ended.
         """
         env_steps = plan.vector_steps or plan.env_steps
         if env_steps is None or plan.whole_episodes:
@@ -187,10 +195,10 @@ class ActorLearners(RestoringCollector):
         )
 
     def state_dict(self) -> StateTree:
-        """Returns each process's own state: its rollout, random numbers and episode.
+        """Returns the unshared state of each subprocess: rollout, random numbers and episode.
 
         Raises:
-            ActorLearnerError: If they do not all live and rest.
+            ActorLearnerError: If a subprocess ended or is not idle.
         """
         if not self._subprocesses.is_idle:
             raise ActorLearnerError(
@@ -205,10 +213,10 @@ class ActorLearners(RestoringCollector):
         }
 
     def restore(self, state: StateTree) -> RestoreReport:
-        """Gives each process its own back; exact with one process alone.
+        """Restores the state of each subprocess; the resume is exact only with one subprocess.
 
         Raises:
-            ValueError: If the state is of another number of processes.
+            ValueError: If `state` is of another number of subprocesses.
         """
         states = state["processes"]
         if len(states) != self._size:
@@ -229,5 +237,5 @@ class ActorLearners(RestoringCollector):
         return RestoreReport(exact=not notes, notes=tuple(notes))
 
     def close(self) -> None:
-        """Ends the processes."""
+        """Ends the subprocesses."""
         self._subprocesses.close()

@@ -1,6 +1,6 @@
-"""The collector of an agent that has its own training loop.
+"""The collector for an agent that has its own training loop.
 
-The agent makes the steps; the engine receives them one by one.
+The agent's loop decides when to step; the engine receives each step afterwards.
 """
 
 from typing import Final
@@ -22,11 +22,11 @@ _NOTE: Final = (
 class OwnLoopCollector(RestoringCollector):
     """Steps a vector environment for an agent's own loop and passes each step to the engine once.
 
-    The loop calls `step`, and lets the engine end the iteration, which calls `collect`, before the
-    next one. Episodes begin at once where one ended, as such loops expect.
+    After each `step`, the loop has the engine finish its iteration, in which the engine calls
+    `collect`. `begin` begins the next episodes at once, as such loops expect.
 
     Args:
-        env: Stepped by nobody else; the caller closes it.
+        env: The vector environment; nothing else may step it, and the caller closes it.
         seed: The run's seed.
     """
 
@@ -36,50 +36,47 @@ class OwnLoopCollector(RestoringCollector):
         self._made: Experience | None = None
         self.num_envs = env.num_envs
 
-    # What the loop calls
+    # Called by the agent's loop
 
     def begin(self) -> Array:
-        """Begins the episodes that are due and returns the current observations [B, ...].
+        """Begins episodes in free slots and returns the current observations [B, ...].
 
-        They are borrowed until the next step.
+        The array is valid until the next step.
         """
         return self._inner.begin_due()
 
     def step(self, actions: Array) -> Experience:
-        """Makes one step [1, B, ...] in every environment.
+        """Makes one vector step with `actions` [B, ...]; returns it as an experience [1, B, ...].
 
-        Its arrays are valid until the next one.
+        The arrays of the experience are valid until the next step.
         """
         self._given.actions = actions
         self._made = self._inner.collect(_ONE_STEP)
         return self._made
 
-    # What the engine calls
+    # Called by the engine
 
     def collect(self, plan: CollectPlan) -> Experience:
-        """Returns the step that was made since the last call.
-
-        An empty experience where there was none.
-        """
+        """Returns the newest step, or an empty experience if there was none since the last call."""
         del plan
         made, self._made = self._made, None
         return made or Experience.without_transitions(self.num_envs)
 
     def state_dict(self) -> StateTree:
-        """Returns the running episodes and the numbering."""
+        """Returns the episodes in progress and the number of episodes begun in each slot."""
         return self._inner.state_dict()
 
     def restore(self, state: StateTree) -> RestoreReport:
-        """Finds back into the running episodes; never exactly, since the loop begins anew."""
+        """Restores the episodes in progress; never exact, since the agent's loop starts anew."""
         return RestoreReport(exact=False, notes=(_NOTE, *self._inner.restore(state).notes))
 
 
 class _Given:
-    """An actor whose choice somebody else made."""
+    """An actor that returns the actions that the agent's loop chose."""
 
     actions: Array
 
     def act(self, observation: Array, *, explore: bool) -> Array:
-        """Returns the actions that were given."""
+        """Returns `actions`, which `OwnLoopCollector.step` has set."""
         del observation, explore
         return self.actions

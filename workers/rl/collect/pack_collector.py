@@ -1,6 +1,6 @@
-"""Gathers experience for a pack, whose environments are stepped as one vector.
+"""Collects experience for a pack by stepping its environments as one vector environment.
 
-n members, B environments of each.
+Shapes: n live members, B environments per member.
 """
 
 from collections.abc import Sequence
@@ -21,20 +21,21 @@ class ActsTogether(Actor, Protocol):
 
     @property
     def members(self) -> Sequence[Actor]:
-        """What stands for each member, in order."""
+        """One actor per member, in order; collectors call its `episodes_lost` if it has one."""
 
     def observe(self, experience: Experience) -> None:
-        """Lets these members store what was gathered for them, [T, n * B, ...]."""
+        """Stores the experience of the live members, [T, n * B, ...]."""
 
 
 class PackCollector:
-    """The collectors of a pack.
+    """Collects for all members of a pack at once.
 
-    The first member that asks lets all of them gather and observe; the others find theirs done.
+    The first member that calls `collect` makes all live members collect and observe; the other
+    members then get the experience that was already collected for them.
 
     Args:
-        agents: Act and observe.
-        collectors: One per member, all alike.
+        agents: The agents of the pack.
+        collectors: One per member, with the same kind and number of environments.
     """
 
     def __init__(self, agents: ActsTogether, collectors: Sequence[VectorCollector]) -> None:
@@ -48,9 +49,9 @@ class PackCollector:
         self._stepped: list[int] = []
         self._plans: dict[int, CollectPlan] = {}
         self._parts: dict[int, list[Experience]] = {}
-        """By vector steps what each member is given: views, made once."""
+        """Experience of each member by number of vector steps: views, created once."""
         self._with_episodes: list[Experience] = []
-        """Those that hold episodes."""
+        """Members' experiences that contain ended episodes of the last collect."""
         self._ready: dict[int, Experience] = {}
 
     @property
@@ -62,10 +63,10 @@ class PackCollector:
         ]
 
     def collect(self, index: int, plan: CollectPlan) -> Experience:
-        """Returns what was gathered for a member by the plan, whose length is known before.
+        """Returns the experience of member `index` for a plan of vector steps or env_steps.
 
         Raises:
-            RuntimeError: If the members are not asked in turn.
+            RuntimeError: If another live member has not called `collect` since the last iteration.
         """
         if index not in self._ready:
             if self._ready and self._ready.keys() & set(self._agents.live):
@@ -77,12 +78,12 @@ class PackCollector:
         return self._ready.pop(index)
 
     def settled(self) -> None:
-        """Brings the members' own collectors up to date."""
+        """Updates late counters, before the state of a member's own collector is read."""
         if self._whole is not None:
             self._whole.settled()
 
     def moved(self) -> None:
-        """Says that a member's episodes were restored."""
+        """Notifies the joined collector that a member's episodes were restored."""
         if self._whole is not None:
             self._whole.moved()
 
@@ -115,7 +116,7 @@ class PackCollector:
         ]
 
     def _hand_out(self, episodes: Sequence[EpisodeEnd], parts: list[Experience]) -> None:
-        """Tells each member of its own episodes."""
+        """Assigns each ended episode to its member's experience."""
         for part in self._with_episodes:
             part.episodes = ()
         self._with_episodes.clear()
@@ -126,12 +127,12 @@ class PackCollector:
 
 
 class MemberCollector(RestoringCollector):
-    """One member's collector, as its engine sees it.
+    """The collector that the engine of one member uses.
 
     Args:
-        pack: Gathers.
-        index: Which member.
-        own: Saves and restores the member's episodes.
+        pack: Collects for all members.
+        index: Index of the member.
+        own: The member's own collector, which saves and restores its episodes.
     """
 
     def __init__(self, pack: PackCollector, index: int, own: VectorCollector) -> None:
@@ -141,16 +142,16 @@ class MemberCollector(RestoringCollector):
         self.num_envs = own.num_envs
 
     def collect(self, plan: CollectPlan) -> Experience:
-        """Gathers experience, together with all others."""
+        """Returns the member's experience, collected together with all live members."""
         return self._pack.collect(self._index, plan)
 
     def state_dict(self) -> StateTree:
-        """Returns the running episodes and the numbering, the same as alone."""
+        """Returns the member's episodes in progress, in the format of a `VectorCollector`."""
         self._pack.settled()
         return self._own.state_dict()
 
     def restore(self, state: StateTree) -> RestoreReport:
-        """Finds back into the running episodes."""
+        """Restores the member's episodes in progress."""
         report = self._own.restore(state)
         self._pack.moved()
         return report

@@ -1,8 +1,8 @@
 """Steps a vector environment with an actor.
 
-Owns the running episodes and their numbering. An episode's seed derives from (run seed, `env`,
-environment index, episode index) alone, so any episode can be begun again. Must not touch the clock
-or update anything of the actor.
+It owns the episodes in progress and numbers them. An episode's seed is derived from (run seed,
+`env`, environment index, episode index) alone, so that any episode can be reproduced. It changes
+neither the engine's clock nor the actor's parameters.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ _OF_SLOTS: Final = ("_begun", "_returns", "_lengths", "_over", "_current")
 
 @dataclass(slots=True)
 class _Buffers:
-    """Arrays of one collect, made once per length."""
+    """Arrays of one collect, [T, B, ...], allocated once per number of vector steps T."""
 
     observation: Array
     action: Array
@@ -36,10 +36,10 @@ class _Buffers:
 
 
 class RestoringCollector:
-    """Base of the collectors, whose `restore` reports which episodes were lost."""
+    """Base class of collectors, whose `restore` reports whether the resume is exact."""
 
     def restore(self, state: StateTree) -> RestoreReport:
-        """Restores the episodes in progress."""
+        """Restores the episodes in progress; the report says whether all were reproduced."""
         raise NotImplementedError
 
     def load_state_dict(self, state: StateTree) -> None:
@@ -48,15 +48,15 @@ class RestoringCollector:
 
 
 class VectorCollector(RestoringCollector):
-    """The collector of a vector environment.
+    """Collects experience from a vector environment of B slots.
 
     Args:
-        env: Stepped by nobody else; the caller closes it. The experience holds the rewards that
-            a `ReportsRewards` one reports; returns, lengths and ends of episodes stay the
-            environment's own.
-        actor: Chooses the actions, exploring.
+        env: The vector environment; nothing else may step it, and the caller closes it. If it is a
+            `ReportsRewards`, the experience contains its reported rewards and terminations;
+            episode returns and lengths are always computed from the environment's own.
+        actor: Chooses the actions, with exploration.
         seed: The run's seed.
-        first: Index of the first environment among all that the run trains on.
+        first: Index of the first slot among all environments that the run trains on.
     """
 
     def __init__(self, env: EpisodeVector, actor: Actor, seed: int, *, first: int = 0) -> None:
@@ -66,13 +66,13 @@ class VectorCollector(RestoringCollector):
         self._first = first
         self.num_envs = env.num_envs
         self.origins = [(seed, first + index) for index in range(self.num_envs)]
-        """The run's seed and the environment's index, of each slot."""
+        """(run seed, environment index) of each slot, from which episode seeds are derived."""
         self._begun = np.zeros(self.num_envs, np.int64)
-        """Episodes begun per environment; the running one has the index one less."""
+        """Episodes begun per slot; the index of the newest episode is one less."""
         self._returns = np.zeros(self.num_envs, np.float64)
         self._lengths = np.zeros(self.num_envs, np.int64)
         self._uncounted = 0
-        """Vector steps of all slots that are not in the lengths yet."""
+        """Vector steps that are not yet added to `_lengths`, the same for all slots."""
         self._over = np.ones(self.num_envs, np.bool_)
         self._any_over = True
         shape, dtype = array_layout(env.single_observation_space)
@@ -81,28 +81,28 @@ class VectorCollector(RestoringCollector):
         self._ended: list[EpisodeEnd] = []
 
     def take(self, collectors: Sequence[Self]) -> None:
-        """Takes over the episodes of collectors, whose environments are this one's in order.
+        """Continues the episodes of `collectors`, whose slots in order are those of this collector.
 
-        Their runs may have different seeds.
+        The runs of the collectors may have different seeds.
 
-        They keep their slots as views of its own, to save and restore them (see `settled` and
-        `moved`), but step no more.
+        Arrays of the collectors become views of this collector's arrays: they can still save and
+        restore their episodes (see `settled` and `moved`), but must not step any more.
         """
         self.origins = [origin for own in collectors for origin in own.origins]
         give_views(self, collectors, _OF_SLOTS)
         self.moved()
 
     def settled(self) -> None:
-        """Brings late counters up to date, before a slot is read through a joined collector."""
+        """Updates episode lengths, which are counted late, before they are read."""
         self._lengths += self._uncounted
         self._uncounted = 0
 
     def moved(self) -> None:
-        """Says that slots were restored through a collector that was joined."""
+        """Updates what is derived from the slots, after some were restored through their views."""
         self._any_over = bool(self._over.any())
 
     def collect(self, plan: CollectPlan) -> Experience:
-        """Gathers experience; its arrays are valid until the next call."""
+        """Collects experience by the plan; its arrays are valid until the next call."""
         if plan.episodes is not None or plan.whole_episodes:
             return self._collect_episodes(plan)
         steps = plan.vector_steps or -(-(plan.env_steps or 0) // self.num_envs)
@@ -121,9 +121,9 @@ class VectorCollector(RestoringCollector):
         )
 
     def begin_due(self) -> Array:
-        """Begins the episodes whose slots are free now, instead of before the next step.
+        """Begins episodes in free slots now, instead of before the next step.
 
-        Returns the observations [B, ...], borrowed.
+        Returns the current observations [B, ...], valid until the next step.
         """
         if self._any_over:
             self._begin_episodes(self._over)
@@ -131,7 +131,7 @@ class VectorCollector(RestoringCollector):
         return self._current
 
     def state_dict(self) -> StateTree:
-        """Returns the running episodes and the numbering."""
+        """Returns the episodes in progress and the number of episodes begun in each slot."""
         self.settled()
         return {
             "begun": self._begun,
@@ -142,12 +142,11 @@ class VectorCollector(RestoringCollector):
         }
 
     def restore(self, state: StateTree) -> RestoreReport:
-        """Finds back into the running episodes.
+        """Restores the episodes in progress from `state`.
 
-        One that its environment does not repeat is given up, and a new one begins in its place.
-
-        An actor's method `episodes_lost`, where it has one, is called with bool [B]; by then its
-        own state and memory have been restored.
+        An episode that its environment does not reproduce is lost, and a new episode begins in its
+        slot. If episodes are lost and the actor has a method `episodes_lost`, that is called with
+        the mask of their slots, bool [B]. The actor's state and memory must be restored before.
         """
         self._begun[:] = state["begun"]
         self._returns[:] = state["returns"]
@@ -172,7 +171,7 @@ class VectorCollector(RestoringCollector):
         return RestoreReport(exact=not lost, notes=_notes([self._first + index for index in lost]))
 
     def _step(self, buffers: _Buffers, index: int) -> None:
-        """Makes the vector step `index`; begins episodes where one is over."""
+        """Begins episodes in free slots and makes one vector step into row `index` of `buffers`."""
         if self._any_over:
             self._begin_episodes(self._over)
         observation: Array = buffers.observation[index]
@@ -189,7 +188,7 @@ class VectorCollector(RestoringCollector):
         self._returns += reward
         self._uncounted += 1
         np.logical_or(terminated, truncated, out=self._over)
-        if 1 in self._over.tobytes():  # any() takes ten times as long
+        if 1 in self._over.tobytes():  # ten times as fast as any()
             self.settled()
             self._any_over = True
             self._ended.extend(self._ends(index, terminated, self._over))
@@ -203,7 +202,7 @@ class VectorCollector(RestoringCollector):
                 seed, "env", index, int(self._begun[slot]), bits=ENV_SEED_BITS
             )
         first = self.env.begin(mask, seeds)
-        for slot in slots:  # most often one: by the mask, each line takes as long as the loop
+        for slot in slots:  # usually one slot; each masked assignment is as slow as the loop
             self._current[slot] = first[slot]
             self._begun[slot] += 1
             self._returns[slot] = 0.0
@@ -225,7 +224,7 @@ class VectorCollector(RestoringCollector):
         ]
 
     def _collect_episodes(self, plan: CollectPlan) -> Experience:
-        """Gathers whole episodes only; those that run are given up first, uncounted."""
+        """Collects whole episodes; episodes in progress are discarded first and not counted."""
         steps: list[_Buffers] = []
         active_rows: list[npt.NDArray[np.bool_]] = []
         ended: list[EpisodeEnd] = []
@@ -249,7 +248,7 @@ class VectorCollector(RestoringCollector):
     def _begin_wanted(
         self, plan: CollectPlan, active: npt.NDArray[np.bool_], begun: int, finished_steps: int
     ) -> int:
-        """Begins episodes in idle slots while the plan wants more of them; returns how many."""
+        """Begins episodes in idle slots if the plan needs more episodes; returns how many began."""
         idle = np.flatnonzero(~active)
         if plan.episodes is not None:
             idle = idle[: max(0, plan.episodes - begun)]

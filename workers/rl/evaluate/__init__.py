@@ -1,1 +1,1 @@
-"""Evaluation: exploration off, on an environment and seeds of its own."""
+"""Evaluation with exploration off, on separate environments and seeds."""

@@ -25,17 +25,19 @@ _TRIES = 2
 
 
 class OwnEvaluator(Protocol):
-    """What the process builds: an evaluator of an agent of its own."""
+    """The evaluator that the subprocess builds, with a second agent."""
 
     def evaluate(self, clock: ClockView) -> EvaluationResult:
         """Runs one evaluation."""
 
     def close(self) -> None:
-        """Closes what it holds."""
+        """Closes the evaluator's environment."""
 
 
 Build = Callable[[], tuple[TrainableAgent, OwnEvaluator]]
-"""Importable, with its arguments (`functools.partial`): it crosses to the process."""
+"""Builds the agent and the evaluator in the subprocess; must be picklable, such as a
+`functools.partial` of a module's function.
+"""
 
 
 class EvaluatorLostError(WorkerError):
@@ -71,7 +73,7 @@ class SubprocessEvaluator:
         self._status: int | None = None
 
     def evaluate(self, clock: ClockView) -> EvaluationResult:
-        """Runs one evaluation and waits for it."""
+        """Runs one evaluation and waits for its result."""
         self.begin(clock)
         result = self.finished(wait=True)
         assert result is not None
@@ -145,7 +147,7 @@ class SubprocessEvaluator:
 
 
 def _handler(build: Build) -> Handler:
-    """Returns what executes the commands of a `SubprocessEvaluator` in the subprocess."""
+    """Returns the function that executes a `SubprocessEvaluator`'s commands in the subprocess."""
     torch.set_num_threads(1)
     agent, evaluator = build()
 

@@ -1,7 +1,6 @@
-"""Plays one episode of an evaluation again, with the camera on.
+"""Replays an episode of an evaluation in a rendered environment and yields its frames.
 
-Owns an environment made to be rendered. The episode begins from the seed that the evaluation gave
-it, so it is the one that was counted.
+The episode begins from the same seed as in the evaluation, so that it is the same episode.
 """
 
 from collections.abc import Iterator
@@ -18,17 +17,17 @@ _DEFAULT_FPS = 30.0
 
 
 class Film:
-    """Films episodes.
+    """Renders episodes as frames.
 
     Args:
-        env: Made with `render_mode="rgb_array"`; owned.
-        agent: Acts without exploring.
+        env: Environment that was made with `render_mode="rgb_array"`; owned.
+        agent: Acts without exploration.
 
     Attributes:
-        player: Plays them, and knows the return of the latest.
+        player: Plays the episodes; its `episode_return` is that of the latest episode.
 
     Raises:
-        DefinitionError: If the environment renders no pictures.
+        DefinitionError: If the environment does not render RGB arrays.
     """
 
     def __init__(self, env: Env, agent: TrainableAgent) -> None:
@@ -42,11 +41,11 @@ class Film:
 
     @property
     def fps(self) -> float:
-        """Frames per second by the environment's own word, else 30."""
+        """Frames per second: `render_fps` of the environment's metadata, else 30."""
         return float(self.player.env.metadata.get("render_fps") or _DEFAULT_FPS)
 
     def frames(self, seed: int, most: int | None) -> Iterator[Array]:
-        """Yields the pictures of one episode, uint8 [height, width, 3], at most `most` of them."""
+        """Yields the frames of one episode, uint8 [height, width, 3], at most `most` if given."""
         for _ in self.player.steps(seed, most):
             yield np.asarray(self.player.env.render())
 

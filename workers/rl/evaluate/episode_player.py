@@ -1,4 +1,4 @@
-"""Plays whole episodes in one environment step by step, without exploring."""
+"""Plays whole episodes in one environment, step by step and without exploration."""
 
 from collections.abc import Iterator
 
@@ -12,11 +12,11 @@ from workers.rl.evaluate.vector_evaluator import EvaluationObserver
 
 
 class Player:
-    """Plays episodes.
+    """Plays episodes with an agent in evaluation mode.
 
     Args:
         env: One environment; owned.
-        agent: Acts without exploring.
+        agent: Acts without exploration.
     """
 
     def __init__(self, env: Env, agent: TrainableAgent) -> None:
@@ -25,14 +25,14 @@ class Player:
         self._on_step: EvaluationObserver | None = getattr(agent, "observe_evaluation", None)
         self._discrete = isinstance(env.action_space, gym.spaces.Discrete)
         self.episode_return = 0.0
-        """Undiscounted, of the episode so far."""
+        """Undiscounted sum of the rewards of the episode so far."""
         self.episode_length = 0
         """env_steps of the episode so far."""
 
     def steps(self, seed: int, most: int | None = None) -> Iterator[None]:
-        """Yields after the reset and after each step of one episode.
+        """Plays one episode; yields after the reset and after each step.
 
-        Ends with the episode, or after `most` times.
+        Stops at the end of the episode, or after yielding `most` times.
         """
         self.episode_return, self.episode_length, over = 0.0, 0, False
         with preserved_global_state(), self._agent.eval_mode():

@@ -1,4 +1,4 @@
-"""Evaluates on the episodes that training began with.
+"""Evaluates on the first episodes of the training.
 
 The gap to an evaluation on other episodes shows how much the agent has memorised.
 
@@ -28,12 +28,12 @@ class TrainDataEvaluator(VectorEvaluator):
     """Evaluates an agent on the first training episodes of its run.
 
     Args:
-        env: Like the training's, with its time limit, in any number of copies; used by nobody else,
-            closed with the evaluator.
-        agent: Acts without exploring.
-        budget: How much to run.
-        seed: The run's seed; results name it as theirs.
-        num_envs: B of the training.
+        env: Environment of the same definition and time limit as the training's, with any number of
+            copies; nothing else may use it, and it is closed with the evaluator.
+        agent: Acts without exploration.
+        budget: Number of episodes or env_steps of an evaluation.
+        seed: The run's seed, which is also the seed of the results.
+        num_envs: Number of environments of the training, B.
         on_step: See `VectorEvaluator`.
     """
 
@@ -53,14 +53,14 @@ class TrainDataEvaluator(VectorEvaluator):
     def evaluate(self, clock: ClockView) -> EvaluationResult:
         """Runs one evaluation.
 
-        The same agent gets the same result each time, where the environment is deterministic.
+        An unchanged agent gets the same result each time if the environment is deterministic.
         """
         self._episodes.begun = 0
         return super().evaluate(clock)
 
 
 class _TrainingEpisodes(VectorWrapper):
-    """A vector environment whose n-th episode is the n-th of the training, whatever the seed."""
+    """A vector environment whose n-th episode is the training's n-th; ignores given seeds."""
 
     def __init__(self, env: EpisodeVector, seed: int, num_envs: int) -> None:
         super().__init__(env)
@@ -70,7 +70,7 @@ class _TrainingEpisodes(VectorWrapper):
         """Episodes begun so far."""
 
     def begin(self, mask: npt.NDArray[np.bool_], seeds: Sequence[int]) -> Array:
-        """Begins episodes where `mask` is true, in the order of the slots."""
+        """Begins the next training episodes where `mask` is true, in the order of the slots."""
         own = list(seeds)
         for slot in np.flatnonzero(mask).tolist():
             episode, env = divmod(self.begun, self._training_envs)

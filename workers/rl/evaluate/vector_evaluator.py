@@ -1,8 +1,8 @@
-"""Runs whole episodes with exploration off and sums them up.
+"""Runs whole episodes with exploration off and computes statistics of their returns and lengths.
 
-Episodes are numbered when they start, and only the first ones by start order count, so short
-episodes are not over-represented: several environments give the same result as one. Owns its
-environment; changes neither the actor nor any generator that training uses.
+Episodes are numbered when they start, and only the first ones by start order count, so that short
+episodes are not over-represented: several environments give the same result as one. An evaluation
+changes neither the agent nor any random generator that training uses.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,14 +19,14 @@ from workers.rl.envs.vector import EpisodeVector
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationBudget:
-    """How much one evaluation runs; exactly one is set."""
+    """Length of one evaluation; exactly one of the fields is set."""
 
     episodes: int | None = None
-    """Whole episodes."""
+    """Number of whole episodes."""
     steps: int | None = None
-    """env_steps as one environment would make them, one episode after the other.
+    """Number of env_steps, counted as if the episodes ran one after the other.
 
-    The unfinished last episode is dropped.
+    The last episode is dropped if it is unfinished.
     """
 
     def __post_init__(self) -> None:
@@ -35,13 +35,13 @@ class EvaluationBudget:
 
 
 SeedRule = Callable[[ClockView], int]
-"""Returns the seed that the episodes of an evaluation derive from."""
+"""Returns the seed of an evaluation, from which the seeds of its episodes are derived."""
 
 
 def training_seeds(run_seed: int) -> SeedRule:
-    """Returns the rule for evaluations during training: a new seed at every env_step.
+    """Returns the rule for evaluations during training, with a new seed for each evaluation.
 
-    After a resume the seeds are the same again.
+    The seed is derived from the run's seed and the counters, so a resumed run repeats it.
     """
     return lambda clock: derive_seed(
         run_seed, "evaluation", clock.env_steps, clock.updates, bits=53
@@ -49,21 +49,21 @@ def training_seeds(run_seed: int) -> SeedRule:
 
 
 def fixed_seed(seed: int) -> SeedRule:
-    """Returns the rule for evaluate jobs: the one seed that was asked for."""
+    """Returns the rule for evaluate jobs: always `seed`."""
     return lambda _: seed
 
 
 EvaluationObserver = Callable[
     [Array, npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.NDArray[np.bool_]], None
 ]
-"""Hears of each vector step: successor [B, ...], reward [B], terminated [B], and reset [B], which
-is true where an episode is over, or given up because the evaluation is. Arrays are borrowed for the
-call.
+"""Is called after each vector step with the next observation [B, ...], reward [B], terminated [B]
+and reset [B], which is true where the episode is over and in all slots when the evaluation is
+complete. The arrays are valid during the call only.
 """
 
 
 def episode_seed(evaluation_seed: int, episode: int) -> int:
-    """Returns the seed of an episode of an evaluation; episodes are numbered as they start."""
+    """Returns the seed of episode number `episode` of an evaluation, in start order from 0."""
     return derive_seed(evaluation_seed, "episode", episode, bits=ENV_SEED_BITS)
 
 
@@ -71,11 +71,12 @@ class VectorEvaluator:
     """Evaluates an agent on a vector environment.
 
     Args:
-        env: Used by nobody else; closed with the evaluator.
-        agent: Acts without exploring.
-        budget: How much to run.
-        seeds: Where the episodes' seeds come from.
-        on_step: For agents that must hear how their actions ended, in evaluations too.
+        env: The vector environment; nothing else may use it, and it is closed with the evaluator.
+        agent: Acts without exploration.
+        budget: Number of episodes or env_steps of an evaluation.
+        seeds: Returns the seed of each evaluation.
+        on_step: Called after each vector step, for agents that observe the results of their actions
+            in evaluations too.
     """
 
     def __init__(
@@ -139,7 +140,7 @@ class VectorEvaluator:
 
 
 class _EpisodeAccounts:
-    """Episodes of one evaluation in start order, and when there are enough of them."""
+    """Records the episodes of one evaluation in start order, and whether the budget is used up."""
 
     def __init__(self, budget: EvaluationBudget) -> None:
         self._budget = budget
@@ -148,11 +149,12 @@ class _EpisodeAccounts:
         self._over: list[bool] = []
         self._successes: list[bool | None] = []
         self._finished = 0
-        """Episodes 0 to this, exclusive, are over."""
+        """All episodes with a lower number are over."""
         self._finished_steps = 0
+        """env_steps of these episodes."""
 
     def begin(self) -> int | None:
-        """Returns the number of a new episode, or `None` where no more count."""
+        """Returns the number of a new episode, or `None` if the budget needs no more episodes."""
         number = len(self._returns)
         if number == self._budget.episodes:
             return None
@@ -163,7 +165,7 @@ class _EpisodeAccounts:
         return number
 
     def add_step(self, episode: int, reward: float, *, over: bool) -> None:
-        """Counts a step."""
+        """Adds the reward of one env_step to an episode; `over` says whether the episode ended."""
         self._returns[episode] += reward
         self._lengths[episode] += 1
         self._over[episode] = over
@@ -172,12 +174,12 @@ class _EpisodeAccounts:
             self._finished += 1
 
     def note_success(self, episode: int, success: bool | None) -> None:
-        """Keeps what the environment says of an episode that ended."""
+        """Records whether an episode that ended succeeded; `None` if that is unknown."""
         self._successes[episode] = success
 
     @property
     def complete(self) -> bool:
-        """Whether the budget is used up, as if the episodes had run one after the other."""
+        """Whether the budget is used up, counted as if the episodes ran one after the other."""
         if self._budget.steps is None:
             return self._finished == self._budget.episodes
         running = self._lengths[self._finished] if self._finished < len(self._lengths) else 0
@@ -186,7 +188,7 @@ class _EpisodeAccounts:
     def counted(self) -> tuple[list[float], list[int], list[bool | None], bool]:
         """Returns the returns, lengths and successes that count, and whether the result is partial.
 
-        It is partial if no episode was finished: the only one that counts is unfinished.
+        The result is partial if no episode was finished: it then has the first episode only.
         """
         limit = self._budget.steps
         count, steps = 0, 0
@@ -230,8 +232,7 @@ def summarise(
 def success_rate(successes: Sequence[bool | None]) -> float | None:
     """Returns the share of successes.
 
-    `None` where the environment reported none of the episodes; one that it did not report counts as
-    no success.
+    Returns `None` if the success of no episode is known; unknown episodes else count as failures.
     """
     if all(one is None for one in successes):
         return None

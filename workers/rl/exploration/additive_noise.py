@@ -1,4 +1,4 @@
-"""Noise that is added to continuous actions: independent from step to step, or wandering."""
+"""Noise that is added to continuous actions: independent or correlated from step to step."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,21 +17,21 @@ Floats = npt.NDArray[np.floating[Any]]
 
 @dataclass(frozen=True, slots=True)
 class ActionBounds:
-    """Between which actions stay."""
+    """Bounds to which actions are clipped."""
 
     low: float | Array = -1.0
-    """Number, or one per entry of an action."""
+    """Lower bound: one number, or one per entry of an action."""
     high: float | Array = 1.0
-    """Number, or one per entry of an action."""
+    """Upper bound: one number, or one per entry of an action."""
 
 
 class AdditiveGaussian(DrawingExplorer):
     """Adds independent normal noise (Fujimoto et al. 2018, "TD3", section 6.1).
 
     Args:
-        scale: Standard deviation, by env_steps or the same for ever.
-        bounds: What actions with noise are clipped to; `None` leaves them.
-        generator: Source of randomness, used by this explorer only.
+        scale: Standard deviation: a constant, or a function of env_steps.
+        bounds: Bounds to which noisy actions are clipped; `None` for no clipping.
+        generator: Random generator, used by this explorer only.
     """
 
     def __init__(
@@ -49,8 +49,8 @@ class AdditiveGaussian(DrawingExplorer):
         """Returns actions [B, ...] of the dtype of `greedy`.
 
         Args:
-            greedy: Actions float [B, ...] to add noise to; left as they are.
-            env_steps: Counter before these actions.
+            greedy: Actions float [B, ...] to add noise to; not changed.
+            env_steps: Training env_steps before these actions.
         """
         self.draws.advance(greedy.shape)
         actions = self.draws.block[0][self.draws.at] * self._schedule(env_steps)
@@ -58,22 +58,23 @@ class AdditiveGaussian(DrawingExplorer):
         return self._clip(actions, greedy.dtype)
 
     def metrics(self, env_steps: int) -> Mapping[str, float]:
-        """Returns the standard deviation."""
+        """Returns the standard deviation as `explore/scale`."""
         return {"explore/scale": self._schedule(env_steps)}
 
 
 @dataclass(frozen=True, slots=True)
 class Wandering:
-    """How noise wanders: x <- x + theta (mu - x) + sigma N(0, 1)."""
+    """Constants of an Ornstein-Uhlenbeck process: x <- x + theta (mu - x) + sigma N(0, 1)."""
 
     theta: float = 0.15
-    """How fast it returns, in (0, 1]."""
+    """Rate of return to the mean, in (0, 1]."""
     mu: float = 0.0
-    """Where it returns to."""
+    """Mean of the noise."""
     at_mu: bool = True
-    """Whether an episode begins at mu.
+    """Whether the first noise of an episode is mu + sigma N(0, 1).
 
-    Else where the noise is after a long time, at mu + sigma / sqrt(2 theta - theta^2) N(0, 1).
+    Otherwise it is drawn from the stationary distribution, mu + sigma / sqrt(2 theta - theta^2)
+    N(0, 1).
     """
 
 
@@ -82,13 +83,14 @@ class AdditiveOrnsteinUhlenbeck(Explorer):
 
     Uhlenbeck & Ornstein 1930; Lillicrap et al. 2016, "DDPG", section 7.
 
-    Begins anew with each episode of an environment; see `reset`.
+    The noise of an environment starts anew with each of its episodes; see `reset`.
 
     Args:
-        sigma: Size of the steps, by env_steps or the same for ever: 0.2 in the paper, 0.3 in PFRL.
-        wandering: How it wanders.
-        bounds: What actions with noise are clipped to; `None` leaves them.
-        generator: Source of randomness, used by this explorer only.
+        sigma: Scale of the steps: a constant, or a function of env_steps; 0.2 in the paper, 0.3 in
+            PFRL.
+        wandering: Constants of the process.
+        bounds: Bounds to which noisy actions are clipped; `None` for no clipping.
+        generator: Random generator, used by this explorer only.
     """
 
     def __init__(
@@ -107,11 +109,11 @@ class AdditiveOrnsteinUhlenbeck(Explorer):
         self._fresh: npt.NDArray[np.bool_] | None = None
 
     def explore(self, greedy: Floats, env_steps: int) -> Floats:
-        """Returns actions [B, ...] of the dtype of `greedy`, and moves the noise on by one step.
+        """Advances the noise by one step; returns actions [B, ...] of the dtype of `greedy`.
 
         Args:
-            greedy: Actions float [B, ...] to add noise to; left as they are.
-            env_steps: Counter before these actions.
+            greedy: Actions float [B, ...] to add noise to; not changed.
+            env_steps: Training env_steps before these actions.
         """
         self._draws.advance(greedy.shape)
         normal, sigma = self._draws.block[0][self._draws.at], self._schedule(env_steps)
@@ -132,26 +134,26 @@ class AdditiveOrnsteinUhlenbeck(Explorer):
         return self._clip(noise + greedy, greedy.dtype)
 
     def reset(self, ended: npt.NDArray[np.bool_]) -> None:
-        """Lets the noise begin anew where `ended`, bool [B], is true."""
+        """Starts the noise anew at the next step where `ended`, bool [B], is true."""
         if ended.any():
             self._fresh = ended.copy() if self._fresh is None else self._fresh | ended
 
     def metrics(self, env_steps: int) -> Mapping[str, float]:
-        """Returns the size of the steps."""
+        """Returns sigma as `explore/scale`."""
         return {"explore/scale": self._schedule(env_steps)}
 
     def state_dict(self) -> StateTree:
-        """Returns the state of the draws, the noise, and where it begins anew."""
+        """Returns the random numbers, the noise, and the mask of slots where it starts anew."""
         return {"draws": self._draws.state_dict(), "noise": self._noise, "fresh": self._fresh}
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Brings everything to a captured state."""
+        """Restores the random numbers and the noise from `state`."""
         self._draws.load_state_dict(state["draws"])
         self._noise = np.array(state["noise"])
         self._fresh = None if state["fresh"] is None else np.array(state["fresh"])
 
     def _beginning(self, normal: Floats, sigma: float) -> Floats:
-        """Returns the first noise of episodes, made of the normal numbers of that step."""
+        """Returns the first noise of episodes, computed from `normal`, standard normal numbers."""
         theta = self._wandering.theta
         return (
             self._wandering.mu
@@ -160,7 +162,7 @@ class AdditiveOrnsteinUhlenbeck(Explorer):
 
 
 class _Clip:
-    """Clips to bounds, which are converted once."""
+    """Clips actions to bounds, which are converted to the dtype of the actions once."""
 
     def __init__(self, bounds: ActionBounds | None) -> None:
         self._bounds = bounds
@@ -169,7 +171,7 @@ class _Clip:
         self._high: Array = np.zeros(0)
 
     def __call__(self, actions: Floats, dtype: np.dtype[Any]) -> Floats:
-        """Clips `actions` in place; returns them in the dtype."""
+        """Clips `actions` in place and returns them converted to `dtype`."""
         if self._bounds is not None:
             if self._dtype != actions.dtype:
                 self._dtype = actions.dtype

@@ -14,12 +14,12 @@ Actions = npt.NDArray[np.int64]
 
 
 class EpsilonGreedy(DrawingExplorer):
-    """Replaces each action by a uniformly random one with a probability that a schedule gives.
+    """Replaces each action by a uniformly random action with a scheduled probability.
 
     Args:
-        epsilon: The probability by env_steps.
+        epsilon: Probability of a random action as a function of env_steps.
         actions: Number of actions.
-        generator: Source of randomness, used by this explorer only.
+        generator: Random generator, used by this explorer only.
     """
 
     def __init__(
@@ -37,8 +37,8 @@ class EpsilonGreedy(DrawingExplorer):
         """Returns actions int64 [B]; `greedy` itself where none is replaced.
 
         Args:
-            greedy: Actions int64 [B] to replace some of; left as they are.
-            env_steps: Counter before these actions.
+            greedy: Actions int64 [B] of the policy; not changed.
+            env_steps: Training env_steps before these actions.
         """
         draws = self.draws
         if draws.advance(greedy.shape):
@@ -50,7 +50,7 @@ class EpsilonGreedy(DrawingExplorer):
         return np.where(chance[at] < epsilon, random[at], greedy)
 
     def metrics(self, env_steps: int) -> Mapping[str, float]:
-        """Returns the probability of a random action."""
+        """Returns the probability of a random action as `explore/epsilon`."""
         return {"explore/epsilon": self._schedule(env_steps)}
 
     def load_state_dict(self, state: StateTree) -> None:
@@ -80,7 +80,7 @@ class LinearEpsilonGreedy(EpsilonGreedy):
         end: Probability from `decay_steps` on.
         decay_steps: env_steps over which it falls.
         actions: Number of actions.
-        generator: Source of randomness, used by this explorer only.
+        generator: Random generator, used by this explorer only.
     """
 
     def __init__(

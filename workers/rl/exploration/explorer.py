@@ -14,8 +14,8 @@ from workers.rl.exploration.random_blocks import Blocks
 class Explorer:
     """Turns greedy actions into the actions taken while training data are collected.
 
-    Has a random generator that nothing else uses, and draws the same amount of numbers in each
-    call: the state of the generator depends on the number of calls alone.
+    Each explorer has its own random generator and draws the same amount of numbers in each call, so
+    that the state of the generator depends on the number of calls alone.
     """
 
     def explore(self, greedy: Array, env_steps: int) -> Array:
@@ -25,12 +25,12 @@ class Explorer:
 
         Args:
             greedy: Actions [B, ...] of the policy.
-            env_steps: Counter before these actions.
+            env_steps: Training env_steps before these actions.
         """
         raise NotImplementedError
 
     def reset(self, ended: npt.NDArray[np.bool_]) -> None:
-        """Marks the environments, bool [B], whose episode ended with the last actions."""
+        """Is called with bool [B]: whether an episode ended with the last actions."""
 
     def metrics(self, env_steps: int) -> Mapping[str, float]:
         """Returns gauges by series name, such as `explore/epsilon`."""
@@ -56,7 +56,7 @@ class Greedy(Explorer):
 class DrawingExplorer(Explorer):
     """An explorer whose only state is its random numbers.
 
-    One such explorer can explore for several, with the random numbers of all.
+    A copy of it can explore for a pack, see `drawing_from`.
 
     Args:
         draws: The random numbers, used by this explorer only.
@@ -66,7 +66,7 @@ class DrawingExplorer(Explorer):
         self.draws = draws
 
     def drawing_from(self, draws: Blocks) -> Self:
-        """Returns a copy that takes its random numbers, and its environments, from `draws`."""
+        """Returns a copy that uses the random numbers `draws`, perhaps for more environments."""
         like = copy(self)
         like.draws = draws
         return like

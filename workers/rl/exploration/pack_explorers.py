@@ -1,4 +1,4 @@
-"""The explorers of a pack, as one. n explorers, B environments of each."""
+"""One explorer for a pack. Shapes: n members, B environments per member."""
 
 from collections.abc import Sequence
 
@@ -11,10 +11,11 @@ from workers.rl.exploration.random_blocks import JoinedBlocks
 
 
 class JoinedExplorers:
-    """Explores for all, each with its own random numbers.
+    """Explores for all members, with the random numbers of each member's explorer.
 
     Args:
-        each: Alike, and at the same step. What they save is right after `settle`.
+        each: One explorer per member, of the same kind and at the same step. Their `state_dict` is
+            up to date only after `settle`.
     """
 
     def __init__(self, each: Sequence[Explorer]) -> None:
@@ -38,12 +39,12 @@ class JoinedExplorers:
         )
 
     def reset(self, ended: npt.NDArray[np.bool_]) -> None:
-        """Says in which environments, bool [n * B], the episode ended with the last actions."""
+        """Is called with bool [n * B]: whether an episode ended with the last actions."""
         if self._whole is None:
             for one, part in zip(self._each, np.split(ended, len(self._each)), strict=True):
                 one.reset(part)
 
     def settle(self) -> None:
-        """Brings the explorers of each up to date."""
+        """Updates the members' explorers, before their state is read."""
         if self._draws is not None:
             self._draws.settle()

@@ -1,4 +1,4 @@
-"""Random numbers for one step after the other, drawn many steps at a time."""
+"""Random numbers for each step, drawn in blocks of many steps."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -12,21 +12,22 @@ Draw = Callable[[np.random.Generator, tuple[int, ...]], Sequence[Array]]
 """Draws arrays [*shape, ...] for a shape that begins with (steps, B)."""
 
 STEPS: Final = 256
+"""Most steps of a block."""
 _ROWS: Final = 65_536
-"""Most rows, steps times environments, that are drawn in one piece."""
+"""Most rows (steps times environments) of a block of more than one step."""
 
 
 class Blocks:
     """Draws random numbers for `STEPS` steps at a time.
 
-    A call to a generator costs more than the numbers for a few environments.
+    Blocks are faster because a call of a generator costs more than numbers for a few environments.
 
-    A snapshot holds the generator as it was before the block, and how far into it one is: a resume
-    draws the block again.
+    The state holds the generator before the present block and the number of steps taken from the
+    block; to restore it, the block is drawn again.
 
     Args:
-        generator: Source of randomness; the caller's own from here on.
-        draw: What a step needs.
+        generator: Random generator; nothing else may use it from now on.
+        draw: Draws the arrays of one block.
     """
 
     __slots__ = ("_begin", "_draw", "_generator", "_shape", "_steps", "at", "block")
@@ -39,14 +40,14 @@ class Blocks:
         """The arrays [steps, B, ...] of the present block."""
         self._steps = 0
         self.at = -1
-        """Step of the block that the last call to `advance` took."""
+        """Index in the block of the present step; -1 before the first `advance`."""
 
     def advance(self, shape: tuple[int, ...]) -> bool:
         """Moves to the next step, and returns whether a new block was drawn for it.
 
         Args:
-            shape: Of the actions, beginning with B. Where it differs from the one before, the rest
-                of the block is thrown away.
+            shape: Shape of the actions, [B, ...]. If it differs from that of the previous step, the
+                rest of the block is discarded.
         """
         self.at += 1
         if self.at < self._steps and shape == self._shape:
@@ -71,7 +72,7 @@ class Blocks:
         }
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Finds back into the block."""
+        """Restores the generator and the present block from `state`."""
         load_generator_state(self._generator, state["generator"])
         self._begin, self._shape, self.block, self._steps, self.at = None, (), (), 0, -1
         if state.get("taken", 0):
@@ -85,12 +86,11 @@ class Blocks:
 
 
 class JoinedBlocks(Blocks):
-    """The blocks of several explorers that are at the same step, as one.
-
-    n explorers, B environments of each.
+    """Concatenates the blocks of n explorers at the same step, with B environments per explorer.
 
     Args:
-        each: Their own `at` is right after `settle`; they save and load themselves.
+        each: The blocks of each explorer. Their `at` is up to date only after `settle`; their state
+            is saved and restored separately.
 
     Raises:
         RuntimeError: If they are not at the same step.
@@ -98,7 +98,7 @@ class JoinedBlocks(Blocks):
 
     __slots__ = ("_each",)
 
-    def __init__(self, each: Sequence[Blocks]) -> None:  # not the base's: nothing is drawn here
+    def __init__(self, each: Sequence[Blocks]) -> None:  # has no generator, so no super().__init__
         if len({blocks.at for blocks in each}) > 1:
             raise RuntimeError(
                 "the members of the pack drew different numbers of actions: they are out of step"
@@ -108,9 +108,10 @@ class JoinedBlocks(Blocks):
         self.block, self._steps = (), 0
 
     def advance(self, shape: tuple[int, ...]) -> bool:
-        """Moves to the next step, and returns whether it is in another block than the step before.
+        """Moves to the next step, and returns whether it is the first of a new block.
 
-        `shape` begins with n * B.
+        Args:
+            shape: Shape of the actions, [n * B, ...].
         """
         if self.at + 1 < self._steps:
             self.at += 1
@@ -127,6 +128,6 @@ class JoinedBlocks(Blocks):
         return True
 
     def settle(self) -> None:
-        """Brings the blocks of each to this step."""
+        """Sets the blocks of each explorer to the present step."""
         for blocks in self._each:
             blocks.at = self.at

@@ -1,6 +1,6 @@
-"""How the strength of an exploration changes with env_steps.
+"""Schedules of the exploration rate over env_steps.
 
-Functions of the counter alone, so a resumed run continues with the same values.
+They are functions of the counter alone, so a resumed run continues with the same values.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ RateSchedule = Callable[[float], float]
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """The same value at every step."""
+    """Returns the same value at every step."""
 
     value: float
 
@@ -23,7 +23,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """Moves evenly from `start` to `end` within `steps` env_steps, then stays."""
+    """Changes linearly from `start` to `end` over `steps` env_steps, then stays at `end`."""
 
     start: float
     end: float
