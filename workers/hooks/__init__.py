@@ -1,4 +1,4 @@
-"""Hooks, which the engine calls, and which may request a stop, an evaluation or a snapshot."""
+"""Hooks: the engine calls them at its events; they may request a stop or change settings."""
 
 from workers.hooks.evaluation_hooks import EvaluationHook, OptunaPrunerHook, SuccessScoreHook
 from workers.hooks.guards import NanGuardHook, SuccessHook

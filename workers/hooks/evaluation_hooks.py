@@ -11,13 +11,13 @@ from workers.core.protocols import EngineView
 from workers.core.types import EvaluationResult, StopReason
 
 Trainer = Literal["train_agent", "train_agent_batch", "train_agent_async"]
-"""Stands for `train_agent_with_evaluation`, `train_agent_batch_with_evaluation` and
-`train_agent_async`.
+"""Short names of the training functions `train_agent_with_evaluation`,
+`train_agent_batch_with_evaluation` and `train_agent_async`.
 """
 
 
 class EvaluationHook(ABC):
-    """Base of evaluation hooks; its flags name the training functions that it supports."""
+    """Base class of evaluation hooks; its flags say which training functions it supports."""
 
     support_train_agent: bool = False
     support_train_agent_batch: bool = False
@@ -34,31 +34,29 @@ class EvaluationHook(ABC):
         agent_stats: Sequence[tuple[str, object]],
         env_stats: Sequence[tuple[str, object]],
     ) -> None:
-        """Called after an evaluation; what it raises ends training and is saved as `<step>_except`.
+        """Called after an evaluation; an exception ends training with a `<step>_except` snapshot.
 
         Args:
             env: The evaluation environment.
             agent: The agent.
-            evaluator: Has `max_score`, the best mean before this evaluation, and the evaluation's
-                settings.
-            step: Env_steps so far.
-            eval_stats: `episodes`, and mean, median, stdev, max and min of returns and, as
-                `length_...`, of lengths.
-            agent_stats: Pairs of the agent's `get_statistics`.
-            env_stats: Pairs of the environment's `get_statistics`.
+            evaluator: Object with `max_score`, the best mean return before this evaluation, and the
+                settings of the evaluation.
+            step: env_steps so far.
+            eval_stats: `episodes`; `mean`, `median`, `stdev`, `max` and `min` of the returns; and
+                the same of the lengths, with the prefix `length_`.
+            agent_stats: (name, value) pairs of the agent's `get_statistics`.
+            env_stats: (name, value) pairs of the environment's `get_statistics`.
         """
 
 
 class OptunaPrunerHook(EvaluationHook):
-    """Reports each mean return to a trial of Optuna, which may prune the training.
-
-    Raises `optuna.TrialPruned` then.
+    """Reports each mean return to a trial of Optuna, and ends training if the trial is pruned.
 
     Args:
-        trial: Has `report(score, step)` and `should_prune()`.
+        trial: Optuna's trial, or an object with `report(score, step)` and `should_prune()`.
 
     Raises:
-        RuntimeError: If Optuna is missing.
+        RuntimeError: If Optuna is not installed.
     """
 
     support_train_agent = True
@@ -84,7 +82,11 @@ class OptunaPrunerHook(EvaluationHook):
         agent_stats: Sequence[tuple[str, object]] = (),
         env_stats: Sequence[tuple[str, object]] = (),
     ) -> None:
-        """Reports the mean return, and raises where the trial is to be pruned."""
+        """Reports the mean return.
+
+        Raises:
+            optuna.TrialPruned: If the trial should be pruned.
+        """
         del env, agent, evaluator, agent_stats, env_stats
         self.trial.report(eval_stats["mean"], step)
         if self.trial.should_prune():
@@ -92,37 +94,42 @@ class OptunaPrunerHook(EvaluationHook):
 
 
 def reaches(score: float | None, value: float) -> bool:
-    """Returns whether a mean return, or a best one, is at least the score that ends a training.
+    """Returns whether `value`, a mean return, is at least `score`.
 
-    Without a score, and of NaN, it is not.
+    Returns false if `score` is `None` or `value` is NaN.
     """
     return score is not None and value >= score
 
 
 class SuccessScoreHook:
-    """Ends the run once the mean return of an evaluation is at least a score.
+    """Ends the run once the mean return of an evaluation is at least `score`.
 
-    The engine's own kind of hook.
+    It is a hook of the engine, not an `EvaluationHook`.
 
     Args:
-        score: Undiscounted return; `None` never ends it.
+        score: Mean undiscounted return; `None` never ends the run.
     """
 
     def __init__(self, score: float | None) -> None:
         self._score = score
 
     def on_evaluation(self, view: EngineView, result: EvaluationResult) -> None:
-        """Requests a stop where the score is reached."""
+        """Requests a stop if the score is reached."""
         if reaches(self._score, result.mean):
             view.request_stop(StopReason.SUCCESS_SCORE)
 
 
 def check_support(hooks: Sequence[object], trainer: Trainer, function: str) -> None:
-    """Checks that hooks work in a training function.
+    """Checks that all hooks support a training function.
+
+    Args:
+        hooks: Evaluation hooks.
+        trainer: Short name of the training function, which is part of the name of the flag.
+        function: Full name of the training function, for the error message.
 
     Raises:
-        ValueError: If one does not say by its flag that it does; the message names it.
-        TypeError: If one cannot be called.
+        ValueError: If a hook's flag `support_<trainer>` is not set; the message names the hook.
+        TypeError: If a hook is not callable.
     """
     for hook in hooks:
         if not callable(hook):

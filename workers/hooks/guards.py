@@ -1,4 +1,4 @@
-"""Hooks that end a run: divergence and success."""
+"""Hooks that end a run when it diverges or succeeds."""
 
 from collections.abc import Sequence
 
@@ -10,18 +10,19 @@ from workers.core.types import EvaluationResult, LearnReport, StateTree, StopRea
 from workers.hooks.evaluation_hooks import reaches
 
 _LOOK_EVERY: int = 50
-"""Reports gathered before the device is waited for."""
+"""Most reports that are collected before their losses are read from the device."""
 
 
 class NanGuardHook:
-    """Ends the run as diverged after so many consecutive updates whose loss is not finite.
+    """Ends the run as diverged after `updates` consecutive updates whose loss is not finite.
 
-    The losses are read in groups, so that an update does not wait for the device: the run ends at
-    most 50 reports late.
+    Losses are read in groups of reports, so that an update does not wait for the device. The run
+    ends at most 50 reports late.
 
     Args:
-        report_names: Names of the agent's report; those that begin with `loss/` are judged.
-        updates: Consecutive updates.
+        report_names: Names of the values in the agent's reports; those that begin with `loss/` are
+            checked.
+        updates: Number of consecutive updates.
     """
 
     def __init__(self, report_names: Sequence[str], updates: int) -> None:
@@ -53,7 +54,7 @@ class NanGuardHook:
         return {"bad": self._bad, "pending": rows}
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Restores the count."""
+        """Restores the count and the pending reports."""
         self._bad = int(state["bad"])
         self._pending = [
             LearnReport(int(updates), [0.0 if finite else float("nan")] * self._width)
@@ -68,7 +69,7 @@ class NanGuardHook:
         self._pending.clear()
 
     def _finite(self) -> list[bool]:
-        """Returns for each pending report whether its losses are finite; all are read at once."""
+        """Returns for each pending report whether all its losses are finite, in one transfer."""
         if not self._pending:
             return []
         losses = read_values([report.values for report in self._pending])[:, self._columns]
@@ -76,11 +77,11 @@ class NanGuardHook:
 
 
 class SuccessHook:
-    """Ends the run once the mean evaluation return was at least a score so many times in a row.
+    """Ends the run once `evaluations` consecutive mean returns were at least `score`.
 
     Args:
-        score: Undiscounted return.
-        evaluations: Consecutive evaluations.
+        score: Mean undiscounted return.
+        evaluations: Number of consecutive evaluations.
     """
 
     def __init__(self, score: float, evaluations: int) -> None:
@@ -89,20 +90,20 @@ class SuccessHook:
         self._reached = 0
 
     def on_start(self, view: EngineView) -> None:
-        """Requests a stop where the score was reached before the resume."""
+        """Requests a stop if the score was already reached before a resume."""
         self._ask(view)
 
     def on_evaluation(self, view: EngineView, result: EvaluationResult) -> None:
-        """Counts the evaluations in a row that reach the score."""
+        """Counts consecutive evaluations that reach the score; requests a stop if they suffice."""
         self._reached = self._reached + 1 if reaches(self._score, result.mean) else 0
         self._ask(view)
 
     def state_dict(self) -> StateTree:
-        """Returns the count."""
+        """Returns the number of consecutive evaluations that reached the score."""
         return {"reached": self._reached}
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Restores the count."""
+        """Restores the number of consecutive evaluations that reached the score."""
         self._reached = int(state["reached"])
 
     def _ask(self, view: EngineView) -> None:

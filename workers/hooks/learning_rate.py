@@ -1,4 +1,4 @@
-"""Hooks that move a setting of the agent with the clock."""
+"""A hook that changes the agent's learning rate with the env_steps of the training."""
 
 from collections.abc import Sequence
 
@@ -7,9 +7,9 @@ from workers.core.types import LearnReport
 
 
 class LearningRateHook:
-    """Moves the learning rate linearly from `start` to `final`, where it stays.
+    """Changes the learning rate linearly from `start` to `final`, then keeps it at `final`.
 
-    Needs no state: the value follows from the clock alone.
+    The hook has no state, since the value depends on the clock alone.
 
     Args:
         start: Learning rate at env_step 0.
@@ -23,11 +23,11 @@ class LearningRateHook:
         self._env_steps = env_steps
 
     def on_start(self, view: EngineView) -> None:
-        """Sets the value, after a resume too."""
+        """Sets the learning rate at the beginning and after a resume."""
         view.agent.learning_rate = self._value(view.clock.env_steps)
 
     def on_tick(self, view: EngineView, reports: Sequence[LearnReport]) -> None:
-        """Sets the value for the next update."""
+        """Sets the learning rate for the next update."""
         del reports
         view.agent.learning_rate = self._value(view.clock.env_steps)
 

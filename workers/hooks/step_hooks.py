@@ -1,7 +1,7 @@
 """Step hooks: callables `(env, agent, step)` that a training function calls once per env_step.
 
-The names are those of `pfrl.experiments`; the learning-rate setter is corrected: it writes what a
-torch optimiser reads.
+The names are those of `pfrl.experiments`. `set_learning_rate` sets the `lr` of parameter groups,
+which torch optimisers read.
 """
 
 import math
@@ -15,15 +15,15 @@ from workers.core.types import LearnReport, StateTree
 from workers.rl.networks.torch_optimizers import optimizers_of
 
 StepCallable = Callable[[Any, Any, int], object]
-"""What may be a step hook: `(env, agent, step) -> ignored`."""
+"""Type of a step hook: `(env, agent, step)`; the result is ignored."""
 
 
 class StepHook(ABC):
     """Interface of a step hook.
 
-    Any callable with these parameters is one; to inherit from here is optional.
+    Any callable with these parameters is a step hook; inheriting from this class is optional.
 
-    A hook with `state_dict` and `load_state_dict` has its state saved with each snapshot.
+    If a hook has `state_dict` and `load_state_dict`, snapshots contain its state.
     """
 
     @abstractmethod
@@ -31,19 +31,19 @@ class StepHook(ABC):
         """Called after the agent observed an env_step.
 
         Args:
-            env: The training environment, as the caller handed it over.
-            agent: The agent, as the caller handed it over.
-            step: Env_steps so far; the first call gets the step offset + 1.
+            env: The training environment that the caller passed to the training function.
+            agent: The agent that the caller passed to the training function.
+            step: env_steps so far; the first call gets the step offset + 1.
         """
 
 
 class LinearInterpolationHook(StepHook):
-    """Sets a value that moves linearly from `start_value` to `stop_value`, where it stays.
+    """Sets a value that changes linearly from `start_value` to `stop_value`, then stays there.
 
-    It begins at step 1 and ends at step `total_steps`.
+    The value is `start_value` at step 1 and `stop_value` from step `total_steps` on.
 
     Args:
-        total_steps: Env_steps, at least 1.
+        total_steps: Last step of the interpolation in env_steps, at least 1.
         start_value: Value at step 1.
         stop_value: Value from `total_steps` on.
         setter: Called as `(env, agent, value)` at every step, for example `set_learning_rate`.
@@ -64,7 +64,7 @@ class LinearInterpolationHook(StepHook):
         self.setter = setter
 
     def __call__(self, env: object, agent: object, step: int) -> None:
-        """Sets the value of this step."""
+        """Calls the setter with the value of this step."""
         self.setter(env, agent, self.value(step))
 
     def value(self, step: int) -> float:
@@ -76,16 +76,16 @@ class LinearInterpolationHook(StepHook):
 
 
 class FiniteStatisticsHook(StepHook):
-    """Ends training as diverged where a statistic of the agent is infinite or becomes NaN.
+    """Ends training as diverged if a statistic of the agent is infinite or becomes NaN.
 
-    Statistics that were never finite are skipped: averages are NaN before their first value.
+    NaN is ignored in statistics that were never finite: averages are NaN before their first value.
 
     Args:
-        every: Env_steps between two looks.
-        names: Statistics to look at; `None` takes all.
+        every: env_steps between two checks.
+        names: Names of the statistics to check; `None` for all.
 
     Raises:
-        NumericalFailureError: From within training, after which the `except` snapshot is written.
+        ValueError: If `every` is less than 1.
     """
 
     def __init__(self, every: int = 1_000, names: Sequence[str] | None = None) -> None:
@@ -96,7 +96,11 @@ class FiniteStatisticsHook(StepHook):
         self._numbers: set[str] = set()
 
     def __call__(self, env: Any, agent: Any, step: int) -> None:
-        """Checks the statistics at each multiple of `every`."""
+        """Checks the statistics at each multiple of `every`.
+
+        Raises:
+            NumericalFailureError: If training diverged; the `except` snapshot is written then.
+        """
         del env
         if step % self._every:
             return
@@ -105,11 +109,11 @@ class FiniteStatisticsHook(StepHook):
                 self._judge(name, value, step)
 
     def state_dict(self) -> StateTree:
-        """Returns which statistics were numbers before."""
+        """Returns the names of the statistics that were finite before."""
         return {"numbers": sorted(self._numbers)}
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Restores them."""
+        """Restores the names of the statistics that were finite before."""
         self._numbers = set(state["numbers"])
 
     def _judge(self, name: str, value: object, step: int) -> None:
@@ -126,22 +130,20 @@ class FiniteStatisticsHook(StepHook):
 
 
 def set_learning_rate(env: object, agent: object, value: float) -> None:
-    """Sets the learning rate of every torch optimiser among the agent's attributes.
-
-    All parameter groups get it.
+    """Sets the learning rate of all parameter groups of the torch optimisers of the agent.
 
     Raises:
-        TypeError: If the agent has none.
+        TypeError: If none of the agent's attributes is a torch optimiser.
     """
     del env
     _set(list(optimizers_of(agent)), type(agent).__name__, value)
 
 
 def learning_rate_setter(*attributes: str) -> Callable[[object, object, float], None]:
-    """Returns a setter like `set_learning_rate` for the optimisers of some attributes.
+    """Returns a setter like `set_learning_rate` for some of the agent's optimisers.
 
     Args:
-        attributes: Their names, such as `actor_optimizer`.
+        attributes: Names of the agent's attributes that hold them, such as `actor_optimizer`.
     """
 
     def setter(env: object, agent: object, value: float) -> None:
@@ -158,16 +160,16 @@ def learning_rate_setter(*attributes: str) -> Callable[[object, object, float], 
 
 
 class StepHooks:
-    """The engine's hook that calls step hooks once for each env_step of an iteration.
+    """A hook of the engine that calls step hooks once for each env_step of an iteration.
 
     Args:
-        env: Handed on.
-        agent: Handed on.
-        hooks: Called in this order for each step.
-        num_envs: Env_steps of an iteration.
+        env: Passed to the step hooks.
+        agent: Passed to the step hooks.
+        hooks: Step hooks, called in this order for each step.
+        num_envs: env_steps per iteration.
 
     Raises:
-        TypeError: If one cannot be called.
+        TypeError: If a step hook is not callable.
     """
 
     def __init__(
@@ -185,7 +187,7 @@ class StepHooks:
         self._num_envs = num_envs
 
     def on_tick(self, view: EngineView, reports: Sequence[LearnReport]) -> None:
-        """Calls the hooks."""
+        """Calls all step hooks for each env_step of the iteration that has just ended."""
         del reports
         if not self._hooks:
             return
@@ -207,7 +209,7 @@ class StepHooks:
         }
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Restores the hooks; where their number differs, they begin without a state."""
+        """Restores the hooks' states, unless their number has changed: they then start without."""
         states = state["hooks"] if len(state["hooks"]) == len(self._hooks) else ()
         for hook, own in zip(self._hooks, states, strict=False):
             if own is not None and isinstance(hook, Stateful):

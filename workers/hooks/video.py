@@ -1,4 +1,4 @@
-"""The hook that films episodes of evaluations."""
+"""The hook that writes videos of evaluation episodes."""
 
 import math
 from collections.abc import Callable
@@ -11,33 +11,33 @@ from workers.core.types import EvaluationResult, StateTree
 
 Choice = Literal["first", "best", "worst", "median"]
 Film = Callable[[int, int, Path], object]
-"""Plays the episode of an evaluation's seed and an episode's number again, and writes it as a
-video.
+"""Replays an episode, given the evaluation's seed and the episode's number in it, and writes a
+video to the path.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What a video shows."""
+    """The evaluation episode of a video."""
 
     env_step: int
-    """Of training, at the evaluation."""
+    """env_step of the training at which the evaluation ran."""
     episode: int
-    """Number in the evaluation, by start order."""
+    """Number of the episode in the evaluation, by start order from 0."""
     episode_return: float
     path: Path
 
 
 class VideoHook:
-    """Films one episode of every n-th evaluation, the first one included.
+    """Writes a video of one episode of every n-th evaluation, beginning with the first evaluation.
 
     Args:
-        film: Writes a video.
-        directory: Where videos go, named by env_step and episode; a resumed run writes the same
-            names again.
-        every: Evaluations from one video to the next.
-        choice: Which episode, by return.
-        announce: Told of each video.
+        film: Replays an episode and writes its video.
+        directory: Directory of the videos, which are named by env_step and episode; a resumed run
+            overwrites videos of the same name.
+        every: n, the number of evaluations from one video to the next.
+        choice: Which episode of the evaluation: the first, or by its return.
+        announce: Called after each video is written.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class VideoHook:
         self._evaluations = 0
 
     def on_evaluation(self, view: EngineView, result: EvaluationResult) -> None:
-        """Films an episode of every n-th evaluation."""
+        """Writes a video if one is due at this evaluation."""
         due = self._evaluations % self._every == 0
         self._evaluations += 1
         if not due:
@@ -69,18 +69,19 @@ class VideoHook:
         self._announce(view.clock, Scene(env_step, episode, result.returns[episode], path))
 
     def state_dict(self) -> StateTree:
-        """Returns the count."""
+        """Returns the number of evaluations so far."""
         return {"evaluations": self._evaluations}
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Restores the count."""
+        """Restores the number of evaluations so far."""
         self._evaluations = int(state["evaluations"])
 
 
 def chosen_episode(returns: tuple[float, ...], choice: Choice) -> int:
-    """Returns the index of the first episode with the best, worst or lower median return.
+    """Returns the index of the episode that `choice` selects.
 
-    NaN is the worst return.
+    Among equal returns, the first episode is selected; `median` is the lower median. NaN counts as
+    the worst return.
     """
     numbers = range(len(returns))
 

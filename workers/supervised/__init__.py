@@ -1,1 +1,1 @@
-"""What supervised jobs need: model functions, inputs, the learner."""
+"""Model functions, input functions and the learner of supervised jobs."""

@@ -1,9 +1,9 @@
-"""Input of a supervised model: batches of features and labels, as the engine collects them.
+"""Batches of features and labels for supervised models, and their collector.
 
-An input function takes no argument and returns an iterable of `(features, labels)`, finite or not;
-each of the two is an array or tensor [N, ...], or a dict of them. A pair in place of an iterable is
-one batch that comes again for ever. One batch counts as one env_step of the engine's clock, so that
-every counter, bound and record means the same for supervised training.
+An input function takes no argument and returns an iterable of pairs `(features, labels)`, finite or
+not. Features and labels are arrays or tensors [N, ...], or dicts of these. If the function returns
+one pair in place of an iterable, that batch is repeated without end. One batch counts as one
+env_step of the engine's clock, so that counters and limits work as in reinforcement learning.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -27,22 +27,22 @@ _NO_NUMBERS = np.zeros((1, 1), np.float64)
 
 @dataclass(slots=True)
 class SupervisedBatch(Experience):
-    """One batch. The arrays of an experience hold nothing."""
+    """One batch of features and labels; the inherited arrays of an experience are unused."""
 
     features: object = None
-    """Tensors [N, ...] on the CPU, one or a dict."""
+    """A tensor [N, ...] on the CPU, or a dict of tensors."""
     labels: object = None
-    """The same."""
+    """A tensor [N, ...] on the CPU, a dict of tensors, or `None`."""
 
 
 class BatchCollector:
     """Draws batches for the engine.
 
-    A resume restores an input that has `state_dict` and `load_state_dict`; from any other one it
-    draws the earlier batches again.
+    To restore its position, an input with `state_dict` and `load_state_dict` is restored from its
+    state; from any other input, the earlier batches are drawn again and discarded.
 
     Args:
-        input_fn: Called with the first batch or the first state, not before.
+        input_fn: Input function; not called before the first batch is drawn or a state is restored.
     """
 
     num_envs = 1
@@ -57,7 +57,7 @@ class BatchCollector:
         """Returns the next batch; counts one env_step.
 
         Raises:
-            InputExhaustedError: If a finite input has no more.
+            InputExhaustedError: If a finite input has no more batches.
         """
         del plan
         try:
@@ -71,7 +71,7 @@ class BatchCollector:
         )
 
     def state_dict(self) -> StateTree:
-        """Returns how many batches were drawn, and the input's own state."""
+        """Returns the number of batches drawn, and the state of the input if it has one."""
         own = (
             self._source.state_dict()
             if self._iterator is not None and isinstance(self._source, Stateful)
@@ -87,7 +87,7 @@ class BatchCollector:
         """Restores the position in the input.
 
         Raises:
-            InputExhaustedError: If the input ends before it, so that it is not the same one.
+            InputExhaustedError: If the input has fewer batches than were drawn before.
         """
         self._drawn, self._iterator = int(state["drawn"]), None
         if state["input"] is not None:
@@ -114,7 +114,7 @@ class BatchCollector:
 
 
 def as_batches(given: Batches | tuple[object, object]) -> Batches:
-    """Returns what an input function returned as an iterable of batches."""
+    """Returns an iterable of batches from the result of an input function."""
     return repeat(given) if is_one_batch(given) else cast("Batches", given)
 
 
@@ -124,7 +124,7 @@ def is_one_batch(given: Batches | tuple[object, object]) -> TypeGuard[tuple[obje
 
 
 def tensors(value: object, device: torch.device | None = None) -> Any:
-    """Returns arrays, or dicts of them, as tensors; `None` stays."""
+    """Converts an array, or each array of a dict, to a tensor; `None` stays `None`."""
     if value is None:
         return None
     if isinstance(value, dict):
@@ -134,5 +134,5 @@ def tensors(value: object, device: torch.device | None = None) -> Any:
 
 
 def rows_in(value: Any) -> int:
-    """Returns N of a batch's features."""
+    """Returns the number of rows, N, of a batch's features."""
     return rows_in(next(iter(value.values()))) if isinstance(value, dict) else len(value)

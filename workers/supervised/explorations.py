@@ -1,8 +1,8 @@
-"""Explorations: how an agent deviates from its greedy action, by global_timestep.
+"""Explorations for model functions, with rates that depend on the global_timestep.
 
-A discrete action is replaced by a random one with the exploration's rate; to a continuous action
-the exploration's noise is added. Nothing is drawn where an agent does not explore. Make one in a
-model function through `workers.supervised.variables.explore`.
+A discrete action is replaced by a random action with the probability `rate`; to a continuous action
+noise is added. No random numbers are drawn while an agent does not explore. A model function uses
+an exploration through `workers.supervised.variables.explore`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,43 +16,43 @@ from workers.supervised.rate_decays import Decay
 
 
 class Exploration:
-    """A rate that depends on the timestep alone.
+    """Explores with a rate that depends on the timestep alone.
 
     Args:
-        rate: Maps a timestep to the rate.
+        rate: Maps a global_timestep to the rate.
     """
 
     def __init__(self, rate: Callable[[int], float]) -> None:
         self._rate = rate
         self.generator = derive_generator(0, "explore")
-        """Source of randomness, the exploration's own; `seed` replaces it."""
+        """Random generator, used by this exploration only; `seed` replaces it."""
 
     def seed(self, seed: int) -> None:
-        """Begins the stream of random numbers again, from a seed."""
+        """Replaces the generator by one derived from `seed`."""
         self.generator = derive_generator(seed, "explore")
 
     def rate(self, timestep: int) -> float:
-        """Returns the rate at a timestep; counted before the action."""
+        """Returns the rate at `timestep`, the number of actions before this one."""
         return self._rate(timestep)
 
     def discrete(self, greedy: Array, actions: int, timestep: int) -> Array:
         """Returns actions int64 [N] in [0, actions), each random with probability `rate`.
 
-        Both numbers are always drawn: what the stream gives next depends on the number of calls
-        alone.
+        A random action is always drawn, also where it is not used, so that the state of the
+        generator depends on the number of calls alone.
         """
         scale, chance = self.scale(), self.generator.random(len(greedy))
         random = self.generator.integers(actions, size=len(greedy))
         return np.where(chance < scale * self.rate(timestep), random, greedy)
 
     def scale(self) -> float:
-        """Returns the factor of the rate at this call."""
+        """Returns the factor by which this call multiplies the rate."""
         return 1.0
 
     def continuous(self, action: Array, timestep: int) -> Array:
         """Returns actions [N, ...] with `noise` added.
 
-        Bring them into the bounds of the space afterwards.
+        The caller must clip them to the bounds of the action space.
         """
         return (action + self.noise(action.shape, timestep)).astype(action.dtype)
 
@@ -65,15 +65,15 @@ class Exploration:
         return {"generator": generator_state(self.generator)}
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Brings the generator to a captured state."""
+        """Restores the generator from `state`."""
         load_generator_state(self.generator, state["generator"])
 
 
 class RandomDecay(Exploration):
-    """A decaying rate times a fresh uniform number in [0, 1) at each timestep."""
+    """Multiplies the rate by a new uniform random number in [0, 1) at each timestep."""
 
     def scale(self) -> float:
-        """Draws the factor of this call."""
+        """Draws the factor of this call from [0, 1)."""
         return self.generator.random()
 
 
@@ -83,9 +83,9 @@ class OrnsteinUhlenbeck(Exploration):
     The update is x += theta * (mu - x) + sigma * N(0, 1).
 
     Args:
-        sigma: Size of the steps.
-        mu: Where it returns to.
-        theta: How fast, in [0, 1].
+        sigma: Scale of the random steps.
+        mu: Mean of the noise.
+        theta: Rate of return to the mean, in [0, 1].
     """
 
     def __init__(self, sigma: float = 0.3, mu: float = 0.0, theta: float = 0.15) -> None:
@@ -94,7 +94,11 @@ class OrnsteinUhlenbeck(Exploration):
         self._at: Array | None = None
 
     def discrete(self, greedy: Array, actions: int, timestep: int) -> Array:
-        """Raises TypeError: this noise is for continuous actions."""
+        """Is not supported: this noise is for continuous actions.
+
+        Raises:
+            TypeError: Always.
+        """
         del greedy, actions, timestep
         raise TypeError(
             "ornsteinuhlenbeck_process is for continuous actions: "
@@ -102,7 +106,7 @@ class OrnsteinUhlenbeck(Exploration):
         )
 
     def noise(self, shape: tuple[int, ...], timestep: int) -> Array:
-        """Moves on by one step and returns where the noise is."""
+        """Advances the process by one step and returns its value, float64 of `shape`."""
         del timestep
         at = (
             np.full(shape, self._mu, np.float64)
@@ -115,45 +119,45 @@ class OrnsteinUhlenbeck(Exploration):
         return self._at
 
     def state_dict(self) -> StateTree:
-        """Returns the state of the generator, and where the noise is."""
+        """Returns the state of the generator and the present noise."""
         return {**super().state_dict(), "at": self._at}
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Brings generator and noise to a captured state."""
+        """Restores the generator and the noise from `state`."""
         super().load_state_dict(state)
         self._at = state["at"]
 
 
 class PolicySampling(Exploration):
-    """Gumbel noise: the argmax of logits plus this noise is a sample of their policy."""
+    """Gumbel noise: the argmax of logits plus this noise is a sample from softmax(logits)."""
 
     def __init__(self) -> None:
         super().__init__(lambda _: 1.0)
 
     def noise(self, shape: tuple[int, ...], timestep: int) -> Array:
-        """Returns standard Gumbel noise."""
+        """Returns standard Gumbel noise, float64 of `shape`."""
         del timestep
         return self.generator.gumbel(size=shape)
 
 
 policy_sampling = PolicySampling
-"""Name for model functions: the argmax of `explore(name, policy_sampling, logits)`, with logits
-[N, actions], is a sample of their policy.
+"""Alias for model functions: the argmax of `explore(name, policy_sampling, logits)`, with logits
+[N, actions], is a sample from softmax(logits) while the agent explores.
 """
 
 
 def constant(value: float = 0.5) -> Exploration:
-    """Returns an exploration of the same rate for ever."""
+    """Returns an exploration with a constant rate."""
     return Exploration(lambda _: value)
 
 
 def greedy() -> Exploration:
-    """Returns no exploration at all."""
+    """Returns an exploration with rate 0: all actions are greedy."""
     return constant(0.0)
 
 
 def random() -> Exploration:
-    """Returns an exploration that takes only random actions."""
+    """Returns an exploration with rate 1: all discrete actions are random."""
     return constant(1.0)
 
 
@@ -171,14 +175,14 @@ def decay(
     The formulas are those of `workers.supervised.rate_decays`.
 
     Args:
-        exploration_rate: Until `start_decay_at`; in [0, 1].
-        decay_type: A name of `rate_decays.KINDS`.
-        start_decay_at: Timestep at which the formula begins.
-        stop_decay_at: Timestep from which on the rate stays.
-        min_exploration_rate: The rate falls no lower.
-        **options: Those of `Decay`: `decay_steps` (100,000), `decay_rate`, which the exponential,
-            natural and inverse types need, `staircase`, `end`, `power` and `cycle` of a polynomial,
-            `boundaries` and `values` of a piecewise constant.
+        exploration_rate: The rate before `start_decay_at`, in [0, 1].
+        decay_type: A key of `rate_decays.KINDS`.
+        start_decay_at: Timestep at which the rate starts to decay.
+        stop_decay_at: Timestep from which the rate is constant.
+        min_exploration_rate: Lower bound of the decayed rate.
+        **options: Options of `Decay`: `decay_steps` (100,000); `decay_rate`, required by the
+            exponential, natural and inverse types; `staircase`; `end`, `power` and `cycle` for
+            polynomial decay; `boundaries` and `values` for a piecewise constant rate.
 
     Raises:
         ValueError: If an option is out of its range.
@@ -203,16 +207,17 @@ def decay(
 def random_decay(
     exploration_rate: float = 0.15, decay_type: str = "polynomial_decay", **options: Any
 ) -> RandomDecay:
-    """Returns a decay whose rate is scaled by a fresh random number at each timestep.
+    """Returns a decaying exploration whose rate is multiplied by a random number at each timestep.
 
-    `decay_steps` is 10,000 by default; see `decay` for the options.
+    The random number is uniform in [0, 1). `decay_steps` is 10,000 by default; see `decay` for the
+    options.
     """
     options = {"decay_steps": 10_000, **options}
     return RandomDecay(decay(exploration_rate, decay_type, **options).rate)
 
 
 ornsteinuhlenbeck_process = OrnsteinUhlenbeck
-"""Name of the noise in definitions and model functions."""
+"""Alias of `OrnsteinUhlenbeck`, its name in definitions and model functions."""
 
 
 DISCRETE: Final[Mapping[str, Callable[..., Exploration]]] = {
@@ -237,10 +242,10 @@ def exploration(
     known: Mapping[str, Callable[..., Exploration]],
     options: Mapping[str, Any] | Sequence[Any] = (),
 ) -> Exploration:
-    """Returns the exploration of a name with options.
+    """Returns a new exploration, made by the factory `known[name]` with `options`.
 
     Raises:
-        ValueError: If there is none of this name.
+        ValueError: If `known` has no such name.
     """
     if name not in known:
         raise ValueError(f"exploration: {name!r} is none of {', '.join(known)}")

@@ -1,9 +1,9 @@
-"""Input functions by name, and small data sets that need no download.
+"""Registered input functions, and small generated data sets that need no download.
 
-A registered input function takes the mode and its parameters and returns a fresh iterable of
-`(features, labels)`. Training and evaluation data never share an example; training data come
-shuffled anew in each pass and without end unless `epochs` is set, evaluation data once and
-in order.
+A registered input function takes the mode and its parameters and returns a new iterable of
+`(features, labels)`. Training and evaluation data are generated from different random streams. By
+default, training data are shuffled in each pass and repeated without end, and evaluation data are
+returned once and in order.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -20,22 +20,23 @@ from workers.supervised.named_parts import part_called
 from workers.supervised.spec import Params
 
 NamedInput = Callable[[Modes, Mapping[str, Any]], Batches]
-"""Maps a mode and parameters to batches."""
+"""Returns the batches for a mode and parameters."""
 
 
 class ArrayBatches:
     """Passes over arrays in batches; can be saved in the middle of a pass.
 
     Args:
-        features: [M, ...]
-        labels: [M, ...]
-        batch_size: N; the last batch of a pass may be shorter.
-        epochs: Passes; `None` for no end.
-        seed: The order of each pass derives from it and the number of the pass; `None` keeps the
-            arrays' order.
+        features: Features of all M examples, [M, ...].
+        labels: Labels of all M examples, [M, ...].
+        batch_size: Examples per batch, N; the last batch of a pass may be smaller.
+        epochs: Number of passes; `None` for no end.
+        seed: Seed from which, with the number of the pass, the order of each pass is derived;
+            `None` keeps the order of the arrays.
 
     Raises:
-        ValueError: If there is no example, or a number is below 1.
+        ValueError: If there are no examples, features and labels differ in number, or `batch_size`
+            or `epochs` is less than 1.
     """
 
     def __init__(
@@ -72,11 +73,11 @@ class ArrayBatches:
             self._epoch, self._at = self._epoch + 1, 0
 
     def state_dict(self) -> StateTree:
-        """Returns the place in the pass."""
+        """Returns the number of the pass and the position in it."""
         return {"epoch": self._epoch, "at": self._at}
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Goes on from a place; the next iterator begins there."""
+        """Restores the position, from which the next iterator starts."""
         self._epoch, self._at = int(state["epoch"]), int(state["at"])
 
     def _order(self) -> Array:
@@ -91,10 +92,10 @@ class ArrayBatches:
 def spirals(mode: Modes, params: Params) -> Batches:
     """Returns points of the plane on interleaved spirals.
 
-    `x` is float32 [N, 2]; labels int64 [N] are the number of the spiral.
+    `x` is float32 [N, 2]; labels int64 [N] are the index of the spiral.
 
     Args:
-        mode: TRAIN for training data.
+        mode: TRAIN for training data, any other mode for evaluation data.
         params: `arms` (3), `points` per arm (200), `noise` (0.1) as the standard deviation of the
             angle, and those of `_batched`.
     """
@@ -107,11 +108,11 @@ def spirals(mode: Modes, params: Params) -> Batches:
 def digits(mode: Modes, params: Params) -> Batches:
     """Returns images of digits: `x` float32 [N, 8, 8] in [0, 1], labels int64 [N].
 
-    Each image is a glyph of 5 by 7 dots at a random place, with random strength, noise, and some
-    dots missing.
+    Each image is a glyph of 5 by 7 dots at a random position with random intensity and noise; some
+    dots are missing.
 
     Args:
-        mode: TRAIN for training data.
+        mode: TRAIN for training data, any other mode for evaluation data.
         params: `images` (2,000), `noise` (0.15) as a standard deviation, `missing` (0.05) as a
             probability, and those of `_batched`.
     """
@@ -124,20 +125,20 @@ def digits(mode: Modes, params: Params) -> Batches:
 
 
 INPUTS: Final[dict[str, NamedInput]] = {"spirals": spirals, "digits": digits}
-"""The registered input functions."""
+"""The registered input functions by name."""
 
 
 def input_function(name: str) -> NamedInput:
-    """Returns the registered input function of a name.
+    """Returns the input function that is registered as `name`.
 
     Raises:
-        PartNotFoundError: If there is none.
+        PartNotFoundError: If no such input function is registered.
     """
     return part_called(name, INPUTS, "input function")
 
 
 def bound_input(name: str, mode: Modes, params: Mapping[str, object]) -> InputFn:
-    """Returns the input function of a name as an estimator takes it, without arguments."""
+    """Returns a registered input function with mode and parameters bound, for an estimator."""
     return partial(input_function(name), mode, dict(params))
 
 
@@ -146,9 +147,13 @@ def _batched(
     options: Mapping[str, Any],
     make: Callable[[np.random.Generator], tuple[Array, Array]],
 ) -> Batches:
-    """Returns batches of examples.
+    """Returns batches of the examples that `make` generates.
 
-    Options are `seed` (0) of the data, `batch_size` (64), `epochs` and `shuffle`.
+    Args:
+        mode: TRAIN for training data, any other mode for evaluation data.
+        options: `seed` of the data (0), `batch_size` (64), `epochs` (no end for training, else 1)
+            and `shuffle` (true for training, else false).
+        make: Returns features and labels of all examples.
     """
     training = mode is Modes.TRAIN
     seed = int(options.get("seed", 0))
@@ -213,4 +218,4 @@ _GLYPHS: Final = (
     (0x0E, 0x11, 0x11, 0x0E, 0x11, 0x11, 0x0E),
     (0x0E, 0x11, 0x11, 0x0F, 0x01, 0x02, 0x0C),
 )
-"""Rows of dots, the leftmost one in bit 4."""
+"""Seven rows of five dots for each digit; bit 4 of a row is the leftmost dot."""

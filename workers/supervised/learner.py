@@ -1,4 +1,4 @@
-"""The update that estimators and agents share, and the bridge from engine to hooks."""
+"""The update, evaluation and learner of model functions, and the engine hook for their session."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -29,7 +29,11 @@ REPORT_NAMES: Final = ("loss/train",)
 
 
 def update(variables: Variables, make_spec: Callable[[], EstimatorSpec]) -> RunValues:
-    """Makes one update, which counts as one global_step, and returns what it computed."""
+    """Makes one update, which counts as one global_step, and returns the values it computed.
+
+    Raises:
+        ValueError: If the spec has no `train_op` or no `loss`.
+    """
     spec = make_spec()
     if spec.train_op is None or spec.loss is None:
         raise ValueError(
@@ -43,7 +47,7 @@ def update(variables: Variables, make_spec: Callable[[], EstimatorSpec]) -> RunV
 
 
 def values_of(spec: EstimatorSpec, *, learned: bool = False) -> RunValues:
-    """Returns what hooks may read of a spec; its extra ops that can be called are called."""
+    """Returns the values of a spec that hooks may read; calls its callable extra ops."""
     loss = None if spec.loss is None else spec.loss.detach()
     extra = {name: op() if callable(op) else op for name, op in spec.extra_ops.items()}
     scalars = {**spec.metrics, **({} if loss is None else {"loss": loss})}
@@ -53,7 +57,7 @@ def values_of(spec: EstimatorSpec, *, learned: bool = False) -> RunValues:
 def evaluation_of(
     model: ModelFunction, variables: Variables, batch: tuple[object, object]
 ) -> RunValues:
-    """Returns what a model computes on one batch of features and labels."""
+    """Returns the values that a model computes in mode EVAL on one batch (features, labels)."""
     features, labels = (tensors(one, variables.device) for one in batch)
     return values_of(model(variables, features, labels, Modes.EVAL))
 
@@ -62,14 +66,14 @@ def mean_values(
     batches: Iterable[tuple[object, object]],
     evaluate: Callable[[tuple[Any, Any]], Mapping[str, Any]],
 ) -> tuple[dict[str, float], int]:
-    """Returns means over the examples of some batches, and the number of batches.
+    """Returns means over all examples of the batches by name, and the number of batches.
 
     Args:
-        batches: Of features and labels.
-        evaluate: Returns means over one batch, by name.
+        batches: Pairs (features, labels).
+        evaluate: Returns the means over one batch by name.
 
     Raises:
-        ValueError: If there is no batch.
+        ValueError: If the batches contain no example.
     """
     sums: dict[str, float] = {}
     rows, number = 0, 0
@@ -84,7 +88,7 @@ def mean_values(
 
 
 def learn_report(values: RunValues) -> LearnReport:
-    """Returns the engine's report of a run."""
+    """Returns the report of a run for the engine: its loss, or no updates if it made none."""
     return (
         LearnReport(1, values.loss.reshape(1))
         if values.learned and values.loss is not None
@@ -93,7 +97,7 @@ def learn_report(values: RunValues) -> LearnReport:
 
 
 class ModelLearner:
-    """Base of the learners that run a model function.
+    """Base class of learners that run a model function.
 
     Args:
         model: The model function.
@@ -107,11 +111,11 @@ class ModelLearner:
         self._model = model
         self._variables = variables
         self._features: StateTree | None = None
-        """Names, shapes and dtypes of the features; `None` before the first ones."""
+        """Names, shapes and dtypes of the features; `None` before the first batch."""
 
     @property
     def learning_rate(self) -> float:
-        """Step size of the next update; 0 before the first one."""
+        """Learning rate of the next update; 0 before the first update."""
         return self._variables.learning_rate() or 0.0
 
     @learning_rate.setter
@@ -119,19 +123,19 @@ class ModelLearner:
         self._variables.set_learning_rate(value)
 
     def eval_mode(self) -> AbstractContextManager[None]:
-        """Returns a context without effect: each call of the model passes its mode."""
+        """Returns a context without effect: the mode is an argument of each call of the model."""
         return nullcontext()
 
     def acting_module(self) -> PredictModule:
-        """Returns the model's predictions as a module without exploration."""
+        """Returns a module that computes the model's predictions without exploration."""
         return predict_module(self._model, self.state_dict())
 
     def state_dict(self) -> StateTree:
-        """Returns the state of the model, and the description of its features."""
+        """Returns the state of the variables, and names, shapes and dtypes of the features."""
         return {"variables": self._variables.state_dict(), "features": self._features}
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Restores a newly built learner."""
+        """Restores the variables and the description of the features from `state`."""
         self._variables.load_state_dict(state["variables"])
         self._features = state["features"]
 
@@ -141,8 +145,8 @@ class SupervisedLearner(ModelLearner):
 
     Args:
         model: The model function.
-        variables: What the model keeps.
-        session: Its hooks are called around each update.
+        variables: The modules, optimisers, explorations and counters of the model.
+        session: Calls its hooks around each update.
     """
 
     learn_schedule = LearnSchedule(every_env_steps=1, updates=1)
@@ -154,7 +158,11 @@ class SupervisedLearner(ModelLearner):
         self._batch: SupervisedBatch | None = None
 
     def act(self, observation: Array, *, explore: bool) -> Array:
-        """Raises TypeError: a supervised model acts on nothing."""
+        """Is not supported: a supervised model takes no actions.
+
+        Raises:
+            TypeError: Always.
+        """
         del observation, explore
         raise TypeError("a supervised model takes no actions: use an Agent for an environment")
 
@@ -169,7 +177,10 @@ class SupervisedLearner(ModelLearner):
             self._features = describe(experience.features)
 
     def learn(self, updates: int) -> LearnReport:
-        """Makes one update with the batch that was observed last, or none where none is wanted."""
+        """Makes one update with the batch of the last `observe`, unless `updates` is 0.
+
+        Each batch is used once: without a new batch, no update is made.
+        """
         batch, self._batch = self._batch, None
         if updates < 1 or batch is None:
             return LearnReport(0)
@@ -179,16 +190,17 @@ class SupervisedLearner(ModelLearner):
         return learn_report(self._session.run(lambda: update(self._variables, make)))
 
     def metrics(self) -> dict[str, float]:
-        """Returns the learning rate."""
+        """Returns the learning rate as `learning_rate`."""
         return {"learning_rate": self.learning_rate}
 
 
 class SessionBridge:
-    """Reports the engine's boundaries to a session, and the hooks' requests to the engine.
+    """A hook of the engine that calls a session's hooks and passes their requests to the engine.
 
     Args:
-        session: The session.
-        close_episode: Called at each boundary, for a run that is still owed to the hooks.
+        session: The session with the hooks.
+        close_episode: Called at each boundary; makes the run that closes an episode if that run is
+            still missing.
     """
 
     def __init__(
@@ -203,7 +215,7 @@ class SessionBridge:
         self._pass_on(view)
 
     def on_tick(self, view: EngineView, reports: Sequence[LearnReport]) -> None:
-        """Passes on what the hooks requested."""
+        """Closes an ended episode and passes the hooks' requests to the engine."""
         del reports
         self._close_episode()
         self._pass_on(view)
@@ -231,9 +243,9 @@ class SessionBridge:
 
 
 def describe(features: Any) -> StateTree:
-    """Returns names, shapes without N, and dtypes of features.
+    """Returns the shapes (without N) and dtypes of features by name, for `example_of`.
 
-    An example of the features can be built from them without data.
+    Features that are a single tensor have the name "".
     """
     named = features if isinstance(features, dict) else {"": features}
     return {
@@ -251,10 +263,10 @@ def example_of(described: StateTree, rows: int = 2) -> tuple[torch.Tensor, ...]:
 
 
 def predict_module(model: ModelFunction, state: StateTree) -> PredictModule:
-    """Returns the module of a learner's state, on the CPU.
+    """Returns a module, on the CPU, that computes predictions with a learner's state.
 
     Raises:
-        ValueError: If the learner never saw features.
+        ValueError: If the learner has not observed any features.
     """
     if not state["features"]:
         raise ValueError(

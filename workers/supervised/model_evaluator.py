@@ -1,4 +1,4 @@
-"""Evaluates a model on the batches of an input, between its updates or of a snapshot."""
+"""Evaluates a model on the batches of an input, during training or from a snapshot."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -17,17 +17,17 @@ from workers.supervised.variables import Variables
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scoring:
-    """Which metric of a model is the score."""
+    """Selects the metric of a model that is the score of an evaluation."""
 
     metric: str = "loss"
     minimize: bool = True
-    """Take minus the metric, so that a higher score is better."""
+    """Whether a lower metric is better: the score is then minus the metric."""
 
     def score(self, metrics: Mapping[str, float]) -> float:
-        """Returns the score.
+        """Returns the score, of which higher is better.
 
         Raises:
-            DefinitionError: If the model has no such metric.
+            DefinitionError: If `metrics` lacks the metric of the score.
         """
         if self.metric not in metrics:
             raise DefinitionError(
@@ -38,17 +38,17 @@ class Scoring:
 
 
 class ModelEvaluator:
-    """Takes loss and metrics as means over the examples of an input.
+    """Computes means of loss and metrics over the examples of an input.
 
-    A pass counts as one episode, its return is the score.
+    An evaluation has one episode: its return is the score, its length the number of batches.
 
     Args:
         model: The model function, called with mode EVAL.
-        variables: What the model keeps; evaluated as they are at each evaluation.
-        input_fn: Returns batches, afresh for each evaluation.
-        steps: Batches; `None` for all that the input has.
-        scoring: What the score is.
-        seeds: For models that draw random numbers.
+        variables: The variables of the model, with their values at the time of each evaluation.
+        input_fn: Input function, called for each evaluation.
+        steps: Number of batches; `None` for all batches of the input.
+        scoring: Selects the metric that is the score.
+        seeds: Returns the seed of each evaluation, for models that draw random numbers.
     """
 
     def __init__(
@@ -82,4 +82,4 @@ class ModelEvaluator:
         return replace(result, metrics=metrics)
 
     def close(self) -> None:
-        """Does nothing: an evaluation keeps no input open."""
+        """Does nothing: no resource is held between evaluations."""

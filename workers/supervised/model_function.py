@@ -1,7 +1,4 @@
-"""Calls of a model function.
-
-The signature is checked once; each call receives copies of params and config.
-"""
+"""Checks the signature of a model function once, and calls the function."""
 
 import inspect
 import warnings
@@ -26,17 +23,19 @@ _OPTIONAL: Final = ("mode", "params", "config", "model_dir")
 
 
 class ModelFunction:
-    """A checked model function.
+    """Calls a user's model function with the arguments that its signature accepts.
+
+    The function gets a copy of `config`, and in each call a new copy of `params`.
 
     Args:
-        function: The user's.
+        function: The user's model function.
         params: Hyperparameters; `None` for none.
         config: Configuration of the run.
-        model_dir: Where its checkpoints lie.
+        model_dir: Directory of the model's checkpoints.
 
     Raises:
-        ValueError: If it lacks `features` or `labels`, accepts a name that nobody passes, or does
-            not accept the params that are given.
+        ValueError: If the function lacks the parameter `features` or `labels`, has an unknown
+            parameter, or does not accept `params` although they are given.
     """
 
     def __init__(
@@ -71,13 +70,13 @@ class ModelFunction:
         *,
         exploring: bool = False,
     ) -> EstimatorSpec:
-        """Returns the spec of one batch.
+        """Calls the function with one batch and returns its spec.
 
         Args:
-            variables: What the model keeps.
-            features: Tensors [N, ...], one or a dict.
-            labels: The same, or `None`.
-            mode: What for.
+            variables: The modules, optimisers, explorations and counters of the model.
+            features: A tensor [N, ...], or a dict of tensors.
+            labels: A tensor [N, ...], or a dict of tensors; `None` in modes without labels.
+            mode: Purpose of the call; gradients are enabled in TRAIN only.
             exploring: Whether an agent acts to collect training data.
 
         Raises:
@@ -94,7 +93,7 @@ class ModelFunction:
         ):
             spec = self._function(features=features, labels=labels, **arguments)
         if not isinstance(spec, EstimatorSpec):
-            # The API says ValueError.
+            # The documented API of model functions promises a ValueError.
             raise ValueError(f"model_fn must return an EstimatorSpec, not {type(spec).__name__}")  # noqa: TRY004
         return spec
 

@@ -1,8 +1,7 @@
-"""Model functions by name: a classifier, a deep Q-network and a vanilla policy gradient.
+"""Registered model functions: a classifier, a deep Q-network and a vanilla policy gradient.
 
-Small, to be read and copied.
-
-N rows of a batch. Parameters are keys of `params`; each function documents its own.
+They are short, to serve as examples. N is the number of rows of a batch. Each function documents
+the keys of its `params`, with defaults in parentheses.
 """
 
 from collections.abc import Sequence
@@ -35,14 +34,14 @@ CLIP_NORM: Final = 0.5
 
 
 def classifier(features: Any, labels: Any, mode: Modes, params: Params) -> EstimatorSpec:
-    """Fully connected network for classes.
+    """Fully connected classifier with cross-entropy loss.
 
     Args:
         features: `x` float [N, ...].
-        labels: int64 [N] in [0, classes).
-        mode: What for.
-        params: `classes`, `hidden_sizes` ([64]), `learning_rate` (0.001), `decay`: options of
-            `rate_decays.Decay` by global_step.
+        labels: int64 [N] in [0, classes); `None` in modes without labels.
+        mode: Purpose of the call.
+        params: `classes`, `hidden_sizes` ([64]), `learning_rate` (0.001), `decay` (none): options
+            of `rate_decays.Decay` for the learning rate by global_step.
     """
     flat = features["x"].float().flatten(1)
     network = get_module(
@@ -68,12 +67,13 @@ def dqn(features: Any, labels: Any, mode: Modes, params: Params) -> EstimatorSpe
 
     Optionally double (van Hasselt et al. 2016) and dueling (Wang et al. 2016).
 
-    The target bootstraps from the true next state, and not from terminal ones.
+    The target bootstraps from `next_state`, except where the episode terminated.
 
     Args:
         features: `state` float [N, ...].
-        labels: `action`, `reward`, `done` (terminal states only) and `next_state`.
-        mode: What for.
+        labels: `action`, `reward` and `done` [N], `next_state` [N, ...]; `done` is true for
+            terminated, not for truncated episodes. `None` in modes without labels.
+        mode: Purpose of the call.
         params: `actions`, `hidden_sizes` ([64]), `double` (true), `dueling` (null, `mean`, `max` or
             `naive`), `discount` (0.97), `target_update` (5 updates), `learning_rate` (0.001),
             `decay`, `clip_norm` (0.5), `exploration` (`decay`) and `exploration_params`.
@@ -121,12 +121,13 @@ def dqn(features: Any, labels: Any, mode: Modes, params: Params) -> EstimatorSpe
 def vpg(features: Any, labels: Any, mode: Modes, params: Params) -> EstimatorSpec:
     """Vanilla policy gradient (Williams 1992) with a mean baseline, for discrete actions.
 
-    For a `PGAgent`, whose batch is whole episodes.
+    It is for a `PGAgent`, whose batches consist of whole episodes.
 
     Args:
-        features: `state` float [N, ...], in order.
-        labels: `action`, `reward`, `done` and `truncated`.
-        mode: What for.
+        features: `state` float [N, ...], in the order of time.
+        labels: `action`, `reward`, `done` and `truncated`, [N] each; `None` in modes without
+            labels.
+        mode: Purpose of the call.
         params: `actions`, `hidden_sizes` ([64]), `discount` (0.97), `learning_rate` (0.004),
             `decay`, `clip_norm` (none).
     """
@@ -162,29 +163,29 @@ def vpg(features: Any, labels: Any, mode: Modes, params: Params) -> EstimatorSpe
 
 
 MODELS: Final[dict[str, ModelFn]] = {"classifier": classifier, "dqn": dqn, "vpg": vpg}
-"""The registered model functions."""
+"""The registered model functions by name."""
 
 
 def model_function(name: str) -> ModelFn:
-    """Returns the registered model function of a name.
+    """Returns the model function that is registered as `name`.
 
     Raises:
-        PartNotFoundError: If there is none.
+        PartNotFoundError: If no such model function is registered.
     """
     return part_called(name, MODELS, "model function")
 
 
 class QNetwork(nn.Module):
-    """Values of discrete actions.
+    """Maps states [N, ...] to action values [N, actions].
 
     Args:
-        sizes: Numbers of one state, then units of each hidden layer.
+        sizes: Number of entries of a state, then number of units of each hidden layer.
         actions: Number of actions.
-        dueling: How value and advantages become values of actions: the advantages minus their mean
-            or maximum, or as they are (naive); `None` for one stream.
+        dueling: `mean` or `max` subtracts the mean or maximum of the advantages before the state
+            value is added, `naive` subtracts nothing; `None` for a network without state value.
 
     Raises:
-        ValueError: If `dueling` is something else.
+        ValueError: If `dueling` is none of these.
     """
 
     def __init__(self, sizes: Sequence[int], actions: int, dueling: str | None = None) -> None:
@@ -209,7 +210,7 @@ class QNetwork(nn.Module):
 
 
 def mlp(sizes: Sequence[int]) -> nn.Sequential:
-    """Returns linear layers of these sizes with ReLU between them and none behind the last."""
+    """Returns linear layers of these sizes with ReLU between them, but not after the last."""
     layers: list[nn.Module] = []
     for inputs, outputs in pairwise(sizes):
         layers += [nn.Linear(inputs, outputs), nn.ReLU()]
@@ -217,7 +218,7 @@ def mlp(sizes: Sequence[int]) -> nn.Sequential:
 
 
 def adam(params: Params, default: float) -> OptimizerFactory:
-    """Returns a factory of Adam with the learning rate of some parameters."""
+    """Returns a factory of Adam with `params["learning_rate"]`, or `default` without that key."""
     return lambda parameters: torch.optim.Adam(parameters, lr=params.get("learning_rate", default))
 
 
@@ -225,9 +226,9 @@ def returns_to_go(reward: Tensor, last: Tensor, discount: float) -> Tensor:
     """Returns the discounted sum of rewards from each step to the end of its episode.
 
     Args:
-        reward: float [N], in order.
-        last: bool [N]: where an episode ended. The last row ends one too.
-        discount: In [0, 1].
+        reward: Rewards in the order of time, float [N].
+        last: Whether the row is the last of its episode, bool [N]; row N - 1 is treated as last.
+        discount: Discount factor, in [0, 1].
     """
     rewards, ends = reward.cpu().numpy(), last.cpu().numpy()
     returns, running = np.zeros(len(rewards), np.float32), 0.0
@@ -238,7 +239,7 @@ def returns_to_go(reward: Tensor, last: Tensor, discount: float) -> Tensor:
 
 
 def _schedule(params: Params, default: float) -> Any:
-    """Returns the learning rate by global_step, `None` where it stays."""
+    """Returns the learning rate as a function of global_step; `None` if it is constant."""
     options = params.get("decay")
     return (
         None if options is None else Decay(**options).schedule(params.get("learning_rate", default))

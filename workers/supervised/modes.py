@@ -1,10 +1,10 @@
-"""What a model function is called for."""
+"""The modes of a model function."""
 
 from enum import StrEnum
 
 
 class Modes(StrEnum):
-    """What a model function is called for; `labels` is `None` in the last three."""
+    """Purpose of a call of a model function; `labels` is `None` except in TRAIN and EVAL."""
 
     TRAIN = "train"
     EVAL = "eval"
@@ -14,5 +14,5 @@ class Modes(StrEnum):
 
     @property
     def has_labels(self) -> bool:
-        """Whether the model function is given labels."""
+        """Whether the model function gets labels."""
         return self in {Modes.TRAIN, Modes.EVAL}

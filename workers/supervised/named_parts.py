@@ -1,4 +1,4 @@
-"""Parts that documents and definitions name."""
+"""Looks up parts, such as model functions, by the names that definitions use."""
 
 from collections.abc import Mapping
 from typing import TypeVar
@@ -9,10 +9,15 @@ _Part = TypeVar("_Part")
 
 
 def part_called(name: str, parts: Mapping[str, _Part], kind: str) -> _Part:
-    """Returns the part of a name.
+    """Returns `parts[name]`.
+
+    Args:
+        name: Name of the part.
+        parts: The parts by name.
+        kind: Kind of part, for the error message.
 
     Raises:
-        PartNotFoundError: If there is none; the message lists the names that exist.
+        PartNotFoundError: If the name is unknown; the message lists the known names.
     """
     if name not in parts:
         raise PartNotFoundError(

@@ -1,4 +1,4 @@
-"""A model's predictions as a module: what is needed to act and nothing else."""
+"""A module that computes a model's predictions, without what only training needs."""
 
 from copy import deepcopy
 
@@ -14,14 +14,15 @@ from workers.supervised.variables import Variables
 class PredictModule(nn.Module):
     """Maps features [N, ...] to predictions [N, ...].
 
-    Returns `results` if the model predicts them, else its only prediction.
+    Returns the prediction `results` if the model has one, else its only prediction.
 
     Args:
-        model: The model function; called with mode PREDICT, without exploring.
-        state: State of its variables; copied.
-        names: Keys of the features, in the order of the module's arguments; `None` for features
-            that are one tensor.
-        example: Features, to find out which modules are needed.
+        model: The model function; called with mode PREDICT, without exploration.
+        state: State of the model's variables; copied.
+        names: Keys of the features, in the order of the module's arguments; `None` if the features
+            are a single tensor.
+        example: Features with which the model is called once, so that it requests the modules that
+            predictions need.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
-"""Formulas for rates that decay with a counter, shared by exploration rates and learning rates.
+"""Formulas for rates that decay with a counter, for exploration rates and learning rates.
 
-With x = t / n, where t is the counter and n `decay_steps`, and with floor(x) in its place if
-`staircase` is set:
+Symbols: t is the counter, n `decay_steps`, r the initial rate, d `decay_rate`; x is t / n, or
+floor(t / n) if `staircase` is set.
 
     exponential_decay    r * d^x
     natural_exp_decay    r * exp(-d * x)
@@ -9,7 +9,7 @@ With x = t / n, where t is the counter and n `decay_steps`, and with floor(x) in
     polynomial_decay     (r - end) * (1 - min(t, m) / m)^power + end
     piecewise_constant   the value of the interval that contains t
 
-m is n, or with `cycle` the first multiple of n that is not below t.
+m is n; with `cycle`, m is the smallest positive multiple of n that is at least t.
 """
 
 import math
@@ -29,28 +29,30 @@ class Decay:
     """Options of a decay.
 
     Raises:
-        ValueError: If an option is out of its range, or without effect for the type.
+        ValueError: If an option is out of the range that `decay_type` requires.
     """
 
     decay_type: str = "polynomial_decay"
-    """One of `KINDS`."""
+    """A key of `KINDS`."""
     decay_steps: int = 100_000
-    """n: counts over which the rate falls by one unit of its formula."""
+    """n: the count at which x is 1, and at which a polynomial decay without `cycle` ends."""
     decay_rate: float = 0.0
-    """d: needed by the exponential, natural and inverse types.
+    """d: required by the exponential, natural and inverse types.
 
-    (0, 1] for the exponential one, else above 0.
+    It is in (0, 1] for the exponential type, above 0 for the others.
     """
     staircase: bool = False
+    """Whether x is rounded down; not for polynomial and piecewise types."""
     end: float = POLYNOMIAL_END
-    """Where a polynomial decay ends."""
+    """Final rate of a polynomial decay."""
     power: float = 1.0
+    """Exponent of a polynomial decay."""
     cycle: bool = False
-    """Whether a polynomial decay begins again, from lower and lower, after `decay_steps`."""
+    """Whether a polynomial decay restarts, from a lower rate each time, after `decay_steps`."""
     boundaries: Sequence[float] = ()
-    """Ascending; for `piecewise_constant`."""
+    """Counts at which a piecewise constant rate changes, in ascending order."""
     values: Sequence[float] = ()
-    """One more than boundaries: the rate up to and with the first boundary, …, behind the last one.
+    """Rates of the intervals, one more than boundaries; a boundary belongs to the interval before.
     """
 
     def __post_init__(self) -> None:
@@ -72,15 +74,15 @@ class Decay:
             self._check_pieces()
 
     def schedule(self, initial: float) -> RateSchedule:
-        """Returns the rate as a function of the counter, which must not be negative.
+        """Returns the rate as a function of the counter, which must be at least 0.
 
         Args:
-            initial: r, the rate at 0; without a meaning for `piecewise_constant`.
+            initial: r, the rate at count 0; not used by `piecewise_constant`.
         """
         return partial(KINDS[self.decay_type], self, initial)
 
     def turns(self, count: float) -> float:
-        """Returns x."""
+        """Returns x = count / `decay_steps`, rounded down if `staircase` is set."""
         turns = count / self.decay_steps
         return float(math.floor(turns)) if self.staircase else turns
 
@@ -119,4 +121,4 @@ KINDS: Final[dict[str, Callable[[Decay, float, float], float]]] = {
     "polynomial_decay": _polynomial,
     "piecewise_constant": lambda decay, _, count: _piecewise(decay, count),
 }
-"""The types of decay by name."""
+"""Functions (decay, initial rate, count) that return the rate, by `decay_type`."""

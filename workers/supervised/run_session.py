@@ -1,8 +1,8 @@
-"""The interface of a training or an evaluation to its hooks: runs, counters, requests.
+"""The session of a training or an evaluation, through which hooks read values and make requests.
 
-A *run* is one pass of the model that hooks may look at: an update, an evaluated batch or episode,
-or the empty run that closes an episode at whose end there was nothing to learn. Steps of an agent
-between two updates are no runs.
+A *run* is one pass of the model around which hooks are called: an update, an evaluated batch or
+episode, or an empty run that closes an episode at whose end no update was made. Steps of an agent
+between two updates are not runs.
 """
 
 import time
@@ -22,45 +22,45 @@ class EpisodeRecord:
     """Statistics of one episode of training."""
 
     episode: int
-    """Number of the episode in the life of the model, from 1."""
+    """Number of the episode since the model was created, from 1."""
     length: int
-    """env_steps."""
+    """Length in env_steps."""
     total_reward: float
-    """Undiscounted sum."""
+    """Undiscounted sum of the rewards."""
     mean_reward: float
     max_reward: float
     min_reward: float
     updates: int
-    """Updates made since the episode before it ended."""
+    """Updates made since the previous episode ended."""
     loss: float | None
-    """The last one of those; `None` where there was none."""
+    """Loss of the last of these updates; `None` if none was made."""
     epsilon: float | None
-    """Exploration rate behind its last action; `None` for a model without exploration."""
+    """Exploration rate after the last action; `None` for a model without exploration."""
     seconds: float
-    """How long it took, learning included."""
+    """Duration, including updates."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunValues:
-    """What a run computed."""
+    """The values that a run computed."""
 
     results: Mapping[str, Any] = field(default_factory=dict)
     """Loss, metrics, predictions and extra ops of the spec, by name."""
     scalars: Mapping[str, Any] = field(default_factory=dict)
-    """Loss and metrics alone, one number each."""
+    """Loss and metrics only, one number each."""
     loss: Tensor | None = None
-    """`None` where nothing was learnt or evaluated."""
+    """The loss; `None` if the run computed none."""
     episode: EpisodeRecord | None = None
-    """The episode that this run closes."""
+    """The episode that this run closes; `None` if it closes none."""
     learned: bool = False
     """Whether an update was made."""
 
 
 class RunContext:
-    """What a hook may do around one run.
+    """The argument of hooks around a run, through which they can request a stop.
 
     Args:
-        session: The session.
+        session: The session of the run.
     """
 
     __slots__ = ("session",)
@@ -70,33 +70,33 @@ class RunContext:
 
     @property
     def stop_requested(self) -> bool:
-        """Whether a hook asked to stop."""
+        """Whether a stop was requested."""
         return self.session.should_stop()
 
     def request_stop(self, reason: StopReason = StopReason.REQUESTED) -> None:
-        """Ends training or evaluation behind this run."""
+        """Ends training or evaluation after this run."""
         self.session.request_stop(reason)
 
 
 class SessionRunHook:
-    """Looks at the runs of a training or an evaluation.
+    """Base class of hooks that are called around the runs of a training or an evaluation.
 
-    Override what you need; see `workers.estimators.counter_hooks` for those that exist.
+    Override the methods that you need; see `workers.estimators.counter_hooks` for existing hooks.
 
-    A hook with `state_dict` and `load_state_dict` has its state saved with the checkpoints.
+    If a hook has `state_dict` and `load_state_dict`, checkpoints contain its state.
     """
 
     def begin(self) -> None:
-        """Called once, before anything is made."""
+        """Called once, when the session is created."""
 
     def after_create_session(self, session: "RunSession", coord: object = None) -> None:
-        """Called once, when counters and variables are those of the newest checkpoint."""
+        """Called once, after counters and variables were restored from the newest checkpoint."""
 
     def before_run(self, run_context: RunContext) -> None:
         """Called before each run."""
 
     def after_run(self, run_context: RunContext, run_values: RunValues) -> None:
-        """Called after each run; the counters include it."""
+        """Called after each run; the counters include the run."""
 
     def end(self, session: "RunSession") -> None:
         """Called once after training or evaluation ended without an exception.
@@ -106,16 +106,16 @@ class SessionRunHook:
 
 
 class RunSession:
-    """The runs of one training or evaluation.
+    """Makes the runs of one training or evaluation and calls the hooks around them.
 
     Args:
-        variables: Of the model.
-        hooks: Called in this order.
-        model_dir: Where checkpoints lie.
-        now: Monotonic seconds.
+        variables: The variables of the model.
+        hooks: Hooks, called in this order.
+        model_dir: Directory of the checkpoints.
+        now: Clock that returns monotonic time in seconds.
 
     Raises:
-        TypeError: If something that is not a `SessionRunHook` is among the hooks.
+        TypeError: If a hook is not a `SessionRunHook`.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class RunSession:
         self.hooks: Final = check_hooks(hooks)
         self.checkpoint_requested = False
         self.checkpoint: Path | None = None
-        """The newest one that this training wrote."""
+        """The newest checkpoint that this training wrote; `None` before the first."""
         self.stop_reason: StopReason | None = None
         self._context = RunContext(self)
         for hook in self.hooks:
@@ -139,7 +139,7 @@ class RunSession:
 
     @property
     def global_step(self) -> int:
-        """Updates made in the life of the model."""
+        """Updates made since the model was created."""
         return self.variables.global_step
 
     @property
@@ -158,7 +158,7 @@ class RunSession:
             hook.after_create_session(self)
 
     def run(self, op: Callable[[], RunValues]) -> RunValues:
-        """Makes one run, with the hooks around it."""
+        """Makes one run by calling `op`, and calls the hooks before and after it."""
         context = self._context
         for hook in self.hooks:
             hook.before_run(context)
@@ -173,7 +173,7 @@ class RunSession:
             hook.end(self)
 
     def request_stop(self, reason: StopReason = StopReason.REQUESTED) -> None:
-        """Ends training or evaluation behind the running run; the first reason wins."""
+        """Ends training or evaluation after the present run; the first request's reason counts."""
         self.stop_reason = self.stop_reason or reason
 
     def should_stop(self) -> bool:
@@ -181,25 +181,25 @@ class RunSession:
         return self.stop_reason is not None
 
     def request_checkpoint(self) -> None:
-        """Makes a checkpoint due behind the running run; without effect in an evaluation."""
+        """Requests a checkpoint after the present run; without effect in an evaluation."""
         self.checkpoint_requested = True
 
     def note_checkpoint(self, checkpoint: Path) -> None:
-        """Remembers a checkpoint that was written."""
+        """Records a checkpoint that was written as the newest one."""
         self.checkpoint = checkpoint
 
     def state_dict(self) -> StateTree:
-        """Returns the state of those hooks that have one."""
+        """Returns the state of each hook that has one."""
         return {key: hook.state_dict() for key, hook in self._stateful().items()}
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Restores the state of the hooks; one that was not there when it was saved begins anew."""
+        """Restores the hooks' states; hooks without a saved state keep their initial state."""
         for key, hook in self._stateful().items():
             if key in state:
                 hook.load_state_dict(state[key])
 
     def _stateful(self) -> dict[str, Any]:
-        """Returns hooks with a state by class and number."""
+        """Returns the hooks that have a state by key: class name and number within the class."""
         found: dict[str, Any] = {}
         for hook in self.hooks:
             if hasattr(hook, "state_dict") and hasattr(hook, "load_state_dict"):
@@ -212,7 +212,7 @@ def check_hooks(hooks: Sequence[SessionRunHook] | None) -> tuple[SessionRunHook,
     """Returns the hooks as a tuple.
 
     Raises:
-        TypeError: If something else is among them.
+        TypeError: If a hook is not a `SessionRunHook`.
     """
     for hook in hooks or ():
         if not isinstance(hook, SessionRunHook):

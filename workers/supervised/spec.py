@@ -1,4 +1,4 @@
-"""What a model function returns."""
+"""The result of a model function."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -12,39 +12,39 @@ Params = Mapping[str, Any]
 """Parameters of a model function, by name."""
 
 TrainOp = Callable[[], None]
-"""Makes one update.
+"""Makes one update; see `workers.supervised.variables.minimize`.
 
-It is run once by the trainer, after the hooks' `before_run`; see
-`workers.supervised.variables.minimize`.
+The trainer calls it once, after the hooks' `before_run`.
 """
 
 RESULTS = "results"
-"""The prediction that agents act on."""
+"""Name of the prediction that contains an agent's actions."""
 
 RESERVED_METRICS = frozenset({"loss", "global_step", "global_timestep", "global_episode", "wall"})
-"""Entries of a result, or of a row of summaries, that are not the model's."""
+"""Names in results and summaries that a model's metrics must not have."""
 
 
 @dataclass(frozen=True, slots=True)
 class EstimatorSpec:
-    """One run of a model: what was computed on one batch, and what remains to be done with it.
+    """The values that a model computed on one batch, and the update to make with them.
 
     Raises:
-        ValueError: If something that the mode needs is missing: TRAIN needs `loss` and `train_op`,
-            EVAL `loss`, the others `predictions`; or if a metric has a name of `RESERVED_METRICS`.
+        ValueError: If a value that the mode requires is missing (TRAIN: `loss` and `train_op`;
+            EVAL: `loss`; other modes: `predictions`), the loss is not one number, or a metric has
+            a name of `RESERVED_METRICS`.
     """
 
     mode: Modes
     predictions: Mapping[str, Tensor] = field(default_factory=dict)
     """Tensors [N, ...] by name. An agent acts on `results`: one action per row."""
     loss: Tensor | None = None
-    """[], the mean over the batch."""
+    """Mean loss of the batch, a tensor of one number."""
     train_op: TrainOp | None = None
     """Makes the update that counts as one global_step."""
     metrics: Mapping[str, Tensor | float] = field(default_factory=dict)
     """Means over the batch by name, such as `accuracy`; an evaluation reports them."""
     extra_ops: Mapping[str, object] = field(default_factory=dict)
-    """Values that hooks may read by name; those that can be called are called after `train_op`."""
+    """Values that hooks may read by name; callables among them are called after `train_op`."""
 
     def __post_init__(self) -> None:
         for name in _NEEDED.get(self.mode, ("predictions",)):

@@ -1,7 +1,7 @@
-"""What a model keeps between two calls of its function: modules, optimisers and explorations.
+"""Modules, optimisers and explorations that a model keeps between calls of its function.
 
-A model function is called for every batch. It requests by name what must outlive the call; the
-first request creates the object, checkpoints save it, and the next training restores it:
+A model function is called for every batch. It requests such objects by name; the first request
+creates the object, checkpoints save it, and the next training restores it:
 
     def model_fn(features, labels, mode, params):
         network = get_module("classifier", lambda: nn.Linear(2, 3))
@@ -15,8 +15,8 @@ first request creates the object, checkpoints save it, and the next training res
         make_optimizer = lambda parameters: torch.optim.Adam(parameters, lr=params["learning_rate"])
         return EstimatorSpec(mode, loss=loss, train_op=minimize(loss, make_optimizer))
 
-Initial parameters derive from the run's seed and the module's name alone, not from the order of
-calls or a global generator.
+Initial parameters depend on the run's seed and the module's name alone, not on the order of calls
+or a global generator.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -45,14 +45,14 @@ class Variables:
 
     Args:
         seed: The run's seed.
-        device: A torch device.
+        device: Name of the torch device of the modules.
     """
 
     def __init__(self, seed: int = 0, device: str = "cpu") -> None:
         self.global_step = 0
-        """Updates made; drives learning rates."""
+        """Updates made; schedules of learning rates depend on it."""
         self.global_timestep = 0
-        """Actions taken in training; drives explorations."""
+        """Actions taken in training; rates of explorations depend on it."""
         self.global_episode = 0
         """Training episodes finished."""
         self.device = torch.device(device)
@@ -63,7 +63,7 @@ class Variables:
         self._optimizers: dict[str, _Trained] = {}
         self._explorations: dict[str, Exploration] = {}
         self._stored: StateTree = {"modules": {}, "optimizers": {}, "explorations": {}}
-        """Loaded state of objects that were not requested since."""
+        """Loaded states of objects that have not been requested yet."""
 
     @contextmanager
     def running(self, mode: Modes, *, exploring: bool = False) -> Iterator[None]:
@@ -129,20 +129,20 @@ class Variables:
     def exploration_rate(self) -> float | None:
         """Returns the rate of the first exploration at the current timestep.
 
-        `None` where there is none.
+        Returns `None` if the model has no exploration.
         """
         first = next(iter(self._explorations.values()), None)
         return None if first is None else first.rate(self.global_timestep)
 
     def learning_rate(self) -> float | None:
-        """Returns the step size of the first optimiser; `None` before the first update."""
+        """Returns the learning rate of the first optimiser; `None` before an optimiser exists."""
         first = next(iter(self._optimizers.values()), None)
         return None if first is None else float(first.optimizer.param_groups[0]["lr"])
 
     def set_learning_rate(self, value: float) -> None:
-        """Sets the step size of every optimiser.
+        """Sets the learning rate of every optimiser.
 
-        An optimiser whose `minimize` has a schedule overrides it at its next step.
+        If `minimize` was given a schedule, the next step of its optimiser sets the scheduled value.
         """
         for trained in self._optimizers.values():
             for group in trained.optimizer.param_groups:
@@ -153,9 +153,9 @@ class Variables:
         return dict(self._modules)
 
     def state_dict(self) -> StateTree:
-        """Returns counters, modules, optimisers and explorations.
+        """Returns the counters and the states of modules, optimisers and explorations.
 
-        Includes loaded ones that were not requested since.
+        Loaded states of objects that have not been requested yet are included.
         """
         return {
             **{name: getattr(self, name) for name in _COUNTERS},
@@ -174,7 +174,7 @@ class Variables:
         }
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Restores the counters; modules and the rest are restored when they are requested."""
+        """Restores the counters; other objects are restored when they are requested."""
         for name in _COUNTERS:
             setattr(self, name, int(state[name]))
         self._stored = {
@@ -215,7 +215,7 @@ class Variables:
 
 @dataclass(frozen=True, slots=True)
 class Minimizing:
-    """How a loss is minimised; see `minimize`."""
+    """Options of the function `minimize`."""
 
     name: str
     modules: Iterable[nn.Module] | None
@@ -224,7 +224,7 @@ class Minimizing:
 
 
 class _Trained:
-    """An optimiser and its parameters."""
+    """An optimiser with the parameters that it updates."""
 
     def __init__(
         self, parameters: list[nn.Parameter], optimizer: OptimizerFactory, modules: int
@@ -289,11 +289,11 @@ def get_module(name: str, factory: Callable[[], _Module], *, trainable: bool = T
     The module is in training mode only while the model trains.
 
     Args:
-        name: Unique in the model.
-        factory: Makes it; called once, with torch's generator seeded by the run's seed and the
-            name.
-        trainable: Whether `minimize` updates it when it is not told which modules to update; false
-            for a target network.
+        name: Name, unique in the model.
+        factory: Creates the module; called once, with torch's generator seeded by the run's seed
+            and the name.
+        trainable: Whether the parameters of the module require gradients, so that `minimize`
+            updates them; false for a target network.
     """
     return current().module(name, factory, trainable=trainable)
 
@@ -307,17 +307,17 @@ def minimize(
     learning_rate: Callable[[int], float] | None = None,
     clip_norm: float | None = None,
 ) -> TrainOp:
-    """Returns the update that makes `loss` smaller; nothing is computed before it is run.
+    """Returns an op that makes one optimiser step on `loss`; gradients are computed when it runs.
 
     Args:
-        loss: [].
-        optimizer: Makes the optimiser of some parameters; called once per `name`.
-        name: Tells several optimisers of one model apart.
-        modules: What it updates; `None` for every trainable module, all of which must have been
-            asked for by then.
-        learning_rate: Step size by global_step, such as `Decay(...).schedule(0.1)`; `None` leaves
-            the optimiser's own.
-        clip_norm: Longest gradient; a longer one is scaled down to it.
+        loss: The loss, a tensor of shape [].
+        optimizer: Creates the optimiser for given parameters; called once per `name`.
+        name: Name of the optimiser, unique in the model.
+        modules: Modules to update; `None` for all trainable modules, which must have been requested
+            before the first `minimize`.
+        learning_rate: Learning rate as a function of global_step, such as
+            `Decay(...).schedule(0.1)`; `None` keeps that of the optimiser.
+        clip_norm: Norm to which larger gradients are scaled down; `None` for no clipping.
     """
     return current().minimize(loss, optimizer, Minimizing(name, modules, learning_rate, clip_norm))
 
@@ -325,21 +325,21 @@ def minimize(
 def explore(
     name: str, factory: Callable[[], Exploration], greedy: Tensor, *, actions: int | None = None
 ) -> Tensor:
-    """Returns `greedy` [N, ...], explored where the agent acts in training.
+    """Returns actions [N, ...]: `greedy` with exploration while the agent acts in training.
 
-    Evaluation and learning get it unchanged and draw nothing.
+    In evaluations and updates, `greedy` is returned unchanged and no random numbers are drawn.
 
     Args:
-        name: Unique in the model.
-        factory: Makes the exploration; called once.
-        greedy: Actions.
-        actions: Number of discrete actions; `None` for continuous ones.
+        name: Name of the exploration, unique in the model.
+        factory: Creates the exploration; called once.
+        greedy: Greedy actions, [N, ...].
+        actions: Number of discrete actions; `None` for continuous actions.
     """
     return current().explore(name, factory, greedy, actions)
 
 
 def global_step() -> int:
-    """Returns the updates made so far."""
+    """Returns the number of updates made so far."""
     return current().global_step
 
 
@@ -354,9 +354,9 @@ def sequence(*ops: TrainOp) -> TrainOp:
 
 
 def copy_every(updates: int, source: nn.Module, target: nn.Module) -> TrainOp:
-    """Returns an op that copies `source` into `target` at each multiple of `updates` updates.
+    """Returns an op that copies the parameters of `source` to `target` every `updates` updates.
 
-    The current update counts.
+    The update in which the op runs is counted.
     """
     due = (current().global_step + 1) % updates == 0
 
