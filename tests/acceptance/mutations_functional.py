@@ -93,6 +93,13 @@ FUNCTIONAL: Final = (
     ),
     ("P37", "all episodes are averaged", _LOG, "deque(maxlen=window)", "deque(maxlen=None)"),
     (
+        "P36",
+        "hooks get the steps before",
+        _STEPS,
+        "range(last - self._num_envs + 1, last + 1)",
+        "range(last - self._num_envs, last)",
+    ),
+    (
         "P38",
         "another logger",
         _RUN,
@@ -238,8 +245,8 @@ FUNCTIONAL: Final = (
         "P60",
         "hooks get the step before",
         _STEPS,
-        "range(last - self._num_envs + 1, last + 1)",
-        "range(last - self._num_envs, last)",
+        "hook(self._env, self._agent, last)",
+        "hook(self._env, self._agent, last - 1)",
     ),
     (
         "P61",
