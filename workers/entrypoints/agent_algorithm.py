@@ -31,16 +31,18 @@ _PARAMETERS: Final[TypeAdapter[object]] = TypeAdapter(AgentParameters)
 class AgentAlgorithm:
     """Trains a built-in agent: each epoch is one batch of env_steps.
 
-    Within a batch the agent learns by its own schedule.
+    When the agent updates its parameters within a batch is decided by the agent's own schedule.
 
     Args:
-        agent: Parameters, for example `{"name": "dqn", "learning_rate": 1e-3}`; the rest take their
-            defaults.
-        env: Id of an environment, or one that `gymnasium.make` made; copies of it are made.
-        num_envs: Copies that are stepped together.
-        seed: All randomness derives from it; `None` draws one from the global generator, which is
-            saved.
-        max_episode_length: Time limit in env_steps; `None` for the environment's own alone.
+        agent: Name and parameters, for example `{"name": "dqn", "learning_rate": 1e-3}`; parameters
+            that are left out have their defaults.
+        env: Gymnasium ID, or an environment that `gymnasium.make` returned; only its recipe is
+            used, from which new environments are made.
+        num_envs: Number of environments that are stepped together.
+        seed: Seed of all random generators; `None` draws one from Python's global generator. It is
+            saved in snapshots.
+        max_episode_length: Time limit in env_steps, in addition to the environment's own; `None`
+            adds no limit.
         device: A torch device.
 
     Raises:
@@ -82,11 +84,11 @@ class AgentAlgorithm:
             trainer.step_itr += 1
 
     def state_dict(self) -> StateTree:
-        """Returns nothing: the trainer saves the agent and the collector."""
+        """Returns an empty dictionary: the trainer saves the agent and the collector itself."""
         return {}
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Restores nothing."""
+        """Does nothing; see `state_dict`."""
 
     def _make_env(self, recipe: StateTree, index: int) -> EpisodeEnv:
         made = (
@@ -98,29 +100,29 @@ class AgentAlgorithm:
 
 
 class GreedyPolicy:
-    """A built-in agent as a policy that does not explore.
+    """Wraps a built-in agent as a policy that acts without exploration.
 
     Args:
-        agent: Acts.
+        agent: The agent whose `act` chooses the actions.
     """
 
     def __init__(self, agent: TrainableAgent) -> None:
         self._agent = agent
 
     def get_action(self, observation: object) -> tuple[Any, dict[str, Any]]:
-        """Returns the greedy action for one observation, and no infos."""
+        """Returns the greedy action for one unbatched observation, and an empty dictionary."""
         return self._agent.act(np.asarray(observation)[None], explore=False)[0], {}
 
     def __deepcopy__(self, memo: object) -> "GreedyPolicy":
-        """Returns itself: acting greedily changes nothing, and the agent's memory is large."""
+        """Returns itself: a copy would duplicate the agent's replay memory without need."""
         return self
 
 
 class _SeededCollector(VectorCollector):
-    """A collector whose seed is part of its state, so that a resume takes it from the snapshot."""
+    """A collector that saves its seed, so that a resumed run uses the seed of the snapshot."""
 
     def state_dict(self) -> StateTree:
-        """Returns the seed and the running episodes."""
+        """Returns the seed and the episodes in progress."""
         return {"seed": self.origins[0][0], "collector": super().state_dict()}
 
     def restore(self, state: StateTree) -> RestoreReport:

@@ -1,4 +1,4 @@
-"""Experiments: train, evaluate and export an estimator or an agent by a schedule.
+"""Experiments, which train, evaluate and export an estimator or an agent by a schedule.
 
 experiment = Experiment(estimator, train_input_fn, eval_input_fn, train_steps=1_000)
 result, exports = experiment.train_and_evaluate()

@@ -1,12 +1,14 @@
 """Training functions with the signatures and the order of events of `pfrl.experiments`.
 
-Each calls the one engine. Faults of PFRL are corrected: a final evaluation always happens, and best
-scores and records survive a resume; a batch trains no step beyond its budget and never evaluates on
-the training environments; `<t>_...` directories are complete snapshots, from which `resume` is
-bit-exact where the agent offers its state; SIGTERM saves a snapshot as Ctrl-C does.
+All of them run `workers.engine.Engine`. Differences from PFRL: a final evaluation is always made;
+best scores and records are kept on a resume; batch training ends at its budget and never evaluates
+on the training environments; `<t>_...` directories are complete snapshots, from
+which `resume` is bit-exact if the agent has `state_dict` and `load_state_dict`; SIGTERM saves a
+snapshot, as Ctrl-C does.
 
-Environments are those of Gymnasium. `done` of the agent's `observe` is `terminated`; `reset` is
-`truncated`, the maximum length or the info `needs_reset`.
+Environments have the Gymnasium API. The agent's `observe` receives `terminated` as `done`; its
+`reset` is set if the episode was truncated, reached the maximum length or set the info
+`needs_reset`.
 """
 
 from workers.entrypoints.async_training.async_records import read_history

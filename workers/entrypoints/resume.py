@@ -2,9 +2,10 @@
 
     python -m workers.entrypoints.resume data/local/experiment --n-epochs 200
 
-New snapshots go into the same directory, unless another one is given. Algorithm and environment are
-built from their recipes, so only classes marked with `workers.core.recipes.rebuildable` and
-environments made by `gymnasium.make` can be resumed like that.
+New snapshots are written to the same directory, unless another one is given. Algorithm and
+environment are built from their recipes, so only classes marked with
+`workers.core.recipes.rebuildable` and environments made by `gymnasium.make` can be resumed from the
+command line.
 """
 
 import argparse
@@ -17,7 +18,7 @@ from workers.snapshot.config import MODES, SnapshotConfig
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Resumes, and returns the exit status."""
+    """Resumes a training and returns the exit status 0."""
     options = _parse(arguments)
     config = None
     if options.snapshot_dir is not None:

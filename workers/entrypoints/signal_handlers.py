@@ -1,4 +1,4 @@
-"""Signals that end a training in an orderly way."""
+"""Temporary signal handlers."""
 
 import signal
 import threading
@@ -11,9 +11,9 @@ from types import FrameType
 def handled_signals(
     numbers: Iterable[int], handler: Callable[[int, FrameType | None], object]
 ) -> Iterator[None]:
-    """Handles signals during the body, then restores the handlers that were there before.
+    """Installs a handler for signals during the body, then restores the previous handlers.
 
-    Changes nothing outside the main thread, where Python handles no signals.
+    Does nothing outside the main thread, because Python allows handlers only there.
     """
     before = {}
     if threading.current_thread() is threading.main_thread():

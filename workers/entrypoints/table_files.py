@@ -1,11 +1,11 @@
-"""Text files that grow by a line and that a resumed training cuts back to where it begins."""
+"""Text files to which lines are appended and from which a resumed training removes later lines."""
 
 import os
 from pathlib import Path
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Writes a file that a kill leaves as it was or as it should be."""
+    """Replaces a file atomically, and syncs its data to the disk before."""
     temporary = path.with_name(f".{path.name}.tmp")
     with temporary.open("w", encoding="utf-8", newline="") as file:
         file.write(text)
@@ -17,7 +17,7 @@ def replace_text(path: Path, text: str) -> None:
 def set_aside(path: Path) -> Path | None:
     """Renames a file that a new training would overwrite to `<stem>.<number><suffix>`.
 
-    Returns the new name, if there was a file.
+    Returns the new path; `None` if there was no file.
     """
     if not path.exists():
         return None
@@ -29,13 +29,16 @@ def set_aside(path: Path) -> Path | None:
 
 
 def finished_lines(path: Path) -> list[str]:
-    """Returns the lines of a file, without a last one that a killed process did not finish."""
+    """Returns the lines of a file, without a last line that lacks its newline.
+
+    A killed process can leave such a line. Returns an empty list if there is no file.
+    """
     text = path.read_text("utf-8") if path.exists() else ""
     return [line for line in text.splitlines(keepends=True) if line.endswith("\n")]
 
 
 def step_in(cell: str) -> float:
-    """Returns the env_step in a cell; infinity where it holds no number."""
+    """Returns the env_step in a cell; infinity if the cell holds no number."""
     try:
         return float(cell)
     except ValueError:

@@ -1,12 +1,11 @@
-"""The garage-style face: a trainer that an algorithm's own loop pulls epoch by epoch.
+"""Garage-style trainers, with which an algorithm runs its own loop over epochs.
 
     trainer = Trainer(SnapshotConfig("data/mine"))
     trainer.setup(algo, env)
     trainer.train(n_epochs=100, batch_size=4000)
 
-The algorithm's `train(trainer)` iterates over `trainer.step_epochs()`; `workers.engine.Engine`
-stands behind it and closes each epoch with statistics, a row of `progress.csv`, telemetry and a
-snapshot. Holds no loop over training.
+The algorithm's `train(trainer)` iterates over `trainer.step_epochs()`. At the end of each epoch
+`workers.engine.Engine` writes statistics, a row of `progress.csv`, telemetry and a snapshot.
 """
 
 from contextlib import ExitStack
@@ -37,16 +36,16 @@ __all__ = [
 ]
 
 WALL_COLUMNS: Final = ("TotalTime", "EpochTime", "StepsPerSecond")
-"""Columns of the table that no two trainings have in common."""
+"""Columns of `progress.csv` with wall times, which differ between two otherwise equal trainings."""
 
 
 class TorchTrainer(Trainer):
-    """A trainer for the body of `with`, within which a device and a precision are the defaults.
+    """A trainer and context manager that sets torch's default device and dtype within `with`.
 
     Args:
-        snapshot_config: As of `Trainer`.
+        snapshot_config: See `Trainer`.
         sess: A `TorchSession`, a device or a dtype; `None` keeps the current defaults.
-        options: As of `Trainer`.
+        options: See `Trainer`.
     """
 
     def __init__(self, snapshot_config: Any = None, sess: Any = None, **options: Any) -> None:
@@ -62,20 +61,20 @@ class TorchTrainer(Trainer):
         self._open.close()
 
     def setup(self, algo: Any, env: Any) -> None:
-        """As `Trainer.setup`.
+        """Initialises lazy parameters of the algorithm, then calls `Trainer.setup`.
 
-        First, parameters without a shape get theirs, and loaded ones stay as they are.
+        Parameters that are initialised or loaded already are not changed.
         """
         materialise(algo, env, "algo")
         super().setup(algo, env)
 
     def initialize_tf_vars(self) -> None:
-        """Gives parameters without a shape theirs; touches no other parameter.
+        """Initialises lazy parameters of the algorithm; changes no other parameter.
 
         Raises:
-            NotSetupError: If the trainer is not set up.
-            ValueError: If a module cannot be called with an observation, or an observation and an
-                action.
+            NotSetupError: If `setup` has not been called.
+            ValueError: If a module can be called neither with an observation nor with an
+                observation and an action.
         """
         self._session.engine("initialize_tf_vars")
         materialise(self._session.algo, self._session.env, "algo")

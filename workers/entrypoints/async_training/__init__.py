@@ -1,1 +1,1 @@
-"""Parts of `train_agent_async`: N engines in N processes that share one clock."""
+"""Parts of `train_agent_async`: one engine per process, with a clock in shared memory."""

@@ -1,4 +1,4 @@
-"""The arguments of one asynchronous training, and their checks."""
+"""Arguments of a `train_agent_async` call, and the checks of these arguments."""
 
 import logging
 import multiprocessing
@@ -18,7 +18,7 @@ FUNCTION: Final = "train_agent_async"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AsyncCall:
-    """The arguments of a call."""
+    """The arguments of one call of `train_agent_async`."""
 
     settings: AsyncSettings
     user: UserParts
@@ -35,7 +35,7 @@ class AsyncCall:
 
 
 def check_call(call: AsyncCall) -> None:
-    """Raises ValueError or TypeError for arguments that would fail later."""
+    """Raises ValueError or TypeError for an invalid argument, before any process is started."""
     if call.user.agent is None and call.user.make_agent is None:
         raise ValueError("give agent or make_agent: there is nothing to train")
     for name, value, least in (
@@ -64,7 +64,7 @@ def check_call(call: AsyncCall) -> None:
 
 
 def seeds_of(call: AsyncCall) -> list[int]:
-    """Returns the seed of each process."""
+    """Returns one seed per process; without `random_seeds` they are 0, 1, 2, ..."""
     seeds = (
         list(range(call.processes))
         if call.random_seeds is None
@@ -81,9 +81,9 @@ def seeds_of(call: AsyncCall) -> list[int]:
 
 
 def stop_event_crosses(call: AsyncCall) -> bool:
-    """Returns whether the processes can read the stop event themselves.
+    """Returns whether `stop_event` can be sent to the processes.
 
-    The caller reads any other one for them.
+    If not, for example for an event of `threading`, the caller's process polls it.
     """
     event = call.user.stop_event
     return isinstance(event, synchronize.Event) and (
@@ -92,7 +92,7 @@ def stop_event_crosses(call: AsyncCall) -> bool:
 
 
 def check_crossing(call: AsyncCall, user: UserParts) -> None:
-    """Raises TypeError for a part that cannot be sent to a new process."""
+    """Raises TypeError if a part in `user` cannot be pickled for a new process."""
     if call.start_method == "fork":
         return
     check_crosses("make_env", user.make_env)

@@ -1,4 +1,4 @@
-"""Records of an asynchronous training: the caller's process writes those of all processes."""
+"""Record files of an asynchronous training, written by the caller's process alone."""
 
 import json
 import os
@@ -25,18 +25,19 @@ from workers.rl.evaluate.vector_evaluator import share_reaching
 
 HISTORY_FILE: Final = "history.jsonl"
 SUCCESS_RATE: Final = "success_rate"
-"""Column of `scores.txt`: share of an evaluation's returns that are at least the threshold."""
+"""Column of `scores.txt`: fraction of an evaluation's returns that reach the threshold."""
 
 
 class AsyncRecords:
     """Writes the records of a training from the messages of its processes.
 
     Args:
-        call: The call.
-        agent_statistics: Of an agent like those that train: their names are the columns.
-        start: Env_step at which training begins; records of later ones are removed.
-        fresh: Whether the records of an earlier training are set aside.
-        stack: Closes the files.
+        call: The arguments of the training.
+        agent_statistics: Statistics of the caller's agent; their names become columns of
+            `scores.txt`.
+        start: Env_step at which training begins; records of later env_steps are removed.
+        fresh: Whether to rename the record files of an earlier training before writing new ones.
+        stack: Exit stack with which the files are closed.
     """
 
     def __init__(
@@ -53,7 +54,7 @@ class AsyncRecords:
             for name in (SCORES_FILE, EPISODES_FILE, HISTORY_FILE):
                 set_aside(outdir / name)
         self.snapshot: str | None = None
-        """The last snapshot that ends a run."""
+        """Name of the newest snapshot that is neither the best nor a periodic one."""
         self._call = call
         self._message: Evaluated | EpisodesEnded | None = None
         self._log = LogRecorder(
@@ -75,11 +76,11 @@ class AsyncRecords:
             kept = [entry for entry in _entries(self._history) if entry["step"] <= start]
             replace_text(self._history, "".join(json.dumps(entry) + "\n" for entry in kept))
         self.best = outputs.best if outputs else None
-        """The best mean return among the evaluations that were kept."""
+        """Best mean return of the evaluations up to `start`; `None` if there are none."""
         self._evaluations = EvaluationRecorder(self._agent_statistics, EpisodeCount(None), outputs)
 
     def receive(self, index: int, message: object) -> None:
-        """Records a message of the process `index`."""
+        """Records a message that the process `index` sent."""
         match message:
             case EpisodesEnded():
                 self._message = message
@@ -102,7 +103,7 @@ class AsyncRecords:
                 )
 
     def statistics(self) -> list[tuple[str, object]]:
-        """Returns the environment's statistics of the newest evaluation, and its success rate."""
+        """Returns the environment statistics and the success rate of the newest evaluation."""
         message, threshold = self._message, self._call.success_threshold
         assert isinstance(message, Evaluated)
         rate = share_reaching(message.result, threshold)
@@ -113,12 +114,10 @@ class AsyncRecords:
 
 
 def read_history(outdir: str | os.PathLike[str]) -> History:
-    """Returns one dictionary per evaluation of a training by `train_agent_async`.
-
-    They are in the order in which the evaluations finished.
+    """Returns one dictionary per evaluation, in the order in which the evaluations finished.
 
     Args:
-        outdir: As it was given to `train_agent_async`.
+        outdir: The `outdir` of a `train_agent_async` call.
     """
     return _entries(Path(outdir) / HISTORY_FILE)
 

@@ -1,7 +1,7 @@
-"""The caller's side of one asynchronous training.
+"""The part of an asynchronous training that runs in the caller's process.
 
-Starts the processes, receives their messages and reports how the training ended. Holds no loop over
-training.
+Starts the training processes, receives their messages and reports how the training ended. The
+training loop itself runs in the started processes.
 """
 
 import json
@@ -41,7 +41,7 @@ from workers.snapshot.snapshot_directory import LoadedSnapshot, SnapshotOwner, r
 
 OUTCOME_FILE: Final = "outcome.json"
 _GRACE_SECONDS: Final = 60.0
-"""For the processes to save and end once something went wrong."""
+"""Time in which the processes must save and end after a failure, before they are killed."""
 _TICK_SECONDS: Final = 0.02
 _REASONS: Final = {
     StopCause.BUDGET: "budget",
@@ -51,10 +51,10 @@ _REASONS: Final = {
 
 
 def run_async(call: AsyncCall) -> Any:
-    """Trains, and returns the agent.
+    """Trains and returns the agent of the caller's process.
 
     Raises:
-        Exception: What a process raised, after a snapshot `<t>_except`.
+        Exception: The first exception of a process, after a snapshot `<t>_except` was written.
     """
     check_call(call)
     run, signals = _Run(call), _Signals()
@@ -69,7 +69,7 @@ def run_async(call: AsyncCall) -> Any:
 
 
 class _Run:
-    """One call, as the caller's process sees it."""
+    """State of one `train_agent_async` call in the caller's process."""
 
     def __init__(self, call: AsyncCall) -> None:
         self._call = call
@@ -84,7 +84,7 @@ class _Run:
         self._snapshot: LoadedSnapshot | None = None
 
     def start_over(self) -> None:
-        """Finds the env_step at which training begins, and restores the agent to it."""
+        """Sets the initial env_step and, for a resume, restores agent and counts."""
         call, count = self._call, self._block.env_steps
         count.value = call.step_offset
         self._found = (
@@ -101,7 +101,7 @@ class _Run:
         count.value = snapshot.state["clock"]["env_steps"]
 
     def train(self, signals: "_Signals") -> None:
-        """Starts the processes, and receives their messages until all have ended."""
+        """Starts the processes and receives their messages until all have ended."""
         call, outdir, start = self._call, self._call.settings.outdir, self._block.env_steps.value
         user = call.user._replace(
             agent=None if call.user.make_agent is not None else self.agent,
@@ -152,7 +152,7 @@ class _Run:
         return sha256_of({"agent": type(self.agent).__qualname__, "function": FUNCTION})
 
     def _conclude(self, watch: "_Watch", records: AsyncRecords) -> None:
-        """Writes how the run ended, and raises the error that ended it."""
+        """Writes `outcome.json`, then raises the run's error or loads its last snapshot."""
         env_steps, ending = self._block.env_steps.value, self._end.ending
         settings, logger = self._call.settings, self._call.logger
         overshoot = max(0, env_steps - int(settings.steps))
@@ -190,7 +190,7 @@ class _Run:
 
 
 class _Watch:
-    """Reacts in the caller's process to messages, failures, events and signals."""
+    """Handles messages and failures of the processes, the caller's events, and signals."""
 
     def __init__(
         self,
@@ -209,17 +209,17 @@ class _Watch:
         self._records = records
 
     def receive(self, index: int, message: object) -> None:
-        """Records a message of a process."""
+        """Passes a message of a process to the records."""
         self._records.receive(index, message)
 
     def failed(self, index: int, error: BaseException, *, alive: Sequence[int]) -> None:
-        """Stops the others; the first error is the one that is raised."""
+        """Stops the other processes and stores the error; only the first error is raised."""
         del index
         self.error = self.error or error
         self._abort(alive)
 
     def look(self) -> None:
-        """Ends the training where an event is set or a signal was received."""
+        """Ends the training if an event is set or a signal was received."""
         end = self._end
         if not end.over and self._stop_event is not None and self._stop_event.is_set():
             end.claim(StopCause.REQUESTED)
@@ -239,19 +239,23 @@ class _Watch:
 
 
 class _Signals:
-    """SIGINT and SIGTERM: the first one is noted, the second one raises and nothing is saved."""
+    """Handles SIGINT and SIGTERM.
+
+    The first signal is stored, so that the training can be saved; the second one raises at once,
+    and nothing is saved.
+    """
 
     def __init__(self) -> None:
         self.received: int | None = None
 
     def listening(self) -> AbstractContextManager[None]:
-        """Returns a context that handles the signals that are not ignored."""
+        """Returns a context that handles both signals, except a signal that is set to `SIG_IGN`."""
         both = (signal.SIGINT, signal.SIGTERM)
         numbers = [one for one in both if signal.getsignal(one) is not signal.SIG_IGN]
         return handled_signals(numbers, self._receive)
 
     def raise_received(self) -> None:
-        """Raises the exception of the signal that was received, if one was."""
+        """Raises TerminatedError after SIGTERM and KeyboardInterrupt after SIGINT."""
         if self.received == signal.SIGTERM:
             raise TerminatedError("SIGTERM")
         if self.received is not None:

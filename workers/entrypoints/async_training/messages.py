@@ -1,4 +1,4 @@
-"""What the processes of an asynchronous training and their parent send each other."""
+"""Messages between the processes of an asynchronous training and their parent."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,33 +29,33 @@ class AsyncSettings:
 
 
 class UserParts(NamedTuple):
-    """Functions and objects of the caller."""
+    """Functions and objects that the caller passed to `train_agent_async`."""
 
     make_env: Callable[..., object]
     make_agent: Callable[[int], object] | None
     agent: object
-    """`None` where each process makes its own."""
+    """`None` if each process makes its agent with `make_agent`."""
     tensors: SharedTensors
     step_hooks: tuple[Any, ...]
     evaluation_hooks: tuple[object, ...]
     stop_event: Any
-    """`None` where there is none, or where the parent reads it for all processes."""
+    """`None` if there is no event, or if the parent polls it for all processes."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessTask:
-    """What one process gets from its parent."""
+    """Arguments of one process, sent by its parent when the process starts."""
 
     settings: AsyncSettings
     owner: SnapshotOwner
     resume: Path | None
-    """The snapshot from which the run goes on."""
+    """Path of the snapshot from which to resume."""
     seed: int
     block: SharedBlock
     writing: SharedBlock
-    """Its lock is held by the process that writes the best agent."""
+    """Only its lock is used: a process holds it while it writes the snapshot of the best agent."""
     user: Parcel
-    """Of `UserParts`."""
+    """Contains the `UserParts`."""
 
 
 class EpisodesEnded(NamedTuple):
@@ -64,7 +64,7 @@ class EpisodesEnded(NamedTuple):
     clock: StillClock
     episodes: tuple[tuple[int, EpisodeEnd], ...]
     agent_statistics: tuple[tuple[str, object], ...]
-    """The agent's, of process 0 alone."""
+    """Sent by process 0; empty from the other processes."""
 
 
 class Evaluated(NamedTuple):

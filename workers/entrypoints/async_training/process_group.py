@@ -1,7 +1,7 @@
-"""Processes that one call of their parent starts together, and that end with this call.
+"""A group of processes that are started together and killed when a context is left.
 
-Owns starting, listening, waiting and killing, and what a failure of a process becomes in the
-parent. Must not know what the processes do.
+Starts the processes, receives their messages, waits for their end, kills them, and converts their
+failures to exceptions in the parent. Independent of what the processes compute.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ class ProcessFailedError(WorkerError):
 
 
 class RemoteTraceback(Exception):  # noqa: N818 - shown as the cause of an error, it is none itself
-    """The traceback of an exception as the process that raised it saw it."""
+    """Holds the formatted traceback of an exception in another process."""
 
     def __str__(self) -> str:
         return f"\n{self.args[0]}"
@@ -35,25 +35,25 @@ class RemoteTraceback(Exception):  # noqa: N818 - shown as the cause of an error
 
 @dataclass(frozen=True, slots=True)
 class ProcessReady:
-    """A process was started completely and waits for the others."""
+    """Sent by a process that has initialised and waits for the others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A process finished its body."""
+    """Sent by a process whose body returned without an exception."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """An exception ended a process."""
+    """Sent by a process that an exception ended."""
 
     error: bytes | None
-    """The exception, pickled; `None` where that is not possible."""
+    """The pickled exception; `None` if it cannot be pickled."""
     summary: str
     traceback: str
 
     def raised(self, index: int) -> BaseException:
-        """Returns the exception that the parent raises, caused by the process's traceback."""
+        """Returns the exception to raise in the parent, with a `RemoteTraceback` as its cause."""
         error: BaseException | None = None
         if self.error is not None:
             with contextlib.suppress(Exception):
@@ -66,13 +66,13 @@ class Failed:
 
 
 class GroupListener(Protocol):
-    """Is called in the parent for the events of its processes."""
+    """Interface of an object that handles the processes' events in the parent."""
 
     def receive(self, index: int, message: object) -> None:
-        """Called with each message that is not one of this module's."""
+        """Called with each message other than `ProcessReady`, `Done` and `Failed`."""
 
     def failed(self, index: int, error: BaseException, *, alive: Sequence[int]) -> None:
-        """Called when a process failed or was lost; `alive` are the others that still run."""
+        """Called once for a process that failed; `alive` are the indices of those still running."""
 
     def look(self) -> None:
         """Called at least once per tick."""
@@ -92,12 +92,12 @@ class _Child:
 class ProcessGroup:
     """Starts processes and receives their messages.
 
-    A context that kills its processes, and those that they started, when it is left.
+    A context manager: on exit it kills its processes and their descendants.
 
     Args:
-        starter: Says how processes are started.
-        target: Run by each with its order and its end of the link (`training_process.enter` reads
-            both); a function of a module.
+        starter: Multiprocessing context, which defines the start method.
+        target: Module-level function that each process runs as `target(parent_pid, index, link,
+            order)`, such as `training_process.enter`.
     """
 
     def __init__(self, starter: BaseContext, target: Callable[..., None]) -> None:
@@ -108,10 +108,11 @@ class ProcessGroup:
         self._deadline: float | None = None
 
     def start(self, orders: Sequence[object]) -> None:
-        """Starts one process per order, with one thread per numerical library in each.
+        """Starts one process per element of `orders`, with `OMP_NUM_THREADS` set to 1.
 
         Raises:
-            Exception: Whatever the pickling of an order raises; nothing runs then.
+            Exception: Any exception of pickling an order. Processes that were started before wait
+                for the start message and are killed with the group.
         """
         with _for_children():
             for index, order in enumerate(orders):
@@ -130,7 +131,7 @@ class ProcessGroup:
 
     @property
     def alive(self) -> list[int]:
-        """Indices of the processes that have something left to do."""
+        """Indices of the processes that have neither finished, failed nor ended."""
         return [
             child.index
             for child in self._children
@@ -139,15 +140,15 @@ class ProcessGroup:
 
     @property
     def begun(self) -> bool:
-        """Whether all were ready, and the run was started."""
+        """Whether all processes were ready and were sent the start message."""
         return not self._waiting
 
     def serve(self, listener: GroupListener, tick: float) -> None:
-        """Receives messages until all processes ended. They begin once all are ready.
+        """Receives messages until all processes have ended, and starts the run once all are ready.
 
         Args:
             listener: Called for each event.
-            tick: Longest time in seconds between two calls of its `look`.
+            tick: Longest wait for messages in seconds, after which `listener.look` is called.
         """
         while running := [child for child in self._children if not child.ended]:
             sources = {child.link: child for child in running} | {
@@ -164,15 +165,15 @@ class ProcessGroup:
                 self.kill()
 
     def expect_end(self, seconds: float) -> None:
-        """Kills the processes that still run so many seconds from now.
+        """Sets the time, `seconds` from now, after which `serve` kills all processes.
 
-        The first call counts.
+        Only the first call has an effect.
         """
         if self._deadline is None:
             self._deadline = time.monotonic() + seconds
 
     def kill(self) -> None:
-        """Kills all processes at once, and what they started."""
+        """Sends SIGKILL to all processes and to the sessions that they lead."""
         for child in self._children:
             _kill_session(child)
 
@@ -189,7 +190,7 @@ class ProcessGroup:
                 child.process.close()
 
     def _listen(self, child: _Child, listener: GroupListener) -> bool:
-        """Receives one message; false where the process closed its end."""
+        """Receives one message; returns False if the process has closed its connection."""
         try:
             message = child.link.recv()
         except (EOFError, OSError):
@@ -217,7 +218,7 @@ class ProcessGroup:
                     one.link.send(_GO)
 
     def _finish(self, child: _Child, listener: GroupListener) -> None:
-        """Receives the last messages of an ended process, then reports how it ended."""
+        """Receives the remaining messages of an ended process and reports a failure."""
         connection.wait([child.pidfd], _JOIN_SECONDS)
         _kill_session(child)
         child.process.join(_JOIN_SECONDS)
@@ -229,9 +230,9 @@ class ProcessGroup:
 
 
 def wait_for_go(link: connection.Connection) -> bool:
-    """Waits in a process until all are ready.
+    """Reports that this process is ready, and blocks until all processes are.
 
-    False where the parent ended or did not start the run.
+    Returns False if the parent closed the connection before it started the run.
     """
     link.send(ProcessReady())
     try:
@@ -264,7 +265,7 @@ def _poll(link: connection.Connection) -> bool:
 
 
 def _kill_session(child: _Child) -> None:
-    """Kills a process and what is left of the session that it leads."""
+    """Sends SIGKILL to a process and to the process group that it leads."""
     if child.ended or child.process.pid is None:
         return
     with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -275,9 +276,9 @@ def _kill_session(child: _Child) -> None:
 
 @contextlib.contextmanager
 def _for_children() -> Iterator[None]:
-    """Limits started processes to one thread per library, and blocks SIGINT meanwhile.
+    """Sets the environment and the signal mask that started processes inherit.
 
-    A started process unblocks SIGINT once it ignores it.
+    `OMP_NUM_THREADS` is 1, and SIGINT is blocked until the started process has set it to ignored.
     """
     before = os.environ.get("OMP_NUM_THREADS")
     resource_tracker.ensure_running()

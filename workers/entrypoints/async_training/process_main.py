@@ -1,6 +1,7 @@
 """Main function of a process of a `ProcessGroup`.
 
-It ends with its parent, ignores SIGINT, which the parent handles, and reports its failure.
+The process is killed when its parent ends, ignores SIGINT, which the parent handles, and sends its
+exception to the parent.
 """
 
 import os
@@ -24,13 +25,16 @@ def run(
     link: connection.Connection,
     body: Callable[[int, connection.Connection], None],
 ) -> None:
-    """Runs the body of a started process to its end, and reports an exception to the parent.
+    """Runs `body` in a started process, and sends an exception to the parent.
 
     Args:
-        parent: Its pid.
-        index: Of this process.
-        link: Closed at the end.
-        body: Given the last two.
+        parent: Process ID of the parent.
+        index: Index of this process in its group.
+        link: Connection to the parent; closed at the end.
+        body: Called as `body(index, link)`.
+
+    Raises:
+        SystemExit: With status 1, if `body` raised.
     """
     _settle_in(parent)
     status = 0
@@ -46,14 +50,14 @@ def run(
 
 
 def _settle_in(parent: int) -> None:
-    """Makes the process the leader of a session, which can be killed as a whole."""
+    """Starts a new session, so that it can be killed as a whole, and sets the signal handlers."""
     os.setsid()
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     if not die_with_parent(parent):
         _end_session()
-    # The signal that the kernel sends to this process does not reach what this process started.
+    # The kernel's parent-death signal reaches this process only, not the processes it started.
     watch_parent(_end_session)
 
 
@@ -66,4 +70,4 @@ def _report(link: connection.Connection, error: BaseException) -> None:
     try:
         link.send(Failed(packed_error(error), f"{type(error).__name__}: {error}", text))
     except OSError:
-        os._exit(FAILED_EXIT)  # nobody listens
+        os._exit(FAILED_EXIT)  # the parent has closed the connection

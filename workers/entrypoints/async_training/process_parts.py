@@ -1,6 +1,7 @@
-"""Parts of the engine in one process of an asynchronous training.
+"""Engine parts of one process of an asynchronous training.
 
-They follow the run that all processes share, and send what is recorded to the parent.
+They stop the process when the shared run is over, and send episodes, evaluations and the names of
+snapshots to the parent.
 """
 
 from collections.abc import Sequence
@@ -45,14 +46,15 @@ from workers.snapshot.snapshot_directory import Moment, write_snapshot
 
 
 class RunAbortedError(WorkerError):
-    """Something outside this process ended the run.
+    """The parent or another process aborted the run.
 
-    The process saves its state and reports no error.
+    Raised in the process that writes the last snapshot. The process saves its state and reports no
+    error.
     """
 
 
 class FollowRunHook:
-    """Stops a process where the run is over, and ends the run at the successful score."""
+    """Stops a process that starts after the run is over, and ends the run at the success score."""
 
     def __init__(self, end: EndOfRun, budget: SharedBudget, successful_score: float | None) -> None:
         self._end = end
@@ -60,26 +62,26 @@ class FollowRunHook:
         self._score = successful_score
 
     def on_start(self, view: EngineView) -> None:
-        """Stops at once where the other processes have reached the bound."""
+        """Stops before the first step if the run is over or the budget is used up."""
         if self._end.mine:
             view.request_stop(StopReason.REQUESTED)
         elif self._end.over or (self._end.index > 0 and self._budget.reached):
             view.request_stop(StopReason.DRAIN)
 
     def on_evaluation(self, view: EngineView, result: EvaluationResult) -> None:
-        """Ends the run for all where the score is reached."""
+        """Ends the run for all processes if the mean return reaches the successful score."""
         if reaches(self._score, result.mean) and self._end.claim(StopCause.SUCCESS):
             view.request_stop(StopReason.SUCCESS_SCORE)
 
 
 class ProcessControl:
-    """The engine's control: reads after each step whether the run is over.
+    """The engine's control: checks after each step whether the run is over.
 
     Args:
-        end: This process's.
-        budget: This process's.
-        clock: This process's.
-        stop_event: The caller's, if it gave one.
+        end: Shared state of the run's end, seen by this process.
+        budget: Budget of all processes, seen by this process.
+        clock: Clock of this process.
+        stop_event: The caller's event, or `None`; once it is set, process 0 ends the run.
     """
 
     def __init__(
@@ -92,9 +94,12 @@ class ProcessControl:
 
     @property
     def order(self) -> StopReason | None:
-        """Why to stop, if at all.
+        """Reason to stop, or `None`.
 
-        The process that ends the run gets the run's reason, the others `DRAIN`.
+        In the process that ends the run it is the run's reason, in the others `DRAIN`.
+
+        Raises:
+            RunAbortedError: If the run was aborted and this process writes the last snapshot.
         """
         end = self._end
         if self._stop_event is None and not end.in_sight:
@@ -127,9 +132,9 @@ class ProcessControl:
 
 
 class ProcessSnapshots:
-    """Writes the best agent, and the last snapshot where this process ends the run.
+    """Writes snapshots of the best agent and, if this process ends the run, the last snapshot.
 
-    All counts in it are those of the whole run.
+    The counts in the last snapshot are those of all processes together.
     """
 
     def __init__(
@@ -150,7 +155,10 @@ class ProcessSnapshots:
     def save(
         self, state: StateTree, clock: ClockView, reason: SnapshotReason, score: float | None
     ) -> str:
-        """Writes a snapshot, if it is this process's to write; see the protocol."""
+        """Writes a snapshot and returns its name; see `Snapshotter.save`.
+
+        Returns `""` and writes nothing if another process writes the last snapshot.
+        """
         if reason is SnapshotReason.BEST:
             return self._save_best(state, clock, score)
         if reason is SnapshotReason.EXCEPTION:
@@ -166,7 +174,7 @@ class ProcessSnapshots:
         )
 
     def _save_best(self, state: StateTree, clock: ClockView, score: float | None) -> str:
-        """Writes it unless another process has had a better one meanwhile."""
+        """Writes the snapshot `best`, unless another process has reported a better score since."""
         with self._writing.locked():
             best = self._best.score
             if score is None or best is None or score >= best:
@@ -181,8 +189,8 @@ class ProcessSnapshots:
         if self._end.ending is StopCause.SUCCESS:
             return SUCCESSFUL
         if self._end.ending is StopCause.BUDGET:
-            # The name that PFRL's scripts load; the manifest counts what the other processes
-            # stepped meanwhile, too.
+            # PFRL's scripts load the snapshot under this name. The env_steps in its manifest can be
+            # more, because the other processes finish the step that they have begun.
             return f"{self._order.settings.steps}_{FINISH}"
         return f"{env_steps}_{EXCEPT if self._end.aborted else FINISH}"
 
@@ -194,9 +202,10 @@ class ProcessSnapshots:
 
 
 class LinkRecorder(NoRecorder):
-    """Sends what is recorded to the parent, which writes the records.
+    """Sends episodes and evaluations to the parent, which writes the record files.
 
-    Evaluation hooks are called here, where their environment is.
+    Evaluation hooks are called in this process, because their environment is here. With `speaks`,
+    messages about episodes include the agent's statistics.
     """
 
     def __init__(
@@ -220,14 +229,14 @@ class LinkRecorder(NoRecorder):
         episodes: Sequence[tuple[int, EpisodeEnd]],
         reports: Sequence[LearnReport],
     ) -> None:
-        """Sends the episodes that ended."""
+        """Sends the episodes that ended in this iteration, if any."""
         del reports
         if episodes:
             statistics = tuple(self._agent.wrapped.get_statistics()) if self._speaks else ()
             self._link.send(EpisodesEnded(_still(clock), tuple(episodes), statistics))
 
     def evaluation(self, clock: ClockView, result: EvaluationResult, *, final: bool) -> None:
-        """Sends an evaluation, then calls the hooks."""
+        """Sends an evaluation, then calls the evaluation hooks."""
         del final
         evaluator = self._evaluator
         assert evaluator is not None

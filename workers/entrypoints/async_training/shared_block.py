@@ -1,8 +1,8 @@
-"""Memory that several processes share: words behind a lock, and counts that need none.
+"""Memory that several processes share: words protected by a lock, and atomic counts.
 
-All of it lies in memory without a name, so that nothing is left behind however the processes end.
-The lock is one that the kernel releases when its holder dies: a killed process never blocks the
-others. Needs Linux.
+The memory is anonymous (`memfd_create`), so that the kernel frees it however the processes end. The
+lock is a `flock`, which the kernel releases when its holder ends: a killed process never blocks the
+others. Linux only.
 """
 
 import fcntl
@@ -22,9 +22,10 @@ _WORD: Final = 8
 
 
 class Slot:
-    """Indices of words in the block; those of single processes follow.
+    """Indices of words in the block; from `FIRST_PROCESS` on there is one word per process.
 
-    Plain numbers: reading a member of an enumeration costs 0.2 µs at every step.
+    The indices are plain integers, because reading a member of an enumeration costs 0.2 µs at every
+    step.
     """
 
     BOUND_REACHED: Final = 0
@@ -35,27 +36,27 @@ class Slot:
 
 
 class StopCause(IntEnum):
-    """Why the processes stop."""
+    """Why the run ends."""
 
     RUNNING = 0
-    """False as a condition; all others are true."""
+    """The run has not ended. The only member that is falsy."""
     BUDGET = 1
     SUCCESS = 2
     REQUESTED = 3
     ABORTED = 4
-    """The writer saves what an error, a lost process or an event from outside left."""
+    """Ended by an error, a lost process, an event or a signal; the writer saves a snapshot."""
     ABANDONED = 5
-    """Nobody saves."""
+    """Ended like `ABORTED`, but no process is left that could save a snapshot."""
 
 
 class SharedBlock:
-    """Words of 8 bytes that several processes see, a lock, and the counts of the run.
+    """Shared words of 8 bytes, a lock, and the shared counts of the run.
 
-    It travels to a process that is being started; one that was forked opens it again with `opened`,
-    or it would share its parent's lock.
+    Can be pickled for a process that is being started. A forked process must call `opened`:
+    otherwise it and its parent would hold the same lock, which would not exclude them.
 
     Args:
-        processes: How many train; each has a word of its own.
+        processes: Number of training processes; the block has one word for each.
     """
 
     def __init__(self, processes: int) -> None:
@@ -66,12 +67,12 @@ class SharedBlock:
 
     @property
     def processes(self) -> int:
-        """How many processes train."""
+        """Number of training processes."""
         return len(self.integers) - Slot.FIRST_PROCESS
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Holds the lock for the body; not to be entered twice by one process."""
+        """Holds the lock during the body. Not reentrant."""
         fcntl.flock(self._descriptor, fcntl.LOCK_EX)
         try:
             yield
@@ -79,13 +80,13 @@ class SharedBlock:
             fcntl.flock(self._descriptor, fcntl.LOCK_UN)
 
     def opened(self) -> "SharedBlock":
-        """Returns the same block with a lock of its own.
+        """Returns another object for the same memory, with a file descriptor of its own.
 
-        The two locks exclude each other, within one process too.
+        The locks of the two objects exclude each other, also within one process.
         """
         again = SharedBlock.__new__(SharedBlock)
         descriptor = os.open(f"/proc/self/fd/{self._descriptor}", os.O_RDWR | os.O_CLOEXEC)
-        # A second self.
+        # A private method of another instance of the same class.
         again._attach(descriptor, self.env_steps, self.episodes, self.updates)  # noqa: SLF001
         return again
 

@@ -1,8 +1,7 @@
-"""The state that the engines of several processes share.
+"""Engine parts whose state is shared by several processes.
 
-It is the count of env_steps, the best score, the budget, and which process ends the run.
-
-It lies in a `SharedBlock`, whose counts need no lock.
+These are the clock, the best score, the budget, and which process ends the run. Their state is
+stored in a `SharedBlock`.
 """
 
 import math
@@ -17,15 +16,15 @@ from workers.entrypoints.async_training.shared_block import SharedBlock, Slot, S
 
 
 class SharedClock(Clock):
-    """A clock whose count of env_steps, episodes and updates is that of all processes together.
+    """A clock whose env_steps, episodes and updates are summed over all processes.
 
-    Its env_steps are those that this process claimed last, so that each env_step belongs to one
-    process. Iterations and epochs are the process's own.
+    `env_steps` is the shared count right after this process added to it, so that each number of an
+    env_step belongs to exactly one process. Iterations and epochs are counted per process.
 
     Args:
-        time: Monotonic seconds.
-        block: Opened by this process.
-        bound: The process that claims this env_step marks the bound as reached for all.
+        time: Returns monotonic seconds.
+        block: The shared block, opened by this process.
+        bound: The process whose env_step reaches this count sets `Slot.BOUND_REACHED`.
     """
 
     __slots__ = ("_block", "_bound", "_claim", "_updates", "claimed")
@@ -36,15 +35,15 @@ class SharedClock(Clock):
         self._claim = block.env_steps.add
         self._updates = 0
         self.claimed = 0
-        """env_steps of the last count: those in (env_steps - claimed, env_steps] are this
-        process's.
+        """Number of env_steps that this process added last: the env_steps in
+        (env_steps - claimed, env_steps] belong to it.
         """
         super().__init__(time)
         self.catch_up()
 
     @property
     def updates(self) -> int:
-        """Updates of all processes, as of this one's last."""
+        """Updates of all processes, as counted when this process last added one."""
         return self._updates
 
     @updates.setter
@@ -54,7 +53,7 @@ class SharedClock(Clock):
             self._updates = self._block.updates.add(made)
 
     def count(self, env_steps: int, episodes: int) -> None:
-        """Claims the next env_steps and episodes."""
+        """Adds to the shared counts of env_steps and episodes."""
         self.env_steps = at = self._claim(env_steps)
         self.claimed = env_steps
         if at >= self._bound:
@@ -63,7 +62,7 @@ class SharedClock(Clock):
             self.episodes = self._block.episodes.add(episodes)
 
     def catch_up(self) -> None:
-        """Sets the counts to those of all processes."""
+        """Reads the current shared counts into this clock."""
         block = self._block
         self.env_steps, self.episodes, self._updates = (
             block.env_steps.value,
@@ -72,14 +71,14 @@ class SharedClock(Clock):
         )
 
     def begin(self) -> None:
-        """Counts the seconds of training from now on.
+        """Restarts the measurement of wall seconds.
 
-        The time before, in which the processes wait for one another, does not count.
+        It excludes the time in which the processes wait for one another to start.
         """
         self._started = self._time()
 
     def totals(self) -> StateTree:
-        """Returns a `state_dict` with the counts of all processes as they are now."""
+        """Returns a `state_dict` with the current shared counts."""
         block = self._block
         shared = {
             "env_steps": block.env_steps.value,
@@ -91,7 +90,7 @@ class SharedClock(Clock):
     def load_state_dict(self, state: StateTree) -> None:
         """Restores the clock and the shared counts.
 
-        Called before the training, where every process loads the same state.
+        Called before training begins; every process loads the same counts.
         """
         self._updates = int(state["updates"])
         super().load_state_dict(state)
@@ -105,14 +104,16 @@ class SharedClock(Clock):
 
 
 class SharedEvery:
-    """Fires for each multiple of `interval`, in the process that claimed this env_step.
+    """Fires for each multiple of `interval`, in the process to which that env_step belongs.
 
-    Needs no memory of what fired: every env_step belongs to one process.
+    Has no state to save: every env_step belongs to exactly one process, so each multiple fires
+    once.
 
     Args:
-        interval: In env_steps.
-        clock: This process's.
-        below: Multiples from here on do not count; a final evaluation has them.
+        interval: Interval in env_steps.
+        clock: Clock of this process.
+        below: Multiples from this env_step on do not fire, because the final evaluation covers
+            them.
     """
 
     def __init__(self, interval: int, clock: SharedClock, below: int) -> None:
@@ -125,7 +126,7 @@ class SharedEvery:
 
     @property
     def next(self) -> int:
-        """The first multiple above what this process claimed last."""
+        """The first multiple after the clock's env_steps; `UNLIMITED` if none is below `below`."""
         following = (self._clock.env_steps // self._interval + 1) * self._interval
         return following if following < self._below else UNLIMITED
 
@@ -135,9 +136,9 @@ class SharedEvery:
         return self.next
 
     def due(self, clock: ClockView) -> int:
-        """Returns the number of multiples among the env_steps that this process claimed last.
+        """Returns the number of multiples among the env_steps that this process added last.
 
-        0 where it asked before.
+        Returns 0 when called again at the same env_step.
         """
         at = clock.env_steps
         if at == self._asked_at:
@@ -147,18 +148,18 @@ class SharedEvery:
         return max(0, last // interval - (at - self._clock.claimed) // interval)
 
     def state_dict(self) -> StateTree:
-        """Returns nothing: the next multiple follows from the clock."""
+        """Returns an empty dictionary: the next multiple follows from the clock."""
         return {}
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Restores nothing."""
+        """Does nothing; see `state_dict`."""
 
 
 class SharedBest(Best):
-    """The best score of all processes.
+    """The best score of all processes, in shared memory.
 
     Args:
-        block: Opened by this process.
+        block: The shared block, opened by this process.
     """
 
     def __init__(self, block: SharedBlock) -> None:
@@ -183,11 +184,11 @@ class SharedBest(Best):
 class EndOfRun:
     """Which process ends the run, and why.
 
-    The first that claims it writes the last snapshot; the others only stop.
+    The first process that calls `claim` writes the last snapshot; the others only stop.
 
     Args:
-        block: Opened by this process.
-        index: This process's.
+        block: The shared block, opened by this process.
+        index: Index of this process.
     """
 
     def __init__(self, block: SharedBlock, index: int) -> None:
@@ -197,23 +198,23 @@ class EndOfRun:
 
     @property
     def ending(self) -> StopCause:
-        """Why the run is over, if it is."""
+        """Why the run has ended; `StopCause.RUNNING` if it has not."""
         return StopCause(self._words[Slot.ENDING])
 
     @property
     def in_sight(self) -> bool:
-        """Whether the bound is reached or some process ends the run."""
+        """Whether the bound is reached or a process has ended the run."""
         words = self._words
         return bool(words[Slot.BOUND_REACHED] or words[Slot.ENDING])
 
     @property
     def over(self) -> bool:
-        """Whether some process ends the run."""
+        """Whether a process has ended the run."""
         return bool(self._words[Slot.ENDING])
 
     @property
     def mine(self) -> bool:
-        """Whether this process is the one that writes the last snapshot."""
+        """Whether the run has ended and this process writes the last snapshot."""
         words = self._words
         return bool(
             words[Slot.ENDING] not in (StopCause.RUNNING, StopCause.ABANDONED)
@@ -222,13 +223,13 @@ class EndOfRun:
 
     @property
     def aborted(self) -> bool:
-        """Whether an error or an order from outside ends the run."""
+        """Whether an error, a signal or the exception event ended the run."""
         return bool(self._words[Slot.ENDING] >= StopCause.ABORTED)
 
     def claim(self, ending: StopCause) -> bool:
-        """Ends the run, unless another process or another reason did before.
+        """Ends the run, if it has not ended yet, with this process as the writer.
 
-        Returns whether this claim holds.
+        Returns whether the run has ended for the reason `ending` with this process as the writer.
         """
         with self._block.locked():
             words = self._words
@@ -238,10 +239,10 @@ class EndOfRun:
             return bool(words[Slot.ENDING] == ending and words[Slot.WRITER] == self.index)
 
     def abort(self, writer: int | None) -> None:
-        """Ends the run whatever was claimed before.
+        """Aborts the run, and replaces an earlier claim.
 
         Args:
-            writer: Process that saves what there is; `None` for none.
+            writer: Index of the process that writes the last snapshot; `None` if no process can.
         """
         with self._block.locked():
             words = self._words
@@ -250,7 +251,7 @@ class EndOfRun:
                 words[Slot.ENDING] = StopCause.ABANDONED if writer is None else StopCause.ABORTED
 
     def stopped_stepping(self) -> None:
-        """Marks that this process makes no further env_step."""
+        """Sets this process's word, which means that it makes no further env_step."""
         self._words[Slot.FIRST_PROCESS + self.index] = 1
 
     def alone(self) -> bool:
@@ -262,21 +263,20 @@ class EndOfRun:
 
 
 class SharedBudget:
-    """Bounds the count of all processes.
+    """Limits the env_steps of all processes together.
 
-    The process with the index 0 ends the run; the others see it and stop.
-
-    At most one env_step per other process is made beyond the bound: those that were under way.
+    The process with index 0 ends the run; the others read that the bound is reached and stop. Each
+    other process makes at most one env_step beyond the bound, the one that it has already begun.
 
     Args:
-        env_steps: Final count.
-        clock: This process's, which knows the same bound.
-        block: Opened by this process.
-        end: This process's.
+        env_steps: Number of env_steps, summed over the processes, at which training ends.
+        clock: Clock of this process, with the same bound.
+        block: The shared block, opened by this process.
+        end: Shared state of the run's end, seen by this process.
     """
 
     quiet_until: Final = UNLIMITED
-    """The engine's control is asked at each step already, and asks `exhausted`."""
+    """The engine need not check this budget: its control calls `exhausted` at each step."""
 
     def __init__(
         self, env_steps: int, clock: SharedClock, block: SharedBlock, end: EndOfRun
@@ -289,15 +289,15 @@ class SharedBudget:
 
     @property
     def reached(self) -> bool:
-        """Whether the bound is reached."""
+        """Whether all processes together have made the env_steps of the budget."""
         return self._words[Slot.BOUND_REACHED] == 1 or self._clock.env_steps >= self._env_steps
 
     def exhausted(self, clock: ClockView) -> bool:
-        """Returns whether the bound is reached and this process is the one to end the run."""
+        """Ends the run if the bound is reached and this is process 0; returns whether it did."""
         del clock
         return self.reached and self._end.index == 0 and self._end.claim(StopCause.BUDGET)
 
     def room(self, clock: ClockView, unit: Unit) -> int:
-        """Returns how many env_steps are left for all processes."""
+        """Returns how many env_steps are left for all processes together."""
         del clock
         return max(0, self._env_steps - self._count.value) if unit is Unit.ENV_STEPS else UNLIMITED

@@ -1,9 +1,10 @@
-"""Pickling of the caller's parts for new processes.
+"""Pickling of the caller's functions and objects for new processes.
 
-Parts are checked before a process starts, and unpickled where a failure can be reported.
+They are checked before a process starts, and unpickled inside the process's main function, so that
+a failure can be reported to the parent.
 
-Tensors travel by value, unless they lie in shared memory already: then the processes see the same
-ones. torch is looked at only where it is loaded, for without it nothing can hold a tensor.
+Tensors are copied, except tensors in shared memory, which all processes then share. torch is not
+imported here: if it is not loaded, no object can hold a tensor.
 """
 
 import io
@@ -20,12 +21,12 @@ _REMEDY: Final = (
 
 
 class Parcel:
-    """A value that is sent to a new process.
+    """Wraps a value that is sent to a new process and unpickled there by `unpack`.
 
-    One that was forked has it already; another unpacks it with `unpack`.
+    In a forked process, `unpack` returns the inherited value.
 
     Args:
-        value: Anything that can be pickled while a process is started.
+        value: Any value that can be pickled while a process is being started.
     """
 
     def __init__(self, value: object) -> None:
@@ -33,7 +34,11 @@ class Parcel:
         self._packed: bytes | None = None
 
     def unpack(self) -> Any:
-        """Returns the value; raises what unpickling it raises."""
+        """Returns the value.
+
+        Raises:
+            Exception: Any exception of unpickling the value.
+        """
         if self._packed is not None:
             # Packed by the process that started this one.
             self._value, self._packed = pickle.loads(self._packed), None  # noqa: S301
@@ -47,7 +52,7 @@ class Parcel:
 
 
 def crosses(value: object) -> BaseException | None:
-    """Returns why a value cannot be given to a spawned process; `None` where it can."""
+    """Returns the exception of pickling a value for a spawned process; `None` if there is none."""
     rehearsal: Any = _Rehearsal()
     context.set_spawning_popen(rehearsal)
     try:
@@ -60,7 +65,10 @@ def crosses(value: object) -> BaseException | None:
 
 
 def check_crosses(name: str, value: object, remedy: str = _REMEDY) -> None:
-    """Raises TypeError where the value of a parameter cannot be sent to a spawned process."""
+    """Raises TypeError if the value of the parameter `name` cannot be sent to a spawned process.
+
+    The message ends with `remedy`, which names the alternative.
+    """
     error = crosses(value)
     if error is not None:
         raise TypeError(
@@ -70,7 +78,7 @@ def check_crosses(name: str, value: object, remedy: str = _REMEDY) -> None:
 
 
 class _Rehearsal:
-    """Takes the place of a process in a trial pickling: descriptors are not duplicated."""
+    """Replaces multiprocessing's `Popen` in a trial pickling; duplicates no file descriptors."""
 
     DupFd = int
 
@@ -79,13 +87,16 @@ class _Rehearsal:
 
 
 class _ValuePickler(ForkingPickler):
-    """Pickles for a process that is being started, but copies tensors that are not shared."""
+    """A `ForkingPickler` that copies tensors which are not in shared memory.
+
+    torch's own reducers would move these tensors to shared memory.
+    """
 
     def reducer_override(self, obj: object) -> Any:
         torch = sys.modules.get("torch")
         if torch is None:
             return NotImplemented
-        # To ask it itself warns.
+        # A TypedStorage issues a deprecation warning when its own methods are called.
         storage = obj._untyped_storage if isinstance(obj, torch.storage.TypedStorage) else obj  # noqa: SLF001
         if isinstance(storage, torch.Tensor | torch.UntypedStorage) and not storage.is_shared():
             return obj.__reduce_ex__(pickle.HIGHEST_PROTOCOL)

@@ -1,8 +1,8 @@
-"""`train_agent_async`: several processes train one agent, each with an environment of its own.
+"""`train_agent_async`: several processes train one agent, each with its own environment.
 
-Each process runs one ordinary engine; what makes them one run is a shared clock. Corrected are
-PFRL's faults: processes are spawned, counting begins at `step_offset`, whatever fails in a process
-is raised in the caller, and nothing is left running.
+Each process runs one engine; the engines share a clock. Unlike in PFRL, processes are spawned,
+counting begins at `step_offset`, an exception of a process is raised in the caller, and no process
+outlives the call.
 """
 
 import logging
@@ -49,77 +49,83 @@ def train_agent_async(  # noqa: PLR0917 - names and order are those of PFRL
 ) -> object:
     """Trains an agent in several processes at once, and evaluates it regularly and once at the end.
 
-    `make_env`, `make_agent`, hooks and agents cross to new processes: they are functions and
-    classes of modules, or `functools.partial` of such. A script calls this under `if __name__ ==
-    "__main__":`. With `start_method="fork"` anything will do, but fork after threads or CUDA were
-    started is not safe.
+    `make_env`, `make_agent`, hooks and agents are pickled for new processes: they must be functions
+    and instances of classes that are defined in modules, or `functools.partial` of such functions.
+    A script must call this function under `if __name__ == "__main__":`. With `start_method="fork"`
+    nothing is pickled, but forking is not safe once threads or CUDA have been started.
 
-    Every process claims the numbers of its env_steps from one count. At most `processes - 1`
-    env_steps are made beyond `steps`: those that were under way. `outcome.json` in `outdir`
-    holds their number and why training ended; `history.jsonl` has one entry per evaluation (see
-    `read_history`);
-    `scores.txt`, `episodes.csv` and snapshots are those of `train_agent_with_evaluation`.
+    All processes count their env_steps in one shared counter. At most `processes - 1` env_steps are
+    made beyond `steps`, because each other process completes the step that it has begun.
+    `outcome.json` in `outdir` holds the number of env_steps and why training ended; `history.jsonl`
+    has one entry per evaluation (see `read_history`). `scores.txt`, `episodes.csv` and snapshots
+    have the format of `train_agent_with_evaluation`.
 
     Args:
-        outdir: Directory of everything that is written; created.
-        processes: How many train, at least 1.
+        outdir: Output directory; created if it does not exist.
+        processes: Number of training processes, at least 1.
         make_env: Called in each process as `make_env(process_idx, test=False)`, and with
             `test=True` if there are evaluations.
-        profile: Leave `profile_<process_idx>.prof`, which `pstats` reads, for each process.
-        steps: Final env_step of all processes together, `step_offset` included.
-        eval_interval: Env_steps between evaluations. The process that makes the env_step of a
-            multiple evaluates; `None` never does.
+        profile: Whether each process writes `profile_<process_idx>.prof`, which `pstats` reads.
+        steps: Env_step of all processes together at which training ends, `step_offset` included.
+        eval_interval: Env_steps between evaluations. A multiple is evaluated by the process that
+            made that env_step. `None` disables evaluation.
         eval_n_steps: Env_steps of an evaluation; the unfinished last episode does not count, unless
             it is the only one.
-        eval_n_episodes: Episodes of an evaluation. Exactly one of these two is not `None`.
-        eval_success_threshold: The column `success_rate` is the share of an evaluation's returns
-            that are at least this.
-        max_episode_len: Longest episode in env_steps, in training and evaluation; a longer one is
-            reset.
-        step_offset: Env_step at which counting begins. Loads nothing.
-        successful_score: Training ends where a mean return is at least this; the agent is saved as
-            `successful`.
-        agent: Trained: its own parameters are those that all processes share. See
-            `use_shared_memory`.
+        eval_n_episodes: Episodes of an evaluation. Exactly one of `eval_n_steps` and
+            `eval_n_episodes` is not `None`.
+        eval_success_threshold: The column `success_rate` is the fraction of an evaluation's returns
+            that are at least this value.
+        max_episode_len: Time limit of training and evaluation episodes in env_steps; `None` for no
+            limit.
+        step_offset: Env_step at which counting begins. No state is loaded.
+        successful_score: Training ends when a mean return is at least this value; the agent is
+            saved as `successful`.
+        agent: The agent to train. All processes share its parameters; see `use_shared_memory`.
         make_agent: Called in each process as `make_agent(process_idx)`; without `agent` also once
-            in the caller, with 0, for the agent that is returned. At least one of the two is given.
+            in the caller, with 0, for the agent that is returned. At least one of `agent` and
+            `make_agent` must be given.
         global_step_hooks: Called as `hook(env, agent, step)` after each env_step, in the process
-            that made it: each step exactly once.
+            that made it, exactly once per env_step.
         evaluation_hooks: Called after each evaluation, in the process that made it; see
             `workers.hooks.EvaluationHook`.
-        save_best_so_far_agent: Write the snapshot `best` where a mean return exceeds all before, of
-            any process.
-        use_tensorboard: Write evaluations as TensorBoard events, too; needs the package
+        save_best_so_far_agent: Whether to write the snapshot `best` when a mean return exceeds all
+            earlier ones of all processes.
+        use_tensorboard: Whether to also write evaluations as TensorBoard events; needs the package
             `tensorboard`.
-        logger: Gets, in the caller, a line per episode of process 0 and lines of evaluations.
-        random_seeds: One per process, for its environment's episodes and its global generators;
-            `None` takes 0, 1, ...
-        stop_event: An event of multiprocessing or threading. Once set, training ends and is saved
-            as usual. It is set at the end anyway.
-        exception_event: Once set, training ends and is saved as `<t>_except`, and the agent is
-            returned; who set it knows the exception.
-        use_shared_memory: Share what the agent's `shared_attributes` name (without them: its torch
-            modules, optimisers and tensors). With false each process trains alone; returned is the
-            agent of the one that reached `successful_score`, else that of process 0.
-        resume: `"latest"` of the snapshots in `outdir` (none there begins anew), or the path of
-            one; `step_offset` does not count then. With one process it goes on bit by bit, if the
-            agent hands out its state; with more, the others begin new episodes.
+        logger: Receives, in the caller's process, a line per episode of process 0 and the lines of
+            evaluations.
+        random_seeds: One seed per process, for its environment's episodes and its global random
+            generators; `None` uses 0, 1, ...
+        stop_event: An event of multiprocessing or threading. Once it is set, training ends and is
+            saved as usual. This function sets it when training ends.
+        exception_event: Once it is set, training ends and is saved as `<t>_except`, and the agent
+            is returned; no exception is raised for it.
+        use_shared_memory: Whether the processes share the attributes that the agent's
+            `shared_attributes` names (without this attribute: its torch modules, optimisers and
+            tensors). If false, each process trains its own agent, and the agent of the process that
+            reached `successful_score` is returned, otherwise that of process 0.
+        resume: Path of a snapshot, or `"latest"` for the newest one in `outdir`; if there is none,
+            training starts from the beginning. A resumed run ignores `step_offset`. With one
+            process the resume is bit-exact, if the agent has `state_dict` and `load_state_dict`;
+            with several, all processes but the first begin new episodes.
         start_method: How processes are started: `"spawn"`, `"forkserver"` or `"fork"`.
-        save_memory: Snapshots hold what the agent's `save_snapshot` writes, if it has one, in place
-            of what its `save` writes.
+        save_memory: Whether snapshots contain the files of the agent's `save_snapshot`, if it has
+            this method, in place of those of its `save`.
 
     Returns:
-        `agent`, or the caller's agent by `make_agent`, as it was saved last.
+        `agent`, or the agent that `make_agent` returned in the caller's process, with the state of
+        the last snapshot.
 
     Raises:
-        TypeError: If something cannot be given to a new process, or an agent or environment lacks
-            something.
+        TypeError: If an argument cannot be pickled for a new process, or an agent or environment
+            lacks a required method.
         ValueError: If a parameter is out of range, or an evaluation hook does not support this
             function.
-        ProcessFailedError: If a process was killed or vanished.
-        SnapshotUnreadableError: If the snapshot to resume from is torn or foreign.
-        Exception: What a process raised, after a snapshot `<t>_except`; its traceback there is the
-            cause.
+        ProcessFailedError: If a process was killed or ended without a message.
+        SnapshotUnreadableError: If the snapshot to resume from is incomplete or not a snapshot of
+            this program.
+        Exception: The exception that a process raised, after a snapshot `<t>_except`; its cause
+            holds the traceback of that process.
     """
     directory = os.fspath(outdir)
     evaluation = None

@@ -1,7 +1,7 @@
-"""One process of an asynchronous training: an engine on counts that all processes share.
+"""One process of an asynchronous training: an engine whose clock all processes share.
 
-Owns the process's environments, agent and engine. Everything that is recorded goes to the parent,
-which alone writes records.
+Owns the process's environments, agent and engine. Episodes and evaluations are sent to the parent,
+which writes all record files.
 """
 
 import cProfile
@@ -92,7 +92,7 @@ class _Member:
     def drive(self) -> None:
         """Trains until the run is over.
 
-        The process that ends it finishes once all others have stopped.
+        The process that ends the run waits for all others to stop before it saves.
         """
         self._clock.begin()
         try:
@@ -150,16 +150,18 @@ class _Member:
     def _collect_seed(self) -> int:
         """Returns the seed of the episodes.
 
-        After a resume, all processes but the first begin other episodes than before.
+        After a resume, all processes but the first derive a new seed from the env_step, so that
+        they do not repeat the episodes of the earlier run.
         """
         at = self._clock.env_steps
         resumed = self._order.resume is not None and self._index > 0
         return derive_seed(self._order.seed, "resumed", at) if resumed else self._order.seed
 
     def _resume(self, snapshot: Path) -> None:
-        """Restores a snapshot, which was written by one process.
+        """Restores a snapshot.
 
-        The first process restores all of it, the others what all processes share.
+        The first process restores all parts; the others keep their own collector, recorder, hooks
+        and global random generators, because these parts belong to the process that saved them.
         """
         state = read_snapshot(snapshot).state
         if self._index > 0:
@@ -206,7 +208,7 @@ def _single(env: Any, max_episode_len: int | None) -> EpisodeVector:
 
 
 def _known_as(agent: object, index: int) -> Any:
-    """Sets the attribute `process_idx` of a shared agent, where it has one."""
+    """Sets the attribute `process_idx` of an agent that has one, and returns the agent."""
     if hasattr(agent, "process_idx"):
         agent.process_idx = index
     return agent
@@ -219,7 +221,7 @@ def _opened(stack: ExitStack, env: Any) -> Any:
 
 @contextmanager
 def _profiled(settings: AsyncSettings, index: int) -> Iterator[None]:
-    """Writes `profile_<index>.prof` into the output directory, if the settings ask for it."""
+    """Profiles the body and writes `profile_<index>.prof`, if `settings.profile` is set."""
     if not settings.profile:
         yield
         return

@@ -1,1 +1,1 @@
-"""Parts of `experiment`: schedules of estimators and agents."""
+"""Implementation of `workers.entrypoints.experiment`."""

@@ -11,7 +11,10 @@ from workers.estimators.run_config import RunConfig
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExperimentContext:
-    """Clock and cluster of an experiment, which tests replace."""
+    """Functions with which an experiment reads the time and reaches its cluster.
+
+    Tests replace them.
+    """
 
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
@@ -19,16 +22,16 @@ class ExperimentContext:
     make_counter: Callable[[RunConfig], SharedStep] = SharedStep
 
     def join(self, config: RunConfig, stack: ExitStack) -> SharedStep | None:
-        """Returns the shared global step of the cluster, `None` without a cluster.
+        """Connects to the shared global step of the cluster; returns `None` without a cluster.
 
-        The process at the master's address also serves it.
+        The process at the master's address also starts the server of the global step.
 
         Args:
-            config: Of this process.
-            stack: Stops the server.
+            config: Configuration of this process.
+            stack: Exit stack with which the server is stopped.
 
         Raises:
-            ValueError: If something is missing in the configuration of a cluster.
+            ValueError: If the configuration of a cluster is incomplete.
         """
         if not config.is_distributed:
             return None

@@ -1,4 +1,4 @@
-"""Evaluation beside a training: each new checkpoint, until the training is over."""
+"""Evaluates each new checkpoint of a training in another process, until the training is over."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -13,9 +13,9 @@ from workers.entrypoints.experiment_parts.context import ExperimentContext
 from workers.estimators.checkpoints import CheckpointKey, key_of
 
 POLL_SECONDS: Final = 0.5
-"""Least time between two looks for a new checkpoint."""
+"""Least number of seconds between two checks for a new checkpoint."""
 WARN_SECONDS: Final = 600.0
-"""Between two warnings that there is none."""
+"""Seconds between two warnings that there is no new checkpoint."""
 
 Result = Mapping[str, Any]
 Predicate = Callable[[Result | None], bool]
@@ -28,16 +28,16 @@ class ContinuousEvaluation:
     """The loop of a continuous evaluation; see `Experiment.continuous_eval`."""
 
     model: Any
-    """Knows its newest checkpoint, and whether its training is over."""
+    """Estimator or agent, with `latest_checkpoint`, `training_ended` and `model_dir`."""
     series: str
     evaluate: Callable[[Path], Result]
     export: Callable[[Path, Result], object]
     finished: Callable[[Result], bool]
-    """Whether a result is that of a training that reached its bound."""
+    """Returns whether a result belongs to a training that has reached its bound."""
     throttle: float
-    """Seconds between the starts of two evaluations at least."""
+    """Least number of seconds between the starts of two evaluations."""
     only_once: bool
-    """Whether a checkpoint is evaluated once only."""
+    """Whether each checkpoint is evaluated only once."""
     context: ExperimentContext
     _evaluated: CheckpointKey | None = field(default=None, init=False)
     _warned_at: float = field(default=-math.inf, init=False)
@@ -65,13 +65,14 @@ class ContinuousEvaluation:
                 self.context.sleep(pause)
 
     def _look(self) -> Result | None:
-        """Returns the result of the newest checkpoint, `{}` where it is not new.
+        """Evaluates the newest checkpoint and returns the result.
 
-        `None` where the training is over and evaluated.
+        Returns `{}` if there is no new checkpoint, and `None` if the training is over and its last
+        checkpoint has been evaluated.
         """
         ended = (
             self.model.training_ended()
-        )  # asked first: a checkpoint that comes meanwhile is looked at once more
+        )  # read before the checkpoint: one that is written in between is evaluated next time
         checkpoint = self.model.latest_checkpoint()
         try:
             return self._judge(checkpoint, ended=ended)
@@ -82,7 +83,7 @@ class ContinuousEvaluation:
                 and checkpoint.exists()
             ):
                 raise
-            return {}  # the training replaced it meanwhile: the next look finds a newer one
+            return {}  # the training has replaced the checkpoint: the next check finds a newer one
 
     def _judge(self, checkpoint: Path | None, *, ended: bool) -> Result | None:
         key = None if checkpoint is None else key_of(checkpoint)

@@ -1,4 +1,4 @@
-"""Experiments that are data: a document becomes an `Experiment` or an `RLExperiment`."""
+"""Creates an `Experiment` or an `RLExperiment` from a JSON document."""
 
 import json
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ from workers.supervised.named_parts import part_called
 from workers.supervised.run_session import SessionRunHook
 
 AGENTS: Mapping[str, type[Agent]] = {"agent": Agent, "pg_agent": PGAgent}
-"""Kinds of agents by name."""
+"""Agent classes by name."""
 
 
 class NamedPart(Document):
@@ -42,7 +42,7 @@ class EnvironmentConfig(Document):
     """A Gymnasium environment and its keyword arguments."""
 
     id: str
-    """Registered with Gymnasium; `module:name` imports the module first."""
+    """ID registered with Gymnasium; `module:name` imports the module first."""
     params: JsonObject = Field(default_factory=dict)
 
 
@@ -64,7 +64,7 @@ class ClusterConfig(Document):
 
 
 class RunOptions(Document):
-    """See `RunConfig`."""
+    """Options of a run, with the names and meanings of `RunConfig`."""
 
     seed: int = 0
     device: str = "cpu"
@@ -80,11 +80,11 @@ class RunOptions(Document):
 
 
 class _Scheduled(Document):
-    """What both kinds of experiments take; see `Experiment`."""
+    """Fields of both kinds of experiments; see `Experiment`."""
 
     model_dir: str | None = None
     model: NamedPart
-    """A registered model function and its params."""
+    """A registered model function and its parameters."""
     run: RunOptions = RunOptions()
     train_steps: int | None = None
     eval_steps: int | None = 10
@@ -110,9 +110,9 @@ class RLExperimentConfig(_Scheduled):
     """An `RLExperiment` as a document."""
 
     kind: str = "agent"
-    """A name of `AGENTS`."""
+    """A key of `AGENTS`."""
     memory: NamedPart = NamedPart(name="memory")
-    """A name of `MEMORIES`."""
+    """`name` is a key of `MEMORIES`."""
     env: EnvironmentConfig
     train_episodes: int | None = None
     first_update: int = 5000
@@ -122,10 +122,10 @@ class RLExperimentConfig(_Scheduled):
 def create_experiment(
     experiment_config: ExperimentConfig | Mapping[str, object] | str,
 ) -> Experiment:
-    """Returns the experiment of a document.
+    """Creates a supervised experiment from a document.
 
     Args:
-        experiment_config: The document, its plain form, or JSON.
+        experiment_config: The document, a mapping with its fields, or JSON text.
 
     Raises:
         ValueError: If the document is malformed; the message names the place.
@@ -150,10 +150,12 @@ def create_experiment(
 def create_rl_experiment(
     experiment_config: RLExperimentConfig | Mapping[str, object] | str,
 ) -> RLExperiment:
-    """Returns the experiment of a document; each of its schedules makes and closes its environment.
+    """Creates an RL experiment from a document.
+
+    Each schedule of the experiment makes its own environment and closes it.
 
     Args:
-        experiment_config: The document, its plain form, or JSON.
+        experiment_config: The document, a mapping with its fields, or JSON text.
 
     Raises:
         ValueError: If the document is malformed; the message names the place.
@@ -232,7 +234,7 @@ def _memory(part: NamedPart) -> Memory:
 
 
 def _environment(config: EnvironmentConfig) -> Any:
-    """Returns what makes the environment; that it is registered is checked at once."""
+    """Returns a function that makes the environment, after a check that its ID is registered."""
     try:
         gym.spec(config.id)
     except (ImportError, gym.error.Error) as error:

@@ -1,4 +1,4 @@
-"""Evaluation in the course of a training."""
+"""A hook that evaluates checkpoints during training."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,11 +9,11 @@ from workers.supervised.run_session import RunContext, RunSession, RunValues, Se
 
 
 class EvaluateCheckpointsHook(SessionRunHook):
-    """Evaluates checkpoints while the training that writes them goes on.
+    """Evaluates checkpoints in the process that trains, between two updates.
 
     Args:
-        every: Updates between two evaluated checkpoints at least.
-        evaluate: Evaluates one.
+        every: Least number of updates between two evaluated checkpoints.
+        evaluate: Evaluates the checkpoint at a path and returns the result.
     """
 
     def __init__(self, every: int, evaluate: Callable[[Path], Result]) -> None:
@@ -21,12 +21,12 @@ class EvaluateCheckpointsHook(SessionRunHook):
         self._evaluate = evaluate
         self._last = 0
         self.evaluated: CheckpointKey | None = None
-        """The last one that was evaluated."""
+        """Key of the checkpoint that was evaluated last."""
         self.result: Result | None = None
-        """Its result."""
+        """Result of the last evaluation."""
 
     def after_create_session(self, session: RunSession, coord: object = None) -> None:
-        """Counts from where the training stands."""
+        """Counts updates from the session's current global step."""
         del coord
         self._last = session.global_step
 

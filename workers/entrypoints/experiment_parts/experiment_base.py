@@ -1,4 +1,4 @@
-"""What the schedules of an experiment work with: model, options, hooks and export strategies."""
+"""Base class of experiments: model, options, hooks and export strategies."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
@@ -17,14 +17,14 @@ from workers.supervised.run_session import SessionRunHook
 
 @runtime_checkable
 class ModelLike(Protocol):
-    """What the schedules need of an estimator or an agent."""
+    """Attributes of an estimator or an agent that the schedules use."""
 
     @property
     def model_dir(self) -> str:
         """The directory of checkpoints."""
 
     def latest_checkpoint(self) -> Path | None:
-        """Returns the newest checkpoint."""
+        """Returns the path of the newest checkpoint; `None` if there is none."""
 
     def training_ended(self) -> bool:
         """Returns whether the training of `model_dir` is over."""
@@ -32,7 +32,7 @@ class ModelLike(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleOptions:
-    """Options that both kinds of experiments take; see `Experiment`."""
+    """Options of both kinds of experiments; see `Experiment`."""
 
     train_steps: int | None
     eval_steps: int | None
@@ -49,11 +49,11 @@ class ScheduleOptions:
 class ExperimentBase(ABC):
     """Model, options, hooks and export strategies of an experiment.
 
-    The constructor calls nothing that the user passes.
+    The constructor calls none of the functions and hooks that are passed to it.
 
     Args:
         model: Estimator or agent.
-        options: The options that both kinds of experiments take.
+        options: Options of the schedules.
 
     Raises:
         ValueError: If an option has the wrong type.
@@ -75,7 +75,7 @@ class ExperimentBase(ABC):
 
     @property
     def train_steps(self) -> int | None:
-        """Updates in the life of the model."""
+        """Total updates of the model, those of earlier processes included; `None` for no bound."""
         return self._options.train_steps
 
     @property
@@ -90,13 +90,13 @@ class ExperimentBase(ABC):
 
     @property
     def config(self) -> RunConfig:
-        """Configuration of the model; that of a single process for a model without one."""
+        """The model's `RunConfig`; the default, of a single process, if the model has none."""
         config = getattr(self._model, "config", None)
         return config if isinstance(config, RunConfig) else RunConfig()
 
     @property
     def export_strategies(self) -> tuple[ExportStrategy, ...]:
-        """The export strategies in force."""
+        """The current export strategies."""
         return self._strategies
 
     def reset_export_strategies(
@@ -108,17 +108,17 @@ class ExperimentBase(ABC):
             new_export_strategies: One `ExportStrategy`, several or none.
 
         Raises:
-            ValueError: If something else is among them; the old ones stay then.
+            ValueError: If one of them is not an `ExportStrategy`; the old ones are kept then.
         """
         old, self._strategies = self._strategies, checked_strategies(new_export_strategies)
         return old
 
     def extend_train_hooks(self, additional_hooks: Iterable[SessionRunHook]) -> None:
-        """Appends hooks for training."""
+        """Appends hooks that are called in training."""
         self._train_hooks.extend(additional_hooks)
 
     def extend_eval_hooks(self, additional_hooks: Iterable[SessionRunHook]) -> None:
-        """Appends hooks for evaluation."""
+        """Appends hooks that are called in evaluations."""
         self._eval_hooks.extend(additional_hooks)
 
     @abstractmethod
@@ -127,8 +127,8 @@ class ExperimentBase(ABC):
 
         Args:
             hooks: Called around the updates.
-            **bound: `steps`, updates from here on, or `max_steps`, updates in the life of the
-                model; `None` for no bound.
+            **bound: `steps`, the number of further updates, or `max_steps`, the total updates of
+                the model; `None` for no bound.
         """
 
     @abstractmethod
@@ -144,14 +144,14 @@ class ExperimentBase(ABC):
 
     @abstractmethod
     def _relocated(self, directory: str) -> Self:
-        """Returns an experiment like this one, without hooks, in another directory."""
+        """Returns a copy of this experiment, without hooks, that writes to another directory."""
 
     def _relocated_model(self, directory: str) -> Any:
         model = self._model
         return model.relocated(directory) if hasattr(model, "relocated") else model
 
     def _finished(self, step: int, result: Result | None) -> bool:
-        """Returns whether nothing is left to train."""
+        """Returns whether `step` or `result` shows that the training has reached its bound."""
         del result
         return self.train_steps is not None and step >= self.train_steps
 
@@ -160,7 +160,7 @@ class ExperimentBase(ABC):
             self.context.sleep(seconds)
 
     def _export(self, checkpoint: Path | None, result: Result | None) -> list[object]:
-        """Exports by each strategy; nothing where there is no checkpoint."""
+        """Calls each export strategy and returns the results; empty if there is no checkpoint."""
         if checkpoint is None:
             return []
         base = Path(self._model.model_dir) / "export"

@@ -1,4 +1,4 @@
-"""RLExperiment: an agent, its environment, and the schedules that train and evaluate it."""
+"""`RLExperiment`: an agent, its environment, and the schedules that train and evaluate it."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,21 +16,21 @@ from workers.rl.envs.env_types import Env
 from workers.supervised.run_session import SessionRunHook
 
 Environment = Env | Callable[[], Env]
-"""An environment, which its owner closes, or a function that makes one, which the schedule that
-made it closes.
+"""An environment, which the caller closes, or a function that makes one; the schedule that called
+the function closes the environment.
 """
 
 
 @runtime_checkable
 class AgentLike(ModelLike, Protocol):
-    """What an experiment needs of an agent.
+    """Attributes of an agent that an `RLExperiment` uses.
 
-    `Agent` and `PGAgent` of `workers.estimators.agents` are such.
+    `Agent` and `PGAgent` of `workers.estimators.agents` have them.
     """
 
     @property
     def memory(self) -> Any:
-        """Where transitions go."""
+        """The memory that stores the transitions."""
 
     def train(self, env: Any, *args: Any, **options: Any) -> Any:
         """Trains and returns the agent."""
@@ -43,34 +43,35 @@ class AgentLike(ModelLike, Protocol):
 
 
 class RLExperiment(Schedules):
-    """An agent with its environment. The constructor calls none of its arguments.
+    """An agent, its environment, and schedules. The constructor calls none of its arguments.
 
-    Evaluations run greedy episodes in an environment of their own: a copy of the given one, or
-    another one from the function that makes it.
+    Evaluations run greedy episodes in a separate environment: a copy of `env`, or another one made
+    by the function `env`.
 
     Args:
-        agent: Any kind of agent; see `AgentLike`.
+        agent: The agent to train; see `AgentLike`.
         env: The environment, or a function that makes it.
-        train_steps: Updates in the life of the model; `None` trains for ever.
-        train_episodes: Episodes in the life of the model; `None` for no bound.
-        first_update: Timesteps (actions taken) without an update.
-        update_frequency: An update at each multiple of so many timesteps beyond that, and at each
-            end of an episode there.
+        train_steps: Total updates of the model, at which training ends; `None` for no bound.
+        train_episodes: Total training episodes of the model; `None` for no bound.
+        first_update: Number of timesteps (actions taken) before the first update.
+        update_frequency: After `first_update` timesteps, an update is made at each multiple of this
+            number of timesteps and at the end of each episode.
         eval_steps: Episodes of one evaluation.
         train_hooks: Called around the updates and at the ends of episodes; the list is copied.
         eval_hooks: Called around the episodes of evaluations; the list is copied.
-        eval_delay_secs: Before the first evaluation.
-        continuous_eval_throttle_secs: Between the starts of two evaluations at least.
-        eval_every_n_steps: Updates between two evaluations of `train_and_evaluate` at least; 0 or
-            `None` evaluates only at the end.
-        delay_workers_by_global_step: Whether the workers of a cluster begin by the shared global
-            step, in place of seconds.
+        eval_delay_secs: Seconds before the first evaluation.
+        continuous_eval_throttle_secs: Least number of seconds between the starts of two
+            evaluations.
+        eval_every_n_steps: Least number of updates between two evaluations of
+            `train_and_evaluate`; 0 or `None` evaluates only at the end.
+        delay_workers_by_global_step: Whether the workers of a cluster wait for a value of the
+            shared global step before they begin, in place of a number of seconds.
         export_strategies: One `ExportStrategy`, several or none.
         train_steps_per_iteration: Updates of a round of `continuous_train_and_evaluate`; `None` for
-            a tenth of `train_steps`, or 1,000.
+            a tenth of `train_steps`, or for 1,000 if `train_steps` is `None` too.
 
     Raises:
-        ValueError: If the agent is none, or an option has the wrong type or range.
+        ValueError: If `agent` is not an agent, or an option has the wrong type or range.
     """
 
     def __init__(  # noqa: PLR0917 - the documented signature
@@ -128,17 +129,17 @@ class RLExperiment(Schedules):
 
     @property
     def env(self) -> Environment:
-        """The environment, or what makes it."""
+        """The environment, or the function that makes it."""
         return self._env
 
     @property
     def train_episodes(self) -> int | None:
-        """Episodes in the life of the model."""
+        """Total training episodes of the model; `None` for no bound."""
         return self._train_episodes
 
     @property
     def first_update(self) -> int:
-        """Timesteps without an update."""
+        """Number of timesteps before the first update."""
         return self._first_update
 
     @property
@@ -200,7 +201,7 @@ class RLExperiment(Schedules):
 
     @contextmanager
     def _opened(self, *, copied: bool) -> Iterator[Env]:
-        """Yields an environment, and closes it if it was made here."""
+        """Yields an environment; closes it afterwards if it was copied or made by the function."""
         if isinstance(self._env, gym.Env) or not callable(self._env):
             check_env(self._env)
             env = copy_of(self._env) if copied else self._env

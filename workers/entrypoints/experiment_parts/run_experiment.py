@@ -1,4 +1,4 @@
-"""Runs an experiment by the schedule that fits this process."""
+"""Runs an experiment with a schedule, by default the one for this process's task type."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -34,19 +34,19 @@ def run_experiment(
     """Makes an experiment and runs one of its schedules.
 
     Args:
-        experiment_fn: Makes the experiment for a directory.
-        output_dir: The directory.
-        schedule: A name of `SCHEDULES`; `None` trains and evaluates, or does in a cluster what the
-            task's type is for: `master` trains and evaluates, `worker` trains, `ps` runs the
-            server.
+        experiment_fn: Called with the output directory; returns the experiment.
+        output_dir: Output directory of the experiment; must not be empty text.
+        schedule: A name of `SCHEDULES`. `None` is `train_and_evaluate`; in a cluster it depends on
+            the task type: `train_and_evaluate` for `master` and `chief`, `train` for `worker`,
+            `run_std_server` for `ps`.
 
     Returns:
-        What the schedule returns.
+        The return value of the schedule.
 
     Raises:
-        ValueError: If the directory is empty, or the schedule is not known or does not follow from
-            the task's type.
-        TypeError: If the function cannot be called, or makes no experiment.
+        ValueError: If `output_dir` is empty, the schedule is unknown, or `schedule` is `None` and
+            the task type has no default schedule.
+        TypeError: If `experiment_fn` is not callable or returns no experiment.
     """
     if not str(output_dir):
         raise ValueError("output_dir must not be empty")
@@ -65,10 +65,10 @@ def run_experiment(
 
 
 def default_schedule(config: RunConfig) -> str:
-    """Returns the schedule of a process of a cluster, or of one alone.
+    """Returns the default schedule for a configuration; see `run_experiment`.
 
     Raises:
-        ValueError: If its task's type has none.
+        ValueError: If the task type has no default schedule.
     """
     if not config.is_distributed:
         return "train_and_evaluate"

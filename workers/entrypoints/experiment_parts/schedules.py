@@ -1,6 +1,7 @@
-"""The schedules of an experiment, the same for estimators and agents.
+"""The schedules of an experiment, for estimators and agents.
 
-Each schedule can be started again: the progress of a model is read from its directory.
+A schedule that was interrupted can be started again: the progress of a model is read from its
+directory.
 """
 
 import math
@@ -36,16 +37,16 @@ CONTINUOUS_ON_TRAIN_DATA: Final = "continuous_on_train_data"
 
 
 class Schedules(ExperimentBase):
-    """Base of `Experiment` and `RLExperiment`: the schedules."""
+    """Base class of `Experiment` and `RLExperiment` with all schedules."""
 
     def train(self, delay_secs: float | None = None) -> Any:
-        """Trains up to `train_steps` updates in the life of the model.
+        """Trains until the model has made `train_steps` updates in total.
 
         Args:
-            delay_secs: Begin so many seconds after the call; the start of a server counts. `None`
-                delays the workers of a cluster one after the other: by `min(60, 5 * task_id)`
-                seconds, or until all of them together made int(8000 * ln(task_id + 1)) updates
-                where the experiment delays by global step.
+            delay_secs: Seconds from the call to the beginning of training, the start of a server
+                included. `None` staggers the workers of a cluster: each waits
+                `min(60, 5 * task_id)` seconds or, with `delay_workers_by_global_step`, until all
+                workers together have made int(8000 * ln(task_id + 1)) updates.
 
         Returns:
             The trained estimator or agent.
@@ -56,10 +57,10 @@ class Schedules(ExperimentBase):
         """Evaluates the newest checkpoint in the series `one_pass`.
 
         Args:
-            delay_secs: Begin after so many seconds; `None` takes `eval_delay_secs`.
+            delay_secs: Seconds to wait first; `None` uses `eval_delay_secs`.
 
         Returns:
-            The result.
+            The result of the evaluation.
 
         Raises:
             EstimatorNotTrainedError: If there is no checkpoint.
@@ -77,16 +78,17 @@ class Schedules(ExperimentBase):
         """Evaluates and exports each new checkpoint, until the training is over.
 
         Args:
-            delay_secs: Begin after so many seconds; `None` takes `eval_delay_secs`.
-            throttle_delay_secs: Seconds between the starts of two evaluations at least; `None`
-                takes `continuous_eval_throttle_secs`.
-            evaluate_checkpoint_only_once: False evaluates the newest checkpoint again while there
-                is no newer one.
-            continuous_eval_predicate_fn: Called before each look with the last result, `None` at
-                first and `{}` after a look without an evaluation; false ends the loop.
+            delay_secs: Seconds to wait first; `None` uses `eval_delay_secs`.
+            throttle_delay_secs: Least number of seconds between the starts of two evaluations;
+                `None` uses `continuous_eval_throttle_secs`.
+            evaluate_checkpoint_only_once: If false, the newest checkpoint is evaluated again while
+                there is no newer one.
+            continuous_eval_predicate_fn: Called before each check for a checkpoint with the last
+                result: `None` the first time, `{}` after a check without an evaluation. If it
+                returns false, the loop ends.
 
         Raises:
-            ValueError: If the predicate cannot be called.
+            ValueError: If the predicate is not callable.
         """
         self._continuously(
             CONTINUOUS,
@@ -104,7 +106,8 @@ class Schedules(ExperimentBase):
     ) -> None:
         """Evaluates each new checkpoint once, on the data of the training.
 
-        These are the training's input, or its environment with its seeds; see `continuous_eval`.
+        This data is the training's input function, or the training environment with the seeds of
+        the training; see `continuous_eval`.
         """
         self._continuously(
             CONTINUOUS_ON_TRAIN_DATA,
@@ -115,14 +118,14 @@ class Schedules(ExperimentBase):
         )
 
     def train_and_evaluate(self) -> tuple[Result | None, list[Any]]:
-        """Trains, evaluates new checkpoints meanwhile and the last state at the end, then exports.
+        """Trains, evaluates checkpoints during and after the training, and exports at the end.
 
-        An evaluation is due where a checkpoint is at least `eval_every_n_steps` updates newer than
-        the one evaluated before; no checkpoint is forced. With 0 or `None` only the last state is
-        evaluated.
+        A checkpoint is evaluated if it is at least `eval_every_n_steps` updates newer than the one
+        that was evaluated before; no additional checkpoints are written. With 0 or `None` only the
+        last checkpoint is evaluated.
 
         Returns:
-            The last result, and what each export strategy returned.
+            The last result, and the return values of the export strategies.
         """
         hook = EvaluateCheckpointsHook(
             self._options.eval_every_n_steps or 0, self._evaluate_checkpoint
@@ -136,21 +139,21 @@ class Schedules(ExperimentBase):
     def continuous_train_and_evaluate(
         self, continuous_eval_predicate_fn: Predicate | None = None
     ) -> tuple[Result | None, list[Any]]:
-        """Trains and evaluates in turns, and exports at the end.
+        """Alternates between training and evaluation, and exports at the end.
 
         A round ends at the next multiple of `train_steps_per_iteration`, the last one at
-        `train_steps`; each ends with a checkpoint and frees the memory of the training. Begun
-        again, it evaluates what the round before left unevaluated, and goes on.
+        `train_steps`; each ends with a checkpoint and frees the memory of the training. When this
+        schedule is started again, it first evaluates a round that ended without an evaluation.
 
         Args:
-            continuous_eval_predicate_fn: Called before each round with the last result, `None` at
-                first; false ends the loop.
+            continuous_eval_predicate_fn: Called before each round with the last result, `None` the
+                first time. If it returns false, the loop ends.
 
         Returns:
-            The last result, and what each export strategy returned.
+            The last result, and the return values of the export strategies.
 
         Raises:
-            ValueError: If the predicate cannot be called.
+            ValueError: If the predicate is not callable.
         """
         predicate = _checked(continuous_eval_predicate_fn)
         result: Result | None = None
@@ -164,7 +167,7 @@ class Schedules(ExperimentBase):
                 self._train(self._train_hooks, steps=self._round(step))
             result = self._evaluate(ONE_PASS, self._eval_hooks)
             if not pending and self._global_step(result) == step:
-                break  # nothing more can be learnt: the input ended, or a hook asks to stop at once
+                break  # a round without an update: the input is empty, or a hook requested a stop
         return result, self._export(self._model.latest_checkpoint(), result)
 
     continuous_train_and_eval = continuous_train_and_evaluate
@@ -175,7 +178,7 @@ class Schedules(ExperimentBase):
         The server holds the shared global step.
 
         Raises:
-            ValueError: If cluster, task type, task id or master are missing in the configuration.
+            ValueError: If cluster, task type, task id or master is missing in the configuration.
         """
         config = self.config
         config.require_cluster()
@@ -185,7 +188,7 @@ class Schedules(ExperimentBase):
             server.join()
 
     def test(self) -> Result:
-        """Trains, evaluates and exports one step each, in a directory that is removed again.
+        """Trains and evaluates for one step and exports, in a temporary directory.
 
         Returns:
             The result of the evaluation.
@@ -257,20 +260,20 @@ class Schedules(ExperimentBase):
         ).run(_checked(predicate))
 
     def _round(self, step: int) -> int:
-        """Returns how many updates the next round makes."""
+        """Returns the number of updates of the next round, which begins at `step`."""
         size, bound = self._round_size, self.train_steps
         return min(size - step % size, bound - step if bound is not None else size)
 
     @property
     def _round_size(self) -> int:
-        """Updates of a whole round."""
+        """Updates of a full round."""
         size, bound = self._options.train_steps_per_iteration, self.train_steps
         if size is not None:
             return size
         return DEFAULT_ROUND if bound is None else max(1, bound // 10)
 
     def _global_step(self, result: Result | None) -> int:
-        """Returns the updates of the newest checkpoint, or those that an evaluation reported."""
+        """Returns the global step of the newest checkpoint; without one, that of `result`."""
         newest = self._model.latest_checkpoint()
         return (
             key_of(newest).global_step
@@ -279,7 +282,7 @@ class Schedules(ExperimentBase):
         )
 
     def _last_result(self, step: int) -> Result | None:
-        """Returns the recorded result of a global step."""
+        """Returns the newest recorded result of a global step; `None` if there is none."""
         return next(
             (
                 row
@@ -290,7 +293,7 @@ class Schedules(ExperimentBase):
         )
 
     def _unevaluated(self, step: int) -> bool:
-        """Whether a round ended here without its evaluation."""
+        """Returns whether a round ended at `step` and was not evaluated."""
         if not step or self._model.latest_checkpoint() is None:
             return False
         at_end = step == self.train_steps or step % self._round_size == 0

@@ -1,4 +1,4 @@
-"""The Experiment face: an estimator, its inputs, and the schedules that train and evaluate it."""
+"""`Experiment`: an estimator, its inputs, and the schedules that train and evaluate it."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -13,7 +13,7 @@ from workers.supervised.run_session import SessionRunHook
 
 @runtime_checkable
 class EstimatorLike(ModelLike, Protocol):
-    """What an experiment needs of an estimator; `workers.estimators.estimator.Estimator` is one."""
+    """Methods of an estimator, such as `workers.estimators.Estimator`, that an experiment uses."""
 
     def train(
         self, input_fn: Any, hooks: Any = None, steps: Any = None, max_steps: Any = None
@@ -32,28 +32,30 @@ class EstimatorLike(ModelLike, Protocol):
 
 
 class Experiment(Schedules):
-    """An estimator with its inputs. The constructor calls none of its arguments.
+    """An estimator, its inputs, and schedules. The constructor calls none of its arguments.
 
     Args:
-        estimator: See `EstimatorLike`.
+        estimator: The estimator to train; see `EstimatorLike`.
         train_input_fn: Returns batches to train on; see `workers.supervised.batches`.
-        eval_input_fn: Returns batches to evaluate on; they must end where `eval_steps` is `None`.
-        train_steps: Updates in the life of the model; `None` trains for ever.
-        eval_steps: Batches of one evaluation; `None` for all that the input has.
+        eval_input_fn: Returns batches to evaluate on; they must be finite if `eval_steps` is
+            `None`.
+        train_steps: Total updates of the model, at which training ends; `None` for no bound.
+        eval_steps: Batches of one evaluation; `None` for all batches of the input.
         train_hooks: Called around the updates; the list is copied.
         eval_hooks: Called around the batches of evaluations; the list is copied.
-        eval_delay_secs: Before the first evaluation.
-        continuous_eval_throttle_secs: Between the starts of two evaluations at least.
-        eval_every_n_steps: Updates between two evaluations of `train_and_evaluate` at least; 0 or
-            `None` evaluates only at the end.
-        delay_workers_by_global_step: Whether the workers of a cluster begin by the shared global
-            step, in place of seconds.
+        eval_delay_secs: Seconds before the first evaluation.
+        continuous_eval_throttle_secs: Least number of seconds between the starts of two
+            evaluations.
+        eval_every_n_steps: Least number of updates between two evaluations of
+            `train_and_evaluate`; 0 or `None` evaluates only at the end.
+        delay_workers_by_global_step: Whether the workers of a cluster wait for a value of the
+            shared global step before they begin, in place of a number of seconds.
         export_strategies: One `ExportStrategy`, several or none.
         train_steps_per_iteration: Updates of a round of `continuous_train_and_evaluate`; `None` for
-            a tenth of `train_steps`, or 1,000.
+            a tenth of `train_steps`, or for 1,000 if `train_steps` is `None` too.
 
     Raises:
-        ValueError: If the estimator is none, or an option has the wrong type.
+        ValueError: If `estimator` is not an estimator, or an option has the wrong type.
     """
 
     def __init__(  # noqa: PLR0917 - the documented signature

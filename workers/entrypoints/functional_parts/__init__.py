@@ -1,1 +1,1 @@
-"""Behind `functional`: what one call of a training function builds and runs."""
+"""Implementation of the training functions of `workers.entrypoints.functional`."""

@@ -44,21 +44,23 @@ def train_agent_batch(  # noqa: PLR0917 - PFRL's parameters
     """Trains an agent in several environments at once.
 
     Args:
-        agent: Has `batch_act`, `batch_observe`, `save`, `load`, `get_statistics` and `eval_mode`.
+        agent: An agent with `batch_act`, `batch_observe`, `save`, `load`, `get_statistics` and
+            `eval_mode`.
         env: A list of `gymnasium.Env`, or a `gymnasium.vector.VectorEnv` with autoreset disabled.
-        steps: Final env_step, summed over the environments; the last vector step may go beyond it.
+        steps: Env_step, summed over the environments, at which training ends; the last vector step
+            may exceed it.
         outdir: See `train_agent`.
-        checkpoint_freq: Env_steps between two snapshots; each is named by the multiple that was
-            crossed, its manifest holds the real step.
-        log_interval: Env_steps between two lines of the log; `None` writes none.
+        checkpoint_freq: Env_steps between two snapshots. A snapshot is named by the multiple that
+            was crossed; its manifest holds the actual env_step.
+        log_interval: Env_steps between two lines of the log; `None` logs none.
         max_episode_len: See `train_agent`.
         step_offset: See `train_agent`.
-        evaluator: See `train_agent`; asked after each vector step.
+        evaluator: See `train_agent`; called after each vector step.
         successful_score: See `train_agent`.
-        step_hooks: See `train_agent`; called for each env_step of a vector step in turn.
-        return_window_size: Training episodes, the newest, of which the log gives the average
+        step_hooks: See `train_agent`; called once for each env_step of a vector step.
+        return_window_size: Number of newest training episodes over which the log averages the
             return.
-        logger: Gets the lines.
+        logger: Receives the lines of the log.
         seed: See `train_agent`.
         resume: See `train_agent`.
         resume_parts: See `train_agent`.
@@ -71,7 +73,7 @@ def train_agent_batch(  # noqa: PLR0917 - PFRL's parameters
 
     Raises:
         TypeError: See `train_agent`.
-        ValueError: If a parameter is out of range, or the environment resets itself.
+        ValueError: If a parameter is out of range, or the vector environment has autoreset enabled.
         SnapshotUnreadableError: See `train_agent`.
     """
     return run_call(
@@ -139,17 +141,17 @@ def train_agent_batch_with_evaluation(  # noqa: PLR0917 - PFRL's parameters
         env: See `train_agent_batch`.
         steps: See `train_agent_batch`.
         eval_n_steps: See `train_agent_with_evaluation`.
-        eval_n_episodes: See `train_agent_with_evaluation`; the first ones by start order count.
-        eval_interval: Env_steps between evaluations; one follows the vector step that crosses a
-            multiple.
+        eval_n_episodes: See `train_agent_with_evaluation`; the episodes that started first count.
+        eval_interval: Env_steps between evaluations. An evaluation is made after the vector step
+            that crosses a multiple.
         outdir: See `train_agent_with_evaluation`.
         checkpoint_freq: See `train_agent_batch`.
         max_episode_len: Longest training episode in env_steps.
         step_offset: See `train_agent`.
-        eval_max_episode_len: Longest evaluation episode; `None` takes that of training.
+        eval_max_episode_len: Longest evaluation episode in env_steps; `None` uses
+            `max_episode_len`.
         return_window_size: See `train_agent_batch`.
-        eval_env: Environments of evaluations; `None` makes copies of `env`, which are closed at the
-            end.
+        eval_env: Environments of evaluations; `None` copies `env` and closes the copies at the end.
         log_interval: See `train_agent_batch`.
         successful_score: See `train_agent_with_evaluation`.
         step_hooks: See `train_agent_batch`.

@@ -13,18 +13,19 @@ from workers.entrypoints.table_files import finished_lines, replace_text, step_i
 
 EPISODES_FILE: Final = "episodes.csv"
 COLUMNS: Final = ("step", "episode", "env", "return", "length", "terminated", "wall")
-"""Env_step at the end, number from 1, environment, undiscounted return, env_steps, 1 or else 0
-(truncated), seconds since the epoch.
+"""Env_step at the end of the episode, number of the episode from 1, index of the environment,
+undiscounted return, length in env_steps, 1 if terminated and 0 if truncated, seconds since the
+epoch.
 """
 
 
 class EpisodesFile(NoRecorder):
-    """A recorder that appends a line per episode.
+    """A recorder that appends a line per episode to a CSV file.
 
     Args:
-        path: The file; what earlier trainings wrote stays, but lines after `keep_until`.
-        keep_until: Env_steps.
-        wall: Seconds since the epoch.
+        path: Path of the file. Existing lines up to `keep_until` are kept, later ones are removed.
+        keep_until: Env_step of the last line to keep.
+        wall: Returns the seconds since the epoch.
     """
 
     def __init__(self, path: Path, keep_until: int, wall: Callable[[], float] = time.time) -> None:
@@ -41,7 +42,7 @@ class EpisodesFile(NoRecorder):
         episodes: Sequence[tuple[int, EpisodeEnd]],
         reports: Sequence[LearnReport],
     ) -> None:
-        """Writes the episodes that ended."""
+        """Appends a line for each episode that ended, and flushes the file."""
         del reports
         if not episodes:
             return
@@ -61,7 +62,7 @@ class EpisodesFile(NoRecorder):
         self._file.flush()
 
     def flush(self) -> None:
-        """Hands all lines to the system."""
+        """Flushes the file."""
         self._file.flush()
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Records of evaluations, and the hook that calls an evaluator of the caller."""
+"""Records of evaluations, and the hook that calls an evaluator object of the caller."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -36,10 +36,10 @@ statistics of the evaluation.
 class EpisodeCount:
     """Counts training episodes as PFRL does.
 
-    The last episode of a serial training counts although the end of training cuts it off.
+    In serial training, an episode that is cut off by the end of training counts, too.
 
     Args:
-        final_step: Where a serial training ends; `None` for a batch.
+        final_step: Env_step at which serial training ends; `None` for batch training.
     """
 
     def __init__(self, final_step: int | None) -> None:
@@ -48,21 +48,24 @@ class EpisodeCount:
         self._known = 0
 
     def on_tick(self, view: EngineView, reports: Sequence[LearnReport]) -> None:
-        """Notes where the last episode ended. The first of the engine's hooks."""
+        """Stores the env_step at which the last episode ended.
+
+        Must be called before the engine's other hooks, which read the count.
+        """
         del reports
         if view.clock.episodes != self._known:
             self._known, self._ended_at = view.clock.episodes, view.clock.env_steps
 
     def state_dict(self) -> StateTree:
-        """Returns where the last episode ended."""
+        """Returns the number of ended episodes and the env_step at which the last one ended."""
         return {"known": self._known, "ended_at": self._ended_at}
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Takes it over."""
+        """Restores the state that `state_dict` returned."""
         self._known, self._ended_at = int(state["known"]), int(state["ended_at"])
 
     def cut_off(self, clock: ClockView) -> bool:
-        """Returns whether an episode runs that the end of training cuts off here."""
+        """Returns whether training ends at `clock` in the middle of an episode."""
         return (
             self._final_step is not None
             and clock.env_steps >= self._final_step
@@ -70,13 +73,13 @@ class EpisodeCount:
         )
 
     def at(self, clock: ClockView) -> int:
-        """Returns the count."""
+        """Returns the number of training episodes at `clock`, one that is cut off included."""
         return clock.episodes + self.cut_off(clock)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationOutputs:
-    """Where evaluations go."""
+    """Files and hooks that receive the results of evaluations."""
 
     evaluator: ExternalAgentEvaluator
     scores: ScoresFile
@@ -95,9 +98,9 @@ class EvaluationOutputs:
         tensorboard: bool,
         hooks: Sequence[Callable[..., Any]] = (),
     ) -> "EvaluationOutputs":
-        """Opens the files of evaluations in a directory, which `stack` closes.
+        """Opens the files of evaluations in a directory; `stack` closes them.
 
-        Rows that an earlier training wrote of env_steps after `start` are removed.
+        Rows of an earlier training with an env_step after `start` are removed.
         """
         columns = [*BASIC_COLUMNS, *(name for name, _ in statistics)]
         scores = ScoresFile(directory / SCORES_FILE, columns, keep_until=start)
@@ -109,20 +112,19 @@ class EvaluationOutputs:
 
     @property
     def best(self) -> float | None:
-        """The best mean return among the evaluations that were kept."""
+        """Best mean return in `scores.txt`; `None` if it has no row."""
         return max(self.scores.column("mean"), default=None)
 
 
 class EvaluationRecorder(NoRecorder):
-    """The recorder of evaluations.
+    """A recorder that writes evaluations and then calls the evaluation hooks.
 
-    The evaluation hooks are called by it last, before a best agent is saved.
+    The engine saves the best agent after the hooks were called.
 
     Args:
-        agent_statistics: Pairs of the agent's statistics.
-        episodes: Counts.
-        outputs: Where they go; `None` where there is no evaluation but what a caller's evaluator
-            makes.
+        agent_statistics: Returns the agent's statistics as pairs of name and value.
+        episodes: Counter of training episodes.
+        outputs: Files and hooks; `None` if only an evaluator object of the caller evaluates.
     """
 
     def __init__(
@@ -137,7 +139,7 @@ class EvaluationRecorder(NoRecorder):
         self._outputs = outputs
 
     def evaluation(self, clock: ClockView, result: EvaluationResult, *, final: bool) -> None:
-        """Records an evaluation everywhere, then calls the hooks."""
+        """Writes an evaluation to all outputs and the history, then calls the hooks."""
         del final
         outputs = self._outputs
         if outputs is None:
@@ -174,7 +176,14 @@ class EvaluationRecorder(NoRecorder):
         score: float,
         stats: Mapping[str, object],
     ) -> None:
-        """Appends an entry to the history."""
+        """Appends an entry to the history.
+
+        Args:
+            clock: Clock at the evaluation.
+            agent: The agent's statistics.
+            score: Mean return.
+            stats: Statistics of the environment and of the evaluation.
+        """
         own = {
             "eval_score": score,
             "step": clock.env_steps,
@@ -185,7 +194,7 @@ class EvaluationRecorder(NoRecorder):
         self.history.append({**agent, **stats, **own})
 
     def state_dict(self) -> StateTree:
-        """Returns the history."""
+        """Returns the history, with values converted to numbers or text."""
         return {
             "history": [{key: _plain(value) for key, value in one.items()} for one in self.history]
         }
@@ -196,17 +205,17 @@ class EvaluationRecorder(NoRecorder):
 
 
 class CallerEvaluator:
-    """The hook that calls an evaluator of the caller.
-
-    It is an object with `evaluate_if_necessary(t, episodes)` and `max_score`.
+    """A hook that calls an evaluator object of the caller.
 
     Args:
-        evaluator: Asked when it may evaluate.
-        evaluations: Its scores go into the history.
-        episodes: Counts.
-        during_episode: Ask after each step; false asks where an episode ended.
-        agent_statistics: Pairs of the agent's statistics.
-        successful_score: Training ends once its `max_score` is at least this.
+        evaluator: An object with `evaluate_if_necessary(t, episodes)`, which returns a score or
+            `None`, and `max_score`.
+        evaluations: Recorder to whose history the scores are added.
+        episodes: Counter of training episodes.
+        during_episode: Whether the evaluator is called after each step; if false, it is called
+            when an episode ends.
+        agent_statistics: Returns the agent's statistics as pairs of name and value.
+        successful_score: Training ends once the evaluator's `max_score` is at least this value.
     """
 
     def __init__(
@@ -233,19 +242,19 @@ class CallerEvaluator:
         self._successful_score = successful_score
 
     def on_tick(self, view: EngineView, reports: Sequence[LearnReport]) -> None:
-        """Asks after a step, where that is allowed."""
+        """Calls the evaluator after a step, if `during_episode` is set."""
         del reports
         if self._during_episode:
             self._ask(view)
 
     def on_episode(self, view: EngineView, end: EpisodeEnd) -> None:
-        """Asks where an episode ended."""
+        """Calls the evaluator after an episode, unless `during_episode` is set."""
         del end
         if not self._during_episode:
             self._ask(view)
 
     def on_finish(self, view: EngineView, reason: StopReason) -> None:
-        """Asks where the end of training cut an episode off."""
+        """Calls the evaluator if the end of training cut an episode off."""
         if (
             reason is StopReason.BUDGET
             and not self._during_episode
@@ -254,13 +263,13 @@ class CallerEvaluator:
             self._ask(view)
 
     def state_dict(self) -> StateTree:
-        """Returns the evaluator's state, if it has one."""
+        """Returns the evaluator's state; empty if the evaluator has no `state_dict`."""
         return (
             {"own": self._evaluator.state_dict()} if hasattr(self._evaluator, "state_dict") else {}
         )
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Gives the evaluator its state back."""
+        """Restores the evaluator's state, if the evaluator has `load_state_dict`."""
         if "own" in state and hasattr(self._evaluator, "load_state_dict"):
             self._evaluator.load_state_dict(state["own"])
 
@@ -275,7 +284,7 @@ class CallerEvaluator:
 
 
 def _plain(value: Any) -> object:
-    """Returns a number or text that a snapshot can hold."""
+    """Converts a value to one that a snapshot can hold: a number, text, boolean or `None`."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     try:

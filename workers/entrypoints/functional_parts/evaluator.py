@@ -1,4 +1,4 @@
-"""Evaluations of an external agent, on an environment of their own or that of the training."""
+"""Evaluations of an external agent, on a separate environment or on the training environment."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from workers.rl.evaluate.vector_evaluator import EvaluationBudget, SeedRule, Vec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationSettings:
-    """What an evaluation is, in the words of PFRL."""
+    """Settings of evaluations, with the names of PFRL's parameters."""
 
     interval: int
     n_steps: int | None
@@ -42,31 +42,30 @@ class EvaluationSettings:
 
 @dataclass(frozen=True, slots=True)
 class EvaluationGround:
-    """Where an evaluation takes place."""
+    """The environments of an evaluation."""
 
     env: Given
-    """The environment as it was handed over.
-
-    It may offer `clear_statistics` and `get_statistics`.
+    """The environment that the caller passed. It may have `clear_statistics` and
+    `get_statistics`.
     """
     vector: EpisodeVector
-    """The same, to be stepped."""
+    """`env` as a vector environment."""
     training: EpisodeVector | None = None
-    """The training environment, where it is this very one: its running episodes are brought back
-    afterwards.
+    """The training environments, if `env` is one of them: their episodes in progress are restored
+    after the evaluation. `None` if `env` is a separate environment.
     """
 
 
 class ExternalAgentEvaluator:
-    """Evaluates, with statistics of the environment; evaluation hooks get it as `evaluator`.
+    """Evaluates an external agent; passed to evaluation hooks as `evaluator`.
 
     Args:
-        agent: Evaluated.
-        ground: Where.
-        settings: What an evaluation is.
-        seeds: Where the episodes' seeds come from.
-        best: Read for `max_score`.
-        look_up: Called at each step; what it raises breaks the evaluation off.
+        agent: The agent to evaluate.
+        ground: Environments of the evaluations.
+        settings: Length and interval of the evaluations.
+        seeds: Rule for the seeds of the episodes.
+        best: Best score, read by `max_score`.
+        look_up: Called at each step; an exception that it raises ends the evaluation.
     """
 
     def __init__(
@@ -95,11 +94,11 @@ class ExternalAgentEvaluator:
 
     @property
     def max_score(self) -> float:
-        """Best mean return so far; minus infinity before the first."""
+        """Best mean return so far; minus infinity before the first evaluation."""
         return -np.inf if self._best.score is None else self._best.score
 
     def evaluate(self, clock: ClockView) -> EvaluationResult:
-        """Runs one evaluation."""
+        """Runs one evaluation and restores the training episodes, if it used their environment."""
         clear_statistics(self.env)
         if self._training is None:
             return self._evaluator.evaluate(clock)
@@ -109,7 +108,7 @@ class ExternalAgentEvaluator:
         return result
 
     def statistics(self) -> list[tuple[str, object]]:
-        """Returns the environment's statistics of the last evaluation."""
+        """Returns the environment's statistics of the last evaluation as (name, value) pairs."""
         return statistics_of(self.env)
 
     def _observe_step(

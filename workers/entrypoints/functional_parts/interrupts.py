@@ -1,4 +1,4 @@
-"""How a call of a training function is ended from outside: SIGTERM and a limit of time."""
+"""Ends a call of a training function at SIGTERM or at a time limit."""
 
 import signal
 from contextlib import AbstractContextManager
@@ -10,21 +10,21 @@ from workers.entrypoints.signal_handlers import handled_signals
 
 
 class TerminatedError(KeyboardInterrupt):
-    """SIGTERM came.
+    """The process received SIGTERM.
 
-    Like Ctrl-C it is no `Exception`, so nothing but a handler of its own stops it.
+    Like KeyboardInterrupt it is not an `Exception`, so that `except Exception` does not catch it.
     """
 
 
 class Interrupts:
     """The engine's control of one call.
 
-    SIGTERM ends training after the step that runs, so that the snapshot is a whole state; a second
-    one raises at once.
+    The first SIGTERM ends training after the current step, so that the snapshot is consistent; a
+    second one raises TerminatedError at once.
 
     Args:
-        time_limit: Seconds of this call; `None` for no limit.
-        time: Monotonic seconds.
+        time_limit: Longest duration of this call in seconds; `None` for no limit.
+        time: Returns monotonic seconds.
     """
 
     def __init__(self, time_limit: float | None, time: TimeSource) -> None:
@@ -36,7 +36,7 @@ class Interrupts:
 
     @property
     def order(self) -> StopReason | None:
-        """Why to stop now, if at all."""
+        """Reason to stop now, or `None`."""
         if self.terminated:
             return StopReason.DRAIN
         if self._deadline is not None and self._time() >= self._deadline:
@@ -47,9 +47,9 @@ class Interrupts:
         """Does nothing: no process waits for an answer."""
 
     def look_up(self) -> None:
-        """Raises where SIGTERM came.
+        """Raises TerminatedError if SIGTERM was received.
 
-        For work that changes nothing, such as an evaluation, which need not be finished.
+        Called within an evaluation, which changes no training state and need not be finished.
         """
         if self.terminated:
             raise TerminatedError("SIGTERM")

@@ -1,4 +1,4 @@
-"""Lines about training for people who read logs."""
+"""Logs the progress of a training as lines of text."""
 
 import logging
 from collections import deque
@@ -15,12 +15,12 @@ class LogRecorder(NoRecorder):
     """A recorder that logs a line per episode, or at each multiple of an interval.
 
     Args:
-        logger: Gets all lines, at level INFO.
-        outdir: Named in each.
-        statistics: The agent's, asked for with each line.
-        interval: In env_steps; `None` with `per_episode` off writes nothing of training.
-        window: Episodes, the newest, of which the average return is.
-        per_episode: Write a line per episode.
+        logger: Receives all lines, at level INFO.
+        outdir: Output directory, printed in each line.
+        statistics: Returns the agent's statistics; called for each line.
+        interval: Env_steps between two lines; `None` writes no such lines.
+        window: Number of newest episodes over which the return is averaged.
+        per_episode: Whether to write a line per episode.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class LogRecorder(NoRecorder):
         self._next = interval or 0
 
     def begin(self, env_steps: int) -> None:
-        """Says where training begins: multiples up to there are over."""
+        """Sets the env_step at which training begins: the next line is due at a later multiple."""
         if self._interval:
             self._next = (env_steps // self._interval + 1) * self._interval
 
@@ -54,7 +54,7 @@ class LogRecorder(NoRecorder):
         episodes: Sequence[tuple[int, EpisodeEnd]],
         reports: Sequence[LearnReport],
     ) -> None:
-        """Writes what is due."""
+        """Writes the lines of ended episodes, and the line of a multiple that was crossed."""
         del reports
         for number, (step, end) in enumerate(episodes, clock.episodes - len(episodes)):
             self._returns.append(end.episode_return)
@@ -73,7 +73,7 @@ class LogRecorder(NoRecorder):
             self._write_interval(clock)
 
     def evaluation(self, clock: ClockView, result: EvaluationResult, *, final: bool) -> None:
-        """Writes a line per evaluation episode and one with their statistics."""
+        """Writes a line per evaluation episode and one with the statistics of their returns."""
         del final
         for number, (value, length) in enumerate(zip(result.returns, result.lengths, strict=True)):
             self._logger.info("evaluation episode %s length:%s R:%s", number, length, value)
@@ -86,11 +86,11 @@ class LogRecorder(NoRecorder):
         )
 
     def state_dict(self) -> StateTree:
-        """Returns the newest returns."""
+        """Returns the episode returns in the window."""
         return {"returns": list(self._returns)}
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Takes them over."""
+        """Restores the episode returns in the window."""
         self._returns.clear()
         self._returns.extend(float(one) for one in state["returns"])
 

@@ -1,7 +1,7 @@
-"""Snapshots under the names that PFRL's training functions give.
+"""Snapshots with the directory names of PFRL's training functions.
 
 These are `<t>_checkpoint`, `best`, `<t>_except` and `<t>_finish`. Each is a complete snapshot with
-the agent's own files at its top. Owns the names, and which snapshot a resume reads.
+the agent's own files at its top level. Defines the names, and which snapshot a resume reads.
 """
 
 import logging
@@ -22,7 +22,7 @@ CHECKPOINT: Final = "checkpoint"
 EXCEPT: Final = "except"
 FINISH: Final = "finish"
 SUCCESSFUL: Final = "successful"
-"""Of an asynchronous training that reached its score."""
+"""Last snapshot of an asynchronous training that reached its successful score."""
 LATEST: Final = "latest"
 _BROKEN_OFF: Final = frozenset(
     {StopReason.DRAIN.value, StopReason.CANCEL.value, StopReason.PAUSE.value}
@@ -33,13 +33,13 @@ class NamedSnapshots:
     """Writes snapshots below one directory.
 
     Args:
-        directory: Created, if need be, with the first of them.
-        owner: What they say about themselves.
-        every: A checkpoint is named by the multiple of this that was crossed, one for each; `None`
-            takes the clock.
-        also_at_end: Write the checkpoints that are due with the last step, too.
-        keep: Newest checkpoints kept; `None` keeps all.
-        logger: Told of each.
+        directory: Output directory; created with the first snapshot.
+        owner: Run, experiment and seed that the manifests name.
+        every: Interval of checkpoints in env_steps. One checkpoint is written for each multiple
+            that was crossed, and named by it; `None` names checkpoints by the clock's env_steps.
+        also_at_end: Whether to also write the checkpoints whose multiples the last step crossed.
+        keep: Number of newest checkpoints to keep; `None` keeps all.
+        logger: Receives a line per snapshot.
     """
 
     def __init__(
@@ -62,13 +62,13 @@ class NamedSnapshots:
         self._written: list[Path] = []
 
     def begin(self, env_steps: int) -> None:
-        """Says where training begins: multiples up to there are not due."""
+        """Sets the env_step at which training begins: checkpoints are due at later multiples."""
         self._checked_at = env_steps
 
     def save(
         self, state: StateTree, clock: ClockView, reason: SnapshotReason, score: float | None
     ) -> str:
-        """Writes one complete snapshot under its name; see the protocol."""
+        """Writes a complete snapshot and returns its name; see `Snapshotter.save`."""
         t = clock.env_steps
         moment = Moment(clock=clock, reason=reason, score=score)
         if reason is SnapshotReason.PERIODIC:
@@ -105,19 +105,19 @@ class NamedSnapshots:
 
 
 def find_snapshot(directory: Path, resume: str) -> Path | None:
-    """Returns the snapshot to resume from, after repairing what a killed writer may have left.
+    """Returns the snapshot to resume from, after repairing snapshots of a killed writer.
 
     Args:
-        directory: Where `latest` looks.
+        directory: Directory in which `latest` searches.
         resume: `latest`, or the path of a snapshot.
 
     Returns:
-        Of `latest`, the whole one with the most env_steps of the newest training; `None` where
-            there is none at all.
+        The given path, or for `latest` the complete snapshot with the most env_steps of the newest
+            training; `None` if the directory has no snapshot.
 
     Raises:
-        FileNotFoundError: If the path is no directory.
-        SnapshotUnreadableError: If all that are there are torn.
+        FileNotFoundError: If the path is not a directory.
+        SnapshotUnreadableError: If there are snapshots, but none is complete.
     """
     if resume != LATEST:
         path = Path(resume)
@@ -143,15 +143,15 @@ def find_snapshot(directory: Path, resume: str) -> Path | None:
 
 
 def settle_named(directory: Path) -> None:
-    """Repairs what a killed writer may have left, and touches nothing else."""
+    """Repairs snapshots that a killed writer has left incomplete; changes no other files."""
     for names in (BEST, SUCCESSFUL, *(f"[0-9]*_{kind}" for kind in (CHECKPOINT, EXCEPT, FINISH))):
         settle(directory, names)
 
 
 def _newest_first(paths: list[Path]) -> list[Path]:
-    """Returns snapshots by training, the newest first, and then by env_steps.
+    """Sorts snapshots by training, the newest training first, and then by descending env_steps.
 
-    Those without a manifest that can be read come last.
+    Snapshots whose manifest cannot be read are last.
     """
     manifests: dict[Path, Manifest] = {}
     for path in paths:

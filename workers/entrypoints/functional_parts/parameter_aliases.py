@@ -1,4 +1,4 @@
-"""Other names of parameters, from documents that call them so."""
+"""Aliases of keyword parameters."""
 
 import functools
 import inspect
@@ -10,13 +10,12 @@ _R = TypeVar("_R")
 
 
 def other_name(**names: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
-    """Returns a decorator by which a function takes its parameters by other names, too.
+    """Returns a decorator that adds aliases of keyword parameters to a function.
+
+    The decorated function raises ValueError if it is called with a parameter and its alias.
 
     Args:
-        names: Parameter by its other name.
-
-    Raises:
-        ValueError: From the decorated function, if a parameter comes by both names.
+        names: Parameter name by alias.
     """
 
     def decorate(function: Callable[_P, _R]) -> Callable[_P, _R]:

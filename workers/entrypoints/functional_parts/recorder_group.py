@@ -1,4 +1,4 @@
-"""Several recorders as one."""
+"""A recorder that forwards every call to several recorders."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,11 +7,11 @@ from workers.core.types import EpisodeEnd, EvaluationResult, LearnReport, StateT
 
 
 class RecorderGroup:
-    """Hands every call on to each of its members, in their order.
+    """Forwards every call to each of its members, in the order of `members`.
 
     Args:
-        members: Recorders by a name, under which their state is saved; one that a snapshot does not
-            know begins afresh.
+        members: Recorders by name. Their states are saved under these names; a recorder whose name
+            is not in a snapshot keeps its initial state.
     """
 
     def __init__(self, members: Mapping[str, Recorder]) -> None:
@@ -39,16 +39,16 @@ class RecorderGroup:
             member.epoch(clock)
 
     def flush(self) -> None:
-        """Flushes each."""
+        """Flushes each member."""
         for member in self._members:
             member.flush()
 
     def state_dict(self) -> StateTree:
-        """Returns the state of each by name."""
+        """Returns the state of each member by its name."""
         return {name: member.state_dict() for name, member in self._named.items()}
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Gives each its state back."""
+        """Restores the state of each member whose name is in `state`."""
         for name, member in self._named.items():
             if name in state:
                 member.load_state_dict(state[name])

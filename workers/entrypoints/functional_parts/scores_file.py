@@ -1,7 +1,7 @@
-"""`scores.txt`: one row per evaluation, tab-separated, as PFRL writes it.
+"""`scores.txt`: one tab-separated row per evaluation, in PFRL's format.
 
-Keyed by its column `steps`. Rows are appended; a new column, or rows that a resumed run takes back,
-rewrite the file atomically.
+The column `steps` identifies a row. Rows are appended. The file is replaced atomically when a
+column is added or when a resumed run removes rows.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,8 +11,8 @@ from typing import Final
 from workers.entrypoints.table_files import replace_text, step_in
 
 BASIC_COLUMNS: Final = ("steps", "episodes", "elapsed", "mean", "median", "stdev", "max", "min")
-"""Env_steps, training episodes and seconds so far, then of the returns: mean, median, sample
-standard deviation, greatest, least.
+"""Env_steps, training episodes and seconds so far, then statistics of the evaluation's returns:
+mean, median, sample standard deviation, maximum, minimum.
 """
 
 SCORES_FILE: Final = "scores.txt"
@@ -20,13 +20,13 @@ _TAB: Final = "\t"
 
 
 class ScoresFile:
-    """The table in one file. What earlier trainings wrote stays, but rows after `keep_until`.
+    """A table in a tab-separated file. Rows of earlier trainings up to `keep_until` are kept.
 
     Args:
-        path: The file; made with a header if it is absent.
-        columns: Columns of the header, in this order after those that the file has already.
-        keep_until: Rows with more steps are dropped. A row that a killed process did not finish
-            always is.
+        path: Path of the file; created with a header if it does not exist.
+        columns: Names of columns; new ones are added after the columns that the file has already.
+        keep_until: Rows with a later env_step are removed. An incomplete last row, which a killed
+            process has left, is always removed.
     """
 
     def __init__(self, path: Path, columns: Sequence[str], keep_until: int) -> None:
@@ -42,18 +42,19 @@ class ScoresFile:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The header."""
+        """Names of the columns in the order of the header."""
         return tuple(self._columns)
 
     def column(self, name: str) -> list[float]:
-        """Returns the numbers of a column, without blank cells."""
+        """Returns the numbers in a column; blank cells are skipped."""
         place = self._columns.index(name)
         return [float(row[place]) for row in self._rows if place < len(row) and row[place]]
 
     def append(self, row: Mapping[str, object]) -> None:
         """Appends a row.
 
-        A column that is new goes to the end of the header, one that is missing stays blank.
+        Keys that are not columns yet are added at the end of the header. Cells of columns that
+        `row` lacks are blank.
         """
         new = [name for name in row if name not in self._columns]
         self._columns += new
@@ -68,7 +69,7 @@ class ScoresFile:
     def _read(self, text: str, keep_until: int) -> None:
         header, *lines = text.split("\n")
         self._columns = header.split(_TAB)
-        whole = lines[:-1]  # what follows the last line end was not finished
+        whole = lines[:-1]  # text after the last newline is an incomplete row
         rows = [line.split(_TAB) for line in whole]
         self._rows = [
             row for row in rows if len(row) == len(self._columns) and step_in(row[0]) <= keep_until

@@ -43,42 +43,44 @@ def train_agent(  # noqa: PLR0917 - PFRL's parameters
     """Trains an agent in one environment.
 
     Args:
-        agent: Has `act`, `observe`, `save`, `load`, `get_statistics` and `eval_mode`; its attribute
-            `t`, if any, is set to `step_offset`.
-        env: A `gymnasium.Env`. Every episode is begun with a seed of its own.
-        steps: Final env_step, `step_offset` included.
-        outdir: Directory of everything that is written; created.
-        checkpoint_freq: Env_steps between two snapshots `<t>_checkpoint`; `None` (or 0) writes
-            none.
-        max_episode_len: Longest episode in env_steps; a longer one is reset.
-        step_offset: Env_step at which counting begins. Loads nothing.
-        evaluator: Has `evaluate_if_necessary(t, episodes)`, which returns a score or `None`, and
-            `max_score`.
-        successful_score: Training ends where `evaluator.max_score` is at least this.
+        agent: An agent with `act`, `observe`, `save`, `load`, `get_statistics` and `eval_mode`; its
+            attribute `t`, if any, is set to `step_offset`.
+        env: A `gymnasium.Env`. Every episode is reset with a seed of its own.
+        steps: Env_step at which training ends, `step_offset` included.
+        outdir: Output directory; created if it does not exist.
+        checkpoint_freq: Env_steps between two snapshots `<t>_checkpoint`; `None` or 0 writes none.
+        max_episode_len: Time limit of an episode in env_steps; `None` for no limit.
+        step_offset: Env_step at which counting begins. No state is loaded.
+        evaluator: An object with `evaluate_if_necessary(t, episodes)`, which returns a score or
+            `None`, and `max_score`.
+        successful_score: Training ends when `evaluator.max_score` is at least this value.
         step_hooks: Called as `hook(env, agent, step)` after each env_step; see
             `workers.hooks.StepHook`.
-        eval_during_episode: Ask the evaluator after each env_step instead of where an episode
-            ended.
-        logger: Gets a line per episode.
-        seed: Episodes derive from it; `None` draws one from numpy's global generator.
-        resume: `"latest"` of the snapshots in `outdir` (none there begins anew), or the path of
-            one. Counters, records, best score, running episode and generators go on from it,
-            `step_offset` does not count.
-        resume_parts: `"all"`; `"weights"` takes the networks alone and begins anew at
-            `step_offset`; names take those parts.
+        eval_during_episode: Whether the evaluator is called after each env_step; if false, it is
+            called at the end of each episode.
+        logger: Receives a line per episode.
+        seed: Seed from which the seeds of episodes derive; `None` draws one from numpy's global
+            generator.
+        resume: Path of a snapshot, or `"latest"` for the newest one in `outdir`; if there is none,
+            training starts from the beginning. Counters, records, best score, the episode in
+            progress and random generators are restored, and `step_offset` is ignored.
+        resume_parts: `"all"`; `"weights"` loads only the networks, and training starts at
+            `step_offset`; a list of names loads only those parts of the agent.
         time_limit: Seconds after which this call saves `<t>_finish` and returns.
-        keep_checkpoints: Newest `<t>_checkpoint` of this call that are kept; `None` keeps all.
-        save_memory: Snapshots hold what the agent's `save_snapshot` writes, if it has one, its
-            replay memory for example. Without it they hold what its `save` writes, as those of
-            PFRL, and an agent whose `save` leaves the memory out resumes with an empty one.
+        keep_checkpoints: Number of newest `<t>_checkpoint` of this call to keep; `None` keeps all.
+        save_memory: Whether snapshots contain the files of the agent's `save_snapshot`, if it has
+            this method, for example its replay memory. If false, they contain the files of its
+            `save`, as in PFRL; an agent whose `save` omits the memory then resumes with an empty
+            memory.
 
     Returns:
         One dictionary per evaluation.
 
     Raises:
-        TypeError: If `agent` or `env` lacks something.
+        TypeError: If `agent` or `env` lacks a required method.
         ValueError: If a parameter is out of range.
-        SnapshotUnreadableError: If the snapshot to resume from is torn or foreign.
+        SnapshotUnreadableError: If the snapshot to resume from is incomplete or not a snapshot of
+            this program.
     """
     return run_call(
         TrainingCall(
@@ -143,25 +145,28 @@ def train_agent_with_evaluation(  # noqa: PLR0917 - PFRL's parameters
         steps: See `train_agent`.
         eval_n_steps: Env_steps of an evaluation; the unfinished last episode does not count, unless
             it is the only one.
-        eval_n_episodes: Episodes of an evaluation, also called `eval_n_runs`. Exactly one of these
-            two is not `None`.
-        eval_interval: Env_steps between evaluations. One is due at each multiple, and made where
-            the next episode ends.
-        outdir: See `train_agent`; evaluations go to `scores.txt` there, training episodes to
+        eval_n_episodes: Episodes of an evaluation; `eval_n_runs` is an alias. Exactly one of
+            `eval_n_steps` and `eval_n_episodes` is not `None`.
+        eval_interval: Env_steps between evaluations. An evaluation is due at each multiple, and is
+            made when the current episode ends.
+        outdir: See `train_agent`; evaluations are written to `scores.txt`, training episodes to
             `episodes.csv`.
         checkpoint_freq: See `train_agent`.
         train_max_episode_len: Longest training episode in env_steps.
         step_offset: See `train_agent`.
-        eval_max_episode_len: Longest evaluation episode; `None` takes that of training.
-        eval_env: Environment of evaluations; `None` takes `env` itself, between two episodes.
-        successful_score: Training ends where a mean return is at least this.
+        eval_max_episode_len: Longest evaluation episode in env_steps; `None` uses
+            `train_max_episode_len`.
+        eval_env: Environment of evaluations; `None` uses `env` itself, between two episodes.
+        successful_score: Training ends when a mean return is at least this value.
         step_hooks: See `train_agent`.
         evaluation_hooks: Called after each evaluation; see `workers.hooks.EvaluationHook`.
-        save_best_so_far_agent: Write the snapshot `best` where a mean return exceeds all before.
-        use_tensorboard: Write evaluations as TensorBoard events, too; needs the package
+        save_best_so_far_agent: Whether to write the snapshot `best` when a mean return exceeds all
+            earlier ones.
+        use_tensorboard: Whether to also write evaluations as TensorBoard events; needs the package
             `tensorboard`.
-        eval_during_episode: Evaluate at the very multiple; needs an `eval_env`.
-        logger: Gets a line per episode and evaluation.
+        eval_during_episode: Whether to evaluate exactly at a multiple, within a training episode;
+            needs an `eval_env`.
+        logger: Receives a line per episode and per evaluation.
         seed: See `train_agent`.
         resume: See `train_agent`.
         resume_parts: See `train_agent`.

@@ -25,7 +25,7 @@ WEIGHTS: Final = "weights"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationCall:
-    """The arguments of a call about evaluation."""
+    """The arguments of a training function that concern evaluation."""
 
     settings: EvaluationSettings
     env: Given | None
@@ -36,7 +36,7 @@ class EvaluationCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingCall:
-    """The arguments of a call."""
+    """The arguments of one call of a training function."""
 
     agent: Any
     env: Given
@@ -64,12 +64,12 @@ class TrainingCall:
 
     @property
     def directory(self) -> Path:
-        """Where everything goes."""
+        """The output directory as a path."""
         return Path(self.outdir)
 
 
 def check_call(call: TrainingCall) -> None:
-    """Raises ValueError or TypeError for arguments that would fail later."""
+    """Raises ValueError or TypeError for an invalid argument, before anything is written."""
     if call.evaluation is not None:
         trainer: Trainer = "train_agent_batch" if call.batch else "train_agent"
         check_support(call.evaluation.hooks, trainer, call.function)
@@ -100,5 +100,5 @@ def check_call(call: TrainingCall) -> None:
 
 
 def path_text(path: StrPath | None) -> str | None:
-    """Returns a path as text; `None` stays."""
+    """Returns a path as text, and `None` for `None`."""
     return None if path is None else os.fspath(path)

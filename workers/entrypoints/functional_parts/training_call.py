@@ -1,7 +1,4 @@
-"""Builds the parts of one call of a training function, and runs the engine over them.
-
-Holds no loop.
-"""
+"""Builds the engine for one call of a training function, and runs it."""
 
 import logging
 import time
@@ -60,8 +57,8 @@ def run_call(call: TrainingCall) -> History:
     """Trains, and returns the history of evaluations.
 
     Raises:
-        Exception: What the agent, the environment or a hook raised, as it was, after a snapshot
-            `<t>_except`.
+        Exception: The unchanged exception of the agent, the environment or a hook, after a snapshot
+            `<t>_except` was written.
     """
     run = _Run(call)
     try:
@@ -70,11 +67,11 @@ def run_call(call: TrainingCall) -> History:
         failure = own_error(error)
     else:
         return run.evaluations.history
-    raise failure  # not in the handler, which would replace its own cause
+    raise failure  # outside the handler, where Python would set the exception's __context__
 
 
 class _Run:
-    """The parts of one call, in the making."""
+    """Builds the engine parts of one call and runs the engine."""
 
     def __init__(self, call: TrainingCall) -> None:
         check_call(call)
@@ -100,7 +97,7 @@ class _Run:
         self.evaluations: EvaluationRecorder
 
     def train(self) -> None:
-        """Builds the engine, runs it and closes what was opened."""
+        """Builds the engine, runs it, and closes the files and environments that were opened."""
         with ExitStack() as stack:
             engine = self._assemble(stack)
             with self.interrupts.listening():
@@ -109,7 +106,7 @@ class _Run:
                 raise TerminatedError("SIGTERM")
 
     def _assemble(self, stack: ExitStack) -> Engine:
-        """Returns the engine, at the step at which training begins."""
+        """Returns the engine, with its clock at the env_step at which training begins."""
         call, agent = self._call, self._agent
         ground = self._evaluation_ground(stack)
         self._find_start()
@@ -200,7 +197,7 @@ class _Run:
             )
             self._agent.step = self._call.step_offset
 
-    # Where training begins
+    # Start of training: resume or step_offset
 
     def _find_start(self) -> None:
         call = self._call
@@ -222,7 +219,7 @@ class _Run:
                 )
             self._seed, self._t = manifest.seed, manifest.env_step
         else:
-            # The caller's global seed decides.
+            # Drawn from numpy's global generator, so that the caller's global seed decides.
             self._seed = int(np.random.randint(2**31 - 1)) if call.seed is None else call.seed  # noqa: NPY002
         self._fresh = not whole
 
