@@ -1,7 +1,4 @@
-"""Estimators and agents built from a model function.
-
-With their inputs, memories, explorations, hooks and checkpoints.
-"""
+"""Estimators and agents built from a model function, with memories, hooks and checkpoints."""
 
 from workers.estimators.agents import Agent, PGAgent
 from workers.estimators.basic_hooks import (

@@ -1,4 +1,4 @@
-"""Greedy episodes of an agent."""
+"""Runs greedy episodes of an agent and summarises them."""
 
 from typing import Any
 
@@ -13,15 +13,15 @@ from workers.supervised.variables import Variables
 
 
 class GreedyEpisodes:
-    """Runs one evaluation episode after the other.
+    """Runs evaluation episodes without exploration.
 
-    Seeds derive from the run's seed, the counters and the episode's number.
+    The seed of an episode derives from the run's seed, the counters and the episode's number.
 
     Args:
         env: The environment; not closed.
-        agent: Acts without exploring.
-        config: Seed and time limit.
-        training_seeds: Begin as the training began its first episodes.
+        agent: The agent to evaluate.
+        config: Configuration with seed and time limit.
+        training_seeds: Whether the episodes have the seeds of the first training episodes.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class GreedyEpisodes:
         self._evaluator = VectorEvaluator(vector, agent, EvaluationBudget(episodes=1), lambda _: 0)
 
     def run(self, variables: Variables) -> dict[str, float]:
-        """Runs one episode and returns its return and length."""
+        """Runs one episode; returns `episode_return` and `episode_length`."""
         self._counters = (variables.global_step, variables.global_timestep)
         clock: Any = None
         result = self._evaluator.evaluate(clock)

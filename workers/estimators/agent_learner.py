@@ -23,15 +23,12 @@ from workers.supervised.spec import RESULTS, EstimatorSpec
 from workers.supervised.variables import Variables
 
 STATE: Final = "state"
-"""The feature that agents give to their model."""
+"""Name of the feature that agents pass to their model function: the observation."""
 
 
 @dataclass(frozen=True, slots=True)
 class EpisodeOptions:
-    """How an episode is connected to its model.
-
-    See `Agent.run_episode`, whose parameters these are.
-    """
+    """Functions and options of an episode, with the names of `Agent.run_episode`'s parameters."""
 
     features: Callable[[Tensor], object]
     labels: Callable[[Mapping[str, object], Mapping[str, float]], object]
@@ -44,7 +41,7 @@ class EpisodeOptions:
 
 @dataclass(slots=True)
 class RewardStats:
-    """Rewards of the running episode."""
+    """Statistics of the current episode."""
 
     length: int = 0
     total: float = 0.0
@@ -52,19 +49,19 @@ class RewardStats:
     least: float = float("inf")
     updates: int = 0
     loss: Tensor | None = None
-    """Of the last update; read when the episode ends."""
+    """Loss of the last update; read from the device only when the episode ends."""
     seconds: float = 0.0
-    """Spent on it by earlier attempts."""
+    """Seconds that earlier attempts spent on this episode."""
 
     def add(self, reward: float) -> None:
-        """Counts one step."""
+        """Adds the reward of one step."""
         self.length += 1
         self.total += reward
         self.greatest = max(self.greatest, reward)
         self.least = min(self.least, reward)
 
     def labels(self) -> dict[str, float]:
-        """Returns what the model function gets beside the labels; zeros before the first step."""
+        """Returns the reward statistics among the labels; zeros before the first step."""
         known = self.length > 0
         return {
             "max_reward": self.greatest if known else 0.0,
@@ -75,14 +72,14 @@ class RewardStats:
 
 
 class AgentLearner(ModelLearner):
-    """A model function as an agent of the engine.
+    """Adapts a model function to the engine's agent interface.
 
     Args:
         model: The model function.
-        variables: What the model keeps.
-        memory: Where transitions go.
-        session: Its hooks are called around runs; `None` to act only.
-        action_space: Of the environment.
+        variables: Modules, optimizers and counters of the model.
+        memory: Memory in which transitions are stored.
+        session: Session whose hooks are called around runs; `None` for an agent that only acts.
+        action_space: Action space of the environment.
         learn_schedule: When the engine calls `learn`.
     """
 
@@ -117,14 +114,14 @@ class AgentLearner(ModelLearner):
         self._stats = RewardStats()
         self._since = session.now() if session is not None else 0.0
         self._ends = False
-        """Whether an episode ended whose end no run closed yet."""
+        """Whether an episode has ended whose record no run has returned yet."""
         self._ran = False
         self._record: EpisodeRecord | None = None
 
     # Actor
 
     def act(self, observation: Array, *, explore: bool) -> Array:
-        """Returns actions [B, ...]; an exploring one counts one timestep for each row."""
+        """Returns actions [B, ...]; with `explore`, calls `update_timestep_op` once."""
         options = self.options
         features = options.features(
             torch.from_numpy(np.array(observation)).to(self._variables.device)
@@ -163,7 +160,7 @@ class AgentLearner(ModelLearner):
     def learn(self, updates: int) -> LearnReport:
         """Makes one update from a sample of the memory.
 
-        Makes an empty run for the hooks while the memory holds too few transitions.
+        If the memory holds too few transitions, the hooks are called around an empty run.
         """
         if updates < 1:
             return LearnReport(0)
@@ -171,22 +168,21 @@ class AgentLearner(ModelLearner):
         return learn_report(self._run(op))
 
     def close_boundary(self) -> None:
-        """Makes the run that closes this step for the hooks, if none was made.
+        """Calls the hooks around an empty run, if this step has not called them and must do so.
 
-        This applies to the end of an episode without an update, and to every step if `no_run_hooks`
-        is false.
+        It must at the end of an episode, and at every step if `no_run_hooks` is false.
         """
         if not self._ran and (self._ends or not self.options.no_run_hooks):
             self._run(self._empty)
         self._ran = False
 
     def take_record(self) -> EpisodeRecord | None:
-        """Returns the statistics of an episode that ended since this was last asked."""
+        """Returns and removes the record of the episode that ended; `None` if there is none."""
         record, self._record = self._record, None
         return record
 
     def metrics(self) -> dict[str, float]:
-        """Returns exploration rate, learning rate and size of the memory."""
+        """Returns the exploration rate, the learning rate and the number of rows in the memory."""
         rate = self._variables.exploration_rate()
         return {
             **({} if rate is None else {"explore/epsilon": rate}),
@@ -207,13 +203,13 @@ class AgentLearner(ModelLearner):
     # State
 
     def state_dict(self) -> StateTree:
-        """Returns the model's state, the episode statistics, and an example of a state."""
+        """Returns the learner's state and the statistics of the current episode."""
         stats = self._stats
         running = {name: getattr(stats, name) for name in RewardStats.__slots__}
         return {**super().state_dict(), "episode": {**running, "seconds": self._seconds()}}
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Restores a newly built learner."""
+        """Restores the learner and the statistics of the current episode."""
         super().load_state_dict(state)
         self._stats = RewardStats(**state["episode"])
         self._since = self._session.now() if self._session is not None else 0.0
@@ -242,7 +238,7 @@ class AgentLearner(ModelLearner):
         return self._closed(RunValues())
 
     def _closed(self, values: RunValues) -> RunValues:
-        """Returns the values of a run, with the statistics of the episode if one ended."""
+        """Returns the values of a run; adds the episode's record if an episode has ended."""
         if values.loss is not None:
             self._stats.loss = values.loss
         if not self._ends:
@@ -276,7 +272,7 @@ class AgentLearner(ModelLearner):
         )
 
     def _to_space(self, spec: EstimatorSpec) -> Array:
-        """Returns the actions of a spec as actions of the space, within its bounds."""
+        """Converts the actions of a spec to actions of the action space, clipped to its bounds."""
         if RESULTS not in spec.predictions:
             raise ValueError(
                 f"an agent acts on predictions[{RESULTS!r}], "
@@ -294,7 +290,7 @@ class AgentLearner(ModelLearner):
 def default_labels(batch: Mapping[str, object], rewards: Mapping[str, float]) -> dict[str, object]:
     """Returns the labels of a sampled batch: its transitions, and the episode's rewards.
 
-    `done` is true in terminal states only: bootstrap where it is false, also where `truncated` is
-    true.
+    `done` is true in terminal states only. Where it is false the target must be bootstrapped, also
+    if `truncated` is true.
     """
     return {**{key: value for key, value in batch.items() if key != STATE}, **rewards}

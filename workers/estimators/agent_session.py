@@ -1,4 +1,4 @@
-"""The training of an agent, driven episode by episode."""
+"""The training of an agent, which is run one episode at a time."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -23,13 +23,13 @@ from workers.supervised.run_session import EpisodeRecord, RunSession
 class AgentSession:
     """A training of one agent in one environment.
 
-    A context that saves the last checkpoint when it is left.
+    A context manager that saves the last checkpoint on exit.
 
     Args:
         env: The environment; not closed.
-        session: Hooks and counters.
-        make_learner: Makes the learner with a schedule.
-        bound: Where the training ends.
+        session: Session with hooks and counters.
+        make_learner: Makes the learner for a learning schedule.
+        bound: Total updates and episodes at which the training ends.
         owner: The agent.
     """
 
@@ -44,10 +44,10 @@ class AgentSession:
         self.env = env
         self.session = session
         self.ended = False
-        """Whether the training is over."""
+        """Whether the training has ended."""
         self._learner = make_learner(LearnSchedule(every_env_steps=1, updates=1))
         self.default_options = self._learner.options
-        """What `Agent.train` passes to `Agent.run_episode`."""
+        """The options that `Agent.train` passes to `Agent.run_episode`."""
         self._bound = bound
         self._owner = owner
         self._engine: Engine | None = None
@@ -60,7 +60,7 @@ class AgentSession:
         return StopReason.REQUESTED if self._engine is None else self._engine.result.reason
 
     def run_episode(self, options: EpisodeOptions, schedule: LearnSchedule) -> EpisodeRecord | None:
-        """Drives the engine to the end of one episode; see `Agent.run_episode`."""
+        """Runs the engine to the end of one episode; see `Agent.run_episode`."""
         ticks = self._begun(schedule)
         self._learner.options = options
         self._learner.take_record()
@@ -94,7 +94,7 @@ class AgentSession:
             self._open.close()
 
     def _finish(self) -> None:
-        """Ends a training that its caller left on purpose."""
+        """Stops the engine, if the context was left before the training ended."""
         if self._engine is None or self._ticks is None or self.ended:
             return
         self._engine.request_stop(StopReason.REQUESTED)
@@ -103,11 +103,11 @@ class AgentSession:
         self.ended = True
 
     def _has_failed(self) -> bool:
-        """Whether the engine raised itself, and saved: its loop is over then."""
+        """Returns whether the engine's own loop raised, in which case it has already saved."""
         return getattr(self._ticks, "gi_frame", None) is None
 
     def _begun(self, schedule: LearnSchedule) -> Iterator[Clock]:
-        """Returns the engine's loop; the first call restores the newest checkpoint."""
+        """Returns the engine's loop; the first call builds and restores the engine."""
         if self._engine is None or self._ticks is None:
             self._learner.learn_schedule = schedule
             self._engine = self._new_engine()
@@ -136,9 +136,9 @@ class AgentSession:
 
 
 def _with_schedule(state: StateTree, schedule: LearnSchedule) -> StateTree:
-    """Returns a state that continues with another learning schedule.
+    """Replaces the learning schedule in an engine's state.
 
-    The schedule belongs to the call, not to the checkpoint.
+    The schedule is an argument of the call and is not restored from the checkpoint.
     """
     every = schedule.every_env_steps
     following = (state["clock"]["env_steps"] // every + 1) * every

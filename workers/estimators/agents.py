@@ -1,7 +1,8 @@
 """Agents made of a model function and a memory, trained in one environment by the engine.
 
-Three counters, all in the checkpoints: global_step counts updates and drives learning rates,
-global_timestep counts actions and drives exploration, global_episode counts finished episodes.
+Checkpoints hold three counters: `global_step` counts updates and determines learning rates,
+`global_timestep` counts actions and determines exploration, `global_episode` counts finished
+episodes.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -49,22 +50,23 @@ NEVER = 2**62
 
 
 class Agent(ModelOwner):
-    """A model that acts, stores and learns; its state lives in the checkpoints of `model_dir`.
+    """A model that acts, stores transitions and learns; its state is saved in `model_dir`.
 
     Args:
         model_fn: `model_fn(features, labels[, mode[, params[, config[, model_dir]]]])`, see
             `workers.supervised.variables`. Features are `state`; labels are `action`, `reward`,
             `done` (terminal states only), `truncated`, `next_state`, and `max_reward`,
-            `min_reward`, `avg_reward` and `total_reward` of the running episode. The agent acts on
+            `min_reward`, `avg_reward` and `total_reward` of the current episode. The actions are
             `predictions["results"]`.
         memory: Stores the transitions.
-        model_dir: Where checkpoints lie; `None` for the configuration's, or a new directory.
-        config: Configuration.
+        model_dir: Directory of the checkpoints; `None` uses `config.model_dir` or, if that is
+            `None` too, a new temporary directory.
+        config: Configuration; `None` for the defaults.
         params: Hyperparameters of the model function.
 
     Raises:
-        ValueError: If the model function does not accept what it will be given, or two different
-            directories are named.
+        ValueError: If the model function does not accept the arguments it is called with, or
+            `model_dir` and `config.model_dir` differ.
         TypeError: If `memory` is not a `Memory`.
     """
 
@@ -100,26 +102,28 @@ class Agent(ModelOwner):
         max_steps: int | None = None,
         max_episodes: int | None = None,
     ) -> "Agent":
-        """Trains until a bound is reached or a hook asks to stop; without a bound for ever.
+        """Trains until a bound is reached or a hook requests a stop.
 
         Args:
             env: The environment; not closed.
-            first_update: Timesteps without an update; at least a batch of the memory.
-            update_frequency: An update at each multiple of so many timesteps beyond `first_update`,
-                and at each end of an episode there.
-            episodes: So many episodes more. The training counts as paused behind them.
-            steps: So many updates more; two calls of 10 make 20. The training counts as paused
-                behind them.
-            hooks: Called around each update and at each end of an episode.
-            max_steps: So many updates in the life of the model; two calls of 10 make 10.
-            max_episodes: So many episodes in the life of the model.
+            first_update: Number of timesteps before the first update; at least the memory's batch
+                size.
+            update_frequency: After `first_update` timesteps, an update is made at each multiple of
+                this number of timesteps and at the end of each episode.
+            episodes: Number of further episodes, after which the training is saved as paused.
+            steps: Number of further updates, after which the training is saved as paused; two calls
+                with 10 make 20 updates.
+            hooks: Called around each update and at the end of each episode.
+            max_steps: Total updates of the model; two calls with 10 make 10 updates.
+            max_episodes: Total episodes of the model.
 
         Returns:
             The agent.
 
         Raises:
             TypeError: If `env` is not an environment, or a hook is not a `SessionRunHook`.
-            ValueError: If a number is out of its range, or both bounds of a pair are given.
+            ValueError: If a number is out of range, or both `steps` and `max_steps`, or both
+                `episodes` and `max_episodes`, are set.
         """
         check_env(env)
         check_bounds(steps=steps, max_steps=max_steps, episodes=episodes, max_episodes=max_episodes)
@@ -166,32 +170,34 @@ class Agent(ModelOwner):
     ) -> EpisodeRecord | None:
         """Runs the engine to the end of the current episode, or of a new one.
 
-        The order of a step: act (with `update_timestep_op`), step of the environment, store; at the
-        end of the episode `update_episode_op`; the update, if one is due; hooks.
-        `sess.default_options` holds what `train` passes on.
+        The order of a step: the agent acts (and calls `update_timestep_op`), the environment is
+        stepped, the transition is stored; at the end of the episode `update_episode_op` is called;
+        the update is made, if one is due; the hooks are called. `sess.default_options` holds the
+        arguments that `train` uses.
 
         Args:
             env: The environment of the session.
-            sess: From `session`, entered.
-            features: Makes the model's features of states [N, ...].
-            labels: Makes the model's labels of a sampled batch, by key of the memory's rows, and
-                the rewards of the running episode.
-            no_run_hooks: Whether steps without an update are kept from the hooks; false calls them
-                at every step.
-            global_step: Returns the updates made.
+            sess: A session returned by `session`, whose context has been entered.
+            features: Maps states [N, ...] to the model's features.
+            labels: Maps a sampled batch (arrays by key of the memory's rows) and the reward
+                statistics of the current episode to the model's labels.
+            no_run_hooks: Whether the hooks are not called at steps without an update; if false,
+                they are called at every step.
+            global_step: Returns the number of updates made.
             update_episode_op: Counts an episode; called once at its end.
-            update_timestep_op: Counts an action; called once after the model chose it, so
-                exploration sees the count before.
-            first_update: See `train`; the same in all episodes of a session.
-            update_frequency: See `train`; the same in all episodes of a session.
-            estimator_spec: Makes the spec of one run: called with features, labels (`None` to act)
-                and mode, and `exploring=True` where the agent acts to collect training data.
+            update_timestep_op: Counts an action; called after the model chose the action, so that
+                exploration uses the count before it.
+            first_update: See `train`; must be the same in all episodes of a session.
+            update_frequency: See `train`; must be the same in all episodes of a session.
+            estimator_spec: Makes the spec of one run; called with features, labels (`None` to act)
+                and mode, and with `exploring=True` when the agent collects training data.
 
         Returns:
-            Statistics of the episode; `None` where the training ended before it did.
+            Statistics of the episode; `None` if the training ended before the episode did.
 
         Raises:
-            ValueError: If the session is that of another environment, or began with other numbers.
+            ValueError: If the session has another environment, or began with another `first_update`
+                or `update_frequency`.
         """
         if env is not sess.env:
             raise ValueError(
@@ -210,16 +216,16 @@ class Agent(ModelOwner):
         steps: int | None = None,
         episodes: int | None = None,
     ) -> AgentSession:
-        """Returns a training that goes on episode by episode.
+        """Returns a training that `run_episode` continues by one episode per call.
 
-        Use it as a context, and leave it to save the last checkpoint.
+        It is a context manager, which saves the last checkpoint on exit.
 
         Args:
             env: The environment; not closed.
             hooks: See `train`.
-            bound: Updates and episodes in the life of the model; `None` for none.
-            steps: So many updates more.
-            episodes: So many episodes more.
+            bound: Total updates and episodes of the model; `None` for no bound.
+            steps: Number of further updates.
+            episodes: Number of further episodes.
         """
         extra = check_hooks(hooks)
         relative: list[SessionRunHook] = [] if steps is None else [StopAtStepHook(num_steps=steps)]
@@ -249,16 +255,17 @@ class Agent(ModelOwner):
         *,
         training_seeds: bool = False,
     ) -> JsonObject:
-        """Runs greedy episodes with a checkpoint, and appends the result to the series of a name.
+        """Runs greedy episodes with a checkpoint, and appends the result to a series.
 
         Args:
-            env: Must not be used elsewhere during the call; not closed.
-            steps: Episodes.
+            env: The environment; it must not be used elsewhere during the call, and is not closed.
+            steps: Number of episodes.
             hooks: Called around each episode.
-            checkpoint_path: Which one; `None` for the newest.
-            name: The series: `eval_<name>` in `model_dir`.
-            training_seeds: Use the seeds of the first training episodes in place of evaluation
-                seeds.
+            checkpoint_path: Path of the checkpoint; `None` for the newest.
+            name: Name of the series, which is written to `eval_<name>` in `model_dir`; `None`
+                writes to `eval`.
+            training_seeds: Whether to use the seeds of the first training episodes in place of
+                evaluation seeds.
 
         Returns:
             `mean_return`, `std_return` (of the sample), `min_return`, `max_return`, `mean_length`,
@@ -306,7 +313,7 @@ class Agent(ModelOwner):
         return result
 
     def relocated(self, model_dir: str | Path) -> Self:
-        """Returns a copy of the agent with another directory and a copied memory."""
+        """Returns a copy of the agent that has another directory and a copy of the memory."""
         other = super().relocated(model_dir)
         other.memory = deepcopy(self.memory)
         return other
@@ -370,8 +377,8 @@ class Agent(ModelOwner):
 class PGAgent(Agent):
     """An on-policy agent that learns at the ends of episodes.
 
-    It updates as soon as its memory holds a batch, from the whole memory.
-    `first_update` and `update_frequency` have no effect.
+    At the end of an episode at which its memory holds at least `batch_size` rows, it makes one
+    update from all rows. `first_update` and `update_frequency` have no effect.
 
     Raises:
         TypeError: If `memory` is not a `BatchMemory`.

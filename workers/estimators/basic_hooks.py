@@ -1,7 +1,4 @@
-"""Hooks without a counter.
-
-They handle divergence, waiting for other processes, final values and a bound on evaluations.
-"""
+"""Hooks for divergence, waiting for other processes, final values and the end of evaluations."""
 
 import math
 import time
@@ -20,20 +17,20 @@ POLL_SECONDS: Final = 0.5
 
 
 class NanTensorHook(SessionRunHook):
-    """Checks the loss after every run, which waits for the device.
+    """Checks after every run that the loss is finite.
+
+    Reading the loss synchronises with the device.
 
     Args:
-        fail_on_nan_loss: Raise where it is not finite; false ends the training as diverged.
-
-    Raises:
-        NumericalFailureError: At the run whose loss is not finite.
+        fail_on_nan_loss: Whether `after_run` raises NumericalFailureError for a loss that is not
+            finite; if false, the training ends as diverged.
     """
 
     def __init__(self, *, fail_on_nan_loss: bool = True) -> None:
         self._fail = fail_on_nan_loss
 
     def after_run(self, run_context: RunContext, run_values: RunValues) -> None:
-        """Raises or requests a stop where the loss is not finite."""
+        """Raises NumericalFailureError or requests a stop if the loss is not finite."""
         if run_values.loss is None or math.isfinite(float(run_values.loss)):
             return
         step = run_context.session.global_step
@@ -47,12 +44,12 @@ class NanTensorHook(SessionRunHook):
 
 
 class GlobalStepWaiterHook(SessionRunHook):
-    """Lets the first run wait until the processes of a cluster have made so many updates together.
+    """Delays the first run until the processes of a cluster have made enough updates together.
 
     Args:
-        wait_until_step: Updates; 0 or less waits for nothing.
-        global_step: Returns the shared count; `None` takes this process's own.
-        sleep: Sleeps so many seconds.
+        wait_until_step: Number of updates to wait for; 0 or less does not wait.
+        global_step: Returns the shared number of updates; `None` reads the session's global step.
+        sleep: Sleeps for the given number of seconds.
     """
 
     def __init__(
@@ -67,7 +64,7 @@ class GlobalStepWaiterHook(SessionRunHook):
         self._waited = False
 
     def before_run(self, run_context: RunContext) -> None:
-        """Waits, once."""
+        """Waits before the first run."""
         if self._waited:
             return
         read = self._global_step or (lambda: run_context.session.global_step)
@@ -77,31 +74,31 @@ class GlobalStepWaiterHook(SessionRunHook):
 
 
 class FinalOpsHook(SessionRunHook):
-    """Evaluates something at the end.
+    """Calls functions at the end and stores the results.
 
     Args:
-        final_ops: Called without arguments at the end, by name.
+        final_ops: Functions without parameters, by name.
     """
 
     def __init__(self, final_ops: Mapping[str, Callable[[], object]]) -> None:
         self._final_ops = dict(final_ops)
         self.final_ops_values: dict[str, object] = {}
-        """What they returned; empty before the end."""
+        """Return values of the functions by name; empty before the end."""
 
     def end(self, session: RunSession) -> None:
-        """Calls the ops."""
+        """Calls the functions."""
         del session
         self.final_ops_values = {name: op() for name, op in self._final_ops.items()}
 
 
 class StopAfterNEvalsHook(SessionRunHook):
-    """Ends an evaluation after so many batches or episodes.
+    """Ends an evaluation after a number of batches or episodes.
 
     Args:
-        num_evals: At least 1; `None` for no bound.
+        num_evals: Number of batches or episodes, at least 1; `None` for no bound.
 
     Raises:
-        ValueError: If it is below 1.
+        ValueError: If `num_evals` is less than 1.
     """
 
     def __init__(self, num_evals: int | None) -> None:
@@ -111,11 +108,11 @@ class StopAfterNEvalsHook(SessionRunHook):
         self._made = 0
 
     def begin(self) -> None:
-        """Counts from 0."""
+        """Resets the count to 0."""
         self._made = 0
 
     def after_run(self, run_context: RunContext, run_values: RunValues) -> None:
-        """Counts."""
+        """Counts a run, and requests a stop if the bound is reached."""
         del run_values
         self._made += 1
         if self._num_evals is not None and self._made >= self._num_evals:

@@ -1,9 +1,8 @@
 """The checkpoints of a model directory.
 
-A checkpoint is a snapshot called `ckpt-<global_step>`; the newest are kept.
-
-After an exception or a divergence it is called `failed-<global_step>`: one is kept to be inspected,
-and is never resumed.
+A checkpoint is a snapshot called `ckpt-<global_step>`; the newest ones are kept. The snapshot after
+an exception or a divergence is called `failed-<global_step>`: only the last one is kept, for
+inspection, and it is never resumed from.
 """
 
 import re
@@ -34,8 +33,7 @@ from workers.snapshot.snapshot_directory import (
 PREFIX: Final = "ckpt-"
 FAILED: Final = "failed-"
 READS: Final = 5
-"""Times that the newest checkpoint is looked up again when another process replaces it meanwhile.
-"""
+"""Number of attempts to read the newest checkpoint, which another process may replace."""
 
 _log = structlog.get_logger()
 _NAME: Final = re.compile(r"^ckpt-(\d+)$")
@@ -64,12 +62,12 @@ class Checkpoints:
     owner: SnapshotOwner
     keep_max: int | None
     on_saved: Callable[[Path], None] = lambda _: None
-    """Told of each checkpoint that can be resumed from."""
+    """Called with the path of each checkpoint that can be resumed from."""
 
     def save(
         self, state: StateTree, clock: ClockView, reason: SnapshotReason, score: float | None
     ) -> str:
-        """Writes one checkpoint, in place of one of the same global_step.
+        """Writes a checkpoint, which replaces one of the same global_step.
 
         See `workers.core.protocols.Snapshotter`.
         """
@@ -92,15 +90,15 @@ class Checkpoints:
 
 
 class NoCheckpoints:
-    """Writes nothing.
+    """A `Snapshotter` that writes nothing.
 
-    Used if the configuration disables checkpoints, and by workers that are not the chief.
+    Used if the configuration disables checkpoints, and by processes that are not the chief.
     """
 
     def save(
         self, state: StateTree, clock: ClockView, reason: SnapshotReason, score: float | None
     ) -> str:
-        """Does nothing."""
+        """Returns empty text and writes nothing."""
         del state, clock, reason, score
         return ""
 
@@ -111,13 +109,13 @@ def make_saver(
     model_function: str,
     on_saved: Callable[[Path], None],
 ) -> Snapshotter:
-    """Returns what writes the checkpoints of a training.
+    """Returns the snapshotter of a training.
 
     Args:
-        config: Says whether, and how many are kept.
-        model_dir: Created with the first one.
-        model_function: Its name, which a checkpoint holds.
-        on_saved: Told of each checkpoint that can be resumed from.
+        config: Defines whether checkpoints are written, and how many are kept.
+        model_dir: Directory of the checkpoints; created with the first one.
+        model_function: Name of the model function, which is stored in the manifest.
+        on_saved: Called with the path of each checkpoint that can be resumed from.
     """
     if not (config.saves_checkpoints and config.is_chief):
         return NoCheckpoints()
@@ -133,7 +131,7 @@ def make_saver(
 
 
 def all_checkpoints(model_dir: str | Path) -> dict[int, Path]:
-    """Returns the checkpoints by global_step, ascending."""
+    """Returns the paths of all checkpoints by global_step, in ascending order."""
     found = {
         int(match[1]): path
         for path in Path(model_dir).glob(f"{PREFIX}*")
@@ -143,7 +141,7 @@ def all_checkpoints(model_dir: str | Path) -> dict[int, Path]:
 
 
 def latest_checkpoint(model_dir: str | Path) -> Path | None:
-    """Returns the checkpoint of the greatest global_step, `None` where there is none."""
+    """Returns the path of the checkpoint with the greatest global_step; `None` without any."""
     return next(reversed(all_checkpoints(model_dir).values()), None)
 
 
@@ -151,19 +149,19 @@ def key_of(checkpoint: Path) -> CheckpointKey:
     """Returns the counters of a checkpoint.
 
     Raises:
-        SnapshotUnreadableError: If it is not there any more, or damaged.
+        SnapshotUnreadableError: If the checkpoint was removed or is damaged.
     """
     manifest = read_manifest(checkpoint)
     return CheckpointKey(manifest.update, manifest.env_step, manifest.episode)
 
 
 def load_checkpoint(model_dir: str | Path, path: str | Path | None = None) -> LoadedSnapshot | None:
-    """Returns a verified checkpoint, the newest one where none is named.
+    """Reads and verifies the checkpoint at `path`, or the newest one if `path` is `None`.
 
-    `None` where there is none.
+    Returns `None` if the directory has no checkpoint.
 
     Raises:
-        SnapshotUnreadableError: If it is damaged.
+        SnapshotUnreadableError: If the checkpoint is damaged.
     """
     if path is not None:
         return read_snapshot(Path(path))
@@ -182,9 +180,9 @@ def load_checkpoint(model_dir: str | Path, path: str | Path | None = None) -> Lo
 def training_ended(model_dir: str | Path) -> bool:
     """Returns whether the training that wrote the newest checkpoint is over.
 
-    A training is over after its budget, its input, a request to stop, or divergence.
-
-    A training that was asked for so many more steps is not over, nor one that was paused or killed.
+    A training is over if its budget was used up, its input ended, a stop was requested, or it
+    diverged. It is not over if it was paused or killed, or ended after a number of further steps
+    (`steps` or `episodes` of a `train` call).
     """
     newest = latest_checkpoint(model_dir)
     candidates = [*Path(model_dir).glob(f"{FAILED}*"), *([newest] if newest else [])]

@@ -1,8 +1,8 @@
 """The server of a cluster of training processes, and their shared global step.
 
-The server is a key-value store of `torch.distributed` (`TCPStore`); torchrun's rendezvous speaks to
-the same kind. Each process trains a model of its own: what they share is the global step, by which
-workers can be started one after the other.
+The server is a key-value store of `torch.distributed` (`TCPStore`), as torchrun's rendezvous uses.
+Each process trains a model of its own. The processes share only the global step, which can be used
+to start the workers one after the other.
 """
 
 import threading
@@ -24,13 +24,13 @@ _log = structlog.get_logger()
 
 
 class Server:
-    """The server of one task of a cluster.
+    """The key-value server of one task of a cluster.
 
     Args:
-        config: Whose task.
+        config: Configuration of the task, which defines the address.
 
     Raises:
-        ValueError: If something is missing in the configuration.
+        ValueError: If the configuration of the cluster is incomplete.
     """
 
     def __init__(self, config: RunConfig) -> None:
@@ -41,14 +41,14 @@ class Server:
 
     @property
     def port(self) -> int:
-        """Where it listens; known once it was started."""
+        """Port of the server; before `start`, the configured port."""
         return self._address[1] if self._store is None else int(self._store.port)
 
     def start(self) -> None:
-        """Begins to listen.
+        """Starts to listen.
 
         Raises:
-            RuntimeError: If the address is taken.
+            RuntimeError: If the address is in use.
         """
         host, port = self._address
         self._store = TCPStore(
@@ -57,22 +57,22 @@ class Server:
         _log.info("cluster.server_started", host=host, port=self.port)
 
     def join(self) -> None:
-        """Blocks until `stop` is called, from a signal's handler or another thread."""
+        """Blocks until `stop` is called by a signal handler or another thread."""
         while not self._stopped.wait(_POLL_SECONDS):
             pass
         self._store = None
         _log.info("cluster.server_stopped")
 
     def stop(self) -> None:
-        """Ends `join`."""
+        """Makes `join` return."""
         self._stopped.set()
 
 
 class SharedStep:
-    """The updates of all processes of a cluster together.
+    """The number of updates of all processes of a cluster, stored on the server.
 
     Args:
-        config: Names the server.
+        config: Configuration whose `master` is the address of the server.
 
     Raises:
         DistStoreError: If the server cannot be reached within a minute.
@@ -85,28 +85,28 @@ class SharedStep:
         )
 
     def add(self, updates: int) -> int:
-        """Counts updates and returns the new sum."""
+        """Adds updates and returns the new sum."""
         return int(self._store.add(SHARED_STEP, updates))
 
     def read(self) -> int:
-        """Returns the sum."""
+        """Returns the sum of the updates of all processes."""
         return self.add(0)
 
 
 class SharedStepHook(SessionRunHook):
     """Adds the updates of this process to the shared global step.
 
-    If the server is gone, the training continues without it.
+    If the server cannot be reached any more, the training continues without it.
 
     Args:
-        add: Counts so many updates.
+        add: Adds a number of updates to the shared global step.
     """
 
     def __init__(self, add: Callable[[int], int]) -> None:
         self._add: Callable[[int], int] | None = add
 
     def after_run(self, run_context: RunContext, run_values: RunValues) -> None:
-        """Counts one."""
+        """Adds one, if the run made an update."""
         del run_context
         if not run_values.learned or self._add is None:
             return
@@ -126,7 +126,7 @@ def address_of(text: str) -> tuple[str, int]:
     """Returns host and port of `host:port`, which may begin with a scheme such as `grpc://`.
 
     Raises:
-        ValueError: If it is no address.
+        ValueError: If the text is not an address.
     """
     host, colon, port = text.rpartition("://")[2].rpartition(":")
     if not (colon and host and port.isdecimal()):

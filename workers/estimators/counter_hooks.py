@@ -163,8 +163,8 @@ class StopAtStepHook(_StopHook):
     """Ends the training at an update.
 
     Args:
-        num_steps: Updates from the start of this training.
-        last_step: Updates in the life of the model.
+        num_steps: Number of updates from the start of this training.
+        last_step: Total updates of the model.
 
     Raises:
         ValueError: Unless exactly one is set.
@@ -177,7 +177,7 @@ class StopAtStepHook(_StopHook):
 
 
 class StepCheckpointSaverHook(_CheckpointHook):
-    """Requests checkpoints.
+    """Requests checkpoints at intervals of updates or seconds.
 
     Args:
         save_secs: Seconds between two checkpoints.
@@ -268,8 +268,8 @@ class StopAtEpisodeHook(_StopHook):
     """Ends the training at the end of an episode.
 
     Args:
-        num_episodes: Episodes from the start of this training.
-        last_episode: Episodes in the life of the model.
+        num_episodes: Number of episodes from the start of this training.
+        last_episode: Total episodes of the model.
 
     Raises:
         ValueError: Unless exactly one is set.

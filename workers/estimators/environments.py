@@ -1,4 +1,4 @@
-"""Environments of agents: one Gymnasium environment as the engine steps it."""
+"""Converts an agent's Gymnasium environment to a vector environment that the engine steps."""
 
 from collections.abc import Callable
 from copy import deepcopy
@@ -23,19 +23,21 @@ def check_env(env: object) -> None:
 def vector_of(
     env: Env, max_episode_steps: int | None, seed: Callable[[], int] | None = None
 ) -> SerialVector:
-    """Returns an environment as a vector of one, whose running episode can be saved.
+    """Returns a vector environment with one environment, whose episode in progress can be saved.
 
-    Time limits that wrap the environment become limits of the vector, whose state can be restored.
+    `TimeLimit` wrappers are removed and replaced by a limit of the vector environment, because the
+    step count of a wrapper cannot be restored.
 
     Args:
         env: The environment.
-        max_episode_steps: Time limit in env_steps beside its own; `None` for none.
-        seed: Returns the seed of each episode, whatever the caller of `begin` passes; `None` leaves
-            it to that caller.
+        max_episode_steps: Time limit in env_steps, in addition to the environment's own; `None`
+            adds no limit.
+        seed: Returns the seed of each episode, which replaces the seed that the vector environment
+            passes to `reset`; `None` does not replace it.
     """
     limits = [] if max_episode_steps is None else [max_episode_steps]
     while isinstance(env, TimeLimit):
-        # Gymnasium offers no other way to read it.
+        # Gymnasium has no public attribute for the limit.
         limits.append(env._max_episode_steps)  # noqa: SLF001
         env = env.env
     inner = env if seed is None else _Seeded(env, seed)
@@ -46,7 +48,7 @@ def copy_of(env: Env) -> Env:
     """Returns a copy of the environment, so that an evaluation does not change the original.
 
     Raises:
-        TypeError: If it can neither be copied nor made again.
+        TypeError: If the environment can neither be copied nor made again from its spec.
     """
     try:
         return deepcopy(env)
@@ -61,7 +63,7 @@ def copy_of(env: Env) -> Env:
 
 
 class _Seeded(gym.Wrapper[Any, Any, Any, Any]):
-    """Resets the environment with seeds of its own."""
+    """Resets the environment with the seeds of a function, in place of the caller's seed."""
 
     def __init__(self, env: Env, seed: Callable[[], int]) -> None:
         super().__init__(env)

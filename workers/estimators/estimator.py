@@ -1,4 +1,4 @@
-"""Supervised models: trained by the engine, evaluated and used from their checkpoints."""
+"""Supervised models, which the engine trains and whose checkpoints are evaluated and exported."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -31,25 +31,26 @@ from workers.supervised.run_session import RunSession, SessionRunHook, check_hoo
 from workers.supervised.variables import Variables
 
 SAVE_SECONDS = 600.0
-"""Between two checkpoints, where the configuration names no cadence."""
+"""Seconds between two checkpoints, if the configuration sets no interval."""
 
 
 class Estimator(ModelOwner):
     """A supervised model.
 
-    Its state lives in the checkpoints of `model_dir`, so another estimator of the same directory
-    goes on from there.
+    Its state is saved in the checkpoints of `model_dir`; another estimator with the same directory
+    continues from the newest one.
 
     Args:
         model_fn: `model_fn(features, labels[, mode[, params[, config[, model_dir]]]])`, see
             `workers.supervised.variables`.
-        model_dir: Where checkpoints lie; `None` for the configuration's, or a new directory.
-        config: Configuration.
+        model_dir: Directory of the checkpoints; `None` uses `config.model_dir` or, if that is
+            `None` too, a new temporary directory.
+        config: Configuration; `None` for the defaults.
         params: Hyperparameters of the model function.
 
     Raises:
-        ValueError: If the model function does not accept what it will be given, or two different
-            directories are named.
+        ValueError: If the model function does not accept the arguments it is called with, or
+            `model_dir` and `config.model_dir` differ.
     """
 
     def train(
@@ -59,21 +60,21 @@ class Estimator(ModelOwner):
         steps: int | None = None,
         max_steps: int | None = None,
     ) -> "Estimator":
-        """Trains until a bound is reached, the input ends or a hook asks to stop.
+        """Trains until a bound is reached, the input ends or a hook requests a stop.
 
         Args:
             input_fn: Returns batches; see `workers.supervised.batches`.
             hooks: Called around each update.
-            steps: So many updates more; two calls of 10 make 20. The training counts as paused
-                behind them.
-            max_steps: So many updates in the life of the model; two calls of 10 make 10.
+            steps: Number of further updates, after which the training is saved as paused; two calls
+                with 10 make 20 updates.
+            max_steps: Total updates of the model; two calls with 10 make 10 updates.
 
         Returns:
             The estimator.
 
         Raises:
-            ValueError: If a bound is below 1 or both are given.
-            TypeError: If a hook is none.
+            ValueError: If a bound is less than 1, or both are set.
+            TypeError: If a hook is not a `SessionRunHook`.
         """
         check_bounds(steps=steps, max_steps=max_steps)
         extra = check_hooks(hooks)
@@ -100,20 +101,21 @@ class Estimator(ModelOwner):
         checkpoint_path: str | Path | None = None,
         name: str | None = None,
     ) -> JsonObject:
-        """Evaluates a checkpoint, and appends the result to the series of a name.
+        """Evaluates a checkpoint, and appends the result to a series.
 
         Args:
-            input_fn: Returns batches.
-            steps: So many batches, or until the input ends.
+            input_fn: Returns batches; see `workers.supervised.batches`.
+            steps: Largest number of batches; `None` evaluates until the input ends.
             hooks: Called around each batch.
-            checkpoint_path: Which one; `None` for the newest.
-            name: The series: `eval_<name>` in `model_dir`.
+            checkpoint_path: Path of the checkpoint; `None` for the newest.
+            name: Name of the series, which is written to `eval_<name>` in `model_dir`; `None`
+                writes to `eval`.
 
         Returns:
             `loss` and the model's metrics, each a mean over examples, and `global_step`.
 
         Raises:
-            ValueError: If `steps` is below 1, or the input is empty.
+            ValueError: If `steps` is less than 1, or the input is empty.
             EstimatorNotTrainedError: If there is no checkpoint.
         """
         check_bounds(steps=steps)
@@ -147,14 +149,14 @@ class Estimator(ModelOwner):
         """Yields the predictions of each example.
 
         Args:
-            input_fn: Returns batches, whose labels are not looked at.
-            predict_keys: Which predictions; `None` for all.
-            checkpoint_path: Of which checkpoint; `None` for the newest.
+            input_fn: Returns batches, whose labels are ignored.
+            predict_keys: Names of the predictions to yield; `None` for all.
+            checkpoint_path: Path of the checkpoint; `None` for the newest.
 
         Raises:
             EstimatorNotTrainedError: If there is no checkpoint.
             TypeError: If `predict_keys` is a string.
-            ValueError: If the model predicts nothing of a name in `predict_keys`.
+            ValueError: If a name in `predict_keys` is not a prediction of the model.
         """
         variables = self._variables(self._load(checkpoint_path))
         given = input_fn()
@@ -169,7 +171,7 @@ class Estimator(ModelOwner):
     def _engine(
         self, input_fn: InputFn, hooks: Sequence[SessionRunHook], bound: ModelBudget
     ) -> Engine:
-        """Returns an engine that stands where the newest checkpoint does."""
+        """Builds the engine and restores the newest checkpoint, if there is one."""
         variables = Variables(self._config.seed, self._config.device)
         session = RunSession(variables, hooks, self.model_dir, self.services.time)
         parts = Parts(

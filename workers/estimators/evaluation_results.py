@@ -1,4 +1,4 @@
-"""Results of evaluations: one series per name, as rows of JSON in a directory of its own."""
+"""Results of evaluations: each series is a file of JSON rows in its own directory."""
 
 import json
 import time
@@ -22,9 +22,9 @@ def series_directory(model_dir: str | Path, name: str | None) -> Path:
 def write_result(
     model_dir: str | Path, name: str | None, result: Mapping[str, Any], *, events: bool = False
 ) -> None:
-    """Appends a result, with the time of day, to its series.
+    """Appends a result, with the seconds since the epoch as `wall`, to its series.
 
-    With `events` as TensorBoard events too.
+    With `events`, also writes the result as TensorBoard events.
     """
     directory = series_directory(model_dir, name)
     append_row(directory / RESULTS_FILE, {RESERVED: time.time(), **result})
@@ -40,7 +40,7 @@ def write_result(
 def read_results(model_dir: str | Path, name: str | None) -> list[JsonObject]:
     """Returns the results of a series, the oldest first.
 
-    A row that a kill cut short is left out.
+    An incomplete row, which a killed process has left, is skipped.
     """
     path = series_directory(model_dir, name) / RESULTS_FILE
     rows: list[dict[str, object]] = []

@@ -1,4 +1,4 @@
-"""Export strategies: which files of a model are written after an evaluation, and kept."""
+"""Export strategies, which define the files that are exported after an evaluation."""
 
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,9 +14,8 @@ EXPORTS_KEPT: Final = 5
 
 
 ExportFn = Callable[[Any, Path, Path | None, Mapping[str, Any] | None], Any]
-"""Exports a model into a directory, of a checkpoint with its evaluation.
-
-Returns what the strategy answers.
+"""A function `(model, export_path, checkpoint_path, eval_result)` that exports a model into the
+directory `export_path`; `ExportStrategy.export` returns its return value.
 """
 
 
@@ -25,7 +24,7 @@ class ExportStrategy:
     """A named function that exports a model."""
 
     name: str
-    """Names a directory."""
+    """Name of the strategy, and of its directory below `export`."""
     export_fn: ExportFn
 
     def export(
@@ -47,15 +46,15 @@ def make_export_strategy(
     formats: Sequence[ExportFormat] = ("weights", "program"),
     exports_to_keep: int | None = EXPORTS_KEPT,
 ) -> ExportStrategy:
-    """Returns a strategy that writes one directory for each checkpoint, called by its global_step.
+    """Returns a strategy that exports each checkpoint to a directory named by its global_step.
 
     Args:
-        name: Of the strategy.
+        name: Name of the strategy.
         formats: See `workers.export.module_files.write_module`.
-        exports_to_keep: Newest ones that are kept; `None` for all.
+        exports_to_keep: Number of newest exports to keep; `None` keeps all.
 
     Raises:
-        ValueError: If nothing would be kept.
+        ValueError: If `exports_to_keep` is less than 1.
     """
     if exports_to_keep is not None and exports_to_keep < 1:
         raise ValueError(
@@ -85,10 +84,10 @@ def make_export_strategy(
 
 
 def checked_strategies(given: object) -> tuple[ExportStrategy, ...]:
-    """Returns strategies as a tuple: one, several or none.
+    """Converts one strategy, several or `None` to a tuple.
 
     Raises:
-        ValueError: If something else is among them, or two have one name.
+        ValueError: If an object is not an `ExportStrategy`, or two strategies have the same name.
     """
     if given is None:
         return ()

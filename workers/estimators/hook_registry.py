@@ -1,4 +1,4 @@
-"""Hooks by name, for definitions that are data."""
+"""Creates hooks by name, for documents that define an experiment."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
@@ -43,15 +43,15 @@ HOOKS: Final[Mapping[str, Callable[..., SessionRunHook]]] = {
         EpisodeCounterHook,
     )
 }
-"""The hooks by the name of their class."""
+"""Hook classes by class name."""
 
 
 def make_hook(name: Any, params: Mapping[str, object]) -> SessionRunHook:
-    """Returns a hook of a name, with keyword arguments.
+    """Creates a hook of the class `name` with keyword arguments.
 
     Raises:
-        PartNotFoundError: If no hook is called so.
-        ValueError: If its arguments are wrong.
+        PartNotFoundError: If there is no hook with this name.
+        ValueError: If the arguments do not fit the class.
     """
     make = part_called(name, HOOKS, "hook")
     try:
@@ -61,5 +61,5 @@ def make_hook(name: Any, params: Mapping[str, object]) -> SessionRunHook:
 
 
 def make_hooks(specs: Iterable[tuple[object, Mapping[str, object]]]) -> list[SessionRunHook]:
-    """Returns the hooks of pairs of name and arguments."""
+    """Creates one hook per pair of name and keyword arguments; see `make_hook`."""
     return [make_hook(name, params) for name, params in specs]

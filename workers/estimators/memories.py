@@ -1,4 +1,4 @@
-"""Memories of an agent: transitions as rows of named values."""
+"""Memories of an agent, which store transitions as rows of named values."""
 
 from collections.abc import Mapping
 
@@ -13,11 +13,11 @@ class Memory:
     """Keeps the newest rows and samples them uniformly, without replacement.
 
     Args:
-        size: Most rows kept; the oldest goes first.
+        size: Capacity in rows; a new row replaces the oldest one.
         batch_size: Rows of a sample.
 
     Raises:
-        ValueError: If a number is below 1, or a batch never fits.
+        ValueError: If `batch_size` is less than 1 or greater than `size`.
     """
 
     def __init__(self, size: int = 1000, batch_size: int = 32) -> None:
@@ -33,21 +33,21 @@ class Memory:
 
     @property
     def capacity(self) -> int:
-        """Most rows kept."""
+        """Capacity in rows."""
         return self.size
 
     def __len__(self) -> int:
         return 0 if self._rows is None else len(self._rows)
 
     def seed(self, seed: int) -> None:
-        """Begins the stream of random numbers again, from a seed."""
+        """Seeds the generator that chooses the samples."""
         self._generator = derive_generator(seed, "memory/sample")
 
     def step(self, **row: object) -> None:
         """Appends a row; its values are copied.
 
         Raises:
-            KeyError: If its keys are not those of the first row.
+            KeyError: If the keys differ from those of the first row.
         """
         if not self._keys:
             self._keys = tuple(row)
@@ -59,7 +59,7 @@ class Memory:
         self._room_for(values).extend(list(values.values()))
 
     def can_sample(self, n: int | None = None) -> bool:
-        """Returns whether `n` rows, or those that are stored, are enough for a batch."""
+        """Returns whether `n` rows (`None`: the stored rows) are at least `batch_size`."""
         return (len(self) if n is None else n) >= self.batch_size
 
     def sample(self) -> dict[str, Array]:
@@ -72,10 +72,10 @@ class Memory:
         return self._take(self._generator.choice(len(self), self.batch_size, replace=False))
 
     def get_by_index(self, index: int) -> dict[str, Array] | None:
-        """Returns a row, 0 being the oldest and -1 the newest, or `None` where the memory is empty.
+        """Returns a row, 0 being the oldest and -1 the newest; `None` if the memory is empty.
 
         Raises:
-            IndexError: If there is no such row.
+            IndexError: If the index is out of range.
         """
         count = len(self)
         if not count:
@@ -85,7 +85,7 @@ class Memory:
         return {key: column[0] for key, column in self._take(np.array([index % count])).items()}
 
     def clear(self) -> None:
-        """Forgets all rows; the keys stay."""
+        """Removes all rows; the keys are kept."""
         self._rows = None
 
     def state_dict(self) -> StateTree:
@@ -98,10 +98,10 @@ class Memory:
         }
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Brings rows and generator to a captured state.
+        """Restores the rows and the generator.
 
         Raises:
-            ValueError: If it holds more rows than this memory keeps.
+            ValueError: If the state holds more rows than the capacity.
         """
         self.clear()
         self._keys, rows = tuple(state["keys"]), state["rows"]
@@ -111,7 +111,7 @@ class Memory:
         load_generator_state(self._generator, state["generator"])
 
     def _room_for(self, columns: Mapping[str, Array]) -> RowRing:
-        """Returns where rows may be appended."""
+        """Returns the ring to which the rows of `columns` can be appended."""
         count = len(next(iter(columns.values())))
         if count > self.size:
             raise ValueError(
@@ -135,7 +135,7 @@ class Memory:
             )
 
     def _take(self, indices: object) -> dict[str, Array]:
-        """Returns rows by their age, 0 being the oldest."""
+        """Returns the rows with the given indices, 0 being the oldest."""
         ring = self._rows
         if ring is None:
             return {}
@@ -144,21 +144,20 @@ class Memory:
 
 
 class BatchMemory(Memory):
-    """Keeps all rows in their order until they are sampled, at least `batch_size` of them.
+    """Keeps all rows in their order until `sample` returns and removes them.
 
-    Then it is empty again.
-
-    An episode that was running when the batch was full stays whole: no row is dropped.
+    The capacity grows, so that no row of an episode is dropped when there are more than
+    `batch_size` rows.
 
     Args:
-        batch_size: Rows from which on it can be sampled.
+        batch_size: Least number of rows that can be sampled.
     """
 
     def __init__(self, batch_size: int = 5000) -> None:
         super().__init__(batch_size, batch_size)
 
     def sample(self) -> dict[str, Array]:
-        """Returns every row in order, and forgets them.
+        """Returns all rows in order as one array per key, and removes them.
 
         Raises:
             ValueError: If too few rows are stored.
@@ -179,4 +178,4 @@ class BatchMemory(Memory):
 
 
 MEMORIES: Mapping[str, type[Memory]] = {"memory": Memory, "batch_memory": BatchMemory}
-"""Memories by name."""
+"""Memory classes by name."""

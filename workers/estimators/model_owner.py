@@ -1,7 +1,4 @@
-"""Base of estimators and agents.
-
-It holds the model function, directory, configuration, checkpoints and exports.
-"""
+"""Base class of estimators and agents: model function, directory, checkpoints and exports."""
 
 import tempfile
 import uuid
@@ -51,20 +48,19 @@ class EstimatorNotTrainedError(WorkerError):
 
 
 class ModelOwner:
-    """A model function with a directory.
+    """A model function with its configuration and its directory of checkpoints.
 
     Args:
         model_fn: See `workers.supervised.model_function`.
-        model_dir: Where checkpoints lie; `None` for the configuration's, or a new directory below
-            the system's temporary one.
-        config: Configuration.
+        model_dir: Directory of the checkpoints; `None` uses `config.model_dir` or, if that is
+            `None` too, a new directory in the system's temporary directory.
+        config: Configuration; `None` for the defaults.
         params: Hyperparameters of the model function.
 
     Raises:
-        TypeError: If the model function cannot be called, or configuration or hyperparameters are
-            of another type.
-        ValueError: If the model function does not accept what it will be given, or two different
-            directories are named.
+        TypeError: If the model function is not callable, or `config` or `params` has another type.
+        ValueError: If the model function does not accept the arguments it is called with, or
+            `model_dir` and `config.model_dir` differ.
     """
 
     def __init__(
@@ -80,11 +76,11 @@ class ModelOwner:
         self._params = None if params is None else deepcopy(dict(params))
         self._model = ModelFunction(model_fn, self._params, self._config, self.model_dir)
         self.services = Services()
-        """What surrounds the trainings; a worker replaces it."""
+        """Recorder, control and time source of trainings; a worker replaces them."""
 
     @property
     def model_dir(self) -> str:
-        """Where checkpoints, results and exports lie."""
+        """Directory of checkpoints, results and exports."""
         return self._config.model_dir or ""
 
     @property
@@ -104,24 +100,24 @@ class ModelOwner:
         return 0 if newest is None else int(newest.name.rpartition("-")[2])
 
     def latest_checkpoint(self) -> Path | None:
-        """Returns the newest checkpoint, `None` where there is none."""
+        """Returns the path of the newest checkpoint; `None` if there is none."""
         return latest_checkpoint(self.model_dir)
 
     def training_ended(self) -> bool:
-        """Whether the training of this directory is over.
+        """Returns whether the training of `model_dir` is over.
 
         See `workers.estimators.checkpoints.training_ended`.
         """
         return training_ended(self.model_dir)
 
     def relocated(self, model_dir: str | Path) -> Self:
-        """Returns the same model with another directory, and nothing in common with this one."""
+        """Returns a copy of this object with another directory; no files are copied."""
         other = copy(self)
         other.move_to(str(model_dir))
         return other
 
     def move_to(self, model_dir: str) -> None:
-        """Names another directory; nothing is copied."""
+        """Sets another directory; no files are copied."""
         self._config = replace(self._config, model_dir=model_dir)
         self._model = ModelFunction(self._model_fn, self._params, self._config, model_dir)
 
@@ -131,15 +127,15 @@ class ModelOwner:
         formats: Sequence[ExportFormat],
         checkpoint_path: str | Path | None = None,
     ) -> Path:
-        """Writes what is needed to predict.
+        """Writes the files that are needed to predict with a checkpoint.
 
         Args:
-            directory: Created; files in it are replaced.
+            directory: Output directory; created if it does not exist. Files in it are replaced.
             formats: See `workers.export.module_files.write_module`.
-            checkpoint_path: Of which checkpoint; `None` for the newest.
+            checkpoint_path: Path of the checkpoint; `None` for the newest.
 
         Returns:
-            The directory.
+            The output directory.
 
         Raises:
             EstimatorNotTrainedError: If there is no checkpoint.
@@ -163,7 +159,7 @@ class ModelOwner:
         return load_checkpoint(self.model_dir) if self._config.is_chief else None
 
     def saver(self, session: RunSession) -> Snapshotter:
-        """Returns what writes the checkpoints of a training."""
+        """Returns the snapshotter that writes the checkpoints of a training."""
         function = self._model_fn
         qualname = getattr(function, "__qualname__", type(function).__name__)
         name = f"{getattr(function, '__module__', '')}:{qualname}"
@@ -214,10 +210,7 @@ class ModelOwner:
 
 
 def check_bounds(**bounds: int | None) -> None:
-    """Checks bounds such as `steps` and `max_steps`.
-
-    Raises ValueError if a bound is below 1, or both bounds of a pair are set.
-    """
+    """Raises ValueError if a bound is less than 1, or if both `x` and `max_x` are set."""
     for name, value in bounds.items():
         if value is not None and value < 1:
             raise ValueError(f"{name} must be at least 1, not {value}; None is no bound")

@@ -1,4 +1,4 @@
-"""The documented path of the shipped model functions; see `workers.supervised.models`."""
+"""Re-exports the model functions of `workers.supervised.models` under their documented path."""
 
 from workers.supervised.models import classifier, dqn, model_function, vpg
 

@@ -1,4 +1,4 @@
-"""The configuration of an estimator or agent, apart from its model."""
+"""The configuration of an estimator or agent: seed, device, checkpoints, logs and cluster."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,52 +15,53 @@ class RunConfig:
     """Configuration of one process that trains or evaluates.
 
     Raises:
-        ValueError: If a number is negative, or more than one cadence of checkpoints is set.
+        ValueError: If a number is negative, or more than one interval of checkpoints is set.
     """
 
     model_dir: str | None = None
-    """Checkpoints, results and exports lie here; `None` for a new directory."""
+    """Directory of checkpoints, results and exports; `None` for a new temporary directory."""
     seed: int = 0
-    """Every random number of the training derives from it."""
+    """Seed of all random generators of the training."""
     device: str = "cpu"
     """A torch device."""
     save_checkpoints_steps: int | None = None
-    """A checkpoint every so many updates; 0 for none but those of other cadences."""
+    """Updates between two checkpoints; 0 disables this interval, see `saves_checkpoints`."""
     save_checkpoints_secs: float | None = None
-    """A checkpoint every so many seconds.
+    """Seconds between two checkpoints.
 
-    Where no cadence is set, an estimator saves every 600 seconds.
+    If no interval is set, an estimator saves every 600 seconds.
     """
     save_checkpoints_episodes: int | None = None
-    """A checkpoint every so many episodes.
+    """Episodes between two checkpoints.
 
-    Where no cadence is set, an agent saves after each episode.
+    If no interval is set, an agent saves after the number of episodes in
+    `Agent.episodes_between_logs`.
     """
     keep_checkpoint_max: int | None = 5
-    """Newest checkpoints kept; `None` or 0 for all."""
+    """Number of newest checkpoints to keep; `None` or 0 keeps all."""
     save_summary_steps: int = 100
-    """Updates between two rows of summaries; an agent writes one at each episode besides.
+    """Updates between two rows of summaries; an agent also writes rows at ends of episodes.
 
-    0 for none at all.
+    0 writes no rows at all.
     """
     log_step_count_steps: int = 100
-    """Updates between two lines of the log; an agent writes one at each episode besides.
+    """Updates between two lines of the log; an agent also writes lines at ends of episodes.
 
-    0 for none at all.
+    0 writes no lines at all.
     """
     tensorboard: bool = False
-    """Whether summaries and results are written as TensorBoard events too."""
+    """Whether summaries and results are also written as TensorBoard events."""
     max_episode_steps: int | None = None
-    """Time limit of an agent's episodes in env_steps, beside the environment's own.
+    """Time limit of an agent's episodes in env_steps, in addition to the environment's own.
 
-    Reaching it truncates.
+    An episode that reaches it is truncated.
     """
     cluster: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """`host:port` of each task by task type: `master`, `worker`, `ps`."""
     task_type: str | None = None
-    """What this process is in the cluster."""
+    """Type of this process's task: `master`, `chief`, `worker` or `ps`."""
     task_id: int | None = None
-    """Which one of its type, from 0."""
+    """Index of this process among the tasks of its type, from 0."""
     master: str | None = None
     """`host:port` of the server that holds the shared global step."""
 
@@ -94,7 +95,7 @@ class RunConfig:
 
     @property
     def is_distributed(self) -> bool:
-        """Whether other processes take part."""
+        """Whether `cluster` and `master` are set, and `master` is not `local`."""
         return bool(self.cluster) and bool(self.master) and self.master != "local"
 
     @property
@@ -108,7 +109,7 @@ class RunConfig:
         return self.task_type == WORKER and not self.task_id and not _CHIEFS & set(self.cluster)
 
     def require_cluster(self) -> None:
-        """Raises ValueError where something is missing that a server needs."""
+        """Raises ValueError if a setting that a server needs is missing or inconsistent."""
         missing = [name for name in ("cluster", "task_type", "master") if not getattr(self, name)]
         missing += ["task_id"] if self.task_id is None else []
         if missing:

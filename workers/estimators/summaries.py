@@ -21,8 +21,8 @@ class SummaryWriter:
     A row is `{"global_step", "global_timestep", "global_episode", "wall", …}`.
 
     Args:
-        directory: Created with the first row.
-        events: Whether the numbers are written as TensorBoard events too.
+        directory: Directory of the file; created with the first row.
+        events: Whether to also write the numbers as TensorBoard events.
     """
 
     def __init__(self, directory: str | Path, *, events: bool = False) -> None:
@@ -39,13 +39,13 @@ class SummaryWriter:
             )
 
     def close(self) -> None:
-        """Closes event files."""
+        """Closes the event files."""
         if self._events is not None:
             self._events.close()
 
 
 def append_row(path: Path, row: Mapping[str, object]) -> None:
-    """Appends one row of JSON to a file in one piece; its directory is created."""
+    """Appends one row of JSON to a file, whose directory is created if it does not exist."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a", encoding="utf-8") as file:
         file.write(
@@ -65,7 +65,8 @@ def counters(session: RunSession) -> dict[str, int]:
 def summary_values(session: RunSession, values: RunValues) -> JsonObject:
     """Returns the summary of a run that made an update.
 
-    Holds counters, loss, rates, metrics, and the rewards of an episode that the run closes.
+    It holds the counters, the loss, the learning rate, the exploration rate, the metrics and, if an
+    episode ended with the run, its statistics.
     """
     variables = session.variables
     found: JsonObject = {**counters(session)}
@@ -80,7 +81,7 @@ def summary_values(session: RunSession, values: RunValues) -> JsonObject:
 
 
 def episode_values(session: RunSession, values: RunValues) -> JsonObject:
-    """Returns the statistics of a closed episode, and the counters."""
+    """Returns the counters and the statistics of the episode that ended with the run."""
     return {**counters(session), **_rewards(values)}
 
 

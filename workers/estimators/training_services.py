@@ -1,4 +1,7 @@
-"""What surrounds a training: replaced by a worker, silent where a script trains by itself."""
+"""Budget of a model's training, and the recorder, control and time source that it uses.
+
+A worker replaces the defaults, which record nothing and never stop the training.
+"""
 
 import time
 from dataclasses import dataclass, field
@@ -11,7 +14,7 @@ from workers.core.types import Unit
 
 @dataclass(frozen=True, slots=True)
 class ModelBudget:
-    """Final values on the clock, in the life of the model; none at all trains for ever."""
+    """Total updates and episodes of the model at which training ends; `None` for no bound."""
 
     updates: int | None = None
     episodes: int | None = None
@@ -41,7 +44,7 @@ class ModelBudget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """What surrounds the trainings of one estimator or agent."""
+    """Recorder, control and time source of the trainings of one estimator or agent."""
 
     recorder: Recorder = field(default_factory=NoRecorder)
     control: Control = field(default_factory=NoOrders)

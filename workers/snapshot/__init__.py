@@ -1,3 +1,3 @@
-"""Snapshots: everything needed to resume a run, in a directory that is whole or does not exist."""
+"""Snapshots: everything needed to resume a run, in a directory that is written atomically."""
 
 from workers.snapshot.config import SnapshotConfig as SnapshotConfig

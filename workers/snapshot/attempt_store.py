@@ -25,17 +25,17 @@ from workers.snapshot.snapshot_directory import (
 )
 
 _ROOM: Final = 1.2
-"""Free space asked for before writing, relative to the last snapshot."""
+"""Free space required before a snapshot is written, as a multiple of the last one's size."""
 
 
 class SnapshotStore:
     """The snapshots of one attempt.
 
     Args:
-        directory: Where they lie; it is created.
-        owner: What they say about themselves.
-        keep_last: Verified ones kept beside the best.
-        announce: Told of each complete snapshot.
+        directory: Directory of the snapshots; created if it does not exist.
+        owner: Run, attempt and versions that the manifests name.
+        keep_last: Number of newest snapshots to keep, at least 2, in addition to the best one.
+        announce: Called with a record of each complete snapshot.
     """
 
     def __init__(
@@ -54,15 +54,15 @@ class SnapshotStore:
         self._written: list[str] = []
         self._best: tuple[float, str] | None = None
         self._last_size = 0
-        """In bytes, without files that it shares."""
+        """Bytes of the last snapshot, without files shared with the snapshot before it."""
         self._last: Before | None = None
         self._checked: set[str] = set()
-        """Files of the last snapshot that were read back, as its own or as those of one before."""
+        """Names of files of the last snapshot that were verified, in it or in an earlier one."""
 
     def save(
         self, state: StateTree, clock: ClockView, reason: SnapshotReason, score: float | None
     ) -> str:
-        """Writes one complete snapshot; see the protocol."""
+        """Writes a complete snapshot and returns its ID; see `Snapshotter.save`."""
         ask_for_room(self._directory, int(self._last_size * _ROOM))
         snapshot_id = new_id("snp")
         target = self._directory / snapshot_id
@@ -88,7 +88,7 @@ class SnapshotStore:
             self._best = (manifest.score, manifest.snapshot_id)
 
     def _forget_old(self) -> None:
-        """Deletes what need not be kept, once the newest was read back.
+        """Deletes the snapshots that need not be kept, if the newest one can be verified.
 
         The supervisor then uploads the newer ones instead.
         """
@@ -111,16 +111,16 @@ class SnapshotStore:
 
 
 def load_snapshot(directory: Path, *, run_id: str | None, definition_hash: str) -> LoadedSnapshot:
-    """Returns a snapshot whose every byte was checked.
+    """Reads a snapshot after verifying sizes and SHA-256 of all its files.
 
     Args:
-        directory: Where it lies.
-        run_id: The run that it must belong to; `None` for any.
-        definition_hash: The definition that it must be of.
+        directory: Directory of the snapshot.
+        run_id: ID of the run that the snapshot must belong to; `None` for any.
+        definition_hash: Hash of the definition that the snapshot must belong to.
 
     Raises:
-        SnapshotUnreadableError: If it is torn, damaged, foreign, of a newer format, or holds links
-            or unlisted files.
+        SnapshotUnreadableError: If the snapshot is incomplete, damaged, of another run or
+            definition, of a newer format, or holds links or unlisted files.
     """
     loaded = read_snapshot(directory)
     manifest = loaded.manifest

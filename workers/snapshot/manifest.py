@@ -1,7 +1,7 @@
 """The manifest of a snapshot: written last, it makes the directory a snapshot.
 
-Owns the format and its verification. A directory without a manifest does not exist as a snapshot;
-one whose files are not those that the manifest lists, byte for byte, is refused.
+Owns the format and its verification. A directory without a manifest is not a snapshot; a directory
+whose files differ from those that the manifest lists is refused.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ _MAX_MANIFEST_BYTES: Final = 4 << 20
 
 
 class Manifest(Document):
-    """What a snapshot is and what it consists of."""
+    """Origin, counters and files of a snapshot."""
 
     format: str = "palestra-snapshot"
     format_version: int = FORMAT_VERSION
@@ -43,7 +43,7 @@ class Manifest(Document):
     score: Number | None
     resume_exact: bool
     stop: str | None = None
-    """Why training ended here, a `StopReason`; `None` where it went on or an exception ended it."""
+    """A `StopReason` if training ended here; `None` if it continued or an exception ended it."""
     env_step: Counter
     update: Counter
     episode: Counter
@@ -74,16 +74,16 @@ def describe_file(path: Path, root: Path) -> SnapshotFile:
 
 
 def verify(directory: Path, checked: Container[str] = ()) -> Manifest:
-    """Returns the manifest of a snapshot whose every byte was checked.
+    """Verifies sizes and SHA-256 of a snapshot's files, and returns its manifest.
 
     Args:
-        directory: Of the snapshot.
-        checked: Names of files that were checked before, as files of another snapshot too, and are
-            not read again.
+        directory: Directory of the snapshot.
+        checked: Names of files that were verified before, possibly in another snapshot that shares
+            them, and are not read again.
 
     Raises:
-        SnapshotUnreadableError: If it is torn, damaged, of a newer format, or holds anything that
-            its manifest does not list.
+        SnapshotUnreadableError: If the snapshot is incomplete, damaged, of a newer format, or holds
+            files that its manifest does not list.
     """
     if directory.is_symlink() or not directory.is_dir():
         raise SnapshotUnreadableError(f"{directory.name}: not a directory")
@@ -105,10 +105,10 @@ def verify(directory: Path, checked: Container[str] = ()) -> Manifest:
 
 
 def read_manifest(directory: Path) -> Manifest:
-    """Returns the manifest alone, nothing else checked.
+    """Reads the manifest without verifying the files that it lists.
 
     Raises:
-        SnapshotUnreadableError: If there is none, or none that this version can read.
+        SnapshotUnreadableError: If there is no manifest, or this version cannot read it.
     """
     path = directory / MANIFEST
     try:

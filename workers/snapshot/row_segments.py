@@ -34,19 +34,20 @@ class Segment:
 
     name: str
     first: int
-    """Number of its first row."""
+    """Index of its first row in the stream."""
     end: int
-    """Number behind its last."""
+    """One past the index of its last row (exclusive end)."""
 
 
 def write_stream(directory: Path, name: str, stream: RowStream, before: Path | None) -> JsonObject:
     """Writes the files of a stream, and returns the JSON that `read_stream` needs.
 
     Args:
-        directory: Where they go.
-        name: What their names begin with; of one stream it is always the same.
-        stream: Its rows.
-        before: Directory of an earlier snapshot of the same history.
+        directory: Output directory.
+        name: Prefix of the file names; must be the same for each snapshot of a stream.
+        stream: The rows to write.
+        before: Directory of an earlier snapshot of the same history, whose files are hard-linked
+            where they hold the same rows; `None` for none.
 
     Raises:
         OSError: If the disk is full or fails.

@@ -39,9 +39,9 @@ from workers.snapshot.state_files import read_tree, write_tree
 from workers.snapshot.upgrade import upgraded
 
 NEW: Final = ".tmp"
-"""Ending of a directory that is being written."""
+"""Suffix of a directory that is being written."""
 OLD: Final = ".old"
-"""Ending of a directory that a new one is taking the place of."""
+"""Suffix of a directory while a new one replaces it."""
 _ANY_MARK: Final = "[0-9a-f]" * 8
 """Pattern of what tells the temporary directories of one name apart."""
 _NO_LOCKS: Final = frozenset({errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS})
@@ -73,14 +73,14 @@ class LoadedSnapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """What a snapshot is of, beside the state."""
+    """Counters and reason of a snapshot."""
 
     clock: ClockView
     reason: SnapshotReason
     score: float | None = None
     """Mean return of an evaluation made at exactly this state."""
     snapshot_id: str | None = None
-    """`None` takes a new one."""
+    """ID of the snapshot; `None` creates a new one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +111,8 @@ def write_snapshot(
     """Writes a complete snapshot as the directory `target`, in place of one that may be there.
 
     Raises:
-        TypeError: If the state holds what cannot be saved.
-        OSError: If the disk is full or fails. What was at `target` is as it was.
+        TypeError: If the state holds a value that cannot be saved.
+        OSError: If the disk is full or fails. An existing `target` is not changed.
     """
     with _temporary(target) as temporary:
         manifest = _write(temporary, owner, state, moment, before)
@@ -134,7 +134,7 @@ def read_snapshot(directory: Path) -> LoadedSnapshot:
 
 
 def settle(parent: Path, names: str = "*") -> None:
-    """Removes what a killed writer left below `parent` and brings back what it had moved aside.
+    """Removes temporary directories of killed writers, and restores directories they renamed.
 
     Directories that a live process is writing are left alone.
 
@@ -157,7 +157,7 @@ def settle(parent: Path, names: str = "*") -> None:
 
 
 def ask_for_room(directory: Path, needed: int) -> None:
-    """Raises OSError where a disk has less than `needed` bytes free."""
+    """Raises OSError if the disk of `directory` has less than `needed` bytes free."""
     free = shutil.disk_usage(directory).free
     if free < needed:
         message = f"a snapshot needs about {needed >> 20} MiB, {free >> 20} MiB are free"

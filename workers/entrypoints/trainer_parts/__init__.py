@@ -1,1 +1,1 @@
-"""Behind `trainer`: session, parts, records and plots of a garage-style training."""
+"""Implementation of `workers.entrypoints.trainer`, the garage-style trainers."""

@@ -1,4 +1,4 @@
-"""The trainer that an algorithm's own loop pulls epoch by epoch."""
+"""The garage-style trainer, with which an algorithm runs its own loop over epochs."""
 
 import logging
 from collections.abc import Iterator
@@ -32,17 +32,17 @@ class Trainer:
     """Trains an algorithm, saves and resumes it.
 
     Args:
-        snapshot_config: Where snapshots go and which epochs are kept; any object with
-            `snapshot_dir`, `snapshot_mode` and `snapshot_gap`. `None` takes the defaults, or, once
-            something was restored, the directory and mode that it was restored from.
-        seed: Seeds the global generators at once and goes into the snapshots; `None` leaves them
-            alone.
-        control: The wish from outside to stop.
-        rebuildable: Whether `save` refuses an algorithm or environment that `restore` could not
-            build without `setup`.
+        snapshot_config: Directory of snapshots and which epochs are kept; any object with
+            `snapshot_dir`, `snapshot_mode` and `snapshot_gap`. `None` uses the defaults or, after
+            `restore`, the directory and mode of the restored snapshot.
+        seed: Seed with which the global random generators are seeded at once; saved in snapshots.
+            `None` does not seed them.
+        control: Source of requests to stop the training.
+        rebuildable: Whether `save` raises RecipeError for an algorithm or environment that
+            `restore` could not build without `setup`.
 
     Raises:
-        ValueError: If mode or gap of the config are wrong.
+        ValueError: If `snapshot_mode` or `snapshot_gap` is invalid.
     """
 
     def __init__(
@@ -54,18 +54,18 @@ class Trainer:
         rebuildable: bool = False,
     ) -> None:
         self.enable_logging = True
-        """Whether an epoch ends with a row.
+        """Whether a row is written at the end of each epoch.
 
-        While it does not, what was logged waits for the first row.
+        While it is false, logged values are kept for the next row that is written.
         """
         self.step_itr = 0
-        """Number of the next iteration; the algorithm's own loop counts it up."""
+        """Number of the next iteration, incremented by the algorithm's loop."""
         self.step_episode: object = None
-        """The last episodes, left here by the algorithm's own loop."""
+        """The last episodes, set by the algorithm's loop."""
         self.tabular = Tabular()
-        """The row of the running epoch."""
+        """The row of the current epoch."""
         self.restore_report = RestoreReport()
-        """Whether the last `restore` can be continued exactly, and what stands in the way."""
+        """Whether the last `restore` is bit-exact, and the reasons if it is not."""
         config = SnapshotConfig.of(snapshot_config)
         if snapshot_config is not None:
             open_directory(config.directory)
@@ -83,12 +83,13 @@ class Trainer:
     # Set-up
 
     def setup(self, algo: object, env: object) -> None:
-        """Takes an algorithm and its environment; statistics of an earlier set-up go on.
+        """Sets the algorithm and its environment; counters of an earlier set-up are kept.
 
         Args:
-            algo: Has `train(trainer)`. If it wants to collect through the trainer, it has a sampler
-                as `_sampler`. See `workers.core.object_state` for what of it is saved.
-            env: Its environment; `None` where the algorithm has its own.
+            algo: An object with `train(trainer)` and, to collect with `obtain_episodes`, a sampler
+                as attribute `_sampler`. `workers.core.object_state` defines which of its attributes
+                are saved.
+            env: Environment of the algorithm; `None` if the algorithm makes its own.
         """
         self._session.set_up(algo, env)
 
@@ -97,11 +98,12 @@ class Trainer:
     def step_epochs(self) -> Iterator[int]:
         """Yields the index of each epoch.
 
-        After the body the epoch ends: statistics, row, telemetry, snapshot.
+        After each pass of the loop's body the epoch is closed: statistics, row, telemetry and
+        snapshot are written.
 
-        The body sets `step_episode` and counts `step_itr` up. Leaving it by `break` saves the
-        epoch, leaving it by an exception saves the directory `exception`; `train` and `resume` see
-        to both.
+        The body sets `step_episode` and increments `step_itr`. If the loop is left by `break`,
+        `train` or `resume` closes and saves the epoch; if it is left by an exception, they save the
+        snapshot `exception`.
 
         Raises:
             NotSetupError: If neither `train` nor `resume` was called.
@@ -121,22 +123,22 @@ class Trainer:
         agent_update: object = None,
         env_update: object = None,
     ) -> EpisodeBatch:
-        """Collects one batch by the algorithm's sampler.
+        """Collects one batch with the algorithm's sampler.
 
         Args:
-            itr: Iteration; only forwarded.
-            batch_size: env_steps wanted, or what else the sampler counts; `None` takes that of
-                `train`.
-            agent_update: Parameters or a policy for the workers, or a list with one per worker;
-                `None` takes the parameters of the algorithm's `exploration_policy`, or else of its
-                `policy`.
-            env_update: An environment or a function of the old one for the workers, or a list with
-                one per worker.
+            itr: Number of the iteration; passed on to the sampler.
+            batch_size: Number of env_steps or, depending on the sampler's unit, of episodes;
+                `None` uses the `batch_size` of `train`.
+            agent_update: Parameters or a policy for the workers, or a list with one entry per
+                worker; `None` uses the parameters of the algorithm's `exploration_policy` or, if it
+                has none, of its `policy`.
+            env_update: An environment for the workers, a function that maps the old environment to
+                a new one, or a list with one of these per worker; `None` keeps the environments.
 
         Raises:
-            NotSetupError: If the trainer is not set up.
-            ValueError: If there is no sampler or no batch size, or a list has another length than
-                there are workers.
+            NotSetupError: If `setup` has not been called.
+            ValueError: If there is no sampler or no batch size, or if the length of a list is not
+                the number of workers.
         """
         session = self._session
         engine, collector = session.engine("obtain_episodes"), session.collector
@@ -162,11 +164,11 @@ class Trainer:
         return self.obtain_episodes(itr, batch_size, agent_update, env_update).to_list()
 
     def advance(self, env_steps: int | None = None) -> None:
-        """Lets the algorithm's built-in `agent` collect env_steps and learn by its own schedule.
+        """Collects env_steps with the algorithm's built-in `agent`, which learns by its schedule.
 
         Args:
-            env_steps: `None` takes the batch size of `train`. Several environments may overshoot by
-                less than their number.
+            env_steps: Number of env_steps; `None` uses the `batch_size` of `train`. With B
+                environments, up to B - 1 more may be made.
         """
         session, size = self._session, self._batch_size(env_steps)
         engine = session.engine("advance")
@@ -178,22 +180,22 @@ class Trainer:
         session.stats.total_env_steps = session.clock.env_steps
 
     def learn(self, updates: int | None = None) -> LearnReport:
-        """Lets the algorithm's `agent`, one of ours, make at most so many updates.
+        """Makes at most `updates` updates of the algorithm's built-in `agent`.
 
-        `None` takes those of its schedule.
+        `None` makes as many as the agent's schedule defines.
         """
         return self._session.engine("learn").learn(updates)
 
     def log(self, key: str, value: object) -> None:
-        """Puts a value into the row of the running epoch."""
+        """Records a value in the row of the current epoch."""
         self.tabular.record(key, value)
 
     def log_performance(
         self, itr: int, batch: EpisodeBatch, discount: float, prefix: str = "Evaluation"
     ) -> list[float]:
-        """Puts the usual numbers about a batch into the row, as `<prefix>/AverageReturn` and so on.
+        """Records garage's statistics of a batch in the row, such as `<prefix>/AverageReturn`.
 
-        Returns the undiscounted returns.
+        Returns the undiscounted return of each episode.
         """
         row, returns = performance(itr, batch, discount)
         with self.tabular.prefix(f"{prefix}/"):
@@ -201,12 +203,12 @@ class Trainer:
         return returns
 
     def log_diagnostics(self, pause_for_plot: bool = False) -> None:
-        """Puts env_steps and times into the row.
+        """Records the counts of epochs and env_steps and the times in the row.
 
-        With `pause_for_plot` waits for Enter where a person can press it.
+        With `pause_for_plot`, waits for Enter if the process is attached to a terminal.
 
         Raises:
-            NotSetupError: If the trainer is not set up.
+            NotSetupError: If `setup` has not been called.
         """
         session = self._session
         session.engine("log_diagnostics")
@@ -241,22 +243,23 @@ class Trainer:
         """Trains from epoch 0 on.
 
         Args:
-            n_epochs: Epochs.
-            batch_size: env_steps of a batch.
-            plot: Film an episode of the policy after each epoch, as `plots/epoch_<e>.mp4` beside
-                the snapshots.
-            store_episodes: Save the last `step_episode` in the snapshot.
-            pause_for_plot: Wait for Enter after each epoch, where somebody can press it.
+            n_epochs: Number of epochs.
+            batch_size: Number of env_steps of a batch.
+            plot: Whether to record a video of one episode of the policy after each epoch, as
+                `plots/epoch_<e>.mp4` in the directory of the snapshots.
+            store_episodes: Whether to save the last `step_episode` in the snapshot.
+            pause_for_plot: Whether to wait for Enter after each epoch, if the process is attached
+                to a terminal.
 
         Returns:
-            What `algo.train` returned, or where that is `None` the mean undiscounted return of the
-                episodes of the last epoch: NaN where
-            none ended, `None` where no epoch ran.
+            The return value of `algo.train` or, if that is `None`, the mean undiscounted return of
+                the episodes of the last epoch: NaN if no episode ended, `None` if there was no
+                epoch.
 
         Raises:
-            NotSetupError: If the trainer is not set up.
-            ValueError: If a number is out of range, or `plot` asks for an environment that renders
-                nothing.
+            NotSetupError: If `setup` has not been called.
+            ValueError: If a number is out of range, or if `plot` is set and the environment cannot
+                render images.
         """
         session = self._session
         session.engine("train")
@@ -272,20 +275,20 @@ class Trainer:
         store_episodes: bool | None = None,
         pause_for_plot: bool | None = None,
     ) -> Any:
-        """Goes on after the last finished epoch.
+        """Continues the training after the last finished epoch.
 
         An argument that is `None` keeps the value of the last `train`.
 
         Args:
-            n_epochs: Index at which the training ends, counted from its very beginning; no epoch
-                runs where it is reached already.
-            batch_size: As in `train`.
-            plot: As in `train`.
-            store_episodes: As in `train`.
-            pause_for_plot: As in `train`.
+            n_epochs: Total number of epochs at which the training ends, earlier epochs included; if
+                it is reached already, no epoch is run.
+            batch_size: See `train`.
+            plot: See `train`.
+            store_episodes: See `train`.
+            pause_for_plot: See `train`.
 
         Returns:
-            As `train`.
+            See `train`.
 
         Raises:
             NotSetupError: If neither `restore` nor `train` was called.
@@ -306,14 +309,14 @@ class Trainer:
     # Snapshots
 
     def save(self, epoch: int) -> None:
-        """Saves the state as that after an epoch, if the snapshot mode keeps it.
+        """Saves the current state as the snapshot of an epoch, if the snapshot mode keeps it.
 
         Args:
-            epoch: Its index; a resume goes on with the next one.
+            epoch: Index of the epoch; a resume continues with the next one.
 
         Raises:
-            NotSetupError: If the trainer is not set up.
-            RecipeError: If the trainer is to be rebuildable, and a part has no recipe.
+            NotSetupError: If `setup` has not been called.
+            RecipeError: If `rebuildable` is set, and algorithm or environment has no recipe.
         """
         state = self._session.engine("save").state_dict()
         epoch = check_count(epoch, "epoch", 0)
@@ -324,38 +327,36 @@ class Trainer:
         )
 
     def restore(self, from_dir: Any, from_epoch: int | str = "last") -> TrainArgs:
-        """Brings algorithm, environment and trainer to a snapshot.
+        """Restores algorithm, environment, trainer and random generators from a snapshot.
 
-        Generators of random numbers go on from where they were.
-
-        After `setup` the state is loaded into what was set up; without it, algorithm and
-        environment are built from their recipes.
+        After `setup`, the state is loaded into the algorithm and environment that were passed to
+        it; without `setup`, both are built from their recipes.
 
         Args:
             from_dir: Directory of the snapshots.
             from_epoch: `last`, `first`, `exception`, or the index of an epoch.
 
         Returns:
-            The arguments of the last training; a copy.
+            A copy of the arguments of the saved training.
 
         Raises:
             FileNotFoundError: If there is no such snapshot.
-            ValueError: If `from_epoch` is none of these.
-            RecipeError: If the trainer is not set up, and a part has no recipe or its class may not
-                be built here.
-            SnapshotUnreadableError: If the snapshot is damaged, or none of a trainer.
+            ValueError: If `from_epoch` has another value.
+            RecipeError: If `setup` was not called, and algorithm or environment has no recipe or a
+                class that is not marked as rebuildable.
+            SnapshotUnreadableError: If the snapshot is damaged or was not written by a trainer.
         """
         self.restore_report, args = self._session.restore(Path(from_dir), from_epoch)
         return args
 
     def get_env_copy(self) -> Any:
-        """Returns an independent copy of the environment, `None` where there is none."""
+        """Returns an independent copy of the environment; `None` if there is no environment."""
         env = self._session.env
         return None if env is None else copy_env(env)
 
     @property
     def total_env_steps(self) -> int:
-        """env_steps collected for training; an algorithm that collects by itself sets it."""
+        """env_steps collected for training; set by an algorithm that collects by itself."""
         return self._session.clock.env_steps
 
     @total_env_steps.setter
@@ -372,7 +373,7 @@ class Trainer:
 
     @property
     def train_args(self) -> TrainArgs | None:
-        """Arguments of the running or last training."""
+        """Arguments of the current or last training; `None` before the first."""
         return self._session.args
 
     def _batch_size(self, given: int | None) -> int:

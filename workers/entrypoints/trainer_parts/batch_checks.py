@@ -10,11 +10,14 @@ if TYPE_CHECKING:
     from workers.entrypoints.trainer_parts.episode_batch import EpisodeBatch
 
 STEPWISE = ("observations", "actions", "rewards", "step_types")
-"""Arrays of a batch with a row per step."""
+"""Names of the batch's arrays that have one row per step."""
 
 
 def check_batch(batch: "EpisodeBatch") -> None:
-    """Raises ValueError where the first dimension of an array is not as `EpisodeBatch` says."""
+    """Raises ValueError if the first dimension of an array is not as documented at `EpisodeBatch`.
+
+    Also raises ValueError if a value is not an array.
+    """
     lengths: object = batch.lengths
     if not isinstance(lengths, np.ndarray) or lengths.ndim != 1 or lengths.dtype.kind not in "iu":
         raise ValueError(f"lengths must be an array of integers [E], not {_shown(lengths)}")

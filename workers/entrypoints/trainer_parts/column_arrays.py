@@ -1,4 +1,4 @@
-"""Lists of what single steps returned as arrays, and dicts of such arrays."""
+"""Converts lists of values to arrays, and transforms nested dicts of arrays."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -9,16 +9,16 @@ from workers.core.types import Array
 
 
 def columns_of(rows: Sequence[Mapping[str, object]]) -> dict[str, Array]:
-    """Returns what a name stands for in each row as one array.
+    """Converts a list of dicts to a dict of arrays with one row per dict.
 
-    Where a row lacks it, NaN among numbers and `None` among others.
+    A key that a dict lacks becomes NaN in a column of numbers, otherwise `None`.
     """
     names = dict.fromkeys(name for row in rows for name in row)
     return {name: _column([row.get(name) for row in rows]) for name in names}
 
 
 def each_column(columns: Mapping[str, Any], change: Callable[[Array], Any]) -> dict[str, Any]:
-    """Returns what becomes of each array of a dict, which may hold further dicts."""
+    """Applies `change` to each array of a nested dict and returns the results in the same form."""
     return {
         name: each_column(one, change) if isinstance(one, Mapping) else change(one)
         for name, one in columns.items()
@@ -26,12 +26,12 @@ def each_column(columns: Mapping[str, Any], change: Callable[[Array], Any]) -> d
 
 
 def rows_of(columns: Mapping[str, object], rows: slice | int) -> dict[str, Any]:
-    """Returns some rows of each array of a dict, which may hold further dicts."""
+    """Returns the selected rows of each array of a nested dict."""
     return each_column(columns, lambda column: column[rows])
 
 
 def leaves_of(columns: Mapping[str, object]) -> Iterator[Any]:
-    """Yields each array of a dict, which may hold further dicts."""
+    """Yields each array of a nested dict."""
     for one in columns.values():
         if isinstance(one, Mapping):
             yield from leaves_of(one)
@@ -40,7 +40,7 @@ def leaves_of(columns: Mapping[str, object]) -> Iterator[Any]:
 
 
 def joined(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Returns dicts of arrays, or of such dicts, as one."""
+    """Concatenates nested dicts of arrays with the same keys along the first dimension."""
     return {
         name: joined([part[name] for part in parts])
         if isinstance(one, Mapping)
@@ -60,7 +60,7 @@ def _column(values: list[Any]) -> Array:
 
 
 def stacked(values: Sequence[object]) -> Array:
-    """Returns one array where all values are arrays of one shape, else an array of objects."""
+    """Stacks values of the same shape to one array; other values become an array of objects."""
     shapes = {
         np.shape(value)
         if isinstance(value, np.ndarray | np.generic | int | float)
@@ -79,7 +79,7 @@ def stacked(values: Sequence[object]) -> Array:
 
 
 def _is_ragged(value: list[Any] | tuple[Any, ...]) -> bool:
-    """Returns whether the items of a list differ in shape, so that it is no array."""
+    """Returns whether the items of a list differ in shape, so that they cannot be stacked."""
     return (
         len({np.shape(item) if not isinstance(item, list | tuple) else len(item) for item in value})
         > 1

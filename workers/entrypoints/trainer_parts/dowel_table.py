@@ -7,14 +7,15 @@ from workers.entrypoints.trainer_parts.tabular import Tabular
 
 
 def take_over(tabular: Tabular, itr: int) -> None:
-    """Moves what dowel's table holds into a row, and lets dowel's own outputs write it, too.
+    """Copies the values of dowel's table into a row, then writes dowel's outputs and clears it.
 
-    Does nothing in a process that has not imported dowel. What is no number and no word, a
-    histogram for example, is left to dowel's outputs; where none takes it, dowel warns.
+    Does nothing in a process that has not imported dowel. Values that are neither numbers nor text,
+    for example histograms, are written only by dowel's outputs; dowel warns if no output accepts
+    one.
 
     Args:
-        tabular: The row.
-        itr: Number of the next iteration, under which dowel's outputs write.
+        tabular: The row of the current epoch.
+        itr: Number of the next iteration; dowel's outputs write it as the step.
     """
     dowel = sys.modules.get("dowel")
     if dowel is None:

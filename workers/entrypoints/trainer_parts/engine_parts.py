@@ -1,6 +1,6 @@
-"""Parts of the engine made of a trainer's algorithm.
+"""Adapters that make a trainer's algorithm usable as parts of the engine.
 
-The algorithm is the agent, its sampler the collector, its number of epochs the budget.
+The algorithm becomes the agent, its sampler the collector, the number of epochs the budget.
 """
 
 import signal
@@ -32,30 +32,30 @@ _NO_PLAN: Final = CollectPlan(env_steps=1, whole_episodes=True)
 
 
 class EpochBounds:
-    """Ends a training at an epoch, and a collect of an agent's own at the end of the batch."""
+    """A budget in epochs for the training, and in env_steps for one `Trainer.advance`."""
 
     def __init__(self) -> None:
         self.epochs = 0
         self.env_steps = UNLIMITED
-        """Where the running batch ends."""
+        """Count of env_steps at which the current batch ends."""
         self.quiet_until: Final = UNLIMITED
 
     def exhausted(self, clock: ClockView) -> bool:
-        """Returns whether the last epoch is over."""
+        """Returns whether the last epoch has ended."""
         return clock.epochs >= self.epochs
 
     def room(self, clock: ClockView, unit: Unit) -> int:
-        """Returns how much of a unit is left."""
+        """Returns how many epochs or env_steps are left; other units are unlimited."""
         if unit is Unit.ENV_STEPS:
             return max(0, self.env_steps - clock.env_steps)
         return max(0, self.epochs - clock.epochs) if unit is Unit.EPOCHS else UNLIMITED
 
 
 class KeptEpochs:
-    """Fires when an epoch closed that is kept as a snapshot.
+    """A trigger that fires at the end of each epoch that is kept as a snapshot.
 
     Args:
-        keeps: Says so of the index of an epoch.
+        keeps: Returns whether the epoch with the given index is kept.
     """
 
     next: Final = UNLIMITED
@@ -66,14 +66,14 @@ class KeptEpochs:
         self._seen = 0
 
     def due(self, clock: ClockView) -> int:
-        """Returns 1 once per epoch that is kept."""
+        """Returns 1 for the first call after the end of an epoch that is kept, otherwise 0."""
         if clock.epochs == self._seen:
             return 0
         self._seen = clock.epochs
         return int(self._keeps(clock.epochs - 1))
 
     def skip(self, clock: ClockView) -> None:
-        """Counts the epochs up to now as seen."""
+        """Marks all epochs up to `clock` as seen."""
         self._seen = clock.epochs
 
     def state_dict(self) -> StateTree:
@@ -81,30 +81,32 @@ class KeptEpochs:
         return {"seen": self._seen}
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Restores the number."""
+        """Restores the number of epochs seen."""
         self._seen = int(state["seen"])
 
 
 class LeavingHook:
-    """Ends the run at the boundary of an epoch whose body was left by `break`."""
+    """Ends the run at the end of an epoch whose body was left by `break`."""
 
     def __init__(self) -> None:
         self.leaving = False
 
     def on_tick(self, view: EngineView, reports: object) -> None:
-        """Asks for the end."""
+        """Requests the stop, if the body was left."""
         del reports
         if self.leaving:
             view.request_stop(StopReason.REQUESTED)
 
 
 class AlgorithmAgent:
-    """An algorithm as the engine's agent: it has state, and may hold a built-in agent that learns.
+    """Adapts an algorithm to the engine's agent interface.
+
+    Calls are forwarded to the built-in agent that the algorithm holds as `agent`. Without such an
+    agent, the algorithm learns in its own code.
 
     Args:
-        algorithm: Its `agent`, if it is one of ours, is asked for everything; else it learns by
-            itself.
-        skip: Objects that are saved elsewhere.
+        algorithm: The algorithm; its state is part of `state_dict`.
+        skip: Objects among its attributes that are saved elsewhere.
     """
 
     def __init__(self, algorithm: object, skip: tuple[object, ...]) -> None:
@@ -117,21 +119,21 @@ class AlgorithmAgent:
         self.report_names = () if self._agent is None else self._agent.report_names
 
     def act(self, observation: Array, *, explore: bool) -> Array:
-        """Asks the agent."""
+        """Forwards to the built-in agent."""
         return self._own().act(observation, explore=explore)
 
     def observe(self, experience: Experience) -> None:
-        """Lets the agent store experience; an algorithm that learns by itself has it already."""
+        """Passes experience to the built-in agent, if there is one."""
         if self._agent is not None:
             self._agent.observe(experience)
 
     def learn(self, updates: int) -> LearnReport:
-        """Asks the agent."""
+        """Forwards to the built-in agent."""
         return self._own().learn(updates)
 
     @property
     def learning_rate(self) -> float:
-        """Step size of the agent's next update."""
+        """Learning rate of the built-in agent's next update."""
         return self._own().learning_rate
 
     @learning_rate.setter
@@ -139,15 +141,15 @@ class AlgorithmAgent:
         self._own().learning_rate = value
 
     def metrics(self) -> Mapping[str, float]:
-        """Asks the agent, if there is one."""
+        """Returns the built-in agent's metrics; empty if there is no such agent."""
         return {} if self._agent is None else self._agent.metrics()
 
     def eval_mode(self) -> AbstractContextManager[None]:
-        """Asks the agent, if there is one."""
+        """Returns the built-in agent's evaluation context; does nothing without such an agent."""
         return nullcontext() if self._agent is None else self._agent.eval_mode()
 
     def acting_module(self) -> Any:
-        """Asks the agent."""
+        """Forwards to the built-in agent."""
         return self._own().acting_module()
 
     def state_dict(self) -> StateTree:
@@ -156,7 +158,7 @@ class AlgorithmAgent:
         return state if self._agent is None else {**state, "agent": self._agent.state_dict()}
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Brings algorithm and agent to a captured state."""
+        """Restores the algorithm and its agent."""
         load_state(self._algorithm, state["algorithm"], "algo")
         if self._agent is not None:
             self._agent.load_state_dict(state["agent"])
@@ -177,10 +179,10 @@ def agent_of(algorithm: object) -> TrainableAgent | None:
 
 
 class SamplerCollector:
-    """An algorithm's sampler as the engine's collector.
+    """Adapts an algorithm's sampler to the engine's collector interface.
 
     Args:
-        sampler: `None` for an algorithm without one.
+        sampler: The sampler; `None` for an algorithm without one.
     """
 
     num_envs = 1
@@ -199,14 +201,14 @@ class SamplerCollector:
         *,
         collect: Callable[[CollectPlan], Experience],
     ) -> EpisodeBatch:
-        """Returns a batch of episodes that the engine counted.
+        """Collects a batch of episodes through the engine, which counts its env_steps.
 
         Args:
-            itr: Passed to the sampler, as the next three are.
-            batch_size: env_steps wanted, or what else the sampler counts.
-            agent_update: New parameters or another policy.
-            env_update: Another environment, or a function of the old one.
-            collect: `Engine.collect`.
+            itr: Number of the iteration, passed to the sampler.
+            batch_size: Number of env_steps or, depending on the sampler's unit, of episodes.
+            agent_update: New parameters or another policy for the sampler's workers.
+            env_update: Another environment, or a function that maps the old one to a new one.
+            collect: `Engine.collect`, which calls this object's `collect`.
         """
         self._obtain = partial(
             self.sampler.obtain_samples,
@@ -225,7 +227,7 @@ class SamplerCollector:
         return batch
 
     def collect(self, plan: CollectPlan) -> Experience:
-        """Asks the sampler for what `obtain` wants."""
+        """Calls the sampler with the arguments of the current `obtain`, and ignores the plan."""
         del plan
         if self._obtain is None:
             raise ValueError(
@@ -242,17 +244,17 @@ class SamplerCollector:
         return experience_of(batch)
 
     def state_dict(self) -> StateTree:
-        """Returns the sampler's state, if it has one."""
+        """Returns the sampler's state; `None` for a sampler without state."""
         return {"sampler": state_of(self.sampler, "sampler") if has_state(self.sampler) else None}
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Like `restore`."""
+        """Calls `restore` and drops its report."""
         self.restore(state)
 
     def restore(self, state: StateTree) -> RestoreReport:
-        """Brings the sampler to a captured state.
+        """Restores the sampler.
 
-        Batches are whole episodes, so none is in the middle of one.
+        The restore is exact: batches are whole episodes, so no episode is in progress.
         """
         if has_state(self.sampler):
             load_state(self.sampler, state["sampler"], "sampler")
@@ -260,15 +262,15 @@ class SamplerCollector:
 
 
 def collector_of(algorithm: object) -> Collector:
-    """Returns the collector of an algorithm: its own, or one that asks its `_sampler`."""
+    """Returns an algorithm's attribute `collector` or, without one, its adapted `_sampler`."""
     own: Collector | None = getattr(algorithm, "collector", None)
     return SamplerCollector(getattr(algorithm, "_sampler", None)) if own is None else own
 
 
 def ended_by_sigterm() -> AbstractContextManager[None]:
-    """Returns a context in which SIGTERM raises `SystemExit`, as an exception would end it.
+    """Returns a context in which SIGTERM raises `SystemExit`, so that a snapshot is saved.
 
-    A handler that the caller installed before stays.
+    A handler of SIGTERM that the caller has installed is kept.
     """
 
     def end(number: int, _: object) -> None:

@@ -1,4 +1,4 @@
-"""One episode as a sampler's worker runs it, step by step."""
+"""One episode that a sampler's worker runs, and the types of its steps."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 
 class StepType(IntEnum):
-    """Where in its episode a step lies.
+    """Position of a step in its episode.
 
-    A terminal state that is reached in the first step counts as the end.
+    The only step of an episode of length 1 is `TERMINAL` or `TIMEOUT`.
     """
 
     FIRST = 0
@@ -22,10 +22,10 @@ class StepType(IntEnum):
 
 @dataclass(slots=True)
 class Episode:
-    """One episode as it was run, step by step."""
+    """One episode; the lists have one element per step."""
 
     worker: int
-    """Index of the worker that ran it."""
+    """Index of the worker that ran the episode."""
     observations: list[object] = field(default_factory=list)
     actions: list[object] = field(default_factory=list)
     rewards: list[float] = field(default_factory=list)
@@ -34,7 +34,7 @@ class Episode:
     episode_info: Mapping[str, object] = field(default_factory=dict)
     last_observation: object = None
     terminated: bool = False
-    """True where the last step reached a terminal state; else the episode was cut."""
+    """Whether the last step reached a terminal state; if not, the episode was truncated."""
 
     def __len__(self) -> int:
         return len(self.rewards)
@@ -55,7 +55,7 @@ class Episode:
 
 
 def step_types(length: int, *, terminated: bool) -> npt.NDArray[np.int64]:
-    """Returns the int64 [length] of `StepType` of one episode."""
+    """Returns the step types of one episode as int64 [length]."""
     types = np.full(length, int(StepType.MID), np.int64)
     types[:1] = int(StepType.FIRST)
     types[-1:] = int(StepType.TERMINAL if terminated else StepType.TIMEOUT)

@@ -1,7 +1,7 @@
 """Batches of whole episodes with the fields and methods of garage's `EpisodeBatch`.
 
-Dimensions: E episodes of N steps together, one episode after the other; P is the longest episode
-that the environment's spec allows.
+Dimensions: E is the number of episodes, N the sum of their lengths (the steps of all episodes are
+concatenated), P the longest episode that the environment's spec allows.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,20 +28,21 @@ from workers.rl.envs.env_types import Env
 
 @dataclass(frozen=True, slots=True)
 class EnvSpec:
-    """What an algorithm knows of an environment."""
+    """Spaces and time limit of an environment."""
 
     observation_space: gym.Space[object] | None = None
     action_space: gym.Space[object] | None = None
     max_episode_length: int | None = None
-    """In env_steps; `None` where nothing bounds it."""
+    """In env_steps; `None` for no limit."""
 
     @classmethod
     def of(cls, env: Env, max_episode_length: int | None = None) -> Self:
         """Returns the spec of an environment.
 
         Args:
-            env: Its spaces, and the time limit of its registration, are taken.
-            max_episode_length: A limit beside that one, in env_steps; `None` for none.
+            env: Environment whose spaces and registered time limit are used.
+            max_episode_length: Another limit in env_steps, of which the smaller one is used; `None`
+                for no other limit.
         """
         own = None if env.spec is None else env.spec.max_episode_steps
         limits = [limit for limit in (own, max_episode_length) if limit is not None]
@@ -49,15 +50,15 @@ class EnvSpec:
 
 
 class EpisodeBatch:
-    """Some whole episodes.
+    """A batch of whole episodes.
 
-    An info that not every step has is NaN where it lacks (numbers) or None (everything else).
+    For steps that lack an info, its value is NaN (numbers) or None (other values).
 
     Args:
-        env_spec: Has `max_episode_length`, the P of padded arrays; where it is `None` P is the
-            longest episode of the batch.
-        episode_infos: By name, [E, ...]: the infos of its reset.
-        observations: [N, ...]: what each action was chosen on.
+        env_spec: Object with `max_episode_length`, the P of padded arrays; if it is `None`, P is
+            the longest episode of the batch.
+        episode_infos: Infos of the resets, by name: [E, ...].
+        observations: [N, ...]: the observations for which the actions were chosen.
         last_observations: [E, ...]: the observation after the last step of each episode.
         actions: [N, ...].
         rewards: [N].
@@ -65,10 +66,10 @@ class EpisodeBatch:
         agent_infos: By name, [N, ...].
         step_types: int64 [N] of `StepType`.
         lengths: Integers [E], in env_steps.
-        workers: int64 [E]: index of the worker that ran the episode; `None` for 0.
+        workers: int64 [E]: index of the worker that ran the episode; `None` for all 0.
 
     Raises:
-        ValueError: If an array is none, or its first dimension is not as above.
+        ValueError: If a value is not an array, or its first dimension is not the one given above.
     """
 
     def __init__(  # noqa: PLR0917 - names and order are those of garage
@@ -88,7 +89,7 @@ class EpisodeBatch:
     ) -> None:
         self.env_spec = env_spec
         self.episode_infos_by_episode = dict(episode_infos)
-        """By name, [E, ...]."""
+        """Infos of the resets, by name: [E, ...]."""
         self.observations = observations
         self.last_observations = last_observations
         self.actions = actions
@@ -102,10 +103,10 @@ class EpisodeBatch:
 
     @classmethod
     def of(cls, episodes: Sequence[Episode], env_spec: object = None) -> Self:
-        """Returns episodes as one batch, in their order.
+        """Returns a batch of `episodes`, in their order.
 
         Raises:
-            ValueError: If there is none.
+            ValueError: If `episodes` is empty.
         """
         if not episodes:
             raise ValueError("a batch needs at least one episode")
@@ -129,10 +130,10 @@ class EpisodeBatch:
 
     @classmethod
     def concatenate(cls, *batches: "EpisodeBatch") -> Self:
-        """Returns batches as one, whose spec is that of the first.
+        """Concatenates batches; the result has the spec of the first one.
 
         Raises:
-            ValueError: If there is none, or one has infos of other names than the first.
+            ValueError: If there is no batch, or the names of infos differ between batches.
         """
         if not batches:
             raise ValueError("a batch needs at least one episode: give concatenate a batch")
@@ -160,18 +161,18 @@ class EpisodeBatch:
 
     @classmethod
     def from_list(cls, env_spec: Any, paths: Sequence[Mapping[str, Any]]) -> Self:
-        """Returns a batch of episodes given as dictionaries; the opposite of `to_list`.
+        """Returns a batch of episodes given as dictionaries; the inverse of `to_list`.
 
         Args:
             env_spec: See the class.
-            paths: One per episode of T steps: `observations` [T, ...], or [T + 1, ...] with the
-                last one; `next_observations` [T, ...] (without either the last observation stands
-                for what followed it); `actions` [T, ...]; `rewards` [T]; `step_types` [T], or
-                `dones` [T], which are true in terminal states; `env_infos` and `agent_infos`, by
-                name, [T, ...]; `episode_infos`, by name.
+            paths: One dictionary per episode of T steps: `observations` [T, ...], or [T + 1, ...]
+                with the observation after the last step; `next_observations` [T, ...] (if both are
+                missing, the last observation is repeated as its successor); `actions` [T, ...];
+                `rewards` [T]; `step_types` [T], or `dones` [T], which are true in terminal states;
+                `env_infos` and `agent_infos`, by name, [T, ...]; `episode_infos`, by name.
 
         Raises:
-            ValueError: If there is none, or one has neither `step_types` nor `dones`.
+            ValueError: If `paths` is empty, or an episode has neither `step_types` nor `dones`.
         """
         if not paths:
             raise ValueError("a batch needs at least one episode: paths is empty")
@@ -208,14 +209,14 @@ class EpisodeBatch:
     # Parts
 
     def slices(self) -> Iterator[slice]:
-        """Yields where each episode lies among the steps."""
+        """Yields the slice of each episode's steps in the arrays [N, ...]."""
         begin = 0
         for length in self.lengths.tolist():
             yield slice(begin, begin + length)
             begin += length
 
     def split(self) -> list["EpisodeBatch"]:
-        """Returns a batch per episode; the opposite of `concatenate`."""
+        """Returns a batch per episode; the inverse of `concatenate`."""
         return [
             self._part(slice(index, index + 1), steps) for index, steps in enumerate(self.slices())
         ]
@@ -223,8 +224,8 @@ class EpisodeBatch:
     def to_list(self) -> list[dict[str, Any]]:
         """Returns one dict per episode.
 
-        Its keys are observations, next_observations, actions, rewards, step_types and the three
-        kinds of infos.
+        Its keys are `observations`, `next_observations`, `actions`, `rewards`, `step_types`,
+        `env_infos`, `agent_infos` and `episode_infos`.
         """
         return [
             {
@@ -238,26 +239,26 @@ class EpisodeBatch:
 
     @property
     def observations_list(self) -> list[Array]:
-        """The observations of each episode."""
+        """The observations of each episode, as a list of arrays [T, ...]."""
         return [self.observations[steps] for steps in self.slices()]
 
     @property
     def actions_list(self) -> list[Array]:
-        """The actions of each episode."""
+        """The actions of each episode, as a list of arrays [T, ...]."""
         return [self.actions[steps] for steps in self.slices()]
 
     # Steps
 
     @cached_property
     def next_observations(self) -> Array:
-        """[N, ...]: the true successors, those of the ends included."""
+        """[N, ...]: the observation after each step, the last steps of episodes included."""
         successors = np.roll(self.observations, -1, axis=0)
         successors[self._ends] = self.last_observations
         return successors
 
     @cached_property
     def terminated(self) -> npt.NDArray[np.bool_]:
-        """Bool [N]: the step reached a terminal state."""
+        """Bool [N]: whether the step reached a terminal state."""
         return np.asarray(self.step_types == StepType.TERMINAL)
 
     @property
@@ -267,19 +268,19 @@ class EpisodeBatch:
 
     @cached_property
     def truncated(self) -> npt.NDArray[np.bool_]:
-        """Bool [N]: the episode was cut after this step."""
+        """Bool [N]: whether the episode was truncated after this step."""
         truncated = np.zeros(len(self.rewards), np.bool_)
         truncated[self._ends] = ~self.terminated[self._ends]
         return truncated
 
     @property
     def returns(self) -> npt.NDArray[np.float64]:
-        """float64 [E], undiscounted."""
+        """float64 [E]: undiscounted returns."""
         return np.array([self.rewards[steps].sum() for steps in self.slices()], np.float64)
 
     @property
     def episode_infos(self) -> dict[str, Any]:
-        """By name, [N, ...]: those of a step's episode."""
+        """Infos of the resets by name, repeated for each step of their episode: [N, ...]."""
         return each_column(
             self.episode_infos_by_episode, lambda column: np.repeat(column, self.lengths, axis=0)
         )
@@ -288,42 +289,42 @@ class EpisodeBatch:
 
     @property
     def padded_observations(self) -> Array:
-        """[E, P, ...], zero behind the end of an episode."""
+        """[E, P, ...], zero after the end of an episode."""
         return self._padded(self.observations)
 
     @property
     def padded_next_observations(self) -> Array:
-        """[E, P, ...], zero behind the end of an episode."""
+        """[E, P, ...], zero after the end of an episode."""
         return self._padded(self.next_observations)
 
     @property
     def padded_actions(self) -> Array:
-        """[E, P, ...], zero behind the end of an episode."""
+        """[E, P, ...], zero after the end of an episode."""
         return self._padded(self.actions)
 
     @property
     def padded_rewards(self) -> Array:
-        """[E, P], zero behind the end of an episode."""
+        """[E, P], zero after the end of an episode."""
         return self._padded(self.rewards)
 
     @property
     def padded_step_types(self) -> Array:
-        """[E, P], zero behind the end of an episode."""
+        """[E, P], zero after the end of an episode."""
         return self._padded(self.step_types)
 
     @property
     def valids(self) -> Array:
-        """[E, P] of the rewards' dtype: 1 for steps of the episode, 0 behind its end."""
+        """[E, P] of the rewards' dtype: 1 for steps of the episode, 0 after its end."""
         return self._padded(np.ones_like(self.rewards))
 
     @property
     def padded_env_infos(self) -> dict[str, Any]:
-        """By name, [E, P, ...]."""
+        """By name, [E, P, ...], zero after the end of an episode."""
         return each_column(self.env_infos, self._padded)
 
     @property
     def padded_agent_infos(self) -> dict[str, Any]:
-        """By name, [E, P, ...]."""
+        """By name, [E, P, ...], zero after the end of an episode."""
         return each_column(self.agent_infos, self._padded)
 
     # Private
@@ -361,7 +362,7 @@ class EpisodeBatch:
 
 
 def experience_of(batch: EpisodeBatch) -> Experience:
-    """Returns a batch as experience of one environment: T = N, B = 1. The arrays are views."""
+    """Converts a batch to `Experience` of one environment: T = N, B = 1. The arrays are views."""
     ends = [
         EpisodeEnd(int(worker), int(end), float(total), int(length), bool(batch.terminated[end]))
         for worker, end, total, length in zip(

@@ -21,19 +21,19 @@ from workers.rl.evaluate.episode_film import Film
 
 DIRECTORY: Final = "plots"
 _LONGEST: Final = 1_000
-"""Frames of a film where the algorithm names no `max_episode_length`."""
+"""Longest video in frames if the algorithm has no `max_episode_length`."""
 
 
 class EpisodePlots:
-    """Films one episode per epoch.
+    """Records a video of one episode per epoch.
 
     Args:
-        algo: Its `policy` acts, with the `mean` of its infos where it names one.
-        env: Made again, or copied, to be rendered.
-        directory: Where films go, as `epoch_<e>.mp4`.
+        algo: Algorithm whose `policy` acts. If the policy's infos have `mean`, it is the action.
+        env: Environment; built again with `render_mode="rgb_array"`, or copied if it has this mode.
+        directory: Output directory of the files `epoch_<e>.mp4`.
 
     Raises:
-        ValueError: If there is no policy, no environment, or one that renders no pictures.
+        ValueError: If there is no policy, no environment, or one that cannot render images.
     """
 
     def __init__(self, algo: object, env: Env | None, directory: Path) -> None:
@@ -48,7 +48,7 @@ class EpisodePlots:
         self._film = Film(_filmed(env), _Greedy(policy))  # type: ignore[arg-type]
 
     def write(self, epoch: int) -> Path:
-        """Films an episode and returns the file."""
+        """Records an episode and returns the path of the video."""
         self._directory.mkdir(parents=True, exist_ok=True)
         path = self._directory / f"epoch_{epoch}.mp4"
         write_video(
@@ -64,9 +64,9 @@ class EpisodePlots:
 
 
 def is_interactive() -> bool:
-    """Returns whether a person at a terminal can press Enter.
+    """Returns whether standard input and output are a terminal.
 
-    False in a worker.
+    False in a process that multiprocessing started.
     """
     return multiprocessing.parent_process() is None and all(
         stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout)
@@ -74,27 +74,27 @@ def is_interactive() -> bool:
 
 
 def wait_for_enter() -> None:
-    """Waits for Enter where a person can press it."""
+    """Waits for Enter, if the process is attached to a terminal."""
     if is_interactive():
         input("Press Enter to go on ...")
 
 
 class _Greedy:
-    """A policy that is copied for each episode, so that filming does not change the original."""
+    """Copies a policy for each episode, so that recording does not change the policy's state."""
 
     def __init__(self, policy: Any) -> None:
         self._original = self._policy = policy
 
     @contextmanager
     def eval_mode(self) -> Iterator[None]:
-        """Begins an episode."""
+        """Copies the policy and resets the copy."""
         self._policy = copy.deepcopy(self._original)
         if callable(reset := getattr(self._policy, "reset", None)):
             reset()
         yield
 
     def act(self, observation: Array, *, explore: bool) -> Array:
-        """Returns the action for one observation, [1, ...]."""
+        """Returns the action, [1, ...], for an observation, [1, ...]."""
         del explore
         action, info = self._policy.get_action(observation[0])
         return np.asarray(info.get("mean", action))[None]

@@ -20,11 +20,11 @@ from workers.recording.recorder import RecordedRun, SpoolRecorder
 
 _SERIES: Final = re.compile(SERIES_PATTERN)
 SPOOL: Final = "telemetry"
-"""Directory of the telemetry below the snapshots'."""
+"""Name of the telemetry's directory in the directory of the snapshots."""
 
 
 class NotSetupError(Exception):
-    """An experiment is about to run without having been set up."""
+    """A method that needs `Trainer.setup` or `Trainer.train` was called before it."""
 
 
 @dataclass(slots=True)
@@ -38,13 +38,10 @@ class ExperimentStats:
     total_env_steps: int
     """env_steps collected for training, over all epochs."""
     last_episode: list[dict[str, object]] | None
-    """What the algorithm left in `step_episode` in the last epoch.
-
-    Only where episodes are stored.
-    """
+    """Value of `step_episode` at the end of the last epoch; `None` unless episodes are stored."""
 
     def state_dict(self) -> StateTree:
-        """Returns the four fields."""
+        """Returns the four fields by name."""
         packed = pack(self.last_episode, "last_episode")
         return {
             "total_epoch": self.total_epoch,
@@ -65,15 +62,15 @@ class TrainArgs:
     """Arguments of `train` or `resume`."""
 
     n_epochs: int
-    """Epochs of the whole training: the index at which it ends."""
+    """Total number of epochs, those before a resume included."""
     batch_size: int | None
-    """env_steps of a batch."""
+    """Number of env_steps of a batch."""
     plot: bool
-    """Film an episode of the policy after each epoch."""
+    """Whether to record a video of an episode after each epoch."""
     store_episodes: bool
-    """Save the last episodes in the snapshot."""
+    """Whether to save the last episodes in the snapshot."""
     pause_for_plot: bool
-    """Wait for Enter after each film."""
+    """Whether to wait for Enter after each epoch."""
     start_epoch: int
     """Index of the first epoch."""
 
@@ -83,17 +80,19 @@ class TrainArgs:
             self.batch_size = check_count(self.batch_size, "batch_size", 1)
 
     def changed(self, **changes: Any) -> "TrainArgs":
-        """Returns a copy in which the changes that are not `None` hold."""
+        """Returns a copy in which the fields whose new value is not `None` are replaced."""
         return replace(
             self, **{name: value for name, value in changes.items() if value is not None}
         )
 
 
 class LazySpool:
-    """A spool that is opened by its first records and can be closed between two trainings.
+    """A telemetry spool that is opened when the first records are appended.
+
+    It can be closed and is opened again by the next records.
 
     Args:
-        directory: Asked for when the spool is opened.
+        directory: Returns the parent directory; called each time the spool is opened.
     """
 
     def __init__(self, directory: Callable[[], Path]) -> None:
@@ -101,7 +100,7 @@ class LazySpool:
         self._writer: SpoolWriter | None = None
 
     def append(self, records: list[RunRecord]) -> int:
-        """Appends records in one piece."""
+        """Appends records in one write; see `SpoolWriter.append`."""
         if self._writer is None:
             self._writer = SpoolWriter(self._directory() / SPOOL)
         return self._writer.append(records)
@@ -114,12 +113,12 @@ class LazySpool:
 
 
 class EpochRecorder(SpoolRecorder):
-    """The recorder of a trainer: telemetry, and a call when an epoch closes.
+    """The recorder of a trainer: writes telemetry, and calls a function at the end of an epoch.
 
     Args:
-        run: What is recorded.
-        sink: Where telemetry goes.
-        close_epoch: Fills the row of the epoch.
+        run: ID and metrics of the run.
+        sink: Spool to which telemetry is appended.
+        close_epoch: Called at the end of each epoch; writes the row of the epoch.
     """
 
     def __init__(
@@ -131,9 +130,9 @@ class EpochRecorder(SpoolRecorder):
 
     @property
     def average_return(self) -> float:
-        """Mean undiscounted return of the episodes of the epoch that closes.
+        """Mean undiscounted return of the episodes of the last recorded iteration.
 
-        NaN where none ended.
+        NaN if no episode ended.
         """
         return sum(self._returns) / len(self._returns) if self._returns else math.nan
 
@@ -143,16 +142,16 @@ class EpochRecorder(SpoolRecorder):
         episodes: Sequence[tuple[int, EpisodeEnd]],
         reports: Sequence[LearnReport],
     ) -> None:
-        """Records one iteration."""
+        """Records one iteration and keeps its episode returns."""
         self._returns = [end.episode_return for _, end in episodes]
         super().tick(clock, episodes, reports)
 
     def epoch(self, clock: ClockView) -> None:
-        """Records the end of an epoch."""
+        """Calls `close_epoch`, which calls `statistics`."""
         self._close_epoch(clock)
 
     def statistics(self, clock: ClockView, stats: ExperimentStats, row: dict[str, Cell]) -> None:
-        """Records the statistics of an epoch, and the numbers of its row as points."""
+        """Records the end of an epoch, and the numbers of its row as points; then flushes."""
         for key, value in row.items():
             if not isinstance(value, str) and _SERIES.match(key):
                 self.point(clock, key, float(value))

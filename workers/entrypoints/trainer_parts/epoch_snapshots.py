@@ -1,4 +1,4 @@
-"""Snapshots of epochs under fixed names, and the rule by which a restore finds one."""
+"""Snapshots of epochs with fixed directory names, and the search for the one to restore."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from workers.snapshot.snapshot_directory import Moment, SnapshotOwner, settle, w
 
 
 def open_directory(directory: Path) -> None:
-    """Makes the directory of the snapshots, and repairs what a killed writer left in it."""
+    """Creates the directory of the snapshots, and repairs snapshots that a killed writer left."""
     directory.mkdir(parents=True, exist_ok=True)
     settle(directory)
 
@@ -21,11 +21,11 @@ def write_epoch(
     """Writes the state after an epoch, or the state at which an exception ended the training.
 
     Returns:
-        The id of the last snapshot written; an empty text where the mode keeps none here.
+        The ID of the last snapshot written; empty text if the snapshot mode keeps none here.
 
     Raises:
-        TypeError: If the state holds what cannot be saved.
-        OSError: If the disk is full or fails; what was there before is as it was.
+        TypeError: If the state holds a value that cannot be saved.
+        OSError: If the disk is full or fails; existing snapshots are not changed.
     """
     if moment.reason is SnapshotReason.EXCEPTION:
         names: tuple[str, ...] = () if config.snapshot_mode == "none" else (EXCEPTION,)
@@ -42,13 +42,13 @@ def find_snapshot(directory: Path, which: str | int = "last") -> Path:
     """Returns the snapshot of an epoch.
 
     Args:
-        directory: Where the snapshots of a training lie, or one snapshot itself.
-        which: `last`, `first`, `exception`, or the index of an epoch as a number or in digits.
-            Epochs are ordered as numbers.
+        directory: Directory of the snapshots of a training, or a snapshot itself.
+        which: `last`, `first`, `exception`, or the index of an epoch as a number or as digits.
+            Epochs are ordered numerically.
 
     Raises:
-        ValueError: If `which` is anything else.
-        FileNotFoundError: If there is no such snapshot; the message names those that there are.
+        ValueError: If `which` has another value.
+        FileNotFoundError: If there is no such snapshot; the message lists the existing epochs.
     """
     wanted = _wanted(which)
     if (directory / MANIFEST).is_file():
@@ -79,10 +79,7 @@ def find_snapshot(directory: Path, which: str | int = "last") -> Path:
 
 
 def snapshots_by_epoch(directory: Path) -> dict[int, Path]:
-    """Returns the snapshots below a directory by epoch.
-
-    Other files and directories do not matter.
-    """
+    """Returns the snapshots in a directory by epoch; other files and directories are ignored."""
     found = {
         number: one
         for one in directory.iterdir()

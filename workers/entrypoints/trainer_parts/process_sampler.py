@@ -1,8 +1,8 @@
 """A sampler whose workers are processes.
 
-They are spawned, so what crosses is import paths with arguments (recipes) and parameters as arrays,
-never closures. A worker ends with its parent, also in the middle of an episode; one that dies is an
-error with the cause.
+The processes are spawned and receive import paths with arguments (recipes) and parameters as
+arrays, never closures. A worker process is killed when its parent ends, also in the middle of an
+episode. If a worker process dies, `SamplerWorkerError` is raised with the cause.
 """
 
 import functools
@@ -38,18 +38,18 @@ class ProcessSampler(RoundSampler):
     """Runs each worker in a process of its own.
 
     Args:
-        agents: The policy: its class is marked with `workers.core.recipes.rebuildable`, its
-            parameters come with each call.
-        envs: The environment: made by `gymnasium.make`, or of a marked class.
-        max_episode_length: Time limit in env_steps; `None` for the environment's own alone.
-        n_workers: Processes; `None` takes one per processor of this machine that this process may
-            use.
+        agents: The policy; its class must be marked with `workers.core.recipes.rebuildable`. Its
+            parameters can be replaced with each call.
+        envs: The environment, made by `gymnasium.make` or of a class that is marked likewise.
+        max_episode_length: Time limit in env_steps, in addition to the environment's own; `None`
+            adds no limit.
+        n_workers: Number of processes; `None` starts one per processor that this process may use.
         seed: See `RoundSampler`.
         unit: See `workers.entrypoints.trainer_parts.samplers`.
 
     Raises:
-        RecipeError: If policy or environment cannot be built again in another process; it names the
-            part and the remedy.
+        RecipeError: If policy or environment cannot be built again in another process; the message
+            names the object and the remedy.
     """
 
     def __init__(
@@ -72,11 +72,11 @@ class ProcessSampler(RoundSampler):
 
     @property
     def env_spec(self) -> EnvSpec:
-        """The spec of the environment that was given last."""
+        """Spec of the last environment that was passed to the constructor or to `update`."""
         return self._env_spec
 
     def update(self, agents: Sequence[object], envs: Sequence[object]) -> None:
-        """Sends each worker its updates."""
+        """Sends each worker its new parameters or policy, and its new environment."""
         if isinstance(envs[0], gym.Env):
             self._env_spec = EnvSpec.of(envs[0], self._limit)
         orders = [
@@ -86,11 +86,11 @@ class ProcessSampler(RoundSampler):
         self._started().execute(orders)
 
     def run(self, limits: Sequence[int | None]) -> list[Episode]:
-        """Runs one episode on each of the first workers, at the same time."""
+        """Runs one episode per element of `limits`, in parallel, on the first workers."""
         return self._started().execute([("rollout", limit) for limit in limits])
 
     def shutdown_worker(self) -> None:
-        """Ends the processes; the next call starts new ones and goes on with the next episodes."""
+        """Saves the workers' states and ends the processes; the next call starts them again."""
         self._saved = self.state_dict()["workers"]
         workers, self._workers = self._workers, None
         if workers is not None:
@@ -99,7 +99,7 @@ class ProcessSampler(RoundSampler):
     def state_dict(self) -> StateTree:
         """Returns the seed and the state of each worker.
 
-        Where workers died or did not answer a call, it is their last known state.
+        If the processes are not running or a result is pending, these are the last known states.
         """
         if self._workers is not None and self._workers.is_idle:
             self._saved = [
@@ -110,7 +110,7 @@ class ProcessSampler(RoundSampler):
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """Process ids of the workers that run."""
+        """Process IDs of the running workers."""
         return () if self._workers is None else self._workers.pids
 
     def _started(self) -> SubprocessPool:
@@ -156,7 +156,7 @@ def _env_order(update: object) -> object:
 
 
 def _made(recipes: StateTree, parameters: object, options: dict[str, Any]) -> Handler:
-    """Returns the handler of commands, in the worker's process."""
+    """Builds policy and environment in the worker's process; returns the handler of commands."""
     parts = rebuild(with_tensors(recipes))
     worker = RolloutWorker(parts["agent"], parts["env"], **options)
     worker.update(None if parameters is None else parameters_from(parameters), None)

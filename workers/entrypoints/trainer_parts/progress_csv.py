@@ -1,8 +1,8 @@
-"""The table of a training, one row per epoch, as a CSV file that people open.
+"""`progress.csv`: a table with one row per epoch of a training.
 
-A key that turns up later becomes a column then; the rows before stay blank in it. A row is there
-before the snapshot of its epoch, so after a kill the table may be one row ahead: a resume goes back
-to the rows that the snapshot knows.
+A new key adds a column, which is blank in earlier rows. The row of an epoch is written before its
+snapshot, so a killed training may leave one row too many: a resume removes the rows that are not
+counted in the snapshot.
 """
 
 import csv
@@ -18,10 +18,10 @@ FILE_NAME = "progress.csv"
 
 
 class ProgressCsv:
-    """Appends rows to a file.
+    """Appends rows to a CSV file.
 
     Args:
-        path: The file; `begin` sets which rows of an existing one are kept.
+        path: Path of the file; `begin` defines which rows of an existing file are kept.
     """
 
     def __init__(self, path: Path) -> None:
@@ -30,13 +30,14 @@ class ProgressCsv:
         self._rows = 0
 
     def begin(self, columns: Sequence[str] = (), rows: Sequence[Sequence[str]] = ()) -> None:
-        """Makes the file hold these rows and goes on from there.
+        """Reduces the file to the given rows, to which `append` adds.
 
-        A file of another training is set aside as `progress.<n>.csv`.
+        If the existing file does not begin with these rows, or none are given, it belongs to
+        another training and is renamed to `progress.<n>.csv`.
 
         Args:
-            columns: Header.
-            rows: Cells of the rows that are kept, as `read_rows` returns them.
+            columns: Names of the columns.
+            rows: Cells of the rows to keep, as `read_rows` returns them.
         """
         _, old_rows = read_rows(self.path)
         kept = [list(row) for row in rows]
@@ -49,7 +50,7 @@ class ProgressCsv:
             self._rewrite(kept)
 
     def append(self, row: Mapping[str, object]) -> None:
-        """Appends a row in one write; new keys become columns, missing ones stay blank."""
+        """Appends a row in one write; new keys add columns, cells of missing keys are blank."""
         new = [key for key in row if key not in self._columns]
         if new:
             _, rows = read_rows(self.path)
@@ -66,7 +67,7 @@ class ProgressCsv:
         self._rows += 1
 
     def state_dict(self) -> StateTree:
-        """Returns header and number of rows."""
+        """Returns the names of the columns and the number of rows."""
         return {"columns": list(self._columns), "rows": self._rows}
 
     def _rewrite(self, rows: Sequence[Sequence[str]]) -> None:
@@ -78,13 +79,14 @@ class ProgressCsv:
 
 
 def read_rows(path: Path, state: StateTree | None = None) -> tuple[list[str], list[list[str]]]:
-    """Returns header and rows of a table; nothing where there is none.
+    """Returns the columns and rows of a table; two empty lists if there is no file.
 
-    A torn last line, left by a kill, does not count.
+    An incomplete last line, which a killed process has left, is skipped.
 
     Args:
-        path: The file.
-        state: What `ProgressCsv.state_dict` returned: the table as it was then.
+        path: Path of the file.
+        state: Result of `ProgressCsv.state_dict`; later columns and rows are left out. `None`
+            returns all.
     """
     try:
         text = path.read_bytes().decode()

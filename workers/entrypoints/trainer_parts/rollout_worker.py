@@ -1,9 +1,9 @@
 """One worker of a sampler: a policy and an environment.
 
-An episode depends on the seed, its number and the parameters alone. Before each episode the
-environment, its action space and the global generators are seeded from (seed, worker, episode). So
-nothing random has to be kept between episodes, and the same episodes come out in this process and
-in another one.
+Before each episode the environment, its action space and the global random generators are seeded
+from (seed, worker, episode). An episode therefore depends only on these numbers and on the
+policy's parameters: no generator state is kept between episodes, and the episodes are the same in
+this process and in another one.
 """
 
 import copy
@@ -24,7 +24,7 @@ from workers.rl.envs.env_recipe import copy_env
 from workers.rl.envs.env_types import Env
 
 EnvUpdate = Callable[[Any], Any]
-"""Gets a worker's environment and returns the one to go on with."""
+"""A function that maps a worker's environment to its next environment."""
 _REMEDY: Final = (
     "give the policy get_param_values and set_param_values, or state_dict and load_state_dict"
 )
@@ -34,12 +34,13 @@ class RolloutWorker:
     """Runs episodes one after the other.
 
     Args:
-        agent: A policy: `get_action(observation)` returns an action and a dict of infos; `reset()`
-            is called before each episode if it exists. The worker's own.
-        env: The worker's own.
-        index: Number of the worker.
-        seed: The sampler's seed.
-        max_episode_length: Time limit in env_steps; `None` for the environment's own alone.
+        agent: A policy: `get_action(observation)` returns an action and a dict of infos; `reset()`,
+            if it exists, is called before each episode. Must not be shared with other workers.
+        env: The environment. Must not be shared with other workers.
+        index: Index of the worker in its sampler.
+        seed: Seed of the sampler.
+        max_episode_length: Time limit in env_steps, in addition to the environment's own; `None`
+            adds no limit.
     """
 
     def __init__(
@@ -59,33 +60,33 @@ class RolloutWorker:
         self._episodes = 0
 
     def update(self, agent_update: object, env_update: object) -> None:
-        """Takes new parameters or another policy, and another environment.
+        """Sets new parameters or another policy, and another environment.
 
-        `None` keeps what there is.
+        `None` keeps the current policy or environment.
         """
         self.agent = updated_agent(self.agent, agent_update)
         if env_update is not None:
             self.env = updated_env(self.env, env_update)
 
     def rollout(self, at_most: int | None = None) -> Episode:
-        """Runs one episode; it is cut after `at_most` env_steps, or at the time limit."""
+        """Runs one episode, which is truncated after `at_most` env_steps or at the time limit."""
         with self.seeded():
             return self._run(min(self._limit, at_most or self._limit))
 
     @contextmanager
     def seeded(self) -> Iterator[None]:
-        """Seeds everything for the next episode, and puts the global generators back afterwards."""
+        """Seeds the global generators for one episode; restores them and counts it afterwards."""
         with preserved_global_state():
             seed_global(derive_seed(self._seed, "sampler/act", self._index, self._episodes))
             yield
         self.episode_over()
 
     def episode_over(self) -> None:
-        """Counts an episode: the next one derives from other seeds."""
+        """Counts an episode, so that the next one has other seeds."""
         self._episodes += 1
 
     def begin(self, episode: Episode) -> object:
-        """Resets the environment and returns the first observation."""
+        """Seeds and resets the environment, and returns the first observation."""
         seed = derive_seed(
             self._seed, "sampler/env", self._index, self._episodes, bits=ENV_SEED_BITS
         )
@@ -94,11 +95,11 @@ class RolloutWorker:
         return observation
 
     def state_dict(self) -> StateTree:
-        """Returns how many episodes were run, and the policy's state."""
+        """Returns the number of episodes that were run, and the policy's state."""
         return {"episodes": self._episodes, "agent": state_of(self.agent, "sampler.agent")}
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Goes on after so many episodes."""
+        """Restores the number of episodes and the policy's state."""
         self._episodes = int(state["episodes"])
         load_state(self.agent, state["agent"], "sampler.agent")
 
@@ -118,15 +119,17 @@ class RolloutWorker:
 
 
 def kept(observation: object) -> object:
-    """Returns a copy of an observation, which its environment cannot change."""
+    """Returns a copy of an array, because the environment may overwrite its observation."""
     return observation.copy() if isinstance(observation, np.ndarray) else observation
 
 
 def parameters_of(policy: Any) -> object:
-    """Returns the parameters that `updated_agent` sets, or the policy where it has none to read.
+    """Returns a policy's parameters, which `updated_agent` sets.
+
+    A policy without readable parameters is returned itself.
 
     Raises:
-        ValueError: If it is no policy either.
+        ValueError: If the object has neither readable parameters nor `get_action`.
     """
     if callable(get := getattr(policy, "get_param_values", None)):
         return get()
@@ -141,9 +144,9 @@ def parameters_of(policy: Any) -> object:
 
 
 def updated_agent(agent: Any, update: Any) -> object:
-    """Returns the policy to go on with: another one, or `agent` with new parameters.
+    """Returns the next policy: a copy of `update`, or `agent` with the parameters `update`.
 
-    `None` keeps it as it is.
+    If `update` is `None`, returns `agent` unchanged.
     """
     if update is None:
         return agent
@@ -159,10 +162,10 @@ def updated_agent(agent: Any, update: Any) -> object:
 
 
 def updated_env(env: Env, update: object) -> Env:
-    """Returns the next environment: a copy of `update`, or what `update` makes of the old one.
+    """Returns the next environment: a copy of `update`, or the result of `update(env)`.
 
     Raises:
-        TypeError: If the update is neither.
+        TypeError: If `update` is neither an environment nor callable, or returns no environment.
     """
     if isinstance(update, gym.Env):
         env.close()
@@ -179,9 +182,10 @@ def updated_env(env: Env, update: object) -> Env:
 
 
 def reset_slots(agent: Any, mask: Any) -> None:
-    """Resets a policy for those of several environments that begin an episode.
+    """Resets a policy for the environments in which an episode begins.
 
-    A policy whose `reset` takes no mask is reset only if all do.
+    Calls `reset(mask)`, with `mask` bool [B]. A policy whose `reset` has no parameter is reset only
+    if an episode begins in all environments.
     """
     reset = getattr(agent, "reset", None)
     if not callable(reset):
@@ -193,10 +197,10 @@ def reset_slots(agent: Any, mask: Any) -> None:
 
 
 def spread(update: object, n_workers: int, name: str) -> list[object]:
-    """Returns an update for each worker: the members of a list, or the same for all.
+    """Returns one update per worker: the elements of a list, or the same update for all workers.
 
     Raises:
-        ValueError: If a list has another length.
+        ValueError: If the length of a list is not `n_workers`.
     """
     if isinstance(update, list):
         if len(update) != n_workers:
@@ -209,7 +213,7 @@ def spread(update: object, n_workers: int, name: str) -> list[object]:
 
 
 def arrays_of(parameters: object) -> object:
-    """Returns parameters as arrays and plain data, to cross to another process."""
+    """Converts parameters to arrays and plain data that can be sent to another process."""
     return without_tensors(pack(parameters, "agent_update"))
 
 

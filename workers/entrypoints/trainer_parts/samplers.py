@@ -1,13 +1,13 @@
 """Samplers that run a policy in copies of an environment and return whole episodes.
 
-All of them collect in rounds, one episode per worker and round, and hand out everything that was
-run, so every env_step counts. `unit` sets what the number of a batch means:
+A `RoundSampler` collects in rounds, with one episode per worker and round, and returns all
+episodes, so that no env_step is discarded. `unit` defines the meaning of a batch's `num_samples`:
 
-- `whole_episodes`: rounds until the lengths sum up to at least so many env_steps (garage's
-  meaning);
-- `exact_steps`: exactly so many env_steps; an episode is cut, as by a time limit, where its
-  worker's share ends;
-- `episodes`: exactly so many whole episodes.
+- `whole_episodes`: rounds are run until the episodes have at least `num_samples` env_steps
+  together, as in garage;
+- `exact_steps`: exactly `num_samples` env_steps, which are divided among the workers; a worker's
+  episode is truncated where its share ends;
+- `episodes`: exactly `num_samples` whole episodes.
 """
 
 import copy
@@ -39,13 +39,13 @@ _SEED_BITS: Final = 53
 
 
 class RoundSampler(ABC):
-    """Base of the samplers: how many episodes each worker runs.
+    """Base class of samplers, which decides how many episodes each worker runs.
 
     Args:
-        n_workers: Episodes per round.
-        seed: All episodes derive from it; `None` draws one from the global generator, which is
-            saved.
-        unit: What a number of samples means, see the module.
+        n_workers: Number of workers, each of which runs one episode per round.
+        seed: Seed of all episodes; `None` draws one from Python's global generator. It is part of
+            `state_dict`.
+        unit: Meaning of `num_samples`; see the module.
     """
 
     def __init__(self, n_workers: int, seed: int | None, unit: BatchUnit) -> None:
@@ -57,7 +57,7 @@ class RoundSampler(ABC):
         self.seed = fresh_seed() if seed is None else seed
         self._unit = unit
         self._saved: list[StateTree] = []
-        """The state of each worker while none runs."""
+        """State of each worker, used while the workers are not started."""
 
     def obtain_samples(
         self, itr: int, num_samples: int, agent_update: object, env_update: object = None
@@ -65,16 +65,16 @@ class RoundSampler(ABC):
         """Returns a batch of episodes.
 
         Args:
-            itr: Iteration; only forwarded.
-            num_samples: How much, in the sampler's unit.
+            itr: Number of the iteration; not used.
+            num_samples: Size of the batch, in the sampler's unit.
             agent_update: New parameters or another policy; a list has one entry per worker. `None`
-                keeps what there is.
-            env_update: Another environment, or a function of the old one; a list has one entry per
-                worker. `None` keeps what there is.
+                keeps the policies.
+            env_update: Another environment, or a function that maps the old one to a new one; a
+                list has one entry per worker. `None` keeps the environments.
 
         Raises:
-            ValueError: If a list has a length other than the number of workers, or `num_samples` is
-                below 1.
+            ValueError: If the length of a list is not the number of workers, or `num_samples` is
+                less than 1.
         """
         del itr
         if num_samples < 1:
@@ -89,7 +89,7 @@ class RoundSampler(ABC):
     def obtain_exact_episodes(
         self, n_eps_per_worker: int, agent_update: object, env_update: object = None
     ) -> EpisodeBatch:
-        """Returns so many whole episodes of each worker; see `obtain_samples`."""
+        """Returns `n_eps_per_worker` whole episodes of each worker; see `obtain_samples`."""
         self.update(
             spread(agent_update, self.n_workers, "agent_update"),
             spread(env_update, self.n_workers, "env_update"),
@@ -99,35 +99,35 @@ class RoundSampler(ABC):
     @property
     @abstractmethod
     def env_spec(self) -> EnvSpec:
-        """The spec of the environment, for batches."""
+        """Spec of the environment, which batches refer to."""
 
     @abstractmethod
     def update(self, agents: Sequence[object], envs: Sequence[object]) -> None:
-        """Gives each worker its updates."""
+        """Updates the policy and the environment of each worker; `None` entries keep them."""
 
     @abstractmethod
     def run(self, limits: Sequence[int | None]) -> list[Episode]:
-        """Runs one episode on each of the first workers and returns them in the workers' order.
+        """Runs one episode per element of `limits` on the first workers, in the workers' order.
 
-        A limit is the most env_steps of the episode; `None` for none.
+        An element is the episode's limit in env_steps; `None` for no limit.
         """
 
     @abstractmethod
     def shutdown_worker(self) -> None:
-        """Ends what the sampler started."""
+        """Closes the workers' environments and ends their processes."""
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Restores a captured state; the number of workers must be the same.
+        """Restores the state of a sampler with the same number of workers.
 
         Raises:
-            ValueError: If it is not.
+            ValueError: If the number of workers differs.
         """
         check_workers(state["workers"], self.n_workers)
         self.shutdown_worker()
         self.seed, self._saved = int(state["seed"]), state["workers"]
 
     def close(self) -> None:
-        """Ends what the sampler started."""
+        """Calls `shutdown_worker`."""
         self.shutdown_worker()
 
     def __enter__(self) -> Self:
@@ -163,12 +163,13 @@ class LocalSampler(RoundSampler):
     """Runs its workers one after the other in this process.
 
     Args:
-        agents: The policy; each worker gets a copy.
-        envs: The environment; each worker gets a copy.
-        max_episode_length: Time limit in env_steps; `None` for the environment's own alone.
-        n_workers: Workers.
+        agents: The policy, copied for each worker.
+        envs: The environment, copied for each worker.
+        max_episode_length: Time limit in env_steps, in addition to the environment's own; `None`
+            adds no limit.
+        n_workers: Number of workers.
         seed: See `RoundSampler`.
-        unit: See the module.
+        unit: Meaning of `num_samples`; see the module.
     """
 
     def __init__(
@@ -187,26 +188,23 @@ class LocalSampler(RoundSampler):
 
     @property
     def env_spec(self) -> EnvSpec:
-        """The spec of the first worker's environment."""
+        """Spec of the first worker's environment."""
         _, env, limit = self._parts
         return EnvSpec.of(self._workers[0].env if self._workers else env, limit)
 
     def update(self, agents: Sequence[object], envs: Sequence[object]) -> None:
-        """Gives each worker its updates."""
+        """Updates the policy and the environment of each worker; `None` entries keep them."""
         for worker, agent, env in zip(self._started(), agents, envs, strict=True):
             worker.update(agent, env)
 
     def run(self, limits: Sequence[int | None]) -> list[Episode]:
-        """Runs one episode on each of the first workers."""
+        """Runs one episode per element of `limits`, one after the other, on the first workers."""
         return [
             worker.rollout(limit) for worker, limit in zip(self._started(), limits, strict=False)
         ]
 
     def shutdown_worker(self) -> None:
-        """Closes the environments.
-
-        The next call makes new ones and goes on with the next episodes.
-        """
+        """Saves the workers' states and closes their environments; the next call makes new ones."""
         self._saved = self.state_dict()["workers"]
         for worker in self._workers:
             worker.env.close()
@@ -236,15 +234,17 @@ class LocalSampler(RoundSampler):
 class VecSampler:
     """Steps copies of an environment together in this process, with one batch of actions.
 
-    Episodes count by their start: another one begins only while those begun do not yet suffice, and
-    each that began is finished. So short episodes are not over-represented.
+    A new episode begins only while the env_steps made so far are fewer than the batch size, and
+    every episode that has begun is finished and returned. So short episodes are not
+    over-represented.
 
     Args:
         agents: The policy: `get_actions(observations)` returns actions [B, ...] and infos by name
             [B, ...].
-        envs: The environment; copied.
-        max_episode_length: Time limit in env_steps; `None` for the environment's own alone.
-        n_envs: B.
+        envs: The environment, of which B copies are made.
+        max_episode_length: Time limit in env_steps, in addition to the environment's own; `None`
+            adds no limit.
+        n_envs: Number B of environments.
         seed: See `RoundSampler`.
     """
 
@@ -291,7 +291,7 @@ class VecSampler:
         return EpisodeBatch.of(episodes, EnvSpec.of(self._slots[0].env, self._limit))
 
     def shutdown_worker(self) -> None:
-        """Closes the environments; the next call makes new ones."""
+        """Saves the counters and closes the environments; the next call makes new ones."""
         self._saved = self.state_dict()["slots"]
         for slot in self._slots:
             slot.env.close()
@@ -306,7 +306,7 @@ class VecSampler:
         }
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Restores a captured state."""
+        """Restores the state of a sampler with the same number of environments."""
         if state["slots"]:
             check_workers(state["slots"], self._count)
         self.shutdown_worker()
@@ -381,7 +381,7 @@ def fresh_seed() -> int:
 
 
 def check_workers(states: Sequence[StateTree], n_workers: int) -> None:
-    """Raises ValueError where a state is of another number of workers."""
+    """Raises ValueError if the number of `states` is neither 0 nor `n_workers`."""
     if states and len(states) != n_workers:
         message = (
             f"the snapshot is of a sampler with {len(states)} workers, "

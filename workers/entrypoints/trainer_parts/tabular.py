@@ -1,4 +1,4 @@
-"""The row of the running epoch, and garage's statistics of a batch of episodes."""
+"""The row of the current epoch, and garage's statistics of a batch of episodes."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ from workers.entrypoints.trainer_parts.column_arrays import rows_of
 from workers.entrypoints.trainer_parts.episode_batch import EpisodeBatch
 
 Cell = float | int | str | bool
-"""A number, or a word."""
+"""A number or text."""
 
 
 class Tabular:
@@ -22,14 +22,14 @@ class Tabular:
         self._prefix = ""
 
     def record(self, key: str, value: object) -> None:
-        """Records a value; the last one under a key wins.
+        """Records a value, which replaces an earlier one with the same key.
 
         Args:
-            key: Its column.
-            value: A number, a word, or an array or tensor of one number.
+            key: Name of the column, to which the current prefix is added.
+            value: A number, text, or an array or tensor of one element.
 
         Raises:
-            TypeError: If it is none of these.
+            TypeError: If the value has another type or more than one element.
         """
         self._cells[self._prefix + key] = _cell(key, value)
 
@@ -40,7 +40,7 @@ class Tabular:
 
     @contextmanager
     def prefix(self, text: str) -> Iterator[None]:
-        """Puts a text before the keys recorded in the body."""
+        """Adds a prefix to the keys that are recorded in the body."""
         before, self._prefix = self._prefix, self._prefix + text
         try:
             yield
@@ -48,19 +48,19 @@ class Tabular:
             self._prefix = before
 
     def row(self) -> dict[str, Cell]:
-        """Returns what was recorded since the last `clear`."""
+        """Returns a copy of the values that were recorded since the last `clear`."""
         return dict(self._cells)
 
     def clear(self) -> None:
-        """Forgets all values."""
+        """Removes all values."""
         self._cells.clear()
 
     def state_dict(self) -> StateTree:
-        """Returns the values of the running row."""
+        """Returns the values of the current row, in their order."""
         return {"cells": [[key, value] for key, value in self._cells.items()]}
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Restores the values of a running row."""
+        """Restores the values of the current row."""
         self._cells = dict(state["cells"])
 
 
@@ -69,8 +69,9 @@ def performance(
 ) -> tuple[dict[str, Cell], list[float]]:
     """Returns garage's statistics of a batch, and the undiscounted return of each episode.
 
-    `SuccessRate` is there only where `env_infos` names `success`: an episode succeeded if any of
-    its steps did. `StdReturn` is that of the population. Names as in garage's `log_performance`.
+    The names are those of garage's `log_performance`. `StdReturn` is the population standard
+    deviation. `SuccessRate` exists only if `env_infos` has `success`; an episode is successful if
+    `success` is true in any of its steps.
     """
     episodes, returns = list(batch.slices()), batch.returns.tolist()
     discounted = [

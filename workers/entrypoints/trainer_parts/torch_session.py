@@ -1,4 +1,4 @@
-"""Device and precision for the body of a trainer, and the shapes of lazy parameters."""
+"""Default device and dtype within a trainer's `with`, and initialisation of lazy parameters."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -15,7 +15,7 @@ from workers.rl.envs.env_types import Env
 
 @dataclass(frozen=True, slots=True)
 class TorchSession:
-    """Device and dtype of new tensors: takes the place of a TensorFlow session."""
+    """Default device and dtype of new tensors; passed in place of garage's TensorFlow session."""
 
     device: str | None = None
     """A torch device; `None` keeps the current default."""
@@ -24,10 +24,10 @@ class TorchSession:
 
     @classmethod
     def of(cls, session: object) -> "TorchSession":
-        """Returns a session from one, a device, a type, or `None`.
+        """Converts a session, a device, a dtype or `None` to a session.
 
         Raises:
-            TypeError: If it is nothing of these.
+            TypeError: If the value has another type.
         """
         if session is None or isinstance(session, TorchSession):
             return session or cls()
@@ -42,10 +42,7 @@ class TorchSession:
 
     @contextmanager
     def active(self) -> Iterator[None]:
-        """Makes these the defaults of the body.
-
-        The defaults from before are restored afterwards.
-        """
+        """Sets torch's default device and dtype during the body, then restores the old defaults."""
         before = torch.get_default_dtype()
         device = nullcontext() if self.device is None else torch.device(self.device)
         try:
@@ -57,17 +54,19 @@ class TorchSession:
 
 
 def materialise(part: object, env: Env | None, path: str) -> None:
-    """Gives every parameter below a part that has no shape yet its shape and its first values.
+    """Initialises the lazy parameters of modules by calling each module once with zeros.
 
-    Touches no other parameter.
+    Other parameters are not changed.
 
     Args:
         part: A module, or an object whose attributes may be modules.
-        env: Its observation, or its observation and action, is the input that tells the shapes.
-        path: What to call the part in errors.
+        env: Environment whose observation space and action space define the shapes of the input: an
+            observation, or an observation and an action.
+        path: Name of the part in error messages.
 
     Raises:
-        ValueError: If a module takes neither as its input.
+        ValueError: If `env` is `None` while there are lazy parameters, or if a module can be called
+            with neither input.
     """
     for name, module in _lazy_modules(part, path):
         if env is None:
@@ -94,7 +93,7 @@ def _lazy_modules(part: object, path: str) -> list[tuple[str, nn.Module]]:
 
 
 def _run_once(name: str, module: nn.Module, env: Env) -> None:
-    """Runs a module in eval mode, in which running statistics stay, and restores the modes."""
+    """Calls a module in eval mode, which keeps running statistics unchanged, and restores modes."""
     observation, action = (
         _example(space, module) for space in (env.observation_space, env.action_space)
     )

@@ -1,8 +1,8 @@
-"""The state of a trainer: its engine, the end of an epoch, its snapshots and how they are restored.
+"""The state of a trainer: its engine, the end of an epoch, writing and restoring of snapshots.
 
-Owns the files below the snapshots' directory: the snapshots themselves, `progress.csv`,
-`experiment.json`, the telemetry and the films. The order at the end of an epoch is that of the
-engine; here its row is there before its snapshot, so a kill between them loses no row.
+Owns the files in the directory of the snapshots: the snapshots themselves, `progress.csv`,
+`experiment.json`, the telemetry and the videos. At the end of an epoch its row is written before
+its snapshot, so that a kill between the two loses no row.
 """
 
 import json
@@ -64,7 +64,7 @@ class TrainerSession:
     trainer: "Trainer"
     config: SnapshotConfig
     configured: bool
-    """Whether the caller named the directory of snapshots; else a restore sets it."""
+    """Whether the caller passed the directory of snapshots; if not, a restore sets it."""
     control: Control
     rebuildable: bool
     seed: int | None
@@ -79,7 +79,7 @@ class TrainerSession:
     collector: Any = None
     average_return: float | None = None
     epoch_began: tuple[float, int] = (0.0, 0)
-    """Seconds and env_steps at the start of the running epoch."""
+    """Wall seconds and env_steps at the start of the current epoch."""
     _leaving: LeavingHook = field(default_factory=LeavingHook)
     _engine: Engine | None = None
     _recorder: EpochRecorder | None = None
@@ -87,7 +87,7 @@ class TrainerSession:
     _spool: LazySpool | None = None
     _progress: ProgressCsv | None = None
     _rows: tuple[list[str], list[list[str]]] = ((), ())  # type: ignore[assignment]
-    """The table as the restored snapshot knows it."""
+    """Columns and rows of `progress.csv` at the time of the restored snapshot."""
     _plots: EpisodePlots | None = None
     _kept: KeptEpochs = field(init=False)
 
@@ -97,7 +97,7 @@ class TrainerSession:
     # Set-up
 
     def set_up(self, algo: object, env: object) -> None:
-        """Builds an engine for an algorithm; the counters go on."""
+        """Builds an engine for an algorithm, with the clock of this session."""
         self.algo, self.env, self.collector = algo, env, collector_of(algo)
         agent = AlgorithmAgent(
             algo, (self, self.trainer, env, getattr(algo, "_sampler", None), self.collector)
@@ -123,7 +123,7 @@ class TrainerSession:
         """Returns the engine.
 
         Raises:
-            NotSetupError: If there is none yet.
+            NotSetupError: If `set_up` has not been called; the message names `caller`.
         """
         if self._engine is None:
             raise NotSetupError(f"call setup(algo, env) or restore(from_dir) before {caller}")
@@ -133,7 +133,7 @@ class TrainerSession:
         """Returns the arguments of the training.
 
         Raises:
-            NotSetupError: If there are none yet.
+            NotSetupError: If there has been no training or restore; the message names `caller`.
         """
         if self.args is None:
             before = (
@@ -152,7 +152,10 @@ class TrainerSession:
         self._kept.skip(self.clock)
 
     def run(self) -> Any:
-        """Calls the algorithm's `train`, and saves a snapshot however it ends."""
+        """Calls the algorithm's `train`; saves the last epoch, or a snapshot after an exception.
+
+        Returns the algorithm's return value or, if it is `None`, the average return.
+        """
         engine, args = self.engine("train"), self.arguments("train")
         self.bounds.epochs, self.average_return = args.n_epochs, None
         self._open(args)
@@ -177,7 +180,7 @@ class TrainerSession:
             self._leaving.leaving = False
 
     def begin_epoch(self) -> None:
-        """Notes the time and the env_steps at which an epoch begins."""
+        """Stores the time and the env_steps at which an epoch begins."""
         self.epoch_began = (self.clock.wall_seconds, self.clock.env_steps)
 
     # Snapshots
@@ -185,15 +188,15 @@ class TrainerSession:
     def save(
         self, state: StateTree, clock: ClockView, reason: SnapshotReason, score: float | None
     ) -> str:
-        """Writes the state of the epoch that closed last; see the engine's `Snapshotter`."""
+        """Writes a snapshot of the epoch that ended last; see `Snapshotter.save`."""
         del score
         self._saved_exception = self._saved_exception or reason is SnapshotReason.EXCEPTION
         return self.write(state, reason, max(0, clock.epochs - 1))
 
     def write(self, state: StateTree, reason: SnapshotReason, epoch: int) -> str:
-        """Writes a state of the engine, completed, as the snapshot of an epoch.
+        """Adds the trainer's state and recipe to the engine's state, and writes the snapshot.
 
-        Returns its id, or nothing where the mode keeps none.
+        Returns the snapshot's ID; empty text if the snapshot mode does not keep this epoch.
         """
         progress = (
             {"columns": [], "rows": 0} if self._progress is None else self._progress.state_dict()
@@ -315,9 +318,9 @@ class TrainerSession:
         self.begin_epoch()
 
     def _close(self) -> None:
-        """Ends what the training started.
+        """Closes the sampler, the plots and the telemetry of the training.
 
-        A sampler that fails here must not hide how the training ended.
+        An exception of the sampler is logged, so that it does not replace the training's exception.
         """
         sampler = getattr(self.algo, "_sampler", None)
         for name in ("shutdown_worker", "close"):
