@@ -45,9 +45,9 @@ class InputExhaustedError(WorkerError):
 
 
 def own_error(error: BaseException) -> BaseException:
-    """Returns what the environment itself raised, with the notes that were added since.
+    """Returns the environment's own exception, with the notes that were added to its wrapper.
 
-    Any other error as it is.
+    Any error other than EnvironmentFailedError is returned unchanged.
     """
     inner = error
     while isinstance(inner, EnvironmentFailedError) and inner.__cause__ is not None:
@@ -59,9 +59,9 @@ def own_error(error: BaseException) -> BaseException:
 
 
 def packed_error(error: BaseException) -> bytes | None:
-    """Returns an exception pickled.
+    """Pickles an exception.
 
-    `None` where it would not come back as it was: many lose their arguments on the way.
+    Returns `None` if it cannot be pickled or unpickling does not return the same type.
     """
     try:
         packed = pickle.dumps(error)

@@ -23,7 +23,7 @@ class NoMemory:
 
 
 class NoRecorder:
-    """The recorder of a training that nobody reads, and the base of one that records a part."""
+    """A recorder that records nothing, and the base class of recorders of some events only."""
 
     def tick(
         self,

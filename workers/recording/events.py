@@ -1,6 +1,6 @@
-"""Numbers of one directory as TensorBoard events.
+"""Writes numbers as TensorBoard events.
 
-The package `tensorboard` is needed only where this is used.
+The package `tensorboard` is needed only when the first number is written.
 """
 
 from collections.abc import Mapping
@@ -11,10 +11,10 @@ from workers.recording.tensorboard import writer_class
 
 
 class ScalarEvents:
-    """Event files in one directory, opened with the first number.
+    """Event files in one directory, which are opened with the first number.
 
     Args:
-        directory: Where they go.
+        directory: Directory of the event files.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -22,7 +22,7 @@ class ScalarEvents:
         self._writer: Any = None
 
     def write(self, step: int, values: Mapping[str, object]) -> None:
-        """Writes numbers at a step and flushes; what is no number is left out.
+        """Writes numbers at a step and flushes; values that are not numbers are skipped.
 
         Raises:
             ImportError: If the package is missing; the message says what to install.

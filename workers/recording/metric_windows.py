@@ -1,8 +1,8 @@
 """Means over a window of env_steps.
 
-A window closes where a multiple of its length is crossed, never by the wall clock, and its raw
-values are part of the state: so a resumed run emits its points at the same env_steps, with the same
-values, as one that was never interrupted.
+A window closes when a multiple of its length is crossed, never by the wall clock, and its values
+are part of the saved state. So a resumed run emits its points at the same env_steps and with the
+same values as a run that was not interrupted.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ def window_length(budget_env_steps: int | None) -> int:
     1,000.
 
     Args:
-        budget_env_steps: `None` where the budget has no bound in env_steps: 500.
+        budget_env_steps: Budget in env_steps; `None` if it has no such bound, for a window of 500.
     """
     if budget_env_steps is None:
         return _DEFAULT_WINDOW
@@ -54,9 +54,9 @@ class LearnWindow:
             self._values.append(report.values)
 
     def close(self) -> object:
-        """Returns the window's values, unread, for `means` of another thread.
+        """Returns the window's values, to be passed to `means`, and begins the next window.
 
-        `None` where nothing was learnt. Begins the next window.
+        Does not synchronise the device. Returns `None` if the window has no reports.
         """
         if not self._values:
             return None
@@ -71,7 +71,7 @@ class LearnWindow:
         return {"rows": read_values(self._values, len(self._names))}
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Takes an open window over."""
+        """Restores the values of the open window."""
         self._values = list(np.asarray(state["rows"]))
 
 

@@ -17,11 +17,12 @@ class ProgressFile:
     The file holds `{"env_step", "update", "episode", "iteration"}`.
 
     Args:
-        path: The file.
-        clocks: One per run, read without a lock: the counters may be one iteration apart. The
-            counters are those of the first run, which what the supervisor measures is attributed
-            to; the iterations are those of all, so that the file changes as long as any goes on.
-        seconds: Between two writes.
+        path: Path of the file.
+        clocks: One clock per run, read without a lock, so that counters may be one iteration apart.
+            The counters in the file are those of the first run, to which the supervisor attributes
+            its measurements; the iterations are summed over all runs, so that the file changes as
+            long as any run makes progress.
+        seconds: Seconds between two writes.
     """
 
     def __init__(
@@ -39,7 +40,7 @@ class ProgressFile:
         self._thread.start()
 
     def close(self) -> None:
-        """Writes the last state."""
+        """Stops the thread and writes the final progress."""
         self._stop.set()
         self._thread.join()
         self.write()

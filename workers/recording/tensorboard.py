@@ -23,9 +23,9 @@ class TensorBoardFile:
     """Event files in one directory.
 
     Args:
-        directory: Where they go.
-        purge_step: After a resume, what was written from this step on is hidden; `None` hides
-            nothing.
+        directory: Directory of the event files.
+        purge_step: After a resume, the step from which on TensorBoard hides earlier events; `None`
+            hides none.
 
     Raises:
         ImportError: If the package is missing; the message says what to install.
@@ -45,8 +45,8 @@ class TensorBoardFile:
         """Writes one evaluation and flushes.
 
         Args:
-            step: Env_step.
-            agent: Statistics for the tags `agent/<name>`; those that are no numbers are left out.
+            step: Env_step of the evaluation.
+            agent: Statistics for the tags `agent/<name>`; values that are not numbers are skipped.
             env: Statistics for the tags `env/<name>`.
             evaluation: `mean`, `median`, `max`, `min`, `stdev` and `length_mean`.
         """
@@ -72,7 +72,8 @@ class TensorBoardFile:
 def writer_class() -> Any:
     """Returns the class that writes event files.
 
-    Raises ImportError, which says what to install, where the package is missing.
+    Raises:
+        ImportError: If the package `tensorboard` is missing.
     """
     try:
         from torch.utils.tensorboard import SummaryWriter  # noqa: PLC0415 - an optional dependency

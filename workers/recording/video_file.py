@@ -21,18 +21,18 @@ POSTER_SUFFIX: Final = ".jpg"
 
 
 class VideoFiles(NamedTuple):
-    """What one video consists of."""
+    """The files of one video, and its number of frames."""
 
     video: Path
     poster: Path
-    """Its first frame as JPEG."""
+    """The first frame as JPEG."""
     frames: int
 
 
 def write_video(path: Path, frames: Iterable[Frame], fps: float) -> VideoFiles:
-    """Writes frames as they come, so that a long episode needs no memory.
+    """Encodes frames one at a time, so that a long episode is not held in memory.
 
-    A file of that name is replaced when all are written.
+    An existing file is replaced after all frames are written.
 
     Args:
         path: Ends in `.mp4`.

@@ -1,6 +1,6 @@
 """The snapshots of one attempt: writes them, deletes old ones, and reports them.
 
-An old one is deleted only after the newest was verified by reading it back.
+An old snapshot is deleted only after the newest one was verified.
 """
 
 import shutil

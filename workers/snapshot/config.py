@@ -34,7 +34,7 @@ class SnapshotConfig:
     """
 
     snapshot_dir: str | os.PathLike[str] = "data/local/experiment"
-    """Made when the first file is written into it."""
+    """Directory of the snapshots; created with the first one."""
     snapshot_mode: str = "last"
     """See the module."""
     snapshot_gap: int = 1
@@ -88,8 +88,7 @@ class SnapshotConfig:
 
         Args:
             epoch: Index of the epoch.
-            always: Whether it is kept even where the gap would leave it out, as the state in which
-                a run was interrupted.
+            always: Whether to ignore the gap, as for the state in which a run was interrupted.
         """
         on_gap = always or epoch % self.snapshot_gap == 0
         numbered = (f"{_PREFIX}{epoch}",)
@@ -105,7 +104,7 @@ class SnapshotConfig:
 
 
 def epoch_of(name: str) -> int | None:
-    """Returns the epoch of a directory called `itr_<e>`, `None` for any other name."""
+    """Returns the epoch of a directory called `itr_<e>`; `None` for any other name."""
     number = name.removeprefix(_PREFIX)
     return (
         int(number) if name.startswith(_PREFIX) and number.isascii() and number.isdigit() else None

@@ -1,6 +1,6 @@
-"""What a snapshot records of the process that writes it.
+"""The run, versions and device that a snapshot's manifest records.
 
-torch is imported at the call, so that importing this module costs nothing.
+torch is imported when a function is called, so that importing this module is fast.
 """
 
 import platform
@@ -24,14 +24,14 @@ def snapshot_owner(  # noqa: PLR0913 - one for each fact that differs
     """Returns the owner of snapshots that this process writes, with its versions and its device.
 
     Args:
-        definition_hash: What two snapshots of the same training have in common.
+        definition_hash: Text that is equal for two snapshots of the same training.
         seed: The run's seed.
         device: Type of the torch device: `cpu` or `cuda`.
-        exact: Whether the training can be resumed bit by bit where it runs on the CPU.
-        run_id: `None` takes a new one.
-        attempt_id: `None` takes a new one.
-        experiment_id: The experiment, function or directory.
-        parent: Id of the snapshot that the training was resumed from.
+        exact: Whether the training can be resumed bit-exactly if it runs on the CPU.
+        run_id: ID of the run; `None` creates a new one.
+        attempt_id: ID of the attempt; `None` creates a new one.
+        experiment_id: Name of the experiment, function or directory.
+        parent: ID of the snapshot from which the training was resumed; `None` if it was not.
     """
     return SnapshotOwner(
         run_id=run_id or new_id("run"),
@@ -63,7 +63,7 @@ def versions() -> dict[str, str]:
 
 
 def device_name(device: str) -> str:
-    """Returns what a device is."""
+    """Returns the name of the GPU for `cuda`, otherwise that of the processor."""
     import torch  # noqa: PLC0415
 
     return (

@@ -1,10 +1,9 @@
-"""The rows of a stream as files, each with the rows of one stretch of numbers.
+"""Stores the rows of a stream in segment files, each of which holds a range of row indices.
 
-Those that a snapshot before has too are hard links to its.
-
-So a snapshot is whole by itself, as a directory, and takes up the disk for what is new in it.
-Stretches begin at multiples of a number of rows, so each but the newest is written once. Knows
-nothing of manifests: who names these files in one checks their bytes.
+Segments that an earlier snapshot has already are hard links to its files. So each snapshot is
+complete by itself and needs disk space only for new rows. Segments begin at multiples of a fixed
+number of rows, so each segment but the newest is written once. The files are not verified here, but
+with the manifest that lists them.
 """
 
 import contextlib
@@ -22,15 +21,15 @@ from workers.core.row_stream import RowStream
 from workers.core.types import Array, JsonObject
 
 SEGMENT_BYTES: Final = 32 << 20
-"""Of rows, about, in one file: the newest of them is written again with each snapshot until it is
-full.
+"""Approximate size of the rows in a segment. The newest segment is written again with each snapshot
+until it is full.
 """
 _FIELD: Final = "row."
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """One file."""
+    """A file with a range of rows."""
 
     name: str
     first: int
@@ -71,11 +70,11 @@ def write_stream(directory: Path, name: str, stream: RowStream, before: Path | N
 
 
 def read_stream(directory: Path, document: JsonObject) -> dict[str, Array]:
-    """Returns by field the rows that were there, by place.
+    """Returns the stored rows as one array per field, at their positions in the ring buffer.
 
     Args:
-        directory: Of a verified snapshot.
-        document: What `write_stream` returned.
+        directory: Directory of a verified snapshot.
+        document: Return value of `write_stream`.
 
     Raises:
         SnapshotUnreadableError: If the files do not hold these rows.

@@ -1,12 +1,12 @@
-"""Writes one snapshot, whole or not at all, and reads it back.
+"""Writes a snapshot atomically, and reads it.
 
-Written into a temporary directory, every file synced, the manifest last, then renamed and the
-parent synced: a kill at any moment leaves what was there before. `settle` repairs the one moment in
-which a directory of a fixed name is between its old and its new content.
+A snapshot is written to a temporary directory: all files are synced, the manifest is written last,
+the directory is renamed and its parent synced. A kill at any time leaves the previous snapshot
+intact. Replacing an existing directory takes two renames; `settle` repairs a kill between them.
 
-Several processes may write below one directory. A temporary directory is locked by its writer, so
-that `settle` leaves it alone, and its name is its own. A lock on the parent keeps `settle` out of
-the moments in which a directory is made or put in place.
+Several processes may write snapshots in one directory. A temporary directory has a unique name and
+is locked by its writer, so that `settle` does not remove it. A lock on the parent excludes `settle`
+while a temporary directory is created or renamed.
 """
 
 import errno
@@ -43,7 +43,7 @@ NEW: Final = ".tmp"
 OLD: Final = ".old"
 """Suffix of a directory while a new one replaces it."""
 _ANY_MARK: Final = "[0-9a-f]" * 8
-"""Pattern of what tells the temporary directories of one name apart."""
+"""Pattern of the random part in the name of a temporary directory."""
 _NO_LOCKS: Final = frozenset({errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS})
 
 
@@ -85,16 +85,19 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """An earlier snapshot of the same history, whose files of rows can be shared.
+    """An earlier snapshot of the same history.
 
-    They are shared where they hold the rows that would be written again.
+    Its files of rows are hard-linked into the new snapshot if they hold the same rows.
     """
 
     directory: Path
     manifest: Manifest
 
     def shared(self, path: Path, name: str) -> SnapshotFile | None:
-        """Returns what the manifest says of the file `name`, if that is the very file at `path`."""
+        """Returns the manifest's entry of the file `name`, if `path` is a hard link to that file.
+
+        Returns `None` otherwise.
+        """
         own = self.directory / name
         if not own.is_file() or not own.samefile(path):
             return None
@@ -123,11 +126,11 @@ def write_snapshot(
 
 
 def read_snapshot(directory: Path) -> LoadedSnapshot:
-    """Returns a snapshot whose every byte was checked.
+    """Reads a snapshot after verifying sizes and SHA-256 of all its files.
 
     Raises:
-        SnapshotUnreadableError: If it is torn, damaged, of a newer format, or holds links or
-            unlisted files.
+        SnapshotUnreadableError: If the snapshot is incomplete, damaged, of a newer format, or holds
+            links or unlisted files.
     """
     manifest = verify(directory)
     return LoadedSnapshot(manifest, upgraded(read_tree(directory), manifest.format_version))

@@ -36,8 +36,8 @@ def write_tree(directory: Path, tree: StateTree, before: Path | None = None) -> 
     """Writes a tree into an empty directory; the files are not synced yet.
 
     Args:
-        directory: Where to.
-        tree: What is written.
+        directory: Output directory, which exists and is empty.
+        tree: The state, by part.
         before: Directory of an earlier snapshot of the same history, whose files of streams may be
             shared.
 
@@ -76,17 +76,17 @@ def read_tree(directory: Path) -> StateTree:
 
 
 class _Packer:
-    """Takes tensors and arrays out of one part."""
+    """Separates the tensors, arrays and streams of one part from its JSON document."""
 
     def __init__(self) -> None:
         self._tensors: dict[str, torch.Tensor] = {}
         self._arrays: dict[str, Array] = {}
         self._streams: list[tuple[RowStream, dict[str, object]]] = []
-        """Each with the JSON that stands for it, to be filled in."""
+        """Streams, each with the JSON object that refers to it and that `write` fills in."""
         self.own_files: list[OwnFiles] = []
 
     def pack(self, value: Any, path: str) -> Any:
-        """Returns what of `value` is JSON."""
+        """Returns `value` as JSON, with references in place of tensors, arrays and streams."""
         if isinstance(value, dict):
             return self._pack_dict(value, path)
         if isinstance(value, list | tuple):
@@ -101,7 +101,7 @@ class _Packer:
         return _scalar(value, path)
 
     def write(self, directory: Path, part: str, before: Path | None) -> None:
-        """Writes the files of the part, those that it needs; after `pack`."""
+        """Writes the files of the part that are needed; must be called after `pack`."""
         if self._tensors:
             from safetensors.torch import save_file  # noqa: PLC0415 - loads torch
 

@@ -1,14 +1,14 @@
-"""Brings the state of older snapshots to the present format."""
+"""Converts the state of older snapshots to the current format."""
 
 from workers.core.types import StateTree
 
 
 def upgraded(state: StateTree, version: int) -> StateTree:
-    """Returns the state as the present format has it.
+    """Returns the state in the current format.
 
     Args:
-        state: As it was read; it is changed.
-        version: Format that it was written in, from 1 on.
+        state: State that was read from a snapshot; modified in place.
+        version: Format version of that snapshot, at least 1.
     """
     if version < 2 and "loop" in state:
         loop = state["loop"]
