@@ -29,8 +29,9 @@ def derive_seed(seed: int, role: str, *indices: int, bits: int = 63) -> int:
     Args:
         seed: The run's seed.
         role: What the stream is for, for example `env`, `explore` or `evaluation`.
-        indices: Environment index, episode index or whatever tells streams of one role apart.
-        bits: Size of the result, at most 64.
+        indices: Environment index, episode index or other numbers that distinguish the streams of
+            one role.
+        bits: Number of bits of the result, at most 64.
     """
     text = "/".join((str(seed), role, *map(str, indices)))
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") >> (
@@ -50,7 +51,7 @@ def generator_state(generator: np.random.Generator) -> StateTree:
 
 
 def load_generator_state(generator: np.random.Generator, state: StateTree) -> None:
-    """Brings a generator of the same kind to a captured state."""
+    """Restores a generator of the same kind from a state of `generator_state`."""
     generator.bit_generator.state = _unjsonable(state)
 
 
@@ -89,7 +90,7 @@ def global_state() -> StateTree:
 
 
 def load_global_state(state: StateTree) -> None:
-    """Brings the global generators to a state that `global_state` returned."""
+    """Restores the global generators from a state that `global_state` returned."""
     python, legacy = state["python"], state["numpy"]
     random.setstate(
         (python["version"], tuple(int(word) for word in python["words"]), python["gauss"])
@@ -117,7 +118,7 @@ def preserved_global_state() -> Iterator[None]:
 
 
 def _jsonable(value: object) -> Any:
-    """128-bit words of PCG64 do not fit every JSON reader: they travel as text."""
+    """Converts integers of more than 53 bits to text, because JSON readers may round them."""
     if isinstance(value, dict):
         return {key: _jsonable(item) for key, item in value.items()}
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 53:

@@ -13,18 +13,18 @@ from workers.core.types import Array
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowStream(Mapping[str, Array]):
-    """Rows numbered in order of writing; number i lies at place i % room.
+    """Rows numbered in order of writing; row i is stored at index i % room of the ring.
 
-    What was written is not changed until it is overwritten.
+    A stored row is not changed until it is overwritten.
 
-    As a mapping it holds, by field, the rows that are there, by place: what is read from a snapshot
-    again.
+    As a mapping it holds one array per field with the stored rows, in the order of the ring, which
+    is also what a snapshot returns when it is read.
     """
 
     columns: Mapping[str, Array]
     """The ring, one array [room, ...] per field."""
     end: int
-    """Rows ever written."""
+    """Number of rows ever written, overwritten rows included."""
 
     @property
     def room(self) -> int:
@@ -33,7 +33,7 @@ class RowStream(Mapping[str, Array]):
 
     @property
     def first(self) -> int:
-        """Number of the oldest row that is still there."""
+        """Number of the oldest row that is still stored."""
         return max(0, self.end - self.room)
 
     def read(self, begin: int, end: int) -> dict[str, Array]:
@@ -42,7 +42,7 @@ class RowStream(Mapping[str, Array]):
         An array has the shape [end - begin, ...].
 
         Raises:
-            ValueError: If not all of them are there.
+            ValueError: If not all of these rows are stored.
         """
         if not self.first <= begin <= end <= self.end:
             raise ValueError(

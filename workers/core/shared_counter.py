@@ -1,4 +1,4 @@
-"""A number that several processes count with, without a lock. Needs Linux."""
+"""A counter that several processes share without a lock. Linux only."""
 
 import os
 import weakref

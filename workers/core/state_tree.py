@@ -22,7 +22,7 @@ def without_tensors(tree: Any) -> Any:
 
 
 def with_tensors(tree: object) -> Any:
-    """Returns what `without_tensors` was given."""
+    """Inverse of `without_tensors`; the tensors are on the CPU."""
     if isinstance(tree, list):
         return [with_tensors(item) for item in tree]
     if not isinstance(tree, dict):

@@ -1,4 +1,4 @@
-"""The values that travel between the parts of the trainer.
+"""The types of values that the parts of the trainer exchange.
 
 Dimensions: T vector steps, B environments, N samples. Owns no behaviour beyond small derivations;
 must not import torch.
@@ -57,7 +57,7 @@ class OwnFiles:
 
 @dataclass(frozen=True, slots=True)
 class OwnFilesAt:
-    """Where the files of an `OwnFiles` lie, once the snapshot was read."""
+    """Directory of the files of an `OwnFiles`, in a snapshot that was read."""
 
     directory: str
 

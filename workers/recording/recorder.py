@@ -1,8 +1,8 @@
 """Converts the events of the training loop to telemetry records and writes them to the spool.
 
-A call only appends to lists; a `WriterThread` empties them every 100 ms. Owns the windows, the
-columns not yet written and the summary of the running epoch. Must not wait for the network, and
-touches the disk only in `flush` and in the thread.
+The loop's calls only append to lists; a `WriterThread` empties the lists every 100 ms. Owns the
+windows, the rows not yet written and the summary of the current epoch. Never waits for the network,
+and writes to the disk only in `flush`, in `close` and in the thread.
 """
 
 import threading
@@ -27,7 +27,7 @@ from workers.recording.metric_windows import LearnWindow, means
 from workers.recording.writer_thread import WriterThread
 
 LAST_EPISODES: Final = 1_000
-"""Episodes of an epoch that its summary names, the newest."""
+"""Largest number of episodes, the newest ones, in the summary of an epoch."""
 
 
 _Row = TypeVar("_Row")
@@ -37,17 +37,17 @@ _EpisodeRow = tuple[int, int, int, int, float, float, int, bool]
 
 
 class Sink(Protocol):
-    """Where records go: `palestra.telemetry.spool.SpoolWriter`, or a list in a test."""
+    """Destination of records, such as `palestra.telemetry.spool.SpoolWriter`."""
 
     def append(self, records: list[RunRecord]) -> int:
-        """Appends records in one piece, for good."""
+        """Appends records durably, all in one write."""
 
 
 class SharedSink:
-    """A sink for the recorders of several runs, whose threads write when they like.
+    """A thread-safe sink for the recorders of several runs.
 
     Args:
-        sink: Where records go.
+        sink: Sink to which the records are appended under a lock.
     """
 
     def __init__(self, sink: Sink) -> None:
@@ -68,7 +68,7 @@ class RecordedRun:
     report_names: tuple[str, ...]
     """Series of the agent's learn reports."""
     metrics: Callable[[], Mapping[str, float]]
-    """Gauges, asked for when a window closes."""
+    """Returns gauges by series name; called when a window closes."""
     window_env_steps: int
 
 
@@ -76,10 +76,10 @@ class SpoolRecorder:
     """The recorder of one run.
 
     Args:
-        run: What is recorded.
-        sink: Where records go; used under a lock of the recorder's own.
-        wall: Seconds since the epoch.
-        writer: Writes beside the loop; one of its own where it is left out.
+        run: ID, series and metrics of the run.
+        sink: Destination of the records; called under a lock of this recorder.
+        wall: Returns the seconds since the epoch.
+        writer: Background thread that writes the records; `None` creates one for this recorder.
     """
 
     def __init__(
@@ -182,12 +182,13 @@ class SpoolRecorder:
         """Writes all records so far to the sink, without closing a window.
 
         Raises:
-            OSError: If the sink fails, of a full disk for example; nothing recorded is forgotten.
+            OSError: If the sink fails, for example because the disk is full; the records are kept
+                for the next write.
         """
         self._write()
 
     def state_dict(self) -> StateTree:
-        """Returns the open window and the running epoch."""
+        """Returns the open window and the episodes of the current epoch."""
         return {
             "window": self._window.state_dict(),
             "window_end": self._window_end,
@@ -196,7 +197,7 @@ class SpoolRecorder:
         }
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Takes an open window and the running epoch over."""
+        """Restores the open window and the episodes of the current epoch."""
         self._window.load_state_dict(state["window"])
         self._window_end = state["window_end"]
         self._epoch_episodes = list(
@@ -241,7 +242,7 @@ class SpoolRecorder:
         if self._failure is None:
             try:
                 self._write()
-            # The thread is that of others too; the loop is told.
+            # Other recorders share the thread, so it must not end; `_close_window` raises this.
             except Exception as error:  # noqa: BLE001
                 self._failure = error
 
@@ -264,7 +265,7 @@ class SpoolRecorder:
 
 
 class _Taken(NamedTuple):
-    """What the loop recorded since the last write."""
+    """The rows and records that the loop recorded since the last write."""
 
     windows: list[_WindowRow]
     points: list[_PointRow]
@@ -272,9 +273,9 @@ class _Taken(NamedTuple):
     others: list[RunRecord]
 
     def records(self, run: RecordedRun) -> list[RunRecord]:
-        """Returns the records.
+        """Converts the rows to records.
 
-        Here tensors are read, so a device is waited for outside the loop.
+        Reads tensors, so that the writing thread and not the loop waits for the device.
         """
         rows: list[_PointRow] = []
         for (_, env_step, update, episode, wall), averages in zip(
@@ -303,7 +304,8 @@ def evaluation_record(
 ) -> Evaluation:
     """Returns the record of an evaluation; `marks` are `final` and `snapshot_id`.
 
-    The returns are left out where they are more than a record may hold; the statistics are of all.
+    The list of returns is empty if it is longer than a record may hold; the statistics cover all
+    returns in any case.
     """
     returns = result.returns if len(result.returns) <= MAX_EVALUATION_RETURNS else ()
     return Evaluation(
@@ -379,6 +381,6 @@ def _episodes_record(run_id: str, rows: list[_EpisodeRow]) -> Episodes:
 
 
 def _pieces(rows: list[_Row]) -> Iterator[list[_Row]]:
-    """Yields the rows in pieces of which each fits one record."""
+    """Yields the rows in chunks of at most `MAX_COLUMN`, the limit of one record."""
     for begin in range(0, len(rows), MAX_COLUMN):
         yield rows[begin : begin + MAX_COLUMN]
