@@ -1,4 +1,4 @@
-"""Whole numbers that callers give: Python's integers and NumPy's, never booleans or floats."""
+"""Checks of whole numbers: integers of Python and NumPy are accepted, booleans and floats not."""
 
 from numbers import Integral
 from typing import Any
@@ -13,7 +13,7 @@ def check_count(value: Any, name: str, least: int) -> int:
     """Returns a whole number as an `int`.
 
     Raises:
-        ValueError: If it is none of at least `least`; the message says `name`.
+        ValueError: If it is not a whole number of at least `least`; the message contains `name`.
     """
     if not is_count(value, least):
         raise ValueError(f"{name} must be a whole number of at least {least}, not {value!r}")

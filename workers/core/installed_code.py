@@ -1,6 +1,6 @@
 """The code of installed distributions and modules: name, version and digest of the files.
 
-Owns the digest. Nothing is imported for it.
+Defines the digest. The modules are not imported.
 """
 
 import hashlib
@@ -22,11 +22,11 @@ def digest_of(distribution: Distribution) -> str:
 
     Its own entry points are included.
 
-    What installers write and what Python compiles is left out. Packages that a distribution keeps
-    elsewhere, as an editable install does, count as its files.
+    Metadata of installers and compiled files are left out. The packages of an editable install,
+    which are stored elsewhere, count as files of the distribution.
 
     Raises:
-        ValueError: If no file of it can be found.
+        ValueError: If none of its files can be found.
     """
     packages = {entry_point.module.partition(".")[0] for entry_point in distribution.entry_points}
     files = dict(_recorded_files(distribution)) | {
@@ -82,7 +82,10 @@ def entry_points(group: str) -> tuple[EntryPoint, ...]:
 
 
 def _distribution_of(top: str) -> str | None:
-    """Editable installs tell their packages by their entry points only, others by their files."""
+    """Returns the distribution of a module; `None` if it belongs to none.
+
+    An editable install lists its packages only by its entry points, others list them by files.
+    """
     for distribution in importlib.metadata.distributions():
         if any(
             entry_point.module.partition(".")[0] == top for entry_point in distribution.entry_points

@@ -38,24 +38,24 @@ class StateMismatchError(WorkerError):
 
 
 def state_of(value: object, path: str, skip: Iterable[object] = ()) -> StateTree | None:
-    """Returns the state of an object by the rule of the module; `None` where it has none.
+    """Returns the state of an object by the rule of the module; `None` if it has none.
 
     Args:
         value: The object.
-        path: What to call it in errors.
+        path: Name of the object in error messages.
         skip: Objects that are saved elsewhere.
 
     Raises:
-        TypeError: If a `state_dict` holds what cannot be saved; the error names where.
+        TypeError: If a `state_dict` holds a value that cannot be saved; the message names it.
     """
     return _Saver(skip).node(value, path)
 
 
 def load_state(value: object, state: StateTree | None, path: str) -> None:
-    """Brings an object to a state that `state_of` returned for one like it.
+    """Restores an object from a state that `state_of` returned for an object of the same kind.
 
     Raises:
-        StateMismatchError: If it lacks a part, or a part is of another kind.
+        StateMismatchError: If the object lacks a part of the state, or a part has another type.
     """
     if state is not None:
         _Loader().load(value, state, path)
@@ -65,7 +65,7 @@ def pack(value: Any, path: str) -> Any:  # noqa: PLR0911 - one case per kind
     """Returns plain data as a tree that a snapshot can hold; keys may be of any plain kind.
 
     Raises:
-        TypeError: If it is no plain data; the error names where.
+        TypeError: If a value is not plain data; the message names it.
     """
     if value is None or isinstance(value, bool | int | float | str):
         return value

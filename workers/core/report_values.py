@@ -9,12 +9,10 @@ import numpy.typing as npt
 
 
 def unread(values: Sequence[object]) -> object:
-    """Returns the values of reports, see `LearnReport.values`, for `read_values` of another thread.
+    """Prepares the values of reports, see `LearnReport.values`, for `read_values` in a thread.
 
-    Tensors, as one.
-
-    A tensor that another thread frees hands the interpreter's lock to the loop and back: so it
-    frees one, and not one for each report.
+    Tensors are stacked to one: each tensor that the thread frees passes the interpreter's lock to
+    the training loop and back, so it should free one tensor and not one per report.
     """
     torch = sys.modules.get("torch")
     if torch is not None and values and all(isinstance(value, torch.Tensor) for value in values):
