@@ -272,7 +272,7 @@ class Snapshotter(Protocol):
             The snapshot's id.
 
         Raises:
-            OSError: If the disk is full or fails; older snapshots are as they were.
+            OSError: If the disk is full or fails; older snapshots are not changed.
         """
 
 
@@ -351,15 +351,15 @@ The built-in ones are `workers.rl.agents.dqn.build` and `workers.rl.agents.ppo.b
 """
 
 Advance = Callable[[], bool]
-"""Lets the engine end the iteration of the step that was made last.
+"""Ends the engine's iteration after a step of the agent's own loop.
 
-False where the training is over, so that no more steps are made.
+Returns False if the training is over, so that the loop must make no more steps.
 """
 
 OwnLoop = Callable[[Advance], None]
 """The loop of an agent that steps its environment by itself.
 
-It calls `Advance` between two steps, and returns where that says false.
+It calls `Advance` after each step, and returns when `Advance` returns False.
 """
 
 TimeSource = Callable[[], float]

@@ -36,8 +36,8 @@ of arrays.
 
 
 CompileMode = Literal["eager", "compiled", "cudagraph"]
-"""How the update of a built-in agent runs: as it stands, compiled whole, or compiled and replayed
-as one CUDA graph.
+"""How the update of a built-in agent runs: without compilation, compiled as one function, or
+compiled and replayed as a CUDA graph.
 """
 
 
@@ -47,12 +47,12 @@ class OwnFiles:
 
     Such are the files of a PFRL agent's `save`. At most one per snapshot.
 
-    They lie at the top of the snapshot's directory, so that the part's own `load` can be given that
-    directory.
+    They are written at the top level of the snapshot's directory, so that the part's own `load`
+    can be called with that directory.
     """
 
     save: Callable[[str], None]
-    """Writes them into a directory, which exists and is empty."""
+    """Writes the files into a directory, which exists and is empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ _COMPLETING: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class CollectPlan:
-    """How much one collect gathers. Exactly one of the three is set."""
+    """Amount that one collect gathers. Exactly one of the first three fields is set."""
 
     vector_steps: int | None = None
     """Steps of the vector environment, so B env_steps each."""
@@ -147,7 +147,7 @@ class EpisodeEnd(NamedTuple):
     episode_length: int
     """In env_steps."""
     terminated: bool
-    """False where the episode was truncated."""
+    """False if the episode was truncated."""
 
 
 @dataclass(slots=True)
