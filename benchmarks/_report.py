@@ -1,6 +1,4 @@
-"""How every benchmark prints: one line per figure with median and spread, and the machine it was
-measured on.
-"""
+"""Prints one line per figure with median and spread, and the machine it was measured on."""
 
 import os
 import platform
@@ -10,7 +8,7 @@ from pathlib import Path
 
 
 def machine() -> str:
-    """Returns the processor, its cores that this process may use, and the interpreter."""
+    """Returns the processor, the number of cores that this process may use, and the interpreter."""
     model = platform.processor() or platform.machine()
     try:
         with Path("/proc/cpuinfo").open() as lines:
@@ -32,7 +30,7 @@ def show(
         values: One value per repetition.
         unit: Unit of the values.
         bound: Upper bound on the quantile, or `None` for a figure without one.
-        at: The quantile in (0, 1) that `bound` is about.
+        at: The quantile in (0, 1) to which `bound` applies.
     """
     ordered = sorted(values)
     quantile = ordered[min(len(ordered) - 1, int(at * len(ordered)))]
@@ -46,7 +44,7 @@ def show(
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Returns rows of cells as columns for a terminal."""
+    """Returns rows of cells as aligned columns for a terminal."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

@@ -1,5 +1,6 @@
-"""Trains a definition in this process, by the very parts that a worker's trainer has, without
-server and supervisor.
+"""Trains a definition in this process with the parts of a worker's trainer.
+
+Neither a server nor a supervisor takes part.
 """
 
 import json
@@ -30,7 +31,7 @@ from workers.trainer_process.control import ControlFlag
 def bare_submission(
     name: str, env: dict[str, Any], agent: dict[str, Any], env_steps: int, **resources: Any
 ) -> Submission:
-    """Returns what a user would submit, on one thread.
+    """Returns the submission of a user for training on one thread.
 
     Evaluations and snapshots during the training are off.
     """
@@ -70,9 +71,9 @@ def work_order(submission: Submission, seeds: Sequence[int]) -> WorkOrder:
 def training_of(
     submission: Submission, seed: int, directory: Path, sink: Sink
 ) -> Iterator[Training]:
-    """Opens a training that has not begun.
+    """Opens a training that has not started.
 
-    Its snapshots go into `directory`, its records into `sink`.
+    Its snapshots are written to `directory`, its records to `sink`.
     """
     (context,) = _contexts(work_order(submission, [seed]), directory, [sink])
     with assemble_training(context) as training:
@@ -83,7 +84,7 @@ def training_of(
 def pack_of(
     submission: Submission, seeds: Sequence[int], directory: Path, sinks: Sequence[Sink]
 ) -> Iterator[PackTraining]:
-    """Opens a pack, whose trainings run iterations in turn, with a sink for each.
+    """Opens a pack whose trainings run iterations in turn, with a sink for each.
 
     See `training_of`.
     """
@@ -93,7 +94,7 @@ def pack_of(
 
 
 class Evaluations:
-    """A sink that keeps evaluations."""
+    """A sink that keeps only evaluations."""
 
     def __init__(self) -> None:
         self.kept: list[Evaluation] = []
@@ -108,8 +109,9 @@ class Evaluations:
 
 
 def fresh_mean(training: Training, definition: RlDefinition, seed: int, episodes: int) -> float:
-    """Writes out what an ended training recorded, and returns its agent's mean return on episodes
-    that a seed begins.
+    """Returns the mean return of a trained agent on episodes that start from `seed`.
+
+    Flushes the records of the ended training first.
     """
     training.recorder.close()
     evaluator = build_evaluator(definition, training.agent, fixed_seed(seed), episodes)

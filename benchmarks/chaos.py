@@ -1,9 +1,9 @@
-"""Strikes trainings in their middle and compares each with one that was never disturbed.
+"""Injects faults into running trainings and compares each with an undisturbed training.
 
-Server, broker and worker are real processes. Each strike kills, freezes, cuts off, slows down or
-starves one of them. At the end every run must have succeeded with the same episodes, curves,
+Server, broker and worker are real processes. Each strike kills, freezes, disconnects or slows down
+one of them, or fills its disk. At the end every run must have succeeded with the same episodes, curves,
 evaluations and final parameters as the undisturbed run of its definition and seed, and none may
-have been called final before its result was stored.
+have been reported as ended before its result was stored.
 
     python -m benchmarks.chaos [--strikes 100] [--seed 0] [--database sqlite|postgresql]
         [--env-steps 30000] [--directory EMPTY]
@@ -83,7 +83,7 @@ def strike(
 
 
 def report(world: World, made: Counter[str]) -> None:
-    """Prints what was done and what came of it."""
+    """Prints the faults that were injected and their results."""
     rows = [("strike", "times")] + [
         (kind.name, str(made[kind.name]) if _possible(world, kind) else "not permitted here")
         for kind in KINDS
@@ -101,7 +101,7 @@ def report(world: World, made: Counter[str]) -> None:
 
 
 def _schedule(world: World, strikes: int, only: tuple[str, ...]) -> Iterator[Kind]:
-    """Yields kinds in an order by chance, each as often as any other."""
+    """Yields kinds of faults in random order, each equally often."""
     possible = [
         kind for kind in KINDS if _possible(world, kind) and (not only or kind.name in only)
     ]

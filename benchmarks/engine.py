@@ -72,9 +72,9 @@ def engine(
     around: dict[str, Any] | None = None,
     when: dict[str, Any] | None = None,
 ) -> Engine:
-    """Returns an engine whose parts cost one call each, but those of `around`.
+    """Returns an engine with fake parts that cost one call each, except those in `around`.
 
-    `when` changes its cadence.
+    `when` replaces fields of its cadence.
     """
     trace: list[Any] = []
     schedule = LearnSchedule(
@@ -104,22 +104,23 @@ def engine(
 
 
 Face = Callable[[int], Callable[[], object]]
-"""Returns, for a number of iterations, what runs them."""
+"""Takes a number of iterations and returns a function that runs them."""
 
 
 def alone(*, learns: bool) -> Face:
-    """The engine by itself."""
+    """Returns a `Face` of the engine by itself."""
     return lambda iterations: engine(iterations, learns=learns).run
 
 
 def training_function(file: EpisodesFile) -> Face:
-    """`train_agent_with_evaluation`, with one step hook."""
+    """Returns a `Face` of the engine in `train_agent_with_evaluation`, with one step hook."""
     return lambda iterations: engine(iterations, learns=False, around=functional_face(file)).run
 
 
 def training_process(iterations: int) -> Callable[[], object]:
-    """One process of `train_agent_async`, alone: clock, bound, best score and evaluations are
-    shared ones.
+    """Returns what runs `iterations` in one process of `train_agent_async`.
+
+    Its clock, budget, best score and evaluations are the shared ones.
     """
     block = SharedBlock(1)
     end = EndOfRun(block, 0)
@@ -136,7 +137,7 @@ def training_process(iterations: int) -> Callable[[], object]:
 
 
 def trainer(iterations: int) -> Callable[[], object]:
-    """`Trainer.advance` within one epoch."""
+    """Returns a `Face` of `Trainer.advance` within one epoch."""
     bounds = EpochBounds()
     bounds.epochs = 1
     kept = KeptEpochs(lambda _: False)
@@ -155,7 +156,7 @@ def trainer(iterations: int) -> Callable[[], object]:
 
 
 def estimator(iterations: int) -> Callable[[], object]:
-    """`Estimator.train` and `Agent.train`, with a session without hooks."""
+    """Returns a `Face` of `Estimator.train` and `Agent.train`, whose session has no hooks."""
     session = RunSession(Variables(0, "cpu"), (), "")
     services = Services()
     around = {
@@ -172,9 +173,7 @@ def estimator(iterations: int) -> Callable[[], object]:
 
 
 def functional_face(file: EpisodesFile) -> dict[str, Any]:
-    """Returns what a call of `train_agent_with_evaluation` puts around the engine, with one step
-    hook.
-    """
+    """Returns the parts around the engine in `train_agent_with_evaluation`, with one step hook."""
     episodes = EpisodeCount(None)
     log = LogRecorder(logging.getLogger(__name__), "", list, interval=10**9)
     members = {
@@ -191,7 +190,7 @@ def functional_face(file: EpisodesFile) -> dict[str, Any]:
 
 
 def adapter(num_envs: int, *, batch: bool) -> Callable[[], None]:
-    """Returns one iteration's calls of the adapter of an agent that does nothing."""
+    """Returns a function that makes the calls of one iteration to the adapter of an idle agent."""
     inner = ScriptedBatch()
     for name in ("act", "observe", "batch_observe"):
         setattr(inner, name, quiet(0))

@@ -32,11 +32,11 @@ EPISODE = 800
 """env_steps of a short episode of Pong."""
 
 Stepped = Iterator[int]
-"""Yields the env_steps of each vector step that it made."""
+"""Yields the number of env_steps of each vector step."""
 
 
 def bare(name: str, num_envs: int) -> Stepped:
-    """Steps raw environments one after the other, as a plain script does."""
+    """Steps raw environments one after the other, like a plain script."""
     envs = [gym.make(name) for _ in range(num_envs)]
     for index, env in enumerate(envs):
         env.reset(seed=index)
@@ -50,7 +50,7 @@ def bare(name: str, num_envs: int) -> Stepped:
 
 
 def gymnasium_vector(name: str, num_envs: int) -> Stepped:
-    """Steps Gymnasium's vector, which resets by itself."""
+    """Steps Gymnasium's vector environment, which resets by itself."""
     vector = SyncVectorEnv([lambda: gym.make(name)] * num_envs)
     vector.reset(seed=0)
     actions = drawn(vector.single_action_space, num_envs)
@@ -60,7 +60,7 @@ def gymnasium_vector(name: str, num_envs: int) -> Stepped:
 
 
 def ours(spec: EnvDefinition) -> Stepped:
-    """Steps Palestra's vector and begins episodes by mask, each from a seed of its own."""
+    """Steps Palestra's vector environment and resets episodes by mask, each with its own seed."""
     vector = make_vector(spec)
     actions = drawn(vector.single_action_space, spec.num_envs)
     over, seeds = np.ones(spec.num_envs, np.bool_), np.arange(spec.num_envs)
@@ -74,7 +74,7 @@ def ours(spec: EnvDefinition) -> Stepped:
 
 
 def drawn(space: gym.Space[Any], num_envs: int) -> Any:
-    """Returns actions of 64 vector steps."""
+    """Returns random actions for 64 vector steps."""
     space.seed(0)
     return np.array([[space.sample() for _ in range(num_envs)] for _ in range(64)])
 
@@ -132,8 +132,9 @@ def main() -> None:
 def table(
     contestants: list[tuple[str, str, Callable[[], Stepped]]], rounds: int, seconds: float
 ) -> str:
-    """Returns env_steps per processor second of each contestant and their ratio to the first of its
-    kind.
+    """Returns a table of env_steps per processor second.
+
+    The last column is the ratio to the first contestant of the same kind.
     """
     running = [make() for _, _, make in contestants]
     for stepped in running:
@@ -158,8 +159,9 @@ def table(
 
 
 def resets(rounds: int) -> str:
-    """Returns what beginning an episode of Pong takes, and the share of it in episodes of `EPISODE`
-    env_steps.
+    """Returns a table of the time of a reset of Pong and its share of a short episode.
+
+    A short episode has `EPISODE` env_steps.
     """
     rows = [("Pong, one game", "reset ms", "env_step µs", f"resets in episodes of {EPISODE}")]
     for way in ("sync", "native"):

@@ -27,7 +27,7 @@ README = FOLDER / "README.md"
 
 
 def trained(path: Path, seeds: Sequence[int]) -> list[dict[str, Any]]:
-    """Trains some seeds, several as a pack.
+    """Trains some seeds; several are trained as a pack.
 
     Raises:
         RuntimeError: If the training failed.
@@ -53,7 +53,7 @@ def trained(path: Path, seeds: Sequence[int]) -> list[dict[str, Any]]:
 
 
 def rows(paths: list[Path], seeds: int, jobs: int) -> Iterator[Row]:
-    """Yields each preset as soon as its seeds are trained.
+    """Yields the row of each preset as soon as its seeds are trained.
 
     A preset that fails is reported and left out.
     """

@@ -24,13 +24,14 @@ from benchmarks._report import aligned, machine
 from benchmarks.training import installed, names, palestra_command, peer_command, trained
 
 _QUANTILE: Final = 1.959964
-"""Of the standard normal distribution, for 95 %."""
+"""Quantile of the standard normal distribution for a 95 % interval."""
 OURS: Final = "Palestra"
 
 
 def wilson(reached: int, count: int) -> tuple[float, float]:
-    """Returns the ends of the 95 % interval of a share, of which `reached` of `count` >= 1 were
-    seen (Wilson 1927, equation 4).
+    """Returns the ends of the 95 % interval of a share (Wilson 1927, equation 4).
+
+    The share is `reached` of `count`, which must be at least 1.
     """
     share, squared = reached / count, _QUANTILE**2
     centre = (share + squared / (2 * count)) / (1 + squared / count)
@@ -43,11 +44,11 @@ def wilson(reached: int, count: int) -> tuple[float, float]:
 
 
 class Kept:
-    """The return of each seed of each library, and the file that they are kept in.
+    """The return of each seed of each library, and the file that stores them.
 
     Args:
-        task: Which task it is of; lines of others are left alone.
-        file: Lines of JSON; `None` keeps nothing.
+        task: Task of the returns; lines of other tasks are ignored.
+        file: Lines of JSON; with `None` nothing is stored.
     """
 
     def __init__(self, task: Task, file: Path | None) -> None:
@@ -65,7 +66,7 @@ class Kept:
                 file.write(json.dumps(result) + "\n")
 
     def missing(self, peer: str, seeds: Sequence[int]) -> list[int]:
-        """Returns the seeds of a library that are not known."""
+        """Returns the seeds of a library that have no return yet."""
         return [seed for seed in seeds if seed not in self.returns.get(peer, {})]
 
     def _take(self, result: dict[str, Any]) -> None:
@@ -80,8 +81,9 @@ class Kept:
 def trainings(
     kept: Kept, task: Task, peers: Sequence[str], seeds: Sequence[int], pack: int
 ) -> Iterator[list[str]]:
-    """Yields the commands that train what is missing: ours in packs of `pack` seeds, then each seed
-    of each peer.
+    """Yields the commands that train the missing seeds.
+
+    First come Palestra's, in packs of `pack` seeds, then one per seed of each peer.
     """
     ours = kept.missing(OURS, seeds)
     for begin in range(0, len(ours), pack):
@@ -97,7 +99,7 @@ def trainings(
 def rows(
     kept: Kept, peers: Sequence[str], seeds: Sequence[int], at: float
 ) -> Iterator[tuple[str, int, int]]:
-    """Yields for each library how many seeds reach the return, of how many that are known."""
+    """Yields, for each library, how many of its trained seeds reach the return."""
     for peer in (OURS, *peers):
         known = [value for seed, value in kept.returns.get(peer, {}).items() if seed in seeds]
         if known:

@@ -30,7 +30,7 @@ def rule(kind: type[Uniform | Prioritized]) -> Rule:
 
 
 def of_vectors(capacity: int) -> dict[str, Replay]:
-    """Returns memories of vectors of 4 numbers."""
+    """Returns memories whose observations are vectors of 4 numbers."""
     fields: dict[str, Any] = {
         "capacity": capacity,
         "observation": ((4,), np.float32),
@@ -49,7 +49,7 @@ def of_vectors(capacity: int) -> dict[str, Replay]:
 
 
 def of_images(capacity: int) -> dict[str, Replay]:
-    """Returns memories of stacks of 4 frames of 84 x 84 bytes."""
+    """Returns memories whose observations are stacks of 4 frames of 84 x 84 bytes."""
     spec = ReplaySpec(capacity=capacity, observation=((4, 84, 84), np.uint8), action=((), np.int64))
     return {
         "frames": FrameReplay(spec, rule(Uniform)),
@@ -58,7 +58,7 @@ def of_images(capacity: int) -> dict[str, Replay]:
 
 
 def transitions(memory: Replay, count: int) -> list[tuple[Any, ...]]:
-    """Returns single rows of an endless episode, in the order of `extend`."""
+    """Returns the arguments of `extend` for `count` transitions of an endless episode."""
     generator = np.random.default_rng(0)
     shape, dtype = memory.spec.observation
     moving = len(shape) == 3

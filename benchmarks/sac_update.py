@@ -81,11 +81,11 @@ def pure_style(hyper: SacParameters, batch: ReplayBatch, *, compiled: bool) -> C
 
 
 def arithmetic(hyper: SacParameters) -> Callable[[], object]:
-    """Returns the sixteen products of the widest layer alone.
+    """Returns a function that computes the sixteen products of the widest layer alone.
 
-    Forwards: the policy on s' and on s, both target critics, both critics on the actions taken and
-    on the policy's. Backwards: two for each critic and for the policy, and one for each critic
-    where only the gradient by the action matters.
+    Forward: the policy on s' and on s, both target critics, both critics on the actions taken and
+    on the policy's. Backward: two for each critic and for the policy, and one for each critic where
+    only the gradient with respect to the action is needed.
     """
     width, left = hyper.hidden_sizes[-1], torch.randn(hyper.batch_size, hyper.hidden_sizes[0])
     right = torch.randn(hyper.hidden_sizes[0], width)

@@ -59,7 +59,7 @@ def within_palestra(case: Case) -> float:
 
 
 def by_itself(case: Case) -> float:
-    """Returns seconds of the processor."""
+    """Returns CPU seconds of the library's own `learn`."""
     import stable_baselines3
     from stable_baselines3.common.env_util import make_vec_env
 

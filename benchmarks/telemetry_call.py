@@ -23,8 +23,9 @@ EPISODE = EpisodeEnd(0, 0, 200.0, 200, terminated=True)
 
 
 def measure(calls: int, call: Callable[[int], None], pause: float) -> list[float]:
-    """Returns the microseconds of each call, with the time of a training iteration between two of
-    them.
+    """Returns the microseconds of each call.
+
+    Consecutive calls are a training iteration's time apart.
     """
     values = []
     for index in range(calls):

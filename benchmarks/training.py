@@ -30,8 +30,9 @@ from benchmarks._peers.tasks import PEERS, TASKS, Task
 from benchmarks._report import machine
 
 TIANSHOU = Path(".setup/tianshou/bin/python")
-"""An environment of its own over ours, by `make bench-peers`: it wants other versions of packages
-that Palestra has too.
+"""Interpreter of a separate environment made by `make bench-peers`.
+
+tianshou requires other versions of packages that Palestra uses too.
 """
 
 MODES = {"eager": EAGER, "compiled": COMPILED}
@@ -54,7 +55,7 @@ def peer_command(peer: str, task: Task, seed: int) -> list[str]:
 
 
 def palestra_command(task: Task, seeds: Sequence[int], compile_mode: str) -> list[str]:
-    """Returns what trains some seeds in a process of its own, several as a pack."""
+    """Returns the command that trains seeds in a separate process, several of them as a pack."""
     label = MODES[compile_mode] if len(seeds) == 1 else PACK
     options = [
         "--task",
@@ -70,7 +71,7 @@ def palestra_command(task: Task, seeds: Sequence[int], compile_mode: str) -> lis
 
 
 def installed(peers: Sequence[str]) -> list[str]:
-    """Returns those that can be measured here and says how to get the others."""
+    """Returns the installed peers; prints how to install the others."""
     found = []
     for peer in peers:
         distribution = PEERS[peer]
@@ -92,7 +93,7 @@ def installed(peers: Sequence[str]) -> list[str]:
 def commands(
     task: Task, peers: Sequence[str], modes: Sequence[str], turn: int, options: argparse.Namespace
 ) -> dict[str, list[list[str]]]:
-    """Returns what is run in one turn, by name; several at once."""
+    """Returns the commands of one turn by name; those under one name run concurrently."""
     ours = {MODES[mode]: [palestra_command(task, [turn], mode)] for mode in modes}
     seeds = range(turn * options.pack, (turn + 1) * options.pack)
     if options.pack > 1 and task.pack_target is not None:
@@ -108,7 +109,7 @@ def commands(
 def results_of(
     task: Task, peers: Sequence[str], modes: Sequence[str], options: argparse.Namespace
 ) -> Iterator[dict[str, Any]]:
-    """Yields one result after another.
+    """Yields the result of each training.
 
     The programs run in turns, so that other load on the machine affects all of them.
     """
@@ -126,7 +127,7 @@ def results_of(
 
 
 def trained(at_once: list[list[str]], env_steps: int | None) -> dict[str, Any]:
-    """Returns the result of trainings that go on at the same time; mostly it is one."""
+    """Runs the commands concurrently and returns their combined result."""
     length = ["--env-steps", str(env_steps)] if env_steps else []
     with contextlib.ExitStack() as stack:
         running = []

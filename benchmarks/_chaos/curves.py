@@ -1,6 +1,4 @@
-"""What a run left on the server, in a form in which two runs of one definition and seed can be
-compared.
-"""
+"""The recorded history of a run, for comparison with another run of the same definition."""
 
 import math
 from typing import Any
@@ -32,7 +30,7 @@ def history_of(stack: Stack, run_id: str) -> dict[str, Any]:
 
 
 def differences(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
-    """Returns in words how two histories differ; nothing where they are the same."""
+    """Returns a description of each difference between two histories; empty if they are equal."""
     found = [
         f"{name}: {one[name]} and {other[name]}"
         for name in ("env_step", "update", "episode")
@@ -53,8 +51,9 @@ def differences(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
 
 
 def _curve(stack: Stack, run_id: str, series: str, run: dict[str, Any]) -> list[Any]:
-    """Returns points per bucket and their values: by episode for what happens once an episode, else
-    by env_step.
+    """Returns the points per bucket and their values.
+
+    The x axis is the episode for series with one point per episode, else env_step.
     """
     x = "episode" if series.startswith("episode/") else "env_step"
     last = run["progress"][x]
@@ -90,8 +89,9 @@ def _parameters(stack: Stack, run_id: str) -> list[list[Any]]:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Equal, but for the last bits of means: a block that was divided otherwise adds in another
-    order.
+    """Compares two curves; means may differ in the last bits.
+
+    A block that was divided differently adds its values in another order.
     """
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(_same(a, b) for a, b in zip(one, other, strict=True))

@@ -1,4 +1,4 @@
-"""The kinds of strikes, each on real processes, connections and disks."""
+"""The kinds of faults, each injected into real processes, connections and disks."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -13,9 +13,9 @@ from tests.support.process_stack import wait_for
 
 _REAPER_SECONDS = 5.0
 PAST_RECLAIM = RECLAIM_SECONDS + 2 * _REAPER_SECONDS
-"""Silence after which the reaper has given an attempt up."""
+"""Seconds of silence after which the reaper has marked an attempt as lost."""
 PAST_THE_BRAKE = PAST_RECLAIM + RECLAIM_SECONDS + _REAPER_SECONDS
-"""The same where all attempts are silent at once: the reaper waits for the limit once more."""
+"""The same when all attempts are silent at once: the reaper then waits for the limit twice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +24,11 @@ class Kind:
 
     name: str
     strike: Callable[[World, list[Struck]], None]
-    """Gets all trainings that are in their middle."""
+    """Injects the fault; called with all trainings that are halfway."""
     deadly: bool = False
-    """Whether it ends attempts."""
+    """Whether the fault ends attempts."""
     on_all: bool = False
-    """Whether it hits every training at once."""
+    """Whether the fault affects every training at once."""
     needs_disks: bool = False
 
 

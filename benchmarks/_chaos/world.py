@@ -1,5 +1,6 @@
-"""A server, a broker and a worker as real processes behind a proxy and on small disks, and the
-trainings that are struck.
+"""A server, a broker and a worker as real processes, and the trainings that faults interrupt.
+
+The worker reaches the server through a proxy; both have small disks.
 """
 
 import os
@@ -31,11 +32,12 @@ SETTINGS = {
 WORKER_DISK_KIB = 96 * 1024
 SERVER_DISK_KIB = 160 * 1024
 _FOR_A_PERSON = ("disk_full", "poison")
-"""Causes that nobody but a person ends: strikes on a slow machine may add up to the three deaths
-within a minute of `poison`.
+"""Causes after which only a user can retry.
+
+On a slow machine, faults may add up to the three deaths within a minute that count as `poison`.
 """
 MOST_DEATHS = 2
-"""Of one run within a minute: the third is taken for poison."""
+"""Deaths of one run within a minute that are caused at most: a third counts as `poison`."""
 _PPO = {
     "name": "ppo",
     "rollout_steps": 128,
@@ -47,13 +49,13 @@ _PPO = {
 
 @dataclass(slots=True)
 class Struck:
-    """A training that is, or may be, struck."""
+    """A training into which faults may be injected."""
 
     run_id: str
     kind: str
-    """Which of the undisturbed trainings it must equal."""
+    """Key of the reference training with which it must agree."""
     deaths: int = 0
-    """Strikes that ended an attempt of it."""
+    """Faults that ended one of its attempts."""
     strikes: list[str] = field(default_factory=list)
     retries: int = 0
 
@@ -62,10 +64,10 @@ class World:
     """The processes of a Palestra installation in which the program injects faults.
 
     Args:
-        stack: The processes.
-        proxy: Between worker and server.
-        env_steps: Of each training.
-        seed: Of all choices.
+        stack: Starts and stops the processes.
+        proxy: The proxy between worker and server.
+        env_steps: Length of each training.
+        seed: Seed of the random choices.
     """
 
     def __init__(self, stack: Stack, proxy: Proxy, env_steps: int, seed: int) -> None:
@@ -75,13 +77,13 @@ class World:
         self.chance = random.Random(seed)
         self.trainings: list[Struck] = []
         self.faults: list[str] = []
-        """What must not be, in words."""
+        """Descriptions of violated expectations."""
         self.restarts: dict[str, int] = {}
-        """Processes that ended without having been killed here, by name."""
+        """Number of processes per name that ended without having been killed by this program."""
         self.has_disks = False
         self._references: dict[str, dict[str, Any]] = {}
         self._succeeded: dict[str, bool] = {}
-        """By run that has ended."""
+        """Whether each ended run succeeded, by its ID."""
 
     # Trainings
 
@@ -109,14 +111,14 @@ class World:
             self._references[kind] = history_of(self.stack, run["id"])
 
     def keep_busy(self, at_once: int = 3) -> None:
-        """Submits trainings until so many have not ended."""
+        """Submits trainings until `at_once` of them are unfinished."""
         while len(self.unfinished()) < at_once:
             kind = ("dqn", "ppo")[len(self.trainings) % 2]
             (run,) = self.stack.submit(self.definition(kind, len(self.trainings) + 1), seeds=[1])
             self.trainings.append(Struck(run["id"], kind))
 
     def unfinished(self) -> list[Struck]:
-        """Returns the trainings that have not ended, after a look at those that did."""
+        """Returns the trainings that have not ended, as the server reports them now."""
         return [
             one
             for one in self.trainings
@@ -124,9 +126,10 @@ class World:
         ]
 
     def in_the_middle(self, *, deadly: bool, seconds: float = 300) -> list[Struck]:
-        """Waits until trainings are in their middle and returns them.
+        """Waits until trainings are halfway and returns them.
 
-        A deadly strike waits until each of these may die once more.
+        With `deadly`, waits until each of them can lose another attempt without counting as
+        `poison`.
         """
 
         def ask() -> list[Struck] | None:
@@ -138,7 +141,7 @@ class World:
         return wait_for(ask, seconds, "a training is in its middle")
 
     def finish(self, seconds: float = 900) -> None:
-        """Waits for every training's end and compares each with the undisturbed one of its kind."""
+        """Waits for the end of every training and compares each with the reference of its kind."""
         wait_for(
             lambda: not self.unfinished(),
             seconds,
@@ -156,8 +159,9 @@ class World:
         return live_attempt(self.stack, one.run_id)
 
     def processes(self, one: Struck, module: str) -> list[psutil.Process]:
-        """Returns the supervisor (`workers.supervisor`) or the trainer (`workers.trainer_process`)
-        of a training's live attempt.
+        """Returns the processes of a training's live attempt that run `module`.
+
+        `module` is `workers.supervisor` or `workers.trainer_process`.
         """
         attempt = self.attempt_of(one)
         return [] if attempt is None else self.stack.module_processes(module, attempt["id"])
@@ -179,7 +183,7 @@ class World:
     def _look(self, one: Struck) -> bool:
         """Returns whether a training has ended for good.
 
-        Queues a retry of a training that failed in a way that needs a user's decision.
+        Queues a retry if the training failed with a cause that only a user can resolve.
         """
         run = self.stack.get(f"runs/{one.run_id}")
         if run["state"] == "failed" and run["cause"] in _FOR_A_PERSON:
@@ -205,8 +209,9 @@ class World:
         return False
 
     def _fault(self, one: Struck, sentence: str) -> None:
-        """Notes what must not be, and prints it with the attempts at once: the program may not come
-        to its end.
+        """Records a violated expectation and prints it with the attempts at once.
+
+        The program may not reach its end.
         """
         self.faults.append(f"{one.run_id} ({one.kind}, {', '.join(one.strikes)}) {sentence}")
         attempts = self.stack.get(f"runs/{one.run_id}")["attempts"]
@@ -232,7 +237,7 @@ class World:
 def running_world(
     directory: Path, env_steps: int, seed: int, database_url: str | None = None
 ) -> Iterator[World]:
-    """Starts everything.
+    """Starts all processes and stops them when the block ends.
 
     Where this account may mount, worker and server have small disks of their own.
     """

@@ -1,6 +1,6 @@
-"""The presets: one definition per algorithm and environment, with the return that it is to reach.
+"""The presets: one definition per algorithm and environment, with the return to reach.
 
-Imports nothing heavy.
+Imports neither torch nor gymnasium.
 """
 
 import json
@@ -18,7 +18,7 @@ FOLDER: Final = Path(__file__).parents[2] / "examples" / "learning"
 TARGETS: Final = {"CartPole-v1": 475.0, "Pendulum-v1": -200.0, "LunarLander-v3": 200.0}
 """Mean return to reach by environment.
 
-One that is not here takes `stop.success_score` of the preset.
+Other environments take `stop.success_score` of the preset.
 """
 
 EASED: Final = {
@@ -26,15 +26,15 @@ EASED: Final = {
     ("CartPole-v1", "cem"): 400.0,
     ("Pendulum-v1", "naf"): -300.0,
 }
-"""Mean return to reach by environment and agent, for algorithms that are known to reach less."""
+"""Mean return to reach by environment and agent, for algorithms known to reach less."""
 
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """A file of the folder."""
+    """A definition file of `examples/learning`."""
 
     name: str
-    """The file's, without its ending."""
+    """Name of the file without its suffix."""
     submission: Submission
     target: float
     """Mean return to reach."""
@@ -49,7 +49,7 @@ def read_preset(path: Path) -> Preset:
     """Returns the preset of a file that `palestra submit` takes.
 
     Raises:
-        ValueError: If it is no such file, or says nowhere what return it is to reach.
+        ValueError: If the file is not a submission, or no return to reach is known for it.
     """
     submission = Submission.model_validate_json(json.dumps(yaml.safe_load(path.read_text("utf-8"))))
     definition = submission.definition
@@ -65,10 +65,10 @@ def read_preset(path: Path) -> Preset:
 
 
 def preset_paths(only: list[str] | None = None, folder: Path = FOLDER) -> list[Path]:
-    """Returns the files of the presets by name; `only` keeps those that are named.
+    """Returns the files of the presets by name; `only` selects some of them.
 
     Raises:
-        ValueError: If one that is named is not there.
+        ValueError: If a selected preset does not exist.
     """
     paths = {path.stem: path for path in sorted(folder.glob("*.yaml"))}
     if unknown := [name for name in only or [] if name not in paths]:

@@ -51,7 +51,7 @@ _END: Final = "<!-- end of the table -->"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The results of a preset's seeds, a row of the table."""
+    """A row of the table: the results of the seeds of one preset."""
 
     preset: Preset
     seeds: Sequence[dict[str, Any]]
@@ -67,7 +67,7 @@ class Row:
         return statistics.fmean(self.returns) >= self.preset.target
 
     def cells(self) -> tuple[str, ...]:
-        """Returns the texts of the row."""
+        """Returns the cells of the row as text."""
         definition, at = (
             self.preset.definition,
             [one["reached_at"] for one in self.seeds if one["reached_at"] is not None],
@@ -90,7 +90,7 @@ class Row:
 
 
 def interval(values: Sequence[float]) -> tuple[float, float]:
-    """Returns the 95 % interval of the mean by Student's t; of one value, everything."""
+    """Returns the 95 % interval of the mean by Student's t; infinite for a single value."""
     if len(values) < 2:
         return -math.inf, math.inf
     factor = (
@@ -106,12 +106,12 @@ def write_readme(
 ) -> None:
     """Puts rows into the table of a README.
 
-    Those of presets that were not trained now stay, those of presets that are gone go.
+    Rows of presets that were not trained this time are kept; rows of removed presets are deleted.
 
     Args:
-        path: The README, which holds the two marks of the table.
+        path: The README, which marks the start and the end of the table.
         rows: New rows.
-        names: All presets there are, in order.
+        names: All presets, in the order of the table.
         note: How these rows were measured.
     """
     before, _, rest = path.read_text("utf-8").partition(_BEGIN)

@@ -1,5 +1,4 @@
-"""Trains some seeds of a preset in this fresh process, on one thread, and prints what came of each
-as a line of JSON.
+"""Trains seeds of a preset in this process, on one thread; prints a line of JSON for each.
 
 python -m benchmarks._learning.train_one examples/learning/cartpole-dqn.yaml --seeds 0,1,2
 """
@@ -19,7 +18,7 @@ from workers.trainer_process.schedules.native import train, train_pack
 FRESH_EPISODES = 100
 """Episodes of the last evaluation.
 
-None of them decided when the training ends, so a lucky evaluation does not count.
+They do not influence when the training ends, so a lucky evaluation does not count.
 """
 
 

@@ -1,4 +1,4 @@
-"""What a peer hands to the measurement, and what all of them are judged by."""
+"""What the loop of each library returns, and how its result is measured."""
 
 import os
 import time
@@ -15,25 +15,23 @@ _FIRST_EVALUATION_SEED = 10_000
 
 
 class NotTrainedHereError(Exception):
-    """The peer has no such algorithm; the message says which."""
+    """The library has no such algorithm; the message names it."""
 
 
 class Done(NamedTuple):
-    """What a training came to."""
+    """The measurements of a training."""
 
     env_steps: int
     warm_up_seconds: float = 0.0
-    """What the first learn took beyond the second, where it is known: compilation, or loading what
-    was compiled.
-    """
+    """Time of the first learn beyond that of the second, where known: compiling or loading code."""
     warm_up_processor_seconds: float = 0.0
-    """The same by the time that the processor worked for it."""
+    """The same in processor time."""
     children_mib: float = 0.0
-    """Memory of processes beside this one, at their peak."""
+    """Peak memory of the other processes of the training."""
 
 
 class Loop(NamedTuple):
-    """A training that is ready to begin."""
+    """A training that is ready to start."""
 
     train: Callable[[], Done]
     act: Callable[[np.ndarray], Any]
@@ -47,7 +45,7 @@ class Loop(NamedTuple):
 
 
 def greedy_return(env_id: str, act: Callable[[np.ndarray], Any]) -> float:
-    """Returns the mean undiscounted return of 20 episodes, the same ones for everybody."""
+    """Returns the mean undiscounted return of 20 episodes, which are the same in every call."""
     env, total = gym.make(env_id), 0.0
     for seed in range(_FIRST_EVALUATION_SEED, _FIRST_EVALUATION_SEED + EVALUATION_EPISODES):
         (observation, _), over = env.reset(seed=seed), False
@@ -60,28 +58,27 @@ def greedy_return(env_id: str, act: Callable[[np.ndarray], Any]) -> float:
 
 
 def processor_seconds() -> float:
-    """Returns the processor time of this process and of those that it started and that are over."""
+    """Returns the processor time of this process and of its ended subprocesses."""
     return time.process_time() + sum(os.times()[2:4])
 
 
 def children_seconds() -> float:
-    """Returns the processor time of the processes that this one started and that still run.
+    """Returns the processor time of the running subprocesses of this process.
 
-    Takes half a millisecond.
+    A call takes half a millisecond.
     """
     return sum(sum(child.cpu_times()[:2]) for child in psutil.Process().children())
 
 
 def children_mib() -> float:
-    """Returns the greatest resident memory so far of each process that this one started and that
-    still runs, summed up.
-    """
+    """Returns the sum of the peak resident memory of the running subprocesses, in MiB."""
     return sum(peak_mib(child.pid) for child in psutil.Process().children())
 
 
 def peak_mib(pid: int | str = "self") -> float:
-    """Returns the greatest resident memory of a process so far: that of who started it does not
-    count, as it would in `getrusage`.
+    """Returns the peak resident memory of a process in MiB.
+
+    Unlike `getrusage`, it excludes the memory of the process that started it.
     """
     with Path(f"/proc/{pid}/status").open() as lines:
         kib = next(line.split()[1] for line in lines if line.startswith("VmHWM"))

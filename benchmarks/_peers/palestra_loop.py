@@ -1,6 +1,4 @@
-"""Palestra as a peer of the others: a definition, trained by the parts of a worker's trainer, which
-write their telemetry to a spool.
-"""
+"""Trains with Palestra: a definition, the parts of a worker's trainer, and a telemetry spool."""
 
 import tempfile
 import time
@@ -63,8 +61,9 @@ def build(task: Task, seeds: Sequence[int], env_steps: int, compile_mode: str) -
 
 
 def train(trainings: list[Training], env_steps: int) -> Done:
-    """Trains up to `env_steps` each, without the evaluation and the snapshot with which a run ends:
-    the others make none.
+    """Trains up to `env_steps` each, without the evaluation and the snapshot at the end of a run.
+
+    The other libraries make neither.
     """
     turns, clocks = turns_of(trainings), [training.engine.clock for training in trainings]
     first, second = learning_seconds(turns, clocks[-1]), learning_seconds(turns, clocks[-1])
@@ -86,9 +85,7 @@ def turns_of(trainings: list[Training]) -> Iterator[None]:
 
 
 def learning_seconds(turns: Iterator[None], clock: Clock) -> tuple[float, float]:
-    """Returns how long the next turn took in which something was learnt, and how long the processor
-    worked for it.
-    """
+    """Returns the wall time and the processor time of the next turn in which an agent learned."""
     learnt, began = clock.updates, _now()
     for _ in turns:
         now = _now()
@@ -109,7 +106,7 @@ def act(training: Training, observation: np.ndarray) -> Any:
 
 
 def submission(task: Task, env_steps: int, compile_mode: str) -> Submission:
-    """Returns what a user would submit for a task."""
+    """Returns the submission for a task, as a user would write it."""
     settings = task.settings
     return bare_submission(
         task.title,

@@ -1,5 +1,6 @@
-"""PFRL through its own experiment loops: `train_agent`, `train_agent_batch`, and
-`train_agent_async` for A3C in two processes.
+"""Trains with PFRL's own experiment loops.
+
+These are `train_agent`, `train_agent_batch`, and `train_agent_async` for A3C in two processes.
 """
 
 import contextlib

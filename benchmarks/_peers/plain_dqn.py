@@ -63,7 +63,7 @@ def build(task: Task, settings: DqnSettings, seed: int, env_steps: int) -> Loop:
 
 
 class Replay:
-    """A ring of transitions in arrays of numpy."""
+    """A ring buffer of transitions in numpy arrays."""
 
     def __init__(
         self, capacity: int, inputs: int, action: tuple[tuple[int, ...], Any] = ((), np.int64)

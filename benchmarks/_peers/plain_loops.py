@@ -1,5 +1,6 @@
-"""Plain loops: one file per family, torch modules with an optimizer of `torch.optim`, numpy arrays
-for what is stored, nothing else.
+"""Plain loops, one file per family of algorithms.
+
+They use torch modules with an optimizer of `torch.optim`, and numpy arrays for storage.
 """
 
 from benchmarks._peers import plain_dqn, plain_on_policy, plain_sac

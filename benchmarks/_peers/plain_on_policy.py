@@ -1,5 +1,6 @@
-"""Proximal policy optimisation and advantage actor-critic as plain loops over Gymnasium's vector
-environment.
+"""Proximal policy optimisation and advantage actor-critic as plain loops.
+
+They use Gymnasium's vector environment.
 """
 
 from typing import Any
@@ -48,7 +49,7 @@ def build(task: Task, settings: PpoSettings | A2cSettings, seed: int, env_steps:
 
 
 class Learner:
-    """Networks and what both losses are made of."""
+    """The networks, and the parts that the losses of PPO and A2C share."""
 
     def __init__(
         self, actor: nn.Module, critic: nn.Module, settings: PpoSettings | A2cSettings
@@ -58,7 +59,7 @@ class Learner:
         self._parameters = [*actor.parameters(), *critic.parameters()]
 
     def log_probability(self, batch: Rollout) -> tuple[torch.Tensor, torch.Tensor]:
-        """Returns the log-probabilities of the actions, and value loss with entropy bonus."""
+        """Returns the log-probabilities of the actions, and value loss plus entropy bonus."""
         observation, action, _, _, target = batch
         logs = self._actor(observation).log_softmax(1)
         entropy = -(logs.exp() * logs).sum(1).mean()
@@ -76,7 +77,7 @@ class Learner:
 
 
 class PpoLearner(Learner):
-    """Clipped surrogate loss, several passes in minibatches."""
+    """Minimises the clipped surrogate loss in several passes over minibatches."""
 
     def __init__(self, actor: nn.Module, critic: nn.Module, settings: PpoSettings) -> None:
         super().__init__(actor, critic, settings)
@@ -99,7 +100,7 @@ class PpoLearner(Learner):
 
 
 class A2cLearner(Learner):
-    """One step along the advantages."""
+    """Takes one gradient step per rollout."""
 
     def __init__(self, actor: nn.Module, critic: nn.Module, settings: A2cSettings) -> None:
         super().__init__(actor, critic, settings)
@@ -112,9 +113,9 @@ class A2cLearner(Learner):
 
 
 class Collector:
-    """Gathers rollouts with advantages.
+    """Collects rollouts with advantages.
 
-    At a time limit, the value of the last observation goes into the reward.
+    At a time limit, the discounted value of the last observation is added to the reward.
     """
 
     def __init__(

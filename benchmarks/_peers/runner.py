@@ -1,5 +1,4 @@
-"""Does one training in this fresh process, on one thread, and prints what it took as one line of
-JSON.
+"""Trains once in this process, on one thread, and prints the measurements as a line of JSON.
 
 python -m benchmarks._peers.runner --peer sb3 --task dqn1 --seeds 0
 """
@@ -22,7 +21,7 @@ THREAD_VARIABLES = (
     "OPENBLAS_NUM_THREADS",
     "NUMBA_NUM_THREADS",
 )
-"""Read when the libraries are loaded."""
+"""Environment variables that the numeric libraries read when they are loaded."""
 
 MODULES = {
     "palestra": "benchmarks._peers.palestra_loop",
@@ -128,7 +127,7 @@ def measure(options: argparse.Namespace, started: float) -> dict[str, object]:
 
 @contextlib.contextmanager
 def _quiet():
-    """Silences warnings and logs of the other libraries, which would hide the figures."""
+    """Silences warnings and logs of the other libraries, which would hide the measurements."""
     logging.disable(logging.WARNING)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -1,4 +1,4 @@
-"""Stable-Baselines3: its own `learn`, on the environments that its own helpers make."""
+"""Trains with Stable-Baselines3: its own `learn`, on environments made by its own helpers."""
 
 from typing import Any
 

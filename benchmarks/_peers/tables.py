@@ -1,4 +1,4 @@
-"""What the trainings of one task came to, as a table and as verdicts."""
+"""The table of one task's results, and which targets they meet."""
 
 import statistics
 from collections.abc import Iterator, Sequence
@@ -9,9 +9,9 @@ from benchmarks._report import aligned
 
 RATE: Final = "env_steps_per_second"
 CPU_RATE: Final = "env_steps_per_cpu_second"
-"""By the time that the processor worked for it.
+"""env_steps per second of processor time.
 
-On a machine that others use too, it varies less.
+It varies less than the wall-time rate when other programs use the machine.
 """
 SECONDS: Final = "loop_seconds"
 MEMORY: Final = "peak_mib"
@@ -23,7 +23,7 @@ EAGER, COMPILED, PACK, PACKS = (
 )
 MEMORY_PEER: Final = "sb3"
 MEMORY_TARGETS: Final = {EAGER: 1.0, COMPILED: 1.6}
-"""Most memory as a multiple of that of `MEMORY_PEER`."""
+"""Upper bounds on memory, as multiples of the memory of `MEMORY_PEER`."""
 HEAD: Final = (
     "",
     "env_steps/s",
@@ -37,12 +37,12 @@ HEAD: Final = (
 
 
 class Results:
-    """Results of one task.
+    """The results of one task.
 
     Args:
-        task: With what is asked for.
-        pack: Seeds of a pack.
-        packs: Packs at once that these seeds are trained as, too.
+        task: The task with its targets.
+        pack: Seeds per pack.
+        packs: Number of packs that also train these seeds concurrently.
     """
 
     def __init__(self, task: Task, pack: int, packs: int = 1) -> None:
@@ -51,7 +51,7 @@ class Results:
         self._by_peer: dict[str, list[dict[str, Any]]] = {}
 
     def add(self, result: dict[str, Any]) -> None:
-        """Takes one training's figures."""
+        """Adds the measurements of one training."""
         self._by_peer.setdefault(result["peer"], []).append(result)
 
     def table(self) -> str:
@@ -59,7 +59,7 @@ class Results:
         return aligned([HEAD, *map(self._row, self._by_peer)])
 
     def verdicts(self) -> list[tuple[str, bool]]:
-        """Returns a line about each target, and whether it is met."""
+        """Returns a line for each target, and whether the target is met."""
         return [*self._speed(), *self._memory(), *self._packing()]
 
     def _speed(self) -> Iterator[tuple[str, bool]]:
@@ -158,8 +158,9 @@ class Results:
 
 
 def together(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Returns what trainings that went on at the same time came to: from when the first began until
-    the last has ended.
+    """Returns the measurements of concurrent trainings, combined into one result.
+
+    The time is from the start of the first to the end of the last.
     """
     first, *others = results
     if not others:

@@ -1,6 +1,6 @@
-"""What every peer trains: tasks with equal settings.
+"""The tasks that all libraries train, with equal settings.
 
-Must import neither torch nor a peer, so that who starts the trainings stays small.
+Imports neither torch nor a peer, so that the process that starts the trainings stays small.
 """
 
 from dataclasses import dataclass, field
@@ -9,9 +9,9 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class DqnSettings:
-    """Deep Q-learning with a target network, Huber loss, uniform replay.
+    """Deep Q-learning with a target network, Huber loss and uniform replay.
 
-    Neither double nor clipped where the peer leaves the choice.
+    Double Q-learning and gradient clipping are off where the library has an option for them.
     """
 
     train_every: int
@@ -31,7 +31,7 @@ class DqnSettings:
 
 @dataclass(frozen=True, slots=True)
 class AtariSettings(DqnSettings):
-    """The same on screens: preprocessing, convolutions and rewards of Mnih et al. 2015."""
+    """Deep Q-learning from images: preprocessing, convolutions and rewards of Mnih et al. 2015."""
 
     train_every: int = 4
     batch: int = 32
@@ -41,12 +41,12 @@ class AtariSettings(DqnSettings):
     epsilon_steps: int = 30_000
     learning_rate: float = 1e-4
     hidden: tuple[int, ...] = (512,)
-    """Units of the layers after the convolutions."""
+    """Units of each hidden layer after the convolutions."""
 
 
 @dataclass(frozen=True, slots=True)
 class PpoSettings:
-    """Proximal policy optimisation; policy and value networks apart, both with tanh."""
+    """Proximal policy optimisation with separate policy and value networks, both with tanh."""
 
     num_envs: int = 8
     rollout: int = 128
@@ -64,7 +64,7 @@ class PpoSettings:
 
 @dataclass(frozen=True, slots=True)
 class A2cSettings:
-    """Advantage actor-critic by five-step returns."""
+    """Advantage actor-critic with five-step returns."""
 
     num_envs: int = 2
     rollout: int = 5
@@ -80,9 +80,9 @@ class A2cSettings:
 
 @dataclass(frozen=True, slots=True)
 class A3cSettings(A2cSettings):
-    """The same, asynchronous: each environment in a process of its own.
+    """Asynchronous advantage actor-critic: each environment in a process of its own.
 
-    With an epsilon as small as A2C's it does not settle anywhere.
+    It does not converge with an epsilon of RMSprop as small as that of A2C.
     """
 
     rollout: int = 8
@@ -107,7 +107,7 @@ class SacSettings:
 Settings = DqnSettings | PpoSettings | A2cSettings | SacSettings
 
 PEERS: Final = {"sb3": "stable-baselines3", "pfrl": "pfrl", "tianshou": "tianshou", "plain": ""}
-"""The pip distribution of each peer; `plain` is a single-file loop that stands here."""
+"""The pip distribution of each peer; empty for `plain`, the loops of this repository."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,18 +119,19 @@ class Task:
     env: str
     env_steps: int
     target: float | None
-    """Least throughput as a multiple of that of the fastest peer."""
+    """Lower bound on the throughput, as a multiple of that of the fastest peer."""
     settings: Settings = field(repr=False)
     pack_time: float | None = None
-    """Most time of a pack of 16 seeds as a multiple of that of one seed."""
+    """Upper bound on the time of a pack of 16 seeds, as a multiple of that of one seed."""
     pack_target: float | None = None
-    """Least time of as many trainings of the fastest peer, one after the other, as a multiple of
-    that of the pack.
+    """Lower bound on the time of the fastest peer for the seeds of a pack, one after the other.
+
+    It is a multiple of the time of the pack.
     """
     peers: tuple[str, ...] = tuple(PEERS)
-    """Whom it is compared with."""
+    """Names of the libraries to compare with."""
     is_judged: bool = True
-    """Whether episodes are played afterwards; not where so short a training teaches nothing."""
+    """Whether episodes are evaluated after the training; false where it is too short to learn."""
 
 
 TASKS: Final = {

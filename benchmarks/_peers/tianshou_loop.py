@@ -1,5 +1,6 @@
-"""tianshou through its procedural interface: a collector and the algorithm's own training, without
-logger and test collector.
+"""Trains with tianshou's procedural interface.
+
+It uses a collector and the algorithm's own training, without logger and test collector.
 """
 
 from collections.abc import Callable
