@@ -1,4 +1,4 @@
-"""Where the server of a data directory listens, for the commands that run beside it."""
+"""The address of the server of a data directory, for commands that run on the same machine."""
 
 import fcntl
 from collections.abc import Iterator
@@ -16,8 +16,8 @@ def announced(settings: Settings) -> Iterator[None]:
 
     A lock that ends with the process marks the address as valid.
 
-    Where the directory cannot be written, or another server process of the same database has
-    announced itself, nothing is left.
+    Writes nothing if the directory is read-only, or if another server process of the same
+    database has announced its address.
     """
     try:
         handle: IO[str] = (settings.data_dir / _FILE).open("a+", encoding="utf-8")

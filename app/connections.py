@@ -1,8 +1,8 @@
 """Limits below HTTP: number of connections, duration of a request, size of its head.
 
-uvicorn bounds none of it for httptools. A connection that waits longest for its request gives way
-to a new one once there is no room, so that idle clients cannot shut others out. Event streams and
-uploads over slow lines pass: only silence and a trickle end a connection.
+uvicorn bounds none of it for httptools. When the limit is reached, a new connection replaces the
+one that has waited longest for its request, so that idle clients cannot exclude others. Event
+streams and slow uploads are permitted: only silence and a rate below `MIN_RATE` end a connection.
 """
 
 import asyncio
@@ -23,20 +23,22 @@ _log = structlog.get_logger("palestra.connections")
 
 MAX_URL: Final = 16_384
 MAX_HEAD: Final = 65_536
-"""Bytes of a request's line and headers."""
+"""Upper bound on the bytes of a request's line and headers."""
 MAX_HEADERS: Final = 100
 WINDOW_SECONDS: Final = 20.0
 MIN_RATE: Final = 512
-"""Bytes per second, over a window, that a body must bring and that a client must take of its
-answer.
+"""Least rate in bytes per second, over a window.
+
+It applies to the body that a client sends and to the answer that it reads.
 """
 LINGER_SECONDS: Final = 2.0
-"""How long the rest of a body may come in after its answer: a client that is cut off while it sends
-often loses the answer.
+"""Seconds in which the rest of a body may arrive after its answer was sent.
+
+A client whose connection is closed while it sends often loses the answer.
 """
 _LOOK_SECONDS: Final = 1.0
 _RESERVE: Final = 128
-"""Descriptors for the database, the stored files, the broker and the bus."""
+"""File descriptors reserved for the database, the stored files, the broker and the bus."""
 _MOST_DESCRIPTORS: Final = 65_536
 
 Phase = Literal["head", "body", "answer", "idle"]
@@ -76,8 +78,8 @@ class Connections:
     """The open connections of a server and their bounds.
 
     Args:
-        most: Connections at once.
-        most_per_address: Of one address, unless it is a trusted proxy.
+        most: Largest number of connections.
+        most_per_address: Largest number from one address, unless it is a trusted proxy.
         backlog: Connections that the system may hold ready: they are accepted in one go, before any
             is refused.
         proxies: Networks of the proxies that are trusted.
@@ -96,7 +98,7 @@ class Connections:
 
     @classmethod
     def of(cls, settings: Settings, descriptors: int) -> "Connections":
-        """Returns the bounds that follow from the settings and the limit on descriptors.
+        """Returns the bounds for the settings and the limit on file descriptors.
 
         A quarter of the descriptors, at least 128, is reserved for other uses.
         """
@@ -169,7 +171,10 @@ class Connections:
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """One connection. `phase` says what it waits for, `since` from when."""
+    """The protocol of one connection.
+
+    `phase` is what the connection waits for, `since` the time at which that phase began.
+    """
 
     bounds: Connections
 
@@ -182,19 +187,19 @@ class BoundedProtocol(HttpToolsProtocol):
     _ended = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Takes the connection, or answers 503 and ends it."""
+        """Accepts the connection, or answers 503 and closes it."""
         super().connection_made(transport)
         self._enter("head")
         if not self.bounds.admit(self, self.client[0] if self.client else ""):
             self._refuse(503)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Gives the place back."""
+        """Removes the connection from those that are counted."""
         self.bounds.leave(self)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Reads on; a head that grows without an end is refused before it is complete."""
+        """Feeds the parser; refuses a head that exceeds the limit before it is complete."""
         if self._ended:
             return
         if self.phase == "idle":
@@ -207,19 +212,19 @@ class BoundedProtocol(HttpToolsProtocol):
         super().data_received(data)
 
     def resume_writing(self) -> None:
-        """The client took what had waited for it."""
+        """Records that the client has read the buffered part of the answer."""
         self._unsent = 0
         super().resume_writing()
 
     def on_message_begin(self) -> None:
-        """Counts the head of the next request from nothing."""
+        """Resets the size of the head for the next request."""
         super().on_message_begin()
         self._head_bytes = 0
         if self.phase != "head":
             self._enter("head")
 
     def on_url(self, url: bytes) -> None:
-        """Bounds the address."""
+        """Refuses a request whose address exceeds the limit."""
         super().on_url(url)
         if len(self.url) > MAX_URL:
             self._refuse(414)
@@ -240,13 +245,13 @@ class BoundedProtocol(HttpToolsProtocol):
             super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """Takes a part of the body."""
+        """Passes a part of the body on to the request."""
         if not self._ended:
             self._moved += len(body)
             super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """From here on the client has nothing to send."""
+        """Records that the request is complete."""
         if not self._ended:
             self._enter("answer")
             super().on_message_complete()
@@ -274,9 +279,9 @@ class BoundedProtocol(HttpToolsProtocol):
             self.transport.abort()
 
     def _moves(self, now: float, *, reading: bool) -> bool:
-        """Whether enough went over the line in the window that ends now.
+        """Whether enough bytes were transferred in the window that ends now.
 
-        What the server itself holds up is not counted.
+        Time during which the server itself blocks the transfer is not counted.
         """
         unsent = 0 if reading else self.transport.get_write_buffer_size()
         if (reading and self.flow.read_paused) or (not reading and not self._unsent):
@@ -298,7 +303,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self.transport.abort()
 
     def _refuse(self, status: int) -> None:
-        """Answers where no answer has begun, and ends the connection."""
+        """Answers if no answer has begun, and closes the connection."""
         if self._ended:
             return
         self._ended = True
@@ -311,7 +316,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
 
 def protocol_of(bounds: Connections) -> type[BoundedProtocol]:
-    """Returns the protocol for one server."""
+    """Returns the protocol class for one server."""
     return type("ServerProtocol", (BoundedProtocol,), {"bounds": bounds})
 
 

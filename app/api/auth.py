@@ -47,7 +47,7 @@ async def authenticate(
     """Authenticates a request by its bearer token if it has one, else by its session cookie.
 
     Raises:
-        ApiError: 401 without a good credential; 403 for a cookie whose request did not provably
+        ApiError: 401 without a valid credential; 403 for a cookie whose request did not provably
             come from our own pages.
     """
     authorization = request.headers.getlist("authorization")
@@ -95,15 +95,15 @@ async def _by_cookie(request: Request) -> Principal:
 def cookie_name(request: Request) -> str:
     """Returns the session cookie's name.
 
-    Over TLS the browser itself guards its host and path by the prefix.
+    Over TLS the name has a prefix that makes the browser enforce host and path.
     """
     return "__Host-palestra_session" if settings(request).secure_cookies else "palestra_session"
 
 
 def check_same_origin(request: Request, *, programs: bool = False) -> None:
-    """Refuses what another site's page makes a browser send: 403.
+    """Refuses with 403 a request that a browser sends for a page of another site.
 
-    Programs send neither header; they pass only where that is said.
+    Requests without `Sec-Fetch-Site` and `Origin` come from programs; they pass with `programs`.
     """
     site = request.headers.get("sec-fetch-site")
     origin = request.headers.get("origin")

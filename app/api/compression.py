@@ -14,9 +14,9 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 LEAST: Final = 1_400
-"""Bytes below which an answer fits into one packet anyway."""
+"""Bytes below which an answer is not compressed, since it fits into one packet."""
 _LEVEL: Final = 4
-"""Three times as fast as the default, for a tenth more bytes."""
+"""Compresses three times as fast as the default level; the result has a tenth more bytes."""
 _AT_ONCE: Final = 32_768
 _SECRETS: Final = ("/api/v1/session", "/api/v1/tokens")
 _QUERIES: Final = frozenset({"/api/v1/series:query"})
@@ -24,9 +24,9 @@ _JSON: Final = frozenset({"application/json", "application/problem+json"})
 
 
 def coding_of(accepted: str, offered: Sequence[str]) -> str | None:
-    """Returns the first of the offered codings that an `Accept-Encoding` header takes.
+    """Returns the first of the offered codings that an `Accept-Encoding` header permits.
 
-    `None` for none of them.
+    `None` if it permits none of them.
     """
     weights: dict[str, float] = {}
     for part in accepted.lower().split(",")[:20]:
@@ -45,7 +45,7 @@ def _weight(parameter: str) -> float:
 
 
 class Compression:
-    """ASGI middleware inside of the guard."""
+    """ASGI middleware that compresses answers, inside of `Guard`."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -53,7 +53,7 @@ class Compression:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one request.
 
-        An answer that comes in one piece is compressed where it is worth it.
+        Compresses an answer whose body is a single message of at least `LEAST` bytes.
         """
         if scope["type"] != "http" or not _is_public_enough(scope):
             await self._app(scope, receive, send)
@@ -78,7 +78,7 @@ class _Answer:
         self._start: Message | None = None
 
     async def send(self, message: Message) -> None:
-        """Passes a message on."""
+        """Sends an ASGI message to the client; the start of the response waits for the body."""
         if message["type"] == "http.response.start" and _is_json(message):
             self._start = message
             return

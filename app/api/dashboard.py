@@ -27,7 +27,7 @@ _FOR_EVER: Final = "public, max-age=31536000, immutable"
 _ASSETS: Final = "/assets/"
 _INDEX: Final = "/index.html"
 _CODINGS: Final = {"br": ".br", "gzip": ".gz"}
-"""What the build may have left beside a file, the smallest first."""
+"""Codings of the compressed copies that the build may store, the smallest first."""
 _SUFFIXES: Final = tuple(_CODINGS.values())
 _NOTHING: Final = "Nothing is at this address. The dashboard is at /, the API below /api/v1."
 
@@ -67,8 +67,7 @@ class Dashboard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers GET and HEAD.
 
-        What is neither a file nor a page is not found, with the dashboard's own page where HTML is
-        asked for.
+        Any other path gets 404, with the dashboard's page as body if the client accepts HTML.
         """
         if scope["type"] != "http":
             return
@@ -109,9 +108,9 @@ class Dashboard:
         )
 
     def _find(self, path: str) -> Path | None:
-        """Looks a path up.
+        """Returns the file for a path.
 
-        Lists the files again where it is not there, since the dashboard may have been built anew.
+        Lists the files again if the path is unknown, since the dashboard may have been rebuilt.
         """
         if (found := self._files.get(path)) is None or not found.is_file():
             root = self._directory

@@ -22,7 +22,7 @@ def database(request: Request) -> Database:
 
 
 async def read_session(request: Request) -> AsyncIterator[Session]:
-    """Yields a session whose changes are thrown away; it ends before the answer leaves."""
+    """Yields a session that is rolled back before the answer is sent."""
     async with database(request).read() as session:
         yield session
 

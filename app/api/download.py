@@ -28,12 +28,12 @@ _SAFE: Final = {
     "Accept-Ranges": "bytes",
 }
 _PLAYED: Final = {".mp4": "video/mp4", ".jpg": "image/jpeg"}
-"""What the dashboard shows of the kind `video`; a browser runs nothing in them."""
+"""Media types that the dashboard plays for the kind `video`; browsers execute no code in them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Bytes from `first` to `last`, both included, of `size`.
+    """The bytes from `first` to `last`, both inclusive, of content of `size` bytes.
 
     `last` is `first - 1` for empty content.
     """
@@ -44,17 +44,18 @@ class Slice:
 
     @property
     def length(self) -> int:
-        """Bytes to send."""
+        """Number of bytes to send."""
         return self.last - self.first + 1
 
 
 def wanted_slice(header: str | None, if_range: str | None, view: ArtifactView) -> Slice | None:
-    """Returns the range that a request asks for; `None` for everything.
+    """Returns the byte range that a request asks for; `None` for the whole content.
 
-    Several ranges, other units and nonsense are answered with everything, as the standard permits.
+    Several ranges, other units and malformed headers are answered with the whole content, as the
+    standard permits.
 
     Raises:
-        HttpProblemError: 416 for a range that lies outside.
+        HttpProblemError: 416 for a range beyond the content.
     """
     match = _RANGE.fullmatch(header) if header is not None and len(header) <= _MAX_HEADER else None
     if (

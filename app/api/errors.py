@@ -1,7 +1,7 @@
 """Problem details (RFC 9457): every answer that is not a success has this one shape.
 
-Owns the wording and the codes of faults that the HTTP layer itself finds. Must never repeat what
-was sent.
+Defines the messages and codes of faults that the HTTP layer itself detects. They must never repeat
+values of the request.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -59,7 +59,7 @@ _SENTENCES: Final[Mapping[int, tuple[str, str]]] = {
 
 
 class HttpProblemError(Exception):
-    """A fault with the answer it shall have."""
+    """A fault, with the status and the problem details to answer."""
 
     def __init__(
         self,
@@ -81,14 +81,14 @@ class HttpProblemError(Exception):
 
 
 def unauthenticated(detail: str = _SENTENCES[401][1]) -> HttpProblemError:
-    """Returns the answer to a request without a good credential."""
+    """Returns the answer to a request without a valid credential."""
     return HttpProblemError(
         401, "unauthenticated", detail, headers={"WWW-Authenticate": 'Bearer realm="palestra"'}
     )
 
 
 def forbidden(code: str, detail: str) -> HttpProblemError:
-    """Returns the answer to a credential that does not permit the request."""
+    """Returns the answer to a request that its credential does not permit."""
     return HttpProblemError(403, code, detail)
 
 
@@ -150,7 +150,7 @@ def request_id(request: Request) -> str:
 
 
 def install(app: FastAPI) -> None:
-    """Registers a handler for every way in which a request can fail."""
+    """Registers a handler for every kind of exception that a request can raise."""
     for kind, handler in _HANDLERS.items():
         app.add_exception_handler(kind, handler)
 

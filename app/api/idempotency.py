@@ -2,8 +2,8 @@
 
 See the IETF draft draft-ietf-httpapi-idempotency-key-header.
 
-The key is written in the transaction of the change. Of two equal requests at once, one waits in the
-database for the other.
+The key is stored in the transaction of the change. If two requests have the same key at the same
+time, one waits in the database for the other.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ REPLAYED = "Idempotency-Replayed"
 
 @dataclass(frozen=True, slots=True)
 class Once:
-    """Runs a change at most once per key."""
+    """Executes a change at most once per key."""
 
     request: Request
     principal: Principal
@@ -36,7 +36,7 @@ class Once:
     key: str | None
 
     async def __call__(self, change: Callable[[], Awaitable[Answer]]) -> Response:
-        """Returns the answer of `change`, or of the request that carried this key before.
+        """Returns the answer of `change`, or that of the earlier request with this key.
 
         Raises:
             HttpProblemError: 409 if the key was used for another request.
@@ -76,7 +76,7 @@ def once(
     session: WriteSession,
     key: Annotated[str | None, Depends(read_key)],
 ) -> Once:
-    """The dependency of routes that may be repeated."""
+    """Dependency of routes that accept an `Idempotency-Key`."""
     return Once(request, principal, session, key)
 
 

@@ -11,9 +11,9 @@ from app.domain.networks import client_address, subscriber
 
 PER_MINUTE: Final = 10
 FREE_FAILURES: Final = 5
-"""Wrong passwords of an account that cost nothing but the address's turn."""
+"""Wrong passwords of an account before its back-off begins."""
 LONGEST_WAIT: Final = 60.0
-"""Seconds: an account is slowed down, never locked."""
+"""Upper bound of the back-off in seconds; an account is never locked."""
 _MAX_ADDRESSES: Final = 10_000
 _MAX_ACCOUNTS: Final = 100_000
 
@@ -29,7 +29,7 @@ class LoginRate:
         self._attempts: OrderedDict[str, deque[float]] = OrderedDict()
 
     def admit(self, address: str, now: float) -> int:
-        """Notes an attempt; returns 0, or the seconds to wait where there were too many."""
+        """Records an attempt; returns 0, or the seconds to wait after too many attempts."""
         attempts = self._attempts.setdefault(address, deque(maxlen=self._per_minute))
         self._attempts.move_to_end(address)
         if len(self._attempts) > _MAX_ADDRESSES:
@@ -41,11 +41,11 @@ class LoginRate:
 
 
 class AccountRate:
-    """Wrong passwords per account, whether there is such an account or not, over all addresses.
+    """Counts wrong passwords per account over all addresses, for names without an account too.
 
     After some failures each further attempt has to wait twice as long as the one before, up to a
-    minute; a quiet hour forgets them. An address from which the account was logged in to before is
-    not slowed down by others, nor is a login link.
+    minute; an hour without failures resets the count. Addresses from which the account was logged
+    in to before are not delayed by the failures of others, and login links are never delayed.
     """
 
     def __init__(self) -> None:
@@ -82,9 +82,9 @@ class AccountRate:
 
 
 def address_of(request: Request) -> str:
-    """Returns where a request came from.
+    """Returns the client's address of a request.
 
-    The whole network for IPv6, of which each subscriber has 2^64 addresses.
+    Of IPv6 it is the /64 network, since each subscriber has 2^64 addresses.
     """
     peer = request.client.host if request.client else ""
     proxies = request.app.state.settings.proxy_networks
@@ -103,7 +103,7 @@ def check_account_rate(request: Request, account: str) -> None:
 
 
 def note_login(request: Request, account: str) -> None:
-    """Notes that a password was right."""
+    """Records a successful login with a password."""
     rate: AccountRate = request.app.state.account_rate
     rate.succeeded(account.casefold(), address_of(request))
 

@@ -1,6 +1,6 @@
 """The OpenAPI 3.1 document of the API.
 
-The refusals of a route follow from what it reads and what it requires.
+The error responses of a route are derived from its parameters and its required permission.
 """
 
 from collections.abc import Iterable, Iterator
@@ -72,7 +72,7 @@ def _add_models(
 ) -> dict[type[BaseModel], str]:
     """Adds the schemas of all bodies.
 
-    One that differs from the answer's schema of the same name gets the suffix `Input`.
+    A schema that differs from the response schema of the same name gets the suffix `Input`.
     """
     bodies = [model for context in routes for model, _ in _bodies(context)]
     models = list(dict.fromkeys(bodies))
@@ -90,7 +90,10 @@ def _add_models(
 
 
 def _conflicts(schemas: dict[str, Any], definitions: dict[str, Any]) -> dict[str, str]:
-    """Names whose two schemas differ, or that lead to such a name."""
+    """Returns new names for schemas that differ from the response schema of the same name.
+
+    Includes schemas that refer to a renamed one.
+    """
     renamed = {
         name: f"{name}Input"
         for name, schema in definitions.items()
@@ -108,9 +111,9 @@ def _conflicts(schemas: dict[str, Any], definitions: dict[str, Any]) -> dict[str
 
 
 def _without_null_defaults(schema: Any) -> Any:
-    """The framework writes no `default: null` into the schemas of answers.
+    """Removes `default: null`, which FastAPI does not write into the schemas of responses.
 
-    The same is done here, so that equal schemas stay one.
+    Otherwise equal schemas of bodies and responses would differ.
     """
     if isinstance(schema, dict):
         return {
@@ -144,7 +147,7 @@ def _bodies(context: RouteContext) -> Iterator[tuple[type[BaseModel], bool]]:
 def _complete(
     operation: dict[str, Any], context: RouteContext, names: dict[type[BaseModel], str]
 ) -> None:
-    """Adds the body and every refusal to an operation."""
+    """Adds the body and every error response to an operation."""
     refusals = {400, 421, 422}
     for model, required in _bodies(context):
         content = {"application/json": {"schema": {"$ref": f"#/components/schemas/{names[model]}"}}}

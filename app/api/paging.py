@@ -1,6 +1,6 @@
 """Query parameters of lists.
 
-The services check what they say; the bounds here make the OpenAPI document honest.
+The services validate the values; the bounds declared here appear in the OpenAPI document.
 """
 
 from typing import Annotated, Any

@@ -1,6 +1,6 @@
-"""Query parameters that a route does not declare, or takes once only, are refused: never ignored.
+"""Refuses undeclared query parameters, and repeated parameters where the route takes one.
 
-One router-level dependency, derived from what each route declares, so that no route can forget it.
+One router-level dependency, derived from what each route declares, so that no route can omit it.
 """
 
 from collections import Counter
@@ -16,15 +16,14 @@ from palestra.contract.problems import MAX_PROBLEMS, nearest, pointer
 from palestra.contract.views import FieldProblem
 
 _MAX_NAME: Final = 64
-"""Characters of an unknown name that are compared with the known ones."""
+"""Longest unknown name, in characters, that is compared with the known names."""
 
 
 async def check_query(request: Request) -> None:
     """Refuses unknown query parameters, and several values where the route takes one: 422.
 
     Raises:
-        HttpProblemError: With a problem per parameter, which names the nearest one that the route
-            has.
+        HttpProblemError: With one problem per parameter, which suggests the most similar name.
     """
     if not request.url.query:
         return
@@ -39,7 +38,7 @@ async def check_query(request: Request) -> None:
 
 
 def parameters_of(dependant: Dependant) -> dict[str, bool]:
-    """Returns the query parameters of a route: name to whether it takes several values."""
+    """Returns the query parameters of a route: for each name, whether it may be repeated."""
     return {
         field.alias: get_origin(field.field_info.annotation) in {list, tuple, set, frozenset}
         for part in dependants(dependant)
@@ -48,7 +47,7 @@ def parameters_of(dependant: Dependant) -> dict[str, bool]:
 
 
 def dependants(dependant: Dependant) -> Iterator[Dependant]:
-    """Yields a dependency and all that it depends on."""
+    """Yields a dependency and all its transitive dependencies."""
     yield dependant
     for child in dependant.dependencies:
         yield from dependants(child)

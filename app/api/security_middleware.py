@@ -27,9 +27,9 @@ CONTENT_SECURITY_POLICY: Final = (
     "connect-src 'self'; worker-src 'self' blob:; object-src 'none'; base-uri 'none'; "
     "form-action 'self'; frame-ancestors 'none'"
 )
-"""Scripts come from our own files alone.
+"""Permits scripts from this server's files alone.
 
-Styles may be inline: the component library writes its colour variables so.
+Styles may be inline, since the component library writes its colour variables inline.
 """
 
 _HEADERS: Final[Mapping[str, str]] = {
@@ -52,7 +52,7 @@ class Guard:
         self._tls = tls
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serves one request; web sockets are not spoken here."""
+        """Serves one request; refuses web sockets."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
         elif scope["type"] == "http":
@@ -124,7 +124,7 @@ class Guard:
 
 
 def _check_nul(scope: Scope) -> HttpProblemError | None:
-    """No name holds the NUL character, and PostgreSQL takes none in any text."""
+    """Refuses a path or query with the NUL character, which PostgreSQL cannot store in text."""
     if "\0" in scope["path"]:
         return not_found()
     if b"%00" in scope["query_string"] or b"\0" in scope["query_string"]:

@@ -14,11 +14,11 @@ from app.services.events.hub import EventHub, EventSubscription, ResyncError, St
 
 PING_SECONDS: Final = 15.0
 SEND_SECONDS: Final = 20.0
-"""A client that takes nothing for so long is dropped."""
+"""Seconds after which a client that reads nothing is disconnected."""
 RECHECK_SECONDS: Final = 40.0
-"""How often the login behind a stream is checked.
+"""Seconds between two checks of the credential of a stream.
 
-With a ping's time on top, one that ended closes its streams within a minute.
+With the time of a ping added, a stream ends at most a minute after its credential.
 """
 
 _OPENING: Final = b"retry: 1000\n\n"
@@ -36,12 +36,12 @@ class EventStream(Response):
     """The answer of the events route.
 
     Args:
-        hub: Gives the events.
-        stream_filter: What the client may and wants to see.
-        user_id: Whose stream it is.
+        hub: Source of the events.
+        stream_filter: Selects the events that the client may see and has requested.
+        user_id: User of the stream.
         credential: Id of the login or token that opened it.
-        after: Cursor; `None` begins with what comes next.
-        still_good: Whether the login that opened the stream is still good.
+        after: Cursor; `None` begins with the next event.
+        still_good: Returns whether the credential that opened the stream is still valid.
     """
 
     media_type = "text/event-stream"
@@ -67,10 +67,10 @@ class EventStream(Response):
         self._stream: EventSubscription | None = None
 
     def reserve(self) -> "EventStream":
-        """Takes a place among the streams, before the answer begins.
+        """Reserves one of the limited streams, before the answer begins.
 
         Raises:
-            DomainError: If there is none.
+            DomainError: If the limit is reached.
         """
         self._stream = self._room.enter_context(
             self._hub.open(self._stream_filter, self._user_id, self._credential)

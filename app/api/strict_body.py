@@ -4,8 +4,8 @@ A route declares its body as `Annotated[Model, json_body(Model)]`. FastAPI's own
 used: it reads before authentication, keeps the last of two equal keys, takes bare NaN and cannot
 validate strict models.
 
-What takes long is not done on the event loop: one thread reads the large bodies of all requests,
-one after the other.
+Large bodies are not parsed on the event loop: one thread parses those of all requests, one after
+the other.
 """
 
 import asyncio
@@ -34,16 +34,16 @@ BODY_REQUIRED: Final = "palestra_body_required"
 BODY_LIMIT: Final = "palestra_body_limit"
 
 TINY: Final = 4_096
-"""Largest body in bytes where anybody may send one."""
+"""Largest body in bytes on routes that need no credential."""
 
 SMALL: Final = 65_536
-"""Largest body in bytes of what names and numbers alone make up."""
+"""Largest body in bytes of documents that consist of names and numbers."""
 
 LARGE: Final = 0
-"""As `limit`: the setting `max_body_bytes`."""
+"""As `limit`: stands for the setting `max_body_bytes`."""
 
 _AT_ONCE: Final = 16_384
-"""Bytes that are read in less time than handing them to the thread takes."""
+"""Bytes up to which reading takes less time than handing the body to the thread."""
 
 _reader: Final = ThreadPoolExecutor(1, "palestra-bodies")
 
@@ -61,7 +61,7 @@ def json_body(
         model: The document to read.
         limit: Largest body in bytes; `LARGE` takes the setting `max_body_bytes`.
         required: Without it an absent body reads as `model()`.
-        upgraded: Brings an older version of the document, as plain JSON, up to the present one.
+        upgraded: Converts an older version of the document, as plain JSON, to the current one.
     """
 
     async def read(request: Request) -> Model:
@@ -79,7 +79,7 @@ def json_body(
 
 
 def body_model(dependency: Callable[..., Any] | None) -> tuple[type[BaseModel], bool] | None:
-    """Returns the model that a body dependency reads and whether it must be there.
+    """Returns the model that a body dependency reads and whether the body is required.
 
     `None` for any other dependency.
     """
@@ -123,14 +123,14 @@ async def read_bytes(request: Request, limit: int) -> bytes:
 async def read_document(
     raw: bytes, model: type[Model], *, upgraded: Upgrade | None = None
 ) -> Model:
-    """Returns the document in `raw`, as `parse` does; a large one is read beside the event loop."""
+    """Returns the document in `raw`, like `parse`; a large one is parsed in a separate thread."""
     return await aside(len(raw), partial(parse, raw, model, upgraded=upgraded))
 
 
 async def aside(size: int, work: Callable[[], Result]) -> Result:
-    """Returns what `work` on a body of `size` bytes returns.
+    """Returns the result of `work` for a body of `size` bytes.
 
-    On a large one it is done by the thread of large bodies.
+    For a large body, `work` runs on the thread of large bodies.
     """
     if size <= _AT_ONCE:
         return work()

@@ -1,6 +1,6 @@
-"""Live fan-out between server processes: notifications of changed topics, never data.
+"""Notifies other server processes of changed topics; carries no data.
 
-Losing one loses nothing, readers look by themselves.
+A lost notification does no harm, since readers also poll.
 """
 
 from app.bus.base import Bus, Subscription

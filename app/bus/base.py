@@ -1,4 +1,4 @@
-"""What every bus does; one test suite runs over all implementations."""
+"""The interface of every bus; one test suite runs over all implementations."""
 
 import asyncio
 from typing import Protocol
@@ -19,7 +19,7 @@ class Subscription:
         self._wake = asyncio.Event()
 
     def notify(self, topic: str) -> None:
-        """Wakes the subscriber if it has subscribed to the topic. For buses."""
+        """Wakes the subscriber if it has subscribed to the topic. Called by buses."""
         if topic in self.topics:
             self._notified.add(topic)
             self._wake.set()
@@ -27,7 +27,7 @@ class Subscription:
     async def wait(self, seconds: float) -> frozenset[str]:
         """Returns the topics that changed since the last call, waiting for at most `seconds`.
 
-        Empty if none did.
+        Empty if none changed.
         """
         try:
             async with asyncio.timeout(seconds):
@@ -50,16 +50,16 @@ class Bus(Protocol):
         """
 
     def subscribe(self, *topics: str) -> Subscription:
-        """Returns a subscription to these topics that begins now."""
+        """Returns a subscription to these topics that starts now."""
 
     def unsubscribe(self, subscription: Subscription) -> None:
         """Ends a subscription."""
 
     async def run(self) -> None:
-        """Carries notifications until cancelled.
+        """Delivers notifications until cancelled.
 
-        Survives the loss of its server and comes back by itself.
+        Reconnects by itself when the connection to the broker is lost.
         """
 
     async def connected(self, seconds: float) -> bool:
-        """Returns whether other processes' notifications arrive, waiting at most `seconds`."""
+        """Waits at most `seconds` for the connection; returns whether notifications can arrive."""

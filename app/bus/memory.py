@@ -17,7 +17,7 @@ class MemoryBus:
             subscription.notify(topic)
 
     def subscribe(self, *topics: str) -> Subscription:
-        """Returns a subscription to these topics that begins now."""
+        """Returns a subscription to these topics that starts now."""
         subscription = Subscription(frozenset(topics))
         self._subscriptions.add(subscription)
         return subscription
@@ -31,5 +31,5 @@ class MemoryBus:
         await asyncio.Event().wait()
 
     async def connected(self, seconds: float) -> bool:  # noqa: ARG002 - the protocol's parameter
-        """Returns true: there is no other process."""
+        """Returns true, since there is no other process."""
         return True

@@ -1,7 +1,7 @@
 """The bus between server processes, over Redis or Valkey publish/subscribe.
 
 Each of its two connections has one owner task, which alone sends on it and reads from it. No
-request handler ever awaits a command of theirs, so no cancelled request can leave a connection out
+request handler ever awaits a command on them, so no cancelled request can leave a connection out
 of step (CVE-2023-28858).
 """
 
@@ -52,7 +52,7 @@ class RedisBus(MemoryBus):
         self._wake.set()
 
     async def run(self) -> None:
-        """Carries notifications until cancelled."""
+        """Delivers notifications until cancelled."""
         owners = {
             asyncio.create_task(self._keep(self._send, "send")),
             asyncio.create_task(self._keep(self._listen, "listen")),
@@ -67,7 +67,7 @@ class RedisBus(MemoryBus):
                 _, owners = await asyncio.wait(owners, timeout=_CANCEL_SECONDS)
 
     async def connected(self, seconds: float) -> bool:
-        """Returns whether other processes' notifications arrive, waiting at most `seconds`."""
+        """Waits at most `seconds` for the connection; returns whether notifications can arrive."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._listening.wait()

@@ -17,16 +17,16 @@ _log = structlog.get_logger("palestra.compactor")
 
 PERIOD: Final = 600.0
 EVENT_SECONDS: Final = 7 * 86_400.0
-"""How long an event is kept: a page that was away for longer loads its history anew."""
+"""Seconds for which an event is kept; a page with an older cursor reloads its history."""
 
 
 class Compactor:
-    """Forgets what has aged.
+    """Deletes expired data.
 
     Args:
-        database: Where it is.
-        store: Where the blobs are.
-        idempotency_seconds: How long an answer is remembered.
+        database: Database of the rows.
+        store: Store of the blobs.
+        idempotency_seconds: Seconds for which the answer of an idempotency key is kept.
     """
 
     def __init__(self, database: Database, store: BlobStore, *, idempotency_seconds: float) -> None:

@@ -1,6 +1,6 @@
 """The dispatcher: sends dispatch messages for queued jobs, with the database as outbox.
 
-It reads which jobs are due, sends one Celery message each, then notes that it did. A crash between
+It reads which jobs are due, sends one Celery message each, then records that it did. A crash between
 the two sends again; a message that is lost is sent again after a while; a message that comes twice
 finds nothing to claim. The only place of the server that imports celery.
 """
@@ -22,7 +22,7 @@ from palestra.contract.work_order import DispatchMessage
 _log = structlog.get_logger("palestra.dispatcher")
 
 POLL_SECONDS: Final = 1.0
-"""Longest wait between two looks at the queue: another process may have filled it."""
+"""Longest time between two reads of the queue, which another process may have changed."""
 _LONGEST_PAUSE: Final = 5.0
 _SOCKET_SECONDS: Final = 5.0
 

@@ -13,7 +13,7 @@ from app.settings import Settings
 async def run(database: Database, settings: Settings) -> None:
     """Runs dispatcher, reaper and compactor until it is cancelled.
 
-    Two such processes at once do no harm.
+    Several such processes may run at the same time.
     """
     queue = CeleryDispatchQueue(settings.broker_url.get_secret_value())
     dispatcher = Dispatcher(database, queue, ring_seconds=settings.ring_seconds)

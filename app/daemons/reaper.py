@@ -3,7 +3,7 @@
 Silence is measured by the database's clock, and only while the reaper watches.
 
 Silence counts only while this reaper watches and a server is up to receive renewals: the servers'
-uptime counter stands still while they are down or frozen, or while the database is away. After its
+uptime counter stops while they are down or frozen, or while the database is away. After its
 own start and after a step of the clock it waits for the whole limit again. When more than half of
 all leases lapse together the fault is more likely the server's than the workers': it raises an
 alarm and waits for the limit once more.
@@ -28,16 +28,16 @@ _log = structlog.get_logger("palestra.reaper")
 
 PERIOD: Final = 5.0
 LARGEST_STEP: Final = 5.0
-"""Seconds by which the database's clock may differ from ours between two looks."""
+"""Largest difference in seconds between the database's and this process's clock per `tick`."""
 _ACTOR: Final = "daemon:reaper"
 
 
 class Reaper:
-    """Watches leases.
+    """Ends attempts whose leases were not renewed for too long.
 
     Args:
-        database: Where the leases are.
-        reclaim_seconds: Silence after which an attempt is given up.
+        database: Database of the leases.
+        reclaim_seconds: Silence after which an attempt is marked as lost.
         monotonic: Clock of this process, in seconds.
     """
 

@@ -18,7 +18,7 @@ PERIOD: Final = 2.0
 
 
 async def count_for_ever(database: Database, period: float = PERIOD) -> None:
-    """Adds to the counter every `period` seconds until it is cancelled."""
+    """Adds to the counter every `period` seconds until cancelled."""
     while True:
         try:
             await count_once(database, period)
