@@ -120,7 +120,7 @@ def _title(name: str | None, option: str) -> str | None:
 async def _prepare(
     session: Session, settings: Settings, values: argparse.Namespace
 ) -> dict[str, Any]:
-    """Makes what an embedded start needs in one process: each one would import the server again."""
+    """Runs the steps of an embedded start in one process, since each process imports the server."""
     tokens: dict[str, str | None] = {}
     for name, scopes, file in values.token:
         kept = await _is_good(session, Path(file), set(scopes.split(",")))

@@ -1,6 +1,6 @@
-"""Structured logs on standard error, with secrets taken out before anything is written.
+"""Structured logs on standard error, from which secrets are removed before they are written.
 
-Owns the form of every log line, those of libraries included.
+Defines the form of every log line, including those of libraries.
 """
 
 import logging

@@ -41,7 +41,7 @@ INTERRUPTED: Final = 130
 def create_app(settings: Settings) -> FastAPI:
     """Returns the application.
 
-    Its lifespan opens the database and starts the bus, the ingest and, where wanted, the daemons.
+    Its lifespan opens the database and starts the bus, the ingest and, if configured, the daemons.
     """
     app = FastAPI(
         title="Palestra",

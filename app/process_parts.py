@@ -72,7 +72,7 @@ def publish_all(bus: Bus, topics: frozenset[str]) -> None:
 
 
 class _Background:
-    """Tasks that run until the block ends."""
+    """Tasks that run until the context exits."""
 
     def __init__(self) -> None:
         self._tasks: list[asyncio.Task[None]] = []

@@ -1,9 +1,6 @@
 """Settings of the server: one flat model.
 
 They are read from arguments, `PALESTRA_*` variables and an optional TOML file.
-
-Owns names, defaults and bounds of every setting of the server process. Must not know what uses
-them.
 """
 
 import difflib
@@ -34,7 +31,7 @@ OTHER_VARIABLES: Final = frozenset({"CONFIG", "SERVER", "TOKEN", "TOKEN_FILE", "
 `WORKER_*` and `TEST_*` are left alone as well.
 """
 _LISTS: Final = frozenset({"allowed_hosts", "trusted_proxies"})
-"""Settings whose variables hold several values with commas in between."""
+"""Settings whose variables hold several values, separated by commas."""
 OTHER_PREFIXES: Final = ("WORKER_", "TEST_", "BENCH_", "SETUP_")
 
 
@@ -256,9 +253,10 @@ class Settings(BaseModel):
 
     @property
     def base_url(self) -> str:
-        """The address to print for people.
+        """The address to print for users.
 
-        Of a server that listens on every interface, the one that this machine reaches it at.
+        If the server listens on every interface, it is one by which this machine reaches the
+        server.
         """
         reachable = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}  # noqa: S104 - compared, not bound
         host = reachable.get(self.host, f"[{self.host}]" if ":" in self.host else self.host)

@@ -1,6 +1,6 @@
-"""Checks before the server listens: address allowed, port free, SQLite file not in use.
+"""Checks before the server listens: address permitted, port free, SQLite file not in use.
 
-Every refusal is one line that says what to do.
+Every refusal is one line that states what to do.
 """
 
 import errno
@@ -54,7 +54,7 @@ def claimed(settings: Settings) -> Iterator[Listener]:
     """Holds the data directory, the SQLite file and the port for as long as the server runs.
 
     Raises:
-        ServerStartError: If one of them is not to be had.
+        ServerStartError: If one of them is not available.
     """
     _make_directory(settings.data_dir)
     with _only_server(settings), _bind(settings.host, settings.port) as listener:
@@ -74,7 +74,7 @@ def _make_directory(directory: Path) -> None:
 
 @contextmanager
 def _only_server(settings: Settings) -> Iterator[None]:
-    """SQLite has one server process: whoever holds the lock beside the file.
+    """Locks a file beside the SQLite file, so that no second server process uses the database.
 
     The lock ends with the process.
     """

@@ -2,8 +2,8 @@
 
 Server, broker and worker are real processes. Each strike kills, freezes, disconnects or slows down
 one of them, or fills its disk. At the end every run must have succeeded with the same episodes,
-curves, evaluations and final parameters as the undisturbed run of its definition and seed, and none may
-have been reported as ended before its result was stored.
+curves, evaluations and final parameters as the undisturbed run of its definition and seed, and none
+may have been reported as ended before its result was stored.
 
     python -m benchmarks.chaos [--strikes 100] [--seed 0] [--database sqlite|postgresql]
         [--env-steps 30000] [--directory EMPTY]

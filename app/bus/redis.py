@@ -131,7 +131,7 @@ class RedisBus(MemoryBus):
             super().publish(topic)
 
     def _notify_all(self) -> None:
-        """Notifies all: one may have been missed while the connection was away."""
+        """Notifies the subscribers of all topics: a notification may have been lost meanwhile."""
         for subscription in tuple(self._subscriptions):
             for topic in subscription.topics:
                 subscription.notify(topic)

@@ -1,8 +1,8 @@
 """The dispatcher: sends dispatch messages for queued jobs, with the database as outbox.
 
-It reads which jobs are due, sends one Celery message each, then records that it did. A crash between
-the two sends again; a message that is lost is sent again after a while; a message that comes twice
-finds nothing to claim. The only place of the server that imports celery.
+It reads which jobs are due, sends one Celery message each, then records that it did. A crash
+between the two sends again; a lost message is sent again after a while; a worker that receives a
+message twice finds nothing to claim. Only this module of the server imports celery.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
-"""The database's clock as SQL: the only one that writes and judges leases.
+"""The database's clock as SQL: the only clock by which leases are written and compared.
 
-SQLite keeps a time as whole microseconds since the Unix epoch, PostgreSQL as `timestamptz`; Python
-sees aware datetimes in UTC.
+SQLite stores a time as whole microseconds since the Unix epoch, PostgreSQL as `timestamptz`; in
+Python they are aware datetimes in UTC.
 """
 
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ SKEW: Final = Skew()
 
 
 class Timestamp(TypeDecorator[datetime]):
-    """An instant. Naive datetimes are refused."""
+    """Column type of an instant. Naive datetimes are refused."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
@@ -65,7 +65,7 @@ class Timestamp(TypeDecorator[datetime]):
 
 
 class db_now(ColumnElement[datetime]):  # noqa: N801 - reads as a SQL function
-    """`db_now(seconds)`: the database's time now, moved by `seconds` (negative: into the past)."""
+    """SQL function `db_now(seconds)`: the database's time plus `seconds`, possibly negative."""
 
     inherit_cache = True
     type = Timestamp()

@@ -23,7 +23,7 @@ from app.db import faults, sqlite
 from app.domain.errors import StorageFullError
 
 Session = AsyncSession
-"""What services and repositories are handed. They never commit."""
+"""The session that services and repositories receive. They never commit it."""
 
 Topic = str
 OnCommit = Callable[[frozenset[Topic]], None]
@@ -47,11 +47,11 @@ class DatabaseUrlError(ValueError):
 
 
 class Database:
-    """The engine of a process and its two kinds of session.
+    """The engine of a process, which opens sessions that read and sessions that write.
 
     Args:
         url: `sqlite:///FILE` or `postgresql://USER:PASSWORD@HOST/NAME`.
-        pool_size: Connections kept open.
+        pool_size: Number of connections kept open.
     """
 
     def __init__(self, url: str, *, pool_size: int = 10) -> None:
@@ -65,7 +65,7 @@ class Database:
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[Session]:
-        """Yields a session whose changes are thrown away."""
+        """Yields a session that is rolled back at the end."""
         async with self._read() as session:
             yield session
 
@@ -100,7 +100,7 @@ class Database:
     async def trial(self) -> AsyncIterator[Session]:
         """Yields a session that writes and is rolled back at the end.
 
-        It shows whether the statements can succeed, apart from deferred checks.
+        It shows whether the statements would succeed, apart from deferred checks.
         """
         async with self._write() as session:
             yield session
@@ -111,7 +111,7 @@ class Database:
         """Rewrites one row unchanged, to check whether the disk has space again.
 
         Raises:
-            StorageFullError: If it does not.
+            StorageFullError: If the disk is still full.
         """
         async with self.write() as session:
             await session.execute(text("UPDATE alembic_version SET version_num = version_num"))
@@ -135,7 +135,7 @@ def async_url(url: str) -> str:
     """Returns the URL with the async driver of its database.
 
     Raises:
-        DatabaseUrlError: If it is no address, or names neither SQLite nor PostgreSQL.
+        DatabaseUrlError: If it is not a URL, or names neither SQLite nor PostgreSQL.
     """
     try:
         parts = urlsplit(url)

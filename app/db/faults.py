@@ -20,12 +20,11 @@ _CONTENT_FAULTS: Final = (
     TypeError,
     ValueError,
 )
-"""What is raised for content that our own code or the driver cannot encode, the same at every try.
-"""
+"""Exceptions for content that the code or the driver cannot encode, whenever it is tried."""
 
 
 def is_full(error: BaseException) -> bool:
-    """Returns whether a statement, commit or file operation failed for a full disk or quota."""
+    """Returns whether a statement, commit or file operation failed due to a full disk or quota."""
     cause = error.orig if isinstance(error, DBAPIError) else error
     if isinstance(cause, sqlite3.Error):
         return (
@@ -40,10 +39,8 @@ def is_full(error: BaseException) -> bool:
 def depends_on_content(error: BaseException) -> bool:
     """Returns whether the same content fails the same way at every try.
 
-    False for a fault that may pass.
-
-    Faults that may pass are lost connections, locks, time limits, full disks and failures of the
-    server's machine.
+    Returns false for a temporary fault: a lost connection, a lock, a time limit, a full disk or a
+    failure of the server's machine.
     """
     if is_full(error):
         return False

@@ -22,14 +22,14 @@ _UPGRADE_LOCK: Final = 0x70616C_7570
 def upgrade(url: str, revision: str = "head") -> str:
     """Applies the missing steps in one transaction each; returns the schema's version.
 
-    Of two processes one waits for the other.
+    If two processes upgrade at the same time, one waits for the other.
 
     Args:
         url: `sqlite:///FILE` or `postgresql://USER:PASSWORD@HOST/NAME`.
-        revision: Step to go to.
+        revision: Version to upgrade to.
 
     Raises:
-        DatabaseUrlError: If the address cannot be one.
+        DatabaseUrlError: If `url` is not a valid database URL.
         DatabaseStartError: If a newer Palestra made the database, or it cannot be reached or
             changed.
     """

@@ -1,8 +1,8 @@
-"""The SQLite driver: aiosqlite whose cursor visits the connection's thread once per statement.
+"""The SQLite driver: an aiosqlite cursor that calls the connection's thread once per statement.
 
-aiosqlite and SQLAlchemy visit it four times: to make a cursor, to execute, to fetch, to close. A
-visit costs more than the statement: a query by key takes 0.5 ms of CPU time with one of them and
-1.7 ms with four (measured on two slow cores).
+aiosqlite and SQLAlchemy call it four times: to create a cursor, execute, fetch and close. A call
+costs more than the statement: a query by key takes 0.5 ms of CPU time with one call and 1.7 ms with
+four (measured on two slow cores).
 """
 
 import sqlite3
@@ -32,7 +32,7 @@ class OneVisitCursor:
         return self
 
     async def execute(self, statement: str, parameters: Sequence[Any] = ()) -> Self:
-        """Executes a statement and fetches all that it answers."""
+        """Executes a statement and fetches all rows of its result."""
         await self._connection.visit(
             partial(self._run, sqlite3.Connection.execute, statement, parameters)
         )
@@ -70,14 +70,14 @@ class OneVisitCursor:
 
 
 class OneVisitConnection(aiosqlite.Connection):
-    """A connection with such cursors."""
+    """An aiosqlite connection that creates `OneVisitCursor` objects."""
 
     def cursor(self) -> OneVisitCursor:  # type: ignore[override]
-        """Returns a cursor; nothing happens in the thread."""
+        """Returns a cursor without calling the thread."""
         return OneVisitCursor(self)
 
     async def visit(self, function: Callable[[sqlite3.Connection], Any]) -> Any:
-        """Calls `function` with the connection in the connection's thread."""
+        """Calls `function` with the SQLite connection in that connection's thread."""
         return await self._execute(lambda: function(self._conn))  # type: ignore[no-untyped-call]
 
 
@@ -86,7 +86,7 @@ async def connect(file: str, busy_seconds: float) -> OneVisitConnection:
 
     Args:
         file: Path, or `:memory:`.
-        busy_seconds: How long a statement waits for another writer.
+        busy_seconds: Seconds that a statement waits for another writer.
     """
     connection = OneVisitConnection(
         partial(sqlite3.connect, file, timeout=busy_seconds), iter_chunk_size=64

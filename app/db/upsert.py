@@ -1,4 +1,4 @@
-"""Inserts that leave existing rows alone, on both dialects."""
+"""Inserts that skip rows which exist already, on both dialects."""
 
 from typing import Any
 

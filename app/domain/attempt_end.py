@@ -9,13 +9,13 @@ _STOPPED: Final[Mapping[JobState, JobState]] = {
     JobState.CANCELLING: JobState.CANCELLED,
     JobState.PAUSING: JobState.PAUSED,
 }
-"""What a person asked for is what the end of the attempt gives, however the attempt put it."""
+"""A user's pending request decides the next state, whatever outcome the attempt reports."""
 
 
 def path(
     state: JobState, outcome: Outcome, cause: Cause, *, requeue: bool, begun: bool = False
 ) -> tuple[JobState, ...]:
-    """Returns the states that the job enters one after the other.
+    """Returns the states that the job enters, in order.
 
     Args:
         state: The job's state, one of those that hold a lease.

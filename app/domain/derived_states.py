@@ -27,16 +27,14 @@ EXPERIMENT_ORDER: Final = (
     RunState.CANCELLED,
     RunState.SUCCEEDED,
 )
-"""An experiment is in the first of these states that one of its runs is in."""
+"""The experiment's state is the first of these that one of its runs has."""
 
 OFFLINE_AFTER: Final = 10
-"""A worker that was silent for this many times the limit is shown as offline rather than
-unreachable.
-"""
+"""Multiple of the silence limit after which a worker is offline rather than unreachable."""
 
 
 def run_state(latest_training_job: JobState) -> RunState:
-    """Returns a run's state: that of its latest training job, mapped to the fewer states of a run.
+    """Returns a run's state, mapped from the state of its latest training job.
 
     A run without a training job is queued.
     """

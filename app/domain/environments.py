@@ -26,7 +26,7 @@ _EnvironmentCode = DistributionCode | ModuleCode
 def resolve(
     definition: RlDefinition, code: AnyCode, workers: Sequence[Catalogue], pool: str
 ) -> tuple[RlDefinition, _EnvironmentCode | None]:
-    """Returns the definition with its environment ID less the module, and the environment's code.
+    """Returns the definition without the module in its environment ID, and the environment's code.
 
     Args:
         definition: The submitted or stored definition.

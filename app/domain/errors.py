@@ -6,7 +6,7 @@ The API turns each into problem details; `code` is stable, `detail` is a sentenc
 from typing import Any, Final
 
 STORAGE_RETRY_SECONDS: Final = 10
-"""When to ask again after a refusal for want of room."""
+"""Seconds after which to retry a request that was refused because a disk is full."""
 
 
 class DomainError(Exception):
@@ -61,7 +61,7 @@ class TooManyRequestsError(DomainError):
 class StorageFullError(DomainError):
     """A disk of the server, or Palestra's quota of it, is full: 507.
 
-    The same request may succeed once space was freed.
+    The same request may succeed once space has been freed.
     """
 
     def __init__(self, detail: str) -> None:

@@ -19,8 +19,8 @@ class PageRequest:
     """The requested page of a list.
 
     Args:
-        limit: Items, from 1 to 500.
-        cursor: `next_cursor` of the page before; `None` for the first.
+        limit: Largest number of items, from 1 to 500.
+        cursor: `next_cursor` of the previous page; `None` for the first.
         sort: Name of the column, with a minus in front for descending order.
     """
 
@@ -37,7 +37,7 @@ class Keyset:
     descending: bool
     limit: int
     after: tuple[Key, str] | None
-    """Sort value and id of the last row of the page before."""
+    """Sort value and ID of the last row of the previous page."""
 
 
 def keyset(page: PageRequest, columns: Collection[str]) -> Keyset:

@@ -28,7 +28,7 @@ class Principal:
     attempt_id: str | None = None
     worker_id: str | None = None
     derivation_key: str = field(default="", repr=False)
-    """Key of the secrets that are made for this caller (`app.domain.secrets.derive_secret`).
+    """Key from which this caller's secrets are derived (`app.domain.secrets.derive_secret`).
 
     Empty for a browser login and an attempt.
     """

@@ -113,7 +113,7 @@ def _uses(definition: _Definition) -> Iterator[_PartReference]:
 def _find(
     use: _PartReference, code: AnyCode, workers: Sequence[Catalogue], pool: str
 ) -> PartDescription:
-    """Returns the latest registered description of a part; one with the requested code first."""
+    """Returns the latest registered description of a part, one with the requested code first."""
     offered: list[PartDescription] = [part for one in workers for part in getattr(one, use.kind)]
     same = [part for part in offered if part.name == use.name]
     if not same:

@@ -11,7 +11,7 @@ from palestra.contract.states import INFRASTRUCTURE_CAUSES, Cause
 FIRST_DELAY: Final = 10.0
 LONGEST_DELAY: Final = 600.0
 QUICK_SECONDS: Final = 60.0
-"""An attempt that dies younger than this may be poison."""
+"""Seconds of life below which the death of an attempt may be due to poison."""
 QUICK_DEATHS: Final = 3
 COUNTED_CAUSES: Final = frozenset({Cause.HOST_OUT_OF_MEMORY, Cause.STALLED})
 """Retried once: the second in a row fails the job."""
@@ -42,7 +42,7 @@ def judge(cause: Cause, lived_seconds: float, history: History, max_attempts: in
     Args:
         cause: Why the attempt ended.
         lived_seconds: Time from the attempt's claim to its end.
-        history: Failures before this one.
+        history: Counts of the earlier failures.
         max_attempts: Infrastructure failures after which the job fails.
     """
     infrastructure = cause in INFRASTRUCTURE_CAUSES

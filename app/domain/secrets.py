@@ -1,6 +1,6 @@
 """Format, derivation and hashing of secrets, which are shown once and stored as hashes.
 
-Pure but for the system's randomness.
+Pure except for the system's source of randomness.
 """
 
 import hashlib

@@ -31,10 +31,10 @@ ALLOWED: Final[Mapping[JobState, frozenset[JobState]]] = {
     _FAILED: frozenset(),
     _CANCELLED: frozenset(),
 }
-"""From each state to those that may follow.
+"""From each state to the permitted next states.
 
-An attempt that ends while its job is asked to stop gives what was asked for: a trainer that dies in
-`cancelling` or `pausing` leaves `cancelled` or `paused`, and work that was finished before the wish
+If an attempt ends after a user's request, the request decides the next state: a trainer that dies
+in `cancelling` or `pausing` leaves `cancelled` or `paused`. Work that finished before the request
 arrived is `succeeded`.
 """
 

@@ -44,7 +44,7 @@ class UptimeLog:
         self._uptimes.clear()
 
     def seconds_since(self, time: datetime) -> float:
-        """Returns the uptime in seconds from the first sample at or after `time` on.
+        """Returns the uptime in seconds since the first sample at or after `time`.
 
         0 without such a sample.
         """

@@ -9,15 +9,15 @@ class PoolFacts:
 
     name: str
     registered: int = 0
-    """Workers that ever registered."""
+    """Number of workers that ever registered."""
     workers: int = 0
-    """Workers that take jobs now."""
+    """Number of workers that are online and not draining."""
     slots: int = 0
     free_slots: int = 0
     most_gpus: int = 0
-    """Most GPUs of one worker that takes jobs now."""
+    """Largest number of GPUs of one such worker."""
     versions: frozenset[int] = frozenset()
-    """Work order versions that the workers speak."""
+    """Work order versions that the workers support."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class WaitingJob:
     version: int
     position: int
     delay_seconds: float
-    """Until it may be dispatched; 0 when it may now."""
+    """Seconds until the job may be dispatched; 0 if it may be now."""
     held: bool = False
     """Whether it is a continuous evaluation without new snapshots whose training is not running."""
 

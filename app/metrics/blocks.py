@@ -1,7 +1,7 @@
-"""Blocks: the points of one series that came together, as compressed columns.
+"""Blocks: the points of one series that arrived together, as compressed columns.
 
 A block is a header and one zlib stream (or plain bytes where that is shorter) of little-endian
-columns: integers as differences, floats as they are, so every value comes back bit by bit. Never
+columns: integers as differences, floats unchanged, so every value is restored bit by bit. Never
 pickle; a damaged block is refused.
 """
 
@@ -27,7 +27,7 @@ _MAX_POINTS: Final = 2**28
 
 
 class BlockDamagedError(ValueError):
-    """The bytes are no block."""
+    """The bytes are not a valid block."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +57,12 @@ class Columns:
 
     @property
     def nonfinite(self) -> int:
-        """How many values are NaN or infinite."""
+        """The number of values that are NaN or infinite."""
         return int(len(self.value) - np.count_nonzero(np.isfinite(self.value)))
 
 
 def empty() -> Columns:
-    """Returns no points."""
+    """Returns columns without points."""
     none, nothing = np.zeros(0, np.int64), np.zeros(0)
     return Columns(none, none, none, none, nothing, nothing)
 
@@ -87,7 +87,7 @@ def decode(content: bytes) -> Columns:
     """Returns the points of a block.
 
     Raises:
-        BlockDamagedError: If `content` is no block.
+        BlockDamagedError: If `content` is not a valid block.
     """
     try:
         magic, kind, extras, count = _HEADER.unpack_from(content)

@@ -1,8 +1,8 @@
 """The fence chain of a run: its training attempts, and the range in which each one's points count.
 
 An attempt that resumed from a snapshot continues that snapshot's history and supersedes all that
-lies beyond it. The chain (fence, snapshot resumed from) decides alone; no clock and no order of
-arrival takes part.
+lies beyond it. Only the chain (fence, snapshot resumed from) decides; clocks and the order of
+arrival do not matter.
 """
 
 from collections.abc import Iterable, Mapping

@@ -11,14 +11,14 @@ import numpy as np
 from app.metrics.blocks import Floats, Ints
 
 NONE: Final = np.nan
-"""Stands for "no finite value here" inside the store; the API says `null`."""
+"""Marks a bucket without a finite value; the API sends `null`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
     """Buckets of equal width over [start, end]; the last one includes `end`.
 
-    A range of no width is one bucket.
+    If start and end are equal there is a single bucket.
     """
 
     start: float
@@ -60,7 +60,7 @@ class Buckets:
 
     @property
     def points(self) -> int:
-        """All points in range."""
+        """Number of all points in range."""
         return int(self.n.sum())
 
 

@@ -9,9 +9,9 @@ import numpy as np
 from app.metrics.blocks import Floats, Ints
 
 RESAMPLES: Final = 2_000
-"""Bootstrap resamples behind a live interval (anchors.md section 5)."""
+"""Number of bootstrap resamples of an interval of a live curve (anchors.md section 5)."""
 MIN_RUNS: Final = 3
-"""Runs below which no interval is given."""
+"""Number of runs below which no interval is computed."""
 _SEED: Final = 20_261_121
 _LEVELS: Final = (0.025, 0.975)
 _CHUNK: Final = 256
@@ -19,9 +19,9 @@ _CHUNK: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class GroupBuckets:
-    """Statistics per bucket over the mean of each run that has data there.
+    """Statistics per bucket, over the mean of each run with data in it.
 
-    NaN where there is none.
+    NaN where no run has data.
     """
 
     mean: Floats

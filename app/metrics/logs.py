@@ -1,4 +1,4 @@
-"""Log lines as one compressed piece of JSON. Never pickle."""
+"""Blocks of log lines, as compressed JSON. Never pickle."""
 
 import json
 import zlib
@@ -21,18 +21,18 @@ class StoredLogLine:
 
     @property
     def size(self) -> int:
-        """Bytes that count against the run's limit."""
+        """Number of bytes that count towards the run's limit."""
         return len(self.text.encode()) + 1
 
 
 def encode(lines: Sequence[StoredLogLine]) -> bytes:
-    """Returns the stored form of `lines`."""
+    """Returns lines as a compressed block."""
     rows = [[line.stream, line.wall, line.text] for line in lines]
     return zlib.compress(json.dumps(rows, ensure_ascii=False, separators=(",", ":")).encode(), 1)
 
 
 def decode(content: bytes) -> list[StoredLogLine]:
-    """Returns stored lines."""
+    """Returns the lines of a compressed block."""
     return [
         StoredLogLine(stream, wall, text)
         for stream, wall, text in json.loads(zlib.decompress(content))

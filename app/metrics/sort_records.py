@@ -28,20 +28,20 @@ EPISODE_RETURN: Final = "episode/return"
 EPISODE_LENGTH: Final = "episode/length"
 SYSTEM_PREFIX: Final = "system/"
 UNKNOWN: Final = -1
-"""In an extra column of a point that came without it."""
+"""Value in an extra column for a point that has none."""
 _NO_EXTRA: Final[Mapping[str, Sequence[int]]] = {}
 VIRTUAL: Final[Mapping[str, EvaluationSource]] = {
     "evaluation": EvaluationSource.EVALUATION,
     "evaluation_on_train_data": EvaluationSource.TRAIN_DATA,
     "evaluation_of_test": EvaluationSource.TEST,
 }
-"""Curves below these names are read from the evaluations of a source; no record may bring one."""
+"""Prefixes of curves that are computed from the evaluations of a source; no record may use one."""
 
 
 def virtual(series: str) -> tuple[EvaluationSource, str] | None:
-    """Returns the source and the statistic of a curve that is read from evaluations.
+    """Returns the source and the statistic of a curve that is computed from evaluations.
 
-    `None` for one that is stored.
+    `None` for a stored curve.
     """
     prefix, slash, statistic = series.partition("/")
     return (VIRTUAL[prefix], statistic) if slash and prefix in VIRTUAL else None
@@ -55,7 +55,7 @@ class Numbered(NamedTuple):
 
 
 class RunProgress(NamedTuple):
-    """How far a run is."""
+    """The counters of a run."""
 
     env_step: int
     update: int
@@ -64,7 +64,7 @@ class RunProgress(NamedTuple):
 
 @dataclass(slots=True)
 class RunRecords:
-    """What a batch brings for one run."""
+    """The records of a batch that belong to one run."""
 
     series: dict[str, Columns] = field(default_factory=dict)
     lines: list[StoredLogLine] = field(default_factory=list)
@@ -76,7 +76,7 @@ class RunRecords:
 
 @dataclass(slots=True)
 class _Curve:
-    """Columns under construction; plain lists grow faster than arrays."""
+    """Columns under construction, as plain lists, which grow faster than arrays."""
 
     seq: list[int] = field(default_factory=list)
     env_step: list[int] = field(default_factory=list)
@@ -122,7 +122,7 @@ class _Curve:
 
 
 def sort(records: Iterable[Numbered]) -> dict[str, RunRecords]:
-    """Returns what the records bring, by run, everything in the order of the records."""
+    """Returns the records grouped by run; within a group they keep their order."""
     curves: dict[str, dict[str, _Curve]] = {}
     found: dict[str, RunRecords] = {}
     for seq, record in records:

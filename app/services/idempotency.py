@@ -12,7 +12,7 @@ from app.domain.principal import Principal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a request was answered."""
+    """The stored answer of a request."""
 
     status: int
     body: bytes
@@ -26,7 +26,7 @@ async def once(
     request_hash: str,
     change: Callable[[], Awaitable[Answer]],
 ) -> tuple[Answer, bool]:
-    """Returns the answer of `change`, or the remembered one, and which of the two it is.
+    """Returns the answer of `change` or the stored one, and whether it was stored.
 
     Raises:
         ConflictError: If the key was used with different content.

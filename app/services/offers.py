@@ -61,7 +61,7 @@ _CODE: Final[TypeAdapter[BuiltinCode | EntrypointCode | GitCode]] = TypeAdapter(
 
 
 async def get(session: Session, principal: Principal, pool: str) -> CatalogueView:
-    """Returns what the workers of a pool reported; `known` is false until one registered."""
+    """Returns what the workers of a pool reported; `known` is false until one has registered."""
     workers = await rows.of_pool(session, principal.project_id, pool)
     return CatalogueView(
         pool=pool, known=bool(workers), catalogue=merge([_catalogue(worker) for worker in workers])
@@ -138,7 +138,7 @@ async def check_job(
         any_code: Whether other code than the experiment's will do.
 
     Raises:
-        InvalidError: Like `resolve`.
+        InvalidError: See `resolve`.
     """
     assert request.pool is not None
     pool, definition = request.pool, load_definition(experiment.definition)
@@ -156,8 +156,8 @@ async def check_job(
 async def check_same_code(session: Session, experiment: ExperimentRow, pool: str) -> None:
     """Refuses to resume an experiment if all workers of the pool have other code than it.
 
-    What workers have is what they said when they registered; of one that changed since, the trainer
-    finds out, and the job is paused again.
+    The code of workers is compared as they reported it at registration. If a worker's code has
+    changed since, the trainer detects it and the job is paused again.
 
     Raises:
         ConflictError: With the code `code_changed`.
@@ -227,8 +227,8 @@ async def is_for_another(
     """Returns whether only another worker of the pool that takes jobs has what a job needs.
 
     A job may need the code, the agent and the environment of its experiment, and formats to export
-    in. Where nobody has it the job is not held back: the worker reports in its failure what it has
-    instead, or what to install.
+    in. If no worker has it the job is dispatched: the worker reports in the failure what it has instead,
+    or what to install.
     """
     if _has(worker, job, experiment):
         return False
@@ -261,7 +261,7 @@ def _has(worker: WorkerRow, job: JobRow, experiment: ExperimentRow) -> bool:
 def check(
     definition: Definition, schedule: Schedule, workers: Sequence[Catalogue], pool: str
 ) -> None:
-    """Refuses what no worker of a pool offers; accepts all where there is no worker."""
+    """Refuses a submission that no worker of a pool can execute; accepts all without workers."""
     if workers:
         offered = merge(workers)
         if isinstance(definition, RlDefinition):
@@ -334,7 +334,7 @@ def check_definition(definition: RlDefinition, catalogue: Catalogue, pool: str) 
 
 
 def _check_observations(definition: RlDefinition, environment: EnvironmentDescription) -> None:
-    """Arguments may change the space that the catalogue lists."""
+    """Checks the observations unless arguments may change the space that the catalogue lists."""
     space = environment.observation_space
     if space is not None and space.kind == "other" and not definition.env.kwargs:
         message = (

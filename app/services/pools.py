@@ -1,4 +1,4 @@
-"""The pools of a project: `default`, and those that a worker was ever registered in."""
+"""The pools of a project: `default`, and those in which a worker has ever registered."""
 
 from typing import Final
 
@@ -14,7 +14,7 @@ async def check(session: Session, project_id: str, pool: str, pointer: str) -> N
     """Refuses a pool without registered workers; the workers may be offline.
 
     Raises:
-        InvalidError: With the code `unknown_pool` and the pools there are.
+        InvalidError: With the code `unknown_pool`; names the existing pools.
     """
     known = sorted({DEFAULT, *await rows.registered(session, project_id)})
     if pool not in known:

@@ -1,6 +1,6 @@
-"""Whether the server's disks take writes.
+"""Checks whether the server's disks accept writes.
 
-Asked by `/readyz`; a full disk is tried again at every question, at most once a second.
+Called by `/readyz`; a full disk is tried again at each call, at most once a second.
 """
 
 import asyncio
@@ -15,8 +15,9 @@ from app.services.artifacts.blob_store import BlobStore
 
 _LOOK_SECONDS: Final = 1.0
 _LOW_BYTES: Final = 2**20
-"""Free space on the disk of an SQLite database below which a write is tried: SQLite can go on for a
-while in the files that it has.
+"""Free bytes on the disk of an SQLite database below which a test write is made.
+
+SQLite can continue for a while within its allocated files.
 """
 
 
@@ -24,10 +25,10 @@ class Storage:
     """The disks of the database and of the blobs.
 
     Args:
-        database: Says whether its latest write found the disk full.
+        database: Records whether its latest write failed because the disk was full.
         store: The blobs.
-        database_file: The file of an SQLite database; `None` for a database server, whose disk is
-            its own business.
+        database_file: The file of an SQLite database; `None` for a database server, which watches
+            its own disk.
     """
 
     def __init__(self, database: Database, store: BlobStore, database_file: Path | None) -> None:

@@ -1,4 +1,4 @@
-"""Credentials, all kept as hashes, and the answers that repeated requests get again."""
+"""Credentials, stored as hashes, and the answers of requests with an `Idempotency-Key`."""
 
 from datetime import datetime
 from typing import Any
@@ -20,9 +20,9 @@ class TokenRow(Base):
         String(64), ForeignKey("projects.id", ondelete="CASCADE")
     )
     user_id: Mapped[str] = mapped_column(String(64), ForeignKey("users.id", ondelete="CASCADE"))
-    """Whom its changes are attributed to."""
+    """The user to whom its changes are attributed."""
     parent_id: Mapped[str | None] = mapped_column(String(64), index=True)
-    """The token that made it; `None` for one that a login or the server's console made."""
+    """The token that created it; `None` for one that a login or the console created."""
     name: Mapped[str] = mapped_column(String(64))
     secret_hash: Mapped[str] = mapped_column(String(64), unique=True)
     scopes: Mapped[list[Any]]
@@ -49,7 +49,7 @@ class LoginSessionRow(Base):
 
 
 class LoginLinkRow(Base):
-    """A setup or login link: good once, for a short time."""
+    """A setup or login link, valid once and for a short time."""
 
     __tablename__ = "login_links"
 

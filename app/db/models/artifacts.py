@@ -7,7 +7,7 @@ from app.db.models.base import Base, Created
 
 
 class BlobRow(Base):
-    """Content in the store under a random name, once per project."""
+    """Content stored under a random name; a project stores equal content once."""
 
     __tablename__ = "blobs"
     __table_args__ = (UniqueConstraint("project_id", "sha256", "size"),)
@@ -40,14 +40,14 @@ class ArtifactRow(Base):
     attempt_id: Mapped[str] = mapped_column(
         String(64), ForeignKey("attempts.id", ondelete="CASCADE")
     )
-    """Who made it."""
+    """The attempt that declared it."""
     folder: Mapped[str] = mapped_column(String(64))
-    """Snapshot that it belongs to; empty for none, so that names are unique there too."""
+    """ID of the snapshot that it belongs to; empty for none, since NULL would not be unique."""
     name: Mapped[str] = mapped_column(String(1024))
     kind: Mapped[str] = mapped_column(String(16))
     size: Mapped[int] = mapped_column(BigInteger)
     sha256: Mapped[str] = mapped_column(String(64))
     env_step: Mapped[int | None] = mapped_column(BigInteger)
     blob_id: Mapped[str | None] = mapped_column(String(64), ForeignKey("blobs.id"))
-    """NULL until the content arrived and matched."""
+    """NULL until the content has arrived and its hash matched."""
     created_at: Mapped[Created]

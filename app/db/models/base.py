@@ -18,10 +18,10 @@ NAMING: Final = {
 }
 
 JsonColumn: Final = JSON(none_as_null=True).with_variant(JSONB(none_as_null=True), "postgresql")
-"""JSON that SQL may look into; Python's `None` is SQL's NULL."""
+"""JSON that SQL can query; Python's `None` is SQL's NULL."""
 
 BigKey: Final = BigInteger().with_variant(Integer, "sqlite")
-"""An integer key that counts up by itself on both dialects."""
+"""An auto-incremented integer key on both dialects."""
 
 Id = Annotated[str, mapped_column(String(64))]
 """A prefixed identifier (`palestra.contract.names.new_id`) or an experiment's ID."""
@@ -29,7 +29,7 @@ Id = Annotated[str, mapped_column(String(64))]
 Counter64 = Annotated[int, mapped_column(BigInteger)]
 Json = Annotated[dict[str, Any], mapped_column(JsonColumn)]
 Created = Annotated[datetime, mapped_column(Timestamp, default=db_now())]
-"""Filled in with the database's time at insert."""
+"""The database's time at insert."""
 
 
 class Base(DeclarativeBase):

@@ -7,7 +7,7 @@ from app.db.models.base import Base, BigKey, Created
 
 
 class SeriesRow(Base):
-    """A named curve of a run, with what lists show of it."""
+    """A named curve of a run, with the summary that lists show."""
 
     __tablename__ = "series"
     __table_args__ = (UniqueConstraint("run_id", "name"),)
@@ -38,7 +38,7 @@ class BlockRow(Base):
     )
     fence: Mapped[int] = mapped_column(BigInteger)
     first_seq: Mapped[int] = mapped_column(BigInteger)
-    """Record of the attempt that holds the block's first point."""
+    """Number of the attempt's record that holds the block's first point."""
     points: Mapped[int]
     content: Mapped[bytes] = mapped_column(LargeBinary)
 
@@ -46,7 +46,7 @@ class BlockRow(Base):
 class TelemetryBatchRow(Base):
     """Committed records of an attempt, with a digest of each.
 
-    The digests tell a repetition from a conflict.
+    The digests distinguish a repetition from a conflict.
     """
 
     __tablename__ = "telemetry_batches"
@@ -57,14 +57,14 @@ class TelemetryBatchRow(Base):
     first_seq: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
     last_seq: Mapped[int] = mapped_column(BigInteger)
     sha256: Mapped[str] = mapped_column(String(64))
-    """Over the digests."""
+    """SHA-256 of `digests`."""
     digests: Mapped[bytes] = mapped_column(LargeBinary)
     """16 bytes per record."""
     received_at: Mapped[Created]
 
 
 class EpochStatsRow(Base):
-    """ExperimentStats of a run after an epoch."""
+    """The `ExperimentStats` of a run after an epoch."""
 
     __tablename__ = "epoch_stats"
     __table_args__ = (Index(None, "run_id", "fence", "seq"),)
@@ -109,7 +109,7 @@ class EvaluationRow(Base):
     source: Mapped[str] = mapped_column(
         String(16), default="evaluation", server_default="evaluation"
     )
-    """Which episodes: the value of an `EvaluationSource`."""
+    """Kind of the episodes: the value of an `EvaluationSource`."""
     superseded: Mapped[bool] = mapped_column(default=False)
     body: Mapped[str] = mapped_column(Text)
     """The record as JSON text, exact to the last bit."""

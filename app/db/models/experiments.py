@@ -72,9 +72,9 @@ class SubmissionRow(Base):
 class RunRow(Base):
     """One training history of one definition with one seed.
 
-    `state`, `cause`, `failure`, `job_id`, `started_at` and `finished_at` are what
-    `app.domain.derived_states.run_state` says of its training jobs; the gate alone writes them, in
-    the transaction of the job's change. The progress columns are lifted by the ingest.
+    `state`, `cause`, `failure`, `job_id`, `started_at` and `finished_at` are derived from its
+    training jobs (`app.domain.derived_states.run_state`); only `app.services.jobs.job_state` writes
+    them, in the transaction of the job's change. The ingest raises the progress columns.
     """
 
     __tablename__ = "runs"

@@ -21,7 +21,7 @@ from app.db.models.base import Base, Created
 class JobRow(Base):
     """One queued piece of work on a run or on a pack.
 
-    Only the gate (`app.services.jobs.job_state`) writes `state`.
+    Only `app.services.jobs.job_state` writes `state`.
     """
 
     __tablename__ = "jobs"
@@ -47,29 +47,29 @@ class JobRow(Base):
     pool: Mapped[str] = mapped_column(String(64))
     priority: Mapped[int]
     gpus: Mapped[int]
-    """Of `resources`, where SQL needs it."""
+    """Number of GPUs in `resources`, as a column for SQL."""
     resources: Mapped[dict[str, Any]]
     limits: Mapped[dict[str, Any]]
     evaluate: Mapped[dict[str, Any] | None]
     """Options of the schedules that read a snapshot, with `snapshot` resolved to an id."""
     work_order_version: Mapped[int]
     afresh: Mapped[bool] = mapped_column(default=False, server_default=false())
-    """Whether its first attempt begins at the start of the run, whatever snapshots there are."""
+    """Whether its first attempt starts from the beginning even if the run has snapshots."""
     allow_code_change: Mapped[bool] = mapped_column(default=False, server_default=false())
-    """Whether its attempts may run other code than the experiment was made with."""
+    """Whether its attempts may run other code than that of the experiment."""
 
     attempt: Mapped[int] = mapped_column(default=0)
-    """Number of the latest attempt; the next has one more."""
+    """Number of the latest attempt; the next attempt gets the next number."""
     infrastructure_failures: Mapped[int] = mapped_column(default=0)
     counted_failures: Mapped[int] = mapped_column(default=0)
     """Failures in a row that are retried once: host out of memory, stalled."""
     quick_deaths: Mapped[int] = mapped_column(default=0)
-    """Deaths in a row within a minute of the start; three are poison."""
+    """Consecutive deaths within a minute of the start; the third fails the job as `poison`."""
 
     not_before: Mapped[datetime | None]
     """A queued job is not dispatched before this time."""
     rung_at: Mapped[datetime | None]
-    """When the dispatcher last rang for it since it was queued: the outbox mark."""
+    """Time of the latest dispatch message since the job was queued."""
     rings: Mapped[int] = mapped_column(default=0)
 
     created_by: Mapped[str] = mapped_column(String(64), ForeignKey("users.id"))
@@ -80,7 +80,7 @@ class JobRow(Base):
 
 
 class JobRunRow(Base):
-    """A run that a job works on."""
+    """Association of a job with a run that it works on."""
 
     __tablename__ = "job_runs"
     __table_args__ = (Index(None, "run_id"),)
@@ -93,9 +93,9 @@ class JobRunRow(Base):
     )
     position: Mapped[int]
     outcome: Mapped[str | None] = mapped_column(String(16))
-    """Of a pack: how the run ended for good, while the job may go on with the others.
+    """Of a pack: how the run ended for good while the job may continue with other runs.
 
-    Such a run is carried by no later attempt.
+    Later attempts do not carry such a run.
     """
     cause: Mapped[str | None] = mapped_column(String(32))
     failure: Mapped[dict[str, Any] | None]
@@ -134,7 +134,7 @@ class AttemptRow(Base):
     worker_id: Mapped[str] = mapped_column(String(64), ForeignKey("workers.id"))
     slot: Mapped[int]
     boot_id: Mapped[str] = mapped_column(String(64))
-    """The worker's boot id at the claim: another one later proves that the attempt is gone."""
+    """The worker's boot ID at the claim: another one later proves that the attempt has ended."""
     token_hash: Mapped[str] = mapped_column(String(64), unique=True)
     """SHA-256 of the attempt's token."""
 
@@ -144,28 +144,28 @@ class AttemptRow(Base):
     failure: Mapped[dict[str, Any] | None]
     resume_quality: Mapped[str | None] = mapped_column(String(16))
     provenance: Mapped[dict[str, Any] | None]
-    """What the attempt really ran with, from its report."""
+    """The code, packages and hardware that the attempt used, from its report."""
     ran_with: Mapped[dict[str, Any]]
-    """Code, and the worker's version, packages and hardware, as they were at the claim."""
+    """Code, and the worker's version, packages and hardware, at the time of the claim."""
 
     lease_until: Mapped[datetime]
     acked_seq: Mapped[int] = mapped_column(BigInteger, default=0)
-    """Records of the attempt that are committed; lifted by the ingest alone."""
+    """Number of the attempt's last committed record; written by the ingest alone."""
     spooled_seq: Mapped[int] = mapped_column(BigInteger, default=0)
     env_step: Mapped[int] = mapped_column(BigInteger, default=0)
     update: Mapped[int] = mapped_column("update_count", BigInteger, default=0)
     trainer_pid: Mapped[int | None] = mapped_column(BigInteger)
     backlog: Mapped[dict[str, Any] | None]
-    """What was not uploaded at the latest renewal, a `Backlog`."""
+    """The results that were not uploaded at the latest renewal, a `Backlog`."""
     gives_up: Mapped[bool] = mapped_column(default=False, server_default=false())
-    """Whether a person gave up what is not uploaded."""
+    """Whether a user discarded the results that are not uploaded."""
     started_at: Mapped[Created]
     renewed_at: Mapped[Created]
     ended_at: Mapped[datetime | None]
 
 
 class AttemptRunRow(Base):
-    """A run that an attempt carries, with the fence it holds."""
+    """A run that an attempt carries, with the attempt's fence of that run."""
 
     __tablename__ = "attempt_runs"
     __table_args__ = (
@@ -187,8 +187,8 @@ class AttemptRunRow(Base):
     )
     fence: Mapped[int] = mapped_column(BigInteger)
     training: Mapped[bool]
-    """Whether the attempt writes training state; then `fence` is its own, raised by its claim."""
+    """Whether the attempt writes training state; its claim then raised `fence`."""
     live_training: Mapped[bool]
-    """`training`, and the attempt has not ended: at most one such row per run."""
+    """Whether `training` and the attempt has not ended: true in at most one row per run."""
     snapshot_id: Mapped[str | None] = mapped_column(String(64))
-    """Training: snapshot resumed from. Other schedules: snapshot read."""
+    """Snapshot that a training resumed from, or that another schedule reads."""

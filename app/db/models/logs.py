@@ -7,7 +7,7 @@ from app.db.models.base import Base, BigKey
 
 
 class LogBlockRow(Base):
-    """Consecutive lines of a run's log that came with one batch (`app.metrics.logs`)."""
+    """Consecutive lines of a run's log that arrived in one batch (`app.metrics.logs`)."""
 
     __tablename__ = "log_blocks"
     __table_args__ = (UniqueConstraint("run_id", "first_line"),)
@@ -21,5 +21,5 @@ class LogBlockRow(Base):
     """Ordinal of the first line within the run, from 1."""
     last_line: Mapped[int] = mapped_column(BigInteger)
     total_bytes: Mapped[int] = mapped_column(BigInteger)
-    """Text of the run's log up to here, for its limit."""
+    """Bytes of the run's log up to and including this block, for its limit."""
     content: Mapped[bytes] = mapped_column(LargeBinary)

@@ -27,7 +27,7 @@ class UserRow(Base):
     id: Mapped[str] = mapped_column(String(64), primary_key=True)
     name: Mapped[str] = mapped_column(String(64), unique=True)
     password_hash: Mapped[str | None] = mapped_column(String(256))
-    """argon2id; NULL while the person logs in by link alone."""
+    """argon2id; NULL while the user logs in by link only."""
     created_at: Mapped[Created]
     disabled_at: Mapped[datetime | None]
 

@@ -11,7 +11,7 @@ from app.db.models.base import Base, Created
 class SnapshotRow(Base):
     """Everything needed to resume a run.
 
-    Kept as a row when its files are deleted, since the fence chain refers to it.
+    The row is kept when its files are deleted, since the fence chain refers to it.
     """
 
     __tablename__ = "snapshots"
@@ -39,7 +39,7 @@ class SnapshotRow(Base):
     NULL where it is not finite.
     """
     score_text: Mapped[str | None] = mapped_column(String(32))
-    """The same as JSON text."""
+    """The same value as JSON text."""
     superseded: Mapped[bool] = mapped_column(default=False)
     pinned: Mapped[bool] = mapped_column(default=False)
     size: Mapped[int] = mapped_column(BigInteger)

@@ -1,4 +1,4 @@
-"""How long servers were up."""
+"""The uptime of the servers."""
 
 from datetime import datetime
 
@@ -18,4 +18,4 @@ class ServerUptimeRow(Base):
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     seconds: Mapped[float] = mapped_column(default=0.0)
     counted_at: Mapped[datetime]
-    """When a server last added to it."""
+    """Time at which a server last added to the counter."""

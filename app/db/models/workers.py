@@ -9,9 +9,9 @@ from app.db.models.base import Base, Created
 
 
 class WorkerRow(Base):
-    """One machine's agent that owns slots.
+    """A machine's agent, which owns slots.
 
-    It keeps its id when it registers again under its name.
+    It keeps its ID when it registers again under its name.
     """
 
     __tablename__ = "workers"
@@ -33,14 +33,14 @@ class WorkerRow(Base):
     slots: Mapped[int]
     gpus: Mapped[list[Any]]
     gpu_count: Mapped[int]
-    """Length of `gpus`, where SQL needs it."""
+    """Length of `gpus`, as a column for SQL."""
     work_order_versions: Mapped[list[Any]]
     version: Mapped[str] = mapped_column(String(64))
     hardware: Mapped[dict[str, Any]]
     packages: Mapped[dict[str, Any]]
     catalogue: Mapped[dict[str, Any]]
     secret_hash: Mapped[str | None] = mapped_column(String(64))
-    """SHA-256 of the worker's own secret; `None` lets the next enrolment have the name."""
+    """SHA-256 of the worker's own secret; `None` permits another enrolment under the name."""
     silent_seconds: Mapped[float]
     """Silence after which it is shown as unreachable and gets no jobs, as agreed at registration.
     """

@@ -1,4 +1,4 @@
-"""Rows of people and credentials. Secrets arrive here as hashes only."""
+"""Rows of users and credentials. Secrets are passed to this module as hashes only."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -130,7 +130,7 @@ async def worker_by_secret(session: Session, secret_hash: str) -> WorkerRow | No
 async def live_login(
     session: Session, secret_hash: str, idle_seconds: float, max_seconds: float
 ) -> LoginSessionRow | None:
-    """Returns a login that has not ended, was used lately and is not too old."""
+    """Returns a login that has not ended, was used recently and is within its maximum age."""
     return await session.scalar(
         select(LoginSessionRow).where(
             LoginSessionRow.secret_hash == secret_hash,
@@ -144,7 +144,7 @@ async def live_login(
 async def tokens(
     session: Session, project_id: str, user_id: str | None, keys: Keyset
 ) -> Sequence[TokenRow]:
-    """Returns a page of a project's tokens, of one user where one is named, and one row more."""
+    """Returns a page of tokens, of the project or of one user of it, and one row more."""
     query = select(TokenRow).where(TokenRow.project_id == project_id)
     if user_id is not None:
         query = query.where(TokenRow.user_id == user_id)
@@ -159,16 +159,16 @@ async def token(session: Session, project_id: str, token_id: str) -> TokenRow | 
 
 
 async def set_expiry(session: Session, token_id: str, days: int) -> None:
-    """Sets a token to expire after some days of the database's clock."""
+    """Sets a token to expire `days` from now by the database's clock."""
     await session.execute(
         update(TokenRow).where(TokenRow.id == token_id).values(expires_at=db_now(days * 86_400.0))
     )
 
 
 async def expires_within(session: Session, token_id: str, days: int | None) -> bool:
-    """Returns whether a token ends before another that would be made now for so many days.
+    """Returns whether a token expires earlier than `days` from now.
 
-    `None` never ends.
+    `days` of `None` stands for a token that never expires.
     """
     ends = TokenRow.expires_at.is_not(None)
     earlier = ends if days is None else ends & (TokenRow.expires_at < db_now(days * 86_400.0))
@@ -185,7 +185,7 @@ async def take_expiry(session: Session, token_id: str, parent_id: str) -> None:
 
 
 async def made_by(session: Session, token_ids: Collection[str]) -> Sequence[TokenRow]:
-    """Returns the tokens that some tokens made."""
+    """Returns the tokens that were created with some tokens."""
     return (await session.scalars(select(TokenRow).where(TokenRow.parent_id.in_(token_ids)))).all()
 
 
@@ -203,7 +203,7 @@ async def end_login(session: Session, session_id: str) -> None:
 
 
 async def end_other_logins(session: Session, user_id: str) -> None:
-    """Ends every login of a user, as after a change of password."""
+    """Ends every other login of a user, for example after a change of password."""
     await session.execute(
         update(LoginSessionRow)
         .where(LoginSessionRow.user_id == user_id, LoginSessionRow.ended_at.is_(None))
@@ -212,7 +212,7 @@ async def end_other_logins(session: Session, user_id: str) -> None:
 
 
 async def insert_link(session: Session, code_hash: str, who: MembershipRow, seconds: float) -> None:
-    """Adds a link that is good once, for `seconds`."""
+    """Adds a link that is valid once, for `seconds`."""
     link = LoginLinkRow(
         code_hash=code_hash,
         project_id=who.project_id,
@@ -224,9 +224,9 @@ async def insert_link(session: Session, code_hash: str, who: MembershipRow, seco
 
 
 async def use_link(session: Session, code_hash: str) -> tuple[str, str] | None:
-    """Uses a link up and returns (user, project); `None` if it is unknown, used or expired.
+    """Invalidates a link and returns (user, project); `None` if it is unknown, used or expired.
 
-    Two callers cannot both have it.
+    Of concurrent calls only one succeeds.
     """
     good = (
         LoginLinkRow.code_hash == code_hash,
@@ -244,7 +244,7 @@ async def use_link(session: Session, code_hash: str) -> tuple[str, str] | None:
 
 
 async def touch(session: Session, token_ids: Collection[str], session_ids: Collection[str]) -> None:
-    """Notes that credentials were used."""
+    """Stores the time at which credentials were used."""
     if token_ids:
         await session.execute(
             update(TokenRow).where(TokenRow.id.in_(token_ids)).values(last_used_at=db_now())
@@ -258,9 +258,9 @@ async def touch(session: Session, token_ids: Collection[str], session_ids: Colle
 
 
 async def claim_key(session: Session, row: IdempotencyKeyRow) -> bool:
-    """Inserts an idempotency key; `False` if a committed request has it.
+    """Inserts an idempotency key; returns false if a committed request has it.
 
-    Waits for one that is under way.
+    Waits for an open transaction that inserts the same key.
     """
     dialect = sqlite if session.get_bind().dialect.name == "sqlite" else postgresql
     values = {
@@ -283,7 +283,7 @@ async def claim_key(session: Session, row: IdempotencyKeyRow) -> bool:
 async def idempotency_key(
     session: Session, project_id: str, user_id: str, key: str
 ) -> IdempotencyKeyRow | None:
-    """Returns a remembered answer."""
+    """Returns the stored answer of an idempotency key."""
     return await session.get(IdempotencyKeyRow, (project_id, user_id, key), populate_existing=True)
 
 

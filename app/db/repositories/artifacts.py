@@ -22,7 +22,7 @@ _SWEEP: Final = 500
 
 
 async def find(session: Session, artifact_id: str, *, lock: bool = False) -> ArtifactRow | None:
-    """Returns an artifact, locked against other uploads on request."""
+    """Returns an artifact; with `lock`, locked against other uploads."""
     query = (
         select(ArtifactRow)
         .where(ArtifactRow.id == artifact_id)
@@ -32,7 +32,7 @@ async def find(session: Session, artifact_id: str, *, lock: bool = False) -> Art
 
 
 async def declare(session: Session, row: Mapping[str, Any]) -> ArtifactRow:
-    """Adds an artifact, or returns the one that has this attempt, run, folder and name already."""
+    """Adds an artifact, or returns the existing one with this attempt, run, folder and name."""
     await session.execute(insert_new(session, ArtifactRow, [dict(row)]))
     same = [
         getattr(ArtifactRow, column) == row[column]
@@ -77,7 +77,7 @@ async def blob(session: Session, project_id: str, sha256: str, size: int) -> str
 async def add_blob(session: Session, row: Mapping[str, Any]) -> str:
     """Adds a blob.
 
-    Returns the one that counts, which is another if the same content is stored already.
+    Returns the stored row, which is an older one if the project already has the same content.
     """
     await session.execute(insert_new(session, BlobRow, [dict(row)]))
     found = await blob(session, row["project_id"], row["sha256"], row["size"])
@@ -88,7 +88,7 @@ async def add_blob(session: Session, row: Mapping[str, Any]) -> str:
 async def drop_unused_blobs(session: Session) -> list[str]:
     """Deletes the rows of blobs to which no artifact refers; returns their IDs.
 
-    Their files may go once that is committed.
+    Their files may be deleted once that is committed.
     """
     unused = (
         select(BlobRow.id)

@@ -1,6 +1,6 @@
 """Rows of attempts and of the runs they carry.
 
-A lease is written and judged by the database's clock, check and act in one statement.
+A lease is written and checked by the database's clock, in one statement.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -26,7 +26,7 @@ class Leases:
 
     total: int
     lapsed: tuple[tuple[str, datetime], ...]
-    """Attempts that were silent for longer than the limit, each with its last sign of life."""
+    """Attempts silent for longer than the limit, each with the time of its last renewal."""
 
 
 async def insert(session: Session, row: dict[str, Any], lease_seconds: float) -> AttemptRow | None:
@@ -156,7 +156,7 @@ async def end(
 
 
 async def expire(session: Session, attempt_id: str, silent_seconds: float) -> AttemptRow | None:
-    """Ends a live attempt as lost if its lease was not renewed for that time."""
+    """Marks a live attempt as lost if its lease was not renewed for that time."""
     silent = (
         AttemptRow.id == attempt_id,
         AttemptRow.state.in_(LIVE),
@@ -179,7 +179,7 @@ async def expire(session: Session, attempt_id: str, silent_seconds: float) -> At
 
 
 async def leases(session: Session, silent_seconds: float) -> Leases:
-    """Returns how many leases there are and which lapsed."""
+    """Returns the number of leases and those that lapsed."""
     live = AttemptRow.state.in_(LIVE)
     total = await session.scalar(select(func.count()).select_from(AttemptRow).where(live))
     silent = (

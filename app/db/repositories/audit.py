@@ -17,7 +17,7 @@ def append(session: Session, row: dict[str, Any]) -> None:
 async def of_object(
     session: Session, project_id: str, object_type: str, object_id: str
 ) -> Sequence[AuditRow]:
-    """Returns what happened to one object, oldest first."""
+    """Returns the audit rows of one object, oldest first."""
     query = select(AuditRow).where(
         AuditRow.project_id == project_id,
         AuditRow.object_type == object_type,

@@ -22,7 +22,7 @@ class StoredBlock:
 
 
 async def hold_snapshot(session: Session) -> None:
-    """Makes everything that the session reads from now on one state of the database.
+    """Makes all later reads of the session return one consistent state of the database.
 
     Must be its first statement.
 
@@ -45,7 +45,7 @@ async def by_ids(session: Session, ids: Collection[int]) -> Mapping[int, BlockRo
 
 
 async def logs_by_ids(session: Session, ids: Collection[int]) -> Mapping[int, LogBlockRow]:
-    """Returns pieces of logs by id."""
+    """Returns blocks of logs by ID."""
     return (
         {
             block.id: block
@@ -145,6 +145,6 @@ async def series_of_run(
 
 
 async def log_after(session: Session, run_id: str, after: int, limit: int) -> Sequence[LogBlockRow]:
-    """Returns the pieces of a run's log that hold lines after an ordinal, in order."""
+    """Returns the blocks of a run's log that hold lines after an ordinal, in order."""
     query = select(LogBlockRow).where(LogBlockRow.run_id == run_id, LogBlockRow.last_line > after)
     return (await session.scalars(query.order_by(LogBlockRow.first_line).limit(limit))).all()

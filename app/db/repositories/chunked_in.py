@@ -1,4 +1,4 @@
-"""Lists of values too long for one statement."""
+"""Splits lists of values that are too long for one statement."""
 
 from collections.abc import Collection
 from typing import Final, TypeVar
@@ -8,12 +8,11 @@ Value = TypeVar("Value")
 _MANY: Final = 500
 """Values of one IN list.
 
-PostgreSQL takes one of pairs for conditions within each other, and some thousands overflow its
-stack.
+PostgreSQL turns an IN list of pairs into nested conditions; some thousands overflow its stack.
 """
 
 
 def cut(values: Collection[Value]) -> list[list[Value]]:
-    """Returns the values in lists that a statement takes."""
+    """Returns the values in lists short enough for one statement."""
     every = list(values)
     return [every[first : first + _MANY] for first in range(0, len(every), _MANY)]

@@ -42,9 +42,9 @@ async def page(
 
 
 async def latest(session: Session, run_ids: Collection[str]) -> dict[str, EvaluationRow]:
-    """Returns the evaluation at the farthest point of each run's history, by run.
+    """Returns the evaluation at the latest position of each run's history, by run.
 
-    Of several there, the newest.
+    Of several at that position, the newest.
     """
     return {
         row.run_id: row
@@ -57,7 +57,7 @@ async def latest(session: Session, run_ids: Collection[str]) -> dict[str, Evalua
 async def best(session: Session, run_ids: Collection[str]) -> dict[str, EvaluationRow]:
     """Returns the evaluation with the highest finite mean return of each run, by run.
 
-    Of equal ones, the farthest.
+    Of several with that return, the one at the latest position.
     """
     query = _first_of_each(
         EvaluationRow.run_id.in_(run_ids),

@@ -37,7 +37,7 @@ class ExperimentFilter:
     agent: str | None = None
     env: str | None = None
     text: str | None = None
-    """Part of the name or of the ID, in any case."""
+    """Substring of the name or of the ID, ignoring case."""
     archived: bool | None = False
 
 
@@ -58,13 +58,13 @@ class FailedRuns:
     message: str
     runs: int
     run_id: str
-    """The first of them."""
+    """ID of the first such run."""
 
 
 async def insert_experiment(session: Session, row: dict[str, Any]) -> bool:
     """Inserts an experiment; `False` if the project has one of this identity.
 
-    Waits for an insert that is under way.
+    Waits for an open transaction that inserts the same identity.
     """
     statement = insert_new(session, ExperimentRow, [row]).returning(ExperimentRow.id)
     return (await session.execute(statement)).first() is not None
@@ -125,7 +125,7 @@ async def page(
 
 
 def _in_state(query: Select[ExperimentRow], state: RunState) -> Select[ExperimentRow]:
-    """The rule of `app.domain.derived_states.experiment_state` in SQL."""
+    """The rule of `app.domain.derived_states.experiment_state` as an SQL condition."""
     same_experiment = (
         RunRow.project_id == ExperimentRow.project_id,
         RunRow.experiment_id == ExperimentRow.id,
@@ -200,12 +200,12 @@ async def insert_submission(
 
 
 async def submission(session: Session, submission_id: int) -> SubmissionRow | None:
-    """Returns what a submitter recorded."""
+    """Returns the recorded provenance of a submission."""
     return await session.get(SubmissionRow, submission_id)
 
 
 async def seeds_of(session: Session, experiment: ExperimentRow) -> frozenset[int]:
-    """Returns the seeds that the experiment has a first replicate of."""
+    """Returns the seeds for which the experiment has a first replicate."""
     query = select(RunRow.seed).where(
         RunRow.project_id == experiment.project_id,
         RunRow.experiment_id == experiment.id,
@@ -245,7 +245,7 @@ async def run(session: Session, project_id: str, run_id: str) -> RunRow | None:
 
 
 async def runs(session: Session, run_ids: Iterable[str]) -> Sequence[RunRow]:
-    """Returns runs by id, as they are in the database now."""
+    """Returns runs by ID, read from the database again."""
     return (
         await session.scalars(
             select(RunRow)
@@ -292,7 +292,7 @@ async def run_page(
 
 
 async def lock_run(session: Session, run_id: str) -> None:
-    """Holds a run against concurrent submissions of jobs until the transaction ends."""
+    """Locks a run against concurrent submissions of jobs until the transaction ends."""
     await session.execute(select(RunRow.id).where(RunRow.id == run_id).with_for_update())
 
 

@@ -41,9 +41,8 @@ class Queue:
 def _queued(project_id: str, pools: Collection[str], *conditions: ColumnElement[bool]) -> Subquery:
     """The queued jobs of some pools, each with its `turn`.
 
-    The order of a pool's queue is priority, then fair share between people, then age: a person's
-    n-th waiting job stands behind everybody's earlier ones, where n counts the jobs that the person
-    already has running.
+    The order of a pool's queue is priority, then fair share between users, then age. A user's n-th
+    job comes after the first n - 1 jobs of every other user; running jobs count.
     """
     mine = (JobRow.project_id == project_id, JobRow.pool.in_(pools))
     held = select(JobRow.pool, JobRow.created_by, func.count().label("jobs")).where(
@@ -90,9 +89,9 @@ async def positions(session: Session, project_id: str, pools: Collection[str]) -
 async def ready(
     session: Session, queue: Queue, ring_seconds: float, limit: int
 ) -> Sequence[ReadyJob]:
-    """Returns the next jobs of a queue that wait for a (new) dispatch message, in order.
+    """Returns the next jobs of a queue that need a dispatch message, in order.
 
-    Those that its workers can take.
+    Only jobs that the queue's free workers support.
     """
     fits = (
         JobRow.gpus <= queue.most_gpus,
@@ -117,7 +116,7 @@ async def ready(
 async def idle_evaluations(session: Session, job_ids: Collection[str]) -> set[str]:
     """Returns which queued jobs are continuous evaluations with nothing to evaluate yet.
 
-    They have nothing to do before their run is trained.
+    They have nothing to evaluate until their run is trained.
     """
     return (
         set(
@@ -162,7 +161,7 @@ def _is_idle_evaluation() -> ColumnElement[bool]:
 
 
 async def waiting_queues(session: Session) -> Sequence[tuple[str, str]]:
-    """Returns the (project, pool) pairs that a job waits in."""
+    """Returns the (project, pool) pairs with queued jobs."""
     query = (
         select(JobRow.project_id, JobRow.pool)
         .where(JobRow.state == JobState.QUEUED.value, may_start_now())
@@ -201,7 +200,7 @@ async def counts_by_pool(session: Session, project_id: str) -> dict[str, tuple[i
 
 
 async def outstanding_messages(session: Session, queue: Queue, ring_seconds: float) -> int:
-    """Returns how many dispatch messages of a queue may still be answered."""
+    """Returns how many dispatch messages of a queue may still lead to a claim."""
     young = and_(JobRow.rung_at.is_not(None), JobRow.rung_at > db_now(-ring_seconds))
     mine = (
         JobRow.state == JobState.QUEUED.value,

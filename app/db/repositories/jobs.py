@@ -123,12 +123,12 @@ def may_start_now() -> ColumnElement[bool]:
 
 
 def ended_now() -> Mapping[str, Any]:
-    """The columns that a final state fills in."""
+    """The columns to write when a job enters a final state."""
     return {"finished_at": db_now()}
 
 
 def queued_now(delay: float = 0.0) -> Mapping[str, Any]:
-    """The columns that a fresh place in the queue fills in.
+    """The columns to write when a job is queued.
 
     The job may start after `delay` seconds.
     """
@@ -140,7 +140,7 @@ def queued_now(delay: float = 0.0) -> Mapping[str, Any]:
 
 
 def claimed_now(attempt: int) -> Mapping[str, Any]:
-    """The columns that a claim fills in."""
+    """The columns to write when a job is claimed."""
     return {
         "attempt": attempt,
         "started_at": func.coalesce(JobRow.started_at, db_now()),
@@ -196,7 +196,7 @@ async def run_ids(session: Session, job_ids: Iterable[str]) -> dict[str, list[st
 
 
 async def ends(session: Session, job_id: str) -> dict[str, JobRunRow]:
-    """Returns the ended runs of a job, which may still train other runs, by their IDs."""
+    """Returns, by run ID, how runs of a job ended while the job may train other runs."""
     query = (
         select(JobRunRow)
         .where(JobRunRow.job_id == job_id, JobRunRow.outcome.is_not(None))
@@ -219,7 +219,7 @@ async def end_run(session: Session, job_id: str, run_id: str, values: Mapping[st
 async def unfinished_training(session: Session, run_id: str) -> JobRow | None:
     """Returns the unfinished training job of a run, `None` if there is none.
 
-    A job whose other runs go on does not count once this run has ended within it.
+    A job of a pack does not count once this run has ended, even if it trains other runs.
     """
     query = (
         select(JobRow)
@@ -260,7 +260,7 @@ async def pinned_to_snapshots(session: Session) -> Sequence[JobRow]:
 
 
 async def live_workers(session: Session, job_ids: Collection[str]) -> dict[str, str]:
-    """Returns the worker of each job's live attempt, or of its last one where it has ended."""
+    """Returns the worker of each job's live attempt, or of its latest attempt if that has ended."""
     query = select(AttemptRow.job_id, AttemptRow.worker_id).join(
         JobRow, and_(JobRow.id == AttemptRow.job_id, JobRow.attempt == AttemptRow.number)
     )
@@ -268,7 +268,7 @@ async def live_workers(session: Session, job_ids: Collection[str]) -> dict[str, 
 
 
 async def seconds_until(session: Session, moments: Collection[datetime]) -> dict[datetime, float]:
-    """Returns how far moments lie in the future of the database's clock; 0 for the past."""
+    """Returns the seconds from the database's time to some times; 0 for times in the past."""
     if not moments:
         return {}
     present: datetime = (await session.execute(select(db_now()))).scalar_one()
@@ -276,7 +276,7 @@ async def seconds_until(session: Session, moments: Collection[datetime]) -> dict
 
 
 async def set_history(session: Session, job: JobRow, history: History) -> None:
-    """Notes the failures of a job so far."""
+    """Stores the failure counts of a job."""
     values = {
         "infrastructure_failures": history.infrastructure_failures,
         "counted_failures": history.counted_failures,

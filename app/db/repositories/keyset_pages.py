@@ -1,4 +1,4 @@
-"""One way to cut a query into keyset pages."""
+"""Keyset pagination of queries."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -31,7 +31,7 @@ def paged(
 
 
 def key_of(value: Any) -> Key:
-    """Returns a sort value as it is kept in a cursor."""
+    """Returns a sort value in the form that a cursor holds."""
     return (value - EPOCH) // timedelta(microseconds=1) if isinstance(value, datetime) else value
 
 

@@ -1,4 +1,4 @@
-"""Deletes what has aged."""
+"""Deletes expired rows."""
 
 from typing import Final
 
@@ -10,13 +10,13 @@ from app.db.models.access import IdempotencyKeyRow, LoginLinkRow
 from app.db.models.events import EventRow
 
 _BATCH: Final = 10_000
-"""Rows deleted at once, so that other writers do not wait long."""
+"""Rows deleted per call, so that other writers do not wait long."""
 
 
 async def forget_answers(session: Session, seconds: float) -> int:
-    """Deletes answers to repeated requests, and links, that are older than `seconds`.
+    """Deletes idempotency answers and login links that are older than `seconds`.
 
-    Returns how many.
+    Returns the number of rows.
     """
     answers = await _delete(
         session, delete(IdempotencyKeyRow).where(IdempotencyKeyRow.created_at < db_now(-seconds))
@@ -27,9 +27,9 @@ async def forget_answers(session: Session, seconds: float) -> int:
 
 
 async def forget_events(session: Session, seconds: float) -> int:
-    """Deletes the oldest events that are older than `seconds`, at most some thousands at once.
+    """Deletes the oldest events that are older than `seconds`, at most `_BATCH` at once.
 
-    Returns how many. The newest one stays.
+    The newest event is kept. Returns the number of rows.
     """
     first = await session.scalar(select(func.min(EventRow.id)))
     last = await session.scalar(select(func.max(EventRow.id)))

@@ -91,9 +91,9 @@ async def attach(session: Session, snapshot_id: str, artifact: ArtifactRow) -> N
 async def verified(
     session: Session, run_id: str, *, superseded: bool = False
 ) -> Sequence[SnapshotRow]:
-    """Returns the verified snapshots that count in the run's history, newest first.
+    """Returns the verified snapshots of the run's history, newest first.
 
-    Superseded ones among them on request.
+    Superseded ones are included on request.
     """
     query = select(SnapshotRow).where(
         SnapshotRow.run_id == run_id, SnapshotRow.state == SnapshotState.VERIFIED.value
@@ -173,7 +173,7 @@ async def missing_files(session: Session, snapshot_id: str) -> int:
 
 
 async def mark_verified(session: Session, snapshot: SnapshotRow) -> None:
-    """Writes that all files are stored."""
+    """Marks a snapshot as verified: all its files are stored."""
     snapshot.state = SnapshotState.VERIFIED.value
     await session.flush()
     await session.execute(
@@ -182,7 +182,7 @@ async def mark_verified(session: Session, snapshot: SnapshotRow) -> None:
 
 
 async def in_use(session: Session, run_id: str) -> set[str]:
-    """Returns the snapshots of a run that a live attempt loads."""
+    """Returns the snapshots of a run that live attempts read."""
     query = select(AttemptRunRow.snapshot_id).join(
         AttemptRow, AttemptRow.id == AttemptRunRow.attempt_id
     )
@@ -223,7 +223,7 @@ async def links(
 async def training_evaluations(session: Session, run_id: str) -> Sequence[EvaluationRow]:
     """Returns a run's evaluations that were made during training.
 
-    Those of tests are no part of its history.
+    Those of tests are not part of its history.
     """
     mine = (
         EvaluationRow.run_id == run_id,

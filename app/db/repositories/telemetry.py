@@ -50,7 +50,7 @@ async def batches_within(
 
 
 async def last_received(session: Session, attempt_id: str) -> tuple[datetime | None, datetime]:
-    """Returns when the attempt's latest batch arrived, and the present, by the database's clock."""
+    """Returns the time of the attempt's latest batch and the time now, by the database's clock."""
     latest = select(TelemetryBatchRow.received_at).where(TelemetryBatchRow.attempt_id == attempt_id)
     newest = latest.order_by(TelemetryBatchRow.first_seq.desc()).limit(1).scalar_subquery()
     received, now = (await session.execute(select(newest, db_now()))).one()
@@ -58,7 +58,7 @@ async def last_received(session: Session, attempt_id: str) -> tuple[datetime | N
 
 
 async def series(session: Session, keys: Collection[SeriesKey]) -> dict[SeriesKey, SeriesRow]:
-    """Returns the series that exist among `keys`."""
+    """Returns those series of `keys` that exist."""
     found: dict[SeriesKey, SeriesRow] = {}
     for some in cut(keys):
         query = select(SeriesRow).where(tuple_(SeriesRow.run_id, SeriesRow.name).in_(some))
@@ -92,7 +92,7 @@ async def update_series(session: Session, rows: Sequence[Mapping[str, Any]]) -> 
 async def add_blocks(session: Session, rows: Sequence[Mapping[str, Any]]) -> dict[int, int]:
     """Adds blocks, one per series; returns the id of each by its series.
 
-    One statement, since databases need not answer in order.
+    The IDs are matched by series, since databases need not return rows in order.
     """
     if not rows:
         return {}
@@ -106,7 +106,7 @@ async def add_blocks(session: Session, rows: Sequence[Mapping[str, Any]]) -> dic
 
 
 async def add_batch(session: Session, row: Mapping[str, Any]) -> None:
-    """Adds the batch that accounts for all other rows."""
+    """Adds the row of a batch, with the numbers and digests of its records."""
     await session.execute(insert(TelemetryBatchRow), [dict(row)])
 
 

@@ -1,4 +1,4 @@
-"""The row that counts how long servers were up."""
+"""The row that counts the uptime of the servers."""
 
 from dataclasses import dataclass
 from datetime import datetime

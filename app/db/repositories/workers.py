@@ -16,7 +16,7 @@ from app.db.upsert import insert_new
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """The slots of a worker that is online and not draining, and how many are taken."""
+    """The slots of a worker that is online and not draining, and the number in use."""
 
     pool: str
     project_id: str
@@ -27,14 +27,14 @@ class Offer:
 
 
 async def add(session: Session, row: dict[str, Any]) -> bool:
-    """Adds a worker; `False` if the project has one of that name."""
+    """Adds a worker; returns false if the project has one of that name."""
     return (
         await session.execute(insert_new(session, WorkerRow, [row]).returning(WorkerRow.id))
     ).first() is not None
 
 
 async def register_again(session: Session, worker: WorkerRow, row: dict[str, Any]) -> None:
-    """Brings a worker up to date with a new registration."""
+    """Updates a worker's row from a new registration."""
     kept = {
         key: value
         for key, value in row.items()
@@ -111,13 +111,13 @@ async def all_of(session: Session, project_id: str) -> Sequence[WorkerRow]:
 
 
 async def of_pool(session: Session, project_id: str, pool: str) -> Sequence[WorkerRow]:
-    """Returns all workers of a pool, the latest registration last."""
+    """Returns all workers of a pool, ordered by registration, the latest last."""
     query = select(WorkerRow).where(WorkerRow.project_id == project_id, WorkerRow.pool == pool)
     return (await session.scalars(query.order_by(WorkerRow.registered_at, WorkerRow.id))).all()
 
 
 async def offers(session: Session, pools: Collection[str] | None = None) -> Sequence[Offer]:
-    """Returns the workers that take jobs now: alive and not draining."""
+    """Returns the offers of the workers that are online and not draining."""
     live = (
         select(func.count())
         .select_from(AttemptRow)
@@ -146,7 +146,7 @@ async def offers(session: Session, pools: Collection[str] | None = None) -> Sequ
 
 
 async def registered(session: Session, project_id: str) -> dict[str, int]:
-    """Returns how many workers each pool of a project ever had."""
+    """Returns how many workers each pool of a project has ever had."""
     query = (
         select(WorkerRow.pool, func.count())
         .where(WorkerRow.project_id == project_id)

@@ -1,4 +1,4 @@
-"""Collects which credentials were used and stores it every few seconds, not at every request."""
+"""Stores when credentials were last used, every few seconds instead of at every request."""
 
 import asyncio
 from typing import Final
@@ -38,7 +38,7 @@ class Touches:
     async def run(self, database: Database) -> None:
         """Flushes until cancelled.
 
-        What a failed flush held is lost: it only says when a credential was last used.
+        The times of a failed flush are lost, which affects only the displayed time of last use.
         """
         while True:
             await asyncio.sleep(PERIOD_SECONDS)

@@ -35,14 +35,14 @@ _NOBODYS: Final = (
     "$argon2id$v=19$m=19456,t=2,p=1$JJ9bSw0/d4sI+9TwL5qHlw"
     "$M64+260Oq3szi7+0pF5zZMfgCViKiwq/0FSSXB2z6GQ"
 )
-"""Verified for unknown users, so that the duration reveals nothing.
+"""A hash that is verified for unknown users, so that the duration reveals nothing.
 
-It is as costly as those that `_PASSWORDS` makes, and its password is lost.
+It has the parameters of `_PASSWORDS`; nobody knows its password.
 """
 
 
 _checker: Final = ThreadPoolExecutor(1, "palestra-passwords")
-"""Passwords are checked one by one: each takes 19 MiB and some 30 ms."""
+"""A single thread that verifies passwords; each verification takes 19 MiB and some 30 ms."""
 
 
 _COMMON: Final = frozenset(
@@ -74,12 +74,12 @@ class Login:
 
     @property
     def csrf(self) -> str:
-        """The token that the dashboard sends with every change."""
+        """The token that the dashboard sends with every modifying request."""
         return csrf_token(self.secret)
 
 
 async def login_options(session: Session) -> LoginOptions:
-    """Returns the ways in that there are."""
+    """Returns the login methods that are available."""
     return LoginOptions(password=await rows.has_password(session))
 
 
@@ -125,7 +125,7 @@ async def make_link(session: Session, membership: MembershipRow, seconds: float)
 
 
 async def has_logged_in(session: Session, membership: MembershipRow) -> bool:
-    """Returns whether the member ever logged a browser in."""
+    """Returns whether the member has ever logged in with a browser."""
     return await rows.has_logged_in(session, membership.user_id)
 
 

@@ -19,7 +19,7 @@ DEFAULT_ADMIN: Final = "admin"
 async def bootstrap(
     session: Session, project: str | None = None, admin: str | None = None
 ) -> MembershipRow:
-    """Returns the membership of an admin of a project, making both where they are missing.
+    """Returns the membership of a project's admin; creates project and admin where missing.
 
     A new admin has no password.
 
@@ -29,8 +29,8 @@ async def bootstrap(
         admin: Name of its admin; the project's first one by default.
 
     Raises:
-        ConflictError: If the named person is disabled, or belongs to the project without being its
-            admin.
+        ConflictError: If the named user is disabled, or is a member of the project without being
+            its admin.
     """
     found = await (
         rows.first_project(session) if project is None else rows.project_by_name(session, project)
@@ -71,7 +71,7 @@ async def member(session: Session, user: str) -> MembershipRow:
     """Returns the oldest membership of a user.
 
     Raises:
-        ConflictError: If nobody of that name may log in.
+        ConflictError: If no user of that name may log in.
     """
     found = await rows.user_by_name(session, user)
     membership = (

@@ -1,4 +1,4 @@
-"""A worker's secret is valid for that worker only."""
+"""Checks that a worker's secret is used for that worker only."""
 
 from app.domain.errors import ForbiddenError
 from app.domain.principal import Principal

@@ -29,7 +29,7 @@ class Identity:
 async def principal_of_token(session: Session, secret: str) -> Principal | None:
     """Returns the principal of a bearer token: a user, a worker or an attempt.
 
-    `None` for none that is good.
+    `None` if the token is not valid.
     """
     if not is_well_formed(secret):
         return None
@@ -49,7 +49,7 @@ async def principal_of_token(session: Session, secret: str) -> Principal | None:
 def _granted(token: TokenRow, role: str) -> frozenset[Scope]:
     """Returns the scopes of a token, limited to the current role of its user.
 
-    A worker's work does not depend on that.
+    The scope of workers is not limited, so that they keep working.
     """
     return frozenset(Scope(scope) for scope in token.scopes) & (ROLE_SCOPES[role] | {Scope.WORKER})
 
@@ -89,7 +89,7 @@ async def principal_of_session(
 ) -> tuple[Principal, str] | None:
     """Returns the principal of a browser login and its CSRF token.
 
-    `None` for none that is good.
+    `None` if the login is not valid.
     """
     if not is_well_formed(secret):
         return None

@@ -1,4 +1,4 @@
-"""Bearer tokens of people: create, list, revoke."""
+"""Bearer tokens of users: create, list, revoke."""
 
 from collections.abc import Sequence
 
@@ -25,13 +25,13 @@ from palestra.contract.views import Page
 async def create_token(session: Session, principal: Principal, request: TokenRequest) -> TokenView:
     """Creates a token and returns it with its secret, which is not shown again.
 
-    What a token makes is its child: it has no scope that the parent lacks, ends no later, and is
-    revoked with it. Where no life is asked for, or one that is less than a day too long, it is the
-    parent's.
+    A token that is created with a token is its child: it has no scope that the parent lacks,
+    expires no later, and is revoked with it. It expires with the parent if no lifetime is requested,
+    or one that exceeds the parent's by less than a day.
 
     Raises:
-        ForbiddenError: If the caller would hand out more than they have; `worker` takes an admin.
-        InvalidError: If it would outlive the token that makes it.
+        ForbiddenError: If the caller lacks a requested scope; `worker` requires an admin.
+        InvalidError: If it would expire later than its parent.
     """
     allowed = principal.scopes | (
         {Scope.READ, Scope.SUBMIT, Scope.WORKER} if Scope.ADMIN in principal.scopes else set()
@@ -67,11 +67,11 @@ async def issue_token(
 
     Args:
         session: The transaction.
-        project_id: Where it is good.
-        user_id: Whose it is.
-        request: Name, scopes and life.
-        parent_id: The token that makes it.
-        same_end: Whether it ends when its parent does, whatever the life in the request.
+        project_id: Project of the token.
+        user_id: User of the token.
+        request: Name, scopes and lifetime.
+        parent_id: The token that creates it.
+        same_end: Whether it expires with its parent, whatever lifetime is requested.
     """
     secret = new_secret("plr")
     scopes = sorted({scope.value for scope in request.scopes})
@@ -105,9 +105,9 @@ async def list_tokens(session: Session, principal: Principal, page: PageRequest)
 
 
 async def revoke_token(session: Session, principal: Principal, token_id: str) -> None:
-    """Ends a token at once, and all that it made.
+    """Revokes a token and all tokens that were created with it.
 
-    Workers' credentials go on, since a worker outlives who set it up.
+    Credentials of workers are not revoked, since a worker outlives the user who set it up.
 
     Raises:
         NotFoundError: If the caller sees no such token.
@@ -124,7 +124,7 @@ async def revoke_token(session: Session, principal: Principal, token_id: str) ->
 
 
 async def _descendants(session: Session, token_id: str) -> list[str]:
-    """Returns the tokens that a token made, and that those made, without workers' credentials."""
+    """Returns the tokens created with a token, directly or indirectly, without those of workers."""
     found: list[str] = []
     parents = [token_id]
     while parents:

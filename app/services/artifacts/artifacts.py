@@ -42,13 +42,13 @@ class Content:
 async def declare(
     database: Database, store: BlobStore, attempt_id: str, declaration: ArtifactDeclaration
 ) -> ArtifactView:
-    """Announces a blob.
+    """Declares an artifact before its upload.
 
-    The same again answers the same artifact; content that the project holds already counts as
-    stored.
+    Repeating a declaration returns the same artifact. Content that the project already holds counts
+    as stored.
 
     Raises:
-        InvalidError: For a name, hash or snapshot that cannot be.
+        InvalidError: For an invalid name, hash or snapshot.
         ConflictError: `stale_attempt`; `artifact_exists` if the name was declared with other
             content.
         StorageFullError: If the server's disk has no room for it now.
@@ -162,12 +162,12 @@ async def _expecting(session: Session, attempt_id: str, artifact_id: str) -> Art
 async def content(
     session: Session, principal: Principal, artifact_id: str, store: BlobStore
 ) -> Content:
-    """Returns a stored artifact.
+    """Returns a stored artifact with its file.
 
-    An attempt reads what its work order names: files of snapshots of its own runs, while it lives.
+    A live attempt may read the files of snapshots of its own runs.
 
     Raises:
-        NotFoundError: If the caller sees none of that id, or its content has not arrived.
+        NotFoundError: If the caller may see no such artifact, or its content has not arrived.
     """
     artifact = await rows.find(session, artifact_id)
     if artifact is None or artifact.project_id != principal.project_id or artifact.blob_id is None:
@@ -191,7 +191,7 @@ async def get(session: Session, principal: Principal, artifact_id: str) -> Artif
     """Returns an artifact.
 
     Raises:
-        NotFoundError: If the project has none of that id.
+        NotFoundError: If the project has no such artifact.
     """
     artifact = await rows.find(session, artifact_id)
     if artifact is None or artifact.project_id != principal.project_id:
@@ -219,7 +219,7 @@ async def list_of_run(
 async def sweep(database: Database, store: BlobStore) -> int:
     """Deletes blobs without an artifact, and old files without a row.
 
-    Returns how many. For the compactor.
+    Returns the number of both. Called by the compactor.
     """
     unused = await drop_unused(database, store)
     old = await asyncio.to_thread(store.old_files)
@@ -233,7 +233,7 @@ async def sweep(database: Database, store: BlobStore) -> int:
 async def drop_unused(database: Database, store: BlobStore) -> int:
     """Deletes blobs without an artifact: their rows, and after the commit their files.
 
-    Returns how many.
+    Returns the number of blobs.
     """
     async with database.write() as session:
         unused = await rows.drop_unused_blobs(session)

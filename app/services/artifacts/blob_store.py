@@ -1,6 +1,6 @@
 """The blob store: files under random names in one directory.
 
-No name of a user ever becomes a path here.
+A name that a user chose never becomes a path here.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ _TEMPORARY: Final = "incoming"
 _ORPHAN_SECONDS: Final = 3_600.0
 _TRIAL_BYTES: Final = 64 * 1024
 _RESERVED_SHARE: Final = 20
-"""The reserve is at most one part in so many of the disk, so that a small one is of use too."""
+"""The reserve is at most this part of the disk, so that small disks can be used too."""
 FULL: Final = "The disk of the server's artifact store is full."
 
 
@@ -42,10 +42,10 @@ class Received:
 
 
 class BlobStore:
-    """Files of a directory.
+    """A directory of files with random names.
 
     Args:
-        directory: Where they lie; made with the first one.
+        directory: Directory of the files; created with the first one.
         reserve: Bytes that uploads leave free on its disk, at most a twentieth of the disk.
     """
 
@@ -62,7 +62,7 @@ class BlobStore:
         return self._directory / blob_id[:2] / blob_id
 
     def nearest_directory(self) -> Path:
-        """Returns the store's directory, or the one above that exists while nothing is stored."""
+        """Returns the store's directory, or its nearest existing parent while nothing is stored."""
         return next(
             path
             for path in (self._directory.absolute(), *self._directory.absolute().parents)
@@ -70,9 +70,9 @@ class BlobStore:
         )
 
     def room(self) -> int:
-        """Returns how many bytes uploads may still take up.
+        """Returns the number of bytes that uploads may still use.
 
-        Negative where the reserve is used up.
+        Negative if the free space is below the reserve.
         """
         disk = shutil.disk_usage(self.nearest_directory())
         return disk.free - min(self._reserve, disk.total // _RESERVED_SHARE)
@@ -81,7 +81,7 @@ class BlobStore:
         """Checks that the disk and the quota have space for `size` bytes.
 
         Raises:
-            StorageFullError: If there is not. It may be there later.
+            StorageFullError: If they do not.
         """
         room = max(0, self.room())
         if size > room:
@@ -92,10 +92,10 @@ class BlobStore:
             raise StorageFullError(message)
 
     def try_out(self) -> None:
-        """Writes a small file and deletes it, to learn whether a full disk takes uploads again.
+        """Writes and deletes a small file, to check whether a full disk has space again.
 
         Raises:
-            StorageFullError: If it does not.
+            StorageFullError: If the disk is still full.
         """
         self.check_room()
         path = self._directory / _TEMPORARY / secrets.token_hex(16)
@@ -116,7 +116,7 @@ class BlobStore:
 
         Raises:
             InvalidError: `size_mismatch` or `hash_mismatch`; nothing is left behind.
-            StorageFullError: If the disk is full, also where it becomes so on the way.
+            StorageFullError: If the disk is full, or becomes full while writing.
             UnavailableError: If the disk fails in another way.
         """
         await _in_thread(self.check_room, size)
@@ -146,7 +146,7 @@ class BlobStore:
         )
 
     def delete(self, blob_ids: Iterable[str]) -> None:
-        """Deletes files; those that are gone already are fine."""
+        """Deletes files; missing ones are ignored."""
         for blob_id in blob_ids:
             self.path(blob_id).unlink(missing_ok=True)
 

@@ -32,15 +32,13 @@ Key = tuple[str, str]
 """Run and series."""
 
 MAX_CURVES: Final = 2_000
-"""Different curves of one query, those of its groups included."""
+"""Largest number of different curves of one query, including those of its groups."""
 MAX_CELLS: Final = 1_500_000
-"""Curves times buckets."""
+"""Largest product of curves and buckets of one query."""
 MAX_NAMED_CELLS: Final = 2 * MAX_CELLS
-"""As often as curves are named, times buckets: a curve costs again in each group, and in the
-answer.
-"""
+"""The same, where a curve counts once for each group that names it."""
 MAX_POINTS: Final = 50_000_000
-"""Points behind the curves."""
+"""Largest number of stored points that one query may read."""
 _EMPTY: Final = re.compile(rb"(?<=\"series\":)\[\]|(?<=\"groups\":)\[\]")
 
 
@@ -52,23 +50,23 @@ class _Curve:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """What the database held at the moment of the query."""
+    """The rows that a query read from the database."""
 
     blocks: Mapping[Key, Sequence[rows.StoredBlock]]
     evaluations: Sequence[EvaluationRow]
     histories: Mapping[str, Chain]
     finished: frozenset[str]
-    """Runs that succeeded, of those in groups that carry values forward."""
+    """Succeeded runs, among those in groups that carry values forward."""
     cursor: int
 
 
 async def query(database: Database, principal: Principal, wanted: SeriesQuery) -> SeriesResult:
-    """Returns the curves on one grid, and the last event that they contain.
+    """Returns the curves on one grid, and the ID of the last event that they include.
 
     Raises:
         NotFoundError: If the project lacks one of the runs.
         InvalidError: If the range is empty.
-        TooLargeError: If the query asks for too much at once.
+        TooLargeError: If the query exceeds a limit.
     """
     asked = _asked(wanted)
     keys = list(dict.fromkeys(asked))

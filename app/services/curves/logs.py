@@ -10,9 +10,9 @@ from app.services.runs import runs
 from palestra.contract.queries import LogLine, LogView
 
 MAX_TEXT: Final = 2**20
-"""Characters of an answer."""
+"""Largest number of characters in an answer."""
 _MAX_BLOCKS: Final = 200
-"""Stored pieces that one answer is made of."""
+"""Largest number of stored blocks that one answer reads."""
 
 
 async def read(

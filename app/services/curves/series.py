@@ -30,7 +30,7 @@ STATISTICS = (
     "length_max",
     "success_rate",
 )
-"""Of the evaluations.
+"""Names of the statistics of evaluations.
 
 Each is a curve `evaluation/<name>`, or below the name of another source
 (`app.metrics.sort_records.VIRTUAL`).
@@ -40,7 +40,7 @@ Each is a curve `evaluation/<name>`, or below the name of another source
 async def list_of_run(
     session: Session, principal: Principal, run_id: str, *, after: str, limit: int
 ) -> Page[SeriesInfo]:
-    """Returns a page of a run's series by name, the ones made from its evaluations among them.
+    """Returns a page of a run's series by name, including those computed from its evaluations.
 
     Raises:
         NotFoundError: If the project has no such run.
@@ -109,7 +109,7 @@ def _virtual_info(series: str, bodies: Sequence[Evaluation], statistic: str) -> 
 def statistic_of(evaluation: Evaluation, name: str) -> float | None:
     """Returns a statistic of an evaluation's episodes, or a metric of a supervised one.
 
-    `None` where it has none of the name.
+    `None` if the evaluation has none of that name.
     """
     if name in STATISTICS:
         value: float | None = getattr(evaluation, name)
@@ -118,9 +118,9 @@ def statistic_of(evaluation: Evaluation, name: str) -> float | None:
 
 
 def _names(evaluations: Sequence[Evaluation]) -> Sequence[str]:
-    """Returns what is worth a curve: all statistics of episodes.
+    """Returns the statistics that have a curve: for episodes all of them.
 
-    Of supervised evaluations the metrics and the mean, their score.
+    For supervised evaluations the metrics and the mean, which is their score.
     """
     metrics = sorted({name for one in evaluations for name in one.metrics} - set(STATISTICS))
     return ("mean", *metrics) if metrics else STATISTICS
@@ -140,14 +140,14 @@ async def histories(session: Session, run_ids: Collection[str]) -> dict[str, Cha
 
 
 async def supersede(session: Session, run_id: str) -> None:
-    """Marks what no longer belongs to the run's history.
+    """Marks snapshots and evaluations that are no longer part of the run's history.
 
     Called by every claim that raises the run's fence, after its row is written.
 
-    Snapshots and evaluations made during training are judged by the fence chain; an evaluation of a
-    snapshot is superseded exactly when its snapshot is. Points need no mark: queries read the
-    chain. Nothing is deleted, and a later resume may bring parts back. The run's progress goes back
-    to where the attempt begins.
+    The fence chain decides for snapshots and for evaluations made during training; an evaluation of
+    a snapshot is superseded exactly when its snapshot is. Points are not marked, since queries read
+    the chain. Nothing is deleted, and a later resume may restore parts. The run's progress is set
+    back to the position from which the attempt starts.
     """
     await session.flush()
     history = (await histories(session, [run_id]))[run_id]
@@ -167,7 +167,7 @@ async def supersede(session: Session, run_id: str) -> None:
 
 
 async def _rewind(session: Session, run_id: str, history: Chain) -> None:
-    """Sets the progress to the snapshot that the newest attempt resumed from, or to nothing."""
+    """Sets the progress to that of the snapshot that the newest attempt resumed from, or to 0."""
     run = (await telemetry_rows.lock_runs(session, [run_id]))[run_id]
     started = await snapshot_rows.resumed_from(session, run_id, max(history, default=0))
     run.env_step, run.update, run.episode = (

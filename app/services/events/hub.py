@@ -26,7 +26,7 @@ from app.services.events.frames import LiveEvent
 _log = structlog.get_logger("palestra.live")
 
 PAGE: Final = 500
-"""Rows of one read."""
+"""Number of rows per read."""
 MAX_REPLAY: Final = 20_000
 """Maximum number of events to replay; beyond it, reloading the history is cheaper."""
 ASSURED: Final = 2
@@ -35,7 +35,7 @@ MAX_QUEUED: Final = 256
 """Maximum number of queued batches of events per stream."""
 MAX_QUEUED_BYTES: Final = 8 * 2**20
 _LOOK_SECONDS: Final = 1.0
-"""A notification may be lost: the hub reads the log at least this often."""
+"""Longest time between two reads of the log, since a notification may be lost."""
 
 
 class ResyncError(Exception):

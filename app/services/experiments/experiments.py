@@ -36,7 +36,7 @@ from palestra.contract.states import RunState
 from palestra.contract.views import Page
 
 _AT_ONCE: Final = 100
-"""Runs that are made before other requests have their turn."""
+"""Number of runs that are inserted before other requests may run."""
 
 __all__ = [
     "ExperimentFilter",
@@ -52,16 +52,16 @@ __all__ = [
 async def submit(
     session: Session, principal: Principal, submission: Submission
 ) -> tuple[SubmittedExperiment, bool]:
-    """Makes an experiment with one run and one queued job per seed.
+    """Creates an experiment with one run and one queued job per seed.
 
-    The same definition and code in a project give the experiment that exists, and add the seeds
-    that it misses; two submissions at once make one. An archived experiment comes back.
+    If the project has an experiment with the same definition and code, adds the missing seeds to it
+    and restores it if it was archived. Concurrent submissions create one experiment.
 
     Returns:
-        The experiment with what the user should know of the submission, and whether it is new.
+        The experiment with warnings about the submission, and whether it is new.
 
     Raises:
-        InvalidError: If no worker of the pool could work on it.
+        InvalidError: If no worker of the pool can execute it.
         ConflictError: If another experiment of the project happens to have the same ID.
     """
     submission = await offers.resolve(session, principal, submission)

@@ -17,13 +17,13 @@ _MEMBERS = ("schedule", "pool", "priority", "resources", "limits")
 async def warnings_of(
     session: Session, experiment: ExperimentRow, options: JobOptions, queued: Collection[str]
 ) -> list[SubmissionWarning]:
-    """Returns a warning for each option that differs from that of a run which was there.
+    """Returns a warning for each option that differs from that of an existing run.
 
     Args:
         session: A session.
         experiment: The experiment that was submitted again.
-        options: The options that were sent.
-        queued: Ids of the runs that did get a job with these options.
+        options: The submitted options.
+        queued: IDs of the runs for which this submission queued a job.
     """
     known = await experiment_rows.runs_of_seeds(session, experiment, options.seeds)
     seeds: dict[str, list[int]] = {}
@@ -38,7 +38,7 @@ async def warnings_of(
 
 
 def _differences(job: JobRow, wanted: dict[str, Any]) -> list[tuple[tuple[str, ...], Any, Any]]:
-    """Returns how a job's options differ from the requested ones: place, present, requested."""
+    """Returns how a job's options differ from the requested ones: path, present, requested."""
     pairs: list[tuple[tuple[str, ...], Any, Any]] = []
     for member in _MEMBERS:
         has = getattr(job, member)

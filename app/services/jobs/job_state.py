@@ -38,7 +38,7 @@ class TransitionDetails:
     reason: str = ""
     """Text that the user gave with a pause, resume or cancel."""
     delay: float = 0.0
-    """Seconds that a job stays in the queue before it may start."""
+    """Seconds for which the queued job may not start."""
     resume_quality: ResumeQuality | None = None
 
 

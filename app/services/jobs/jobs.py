@@ -45,10 +45,10 @@ __all__ = [
 ]
 
 _AUTO_PACK: Final = 16
-"""Seeds of a pack whose size nobody named: more make each update slower than they save."""
+"""Default number of seeds per pack; with more, each update costs more than packing saves."""
 
 _AT_ONCE: Final = 100
-"""Jobs that are queued before other requests have their turn."""
+"""Number of jobs that are queued before other requests may run."""
 
 _STOPPABLE: Final = frozenset({JobState.STARTING, JobState.RUNNING, JobState.PREEMPTING})
 
@@ -118,7 +118,7 @@ def packs_of(runs: Sequence[RunRow], options: JobOptions, agent: str) -> list[Se
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobStart:
-    """What the first attempt of a job starts from."""
+    """The origin of the first attempt of a job."""
 
     afresh: bool = False
     allow_code_change: bool = False
@@ -193,7 +193,7 @@ async def _must_have_snapshot(session: Session, run: RunRow, schedule: Schedule)
 async def _lead(session: Session, principal: Principal, job: JobRow, run: RunRow) -> None:
     """Makes a new job the one from which the run's state is derived.
 
-    Resets the run's start and end times if the earlier job was only a test.
+    Resets the run's start and end times if the earlier job was a test.
     """
     values = job_state.derived(job, run, TransitionDetails(actor=actor(principal)))
     if run.fence == 0:

@@ -1,4 +1,4 @@
-"""Runs: listed, read, and how each came about."""
+"""Runs: lists, views and provenance."""
 
 from typing import Any
 

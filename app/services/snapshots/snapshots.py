@@ -47,12 +47,12 @@ async def newest_verified(session: Session, run_id: str) -> SnapshotRef | None:
 
 
 async def resolve(session: Session, run_id: str, choice: str) -> SnapshotRef:
-    """Returns the snapshot that `newest`, `best` or an id means now.
+    """Returns the snapshot that `newest`, `best` or an ID currently denotes.
 
     Raises:
-        NotFoundError: If the run has no snapshot with that id.
-        ConflictError: If nothing is stored yet, or the snapshot's files were deleted or have not
-            arrived.
+        NotFoundError: If the run has no snapshot with that ID.
+        ConflictError: If the run has no stored snapshot, or the files of the snapshot were deleted
+            or have not arrived.
     """
     if choice not in {"newest", "best"}:
         return await reference(session, await _by_id(session, run_id, choice))
@@ -130,12 +130,12 @@ async def views(session: Session, run_id: str, found: Sequence[SnapshotRow]) -> 
 
 
 async def arrived(session: Session, origin: Origin, record: SnapshotWritten) -> None:
-    """Stores the record that a snapshot is complete on its worker.
+    """Adds a snapshot that is complete on its worker.
 
-    It counts once all its files are stored here.
+    It becomes verified once all its files are stored on the server.
 
     Raises:
-        InvalidError: `snapshot_exists` if the id was used before.
+        InvalidError: `snapshot_exists` if the ID was used before.
     """
     if await rows.find(session, record.snapshot_id) is not None:
         raise InvalidError(
@@ -154,9 +154,8 @@ async def arrived(session: Session, origin: Origin, record: SnapshotWritten) -> 
 async def file_stored(session: Session, run: RunRow, artifact: ArtifactRow) -> None:
     """Attaches a stored artifact to the snapshot that it belongs to.
 
-    The last one makes the snapshot verified.
-
-    The artifact may come before the snapshot's own record; it is attached then when that arrives.
+    The last artifact makes the snapshot verified. An artifact that arrives before the snapshot's
+    record is attached when the record arrives.
     """
     snapshot = await rows.find(session, artifact.folder, lock=True)
     if (
@@ -208,8 +207,8 @@ async def _retire(session: Session, run: RunRow) -> None:
 
     Called after a newer one was verified.
 
-    A snapshot that is still to be uploaded, and would not be kept if it were stored now, is left
-    out: its worker need not send it.
+    A snapshot that is not uploaded yet, and would be deleted at once, is marked as skipped, so that
+    its worker does not upload it.
     """
     raw = await rows.definition_of(session, run.id)
     rule = Retention() if raw is None else load_definition(raw).snapshot

@@ -1,1 +1,1 @@
-"""Rows as the resources of the API."""
+"""Converts rows to the resources of the API."""

@@ -11,8 +11,8 @@ _View = TypeVar("_View", bound=View)
 def view_of(kind: type[_View], values: Mapping[str, Any]) -> _View:
     """Returns a view of columns, some of which hold JSON.
 
-    The documents in a view are strict: of Python values they take tuples and enumerations only,
-    while a JSON column reads as lists and strings. They were validated before they were stored.
+    The models in a view are strict and accept only tuples and enumerations, but a JSON column
+    yields lists and strings. The values were validated before they were stored.
     """
     return kind.model_validate(values, strict=False)
 

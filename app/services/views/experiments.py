@@ -20,7 +20,7 @@ from palestra.contract.states import RunState
 from palestra.contract.upgrade import load_definition
 
 _FAILURES: Final = 5
-"""Reasons of failure that an experiment's view names."""
+"""Largest number of failure reasons in an experiment's view."""
 
 
 async def experiment_views(session: Session, rows: Sequence[ExperimentRow]) -> list[ExperimentView]:

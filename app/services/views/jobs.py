@@ -102,7 +102,7 @@ async def pool_facts(
 ) -> dict[str, PoolFacts]:
     """Returns what a project's pools offer now.
 
-    Of all pools that have workers where none is named.
+    Includes all pools with workers if no pool is named.
     """
     registered = await worker_rows.registered(session, project_id)
     offers = [

@@ -1,4 +1,4 @@
-"""Cuts rows into pages."""
+"""Makes pages of rows."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
@@ -17,7 +17,7 @@ async def cut(
     keys: Keyset,
     view: Callable[[Sequence[Row]], Awaitable[Sequence[Item]]],
 ) -> Page[Item]:
-    """Returns the page that `rows` make; they hold one row more where a next page exists."""
+    """Returns the page for `rows`, which hold one row more if there is a next page."""
     shown = rows[: keys.limit]
     more = len(rows) > keys.limit
     last = _place(shown[-1], keys.column) if more else None

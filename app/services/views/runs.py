@@ -85,9 +85,9 @@ def _run_view(
 
 
 def backlog_view(stored: Mapping[str, Any] | None) -> BacklogView | None:
-    """Returns what people see of an attempt's `Backlog`.
+    """Returns the public form of an attempt's `Backlog`.
 
-    `None` while there is nothing to say: uploads go on beside the training.
+    `None` while nothing is wrong: uploads continue during the training.
     """
     if not stored:
         return None

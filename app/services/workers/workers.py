@@ -31,8 +31,9 @@ from palestra.contract.views import Page
 from palestra.contract.work_order import WORK_ORDER_VERSION, WORK_ORDER_VERSIONS
 
 _HEARTBEATS_OF_GRACE: Final = 2
-"""A claim younger than so many heartbeats may have been answered after the worker wrote the present
-one.
+"""Heartbeats within which a claim may be missing in a worker's heartbeat.
+
+The claim may have been answered after the worker wrote the heartbeat.
 """
 _RENEWALS_OF_GRACE: Final = 3
 
@@ -45,7 +46,7 @@ async def register(
     The worker keeps its attempts.
 
     An enrolment token makes a worker and its secret; with that secret, which is returned this once,
-    the same worker registers again. Attempts of an earlier boot of its machine are given up at
+    the same worker registers again. Attempts of an earlier boot of its machine are marked as lost at
     once. An enrolment that is repeated because its answer was lost returns the same secret.
 
     Raises:
@@ -253,7 +254,7 @@ async def drain(
 async def forget(session: Session, principal: Principal, worker_id: str) -> WorkerView:
     """Revokes a worker's secret, so that its name can be enrolled again at once.
 
-    Its attempts go on by their own tokens.
+    Its attempts continue with their own tokens.
 
     Raises:
         NotFoundError: If the project has no such worker.
