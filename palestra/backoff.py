@@ -29,7 +29,7 @@ class Backoff:
         self.failures = 0
 
     def reset(self) -> None:
-        """Starts again from the shortest wait, after a success."""
+        """Resets the wait to the shortest one, after a success."""
         self.failures = 0
 
     def next_wait(self, minimum: float = 0.0) -> float:

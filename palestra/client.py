@@ -54,7 +54,7 @@ _PAGE: Final = 200
 
 
 class Client:
-    """A server as one token sees it. Thread-safe; usable as a context manager.
+    """A client of one server with one token. Thread-safe; usable as a context manager.
 
     Every method raises a `palestra.errors.PalestraError`: the subclass of `ApiError` for the
     server's refusal, or `UnreachableError`.
@@ -165,7 +165,7 @@ class Client:
         )
 
     def unarchive(self, experiment_id: str) -> ExperimentDetail:
-        """Brings an archived experiment back into lists."""
+        """Restores an archived experiment, so that lists show it again."""
         return self._connection.post(
             ExperimentDetail, f"/experiments/{_part(experiment_id)}:unarchive"
         )
@@ -197,7 +197,7 @@ class Client:
     ) -> Iterator[EvaluationView]:
         """Yields a run's evaluations, of one source or of all.
 
-        Those of jobs that only evaluate are included.
+        Those of evaluation jobs are included.
         """
         wanted = {"superseded": superseded, "source": source, "limit": _PAGE}
         return self._connection.pages(EvaluationView, f"/runs/{_part(run_id)}/evaluations", wanted)
@@ -209,7 +209,7 @@ class Client:
         )
 
     def artifact(self, artifact_id: str) -> ArtifactView:
-        """Returns what is known of a stored file."""
+        """Returns the description of a stored file."""
         return self._connection.get(ArtifactView, f"/artifacts/{_part(artifact_id)}")
 
     def download(self, artifact: ArtifactView | str, directory: Path) -> Path:
@@ -217,15 +217,15 @@ class Client:
 
         Size and SHA-256 are compared with what the server recorded.
 
-        Its name is text of whoever uploaded it: what no file name may hold is replaced. A file that
-        is there already with the same content is left alone.
+        Characters of its name that no file name may hold are replaced. An existing file with the
+        same content is kept.
 
         Args:
             artifact: The file, or its id.
-            directory: Where it goes; it is created.
+            directory: Directory to write to; it is created.
 
         Raises:
-            DownloadError: If the content is not the stored one, or another file lies in its place.
+            DownloadError: If the content differs from the stored one, or another file has its path.
         """
         return self._store(
             file_of_artifact(self.artifact(artifact) if isinstance(artifact, str) else artifact),
@@ -238,8 +238,8 @@ class Client:
         Returns that directory.
 
         Args:
-            run_id: Whose snapshot.
-            directory: Where it goes; it is created.
+            run_id: Run of the snapshot.
+            directory: Directory to write to; it is created.
             snapshot: `best`, `newest` or an id.
 
         Raises:
@@ -314,7 +314,7 @@ class Client:
             run_id: Run.
             snapshot: `newest`, `best` or an id.
             episodes: Episodes; `None` takes the definition's.
-            seed: Seed of the episodes; `None` has fresh ones.
+            seed: Seed of the episodes; `None` takes a new one.
             pool: Pool of workers; `None` takes the one of the run's training.
         """
         options = EvaluateOptions(snapshot=snapshot, episodes=episodes, seed=seed)
@@ -337,7 +337,7 @@ class Client:
         Args:
             run_id: Run whose training it follows.
             options: Episodes, seed, and times between evaluations.
-            on_train_data: Whether on the training's own episodes, as a series of its own.
+            on_train_data: Whether to evaluate on the training's own episodes, as a separate series.
             pool: Pool of workers; `None` takes the one of the run's training.
         """
         schedule = (
@@ -385,7 +385,7 @@ class Client:
     def resume(self, job_id: str, reason: str = "", *, allow_code_change: bool = False) -> JobView:
         """Queues a paused job again.
 
-        `allow_code_change` with the workers' code, where it is not the experiment's.
+        With `allow_code_change` also if the workers' code differs from the experiment's.
         """
         if not allow_code_change:
             return self._act(job_id, "resume", reason)
@@ -404,9 +404,9 @@ class Client:
 
         Args:
             run_id: Run.
-            origin: `newest` goes on from the newest verified snapshot, from the start where there
-                is none; `start` begins anew.
-            allow_code_change: Whether with the workers' code, where it is not the experiment's.
+            origin: `newest` resumes from the newest verified snapshot, or from the beginning if
+                there is none; `start` starts from the beginning.
+            allow_code_change: Whether the workers' code may differ from the experiment's.
             reason: Kept in the audit log.
         """
         request = RetryRequest(origin=origin, allow_code_change=allow_code_change, reason=reason)
@@ -451,7 +451,7 @@ class Client:
     ) -> Iterator[EventView]:
         """Yields events as they happen, without end.
 
-        A lost connection is taken up behind the last event that was seen.
+        After a lost connection it resumes after the last event that was received.
 
         Args:
             after: Cursor, for example `SeriesResult.cursor`; `None` begins now.
@@ -464,7 +464,7 @@ class Client:
         return self._connection.events(filters, after, reconnect=reconnect)
 
     def log(self, run_id: str, *, after: int = 0, limit: int = 1_000) -> LogView:
-        """Returns a piece of a run's log behind line `after`."""
+        """Returns the lines of a run's log after line `after`."""
         return self._connection.get(
             LogView, f"/runs/{_part(run_id)}/log", {"after": after, "limit": limit}
         )
@@ -476,7 +476,7 @@ class Client:
     def forget_worker(self, worker_id: str) -> WorkerView:
         """Revokes a worker's secret, so that its name can be enrolled again at once.
 
-        Takes an admin.
+        Requires the scope `admin`.
         """
         return self._connection.post(WorkerView, f"/workers/{_part(worker_id)}:forget")
 
@@ -493,7 +493,7 @@ class Client:
 
         Args:
             experiment_id: Experiment.
-            period: Seconds between two looks.
+            period: Seconds between two requests.
         """
         while True:
             runs = sorted(self.runs(experiment_id), key=lambda run: (run.seed, run.replicate))
@@ -507,8 +507,8 @@ class Client:
 
         Args:
             job_id: Job.
-            period: Seconds between two looks.
-            paused: Return it once it is paused, too.
+            period: Seconds between two requests.
+            paused: Whether to return the job also when it is paused.
         """
         awaited = FINAL_JOB_STATES | {JobState.PAUSED} if paused else FINAL_JOB_STATES
         while (job := self.job(job_id)).state not in awaited:
@@ -517,5 +517,5 @@ class Client:
 
 
 def _part(identifier: str) -> str:
-    """An identifier becomes one component of the path, whatever it holds."""
+    """Encodes an identifier as one component of a URL's path, whatever it contains."""
     return quote(identifier, safe="") or "-"

@@ -2,7 +2,7 @@
 
 Only requests that are safe to repeat are retried; problem details are raised as exceptions.
 
-Owns everything about HTTP on the user's side. Must not know any resource.
+Knows nothing of the API's resources.
 """
 
 import json
@@ -41,9 +41,9 @@ class Connection:
         server: Base URL.
         token: API token.
         timeout: Seconds for each of connecting, sending and receiving.
-        retries: How often a request that changes nothing twice is tried again when no answer came
-            or the server is busy.
-        sleep: Waits; a test gives its own.
+        retries: How often an idempotent request is repeated when no answer arrives or the server
+            is busy.
+        sleep: Called with seconds to wait; tests replace it.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Connection:
     ) -> _Answer:
         """Returns the answer to a POST.
 
-        With `key` as its `Idempotency-Key` it is tried again like a GET.
+        With a `key`, sent as `Idempotency-Key`, it is retried like a GET.
         """
         return self.send(kind, "POST", path, body=body, key=key)[0]
 
@@ -111,7 +111,7 @@ class Connection:
     ) -> tuple[_Answer, int]:
         """Returns the answer to a request, and its status.
 
-        A GET, and what has a `key`, is tried again.
+        A GET, and a request with a `key`, is retried.
 
         Raises:
             PalestraError: If the server refused, cannot be reached or answers something else.
@@ -148,7 +148,7 @@ class Connection:
     def content(self, path: str, offset: int) -> Iterator[bytes]:
         """Yields the bytes of a stored file from an offset on.
 
-        Ends early where the connection breaks, after it was tried again.
+        Ends early if the connection breaks and the retries fail.
 
         Raises:
             PalestraError: If the server refused or cannot be reached.
@@ -174,12 +174,12 @@ class Connection:
     ) -> Iterator[EventView]:
         """Yields events as they happen.
 
-        After a lost connection goes on behind the last one that was seen.
+        After a lost connection it resumes after the last event that was received.
 
         Args:
             parameters: Filters of the stream.
             after: Cursor; `None` begins now.
-            reconnect: Whether to connect again, for ever, with growing waits up to 10 s.
+            reconnect: Whether to reconnect without limit, with growing waits up to 10 s.
         """
         cursor, backoff = after, Backoff(longest=_LONGEST_WAIT)
         while True:

@@ -17,29 +17,31 @@ _UNUSED: Final = frozenset(
         "Secret Keyword",
     }
 )
-"""Detectors of any random text, which commits and digests are too.
+"""Detectors that are not used.
 
-Of addresses; of what `palestra.redaction` finds whole; and `_named`.
+Some match any random text, which commits and digests are too; others match addresses, or what
+`palestra.redaction` and `_named` find.
 """
 
 _CONFIGURATION: Final = re.compile(
     r"(?i)\.(ya?ml|ini|cfg|conf|config|toml|properties|env|json|sh)$|(^|/)dockerfile[^/]*$"
 )
-"""Files whose values need no quotation marks."""
+"""Files whose values need no quotation marks to count as secrets."""
 
 _DOTENV_LINE: Final = re.compile(r"[+\- ]?\s*(?:export\s+|ENV\s+|set\s+)?[A-Z][A-Z0-9_]*=\S")
-"""An assignment as shells and `.env` files have it."""
+"""An assignment in the syntax of shells and `.env` files."""
 
 _NO_VALUES: Final = frozenset({"null", "none", "true", "false", "~"})
 
 _LONGEST_LINE: Final = 20_000
-"""Characters of a line that are searched for named values: the patterns take quadratic time in the
-worst case.
+"""Longest line, in characters, that is searched for named values.
+
+The patterns take quadratic time in the worst case.
 """
 
 
 def spans_of_secrets(line: str, file: str = "") -> Iterator[tuple[int, int]]:
-    """Yields where secrets stand in a line, begin and end.
+    """Yields the start and the end of each secret in a line.
 
     Args:
         line: One line of text.
@@ -71,7 +73,7 @@ def _is_value(value: str, line: str) -> bool:
 
 @cache
 def _whole() -> tuple[re.Pattern[str], ...]:
-    """Returns the patterns whose whole match is a secret."""
+    """Returns the patterns whose entire match is a secret."""
     # See the module.
     from detect_secrets.core.plugins.util import get_mapping_from_secret_type_to_class  # noqa: PLC0415
     from detect_secrets.plugins.base import BasePlugin, RegexBasedDetector  # noqa: PLC0415

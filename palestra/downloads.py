@@ -2,7 +2,7 @@
 
 A file is verified, and complete or absent; it never lies outside the directory that was named.
 
-Owns the names on disk. Must not know any command.
+Chooses the names on disk. Knows no command.
 """
 
 import errno
@@ -25,7 +25,9 @@ _PLAIN: Final = re.compile(r"[^A-Za-z0-9._ +=@,-]")
 _RESERVED: Final = re.compile(r"(?i)(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?")
 _MOST_PARTS: Final = 8
 _MOST_BYTES: Final = 200
-"""Of one component: the name of the unfinished file is longer by a few, and file systems take 255.
+"""Longest component of a path, in bytes.
+
+File systems permit 255, and the name of the temporary file is a few longer.
 """
 
 
@@ -39,7 +41,7 @@ class StoredFile:
 
     artifact_id: str
     name: str
-    """Text of whoever uploaded it."""
+    """Text that the uploader chose; not a safe path."""
     size: int
     sha256: str
 
@@ -53,7 +55,7 @@ def choose_snapshot(run_id: str, snapshots: Iterable[SnapshotView], choice: str)
     """Returns the stored snapshot that `best`, `newest` or an id means.
 
     Raises:
-        DownloadError: If there is none; names those that there are.
+        DownloadError: If there is none; the message names the existing ones.
     """
     verified = [row for row in snapshots if row.state is SnapshotState.VERIFIED]
     for row in verified:
@@ -86,7 +88,7 @@ def files_of_export(
     `exports` begins with the newest one.
 
     Raises:
-        DownloadError: If there is none; tells how to make one.
+        DownloadError: If there is none; the message states how to make one.
     """
     names = EXPORT_FILES[form]
     stored = [row for row in exports if row.stored and row.name in names]
@@ -117,17 +119,17 @@ def _safe_part(part: str) -> str:
 def store(file: StoredFile, directory: Path, content: Callable[[int], Iterator[bytes]]) -> Path:
     """Writes a file below a directory and returns its path.
 
-    One that is there already with this content is left alone.
+    An existing file with this content is kept.
 
     Args:
-        file: What the server says of it.
-        directory: Where it goes; it is created.
+        file: Its description by the server.
+        directory: Directory to write to; it is created.
         content: Yields the bytes from an offset on, and is asked again for the rest where they end
             early.
 
     Raises:
-        DownloadError: If the content is not the stored one, does not come to an end, or another
-            file lies there.
+        DownloadError: If the content differs from the stored one, is incomplete, or another file
+            has its path.
     """
     target = _target(directory, file.name)
     if target.exists() or target.is_symlink():

@@ -1,4 +1,4 @@
-"""What the client raises: one class per kind of refusal, each with the server's problem details."""
+"""Exceptions of the client: one class per kind of refusal, with the server's problem details."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -14,18 +14,18 @@ class PalestraError(Exception):
 
 
 class UnreachableError(PalestraError):
-    """No answer came from the server."""
+    """The server did not answer."""
 
 
 class UnexpectedAnswerError(PalestraError):
     """The answer is not one of Palestra's API.
 
-    Another program listens at the address, or a much newer server.
+    Another program may listen at the address, or a much newer server.
     """
 
 
 class ApiError(PalestraError):
-    """The server refused."""
+    """The server refused the request."""
 
     def __init__(self, problem: Problem) -> None:
         faults = "".join(
@@ -36,7 +36,7 @@ class ApiError(PalestraError):
 
     @property
     def code(self) -> str:
-        """The stable code; programs decide by it."""
+        """The stable code, by which programs distinguish problems."""
         return self.problem.code
 
     @property

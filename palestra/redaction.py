@@ -2,8 +2,7 @@
 
 Such text is a diff, a command line, a remote address or an environment.
 
-Owns what is replaced, by its own patterns and by those of `palestra.detectors`. Must not know where
-the text came from.
+Uses its own patterns and those of `palestra.detectors`, wherever the text comes from.
 """
 
 import math
@@ -17,7 +16,7 @@ from palestra.detectors import spans_of_secrets
 REDACTED: Final = "[redacted]"
 
 _MIN_ENTROPY: Final = 2.5
-"""Bits per character above which the value of a secret-sounding name is taken for a secret."""
+"""Bits per character above which the value of a secret-sounding name counts as a secret."""
 
 _WHOLE: Final = re.compile(
     r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: "
@@ -62,7 +61,7 @@ _FILE_FLAG: Final = re.compile(r"(?i)(?:file|path|dir)$")
 def redact(text: str) -> tuple[str, int]:
     """Returns `text` with every secret that is recognised replaced, and how many were.
 
-    Of a diff, the files' names decide too.
+    In a diff, the names of the files are considered too.
     """
     count = 0
 
@@ -92,7 +91,7 @@ def redact(text: str) -> tuple[str, int]:
 
 
 def _redacted_lines(text: str) -> Iterator[tuple[str, int]]:
-    """Yields each line without what the detectors find in it, and how much that was."""
+    """Yields each line with its secrets replaced, and the number of secrets in it."""
     file = ""
     for line in text.splitlines(keepends=True):
         header = _FILE_OF_A_DIFF.match(line)
@@ -141,7 +140,7 @@ def _entropy(text: str) -> float:
 
 
 def _mixed(text: str) -> bool:
-    """Words and dotted names are code, not secrets."""
+    """Returns whether a value mixes kinds of characters, unlike words and dotted names of code."""
     return any(character.isdigit() for character in text) or not re.fullmatch(
         r"[A-Za-z_.()\[\]]+", text
     )

@@ -1,7 +1,6 @@
 """Reads the state of a git work tree: head, status, log, diff and untracked files.
 
-Owns every call of git, and the list of names whose content is never read for a record. Must not
-know what the state is used for.
+All calls of git are made here, and here is the list of names whose content is never recorded.
 """
 
 import fnmatch
@@ -15,10 +14,10 @@ from pathlib import Path
 from typing import Final
 
 MAX_TEXT: Final = 1_048_576
-"""Characters of a status, log or difference that are recorded."""
+"""Largest number of characters of a status, log or difference that is recorded."""
 
 MAX_UNTRACKED: Final = 1_000
-"""Untracked files that are listed."""
+"""Largest number of untracked files that are listed."""
 
 _TIMEOUT: Final = 60.0
 
@@ -81,7 +80,7 @@ _SECRET_DIRECTORIES: Final = frozenset(
 
 
 def is_secret_name(name: str) -> bool:
-    """Returns whether a file is, by its path in the work tree, one that holds secrets."""
+    """Returns whether a file holds secrets, judged by its path in the work tree."""
     *directories, last = name.lower().split("/")
     return not _SECRET_DIRECTORIES.isdisjoint(directories) or any(
         fnmatch.fnmatchcase(last, pattern) for pattern in _SECRET_NAMES
@@ -163,7 +162,7 @@ class WorkTree:
     def untracked(self) -> list[dict[str, str | int]]:
         """Returns `name`, `bytes` and `sha256` of each untracked file, at most `MAX_UNTRACKED`.
 
-        Of files that hold secrets by their name there is the name only: a digest lets a short
+        Files that hold secrets by their name have only a name, since a digest would let a short
         secret be guessed.
         """
         return [
@@ -264,7 +263,7 @@ def _git(directory: Path, *arguments: str, ok: tuple[int, ...] = (0,)) -> bytes:
 
 
 def _cut(text: str) -> str:
-    """Returns whole lines, since half a secret would not be recognised as one."""
+    """Cuts text between lines, since half a secret would not be recognised as one."""
     return text if len(text) <= MAX_TEXT else "".join(text[:MAX_TEXT].rpartition("\n")[:2])
 
 

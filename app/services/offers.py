@@ -227,8 +227,8 @@ async def is_for_another(
     """Returns whether only another worker of the pool that takes jobs has what a job needs.
 
     A job may need the code, the agent and the environment of its experiment, and formats to export
-    in. If no worker has it the job is dispatched: the worker reports in the failure what it has instead,
-    or what to install.
+    in. If no worker has it the job is dispatched: the worker reports in the failure what it has
+    instead, or what to install.
     """
     if _has(worker, job, experiment):
         return False

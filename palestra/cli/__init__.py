@@ -1,4 +1,4 @@
 """The `palestra` command.
 
-Starts server, daemons, worker and migrations only as processes of their own.
+Server, daemons, worker and migrations run in separate processes.
 """

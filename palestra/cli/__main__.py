@@ -1,4 +1,4 @@
-"""Where `palestra` and `python -m palestra.cli` begin."""
+"""The entry point of `palestra` and `python -m palestra.cli`."""
 
 import sys
 
@@ -8,7 +8,7 @@ _INTERRUPTED = 130
 def run() -> int:
     """Runs the command.
 
-    The imports take a good part of a second, so Ctrl-C already counts while they last.
+    Ctrl-C is also handled during the imports, which take a good part of a second.
     """
     try:
         from palestra.cli.main import main  # noqa: PLC0415 - as above

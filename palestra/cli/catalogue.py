@@ -77,7 +77,7 @@ def _environments(found: Catalogue) -> list[tuple[str, str, str, int | None, str
 
 
 def _space(space: SpaceDescription | None) -> str:
-    """Returns a space in short, for example `box 84x84 uint8` or `discrete 4`."""
+    """Returns the short form of a space, for example `box 84x84 uint8` or `discrete 4`."""
     if space is None:
         return ""
     size = str(space.n) if space.n is not None else "x".join(map(str, space.shape))

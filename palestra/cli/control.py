@@ -1,4 +1,4 @@
-"""Commands that change what is queued, runs or is listed.
+"""Commands that change queued and running jobs, or hide experiments.
 
 `palestra pause | resume | retry | cancel | give-up | archive | unarchive`.
 """
@@ -175,7 +175,7 @@ def _act(
     """Applies an action to every named job, even if the server refuses it for one of them.
 
     Raises:
-        CommandError: Behind the output, if the server refused some; names each with the reason.
+        CommandError: After the output, if the server refused some; names each with the reason.
     """
     changed: list[JobView] = []
     refused: list[str] = []

@@ -42,7 +42,7 @@ from palestra.provenance import capture
 EXAMPLE: Final = "cartpole-dqn.yaml"
 FRESH_EPISODES: Final = 20
 FRESH_SHARE: Final = 450 / 475
-"""Share of the success score that the last snapshot must reach on episodes it never saw."""
+"""Share of the success score that the last snapshot must reach on new episodes."""
 
 _PERIOD: Final = 0.3
 _Value = TypeVar("_Value")
@@ -96,10 +96,10 @@ def demo(
 
 
 def find_example() -> Path:
-    """Returns the demo's definition: of the checkout, or as it was installed.
+    """Returns the demo's definition, from the checkout or from the installed package.
 
     Raises:
-        CommandError: If it is in neither place.
+        CommandError: If neither has it.
     """
     package = Path(__file__).resolve().parents[1]
     for directory in (package.parent / "examples", package / "examples"):
@@ -184,7 +184,10 @@ class _Demo:
         )
 
     def _ask(self, question: Callable[[], _Value]) -> _Value | None:
-        """A server that died is started again by `tend`; until then there is no answer."""
+        """Returns the answer to `question`; `None` while the server does not answer.
+
+        `tend` restarts a server that has ended.
+        """
         try:
             return question()
         except (UnreachableError, ServerError, ConflictError):

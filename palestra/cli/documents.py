@@ -1,7 +1,6 @@
 """Reads a submission from a YAML or JSON file and reports every fault with line and column.
 
-Owns the reading of files that users wrote. The rules of the document itself are those of the
-contract.
+The rules of the document itself are those of the contract.
 """
 
 import json
@@ -119,7 +118,7 @@ def _compose(path: str, text: str) -> Node | None:
 
 
 def _check_tokens(path: str, text: str) -> None:
-    """Refuses depth and aliases before anything is built from them."""
+    """Refuses excessive depth and aliases before the document is built."""
     depth = aliases = 0
     for token in yaml.scan(text, Loader=_Loader):
         depth += isinstance(token, _OPENING) - isinstance(token, _CLOSING)
@@ -213,9 +212,9 @@ def _sentence(path: str, node: Node, prefix: Sequence[str], fault: FieldProblem)
 
 
 def _find(node: Node, steps: Sequence[str]) -> Node:
-    """Returns the node at a path, or the last one on the way that exists.
+    """Returns the node at a path, or the last existing one on the way.
 
-    For a member of a mapping its key.
+    For a member of a mapping, returns the node of its key.
     """
     shown = node
     for step in steps:
@@ -236,7 +235,7 @@ def _at(path: str, mark: Any) -> str:
 
 
 def parse_seeds(text: str) -> tuple[int, ...]:
-    """Returns the seeds that `0-2`, `7` or `0-2,7` names.
+    """Returns the seeds that a text such as `0-2`, `7` or `0-2,7` lists.
 
     Raises:
         CommandError: With the exit code 2.

@@ -76,7 +76,7 @@ def login_link(context: typer.Context) -> None:
 
 
 def _split_user(arguments: list[str]) -> tuple[list[str], list[str]]:
-    """Takes `--user NAME` out, which is an option of the command itself and stands behind it."""
+    """Removes `--user NAME`, an option of the command itself, from the arguments after it."""
     for index, argument in enumerate(arguments):
         if argument == "--user" or argument.startswith("--user="):
             end = index + (2 if argument == "--user" else 1)

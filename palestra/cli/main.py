@@ -33,7 +33,7 @@ from palestra.errors import PalestraError
 
 
 class _Commands(TyperGroup):
-    """Keeps a broken pipe and Ctrl-C apart from failures, which the framework mixes."""
+    """Separates a broken pipe and Ctrl-C from failures, which typer does not distinguish."""
 
     def invoke(self, ctx: Any) -> Any:
         try:

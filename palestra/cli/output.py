@@ -19,14 +19,14 @@ from palestra.contract.work_order import Failure
 FAILURE: Final = 1
 USAGE: Final = 2
 CANCELLED: Final = 3
-"""What was waited for ended because a person cancelled it."""
+"""Exit code: the run or job that a command waited for was cancelled."""
 INTERRUPTED: Final = 130
 BROKEN_PIPE: Final = 141
 
 
 class _Console(Console):
     def on_broken_pipe(self) -> None:
-        """Leaves a broken pipe to the command's own handling."""
+        """Raises `BrokenPipeError`, which the command handles."""
         raise BrokenPipeError(errno.EPIPE, "nobody reads")
 
 
@@ -78,7 +78,7 @@ def emit_json_line(value: BaseModel | dict[str, Any]) -> None:
 def table(
     headings: Sequence[str], rows: Iterable[Sequence[Any]], *, numbers: Iterable[str] = ()
 ) -> Table:
-    """Returns a table; text from the server is shown as it is, never read as markup."""
+    """Returns a table; text from the server is not interpreted as markup."""
     right = set(numbers)
     made = Table(box=None, header_style="bold", pad_edge=False)
     for heading in headings:
@@ -139,14 +139,14 @@ def warn(sentence: str) -> None:
 
 
 def ask_secret(prompt: str) -> str:
-    """Returns a secret: typed unseen at a terminal, else the first line of standard input."""
+    """Returns a secret: typed without echo at a terminal, else the first line of standard input."""
     if sys.stdin.isatty():
         return str(typer.prompt(prompt, hide_input=True))
     return sys.stdin.readline().strip()
 
 
 def visible(text: str) -> str:
-    """Returns text of the server without control characters, which must not reach the terminal."""
+    """Returns text of the server without control characters, which could change the terminal."""
     return "".join(
         character if character.isprintable() or character == "\t" else "\ufffd"
         for character in text
@@ -160,13 +160,13 @@ def cause_of(cause: str | None, failure: Failure | None) -> str:
 
 
 def held_up(backlog: BacklogView | None) -> str:
-    """Returns what is not uploaded yet and why, in one line.
+    """Returns in one line which results are not uploaded yet and why.
 
-    Empty where nothing holds up the results.
+    Empty if all are uploaded.
     """
     return "" if backlog is None else visible(backlog.message)
 
 
 def short(text: str, most: int = 90) -> str:
-    """Returns text for a table's last column."""
+    """Returns text shortened for a table's last column."""
     return text if len(text) <= most else text[: most - 1] + "…"

@@ -1,4 +1,4 @@
-"""`palestra play`: watches the best snapshot of a run play, by the packages of a worker."""
+"""`palestra play`: shows how the best snapshot of a run plays, with the packages of a worker."""
 
 import importlib.util
 import json as jsons

@@ -2,7 +2,7 @@
 
 They come from options, variables, the embedded Palestra of this directory, or `palestra login`.
 
-Owns the file of logins. Must not know any command.
+Reads and writes the file of logins.
 """
 
 import json
@@ -72,7 +72,7 @@ def _token(url: str, token_file: Path | None, embedded: Mapping[str, Any]) -> st
 def find_embedded() -> dict[str, Any]:
     """Returns `url` and `token_file` of the embedded Palestra in this directory or one above.
 
-    Empty where there is none.
+    Empty if there is none.
     """
     data = find_data_dir()
     return (
@@ -85,7 +85,7 @@ def find_embedded() -> dict[str, Any]:
 def find_data_dir() -> DataDir | None:
     """Returns the data directory of the embedded Palestra in this directory or one above.
 
-    `None` where there is none.
+    `None` if there is none.
     """
     here = Path.cwd()
     found = (DataDir(directory / DEFAULT_DATA_DIR) for directory in (here, *here.parents))

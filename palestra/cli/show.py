@@ -1,4 +1,4 @@
-"""`palestra show`: one run with all that belongs to it."""
+"""`palestra show`: one run with its attempts, jobs, snapshots, evaluations and files."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any

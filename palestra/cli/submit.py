@@ -1,4 +1,4 @@
-"""`palestra submit`: a definition file becomes an experiment."""
+"""`palestra submit`: submits a definition file as an experiment."""
 
 import sys
 from typing import Annotated

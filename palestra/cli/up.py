@@ -1,4 +1,4 @@
-"""`palestra up`: everything on this machine, until stopped."""
+"""`palestra up`: runs a server and a worker on this machine until stopped."""
 
 import os
 import time

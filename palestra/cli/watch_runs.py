@@ -69,7 +69,7 @@ def follow(client: Client, experiment_id: str, *, as_json: bool) -> int:
 
 
 def _print_failures(failed: Sequence[RunView]) -> None:
-    """Prints each reason once, with the seeds that ended for it."""
+    """Prints each reason once, with the seeds that failed for it."""
     by_reason: dict[str, list[RunView]] = {}
     for run in failed:
         by_reason.setdefault(cause_of(run.cause, run.failure), []).append(run)
@@ -82,7 +82,7 @@ def _print_failures(failed: Sequence[RunView]) -> None:
 
 
 class Board:
-    """Bars on a terminal; elsewhere one line for every change worth a line. Starts no thread.
+    """Progress bars on a terminal; elsewhere one line per notable change. Starts no thread.
 
     Args:
         as_json: Print each changed run as a line of JSON instead.
@@ -117,7 +117,7 @@ class Board:
             self._live.stop()
 
     def show(self, runs: Iterable[RunView]) -> None:
-        """Shows the present state of runs."""
+        """Shows the current state of runs."""
         for run in runs:
             if self._as_json:
                 self._print_json(run)

@@ -1,7 +1,7 @@
 """The frame of a spool: length, CRC-32 and payload.
 
-Owns the bytes of one frame and the reading of a buffer of them. Must not know files, locks or what
-a payload means.
+Encodes frames and reads them from a buffer. Knows nothing of files, locks or the meaning of a
+payload.
 """
 
 import struct
@@ -15,7 +15,7 @@ HEADER: Final = struct.Struct("<II")
 """Payload length and CRC-32 of the payload, little-endian."""
 
 MAX_PAYLOAD_BYTES: Final = MAX_BATCH_BYTES - 1_024
-"""Largest payload: a batch of this one record still fits the server's limit."""
+"""Largest payload: a batch with one such record is still within the server's limit."""
 
 
 class Frame(NamedTuple):
@@ -27,7 +27,7 @@ class Frame(NamedTuple):
 
 
 class BrokenFrameError(ValueError):
-    """The bytes at `offset` are no whole frame."""
+    """The bytes at `offset` are not a complete frame."""
 
     def __init__(self, offset: int, *, torn: bool) -> None:
         super().__init__(f"{'torn' if torn else 'damaged'} frame at byte {offset}")
@@ -62,7 +62,7 @@ def read_frame(buffer: bytes | memoryview, offset: int) -> Frame | None:
     """Returns the frame at `offset`, or `None` at the end of the buffer.
 
     Raises:
-        BrokenFrameError: If the bytes there are no whole frame.
+        BrokenFrameError: If the bytes there are not a complete frame.
     """
     size = len(buffer)
     if offset >= size:
@@ -84,7 +84,7 @@ def iterate_frames(buffer: bytes | memoryview, offset: int = 0) -> Iterator[Fram
     """Yields the frames of `buffer` from `offset` on.
 
     Raises:
-        BrokenFrameError: At the first frame that is not whole.
+        BrokenFrameError: At the first frame that is not complete.
     """
     while (frame := read_frame(buffer, offset)) is not None:
         yield frame

@@ -1,4 +1,4 @@
-"""Writes records as JSON that fits one batch: long columns become several records."""
+"""Encodes records as JSON that fits one batch, splitting long columns into several records."""
 
 from collections.abc import Iterator
 from typing import Final

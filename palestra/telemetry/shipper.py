@@ -1,7 +1,7 @@
 """The shipper: sends a spool to the server, every record exactly once by its number.
 
 Nothing is dropped: what cannot be sent now is sent later, and a record that the server can never
-accept goes in as a note that says so.
+accept is replaced by a note.
 
     with open_client(server, token) as client:
         shipper = Shipper(SpoolReader(directory), HttpTransport(client, attempt_id))
@@ -22,13 +22,13 @@ from palestra.telemetry.spool import SpoolBatch, SpoolReader
 from palestra.telemetry.transport import Reply, SendResult, Transport
 
 INTERVAL_SECONDS: Final = 0.1
-"""Time between two looks at the spool."""
+"""Seconds between two reads of the spool."""
 
 _OVERHEAD_BYTES: Final = 256
 _FIRST_WAIT: Final = 0.2
 _LONGEST_WAIT: Final = 30.0
 _RECOVERY: Final = 2
-"""Factor by which the batch grows again after each that was taken."""
+"""Factor by which the batch size grows after each accepted batch."""
 
 
 class StaleAttemptError(Exception):
@@ -84,7 +84,7 @@ class Shipper:
 
     @property
     def acked_seq(self) -> int:
-        """The last record that the server committed."""
+        """The number of the last record that the server committed."""
         return self._acked
 
     @property
@@ -93,7 +93,7 @@ class Shipper:
         return self._pause
 
     def rewind(self, after_seq: int) -> None:
-        """Sends the records after `after_seq` again, since the server lacks them."""
+        """Sends the records after `after_seq` again, because the server lacks them."""
         self._acked = min(after_seq, self._acked)
 
     def ship_once(self) -> bool:
@@ -184,7 +184,7 @@ class Shipper:
         self._back_off(reply.wait)
 
     def _narrow(self, reply: Reply, batch: SpoolBatch) -> None:
-        """Halves the batch until the record at fault is alone, then sends a substitute for it."""
+        """Halves the batch until it holds only the refused record, then sends a note instead."""
         if len(batch.payloads) > 1:
             self._max_records = len(batch.payloads) // 2
             self._pause = 0.0
@@ -211,9 +211,9 @@ class Shipper:
 
 
 def _note_instead_of(payload: bytes, reason: str, runs: Sequence[str]) -> bytes:
-    """Returns the note that takes a refused record's number.
+    """Returns the note that replaces a refused record under its number.
 
-    It names the record's run, or the first of `runs` where that is none.
+    It names the record's run, or the first of `runs` if the record names none.
     """
     record: dict[str, Any] = json.loads(payload)
     run = record["run"] if not runs or record["run"] in runs else runs[0]

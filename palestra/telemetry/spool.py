@@ -39,7 +39,7 @@ from palestra.telemetry.record_splitting import split_to_fit
 SEGMENT_BYTES: Final = 8 * 1024 * 1024
 """Size from which the next append begins a new segment.
 
-It bounds what a reader walks over to find its place.
+It limits how much a reader scans to find a record.
 """
 
 _LOCK_NAME: Final = "lock"
@@ -132,7 +132,7 @@ class SpoolWriter:
         return self.append_raw(())
 
     def close(self) -> None:
-        """Gives the files back. The writer cannot be used any more."""
+        """Closes the files. The writer cannot be used any more."""
         with self._mutex:
             if self._tail is not None:
                 os.close(self._tail.descriptor)
@@ -202,7 +202,7 @@ class SpoolReader:
 
     @property
     def position(self) -> int:
-        """Seq of the record that was read last, or sought."""
+        """Number of the last record that was read, or to which `seek` was called."""
         return self._wanted
 
     def seek(self, after_seq: int) -> None:
@@ -237,7 +237,7 @@ class SpoolReader:
         return SpoolBatch(first, tuple(payloads))
 
     def close(self) -> None:
-        """Gives the open segment back; reading opens it again."""
+        """Closes the open segment; reading opens it again."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
         self._descriptor = -1
@@ -249,9 +249,9 @@ class SpoolReader:
         self.close()
 
     def _pending(self) -> Iterator[tuple[bytes, int]]:
-        """Yields whole frames after `_wanted`.
+        """Yields complete frames after `_wanted`.
 
-        The reader's place moves only by what the caller takes.
+        The reader's position advances only past frames that the caller has consumed.
         """
         if not self._find_place():
             return
@@ -277,9 +277,9 @@ class SpoolReader:
                 ) from None
 
     def _find_place(self) -> bool:
-        """Opens the segment that holds the wanted record and walks to it.
+        """Opens the segment that holds the wanted record and scans to it.
 
-        False while it is not there.
+        Returns false if the record does not exist yet.
         """
         if self._descriptor < 0:
             firsts = _segment_firsts(self._directory)

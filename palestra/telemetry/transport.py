@@ -1,6 +1,6 @@
 """Sends a batch to the server by HTTP POST, and interprets the answer for the sender.
 
-Owns the meaning of status and problem codes. Must not know the spool or any schedule.
+Interprets status and problem codes. Knows nothing of the spool.
 """
 
 import json
@@ -14,21 +14,21 @@ from palestra.contract.telemetry import TelemetryAck
 
 
 class SendResult(Enum):
-    """What an answer to a batch means."""
+    """The meaning of an answer to a batch."""
 
     ACKNOWLEDGED = auto()
     REWIND = auto()
-    """The server waits for another record: go on from `seq`."""
+    """The server expects another record: continue from `seq`."""
     STALE = auto()
     """The attempt may not write any more."""
     TOO_LARGE = auto()
-    """Send less at once."""
+    """The batch is too large: send fewer records at once."""
     REFUSED = auto()
     """A record of the batch can never be accepted."""
     CONFLICT = auto()
     """A record of the batch is stored already, with another content."""
     LATER = auto()
-    """Try the same again."""
+    """Send the same batch again later."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,7 +95,7 @@ class RunRow(Base):
     replicate: Mapped[int] = mapped_column(default=0)
     submission_id: Mapped[int] = mapped_column(BigInteger, ForeignKey("submissions.id"))
     fence: Mapped[int] = mapped_column(BigInteger, default=0)
-    """Raised by every claim that will write training state; an older one is refused everywhere."""
+    """Raised by each claim that will write training state; lower values may no longer write."""
 
     state: Mapped[str] = mapped_column(String(16), default="queued")
     cause: Mapped[str | None] = mapped_column(String(32))

@@ -26,8 +26,8 @@ async def create_token(session: Session, principal: Principal, request: TokenReq
     """Creates a token and returns it with its secret, which is not shown again.
 
     A token that is created with a token is its child: it has no scope that the parent lacks,
-    expires no later, and is revoked with it. It expires with the parent if no lifetime is requested,
-    or one that exceeds the parent's by less than a day.
+    expires no later, and is revoked with it. It expires with the parent if no lifetime is
+    requested, or one that exceeds the parent's by less than a day.
 
     Raises:
         ForbiddenError: If the caller lacks a requested scope; `worker` requires an admin.

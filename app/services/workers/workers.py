@@ -46,8 +46,8 @@ async def register(
     The worker keeps its attempts.
 
     An enrolment token makes a worker and its secret; with that secret, which is returned this once,
-    the same worker registers again. Attempts of an earlier boot of its machine are marked as lost at
-    once. An enrolment that is repeated because its answer was lost returns the same secret.
+    the same worker registers again. Attempts of an earlier boot of its machine are marked as lost.
+    An enrolment that is repeated because its answer was lost returns the same secret.
 
     Raises:
         ConflictError: With the code `worker_name_taken` if another worker has the name and is not

@@ -1,1 +1,1 @@
-"""Palestra on one machine: its processes, its data directory, its life from start to stop."""
+"""An embedded Palestra on one machine: its processes, its data directory, start and stop."""

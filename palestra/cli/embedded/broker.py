@@ -21,11 +21,11 @@ _MACHINES: Final = {"amd64": "x86_64", "arm64": "aarch64"}
 
 
 def broker_program(data: DataDir, port: int, passwords: Mapping[str, str]) -> Program:
-    """Returns Valkey on a loopback port: the queue on disk each second, a user for each role.
+    """Returns Valkey on a loopback port: the queue is saved each second, each role has a user.
 
     Args:
         data: The data directory.
-        port: Where to listen.
+        port: Port to listen on.
         passwords: Password of each user.
     """
     settings = {
@@ -49,7 +49,7 @@ def broker_program(data: DataDir, port: int, passwords: Mapping[str, str]) -> Pr
 
 
 def broker_url(port: int, user: str, password: str) -> str:
-    """Returns the address that Celery understands."""
+    """Returns the broker's address in the form of Celery."""
     return f"redis://{user}:{password}@127.0.0.1:{port}/0"
 
 

@@ -1,7 +1,7 @@
 """Broker users: one for the server and one for workers; the default user is disabled.
 
-The lists of commands are what Celery, kombu 5.7 and redis-py really send; a test runs them under
-these rules and finds nothing denied.
+The lists of commands are those that Celery, kombu 5.7 and redis-py send; a test runs them under
+these rules and checks that none is denied.
 """
 
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import Final
 
 QUEUES: Final = "palestra.pool."
-"""Prefix of the queues (`palestra.contract.names.pool_queue`)."""
+"""Prefix of the queues' keys (`palestra.contract.names.pool_queue`)."""
 
 _CONNECT: Final = ("+ping", "+hello", "+client|setinfo")
 _BINDINGS: Final = (f"~_kombu.binding.{QUEUES}*", f"~_kombu.binding_permanent.{QUEUES}*")

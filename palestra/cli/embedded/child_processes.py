@@ -22,22 +22,22 @@ from palestra.cli.embedded.datadir import DataDir, read_json, write_private
 from palestra.processes import has_variable, process_ids, read_stat
 
 MARK: Final = "_PALESTRA_INSTANCE"
-"""Variable whose value is the data directory, in every process of an instance.
+"""Variable in every process of an instance; its value is the data directory.
 
-No setting, hence no setting's prefix.
+It is not a setting and so lacks the prefix of settings.
 """
 
 _PR_SET_PDEATHSIG: Final = 1
 _FIRST_WAIT: Final = 0.2
 _LONGEST_WAIT: Final = 10.0
 _GOOD_LIFE: Final = 30.0
-"""Seconds of life after which the next restart is at once again."""
+"""Seconds of life after which the next restart happens at once."""
 _LIBC: Final = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What to run under one name."""
+    """A program to run, with its name."""
 
     name: str
     command: Sequence[str]
@@ -62,7 +62,7 @@ class Children:
 
     Args:
         data: Data directory; names the instance.
-        report: Called with a sentence when a process died and is started again.
+        report: Called with a sentence when a process has died and is restarted.
         clock: Monotonic seconds.
     """
 
@@ -97,8 +97,8 @@ class Children:
         """Runs a program to its end and returns what it printed.
 
         Raises:
-            ChildFailedError: If it ends with another code than 0; the message is the last line it
-                said.
+            ChildFailedError: If it ends with another code than 0; the message is its last line of
+                output.
         """
         process = self._popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         try:
@@ -125,8 +125,8 @@ class Children:
         """Restarts programs that have ended, after a wait that grows with each early end.
 
         Raises:
-            ChildFailedError: If a program says that it was started wrongly (exit code 2): a restart
-                would not help.
+            ChildFailedError: If a program reports wrong usage (exit code 2), which no restart
+                resolves.
         """
         for child in self._children.values():
             if child.restart_at is not None:
@@ -153,7 +153,7 @@ class Children:
         child.restart_at = self._clock() + child.backoff.next_wait()
 
     def stop(self, order: Sequence[str]) -> None:
-        """Stops every process: by name in this order, then whatever still carries the mark."""
+        """Stops the named processes in this order, then all others that have the mark."""
         for name in [
             *(name for name in order if name in self._children),
             *(name for name in self._children if name not in order),
@@ -171,7 +171,7 @@ class Children:
                 _signal_group(child.process.pid, signal.SIGKILL)
 
     def tail(self, name: str, characters: int = 2_000) -> str:
-        """Returns the end of what a program printed."""
+        """Returns the end of a program's output."""
         try:
             return self._data.log(name).read_text("utf-8", "replace")[-characters:]
         except OSError:
@@ -205,7 +205,7 @@ class Children:
 
 
 class ChildFailedError(Exception):
-    """A process of ours failed in a way that no restart helps."""
+    """A child process failed in a way that a restart does not resolve."""
 
     def __init__(self, name: str, code: int, output: str) -> None:
         lines = [line for line in output.strip().splitlines() if line.strip()]
@@ -217,7 +217,7 @@ class ChildFailedError(Exception):
 def end_leftovers(data: DataDir, within: float = 15.0) -> None:
     """Ends the direct children of an instance that was killed.
 
-    Their own children, such as a training's supervisor, go on.
+    Their own children, such as a training's supervisor, continue.
     """
     deadline = time.monotonic() + within
     recorded = {int(pid): ticks for pid, ticks in read_json(data.children).values()}
@@ -246,7 +246,7 @@ def marked(root: Path) -> list[int]:
 
 
 def kill_marked(root: Path, within: float = 10.0) -> None:
-    """Kills what is left of an instance until nothing is."""
+    """Kills the remaining processes of an instance until none is left."""
     deadline = time.monotonic() + within
     while (pids := marked(root)) and time.monotonic() < deadline:
         for pid in pids:

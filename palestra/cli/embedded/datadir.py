@@ -1,6 +1,6 @@
-"""The data directory of an embedded Palestra and the lock that admits one instance to it.
+"""The data directory of an embedded Palestra and the lock that permits one instance per directory.
 
-Owns every path below it. Must not start processes.
+Defines every path below it. Does not start processes.
 """
 
 import fcntl
@@ -28,12 +28,12 @@ class DataDir:
 
     @property
     def state(self) -> Path:
-        """Ports and the like that stay the same over restarts."""
+        """Ports and other values that stay the same over restarts."""
         return self.root / "up.json"
 
     @property
     def children(self) -> Path:
-        """The processes that the living or the last instance started."""
+        """Records of the processes that the running or the last instance started."""
         return self.root / "children.json"
 
     @property
@@ -53,15 +53,15 @@ class DataDir:
 
     @property
     def valkey(self) -> Path:
-        """Queue of the broker."""
+        """Data of the broker."""
         return self.root / "valkey"
 
     def log(self, name: str) -> Path:
-        """Returns the file that a process of this name prints into."""
+        """Returns the log file of a process."""
         return self.root / "logs" / f"{name}.log"
 
     def prepare(self) -> None:
-        """Makes the directories, readable for their owner only.
+        """Creates the directories, readable for their owner only.
 
         Raises:
             CommandError: If that is not possible.
@@ -82,7 +82,7 @@ class DataDir:
             ) from None
 
     def read_state(self) -> dict[str, Any]:
-        """Returns what `write_state` wrote; empty where there is nothing that can be read."""
+        """Returns what `write_state` stored; empty if there is nothing readable."""
         return read_json(self.state)
 
     def write_state(self, state: dict[str, Any]) -> None:
@@ -91,10 +91,10 @@ class DataDir:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Holds the directory for this process.
+        """Locks the directory for this process.
 
         Raises:
-            CommandError: If another instance has it; the sentence names its pid.
+            CommandError: If another instance has locked it; the message names its pid.
         """
         descriptor = os.open(self.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -119,7 +119,7 @@ class DataDir:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Returns the object in a file of ours; empty where there is none that can be read."""
+    """Returns the object in a JSON file; empty if there is nothing readable."""
     try:
         value = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError):
@@ -128,7 +128,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Atomically replaces a file that only its owner may read."""
+    """Atomically replaces a file, which only its owner may read."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

@@ -1,6 +1,6 @@
 """An embedded Palestra: migrations, first admin, Valkey, server with daemons, and one worker.
 
-Owns the order of starting and stopping. Must not print: it reports through a function.
+Defines the order of starting and stopping. Does not print: it reports through a function.
 """
 
 import json
@@ -33,24 +33,24 @@ _READY_SECONDS: Final = 60.0
 _WORKER_SECONDS: Final = 60.0
 _CLOCK_TOLERANCE: Final = timedelta(seconds=1)
 _WORKER_GRACE: Final = 90.0
-"""A training saves a snapshot and uploads it before its worker ends."""
+"""Seconds in which the trainings save and upload a snapshot before the worker ends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceOptions:
-    """What a user may choose."""
+    """Options of an instance that a user may choose."""
 
     data_dir: Path
     port: int | None = None
-    """`None` takes the one of the last start, else 8080, else any free one.
+    """`None` takes the port of the last start, else 8080, else any free one.
 
-    0 takes the one of the last start, else any free one.
+    0 takes the port of the last start, else any free one.
     """
     slots: int = 2
     gpus: str = ""
     pool: str = "default"
     imports: tuple[str, ...] = ()
-    """Modules that the worker imports, since they register environments."""
+    """Modules that register environments, for the worker to import."""
 
 
 class Instance:
@@ -66,14 +66,14 @@ class Instance:
         self.data = DataDir(options.data_dir.resolve())
         self.url = ""
         self.login_url = ""
-        """Logs a browser in, once, within an hour of the start."""
+        """Address that logs a browser in, once, within an hour of the start."""
         self._report = report
         self._children = Children(self.data, report)
         self._settings: dict[str, str] = {}
 
     @contextmanager
     def running(self) -> Iterator["Instance"]:
-        """Starts everything, and stops it whatever happens in between.
+        """Starts everything, and stops it when the block ends or raises.
 
         Raises:
             CommandError: If it cannot start; one sentence.
@@ -152,7 +152,7 @@ class Instance:
         return self._children.pid(name)
 
     def client(self) -> Client:
-        """Returns a client with a user's rights."""
+        """Returns a client with the permissions of a user."""
         return Client(self.url, self._user_secret())
 
     def _user_secret(self) -> str:
@@ -223,9 +223,9 @@ class Instance:
         raise CommandError(f"the {name} did not start{reason} (all of it in {self.data.log(name)})")
 
     def _has_worker(self, client: Client, since: datetime) -> bool:
-        """Returns whether a worker has registered.
+        """Returns whether the worker of this start has registered.
 
-        One of an earlier start may count as online still, with another catalogue.
+        A worker of an earlier start may still count as online, with another catalogue.
         """
         workers = [
             worker

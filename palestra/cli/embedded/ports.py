@@ -4,7 +4,7 @@ import socket
 
 
 def keep_or_free(port: object, avoid: int = 0) -> int:
-    """Returns `port` if it is free and not `avoid`, else any free port."""
+    """Returns `port` if it is free and differs from `avoid`, else any free port."""
     if isinstance(port, int) and 0 < port < 65_536 and port != avoid and is_free(port):
         return port
     with socket.socket() as probe:

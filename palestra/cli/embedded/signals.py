@@ -1,6 +1,6 @@
-"""Signals that ask a command to stop: the first one unwinds it, so that every `finally` runs.
+"""Signals that ask a command to stop.
 
-A further one makes an end at once.
+The first one raises an exception, so that every `finally` runs; a further one ends at once.
 """
 
 import signal
@@ -31,11 +31,11 @@ class StopSignals:
     """The stop signals received so far."""
 
     stopping: bool = False
-    """Set by whoever begins to stop: from then on a signal does not unwind, it hurries."""
+    """Set by the code that begins to stop; later signals then call `hurry` instead of raising."""
     asked: int | None = None
-    """The first signal."""
+    """The first signal received."""
     reminding: bool = False
-    """The next signal is a reminder of the first."""
+    """Whether the next signal is a repetition of the first by a timer."""
 
 
 @contextmanager
@@ -45,7 +45,7 @@ def stop_signals(hurry: Callable[[], None]) -> Iterator[StopSignals]:
     Every later one calls `hurry`.
 
     Python drops an exception that is raised while a finalizer or a weak reference's callback runs.
-    So it is raised again, every half second, until somebody sets `stopping` or the block is left.
+    So it is raised again, every half second, until `stopping` is set or the block is left.
 
     Args:
         hurry: Must be safe at any moment; for example sends SIGKILL to children without waiting for
