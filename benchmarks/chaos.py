@@ -56,10 +56,10 @@ def main() -> int:
 def strike(
     world: World, strikes: int, only: tuple[str, ...] = (), *, echo: bool = False
 ) -> Counter[str]:
-    """Trains undisturbed, strikes so many times, and waits for the end of everything.
+    """Trains the references, injects `strikes` faults, and waits until all trainings have ended.
 
     Returns:
-        How often each kind of strike was made.
+        How often each kind of fault was injected.
     """
     began = time.monotonic()
     world.train_undisturbed()

@@ -44,7 +44,7 @@ CASES = (
 
 
 def within_palestra(case: Case) -> float:
-    """Returns CPU seconds, including the evaluation of one episode and the last snapshot."""
+    """Returns CPU seconds of a training in Palestra, with one evaluation episode and a snapshot."""
     env = {"id": ENV_ID, "num_envs": case.num_envs}
     agent = {"name": "sb3", "algorithm": case.algorithm, "parameters": case.parameters}
     submission = bare_submission(case.algorithm, env, agent, case.env_steps)

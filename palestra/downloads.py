@@ -32,7 +32,7 @@ File systems permit 255, and the name of the temporary file is a few longer.
 
 
 class DownloadError(PalestraError):
-    """The file could not be stored as the server has it."""
+    """The file could not be downloaded, or its content differs from the server's."""
 
 
 @dataclass(frozen=True, slots=True)

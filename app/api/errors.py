@@ -59,7 +59,7 @@ _SENTENCES: Final[Mapping[int, tuple[str, str]]] = {
 
 
 class HttpProblemError(Exception):
-    """A fault, with the status and the problem details to answer."""
+    """Raised to answer a request with a status and problem details."""
 
     def __init__(
         self,

@@ -209,9 +209,9 @@ class World:
         return False
 
     def _fault(self, one: Struck, sentence: str) -> None:
-        """Records a violated expectation and prints it with the attempts at once.
+        """Records a violated expectation and prints it with the attempts.
 
-        The program may not reach its end.
+        It is printed at once, since the program may be stopped before its report.
         """
         self.faults.append(f"{one.run_id} ({one.kind}, {', '.join(one.strikes)}) {sentence}")
         attempts = self.stack.get(f"runs/{one.run_id}")["attempts"]
@@ -269,7 +269,7 @@ def pause(seconds: float) -> None:
 
 
 def stop_and_continue(processes: list[psutil.Process], seconds: float) -> None:
-    """Freezes processes for a while."""
+    """Stops processes with SIGSTOP and continues them after a while."""
     for process in processes:
         process.suspend()
     try:

@@ -33,7 +33,7 @@ from palestra.errors import PalestraError
 
 
 class _Commands(TyperGroup):
-    """Separates a broken pipe and Ctrl-C from failures, which typer does not distinguish."""
+    """Separates a broken pipe and Ctrl-C from failures, which the framework mixes up."""
 
     def invoke(self, ctx: Any) -> Any:
         try:

@@ -27,7 +27,7 @@ FAST = {"first_update": 4, "update_frequency": 2, "eval_steps": 2}
 
 
 class TracingHook(SessionRunHook):
-    """Writes down what it is told."""
+    """Records the calls that it receives."""
 
     def __init__(self, name: str = "") -> None:
         self.name = name
@@ -58,11 +58,11 @@ class TracingHook(SessionRunHook):
 
 
 class Killed(BaseException):
-    """Ends a training as a kill would: nothing is saved."""
+    """Ends a training like a kill: nothing is saved."""
 
 
 class KillAt(SessionRunHook):
-    """Kills at the first run behind an update, so that the boundary of that update is over."""
+    """Raises `Killed` at the first run after an update, when its boundary is complete."""
 
     def __init__(self, step: int) -> None:
         self._step = step
@@ -73,7 +73,7 @@ class KillAt(SessionRunHook):
 
 
 class FakeTime:
-    """A clock that only sleeping moves."""
+    """A clock that advances only by sleeping."""
 
     def __init__(self) -> None:
         self.at = 0.0
@@ -95,7 +95,7 @@ class Recorded:
         self.times: list[float] = []
         self.time = FakeTime()
         self.took = 0.0
-        """Seconds that a call takes."""
+        """Duration of a call in seconds."""
 
     def add(self, name: str, /, **arguments: Any) -> None:
         self.calls.append((name, arguments))
@@ -107,7 +107,7 @@ class Recorded:
 
 
 class CountingEstimator(Estimator):
-    """Does what an estimator does and writes it down."""
+    """Records the calls of an estimator and counts its steps."""
 
     def __init__(self, model_dir: Path, recorded: Recorded, **config: Any) -> None:
         super().__init__(regression, model_dir, RunConfig(**{**QUIET, **config}))
@@ -134,7 +134,7 @@ class CountingEstimator(Estimator):
 
 
 class CountingAgent(Agent):
-    """Does what an agent does and writes it down."""
+    """Records the calls of an agent and counts its steps."""
 
     def __init__(
         self, model_dir: Path, recorded: Recorded, memory: Memory | None = None, **config: Any
@@ -177,7 +177,7 @@ def make_agent(
 
 
 def state_of(model: Any) -> dict[str, Any]:
-    """Returns the state of the newest checkpoint without what a clock on the wall leaves there."""
+    """Returns the state of the newest checkpoint without values of the wall clock."""
     loaded = load_checkpoint(model.model_dir)
     assert loaded is not None
     state = loaded.state
@@ -187,7 +187,7 @@ def state_of(model: Any) -> dict[str, Any]:
 
 
 def same(left: Any, right: Any) -> bool:
-    """Whether two states are the same to the last bit."""
+    """Whether two states are equal bit for bit."""
     if isinstance(left, dict):
         return (
             isinstance(right, dict)
@@ -244,7 +244,7 @@ class FakeCounter:
 
 
 class FakeServer:
-    """Says what is done to it."""
+    """Records the calls that it receives."""
 
     def __init__(self, trace: list[str]) -> None:
         self.trace = trace

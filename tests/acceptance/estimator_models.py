@@ -84,7 +84,7 @@ class Lines:
 class Scripted(gym.Env[Any, Any]):
     """Episodes of the same rewards; the observation is the step and the last action.
 
-    Counts what is done to it.
+    Counts the calls that it receives.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class Scripted(gym.Env[Any, Any]):
 
 
 class TracingMemory(Memory):
-    """Says when a row comes."""
+    """Records when a row is added."""
 
     def __init__(self, trace: list[Any], size: int = 100, batch_size: int = 4) -> None:
         super().__init__(size, batch_size)

@@ -18,7 +18,7 @@ def table(outdir: Path) -> list[dict[str, str]]:
 
 
 def steps_of(outdir: Path) -> list[int]:
-    """Returns the steps at which was evaluated."""
+    """Returns the steps of the evaluations."""
     return [int(row["steps"]) for row in table(outdir)]
 
 
@@ -29,7 +29,7 @@ def manifest(directory: Path) -> dict[str, Any]:
 
 
 class Lines(logging.Handler):
-    """Keeps the lines of a logger of its own."""
+    """Collects the messages of a separate logger."""
 
     def __init__(self) -> None:
         super().__init__()

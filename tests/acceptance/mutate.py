@@ -17,7 +17,7 @@ from tests.acceptance.mutations import MUTATIONS, Mutation
 _ROOT = Path(__file__).parents[2]
 _COPIED = ("palestra", "workers", "tests", "pyproject.toml")
 _FAILED = 1
-"""What pytest answers where tests failed; anything else means that they did not run."""
+"""Exit code of pytest when tests failed; any other code means that they did not run."""
 
 
 def main(rows: list[str]) -> int:

@@ -1,4 +1,4 @@
-"""What `tests.acceptance.mutate` breaks: for each place the row that must notice."""
+"""The mutations of `tests.acceptance.mutate`: for each, the row whose test must fail."""
 
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ from tests.acceptance.mutations_trainer import TRAINER
 
 
 class Mutation(NamedTuple):
-    """One broken place."""
+    """One mutation of the code."""
 
     row: str
     what: str

@@ -314,4 +314,4 @@ FUNCTIONAL: Final = (
         "optimizer.lr = value",
     ),
 )
-"""Row, what is broken, file, what stands there once, and what takes its place."""
+"""Row, description, file, the text to replace, which occurs once, and its replacement."""

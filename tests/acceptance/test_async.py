@@ -39,7 +39,7 @@ NOISY = functools.partial(make_env, kind=NoisyEnv)
 
 
 class Ran(NamedTuple):
-    """A training that is over."""
+    """The result of a training."""
 
     folder: Path
     outdir: Path
@@ -60,7 +60,7 @@ class Ran(NamedTuple):
 
 
 class Lines(logging.Handler):
-    """Keeps messages."""
+    """Collects messages."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -80,7 +80,7 @@ def outcome_of(outdir: Path) -> dict[str, Any]:
 
 
 def train(folder: Path, processes: int = 1, **options: Any) -> Ran:
-    """Trains with fakes, but for what `options` say otherwise."""
+    """Trains with the fakes, except where `options` replace them."""
     handler, logger = Lines(), logging.getLogger("of the caller")
     logger.setLevel(logging.INFO)
     logger.handlers = [handler]

@@ -194,7 +194,7 @@ def test_A8_first_update(tmp_path: Path) -> None:
 
 
 class Updates(SessionRunHook):
-    """Writes down at which timesteps something was learnt."""
+    """Records the timesteps of the updates."""
 
     def __init__(self) -> None:
         self.timesteps: list[int] = []

@@ -31,7 +31,7 @@ def counts(agent: Agent) -> tuple[int, int, int]:
 
 
 class Updates(SessionRunHook):
-    """Writes down at which timesteps something was learnt."""
+    """Records the timesteps of the updates."""
 
     def __init__(self) -> None:
         self.timesteps: list[int] = []

@@ -212,7 +212,7 @@ def test_P60_step_hooks(tmp_path: Path) -> None:
 
 
 class Watching(EvaluationHook):
-    """Keeps what it is called with, and whether a best agent was there already."""
+    """Records its arguments, and whether a best agent existed at the call."""
 
     support_train_agent = True
 

@@ -154,7 +154,7 @@ def test_R4_train_episodes(tmp_path: Path) -> None:
 
 
 class Timesteps(TracingHook):
-    """Where something was learnt."""
+    """Records the timesteps of the updates."""
 
     def __init__(self) -> None:
         super().__init__()

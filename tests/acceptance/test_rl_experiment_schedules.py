@@ -167,7 +167,7 @@ def test_R22_continuous_eval_predicate_fn(tmp_path: Path) -> None:
 
 
 class SeedSpy(Scripted):
-    """Writes down the seeds of its episodes."""
+    """Records the seeds of its episodes."""
 
     seeds: list[int | None]
 

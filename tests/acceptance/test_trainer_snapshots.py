@@ -342,7 +342,7 @@ def test_restore_without_set_up_builds_the_parts_of_marked_classes(
 
 
 class Unmarked(CountingAlgo):
-    """Has no recipe of its own."""
+    """An algorithm without a recipe of its own."""
 
 
 def test_a_part_without_a_recipe(kind: Kind, tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def command(arguments: list[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class Done:
-    """How a command ended."""
+    """The result of a command."""
 
     exit_code: int
     output: str

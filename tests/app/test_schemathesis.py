@@ -47,7 +47,7 @@ FUZZ = settings(
 REFUSALS = {400, 401, 404, 405, 421, 422}
 """Without a token; all but 401 because the path or the headers already cannot be meant."""
 ENDLESS = "/api/v1/events"
-"""A stream that ends with its reader; its own tests read it."""
+"""A stream that does not end by itself; other tests read it."""
 
 
 @dataclass(frozen=True)

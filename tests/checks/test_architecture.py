@@ -19,7 +19,7 @@ def paths(page: str) -> list[str]:
 
 
 def lengths(page: str) -> list[tuple[str, int]]:
-    """The files whose number of lines a page gives, with that number."""
+    """The files for which a page states a number of lines, with that number."""
     return [(path, int(lines)) for path, lines in _LENGTH.findall(page)]
 
 

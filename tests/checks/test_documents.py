@@ -15,7 +15,7 @@ from palestra.contract.job_options import Submission
 from tests.support.documents import PAGES, REPOSITORY, Block, blocks_of
 
 NEEDS = {"docker", "a GPU", "another machine", "make", "another version of Palestra"}
-"""What a block may need that no test has."""
+"""Requirements of a block that no test can meet."""
 LANGUAGES = {"sh", "python", "yaml", "toml", "json", "text", "mermaid", "nginx", "caddyfile", ""}
 BLOCKS = [block for page in PAGES for block in blocks_of(page)]
 NOT_RUN = [block for block in BLOCKS if block.needs is not None]

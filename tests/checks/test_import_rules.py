@@ -134,7 +134,7 @@ def test_every_rule_has_a_breach() -> None:
 
 @pytest.mark.parametrize("round_", range(max(map(len, BREACHES.values()))))
 def test_breaches_are_seen(sources: Path, round_: int) -> None:
-    """One of every rule at a time."""
+    """Tests one violation of each rule at a time."""
     breaches = {
         name: of_rule[round_] for name, of_rule in BREACHES.items() if round_ < len(of_rule)
     }

@@ -42,7 +42,7 @@ from workers.estimators.models import classifier, dqn
 from workers.snapshot import SnapshotConfig
 
 BIT_FLIP = "workers.envs.own:palestra/BitFlip-v0"
-"""The documented way to an environment of ours, which is stored as it was written."""
+"""The documented ID of an environment of Palestra, which is stored unchanged."""
 SAMPLERS: dict[str, Callable[..., Any]] = {
     "local": LocalSampler,
     "vec": VecSampler,
@@ -92,7 +92,7 @@ def main(directory: Path) -> None:
 
 
 def job(target: Path, document: dict[str, Any], stop_at: int) -> None:
-    """A training by definition that was killed, with its newest snapshot."""
+    """Writes the newest snapshot of a killed training by definition."""
     order = work_order(document)
     with tempfile.TemporaryDirectory() as scratch:
         killed = Trained(order, Path(scratch, "snapshots")).run(stop_at=stop_at)

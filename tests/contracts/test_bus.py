@@ -86,7 +86,7 @@ def make(request: pytest.FixtureRequest) -> Callable[[], Bus]:
 
 
 async def _quiet(bus: Bus) -> None:
-    """Lets the bells that a fresh connection rings pass."""
+    """Discards the notifications that a new connection sends."""
     assert await bus.connected(SECONDS)
     await asyncio.sleep(0.05)
 

@@ -31,7 +31,7 @@ def _quick_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class OldGym:
-    """An environment of Gymnasium with the methods of the old gym."""
+    """A Gymnasium environment with the methods of the older gym."""
 
     def __init__(self, env: Line) -> None:
         self.env = env
@@ -83,7 +83,7 @@ class Case(NamedTuple):
 
 
 def cases(count: int, **more: Any) -> list[Case]:
-    """Returns some of all combinations, always the same."""
+    """Returns a fixed sample of all combinations."""
     lengths = ((3,), (1, 4, 2), (7,), (9, 2))
     every = product(
         lengths, (12, 20, 23), (0, 5), (3, 5, 8), (None, 2, 5), (None, 4, 5), (None, 3.0), (0, 4)
@@ -97,7 +97,7 @@ def cases(count: int, **more: Any) -> list[Case]:
 
 
 def told(agent: Any, name: str) -> list[Any]:
-    """Returns what a training told an agent, as plain lists."""
+    """Returns the arguments that a training passed to an agent, as plain lists."""
     return [[np.asarray(value).tolist() for value in call[2:]] for call in agent.named(name)]
 
 

@@ -17,9 +17,9 @@ pytestmark = pytest.mark.processes
 
 @pytest.fixture
 def stack() -> Iterator[Stack]:
-    """A stack of its own, since its processes get killed.
+    """A separate stack for each test, since its processes are killed.
 
-    The path is short because sockets may lie in it.
+    The path is short because it may contain sockets.
     """
     directory = Path(tempfile.mkdtemp(prefix="plr-", dir="/tmp"))
     try:

@@ -36,7 +36,7 @@ class Up:
         )
 
     def ready(self) -> dict[str, Any]:
-        """Waits until it serves."""
+        """Waits until the server answers."""
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         assert line, self.end()[1]
@@ -44,7 +44,7 @@ class Up:
         return answer
 
     def end(self, seconds: float = 60) -> tuple[int, str]:
-        """Waits for its end and returns exit code and what it said on the error stream."""
+        """Waits for the end; returns the exit code and the text of the error stream."""
         _, errors = self.process.communicate(timeout=seconds)
         return self.process.returncode, errors
 
@@ -59,5 +59,5 @@ class Up:
 
 
 def nothing_is_left(up: Up) -> bool:
-    """Tells whether an instance left neither process nor list of processes."""
+    """Returns whether an instance left neither processes nor its list of processes."""
     return marked(up.data.root) == [] and not up.data.children.exists()

@@ -21,7 +21,7 @@ PAGES = ("README.md", "docs/training.md", "docs/guide.md")
 
 @pytest.fixture
 def served(directory: Path) -> Iterator[Path]:
-    """A directory like a checkout after its set-up, in which Palestra serves."""
+    """A directory like a checkout after its set-up, in which `palestra up` runs."""
     shutil.copytree(REPOSITORY / "examples", directory / "examples")
     (directory / ".venv").symlink_to(sys.prefix)
     up = Up(directory, "--port", "0", "--slots", "2")

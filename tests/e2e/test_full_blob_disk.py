@@ -104,7 +104,7 @@ def test_a_result_outlives_a_full_server_its_restart_and_its_supervisor(
 
 
 def test_a_person_gives_a_result_up(full_disk: tuple[Stack, Path]) -> None:
-    """Line 15.1."""
+    """Line 15.1: a user discards a result that cannot be uploaded."""
     stack, _ = full_disk
     (run,) = stack.submit(cartpole(1_000))
     _held_up(stack, run["id"])

@@ -90,7 +90,7 @@ def test_pause_saves_and_resume_goes_on_exactly_there(shared_stack: Stack) -> No
 def test_a_killed_pack_goes_on_with_all_its_runs(shared_stack: Stack) -> None:
     """One job trains three seeds.
 
-    Its trainer is killed, and the next attempt goes on from a snapshot of each run.
+    Its trainer is killed, and the next attempt resumes each run from its snapshot.
     """
     slow = {"name": "dqn", "learning_starts": 200, "hidden_sizes": [32, 32]}
     runs = shared_stack.submit(
@@ -170,7 +170,7 @@ def test_a_third_run_waits_for_one_of_two_slots(shared_stack: Stack) -> None:
 
 @pytest.mark.slow
 def test_a_freed_slot_is_taken_at_once(shared_stack: Stack) -> None:
-    """Messages are sent with the report of an attempt's end, before its slot is free."""
+    """A dispatch message is sent with the report of an attempt's end, before its slot is free."""
     runs = shared_stack.submit(cartpole(300, name="one after the other"), seeds=list(range(6)))
     for run in runs:
         shared_stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, 120, "the run ends")

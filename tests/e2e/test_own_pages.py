@@ -35,14 +35,14 @@ _TEN_MINUTES = 600.0
 
 @dataclass
 class Newcomer:
-    """Somebody at two terminals in one directory."""
+    """A user with two terminals in one directory."""
 
     directory: Path
     palestra_up: subprocess.Popen[str] | None = None
     said: list[str] = field(default_factory=list)
 
     def follow(self, page: Path) -> None:
-        """Does what a page says, from top to bottom."""
+        """Executes the instructions of a page from top to bottom."""
         text = page.read_text(encoding="utf-8")
         for block in _BLOCK.finditer(text):
             language, content = block.groups()
@@ -76,7 +76,7 @@ class Newcomer:
         self.said.append(done.stdout)
 
     def start(self, command: str) -> None:
-        """Serves in the other terminal; an earlier one is stopped by Ctrl-C."""
+        """Runs `palestra up` in the second terminal; an earlier one is stopped by Ctrl-C."""
         self.stop()
         self.palestra_up = subprocess.Popen(
             [self.environment()["PATH"].split(os.pathsep)[0] + "/palestra", *command.split()[1:]],
@@ -102,9 +102,9 @@ class Newcomer:
             self.palestra_up = None
 
     def environment(self) -> dict[str, str]:
-        """Returns that of an activated virtual environment.
+        """Returns the variables of an activated virtual environment.
 
-        Packages come from no index, since what is needed is installed.
+        No package index is available, since everything needed is installed.
         """
         bare = {
             name: value

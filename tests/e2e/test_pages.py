@@ -70,7 +70,7 @@ class Site:
     async def page(self, path: str) -> Page:
         """Returns a page that is logged in.
 
-        All share one login, since an address has but ten a minute.
+        All pages share one login, since an address may log in only ten times a minute.
         """
         if self.login is None:
             first = await self.stranger()
@@ -106,7 +106,7 @@ def module_database(migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFact
 
 @pytest_asyncio.fixture(loop_scope="module", autouse=True)
 async def closing(site: Site) -> AsyncIterator[None]:
-    """Leaves no page open, which would go on drawing beside the next test's."""
+    """Closes all pages, which would otherwise render during the next test."""
     yield
     for context in site.browser.contexts:
         await context.close()
@@ -174,7 +174,7 @@ async def test_the_chart_says_where_n_changes_and_carries_forward_on_demand(site
 
 
 async def _tooltip_at_end(page: Page) -> str:
-    """Returns what the chart tells about its last point."""
+    """Returns the tooltip of the chart's last point."""
     over = page.get_by_test_id("evaluation-chart").locator(".u-over")
     box = await over.bounding_box()
     assert box is not None
@@ -268,7 +268,7 @@ async def test_a_stranger_is_told_how_to_get_in(site: Site) -> None:
 
 
 async def test_an_archived_experiment_comes_back(site: Site) -> None:
-    """Line 15.24: archive was final."""
+    """Line 15.24: an archived experiment could not be restored."""
     page = await site.page(f"/experiments/{site.single}")
     await page.get_by_role("button", name="More actions").click()
     await page.get_by_role("menuitem", name="Archive").click()

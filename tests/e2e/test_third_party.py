@@ -156,9 +156,9 @@ def test_a_worker_whose_code_changed_refuses_to_train_it(stack: Stack) -> None:
 def test_a_run_whose_code_changed_during_its_pause_stays_paused_until_it_is_put_back(
     stack: Stack,
 ) -> None:
-    """Line 15.8: refused, not failed.
+    """Line 15.8: a resume with changed code is refused, and the run does not fail.
 
-    Allowed where asked for, and shown; a failed run is tried again by command.
+    It is permitted on request, and shown; a failed run is retried by command.
     """
     source = stack.directory / "site" / "tiny_agents" / "climber.py"
     before = source.read_text()

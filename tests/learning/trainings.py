@@ -47,7 +47,7 @@ class Silent:
 
 
 class Trained:
-    """What a training came to."""
+    """The result of a training."""
 
     def __init__(self, definition: RlDefinition, seed: int) -> None:
         silent, env = Silent(), make_vector(definition.env)
@@ -79,14 +79,14 @@ class Trained:
 
 
 class Outcome(NamedTuple):
-    """What a run of a pack came to."""
+    """The result of a run of a pack."""
 
     reason: StopReason
     env_steps: int
     mean: float
-    """Of the last evaluation."""
+    """Mean return of the last evaluation."""
     fresh_mean: float
-    """On episodes of other seeds."""
+    """Mean return of episodes with other seeds."""
 
 
 def trained_together(

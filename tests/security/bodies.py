@@ -33,8 +33,9 @@ _NAMES = {"run_id", "job_id", "attempt_id", "worker_id", "experiment_id", "artif
 
 
 def routes() -> list[tuple[str, str, str, int]]:
-    """Returns every route that takes a document: method, path, who may send one, and its largest
-    size in bytes.
+    """Returns every route that takes a document.
+
+    Of each: method, path, credential, and largest size in bytes.
     """
     found = []
     settings = Settings()

@@ -11,7 +11,7 @@ HALF = b"GET /api/v1/session HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "
 
 
 def allow_descriptors(wanted: int) -> None:
-    """Lets this process hold so many sockets."""
+    """Raises this process's limit of open sockets."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(wanted, hard), hard))
@@ -24,7 +24,7 @@ def connect(port: int, address: str = "127.0.0.1", seconds: float = 20) -> socke
 
 @contextmanager
 def half_sent(port: int, count: int, addresses: int) -> Iterator[list[socket.socket]]:
-    """Holds connections that sent half a request, spread over addresses from 127.0.2.1 on."""
+    """Opens connections that sent half a request, from addresses from 127.0.2.1 on."""
     allow_descriptors(count + 500)
     with contextlib.ExitStack() as stack:
         held = []
@@ -39,7 +39,7 @@ def half_sent(port: int, count: int, addresses: int) -> Iterator[list[socket.soc
 
 
 def answer_of(opened: socket.socket, seconds: float = 30) -> bytes:
-    """Returns what the server still says, up to the end of the connection."""
+    """Returns the rest of the server's answer, up to the end of the connection."""
     opened.settimeout(seconds)
     said = b""
     with contextlib.suppress(ConnectionError):

@@ -24,7 +24,7 @@ from tests.support.process_stack import Stack, wait_for
 from tests.support.server_fixture import catalogue, definition
 
 PATIENCE = 0.25
-"""Seconds for which one request may hold another."""
+"""Longest time in seconds for which one request may delay another."""
 
 
 class Target(Stack):
@@ -187,8 +187,9 @@ class Witness:
 
 
 def shortest_hold(witness: Witness, attack: Callable[[], None], *, tries: int = 4) -> float:
-    """Returns how long others had to wait while `attack` ran: the least of some tries, since a busy
-    machine makes them wait too.
+    """Returns how long other clients had to wait while `attack` ran.
+
+    It is the shortest of some tries, since a busy machine delays them too.
     """
     least = float("inf")
     for _ in range(tries):

@@ -144,7 +144,7 @@ def job(**changes: Any) -> dict[str, Any]:
 
 
 def session() -> dict[str, Any]:
-    """Returns who the caller is."""
+    """Returns the answer that describes the caller."""
     return {
         "user": "admin",
         "project": "default",

@@ -12,7 +12,7 @@ from torch import nn
 
 
 class Net(nn.Module):
-    """Policy and value."""
+    """Policy and value network."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -21,7 +21,7 @@ import numpy as np
 
 
 def note(folder: str | Path, kind: str, **facts: Any) -> None:
-    """Appends one line, in one write."""
+    """Appends a line with one write."""
     line = json.dumps({"pid": os.getpid(), **facts}) + "\n"
     descriptor = os.open(Path(folder) / f"{kind}.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.write(descriptor, line.encode())
@@ -96,7 +96,7 @@ class NoisyEnv(ScriptedEnv):
 
 
 class FailingEnv(ScriptedEnv):
-    """Raises in a step."""
+    """An environment whose `step` raises."""
 
     def __init__(self, at_step: int, **options: Any) -> None:
         super().__init__(**options)
@@ -206,7 +206,7 @@ def make_env(
     kind: type[ScriptedEnv] = ScriptedEnv,
     **options: Any,
 ) -> ScriptedEnv:
-    """Notes its call, and makes an environment."""
+    """Records its call and makes an environment."""
     if folder is not None:
         note(folder, "make_env", index=process_idx, test=test)
     return kind(**options)
@@ -230,7 +230,7 @@ def make_failing(process_idx: int, test: bool, *, failing: int, at_step: int) ->
 
 
 def make_broken(process_idx: int, test: bool, *, failing: int) -> ScriptedEnv:
-    """Cannot make one in one process."""
+    """Raises in one process instead of making an environment."""
     if process_idx == failing:
         raise FileNotFoundError("no map of the maze")
     return ScriptedEnv()
@@ -244,14 +244,14 @@ def make_family(process_idx: int, test: bool, *, folder: str) -> ScriptedEnv:
 
 
 def make_agent(process_idx: int, *, folder: str | None = None, noting: bool = False) -> TallyAgent:
-    """Notes its call, and makes an agent."""
+    """Records its call and makes an agent."""
     if folder is not None:
         note(folder, "make_agent", index=process_idx)
     return TallyAgent(folder if noting else None, process_idx)
 
 
 def make_cartpole(process_idx: int, test: bool, *, folder: str | None = None) -> Any:
-    """Notes its call, and makes CartPole."""
+    """Records its call and makes CartPole."""
     if folder is not None:
         note(folder, "make_env", index=process_idx, test=test)
     return gym.make("CartPole-v1")
@@ -304,7 +304,7 @@ class KillAt:
 
 
 class ExitAt(KillAt):
-    """A step hook that leaves the process without a word."""
+    """A step hook that ends the process without a message."""
 
     def __call__(self, env: Any, agent: Any, step: int) -> None:
         if agent.index == self.index and agent.t >= self.steps:

@@ -49,7 +49,7 @@ def _free(directory: Path) -> int:
 
 
 def may_mount() -> bool:
-    """Tells whether this account may mount a tmpfs."""
+    """Returns whether this account may mount a tmpfs."""
     with tempfile.TemporaryDirectory() as directory:
         command = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", directory]
         if subprocess.run(command, capture_output=True, check=False).returncode:

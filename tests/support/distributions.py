@@ -43,11 +43,11 @@ def install(
     """Installs a distribution and returns the directory, which belongs on Python's path.
 
     Args:
-        directory: Where to.
-        version: Of the distribution.
-        name: Of the distribution.
+        directory: Directory to install into.
+        version: Version of the distribution.
+        name: Name of the distribution.
         agents: Entry points of the group `palestra.agents`.
-        groups: More of `entry_points.txt`.
+        groups: Further groups of `entry_points.txt`.
         source: The package.
     """
     package = directory / source.name

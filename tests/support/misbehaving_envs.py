@@ -96,7 +96,7 @@ class Fatal(Walk):
 
 
 class Full(Walk):
-    """Finds the disk full."""
+    """An environment that raises the error of a full disk."""
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         raise OSError(28, "No space left on device")

@@ -12,12 +12,12 @@ import psutil
 def check_end_with_parent(
     ready: Path, parent: Callable[[Callable[[tuple[int, ...]], None]], None], count: int
 ) -> None:
-    """Forks a parent, kills it in mid-work, and checks that all of its processes are gone soon.
+    """Forks a parent, kills it while it works, and checks that its processes end soon.
 
     Args:
-        ready: A file of no other use.
-        parent: Starts the processes, calls what it is given with their ids, then works for ever.
-        count: Processes that it starts.
+        ready: Path of a file that nothing else uses.
+        parent: Starts the processes, calls its argument with their pids, then runs for ever.
+        count: Number of processes that it starts.
     """
     pid = os.fork()
     if pid == 0:

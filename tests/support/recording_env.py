@@ -68,7 +68,7 @@ class Line(gym.Env[np.ndarray, Any]):
 
 
 class Steady(Line):
-    """Begins every episode alike."""
+    """An environment whose observations are the same in every episode."""
 
     def _observation(self) -> np.ndarray:
         return np.array([self.at, 0], np.float64)

@@ -184,7 +184,7 @@ class FakeEvaluator:
 
 
 class FakeSnapshotter:
-    """Keeps the states."""
+    """Keeps the states in memory."""
 
     def __init__(self, trace: list[Any]) -> None:
         self.trace = trace

@@ -150,7 +150,7 @@ class Trained:
     def points(self, until: int | None = None) -> list[tuple[Any, ...]]:
         """Returns everything that curves show, sorted, without wall times.
 
-        `until` drops what came after that env_step.
+        `until` drops points after that env_step.
         """
         rows: list[tuple[Any, ...]] = []
         for record in self.dumped():

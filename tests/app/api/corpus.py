@@ -112,7 +112,7 @@ def _telemetry(row: Row, names: dict[str, str]) -> bytes:
 
 
 def _short(records: list[dict[str, Any]]) -> bytes:
-    """Many small records that fit into one batch's bytes."""
+    """Returns many small records that fit into one batch's limit in bytes."""
     return json.dumps({"first_seq": 4, "records": records}, separators=(",", ":")).encode()
 
 

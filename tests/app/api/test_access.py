@@ -158,7 +158,7 @@ async def test_a_browser_login_needs_its_own_pages_for_changes(shared: Served) -
 async def test_the_login_page_is_told_whether_a_password_can_let_anybody_in(
     database_url: str, tmp_path: Path
 ) -> None:
-    """Line 15.24: the page wanted a password that nobody had set."""
+    """Line 15.24: the login page asked for a password although no user had one."""
     async with serve(database_url, tmp_path) as served, served.client() as client:
         assert (await client.get("/api/v1/session:options")).json() == {"password": False}
         async with served.database.write() as session:

@@ -63,9 +63,7 @@ async def test_events_of_some_types_are_those_types_alone(shared: Served, client
 
 
 async def test_a_refused_login_says_how_to_get_in(shared: Served) -> None:
-    """Line 15.24: the page wanted a password that nobody had set, and the answer named no place
-    where the command finds the server.
-    """
+    """Line 15.24: the refusal did not say how to set a password or where to find the command."""
     async with shared.client() as http:
         wrong = (
             await http.post("/api/v1/session", json={"user": "admin", "password": "never set"})
@@ -90,7 +88,7 @@ async def test_an_admin_forgets_the_secret_of_a_worker(shared: Served, client: C
 
 
 async def test_an_archived_experiment_comes_back(shared: Served, client: Client) -> None:
-    """Line 15.24: archive was final."""
+    """Line 15.24: an archived experiment could not be restored."""
     experiment = (await shared.world.submit(definition(loop={"env_steps": 77})))[0]
 
     def there_and_back() -> list[bool]:
@@ -139,7 +137,7 @@ async def test_every_list_of_the_client_goes_on_to_the_last_page(path: str) -> N
 
 
 async def test_all_series_of_a_run_are_named(shared: Served, client: Client) -> None:
-    """Line 15.24: of 250 series the client named 100."""
+    """Line 15.24: of 250 series the client returned 100."""
     run, attempt = shared.names["live_run"], shared.names["live_attempt"]
     acked = next(
         one.acked_seq for one in (await shared.world.run(run)).attempts if one.id == attempt
@@ -157,7 +155,7 @@ async def test_all_series_of_a_run_are_named(shared: Served, client: Client) -> 
 async def _upload(
     shared: Served, name: str, content: bytes, kind: str, snapshot_id: str | None = None
 ) -> None:
-    """Declares and uploads a file as the live attempt does."""
+    """Declares and uploads a file as the live attempt."""
     attempt, run = shared.names["live_attempt"], shared.names["live_run"]
     document = {
         "run_id": run,
@@ -207,7 +205,7 @@ async def test_an_export_is_downloaded_as_it_was_uploaded(
 async def test_a_snapshot_is_downloaded_once_it_is_whole(
     shared: Served, client: Client, tmp_path: Path
 ) -> None:
-    """Line 15.23: the newest, the best, or the one of an id; what is not verified is none."""
+    """Line 15.23: the newest, the best or a named snapshot is downloaded, if it is verified."""
     run, snapshot = shared.names["live_run"], shared.names["uploading_snapshot"]
     with pytest.raises(DownloadError, match="no stored snapshot 'newest'"):
         await asyncio.to_thread(lambda: client.download_snapshot(run, tmp_path, snapshot="newest"))

@@ -176,9 +176,9 @@ async def test_telemetry_keeps_every_number_as_it_was(shared: Served) -> None:
 
 
 def another(number: int) -> dict[str, Any]:
-    """Returns a valid definition that is not yet an experiment.
+    """Returns a valid definition of a new experiment.
 
-    A name alone makes no difference.
+    Another name alone would not make a new experiment.
     """
     return definition(name=f"number {number}", loop={"env_steps": 20_000 + number})
 
@@ -211,7 +211,7 @@ async def test_one_key_and_one_body_fifty_times_at_once_make_one_experiment(shar
 
 
 async def test_one_key_with_two_bodies_is_refused(shared: Served) -> None:
-    """Row B21; another user of the same key is another key."""
+    """Row B21; the same key of another user is a separate key."""
     async with shared.client("user") as client:
         send = lambda path, body: client.post(path, json=body, headers={"Idempotency-Key": "k"})  # noqa: E731
         first = await send("/api/v1/experiments", {"definition": definition()})

@@ -84,7 +84,7 @@ async def test_an_artifact_without_room_is_507_and_stored_once_there_is_room(
 async def test_a_disk_that_fills_up_on_the_way_is_507(
     migrated_sqlite: Path, tmp_path: Path
 ) -> None:
-    """Line 15.1: the space is there at the start, and gone before the last byte."""
+    """Line 15.1: the disk has space when the upload begins and is full before its last byte."""
     shutil.copy(migrated_sqlite, tmp_path / "p.db")
     content = bytes(400_000)
     with small_disk(tmp_path / "disk", 1_024) as disk:
@@ -172,7 +172,7 @@ async def test_a_full_disk_of_the_database_is_507_for_every_write_and_loses_noth
 async def test_a_database_with_no_room_for_a_page_is_507(
     migrated_sqlite: Path, tmp_path: Path
 ) -> None:
-    """Line 15.5, where nothing may be mounted: SQLite is told how large its file may become."""
+    """Line 15.5, where mounting is not permitted: SQLite gets a limit on the size of its file."""
     shutil.copy(migrated_sqlite, tmp_path / "p.db")
     async with (
         serve(f"sqlite:///{tmp_path / 'p.db'}", tmp_path) as served,
@@ -198,7 +198,7 @@ def _let_grow_no_further(connection: Any, *_: Any) -> None:
 
 
 def test_the_reserve_is_left_to_the_database(tmp_path: Path) -> None:
-    """Line 15.1: the blobs, which usually share the database's disk, do not take its last room."""
+    """Line 15.1: blobs do not fill the reserve, since the database usually shares their disk."""
     with small_disk(tmp_path / "disk", 1_024) as disk:
         free = shutil.disk_usage(disk).free
         assert BlobStore(disk, 2**20).room() == free - 2**20 // 20

@@ -31,7 +31,7 @@ async def _give_up(storing: Storing) -> None:
 async def test_a_run_whose_results_are_not_stored_says_so_and_is_not_final(
     storing: Storing,
 ) -> None:
-    """Line 15.1: nothing said that an ended training waited for its upload."""
+    """Line 15.1: it was not shown that an ended training waited for its upload."""
     world = storing.world
     assert (await world.run(storing.run_id)).not_uploaded is None
     await world.renew(storing.attempt_id, backlog=Backlog(files=3, size=3 * 2**20))
@@ -55,7 +55,7 @@ async def test_a_run_whose_results_are_not_stored_says_so_and_is_not_final(
 
 
 async def test_only_a_person_gives_up_results(storing: Storing) -> None:
-    """Line 15.1."""
+    """Line 15.1: only a user may discard results."""
     world = storing.world
     with pytest.raises(ConflictError) as refused:
         await _give_up(storing)
@@ -120,7 +120,7 @@ async def test_a_restart_of_the_machine_leaves_the_attempt_that_was_uploading_to
 async def test_snapshots_that_newer_ones_overtook_are_marked_and_not_wanted(
     storing: Storing,
 ) -> None:
-    """Line 15.4: they stayed `uploading` for ever."""
+    """Line 15.4: such snapshots kept the state `uploading`."""
     old = [
         await storing.snapshot(step, upload=False, score=score)
         for step, score in ((100, 1.0), (200, 90.0), (300, 2.0))
@@ -145,7 +145,7 @@ async def test_snapshots_that_newer_ones_overtook_are_marked_and_not_wanted(
 
 
 async def test_a_snapshot_that_is_skipped_while_it_arrives_leaves_nothing(storing: Storing) -> None:
-    """Line 15.4."""
+    """Line 15.4: the files of a skipped snapshot are deleted."""
     old = await storing.snapshot(100, upload=False)
     content = f"state at 100 {old}".encode()
     declared = await storing.declare("state", content, old)
@@ -162,7 +162,7 @@ async def test_a_snapshot_that_is_skipped_while_it_arrives_leaves_nothing(storin
 async def test_no_snapshot_stays_uploading_once_its_attempt_has_ended(
     storing: Storing, end: str
 ) -> None:
-    """Line 15.4: 19 such rows were seen in a normal session, on succeeded runs too."""
+    """Line 15.4: a normal session left 19 such rows, also on succeeded runs."""
     snapshot_id = await storing.snapshot(100, upload=False)
     await storing.put("memory", b"shared", snapshot_id)
     if end == "released":
@@ -185,7 +185,7 @@ async def test_no_snapshot_stays_uploading_once_its_attempt_has_ended(
 
 
 async def test_a_run_shows_how_far_its_stored_snapshots_are_behind(storing: Storing) -> None:
-    """Line 15.4: nothing showed on the run page."""
+    """Line 15.4: the run page did not show it."""
     saved = (await storing.world.run(storing.run_id)).snapshots
     assert (saved.written, saved.verified) == (None, None)
     await storing.snapshot(100)

@@ -259,7 +259,7 @@ async def test_observations_that_no_agent_takes_are_refused_at_submission(world:
 async def test_an_experiment_that_was_stored_with_the_state_of_a_work_tree_is_read_and_worked_on(
     world: World,
 ) -> None:
-    """Line 11: `--code` is refused, what it made stays."""
+    """Line 11: `--code` is refused, but experiments that it created remain usable."""
     worker = await world.register()
     stored = submission().model_copy(update={"code": GitCode(kind="git", head="a" * 40)})
     async with world.database.write() as session:

@@ -14,7 +14,7 @@ from tests.support.server_fixture import World, pass_time
 
 @dataclass
 class CountingQueue:
-    """Counts dispatch messages; may be out of order."""
+    """Counts dispatch messages; can be set to fail."""
 
     sent: list[ReadyJob] = field(default_factory=list)
     broken: bool = False

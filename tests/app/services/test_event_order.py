@@ -19,7 +19,7 @@ overlapping = pytest.mark.parametrize("database_url", ["postgresql"], indirect=T
 
 
 async def _tail(database: Database, stop: asyncio.Event) -> list[str]:
-    """Reads the log as the hub does, until told to stop and nothing more comes."""
+    """Reads the log like the hub, until `stop` is set and no further event arrives."""
     seen: list[str] = []
     cursor = 0
     while True:
@@ -49,9 +49,9 @@ def _hold_commit(session: Session, seconds: float, drawn: asyncio.Event) -> None
 async def test_two_delayed_concurrent_commits_lose_no_event(
     world: World, database: Database
 ) -> None:
-    """The first draws its id, then its commit takes long.
+    """The first transaction draws its ID, then its commit is delayed.
 
-    The second begins and would be done in between.
+    The second begins meanwhile and would commit before it.
     """
     drawn = asyncio.Event()
 
@@ -133,7 +133,7 @@ async def test_a_reader_sees_every_event_of_many_delayed_writers_once(
 async def test_a_reader_in_a_long_transaction_sees_a_prefix(
     world: World, database: Database
 ) -> None:
-    """What a snapshot contains is exactly the events up to its newest id."""
+    """A database snapshot contains exactly the events up to its newest ID."""
 
     async def record(name: str) -> None:
         async with database.write() as session:

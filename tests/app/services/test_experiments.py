@@ -316,7 +316,7 @@ def test_a_newer_schema_is_refused(database_url: str) -> None:
 
 
 async def test_a_submission_that_can_only_disappoint_says_so(world: World) -> None:
-    """Line 15.26."""
+    """Line 15.26: a definition that cannot meet expectations gets a warning."""
     first, _ = await world.submit(definition(agent={"name": "dqn", "learning_starts": 50_000}))
     assert [(one.code, one.pointer) for one in first.warnings] == [
         ("no_updates", "/definition/agent/learning_starts")
@@ -326,7 +326,7 @@ async def test_a_submission_that_can_only_disappoint_says_so(world: World) -> No
 
 
 async def test_options_that_were_not_applied_are_told(world: World) -> None:
-    """Line 15.26: the same document with other options changes nothing, and says what."""
+    """Line 15.26: resubmitting with other options changes nothing, and the answer names them."""
     await world.register(name="w2", pool="lab")
     await world.submit(seeds=[0, 1], priority=3)
     again, created = await world.submit(

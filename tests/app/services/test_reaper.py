@@ -34,9 +34,9 @@ async def reaper(database: Database, clock: Clock) -> Reaper:
 
 
 async def watch(reaper: Reaper, clock: Clock, seconds: float, *, is_up: bool = True) -> int:
-    """Lets the reaper look every ten seconds, of a server that is up or not.
+    """Calls the reaper every ten seconds, with the server up or not.
 
-    Returns how many attempts it gave up.
+    Returns the number of attempts that it marked as lost.
     """
     lost = 0
     for _ in range(int(seconds / 10)):
@@ -127,7 +127,7 @@ async def test_of_a_freeze_of_the_whole_server_next_to_nothing_counts(
 
 
 def test_a_dead_workers_job_waits_two_minutes_by_default() -> None:
-    """Line 15.7."""
+    """Line 15.7: the default reclaim time."""
     assert load_settings({}, environ={}).reclaim_seconds == 120
     with pytest.raises(SettingsError, match="reclaim_seconds 50 must be at least lease_seconds 60"):
         load_settings({"reclaim_seconds": "50"}, environ={})

@@ -204,7 +204,7 @@ async def test_a_resume_with_other_code_can_be_allowed_and_is_shown(world: World
 
 
 async def test_an_attempt_that_finds_other_code_leaves_the_run_paused(world: World) -> None:
-    """The worker's catalogue is as old as its start: the trainer is the one who knows."""
+    """The catalogue dates from the worker's start, so only the trainer detects the change."""
     run_id, job_id, worker_id = await paused_tiny(world)
     for number in (2, 3):
         await world.resume(job_id)

@@ -23,8 +23,9 @@ FILE = file_entry("weights", b"1234")
 
 @pytest.fixture(autouse=True)
 def _plain_tracebacks() -> Iterator[None]:
-    """Logs as the server does: structlog's own default draws every local variable, which takes
-    longer than the test.
+    """Configures logging like the server.
+
+    The default of structlog renders every local variable, which takes longer than the test.
     """
     structlog.configure(
         processors=[structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
@@ -87,7 +88,7 @@ POISON = {
 async def test_a_record_that_no_row_can_hold_is_refused_and_nothing_else_with_it(
     storing: Storing, intake: Intake, name: str
 ) -> None:
-    """Line 15.6: these ended as 503 `storage`, send it again."""
+    """Line 15.6: such batches got 503 `storage`, which asks to send them again."""
     make, code, where = POISON[name]
     good = records.points(storing.run_id, "loss", [1])
     refusal = await _refused(intake, storing, good, make(storing), good)
@@ -99,7 +100,7 @@ async def test_a_record_that_no_row_can_hold_is_refused_and_nothing_else_with_it
 async def test_an_id_of_a_snapshot_is_used_once_within_a_batch_and_over_batches(
     storing: Storing, intake: Intake
 ) -> None:
-    """Line 15.6."""
+    """Line 15.6: a repeated ID is refused within a batch and across batches."""
     used = new_id("snp")
     refusal = await _refused(
         intake,
@@ -125,7 +126,7 @@ async def test_the_record_with_one_series_too_many_is_named(
 
 
 async def test_a_record_of_another_run_is_named(storing: Storing, intake: Intake) -> None:
-    """Line 15.6."""
+    """Line 15.6: the refusal names the record."""
     refusal = await _refused(
         intake,
         storing,
@@ -152,7 +153,7 @@ _MAKE = {
         "CREATE TRIGGER poison BEFORE INSERT ON series FOR EACH ROW EXECUTE FUNCTION poison()",
     ],
 }
-"""What makes the database itself refuse a row, as a constraint does that no rule of ours knows."""
+"""Creates a constraint that makes the database refuse a row which passes all our rules."""
 _DROP = {
     "sqlite": ["DROP TRIGGER poison"],
     "postgresql": ["DROP TRIGGER poison ON series", "DROP FUNCTION poison"],
@@ -195,7 +196,7 @@ async def test_what_only_the_database_refuses_is_found_and_named(
 async def test_a_poisoned_batch_leaves_the_others_of_its_group_alone(
     storing: Storing, intake: Intake
 ) -> None:
-    """Line 15.6."""
+    """Line 15.6: the other batches of the group are committed."""
     job = await storing.world.one_job(seeds=[77])
     other = (await storing.world.start(job.id, storing.worker_id, slot=3)).work_order
     good = delivery(other.attempt_id, 1, [records.points(other.runs[0].run_id, "loss", [1])])

@@ -28,7 +28,7 @@ EVALUATION_SLOT = 5
 async def pack(world: World, database: Database, tmp_path: Path) -> Storing:
     """A live attempt that trains two runs as one pack.
 
-    The words of `Storing` speak of the first.
+    The methods of `Storing` act on the first run.
     """
     registered = await world.register(slots=12)
     first = await world.one_job(seeds=(0, 1), resources={"pack": 2})
@@ -48,19 +48,19 @@ async def pack(world: World, database: Database, tmp_path: Path) -> Storing:
 
 
 async def _lose(pack: Storing) -> None:
-    """The worker gives the pack up, the team stops its job; the process itself may still live."""
+    """Marks the attempt of the pack as lost and cancels its job; the process may still run."""
     await pack.world.heartbeat(pack.worker_id, dead=[pack.attempt_id])
     await pack.world.cancel(pack.job_id)
 
 
 async def _alone(pack: Storing) -> Storing:
-    """Goes on with the first run of a lost pack in a job of its own."""
+    """Continues the first run of a lost pack in a separate job."""
     job = await pack.world.add_job(pack.run_id, Schedule.TRAIN)
     return await _take(pack, job.id, slot=1)
 
 
 async def _follower(training: Storing) -> Storing:
-    """Starts a `continuous_eval` of the run beside what trains it."""
+    """Starts a `continuous_eval` of the run concurrently with its training."""
     job = await training.world.add_job(training.run_id, Schedule.CONTINUOUS_EVAL)
     return await _take(training, job.id, slot=EVALUATION_SLOT)
 
@@ -83,7 +83,7 @@ async def _values(storing: Storing, name: str) -> list[list[float]]:
 
 
 async def _refused(writer: Storing, *content: records.Json) -> str:
-    """Returns the code of the answer to a batch that must not be taken."""
+    """Returns the error code of the answer to a batch that must be refused."""
     with pytest.raises((ConflictError, InvalidError)) as refusal:
         await writer.send(*content)
     return refusal.value.code
@@ -169,9 +169,9 @@ async def test_a_stale_pack_and_a_continuous_eval(pack: Storing) -> None:
 
 
 async def test_a_resumed_run_and_a_continuous_eval(pack: Storing) -> None:
-    """The follower goes on beside the resumed run.
+    """The follower continues concurrently with the resumed run.
 
-    Its word about a snapshot that the resume left behind is kept and marked.
+    Its evaluation of a superseded snapshot is kept and marked as superseded.
     """
     first = await pack.snapshot(100)
     follower = await _follower(pack)

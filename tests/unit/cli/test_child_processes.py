@@ -22,9 +22,7 @@ def ended(data: Path, code: int) -> tuple[Children, list[str]]:
 
 
 def test_a_worker_that_finds_its_directory_taken_is_started_again(tmp_path: Path) -> None:
-    """Line 15.3: `palestra up` does not give up because the last worker's processes are not gone
-    yet.
-    """
+    """Line 15.3: `palestra up` waits for the processes of the last worker to end."""
     children, said = ended(tmp_path, 75)
     first = children.pid("worker")
     children.tend()

@@ -316,6 +316,6 @@ def test_options_of_download_that_cannot_be(
 def test_a_video_that_cannot_be_written_is_refused_before_anything_is_asked(
     peer: Peer, palestra: Run, video: str
 ) -> None:
-    """Line 15.23: `palestra play`."""
+    """Line 15.23: `palestra play` checks the file before it asks the server."""
     assert palestra("play", RUN, "--video", video)[0] == 2
     assert not peer.asked

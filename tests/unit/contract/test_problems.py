@@ -103,7 +103,7 @@ def test_pointers_are_escaped_and_short() -> None:
 
 
 def test_thousands_of_faults_are_counted_and_not_described() -> None:
-    """Line 15.13: pydantic describes all faults or none."""
+    """Line 15.13: pydantic describes either all faults or none."""
     unknown = {f"k{index}": 0 for index in range(1_500)}
     sentence = "has 1500 faults: check that this is the document which is wanted here"
     assert problems({"definition": definition(), **unknown}) == [("", "too_many_faults", sentence)]

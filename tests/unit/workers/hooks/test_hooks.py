@@ -16,7 +16,7 @@ NAN = float("nan")
 
 
 class View:
-    """Keeps what is asked for."""
+    """Records the requests of a hook."""
 
     def __init__(self) -> None:
         self.stop: StopReason | None = None

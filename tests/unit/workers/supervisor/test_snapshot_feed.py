@@ -318,7 +318,7 @@ def test_a_real_supervisor_ends_a_trainer_that_can_get_no_snapshot(
     outcome: str,
     cause: str,
 ) -> None:
-    """A stale attempt is ended by its lease alone: here by the order that comes with it."""
+    """A stale attempt is ended only through its lease, here by the order in a renewal."""
     server.follow = lambda _request: answer
     run = {"run_id": new_id("run"), "seed": 1, "fence": 1, "follow": {}}
     one = supervise("hang", schedule="continuous_eval", runs=[run], limits={"grace_seconds": 1})

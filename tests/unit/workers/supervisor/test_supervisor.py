@@ -88,7 +88,7 @@ def test_the_log_says_how_an_attempt_begins_and_ends(supervise, server):
 
 
 def test_the_log_tells_a_death_that_no_trainer_could_report(supervise, server):
-    """Line 15.22: of a killed trainer the log ended in the middle."""
+    """Line 15.22: the log of a killed trainer ended without the cause."""
     supervise("segfault").wait_for_end()
     assert server.logged()[-1].startswith(
         "failed (trainer_killed) at env_step 0, update 0, episode 0: The trainer was killed by "

@@ -64,7 +64,7 @@ def upload_all(waiting: SnapshotBacklog) -> list[int]:
 
 
 def test_the_newest_goes_first_then_the_best_then_older_ones() -> None:
-    """Line 15.4: they went oldest first."""
+    """Line 15.4: snapshots were uploaded oldest first."""
     assert upload_all(backlog(written(1), written(2, 9.0), written(3, 5.0), written(4))) == [
         4,
         2,
@@ -332,7 +332,7 @@ def test_content_that_was_damaged_on_the_way_is_sent_again(
 def test_a_snapshot_that_the_server_skips_is_dropped(
     attempt: Attempt, server: ScriptedServer
 ) -> None:
-    """Line 15.4."""
+    """Line 15.4: a skipped snapshot is not uploaded."""
     attempt.save(1)
     server.fault = lambda _method, path: (
         problem(409, "snapshot_skipped") if path.endswith("artifacts") else None

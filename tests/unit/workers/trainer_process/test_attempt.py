@@ -175,9 +175,9 @@ def logged(directory: AttemptDirectory, run_id: str = RUN) -> list[str]:
 
 
 def test_the_log_says_what_the_attempt_works_on_and_reaches(tmp_path: Path) -> None:
-    """Line 15.22: a training wrote no line.
+    """Line 15.22: a training wrote no log lines.
 
-    Six minutes into it the log said that there was none yet.
+    After six minutes the log was still empty.
     """
     document = definition()
     trained, _ = execute(tmp_path, work_order(document, seed=5))

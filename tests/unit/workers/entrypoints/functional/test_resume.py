@@ -31,7 +31,7 @@ STEPS = 120
 
 @pytest.fixture(autouse=True)
 def _quick_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A killed process, other than a machine that loses power, needs nothing on the disk itself."""
+    """Disables syncing to disk, which matters only if the machine loses power."""
     monkeypatch.setattr("workers.snapshot.snapshot_directory.sync_file", lambda path: None)
 
 

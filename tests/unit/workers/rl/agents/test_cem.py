@@ -19,7 +19,7 @@ HYPER = CemParameters(
 
 
 def rewards_of(lengths: list[int], num_envs: int, value: float = 1.0):
-    """Rewards, ends and slots in use of one episode per environment."""
+    """Returns rewards, ends and slots in use of one episode per environment."""
     steps = max(lengths)
     active = np.arange(steps)[:, None] < np.array(lengths)
     ended = np.arange(steps)[:, None] == np.array(lengths) - 1

@@ -101,9 +101,9 @@ def test_without_state_its_files_are_loaded(tmp_path: Path) -> None:
 def test_checkpoints_hold_what_the_agents_own_save_writes_unless_asked_for_more(
     tmp_path: Path,
 ) -> None:
-    """Line 34: PFRL's agents write their memory by `save_snapshot` alone.
+    """Line 34: PFRL's agents save their memory only in `save_snapshot`.
 
-    Their checkpoints are without it.
+    Checkpoints do not contain it by default.
     """
 
     class WithMemory(Scripted):

@@ -77,7 +77,10 @@ def test_a_trial_of_what_never_learns_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("algorithm", ["DQN", "PPO"])
 def test_what_is_not_finite_ends_as_diverged(algorithm, tmp_path: Path) -> None:
-    """The guard ends it where the algorithm goes on with such losses, else its own exception."""
+    """The guard ends the training if the algorithm continues with such losses.
+
+    Otherwise the algorithm raises its own exception.
+    """
     odd = {"id": "OddWalk-v0", "kwargs": {"nan_reward": True}}
     _, report = execute(
         tmp_path, document(algorithm, env=odd, hooks=[{"name": "nan_guard", "updates": 5}])
