@@ -12,12 +12,12 @@ def instant() -> sa.types.TypeEngine[Any]:
 
 
 def document() -> sa.types.TypeEngine[Any]:
-    """JSON that SQL may look into."""
+    """JSON that SQL can query."""
     return sa.JSON(none_as_null=True).with_variant(
         postgresql.JSONB(none_as_null=True), "postgresql"
     )
 
 
 def big_key() -> sa.types.TypeEngine[Any]:
-    """An integer key that counts up by itself."""
+    """An auto-incremented integer key."""
     return sa.BigInteger().with_variant(sa.Integer(), "sqlite")

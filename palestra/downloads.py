@@ -47,7 +47,7 @@ class StoredFile:
 
 
 def file_of_artifact(view: ArtifactView) -> StoredFile:
-    """Returns the file that an artifact is."""
+    """Returns the stored file that an artifact describes."""
     return StoredFile(view.id, view.name, view.size, view.sha256)
 
 

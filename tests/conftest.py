@@ -41,8 +41,9 @@ def _stop_postgres() -> None:
 
 @pytest.fixture(autouse=True)
 def _denormal_numbers() -> Iterator[None]:
-    """Lets them be numbers again after a test that prepared its process for a training: hypothesis
-    needs them.
+    """Enables denormal numbers again after a test that disabled them like a trainer.
+
+    hypothesis requires denormal numbers.
     """
     yield
     if (torch := sys.modules.get("torch")) is not None:
@@ -65,7 +66,7 @@ def migrated_postgres(postgres_server: postgres.PostgresServer, worker_id: str) 
 
 @pytest.fixture(scope="session")
 def migrated_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file made by the migrations, to be copied."""
+    """A file with the schema, which tests copy."""
     path = tmp_path_factory.mktemp("sqlite") / "template.db"
     upgrade(f"sqlite:///{path}")
     return path
@@ -81,7 +82,7 @@ def opened_databases() -> dict[str, Database]:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database_url(request: pytest.FixtureRequest) -> str:
-    """URL of an empty database with the schema; once of each kind."""
+    """URL of an empty database with the schema; the test runs once for each kind of database."""
     if request.param == "postgresql":
         url: str = request.getfixturevalue("migrated_postgres")
         empty(url)
@@ -98,7 +99,7 @@ def database_url(request: pytest.FixtureRequest) -> str:
 async def database(
     database_url: str, opened_databases: dict[str, Database]
 ) -> AsyncIterator[Database]:
-    """An empty database with the schema; once of each kind."""
+    """An empty database with the schema; the test runs once for each kind of database."""
     if database_url not in opened_databases:
         opened_databases[database_url] = Database(database_url, pool_size=60)
     opened = opened_databases[database_url]

@@ -61,7 +61,7 @@ def build(task: Task, seeds: Sequence[int], env_steps: int, compile_mode: str) -
 
 
 def train(trainings: list[Training], env_steps: int) -> Done:
-    """Trains up to `env_steps` each, without the evaluation and the snapshot at the end of a run.
+    """Runs each training up to `env_steps`, without the evaluation and snapshot at its end.
 
     The other libraries make neither.
     """

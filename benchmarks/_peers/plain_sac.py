@@ -52,7 +52,7 @@ def build(task: Task, settings: SacSettings, seed: int, env_steps: int) -> Loop:
 
 
 class Learner:
-    """Networks, optimizers and one update."""
+    """The networks and optimizers of soft actor-critic, and one update of them."""
 
     def __init__(self, settings: SacSettings, inputs: int, outputs: int) -> None:
         self._settings = settings

@@ -1,4 +1,4 @@
-"""Evaluations say which episodes they had; jobs find their own evaluations.
+"""Columns for the source and the job of an evaluation.
 
 Revision: 0002
 Revises: 0001

@@ -1,4 +1,4 @@
-"""Where in a training an artifact belongs.
+"""The env_step of an artifact.
 
 Revision: 0003
 Revises: 0002

@@ -1,4 +1,4 @@
-"""Jobs that begin afresh, and jobs that may go on with other code.
+"""Jobs that start from the beginning, and jobs that may continue with other code.
 
 Revision: 0005
 Revises: 0004

@@ -1,4 +1,4 @@
-"""Which token made a token.
+"""The token with which a token was created.
 
 Revision: 0007
 Revises: 0006

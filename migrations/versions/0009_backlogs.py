@@ -1,4 +1,4 @@
-"""What attempts have not uploaded yet, and snapshots that never will be.
+"""Results that attempts have not uploaded yet, and snapshots that never will be uploaded.
 
 Revision: 0009
 Revises: 0008
@@ -20,7 +20,7 @@ _LEFT_BEHIND = """
         WHERE attempts.id = snapshots.attempt_id AND attempts.state IN ('starting', 'running')
     )
 """
-"""Snapshots that nobody uploads any more, since their attempt has ended."""
+"""Snapshots that will not be uploaded, since their attempt has ended."""
 
 
 def upgrade() -> None:

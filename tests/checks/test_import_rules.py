@@ -161,7 +161,7 @@ def test_breaches_are_seen(sources: Path, round_: int) -> None:
 
 
 def _told(output: str) -> dict[str, str]:
-    """What import-linter says of each broken rule: its name underlined, then the imports."""
+    """Returns what import-linter prints for each broken rule: its underlined name, the imports."""
     parts = re.split(
         r"^(.+)\n-{3,}$", output.rsplit("Broken contracts", maxsplit=1)[-1], flags=re.MULTILINE
     )

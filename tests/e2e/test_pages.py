@@ -311,7 +311,7 @@ async def test_the_way_out_of_a_page_that_is_not_there_can_be_read(site: Site, s
 
 
 async def test_escape_in_the_search_field_opens_no_row(site: Site) -> None:
-    """Line 15.24: keys that were meant for the search field opened a row."""
+    """Line 15.24: keys typed into the search field opened a row."""
     page = await site.page("/experiments")
     await expect(page.get_by_role("row").filter(has_text="Single seed")).to_be_visible()
     await page.keyboard.press("j")

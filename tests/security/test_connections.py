@@ -128,7 +128,7 @@ def test_what_does_not_move_is_ended(hasty: Target) -> None:
 
 
 def test_slow_uploads_and_quiet_streams_go_on(hasty: Target) -> None:
-    """A rate is demanded, not a time: an upload over a slow line takes as long as it takes."""
+    """The bound is on the rate, not on the time, so that slow uploads can complete."""
     content = b"w" * 30_000
     sha256 = hashlib.sha256(content).hexdigest()
     body = {

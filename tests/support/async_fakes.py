@@ -88,7 +88,7 @@ class SlowEnv(ScriptedEnv):
 
 
 class NoisyEnv(ScriptedEnv):
-    """Rewards depend on the action, the step and the episode's seed."""
+    """An environment whose rewards depend on action, step and the episode's seed."""
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         observation, _, over, cut, info = super().step(action)
@@ -323,7 +323,7 @@ class PrunedError(Exception):
 
 
 class PruneAt:
-    """An evaluation hook that gives a run up."""
+    """An evaluation hook that ends a run early with `PrunedError`."""
 
     support_train_agent_async = True
 

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 @dataclass
 class Asked:
-    """One request."""
+    """A recorded request."""
 
     method: str
     path: str

@@ -10,7 +10,10 @@ import numpy as np
 
 
 class Walk(gym.Env[np.ndarray, Any]):
-    """Counts its steps; the reward is the action; ends after `length` steps, or never."""
+    """An environment that counts its steps; the reward is the action.
+
+    An episode ends after `length` steps, or never.
+    """
 
     observation_space = gym.spaces.Box(-1e6, 1e6, (2,), np.float32)
     action_space = gym.spaces.Discrete(3)
@@ -44,7 +47,7 @@ class Walk(gym.Env[np.ndarray, Any]):
 
 
 class Judged(Walk):
-    """Calls every episode of more than six steps a success."""
+    """An environment that reports success for every episode of more than six steps."""
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         observation, reward, terminated, truncated, _ = super().step(action)
@@ -53,7 +56,7 @@ class Judged(Walk):
 
 
 class Restless(Walk):
-    """Draws from a source that no seed reaches."""
+    """An environment that draws from a random source without a seed."""
 
     _source = np.random.default_rng()
 
@@ -62,7 +65,7 @@ class Restless(Walk):
 
 
 class SelfSaving(Restless):
-    """Not repeatable, but knows its state."""
+    """An environment that is not repeatable, but can save and load its state."""
 
     def snapshot_state(self) -> dict[str, Any]:
         return {"steps": self.steps, "start": self.start}
@@ -72,7 +75,7 @@ class SelfSaving(Restless):
 
 
 class Broken(Walk):
-    """Raises in its third step."""
+    """An environment that raises in its third step."""
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         if self.steps == 2:
@@ -81,7 +84,7 @@ class Broken(Walk):
 
 
 class Fatal(Walk):
-    """Is killed, or hangs, in its third step."""
+    """An environment whose process is killed, or hangs, in its third step."""
 
     def __init__(self, how: str) -> None:
         super().__init__()
@@ -103,7 +106,7 @@ class Full(Walk):
 
 
 class Leaver(Walk):
-    """Calls sys.exit."""
+    """An environment that calls `sys.exit`."""
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         raise SystemExit(0)
@@ -150,14 +153,14 @@ class Nested(gym.Env[Any, Any]):
 
 
 class Wordy(gym.Env[Any, Any]):
-    """Has an observation that is no array."""
+    """An environment whose observation is not an array."""
 
     observation_space = gym.spaces.Dict({"a": gym.spaces.Tuple((gym.spaces.Text(3),))})
     action_space = gym.spaces.Discrete(2)
 
 
 def register() -> None:
-    """Registers them all, once."""
+    """Registers all of these environments once."""
     for kind in (Walk, Judged, Restless, SelfSaving, Broken, Fatal, Full, Leaver, Nested, Wordy):
         name = f"Odd{kind.__name__}-v0"
         if name not in gym.registry:

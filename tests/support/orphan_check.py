@@ -1,4 +1,4 @@
-"""Whether processes end with the one that started them."""
+"""Checks that processes end with the process that started them."""
 
 import os
 import signal

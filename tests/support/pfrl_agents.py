@@ -1,4 +1,4 @@
-"""Agents shaped like PFRL's, which know nothing of ours."""
+"""Agents with PFRL's methods, which import nothing of Palestra."""
 
 import json
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ import numpy as np
 
 
 class Scripted:
-    """Writes every call into `calls`; always takes action `action`."""
+    """Appends every call to `calls`; always takes action `action`."""
 
     training = True
 
@@ -55,7 +55,7 @@ class Scripted:
 
 
 class ScriptedBatch(Scripted):
-    """The same for several environments."""
+    """The same agent for several environments."""
 
     def batch_act(self, batch_obs: Any) -> Any:
         self.calls.append(("batch_act", self.training, list(batch_obs)))

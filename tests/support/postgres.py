@@ -51,7 +51,7 @@ class PostgresServer:
         return f"postgresql://{USER}@/{database}?host={self.root}&port={_PORT}"
 
     def create_database(self, name: str) -> str:
-        """Makes an empty database, in the place of one of that name, and returns its URL."""
+        """Creates an empty database, replacing one of that name, and returns its URL."""
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
             connection.execute(
                 sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name))
@@ -70,7 +70,7 @@ def make_root() -> Path:
 
 
 def ensure_started(root: Path) -> PostgresServer:
-    """Starts the server in `root` unless it runs; of several callers one starts it."""
+    """Starts the server in `root` unless it runs; of concurrent callers only one starts it."""
     with _locked(root / "lock"):
         if not (root / "ready").exists():
             _start(root)

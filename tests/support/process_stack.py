@@ -43,10 +43,10 @@ def free_port() -> int:
 
 
 def wait_for(question: Callable[[], Value | None], seconds: float, what: str) -> Value:
-    """Asks until the answer is truthy.
+    """Calls `question` until the answer is truthy.
 
     Raises:
-        AssertionError: If it is still not after `seconds`.
+        AssertionError: If it is not after `seconds`.
     """
     end = time.monotonic() + seconds
     while not (answer := question()):
@@ -61,11 +61,11 @@ class Stack:
     """Real processes, started one by one so that a test can kill any of them.
 
     Args:
-        directory: Data directory; a short path, since a Unix socket may lie in it.
+        directory: Data directory; a short path, since it may contain a Unix socket.
         slots: Slots of the worker.
         database_url: PostgreSQL, or `None` for SQLite in the data directory.
-        settings: More environment of the server.
-        worker: More environment of the worker alone.
+        settings: Further environment variables of the server.
+        worker: Further environment variables of the worker alone.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Stack:
         self.broker_port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.worker_url = self.url
-        """Where the worker looks for the server: a proxy's address, if a test puts one between."""
+        """Address of the server for the worker; a test may set it to that of a proxy."""
         self._http = httpx.Client(base_url=self.url, timeout=20, trust_env=False, verify=False)
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self.tokens: dict[str, str] = {}
@@ -174,7 +174,7 @@ class Stack:
 
         Args:
             name: Name of the process and of its state directory, for a second worker.
-            server: Where it looks for the server; `worker_url` by default.
+            server: Address of the server; `worker_url` by default.
         """
         title = "tester" if name == "worker" else name
         files = [
@@ -233,7 +233,7 @@ class Stack:
         return path.read_text(errors="replace") if path.exists() else ""
 
     def server_is_ready(self) -> bool:
-        """Tells whether `/readyz` answers 200."""
+        """Returns whether `/readyz` answers 200."""
         try:
             return self._http.get("/readyz", timeout=2).status_code == httpx.codes.OK
         except httpx.HTTPError:
@@ -303,7 +303,7 @@ class Stack:
         return wait_for(ask, seconds, what)
 
     def attempt_directory(self, attempt_id: str, worker: str = "worker") -> Path:
-        """Returns where a worker keeps an attempt."""
+        """Returns the directory of an attempt on the worker."""
         return self.directory / worker / "attempts" / attempt_id
 
     def marked_processes(self) -> Iterator[psutil.Process]:

@@ -34,7 +34,7 @@ class Proxy:
         """
         self.lost_answers = 0
         self.delay_seconds = 0.0
-        """Time for which each piece of data is held back, both ways."""
+        """Seconds for which each piece of data is delayed, in both directions."""
         threading.Thread(target=self._accept, daemon=True).start()
 
     def partition(self) -> None:

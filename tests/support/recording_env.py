@@ -1,4 +1,4 @@
-"""An environment that counts what is done to it."""
+"""An environment that counts the calls that it receives."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,9 +13,9 @@ class Line(gym.Env[np.ndarray, Any]):
     The observation is (step, episode); each step rewards the same.
 
     Args:
-        lengths: Of its episodes in turn; 0 never ends.
-        reward: Per step.
-        fail_at: Its so manyeth step of all raises `error`.
+        lengths: Lengths of its episodes in turn; 0 never ends.
+        reward: Reward of each step.
+        fail_at: Number of the step, over all episodes, that raises `error`.
         needs_reset_at: Steps of an episode at which its info asks for a reset.
     """
 
@@ -75,7 +75,7 @@ class Steady(Line):
 
 
 class Counting(Line):
-    """Has statistics of its own."""
+    """An environment with its own statistics."""
 
     cleared = 0
 
@@ -113,5 +113,5 @@ class FromSeed(Line):
 
 
 def lines(count: int, lengths: Sequence[int] = (3,), **options: Any) -> list[Line]:
-    """Returns several."""
+    """Returns several `Line` environments."""
     return [Line(lengths, **options) for _ in range(count)]

@@ -36,7 +36,7 @@ REWARDS = np.zeros((1, 1), np.float64)
 
 
 class FakeMemory:
-    """Holds one number."""
+    """Holds a single number."""
 
     capacity = 1
 
@@ -54,7 +54,7 @@ class FakeMemory:
 
 
 class FakeAgent:
-    """Learns nothing, counts everything."""
+    """Learns nothing and counts all calls."""
 
     report_names = ("loss/fake",)
 
@@ -132,7 +132,7 @@ class FakeCollector:
 
 
 class FakeRecorder:
-    """Keeps what is recorded."""
+    """Keeps the recorded values."""
 
     def __init__(self, trace: list[Any]) -> None:
         self.trace = trace
@@ -169,7 +169,7 @@ class FakeRecorder:
 
 
 class FakeEvaluator:
-    """Answers scores in turn; the last one for ever."""
+    """Returns the scores in turn, and the last one from then on."""
 
     def __init__(self, trace: list[Any], scores: Sequence[float] = (0.0,)) -> None:
         self.trace = trace
@@ -201,7 +201,7 @@ class FakeSnapshotter:
 
 
 class FakeControl:
-    """Gives an order once the loop has looked `after` times."""
+    """Requests a stop from the read number `after` of `order` on."""
 
     def __init__(self, trace: list[Any], reason: StopReason | None = None, after: int = 1) -> None:
         self.trace = trace

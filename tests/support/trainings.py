@@ -87,9 +87,9 @@ class Trained:
     """One attempt at training a definition.
 
     Args:
-        order: What to train.
-        directory: Where its snapshots go.
-        snapshot: Where it begins.
+        order: Work order.
+        directory: Directory of its snapshots.
+        snapshot: Snapshot to start from.
     """
 
     def __init__(self, order: WorkOrder, directory: Path, snapshot: Path | None = None) -> None:

@@ -133,7 +133,7 @@ def _request(name: str, scopes: str) -> TokenRequest:
 
 
 async def _make_foreign(served: Served) -> None:
-    """Another project with an experiment, whose ids must be answered like unknown ids."""
+    """Creates another project, whose experiment's IDs must be answered like unknown IDs."""
     project, person = (
         ProjectRow(id=new_id("prj"), name="elsewhere"),
         UserRow(id=new_id("usr"), name="zoe"),

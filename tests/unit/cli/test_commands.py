@@ -41,7 +41,7 @@ def test_submit(peer: Peer, palestra: Run) -> None:
 
 
 def test_the_option_code_is_refused_with_the_way_that_works(peer: Peer, palestra: Run) -> None:
-    """Line 11: it changed the ID and nothing else."""
+    """Line 11: the option changed the ID of the experiment and nothing else."""
     code, out, err = palestra("submit", "x.yaml", "--code", str(Path(__file__).parent))
     assert (code, out, peer.asked) == (2, "", [])
     assert "--code: the state of a work tree changed the experiment's ID and nothing else" in err
@@ -50,7 +50,7 @@ def test_the_option_code_is_refused_with_the_way_that_works(peer: Peer, palestra
 
 
 def test_submit_prints_warnings(peer: Peer, palestra: Run) -> None:
-    """Line 15.26: beside the output, so that programs still read JSON."""
+    """Line 15.26: warnings are not printed to the output, which programs read as JSON."""
     told = {
         "code": "no_updates",
         "pointer": "/definition/agent/learning_starts",

@@ -13,7 +13,7 @@ Run = Callable[..., tuple[int, str, str]]
 
 
 def test_a_worker_is_forgotten_by_its_name(peer: Peer, palestra: Run) -> None:
-    """Line 15.17."""
+    """Line 15.17: `palestra forget-worker` takes the name of a worker."""
     worker = api_samples.worker(id=f"wrk_{'0' * 26}", name="gpu-1")
     peer.on("GET", "/workers", Answer(200, api_samples.page(worker)))
     peer.on("POST", f"/workers/{worker['id']}:forget", Answer(200, worker))
@@ -102,7 +102,7 @@ def test_cancel_of_an_experiment_goes_on_behind_a_refusal(peer: Peer, palestra: 
 
 
 def test_archive_and_unarchive(peer: Peer, palestra: Run) -> None:
-    """Line 15.24: archive was final, and no command did it."""
+    """Line 15.24: no command could restore an archived experiment."""
     peer.on(
         "POST",
         "/experiments/exp:archive",
@@ -124,7 +124,7 @@ def test_cancel_of_a_finished_job_says_so(peer: Peer, palestra: Run) -> None:
 
 
 def test_retry(peer: Peer, palestra: Run) -> None:
-    """Line 15.8."""
+    """Line 15.8: a failed run is trained again by command."""
     peer.on("POST", f"/runs/{RUN}:retry", Answer(201, api_samples.job(state="queued")))
     assert palestra("retry", RUN)[:2] == (0, f"queued  {JOB}\n")
     assert peer.asked[0].body == {"origin": "newest", "allow_code_change": False, "reason": ""}
@@ -137,7 +137,7 @@ def test_retry(peer: Peer, palestra: Run) -> None:
 
 
 def test_resume_with_other_code(peer: Peer, palestra: Run) -> None:
-    """Line 15.8."""
+    """Line 15.8: an option permits other code."""
     refusal = problem(409, "code_changed", "The experiment was made with tiny 1.0.")
     peer.on(
         "POST",

@@ -68,7 +68,7 @@ def _snapshot(name: str, **changes: Any) -> dict[str, Any]:
 
 
 def test_watching_ends_with_the_reasons_of_failed_runs(peer: Peer, palestra: Run) -> None:
-    """Line 15.22: `submit --watch` ended with exit code 1 and not a word on why."""
+    """Line 15.22: `submit --watch` ended with exit code 1 and did not print why."""
     peer.on("POST", "/experiments", Answer(201, api_samples.experiment()))
     failed = [
         api_samples.run(
@@ -118,7 +118,7 @@ def test_watching_ends_with_the_reasons_of_failed_runs(peer: Peer, palestra: Run
 def test_the_exit_code_of_watch_tells_a_failure_from_a_cancellation(
     peer: Peer, palestra: Run, states: tuple[str, ...], expected: int
 ) -> None:
-    """Line 15.22: both were exit code 1."""
+    """Line 15.22: the exit code was 1 in both cases."""
     runs = [
         api_samples.run(id=api_samples.numbered("run", seed), seed=seed, state=state)
         for seed, state in enumerate(states)
@@ -172,7 +172,7 @@ def test_waiting_for_a_cancelled_job_is_exit_code_3(peer: Peer, palestra: Run) -
 
 
 def test_show(peer: Peer, palestra: Run) -> None:
-    """Line 15.22: no command showed one run with all that belongs to it."""
+    """Line 15.22: no command showed one run with its attempts, jobs and results."""
     attempt = {
         "id": api_samples.numbered("att", 1),
         "job_id": JOB,
@@ -242,7 +242,7 @@ def test_show(peer: Peer, palestra: Run) -> None:
 
 
 def test_artifacts(peer: Peer, palestra: Run) -> None:
-    """Line 15.23: no command listed what a run left."""
+    """Line 15.23: no command listed the files of a run."""
     peer.on(
         "GET",
         f"/runs/{RUN}/artifacts",

@@ -122,7 +122,7 @@ def test_export(peer: Peer, palestra: Run) -> None:
     ],
 )
 def test_formats_that_are_none(palestra: Run, formats: tuple[str, ...], sentence: str) -> None:
-    """Line 15.9."""
+    """Line 15.9: an unknown format is refused by the command."""
     code, _, err = palestra(
         "export", RUN, *(part for name in formats for part in ("--format", name))
     )

@@ -110,7 +110,7 @@ def test_thousands_of_faults_are_counted_and_not_described() -> None:
 
 
 def test_a_long_array_tells_its_first_fault() -> None:
-    """Line 15.13: a megabyte held a third of a million of them."""
+    """Line 15.13: a megabyte can hold a third of a million faults."""
     found = problems({"definition": definition(), "options": {"seeds": ["x"] * 10_000}})
     assert [place for place, _, _ in found] == ["/options/seeds/0"]
     hooks = [{"name": "nan_guard", "updates": 0}] * 3

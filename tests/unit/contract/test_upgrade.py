@@ -84,7 +84,7 @@ def test_one_training_has_one_id_in_either_version_and_another_training_another(
 
 
 def test_agents_without_a_value_coefficient_are_the_same_in_both_versions() -> None:
-    """Line 15.12: only what was halved changes."""
+    """Line 15.12: the upgrade changes only the coefficient of the value loss."""
     for agent in (
         {"name": "dqn"},
         {"name": "trpo"},

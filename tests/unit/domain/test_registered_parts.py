@@ -217,7 +217,7 @@ def with_walk(**changes: Any) -> Catalogue:
 
 
 def test_the_code_of_an_environment_is_part_of_the_experiments() -> None:
-    """Line 10: a changed reward gave the same experiment."""
+    """Line 10: a changed reward function did not change the experiment."""
     resolved, found = registered_parts.resolve(walk(), BuiltinCode(), [with_walk()], "default")
     assert (resolved, found) == (walk(), BuiltinCode(environment=WALK))
     assert registered_parts.resolve(walk(), found, [with_walk()], "default")[1] == found

@@ -299,8 +299,9 @@ def test_a_record_of_a_run_that_the_attempt_does_not_carry_goes_in_as_a_note_of_
 
 
 def test_a_server_that_refuses_notes_too_loses_no_record(server, make_shipper, fill):
-    """Line 15.6: a server that takes nothing, say because its schema is broken, turned every record
-    into a note once it was mended.
+    """Line 15.6: every record became a note once a broken server was repaired.
+
+    A server with a broken schema, for example, refused all records.
     """
     fill(1, 3)
     server.faults = [lambda _: problem(422, "unstorable_record")] * 9

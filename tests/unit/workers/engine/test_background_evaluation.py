@@ -16,7 +16,7 @@ STEPS = Unit.ENV_STEPS
 
 
 class Beside:
-    """Has a result once it was asked for it `polls` times, or at once when it is waited for."""
+    """Has a result after `polls` polls, or at once when the caller waits for it."""
 
     def __init__(self, polls: int, scores: dict[int, float]) -> None:
         self.polls = polls

@@ -55,7 +55,7 @@ def trained(root: Path, document: dict[str, Any]) -> PlayOrder:
 def run(root: Path, order: PlayOrder, **environment: str) -> tuple[int, list[dict[str, Any]], str]:
     """Runs the player.
 
-    Returns its exit code, the episodes that it told and what it printed besides.
+    Returns its exit code, the episodes that it reported and its other output.
     """
     (root / "play.json").write_text(order.model_dump_json())
     headless = {

@@ -27,7 +27,7 @@ ROW_BYTES = 16
 
 
 class Ring:
-    """Numbers and pairs in a ring of some room."""
+    """A ring buffer of numbers and pairs."""
 
     def __init__(self, room: int) -> None:
         self.columns = {"number": np.zeros(room, np.int64), "pair": np.zeros((room, 2), np.float32)}

@@ -79,7 +79,7 @@ def test_the_newest_goes_first_then_the_best_then_older_ones() -> None:
 
 
 def test_a_snapshot_that_cannot_be_sent_makes_room_for_the_next() -> None:
-    """Line 15.4."""
+    """Line 15.4: the next snapshot is uploaded instead."""
     waiting = backlog(written(1), written(2, 9.0), written(3))
     newest = waiting.next()
     assert newest is not None
@@ -283,7 +283,7 @@ def test_a_server_without_room_is_asked_again_and_told_why(
 
 @pytest.mark.parametrize("status", [408, 425, 429, 500, 502, 503, 504, 507])
 def test_only_a_refusal_is_final(attempt: Attempt, server: ScriptedServer, status: int) -> None:
-    """Line 15.1."""
+    """Line 15.1: other answers are retried."""
     attempt.save(1)
     server.fault = lambda _method, _path: problem(status, "any")
     with pytest.raises(ServerUnreachableError):
@@ -296,7 +296,7 @@ def test_only_a_refusal_is_final(attempt: Attempt, server: ScriptedServer, statu
 def test_what_is_refused_for_good_stays_on_the_worker_and_the_run_has_failed(
     attempt: Attempt, server: ScriptedServer
 ) -> None:
-    """Line 15.1: it was deleted with everything else."""
+    """Line 15.1: the refused files were deleted with all others."""
     export = attempt.directory.exports / RUN / "weights.safetensors"
     export.parent.mkdir(parents=True)
     export.write_bytes(b"the only copy")
@@ -368,7 +368,7 @@ Judge = Callable[[MissingResults], None]
 def test_a_run_has_a_result_only_if_its_last_snapshot_and_its_exports_are_stored(
     happened: Judge, outcome: Outcome
 ) -> None:
-    """Line 15.1."""
+    """Line 15.1: otherwise the run has failed."""
     missing = MissingResults()
     happened(missing)
     assert (
@@ -382,7 +382,7 @@ def test_a_run_has_a_result_only_if_its_last_snapshot_and_its_exports_are_stored
 
 
 def test_of_a_pack_only_the_run_without_a_result_has_failed() -> None:
-    """Line 15.1."""
+    """Line 15.1: the other runs of the pack have succeeded."""
     other = "run_" + "2" * 26
     missing = MissingResults()
     missing.export(RUN, "weights", "no")

@@ -119,7 +119,7 @@ def test_a_trainer_whose_disk_is_full_says_so_even_where_its_report_does_not_fit
 
 
 def test_a_trainer_that_dies_on_a_full_disk_without_a_word_is_understood() -> None:
-    """Line 15.5."""
+    """Line 15.5: the cause is `disk_full` although the trainer left no report."""
     for status in (1, 120, -7):
         ended = report_of(
             TrainerExit(exit_status=status, report=None, order=Order.CONTINUE, disk_is_full=True)

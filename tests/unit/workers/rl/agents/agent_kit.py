@@ -48,7 +48,7 @@ def experience(
 
 
 def leaves(tree, prefix: str = "") -> dict[str, object]:
-    """Leaves of a state by path."""
+    """Returns the leaves of a state by their path."""
     if isinstance(tree, Mapping):
         return {
             path: leaf

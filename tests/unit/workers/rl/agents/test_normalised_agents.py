@@ -88,7 +88,7 @@ def test_observations_are_normalised_from_the_first_step_on(own_actions) -> None
 
 
 def test_slots_that_wait_do_not_count_for_the_statistics() -> None:
-    """Line 15.12: as between the episodes of REINFORCE."""
+    """Line 15.12: REINFORCE, for example, lets slots wait between its episodes."""
     agent = reinforce.build(ReinforceParameters(episodes=2, normalize_observations=True), context())
     rng, active = (
         np.random.default_rng(0),
@@ -106,7 +106,7 @@ def test_slots_that_wait_do_not_count_for_the_statistics() -> None:
 
 
 def test_a_collector_of_whole_episodes_says_who_waits() -> None:
-    """Line 15.12: the statistics are those of the steps that are learnt from."""
+    """Line 15.12: the statistics include only the steps from which the agent learns."""
     vector = make_vector(EnvDefinition(id="CartPole-v1", num_envs=2))
     spaces_of = context(vector.single_action_space, vector.single_observation_space)
     agent = reinforce.build(ReinforceParameters(episodes=3, normalize_observations=True), spaces_of)

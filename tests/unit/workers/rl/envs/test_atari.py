@@ -276,9 +276,9 @@ def counted(num_envs: int = 2, sticky: float = 0.0, name: str = "ALE/Breakout-v5
 
 
 def trained_on(vector: Any, steps: int, seed: int, over: Any = None) -> tuple[list[Any], Any]:
-    """Steps as a collector does, beginning what is over.
+    """Steps like a collector, resetting episodes that ended.
 
-    Returns copies of all that was seen, and what is over.
+    Returns copies of all observations, and which episodes ended.
     """
     rng, seen = np.random.default_rng(seed), list[Any]()
     over = np.ones(vector.num_envs, np.bool_) if over is None else over
