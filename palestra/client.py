@@ -100,8 +100,8 @@ class Client:
             options: Seeds and queue options.
             code: Identity of the code; built-in parts by default.
             provenance: What `palestra.provenance.capture` returned.
-            key: `Idempotency-Key`; a fresh one by default, so that a lost answer is asked for again
-                without a second submission.
+            key: `Idempotency-Key`; a new one by default, so that a retry after a lost answer does
+                not submit twice.
         """
         return self.submit_document(
             Submission(

@@ -98,7 +98,10 @@ def not_found(what: str = "resource") -> HttpProblemError:
 
 
 def invalid(where: str, code: str, message: str, status: int = 422) -> HttpProblemError:
-    """Returns the error for one member of the body, or one parameter (`where` without slash)."""
+    """Returns the answer for an invalid member of the body or parameter.
+
+    `where` is a JSON pointer, or the name of a parameter.
+    """
     problem = FieldProblem(pointer=where, code=code, message=message)
     return HttpProblemError(status, code, _detail((problem,)), errors=(problem,))
 

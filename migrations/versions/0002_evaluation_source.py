@@ -1,4 +1,4 @@
-"""Columns for the source and the job of an evaluation.
+"""The source of an evaluation, and an index on its job.
 
 Revision: 0002
 Revises: 0001

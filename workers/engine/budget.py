@@ -1,4 +1,4 @@
-"""The bounds at which a run ends."""
+"""The bounds that end a run."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -8,7 +8,7 @@ from workers.core.types import Unit
 from workers.engine.clock import reader
 
 UNLIMITED = 2**63
-"""Room where there is no bound."""
+"""The value of `room` for a unit without a bound."""
 
 
 class Budget:

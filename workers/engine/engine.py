@@ -17,8 +17,8 @@ The order of one iteration, in both drivers:
      4. hooks                on_tick, then on_episode for each episode that ended
      5. record               episodes and reports; the epoch, if it closed
      6. evaluate             if due; on_evaluation, then the evaluation is recorded. One that runs
-        beside training is begun here, once the one before is done; it is told of and recorded at
-        the first boundary that finds it finished
+        beside training is started here, once the previous one is done; it is reported and
+        recorded at the first boundary after its end
      7. best snapshot        if the mean return strictly exceeds the best before; on_snapshot
      8. stop conditions      requests of hooks, then the budget
      9. periodic snapshot    if due and the run goes on; on_snapshot

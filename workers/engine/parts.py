@@ -92,9 +92,7 @@ class Cadence:
     snapshot: int | Trigger | None = None
     save_best: bool = True
     best_apart: bool = False
-    """Write each kind of snapshot that is due, also where another one holds the same state: each
-    has a name of its own.
-    """
+    """Write each kind of due snapshot under its own name, even if another holds the same state."""
     save_memory: bool = True
 
 

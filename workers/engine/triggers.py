@@ -1,7 +1,7 @@
 """Triggers, which determine when an event is due.
 
-A trigger fires when a multiple is crossed, not when it is equalled, since a step of several
-environments may pass over it.
+A trigger fires when a multiple is reached or passed, since a step of several environments may pass
+over it.
 """
 
 from typing import Final
@@ -58,7 +58,7 @@ class Every:
 
 
 class Never:
-    """Fires at no time."""
+    """A trigger that never fires."""
 
     __slots__ = ()
 
@@ -82,7 +82,10 @@ class Never:
 
 
 def every(interval: int | Trigger | None, unit: Unit = Unit.ENV_STEPS) -> Trigger:
-    """Returns a trigger for an interval in `unit`; `None` gives `Never`; triggers are returned."""
+    """Returns a trigger for an interval in `unit`.
+
+    `None` gives `Never`; a trigger is returned unchanged.
+    """
     if interval is None:
         return Never()
     return Every(interval, unit) if isinstance(interval, int) else interval

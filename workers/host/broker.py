@@ -86,7 +86,7 @@ class Channel(redis.Channel):
     do_restore = False
 
     on_malformed: Callable[[], None] = staticmethod(lambda: None)
-    """Told of each one dropped."""
+    """Called for each message that was dropped."""
 
     def _brpop_read(self, **options: object) -> Any:
         try:
@@ -98,13 +98,13 @@ class Channel(redis.Channel):
 
 
 class TolerantRedisTransport(redis.Transport):
-    """Kombu's Redis transport with our channel."""
+    """Kombu's Redis transport with `Channel` as its channel."""
 
     Channel = Channel
 
 
 def install_transport(on_malformed: Callable[[], None] | None = None) -> None:
-    """Makes kombu use our transport for Redis addresses in this process.
+    """Makes kombu use `TolerantRedisTransport` for Redis addresses in this process.
 
     Args:
         on_malformed: Called for each message that was dropped because it is invalid.

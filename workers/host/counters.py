@@ -16,7 +16,7 @@ class Counters:
         self._directory.mkdir(parents=True, exist_ok=True)
 
     def count(self, name: str) -> None:
-        """Raises a counter by one."""
+        """Increments a counter by one."""
         descriptor = os.open(self._directory / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:
             os.write(descriptor, b".")
@@ -24,5 +24,5 @@ class Counters:
             os.close(descriptor)
 
     def values(self) -> dict[str, int]:
-        """Returns every counter."""
+        """Returns the value of every counter by name."""
         return {path.name: path.stat().st_size for path in sorted(self._directory.iterdir())}

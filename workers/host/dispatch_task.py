@@ -38,14 +38,14 @@ from workers.ipc.json_log import get_logger
 from workers.ipc.server_api import AttemptApi, RefusedError, ServerUnreachableError, WorkerApi
 
 _CLAIM_SECONDS: Final = 15.0
-"""How long a claim is repeated while its answer does not arrive.
+"""Seconds for which a claim is repeated while no answer arrives.
 
-The server answers the same claim with the same lease.
+The server answers a repeated claim with the same lease.
 """
 _SLOT_SECONDS: Final = 20.0
-"""How long after its report an attempt may take to be gone.
+"""Seconds for which to wait for a free slot: an attempt's processes end after its report.
 
-While no slot is free, this worker could answer no other dispatch message either.
+While no slot is free, this worker cannot answer other dispatch messages.
 """
 _CLAIM_PAUSE_SECONDS: Final = 0.5
 
@@ -75,7 +75,7 @@ class DispatchTaskSettings:
 
     server: str
     state_directory: Path
-    """Holds the worker's secret, which is read for each message, since enrolment may change it."""
+    """Directory with the worker's secret, which is read for each message since it may change."""
     slots: int
     gpus: tuple[int, ...] = ()
 

@@ -17,11 +17,12 @@ from workers.ipc.gpus import list_gpus
 from workers.ipc.worker_imports import check_imports
 
 USAGE: Final = 2
-"""Exit status of a worker that was started wrongly: starting it again would not help."""
+"""Exit status of a worker with invalid options; a restart does not help."""
 
 BUSY: Final = 75
-"""Exit status of a worker that must wait for another one to end (`EX_TEMPFAIL`): starting it again
-later helps.
+"""Exit status of a worker that must wait for another worker to end (`EX_TEMPFAIL`).
+
+A later restart helps.
 """
 
 DRAIN_SECONDS: Final = 80.0

@@ -34,7 +34,7 @@ TICK_SECONDS: Final = 0.25
 _STARTING_SECONDS: Final = 60.0
 """Age up to which an attempt without a supervisor's pid file counts as starting."""
 _KEEP_SECONDS: Final = 7 * 86_400.0
-"""How long spool and logs of an ended attempt stay on this machine."""
+"""Seconds for which spool and logs of an ended attempt are kept on this machine."""
 _CATALOGUE_SECONDS: Final = 120.0
 _NOT_FOUND: Final = 404
 _UNAUTHENTICATED: Final = 401

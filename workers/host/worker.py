@@ -3,10 +3,10 @@
     python -m workers.host --server URL --token-file F --pool NAME --slots N --gpus LIST
         --state-dir D [--name] [--broker URL] [--import MODULE ...]
 
-SIGTERM and Ctrl-C stop it: it takes nothing new, has every training save and go back to the queue,
-and ends; a second signal ends it at once, the trainings save on their own. With `--on-stop keep`,
-or on SIGQUIT, it leaves the trainings alone and the next worker on the same state directory adopts
-them. So it is after SIGKILL.
+SIGTERM and Ctrl-C stop it: it claims no further jobs, makes every training save a snapshot and
+return to the queue, and ends; a second signal ends it at once, and the trainings save by themselves.
+With `--on-stop keep`, on SIGQUIT or after SIGKILL the trainings continue, and the next worker on the
+same state directory adopts them.
 """
 
 import logging
@@ -33,9 +33,9 @@ from workers.ipc.json_log import configure, get_logger
 from workers.ipc.worker_imports import hand_down
 
 _MAX_PROCESSES: Final = 4
-"""Processes that answer dispatch messages.
+"""Largest number of processes that handle dispatch messages.
 
-An answer takes a second, so a few processes serve any number of slots.
+Handling one takes a second, so a few processes suffice for any number of slots.
 """
 _SECOND_LOOK_SECONDS: Final = 5.0
 

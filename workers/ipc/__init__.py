@@ -1,4 +1,4 @@
-"""What worker, supervisor and trainer share: attempt directories, processes, HTTP.
+"""Attempt directories, processes and HTTP calls of worker, supervisor and trainer.
 
-It loads no torch.
+It does not import torch.
 """

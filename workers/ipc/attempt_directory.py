@@ -1,4 +1,4 @@
-"""The attempt directory: how Celery task, supervisor and trainer speak through files.
+"""The attempt directory: the files that Celery task, supervisor and trainer exchange.
 
 Imports next to nothing: the watchdog uses it.
 
@@ -50,19 +50,18 @@ from workers.ipc.process_tree import ProcessIdentity
 
 CONTROL_FD_VARIABLE: Final = "PALESTRA_CONTROL_FD"
 ATTEMPT_VARIABLE: Final = "PALESTRA_ATTEMPT_ID"
-"""In the environment of the trainer and of all that it starts: the mark by which its tree is found.
-"""
+"""Environment variable of the trainer and all its subprocesses, by which they are found."""
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptDirectory:
-    """The places of one attempt."""
+    """The paths of the files of one attempt."""
 
     root: Path
 
     @property
     def attempt_id(self) -> str:
-        """The attempt's id, which names the directory."""
+        """The attempt's ID, which is the name of the directory."""
         return self.root.name
 
     @property
@@ -163,9 +162,9 @@ class AttemptDirectory:
         write_atomically(self.work_order, work_order)
 
     def clear_blobs(self) -> None:
-        """Removes what the server holds by now: inputs, snapshots, exports and videos.
+        """Deletes the files that the server has stored: inputs, snapshots, exports and videos.
 
-        The spool and the logs stay, and so does what the server refused for good (`kept`).
+        Keeps the spool, the logs, and files that the server refused permanently (`kept`).
         """
         for directory in (self.inputs, self.snapshots, self.outgoing, self.exports, self.videos):
             shutil.rmtree(directory, ignore_errors=True)
@@ -200,7 +199,7 @@ def write_identity(path: Path, identity: ProcessIdentity) -> None:
 
 
 def read_identity(path: Path) -> ProcessIdentity | None:
-    """Returns the process that a pid file names; `None` without one that can be read."""
+    """Returns the process that a pid file names; `None` if there is no readable file."""
     document = read_json(path)
     try:
         return ProcessIdentity(
@@ -211,7 +210,7 @@ def read_identity(path: Path) -> ProcessIdentity | None:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Returns the JSON object in a file; an empty one where there is none that can be read."""
+    """Returns the JSON object in a file; an empty one if there is no readable file."""
     try:
         document = json.loads(path.read_bytes())
     except (OSError, ValueError):

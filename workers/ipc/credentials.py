@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credentials:
-    """Where the server is, and the attempt's token."""
+    """The server's address and the attempt's token."""
 
     server: str
     token: str = field(repr=False)

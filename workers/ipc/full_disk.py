@@ -1,6 +1,6 @@
-"""Whether a failure is that of a full disk, and whether a disk is full.
+"""Detects failures that a full disk caused, and full disks.
 
-Imports next to nothing: parents and trainer use it.
+Imports little, since supervisor and trainer both use it.
 """
 
 import errno
@@ -19,13 +19,14 @@ _FULL: Final = re.compile(
     r"exceeded|disk is full",
     re.IGNORECASE,
 )
-"""What libraries say that wrap the error of the system in an exception of their own: safetensors,
-SQLite, programs that were called.
+"""Messages of libraries that wrap the system's error in their own exceptions.
+
+They are those of safetensors, SQLite and programs that were called.
 """
 _CUT: Final = re.compile(
     r"file write failed|PytorchStreamWriter failed|requested and \d+ written|unexpected pos"
 )
-"""What torch and NumPy say of a write that came out too short, whatever the reason."""
+"""Messages of torch and NumPy for an incomplete write, whatever its cause."""
 _LITTLE_BYTES: Final = 2**20
 
 
@@ -34,7 +35,8 @@ def is_full_error(error: BaseException, directory: Path | None = None) -> bool:
 
     Args:
         error: The exception.
-        directory: Where the attempt writes; decides on a short write whose reason is not told.
+        directory: The attempt's directory; its free space decides for an incomplete write without
+            a stated cause.
     """
     if isinstance(error, OSError) and error.errno is not None:
         return error.errno in FULL_ERRNOS

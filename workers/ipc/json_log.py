@@ -11,13 +11,11 @@ import structlog
 Logger = structlog.typing.FilteringBoundLogger
 
 LEFT_OUT: Final = "left out: "
-"""Begins a line with which the program that makes the catalogue tells of a part that it cannot
-offer.
-"""
+"""Prefix of lines in which the catalogue's subprocess reports a part that it cannot offer."""
 
 
 def configure() -> None:
-    """Sets logging up for this process."""
+    """Configures logging for this process."""
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,

@@ -1,4 +1,4 @@
-"""How an attempt ends that obeyed an order of the server.
+"""The end of an attempt that obeyed an order of the server.
 
 Supervisor and trainer report the same end.
 """
@@ -14,4 +14,4 @@ ORDER_ENDS: Final[Mapping[Order, tuple[Outcome, Cause]]] = {
     Order.DRAIN: (Outcome.DRAINED, Cause.DRAIN),
     Order.STALE: (Outcome.LOST, Cause.STALE),
 }
-"""Outcome and cause by order; `continue` ends nothing."""
+"""Outcome and cause for each order except `continue`, which ends nothing."""

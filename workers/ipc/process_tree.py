@@ -1,7 +1,4 @@
-"""Identities of processes and the process tree of an attempt.
-
-Must not know attempts, servers or queues.
-"""
+"""Identities of processes and the process tree of an attempt."""
 
 import ctypes
 import os
@@ -18,16 +15,16 @@ from palestra.processes import PROC, has_variable, process_ids, read_lines, read
 _PR_SET_PDEATHSIG: Final = 1
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _LIBC: Final = ctypes.CDLL(None, use_errno=True)
-"""Loaded once: a forked process must not wait for the loader's lock."""
+"""Loaded at import, since a forked process must not wait for the loader's lock."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessIdentity:
-    """Identifies a process beyond reuse of its pid and beyond a reboot."""
+    """Identifies a process unambiguously, even if its pid is reused or the machine is rebooted."""
 
     pid: int
     start_ticks: int
-    """Start in clock ticks since boot."""
+    """Start time in clock ticks since boot."""
     boot_id: str
 
     def is_alive(self) -> bool:
@@ -64,7 +61,7 @@ def identify(pid: int) -> ProcessIdentity:
     """Returns the identity of a running process.
 
     Raises:
-        ProcessLookupError: If there is none.
+        ProcessLookupError: If there is no such process.
     """
     stat = read_stat(pid)
     if stat is None:
@@ -152,7 +149,7 @@ def tree(
     They have `mark` in their environment, belong to the session, or descend from one that does.
 
     Args:
-        mark: `NAME=value`, as the attempt's trainer got it into its environment.
+        mark: `NAME=value`, a variable in the environment of the attempt's trainer.
         session: The trainer's session.
         besides: Pids to leave out. Their descendants count only by `mark` or `session`.
     """
@@ -192,7 +189,7 @@ def reap_orphans(kept: frozenset[int]) -> None:
     """Collects ended children that this process adopted.
 
     Args:
-        kept: Children whose end somebody else waits for.
+        kept: Children whose end other code waits for.
     """
     while True:
         try:

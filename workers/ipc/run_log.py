@@ -14,11 +14,11 @@ from palestra.contract.telemetry import MAX_LOG_LINE, Evaluation, LogLines, Snap
 from palestra.contract.work_order import End, RunOrder, WorkOrder
 
 _MOST_LINES: Final = 1_000
-"""Lines of one record."""
+"""Largest number of lines of one record."""
 
 
 def lines(run_id: str, texts: Sequence[str]) -> Iterator[LogLines]:
-    """Yields the records of lines of Palestra itself."""
+    """Yields records that hold lines of Palestra itself."""
     for start in range(0, len(texts), _MOST_LINES):
         shown = tuple(
             text.replace("\0", "\ufffd")[:MAX_LOG_LINE]

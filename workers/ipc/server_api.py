@@ -1,6 +1,6 @@
 """The HTTP calls of worker and supervisor, and what their answers mean.
 
-Owns paths and status codes. Every call either returns the contract's document, or raises
+Every call either returns the contract's document, or raises
 `ServerUnreachableError` (try again) or `RefusedError` (trying again changes nothing).
 """
 
@@ -56,11 +56,11 @@ class ServerUnreachableError(Exception):
 
 
 class DamagedError(ServerUnreachableError):
-    """A transfer arrived with another size or SHA-256."""
+    """A transfer had a wrong size or SHA-256."""
 
 
 class RefusedError(Exception):
-    """The server refused, with problem details."""
+    """The server refused the request, with problem details."""
 
     def __init__(self, status: int, problem: Mapping[str, object]) -> None:
         super().__init__(f"{status} {problem.get('code')}: {problem.get('detail')}")
@@ -79,13 +79,13 @@ class RefusedError(Exception):
 
 
 class WorkerApi:
-    """Calls with a worker's own secret, or of `register` with an enrolment token."""
+    """Requests with a worker's own secret; `register` also takes an enrolment token."""
 
     def __init__(self, client: httpx.Client) -> None:
         self._client = client
 
     def register(self, registration: Registration) -> RegistrationAnswer:
-        """Introduces the worker; the same name and pool again is the same worker."""
+        """Registers the worker; the same name and pool again is the same worker."""
         return _post(self._client, "/api/v1/workers", registration, RegistrationAnswer)
 
     def heartbeat(self, worker_id: str, heartbeat: WorkerHeartbeat) -> WorkerHeartbeatAnswer:
@@ -102,12 +102,12 @@ class WorkerApi:
         return _post(self._client, f"/api/v1/leases/{attempt_id}:adopt", adoption, AdoptionAnswer)
 
     def claim(self, claim: Claim) -> ClaimAnswer:
-        """Claims a job. Refused where it is not to be had any more."""
+        """Claims a job. The server refuses a job that cannot be claimed any more."""
         return _post(self._client, "/api/v1/leases", claim, ClaimAnswer)
 
 
 class AttemptApi:
-    """Calls with an attempt's token."""
+    """Requests with an attempt's token."""
 
     def __init__(self, client: httpx.Client, attempt_id: str) -> None:
         self._client = client
@@ -138,11 +138,11 @@ class AttemptApi:
         )
 
     def declare(self, declaration: ArtifactDeclaration) -> ArtifactView:
-        """Announces a blob; the same again answers the same artifact."""
+        """Declares a file before its upload; repeating it returns the same artifact."""
         return _post(self._client, f"{self._base}/artifacts", declaration, ArtifactView)
 
     def upload(self, artifact_id: str, path: Path) -> None:
-        """Streams the content of a declared blob."""
+        """Streams the content of a declared file."""
         headers = {
             "Content-Type": "application/octet-stream",
             "Content-Length": str(path.stat().st_size),

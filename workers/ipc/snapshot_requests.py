@@ -2,9 +2,9 @@
 
 The trainer writes requests and the supervisor answers, in files of the attempt directory.
 
-The trainer counts its requests. Where one is answered with a snapshot, the files lie below
-`inputs/<snapshot id>/`, and stay until the next request. Imports next to nothing: parents and
-trainer use it.
+The trainer counts its requests. The files of a snapshot in an answer are in
+`inputs/<snapshot id>/` until the next request. Imports little, since supervisor and trainer both
+use it.
 """
 
 import json
@@ -43,7 +43,7 @@ class Given:
     snapshot_id: str | None = None
     end: NoSnapshotReason | None = None
     stored: int = 0
-    """Evaluations of the job that the server holds."""
+    """Number of the job's evaluations that the server has stored."""
 
 
 def ask(directory: AttemptDirectory, wanted: Wanted) -> None:

@@ -24,10 +24,10 @@ def allowed_imports() -> tuple[str, ...]:
 
 
 def check_imports(names: Sequence[str]) -> tuple[str, ...]:
-    """Returns the names, each once.
+    """Returns the names without duplicates.
 
     Raises:
-        ValueError: If one is no name of a module, or Python does not find its top-level package.
+        ValueError: If one is not a module's name, or Python does not find its top-level package.
     """
     for name in names:
         if not _MODULE.fullmatch(name):
@@ -52,8 +52,8 @@ def hand_down(names: Sequence[str], environ: MutableMapping[str, str]) -> None:
     there.
 
     Args:
-        names: By `check_imports`.
-        environ: Gets the variables.
+        names: Result of `check_imports`.
+        environ: The environment to which the variables are added.
     """
     if not names:
         return

@@ -4,7 +4,7 @@
 
 `FILE` is a `PlayOrder` as JSON. Writes one line of JSON per episode to the standard output it was
 started with, `{episode, seed, return, length}`; whatever else is printed goes to the error stream.
-Trains nothing and speaks to no server.
+Does not train and does not contact a server.
 """
 
 import json

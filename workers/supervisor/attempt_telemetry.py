@@ -29,7 +29,7 @@ class TrainerProgress:
     update: int = 0
     episode: int = 0
     raw: dict[str, object] = field(default_factory=dict)
-    """All that the trainer wrote."""
+    """The whole content of the progress file."""
 
     @classmethod
     def read(cls, path: Path) -> "TrainerProgress":

@@ -8,14 +8,14 @@ from typing import Final, NamedTuple
 from palestra.contract.telemetry import MAX_LOG_LINE, LogLines
 
 MAX_LOG_BYTES: Final = 2**30
-"""Output of one attempt that is followed; the file keeps the rest."""
+"""Bytes of an attempt's output that are recorded; the log file keeps the rest."""
 
 _READ_BYTES: Final = 256 * 1024
 _MAX_LINES: Final = 1_000
 _MAX_LINE_BYTES: Final = 4 * MAX_LOG_LINE
 """Bytes kept of a line: enough for the longest one in UTF-8."""
 _IDLE_SECONDS: Final = 1.0
-"""Age from which an unfinished line is shown as it is."""
+"""Age in seconds from which an unfinished line is recorded."""
 
 
 class OutputLine(NamedTuple):

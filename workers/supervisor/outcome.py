@@ -12,19 +12,19 @@ from workers.supervisor.limits import Breach
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainerExit:
-    """What the supervisor knows about a trainer once its last process has ended."""
+    """The facts about a trainer once its last process has ended."""
 
     exit_status: int | None
     """As `subprocess` counts: negative for a signal; `None` if no trainer was started."""
     report: AttemptReport | None
-    """What the trainer wrote, if it did."""
+    """The report that the trainer wrote, if any."""
     order: Order
-    """The strongest order that was given; `continue` for none."""
+    """The strongest order that was given; `continue` if none was."""
     breach: Breach | None = None
-    """The bound that was reached, if one was."""
+    """The limit that was reached, if any."""
     kernel_killed_for_memory: bool = False
     disk_is_full: bool = False
-    """Whether the attempt's disk has no room left."""
+    """Whether the attempt's disk is full."""
     last_line: str = ""
     """Last line of the trainer's output."""
     env_step: int = 0

@@ -24,7 +24,7 @@ class OrderBox:
         self._lock = threading.Lock()
         self._changed = threading.Event()
         self.stale = threading.Event()
-        """Set once the attempt may not go on at all; ends every wait for the server."""
+        """Set once the attempt may not continue; ends every wait for the server."""
 
     @property
     def order(self) -> Order:

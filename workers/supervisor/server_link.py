@@ -24,8 +24,9 @@ from workers.supervisor.pending_order import OrderBox
 from workers.supervisor.uploads import Uploader
 
 LONGEST_WAIT: Final = 10.0
-"""Longest pause before the release of an attempt is tried again, also where the server asks for a
-longer one: a slot waits for it.
+"""Longest pause in seconds before the release of an attempt is retried.
+
+It also bounds a longer pause that the server asks for, since a slot waits for the release.
 """
 _UPLOAD_POLL_SECONDS: Final = 0.5
 _FLUSH_SECONDS: Final = 30.0

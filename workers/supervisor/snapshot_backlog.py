@@ -32,9 +32,9 @@ class _Run:
 
     waiting: list[SnapshotWritten] = field(default_factory=list)
     newest: tuple[int, int] = (-1, -1)
-    """env_step and update of the newest one that was stored."""
+    """env_step and update of the newest stored snapshot."""
     best: float = -math.inf
-    """Score of the best one that was stored."""
+    """Score of the best stored snapshot."""
     owes_best: bool = False
     """Whether the first snapshot of the run's turn is stored, so that the best one comes next."""
 

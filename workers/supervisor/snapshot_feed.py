@@ -30,8 +30,9 @@ _FIRST_PAUSE: Final = 0.5
 _LONGEST_PAUSE: Final = 5.0
 _PAUSE_GROWTH: Final = 1.5
 _MAX_LOST: Final = 3
-"""Snapshots in a row that could not be downloaded, say because newer ones took their place
-meanwhile.
+"""Consecutive failed downloads after which the feed fails.
+
+A download fails, for example, if newer snapshots have replaced the requested one.
 """
 
 
@@ -44,7 +45,7 @@ class FeedParts:
     run: RunOrder
     log: Logger
     first_attempt: bool = True
-    """`delay_seconds` is for the first attempt of a job only."""
+    """Whether this is the job's first attempt; `delay_seconds` applies only to that."""
     monotonic: Callable[[], float] = time.monotonic
 
 

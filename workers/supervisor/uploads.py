@@ -30,13 +30,13 @@ _SNAPSHOT_MARK: Final = b'"snapshot_id"'
 _READ_RECORDS: Final = 5_000
 _STORED: Final = "already_stored"
 _UNWANTED: Final = frozenset({"snapshot_deleted", "snapshot_skipped"})
-"""Codes that say that newer snapshots took the place of this one."""
+"""Problem codes for a snapshot that newer ones have replaced."""
 _DAMAGED: Final = frozenset({"size_mismatch", "hash_mismatch"})
 _NOT_FOUND: Final = 404
 _STATUS: Final = re.compile(r"^[0-9]{3} ")
-"""What stands before the server's words in the text of an error."""
+"""Pattern of the status that precedes the server's message in the text of an error."""
 _VIDEO: Final = re.compile(r"^([0-9]{12})-[A-Za-z0-9_-]+\.(mp4|jpg)$")
-"""Begins with the env_step at which it was made."""
+"""Pattern of a video's name, which begins with its env_step."""
 
 
 Item = TypeVar("Item")

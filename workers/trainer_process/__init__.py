@@ -1,1 +1,1 @@
-"""One attempt from inside: from the work order to the report."""
+"""The trainer process of one attempt: from the work order to the report."""

@@ -1,4 +1,4 @@
-"""What an exception means for the user and for a retry."""
+"""Maps an exception to the failure that a user sees and the cause that decides a retry."""
 
 import traceback
 from collections.abc import Iterator
@@ -23,8 +23,8 @@ def describe_failure(error: BaseException, directory: Path | None = None) -> tup
     """Returns the cause of an end by exception, and what the user sees of it.
 
     Args:
-        error: What ended the attempt.
-        directory: Where the attempt writes.
+        error: The exception that ended the attempt.
+        directory: The attempt's directory.
     """
     cause = _cause_of(error, directory)
     text = "".join(traceback.format_exception(error))
@@ -58,7 +58,7 @@ def _cause_of(error: BaseException, directory: Path | None) -> Cause:
 def _chain(error: BaseException, *, contexts: bool = False) -> Iterator[BaseException]:
     """Yields an exception and its causes.
 
-    On request also what was being handled when each was raised.
+    On request also the exceptions that were being handled when each was raised.
     """
     one: BaseException | None = error
     while one is not None:

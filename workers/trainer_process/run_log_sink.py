@@ -1,4 +1,4 @@
-"""Writes lines for people beside the records that they are about."""
+"""Writes log lines for users together with the records that they describe."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ class RunLogSink:
     """A sink that appends a line to the run's log after each evaluation and each snapshot.
 
     Args:
-        sink: Where records and lines go, in one piece.
+        sink: Receives records and lines, in one call.
     """
 
     def __init__(self, sink: Sink) -> None:

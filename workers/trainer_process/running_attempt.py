@@ -35,7 +35,7 @@ _FAILURES: Final = {
 
 @dataclass(slots=True)
 class RunningAttempt:
-    """One attempt while it runs: its order, its counters and how it is reported."""
+    """An attempt while it runs: its order, its counters and its report."""
 
     directory: AttemptDirectory
     order: WorkOrder
@@ -45,7 +45,7 @@ class RunningAttempt:
     clock: ClockView | None = None
     device: str = "cpu"
     other_code: AnyCode | None = None
-    """The code that runs, where it is not the one of the work order."""
+    """The code that runs, if it differs from that of the work order."""
     ends: dict[int, RunEnd] = field(default_factory=dict)
     """Ends of the runs of a pack, by index; reported also where another run fails later."""
 
@@ -54,7 +54,7 @@ class RunningAttempt:
         """The one run of the work order.
 
         Raises:
-            DefinitionError: If it carries a pack of several.
+            DefinitionError: If it carries several runs.
         """
         if len(self.order.runs) != 1:
             schedule = self.order.schedule.value

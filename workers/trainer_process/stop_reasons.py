@@ -1,6 +1,6 @@
 """Maps orders to the engine's stop reasons, and those to the outcomes of a report.
 
-The way of a pause: `Order.PAUSE` from the server, the word `pause` on the control pipe,
+For example, a pause is `Order.PAUSE` from the server, the word `pause` on the control pipe,
 `StopReason.PAUSE` in the engine, and `Outcome.PAUSED` in the report. The outcome of an order is
 stated once, in `workers.ipc.order_ends`.
 """

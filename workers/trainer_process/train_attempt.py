@@ -21,7 +21,7 @@ from workers.trainer_process.schedules import native, smoke_test
 from workers.trainer_process.stop_reasons import IMPOSED
 
 _IMPLY_EXPORTS: Final = {Schedule.TRAIN_AND_EVALUATE, Schedule.TEST}
-"""Schedules whose trainings leave an export without being told to."""
+"""Schedules whose trainings export by default."""
 
 
 def train(attempt: RunningAttempt) -> AttemptReport:
@@ -100,7 +100,7 @@ def _resumed(training: Training, snapshot: LoadedSnapshot | None) -> ResumeQuali
 def _leave_exports(
     attempt: RunningAttempt, run: RunOrder, training: Training, reason: StopReason
 ) -> None:
-    """Exports what a run that is complete is to leave."""
+    """Writes the exports of a run that is complete."""
     if reason.completes_run:
         definition, implied = attempt.order.definition, attempt.order.schedule in _IMPLY_EXPORTS
         formats = native.export_formats(definition, training.agent, implied=implied)

@@ -1,1 +1,1 @@
-"""What a job of each schedule does in a trainer process."""
+"""Executes a job of each schedule in a trainer process."""

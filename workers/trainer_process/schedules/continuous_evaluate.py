@@ -1,7 +1,7 @@
 """Evaluates the snapshots of a run one after another, as its supervisor provides them.
 
-Trains nothing. All waiting is the supervisor's (`workers.supervisor.snapshot_feed`); here a request
-is written and its answer awaited.
+Trains nothing. The supervisor decides how long to wait (`workers.supervisor.snapshot_feed`); this
+module writes a request and polls for its answer.
 """
 
 import json
@@ -34,16 +34,16 @@ from workers.trainer_process.schedules.native import load_agent
 _LOOK_SECONDS: Final = 0.1
 _PROGRESS_SECONDS: Final = 1.0
 _REMEMBERED: Final = 200
-"""Evaluated snapshots that a request names; the server knows the older ones by their records."""
+"""Number of evaluated snapshots in a request; the server has records of the older ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """How following a run ended."""
+    """The result of following a run."""
 
     reason: StopReason
     evaluations: int
-    """Of the job, earlier attempts included."""
+    """Number of the job's evaluations, including those of earlier attempts."""
 
 
 @dataclass(slots=True)
@@ -58,14 +58,14 @@ class Follower:
     device: str
     wall: Callable[[], float] = time.time
     clock: ClockView | None = None
-    """Of the snapshot that was evaluated last."""
+    """Counters of the snapshot that was evaluated last."""
     _made: int = 0
     _evaluated: deque[str] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
 
     def follow(self) -> Followed:
         """Evaluates until the run's training is over or a success score was reached.
 
-        It also ends where nobody trains the run any more.
+        It also ends when no attempt trains the run any more.
         """
         in_a_row, stop = 0, self.definition.stop
         for given in self._given():
@@ -109,7 +109,7 @@ class Follower:
     def _write_progress(self, looks: int, *, waiting: bool) -> None:
         """Writes the progress; each poll for a snapshot counts as progress.
 
-        Waiting is therefore not taken for a stall.
+        Waiting therefore does not count as a stall.
         """
         clock = self.clock
         at = (0, 0, 0) if clock is None else (clock.env_steps, clock.updates, clock.episodes)

@@ -43,8 +43,8 @@ def train_pack(pack: PackTraining, left: Callable[[int], None]) -> list[RunResul
     """Trains the runs of a pack, each until its own end; returns how each ended.
 
     Args:
-        pack: Freshly built, or restored.
-        left: Told of each run as soon as it has ended.
+        pack: The pack, newly built or restored.
+        left: Called for each run as soon as it has ended.
     """
 
     def leave(index: int) -> None:
@@ -60,10 +60,10 @@ def evaluate(
     """Returns the evaluation of a snapshot.
 
     Args:
-        definition: What the snapshot was trained by.
+        definition: Definition with which the snapshot was trained.
         run: Says how many episodes, and from which seed; without one it derives from the snapshot,
             other than during training.
-        snapshot: Evaluated.
+        snapshot: The snapshot to evaluate.
         wall: Seconds since the epoch.
         device: A torch device.
     """

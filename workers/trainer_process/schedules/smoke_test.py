@@ -24,7 +24,7 @@ class TrialSink:
     Everything else would be training state.
 
     Args:
-        sink: Where they go.
+        sink: Receives the notes and evaluations.
     """
 
     def __init__(self, sink: Sink) -> None:
@@ -43,7 +43,7 @@ def try_out(training: Training) -> RunResult:
 
     An agent that learns by itself, and so reports no update, gets one episode. One whose processes
     learn as they gather is granted one env_step at a time, so that it makes one update too. One
-    with a loop of its own goes on until it has learnt, at most for its whole budget.
+    with its own loop continues until it has learned, at most for its whole budget.
 
     Args:
         training: Assembled for the schedule `test`: its budget is one update.
