@@ -224,7 +224,7 @@ def _fits(worker: WorkerRow, experiment: ExperimentRow, *, any_version: bool = F
 async def is_for_another(
     session: Session, worker: WorkerRow, job: JobRow, experiment: ExperimentRow
 ) -> bool:
-    """Returns whether only another worker of the pool that takes jobs has what a job needs.
+    """Returns whether a worker lacks what a job needs while another online worker has it.
 
     A job may need the code, the agent and the environment of its experiment, and formats to export
     in. If no worker has it the job is dispatched: the worker reports in the failure what it has

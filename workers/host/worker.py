@@ -4,9 +4,9 @@
         --state-dir D [--name] [--broker URL] [--import MODULE ...]
 
 SIGTERM and Ctrl-C stop it: it claims no further jobs, makes every training save a snapshot and
-return to the queue, and ends; a second signal ends it at once, and the trainings save by themselves.
-With `--on-stop keep`, on SIGQUIT or after SIGKILL the trainings continue, and the next worker on the
-same state directory adopts them.
+return to the queue, and ends; a second signal ends it at once, and the trainings save by
+themselves. With `--on-stop keep`, on SIGQUIT or after SIGKILL the trainings continue, and the next
+worker on the same state directory adopts them.
 """
 
 import logging
