@@ -60,7 +60,7 @@ class OneVisitCursor:
             cursor.close()
 
     async def fetchall(self) -> list[Any]:
-        """Returns the rows."""
+        """Returns all buffered rows."""
         rows, self._rows = self._rows, []
         return rows
 
