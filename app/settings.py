@@ -311,7 +311,7 @@ def load_settings(
             default.
 
     Raises:
-        SettingsError: With one line that names the setting, never its value.
+        SettingsError: If a setting is invalid; the message names the setting, never its value.
     """
     variables = os.environ if environ is None else environ
     path = config or (

@@ -38,7 +38,7 @@ def check_address(settings: Settings) -> None:
     """Refuses to listen beyond this machine without a permit.
 
     Raises:
-        ServerStartError: If it is not permitted; the message states both ways to permit it.
+        ServerStartError: If the address is not permitted; the message states how to permit it.
     """
     if not settings.is_loopback and not settings.allow_remote:
         message = (

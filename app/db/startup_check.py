@@ -19,7 +19,7 @@ async def check_database(url: str) -> None:
     """Connects once and checks the schema's version.
 
     Raises:
-        DatabaseStartError: If it is not so; the message states what to do.
+        DatabaseStartError: If it cannot be used; the message states what to do.
     """
     try:
         database = Database(url, pool_size=1)
@@ -49,7 +49,7 @@ def refuse_newer(version: str) -> None:
     """Refuses a schema that is newer than this code.
 
     Raises:
-        DatabaseStartError: If it is not so; the message states what to do.
+        DatabaseStartError: If it is newer; the message states what to do.
     """
     known = revisions()
     if version not in known:

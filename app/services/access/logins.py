@@ -89,8 +89,8 @@ async def login(database: Database, request: LoginRequest) -> Login:
     No session is open while the password is checked.
 
     Raises:
-        UnauthenticatedError: In the same words and time for an unknown user and for a wrong
-            password.
+        UnauthenticatedError: For an unknown user or a wrong password, with the same message and
+            duration.
     """
     async with database.read() as session:
         user = await rows.user_by_name(session, request.user)
