@@ -19,7 +19,7 @@ async def check_database(url: str) -> None:
     """Connects once and checks the schema's version.
 
     Raises:
-        DatabaseStartError: If it cannot be used; the message states what to do.
+        DatabaseStartError: If the database cannot be used; the message states what to do.
     """
     try:
         database = Database(url, pool_size=1)
