@@ -1746,13 +1746,15 @@ export interface components {
             updates_per_train: number;
             /**
              * V Max
-             * @description Greatest return told apart, discounted; greater ones count as it. The paper has 10.
+             * @description Highest discounted return of the support; higher returns are projected onto it.
+             *
+             *     The paper has 10.
              * @default 100
              */
             v_max: number;
             /**
              * V Min
-             * @description Least return told apart, discounted; lesser ones count as it.
+             * @description Lowest discounted return of the support; lower returns are projected onto it.
              *
              *     The paper has -10, for rewards clipped to [-1, 1].
              * @default -100
@@ -4548,13 +4550,15 @@ export interface components {
             updates_per_train: number;
             /**
              * V Max
-             * @description Greatest return told apart, discounted; greater ones count as it. The paper has 10.
+             * @description Highest discounted return of the support; higher returns are projected onto it.
+             *
+             *     The paper has 10.
              * @default 100
              */
             v_max: number;
             /**
              * V Min
-             * @description Least return told apart, discounted; lesser ones count as it.
+             * @description Lowest discounted return of the support; lower returns are projected onto it.
              *
              *     The paper has -10, for rewards clipped to [-1, 1].
              * @default -100
@@ -4779,8 +4783,9 @@ export interface components {
             queue: string;
             /**
              * Secret
-             * @description The worker's own credential for heartbeats, claims and later registrations: told at enrolment
-             *     alone.
+             * @description The worker's own credential for heartbeats, claims and later registrations.
+             *
+             *     It is returned at the enrolment alone.
              */
             secret?: string | null;
             /** Work Order Versions */
