@@ -14,7 +14,7 @@ SLOT = 5
 async def follower(
     storing: Storing, schedule: Schedule = Schedule.CONTINUOUS_EVAL, **options: Any
 ) -> Storing:
-    """Starts a continuous evaluation beside the training."""
+    """Starts a continuous evaluation concurrently with the training."""
     job = await storing.world.add_job(storing.run_id, schedule, evaluate=options)
     order = (await storing.world.start(job.id, storing.worker_id, slot=SLOT)).work_order
     return replace(storing, job_id=job.id, attempt_id=order.attempt_id, seq=0)

@@ -195,7 +195,7 @@ async def test_an_experiment_says_why_its_runs_failed(world: World) -> None:
 
 
 async def test_an_experiment_names_five_reasons_at_most(world: World) -> None:
-    """Line 15.22: hundreds of runs that each fail in words of their own do not fill the list."""
+    """Line 15.22: hundreds of runs that fail with different messages do not fill the list."""
     registered = await world.register(slots=8)
     for seed in range(7):
         job = await world.one_job(seeds=[seed])

@@ -116,7 +116,7 @@ def test_a_supervisor_that_dies_while_it_uploads_is_replaced(supervise, server, 
 
 
 def test_an_attempt_that_the_server_gave_up_is_left_alone(supervise, server, tmp_path):
-    """Line 15.1: it is not asked for again and again, and its files are not deleted at once."""
+    """Line 15.1: adoption is not retried, and the files of the attempt are not deleted at once."""
     server.fault = no_room
     supervised = supervise("train:60")
     waits_for_room(supervised, server)

@@ -63,7 +63,7 @@ def learn(
 
 
 def outcome(outdir: Path, agent: Learner, history: list[dict[str, Any]]) -> Any:
-    """Returns all that must be the same: everything but the time that it took."""
+    """Returns everything that must be equal: all values except durations."""
     rows = [line.split("\t") for line in (outdir / "scores.txt").read_text().splitlines()]
     with (outdir / "episodes.csv").open() as file:
         episodes = [row[:-1] for row in csv.reader(file)]

@@ -55,7 +55,7 @@ def random_sequences(length: int = 6, size: int = 5, seed: int = 0) -> DrqnBatch
 
 
 def start(algorithm, seed: int = 0):
-    """A state whose target network is another one than the online one."""
+    """Returns a state whose target network differs from the online network."""
     g = torch.Generator().manual_seed(seed)
     state = algorithm.start(g)
     return state._replace(targets=algorithm.start(g).parameters)
