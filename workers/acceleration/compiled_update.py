@@ -19,9 +19,9 @@ from torch import Tensor
 from workers.acceleration.library_cache import apply_determinism, machine_code
 
 MOST_SIGNATURES: Final = 16
-"""Kinds of arguments that one function is compiled for.
+"""Maximum number of argument signatures for which one function is compiled.
 
-Any more run as they stand, rather than wait for the compiler for ever.
+Further signatures run eagerly, so that the compiler is not called without end.
 """
 
 Builder = Callable[[Iterator[Tensor]], Any]

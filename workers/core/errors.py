@@ -47,7 +47,7 @@ class InputExhaustedError(WorkerError):
 def own_error(error: BaseException) -> BaseException:
     """Returns the environment's own exception, with the notes that were added to its wrapper.
 
-    Any error other than EnvironmentFailedError is returned unchanged.
+    Every error other than EnvironmentFailedError is returned unchanged.
     """
     inner = error
     while isinstance(inner, EnvironmentFailedError) and inner.__cause__ is not None:

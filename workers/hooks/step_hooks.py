@@ -21,7 +21,7 @@ StepCallable = Callable[[Any, Any, int], object]
 class StepHook(ABC):
     """Interface of a step hook.
 
-    Any callable with these parameters is a step hook; inheriting from this class is optional.
+    Every callable with these parameters is a step hook; inheriting from this class is optional.
 
     If a hook has `state_dict` and `load_state_dict`, snapshots contain its state.
     """

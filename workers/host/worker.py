@@ -67,7 +67,7 @@ def make_app(broker: str, queue: str, task: DispatchTask | None = None) -> Celer
     """Creates the Celery application with its only task.
 
     Args:
-        broker: Any address that `real_url` accepts.
+        broker: An address that `real_url` accepts.
         queue: The pool's queue.
         task: The function that the task calls.
     """

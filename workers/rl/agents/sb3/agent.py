@@ -1,4 +1,4 @@
-"""Any algorithm of Stable-Baselines3 as an agent.
+"""The algorithms of Stable-Baselines3 as agents.
 
 The algorithm trains in its own `learn()`, instead of in the engine's loop. Between two of its steps
 the engine ends the iteration of the earlier step (`workers.rl.agents.sb3.environment`), so that
