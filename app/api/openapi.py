@@ -61,7 +61,7 @@ def build(app: FastAPI) -> dict[str, Any]:
 def need_of(context: RouteContext) -> str | None:
     """Returns the permission that a route requires: a scope, `attempt` or `login`.
 
-    `None` where it names nothing.
+    `None` for a route that requires neither.
     """
     needs = (getattr(dependant.call, NEEDS, None) for dependant in dependants(context.dependant))
     return next((need for need in needs if need is not None), None)

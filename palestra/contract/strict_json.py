@@ -134,7 +134,10 @@ def _are_too_many(containers: int, values: int) -> bool:
 
 
 def _may_be_non_finite(raw: bytes) -> bool:
-    """A cheap look at the bytes spares the walk over every number of a large body."""
+    """Returns whether the bytes can hold a non-finite number.
+
+    A search of the bytes is cheaper than a walk over every number of a large body.
+    """
     if b"NaN" in raw or b"Infinity" in raw or _HUGE_EXPONENT.search(raw):
         return True
     return _HUGE_DIGITS in raw.translate(_DIGITS_TO_ZERO)

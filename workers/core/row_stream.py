@@ -52,7 +52,7 @@ class RowStream(Mapping[str, Array]):
         return {name: column.take(places, axis=0) for name, column in self.columns.items()}
 
     def __getitem__(self, name: str) -> Array:
-        """Returns a view of the rows of a field that are there, by place."""
+        """Returns a view of the stored rows of a field, in the order of their places."""
         return self.columns[name][: self.end - self.first]
 
     def __iter__(self) -> Iterator[str]:

@@ -313,7 +313,7 @@ async def definitions(
 
 
 async def user_names(session: Session, user_ids: Collection[str]) -> dict[str, str]:
-    """Returns the names of users."""
+    """Returns the name of each of some users, by ID."""
     rows = await session.execute(select(UserRow.id, UserRow.name).where(UserRow.id.in_(user_ids)))
     return dict(rows.all())
 

@@ -229,7 +229,7 @@ async def drain(
 ) -> WorkerView:
     """Sets whether a worker drains: it finishes its attempts and claims no further jobs.
 
-    It forgets this when it registers again.
+    The state ends when the worker registers again.
 
     Raises:
         NotFoundError: If the project has no such worker.

@@ -1062,7 +1062,7 @@ export interface components {
          * A2cParameters
          * @description Advantage actor-critic (Mnih et al. 2016), all environments in step.
          *
-         *     Any actions but composites.
+         *     Discrete, multi-discrete, multi-binary or box actions.
          */
         A2cParameters: {
             /**
@@ -1174,7 +1174,7 @@ export interface components {
          * A3cParameters
          * @description Asynchronous advantage actor-critic (Mnih et al. 2016, algorithm S3).
          *
-         *     Any actions but composites.
+         *     Discrete, multi-discrete, multi-binary or box actions.
          *
          *     Actor-learner processes with an environment each train shared parameters without a lock, on the
          *     CPU.
@@ -4051,7 +4051,7 @@ export interface components {
          * PpoParameters
          * @description Proximal policy optimisation (Schulman et al. 2017) with generalised advantage estimation.
          *
-         *     Any actions but composites.
+         *     Discrete, multi-discrete, multi-binary or box actions.
          */
         PpoParameters: {
             /**
@@ -4797,7 +4797,7 @@ export interface components {
          * ReinforceParameters
          * @description Policy gradient on whole episodes (Williams 1992), with a learned baseline where wanted.
          *
-         *     Any actions but composites.
+         *     Discrete, multi-discrete, multi-binary or box actions.
          */
         ReinforceParameters: {
             /**
@@ -6554,7 +6554,7 @@ export interface components {
          * TrpoParameters
          * @description Trust region policy optimisation (Schulman et al. 2015).
          *
-         *     With generalised advantage estimation; any actions but composites.
+         *     With generalised advantage estimation. Discrete, multi-discrete, multi-binary or box actions.
          */
         TrpoParameters: {
             /**

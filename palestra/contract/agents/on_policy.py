@@ -11,7 +11,7 @@ from palestra.contract.builtin_agents import ALL_ACTION_SPACES, ActionKind, Buil
 class PpoParameters(BuiltinParameters):
     """Proximal policy optimisation (Schulman et al. 2017) with generalised advantage estimation.
 
-    Any actions but composites.
+    Discrete, multi-discrete, multi-binary or box actions.
     """
 
     action_spaces: ClassVar[tuple[ActionKind, ...]] = ALL_ACTION_SPACES
@@ -80,7 +80,7 @@ class PpoParameters(BuiltinParameters):
 class A2cParameters(BuiltinParameters):
     """Advantage actor-critic (Mnih et al. 2016), all environments in step.
 
-    Any actions but composites.
+    Discrete, multi-discrete, multi-binary or box actions.
     """
 
     action_spaces: ClassVar[tuple[ActionKind, ...]] = ALL_ACTION_SPACES
@@ -146,7 +146,7 @@ class A2cParameters(BuiltinParameters):
 class A3cParameters(BuiltinParameters):
     """Asynchronous advantage actor-critic (Mnih et al. 2016, algorithm S3).
 
-    Any actions but composites.
+    Discrete, multi-discrete, multi-binary or box actions.
 
     Actor-learner processes with an environment each train shared parameters without a lock, on the
     CPU.
@@ -200,7 +200,7 @@ class A3cParameters(BuiltinParameters):
 class ReinforceParameters(BuiltinParameters):
     """Policy gradient on whole episodes (Williams 1992), with a learned baseline where wanted.
 
-    Any actions but composites.
+    Discrete, multi-discrete, multi-binary or box actions.
     """
 
     action_spaces: ClassVar[tuple[ActionKind, ...]] = ALL_ACTION_SPACES
@@ -253,7 +253,7 @@ class ReinforceParameters(BuiltinParameters):
 class TrpoParameters(BuiltinParameters):
     """Trust region policy optimisation (Schulman et al. 2015).
 
-    With generalised advantage estimation; any actions but composites.
+    With generalised advantage estimation. Discrete, multi-discrete, multi-binary or box actions.
     """
 
     action_spaces: ClassVar[tuple[ActionKind, ...]] = ALL_ACTION_SPACES
