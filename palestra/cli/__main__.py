@@ -1,5 +1,6 @@
 """The entry point of `palestra` and `python -m palestra.cli`."""
 
+import signal
 import sys
 
 _INTERRUPTED = 130
@@ -13,9 +14,13 @@ def run() -> int:
     try:
         from palestra.cli.main import main  # noqa: PLC0415 - as above
 
-        return main()
+        exit_code = main()
     except KeyboardInterrupt:
-        return _INTERRUPTED
+        exit_code = _INTERRUPTED
+    if exit_code == _INTERRUPTED:
+        # A second Ctrl-C while the interpreter ends would kill the process without an exit code.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return exit_code
 
 
 if __name__ == "__main__":

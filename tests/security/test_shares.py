@@ -20,7 +20,7 @@ from app.db.engine import Database
 from app.db.models import ArtifactRow, RunRow
 from app.domain.errors import TooLargeError, TooManyRequestsError
 from app.services.curves import curves, logs
-from app.services.events.hub import ASSURED, EventHub, Wish
+from app.services.events.hub import ASSURED, EventHub, StreamFilter
 from app.services.telemetry import batches
 from palestra.contract.names import new_id
 from palestra.contract.queries import SeriesQuery
@@ -45,13 +45,13 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
 async def test_a_token_s_streams_do_not_use_up_the_login_s(database: Database) -> None:
     """Streams were counted per user over all tokens: a read token shut the owner out."""
     hub = EventHub(database, MemoryBus(), most=1_000, most_per_user=10, most_per_credential=6)
-    wish = Wish(project_id="prj")
+    wanted = StreamFilter(project_id="prj")
     with contextlib.ExitStack() as held:
 
         def open_all(credential: str) -> int:
             for opened in range(100):
                 try:
-                    held.enter_context(hub.open(wish, "usr", credential))
+                    held.enter_context(hub.open(wanted, "usr", credential))
                 except TooManyRequestsError:
                     return opened
             return 100
