@@ -1,10 +1,10 @@
 """Compiles pure functions of tensors and selects the machine code by argument layout.
 
-The call of the compiled code has no layers in between.
+On the CPU the compiled code is called directly, without the guards of `torch.compile`.
 
-`torch.compile` checks with each call whether all that it saw while compiling still holds: half of
-the time of a small network's update. Here a function is traced once per *signature* of its
-arguments, and the key of a dictionary says which code is the right one.
+`torch.compile` checks at each call whether all its assumptions still hold, which takes half of the
+time of a small network's update. Here a function is traced once per *signature* of its arguments,
+and the compiled code is looked up in a dictionary by that signature.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +21,7 @@ from workers.acceleration.library_cache import apply_determinism, machine_code
 MOST_SIGNATURES: Final = 16
 """Maximum number of argument signatures for which one function is compiled.
 
-Further signatures run eagerly, so that the compiler is not called without end.
+Further signatures run eagerly, so that the number of compilations is bounded.
 """
 
 Builder = Callable[[Iterator[Tensor]], Any]
@@ -36,18 +36,19 @@ _log = structlog.get_logger()
 class Held:
     """The state buffers that the compiled updates of an agent write to.
 
-    A new buffer for each call would be memory that is in no cache.
+    They are reused because newly allocated memory for each call would not be in the CPU's caches.
 
-    It is written to by nobody else, and what they read of it is true until the next update.
+    Only the compiled updates write to the buffers. A value that is read from them is valid until
+    the next update.
     """
 
     def __init__(self) -> None:
         self.flat = _Flat(object(), (), ())
 
     def taken(self, state: object) -> "_Flat":
-        """Returns a state with these numbers that may be written to.
+        """Returns a state with the values of `state` whose tensors may be written to.
 
-        Tensors that are held already stay, all others are copied.
+        Tensors that are held already are reused, all others are copied.
         """
         if state is not self.flat.tree:
             given, mine = _flat(state), self.flat.leaves
@@ -67,20 +68,18 @@ class Compiled:
 
     It returns a nested tuple of tensors. The first call with a layout compiles.
 
-    Where this machine cannot compile it, it runs as it stands. That is safe because nothing has
-    happened before the failure: a pure function has no effects.
+    If compilation fails on this machine, `fallback` runs instead. That is safe because a pure
+    function has no side effects before the failure.
 
     Args:
-        function: What to compile. All that it reads beside its arguments is fixed: it must depend
-            on no state of its own.
-        fallback: The same mathematics for machines without a compiler.
-        like: Returns, quickly and without the compiler, a result of the structure that the
-            function's has.
-        identity: What tells the function from every other one, see
-            `workers.acceleration.library_cache.identity_of`.
+        function: The function to compile. Everything that it reads beside its arguments must be
+            constant.
+        fallback: Computes the same result where compilation fails.
+        like: Returns, without the compiler, a result of the same structure as the function's.
+        identity: Identifies the function, see `workers.acceleration.library_cache.identity_of`.
         cudagraph: Replay the kernels as one CUDA graph.
-        held: Where the first argument is a state and the first part of the result the one after it:
-            on the CPU this one is written to.
+        held: Buffers that on the CPU receive the new state, for a function whose first argument is
+            a state and the first part of whose result is the next state.
     """
 
     def __init__(
@@ -99,8 +98,8 @@ class Compiled:
         self._held = held
         self._made: dict[tuple[object, ...], Code] = {}
         self._again: _Call | None = None
-        """The last call, where the next one is likely to be for the same objects: a state that is
-        held, and a batch that is filled anew.
+        """The last call, kept if the next one is likely to have the same arguments: a held state
+        and a batch whose tensors are refilled.
         """
 
     def __call__(self, *arguments: object) -> Any:
@@ -181,20 +180,20 @@ class Compiled:
 
 class _Call(NamedTuple):
     setting: tuple[bool, int]
-    """Determinism and threads."""
+    """Whether deterministic algorithms are enabled, and the number of threads."""
     arguments: tuple[Any, ...]
-    """As many with each call of a function."""
+    """The arguments of the call; their number is the same in each call of a function."""
     leaves: list[Tensor]
-    """Their tensors, in order."""
+    """The tensors of the arguments, in order."""
     code: Code
 
 
 class _Flat(NamedTuple):
     tree: object
     leaves: Sequence[Tensor]
-    """Its tensors, in order."""
+    """The tensors of `tree`, in order."""
     signature: tuple[object, ...]
-    """All of it that code depends on."""
+    """The structure of `tree` and the layout of its tensors, on which compiled code depends."""
 
 
 def _flat(tree: object) -> _Flat:
@@ -205,7 +204,7 @@ def _flat(tree: object) -> _Flat:
 
 
 def _copied(tensor: Tensor) -> Tensor:
-    """Returns a copy with the same steps: code is made for these."""
+    """Returns a copy with the same strides, which the compiled code depends on."""
     return torch.empty_strided(
         tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device
     ).copy_(tensor)
@@ -232,7 +231,7 @@ def _memory(tensor: Tensor) -> int:
 
 
 def _flatten(tree: Any, leaves: list[Tensor], signature: list[Any]) -> None:
-    """Appends the tensors of a nested tuple in order, and all that code for it depends on."""
+    """Appends the tensors of a nested tuple in order, and its structure and layouts."""
     signature += type(tree), len(tree)
     for part in tree:
         if isinstance(part, Tensor):
@@ -243,7 +242,7 @@ def _flatten(tree: Any, leaves: list[Tensor], signature: list[Any]) -> None:
 
 
 def _builder(tree: Any) -> Builder:
-    """Returns what makes a nested tuple like this one."""
+    """Returns a function that builds a nested tuple of the structure of `tree` from tensors."""
     if isinstance(tree, Tensor):
         return next
     parts = [_builder(part) for part in tree]

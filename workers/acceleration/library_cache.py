@@ -2,10 +2,10 @@
 
 A process loads them without the compiler.
 
-A library is found in two ways. By what tells its function from every other one, which costs
-nothing; and by its traced graph, for functions that are told apart and are the same, such as those
-of two learning rates. Both ways also ask for the signature of the arguments and for all else that
-code depends on: the sources that are traced, torch, and the processor. On the CPU only.
+A library is found by one of two keys: the identity of its function (`identity_of`), which needs no
+tracing, or the traced graph. Functions with different identities share a library if their graphs
+are equal. Both keys also contain the signature of the arguments and everything else that the code
+depends on: the traced sources, the version of torch, and the processor. On the CPU only.
 """
 
 import contextlib
@@ -30,14 +30,14 @@ from pydantic import BaseModel
 from torch import Tensor
 
 CODE_VARIABLE: Final = "TORCHINDUCTOR_CACHE_DIR"
-"""torch's own: where compiled code is kept. A worker says it to its trainers."""
+"""torch's environment variable for the directory of compiled code; workers set it for trainers."""
 MOST_LIBRARIES: Final = 256
-"""Libraries kept, of 1 to 2 MB each; those that were not loaded for longest go first."""
+"""Maximum number of stored libraries, of 1 to 2 MB each; the least recently loaded are removed."""
 _ABANDONED_SECONDS: Final = 3_600
 _TRACED_PACKAGES: Final = ("workers.acceleration", "workers.rl.agents", "workers.rl.networks")
-"""All of ours that runs while a function is traced lies in these or below them.
+"""Packages that contain, in all subpackages, our code that runs while a function is traced.
 
-Everything else that code depends on is an argument.
+Everything else that the compiled code depends on is an argument.
 """
 
 Code = Callable[[list[Tensor]], list[Tensor]]
@@ -48,7 +48,7 @@ class DescribesItself(Protocol):
     """A value that compiled code may read, with a description of all that the code depends on."""
 
     def described(self) -> str:
-        """Returns a text that is another one for every other value of the class."""
+        """Returns a description that differs between any two different values of the class."""
 
 
 def machine_code(
@@ -63,12 +63,12 @@ def machine_code(
 
     Args:
         identity: As `identity_of` returned it.
-        signature: Of the examples, and of settings of this process that code depends on.
-        function: Pure.
+        signature: Describes the examples and the settings of this process that code depends on.
+        function: A pure function of tensors.
         examples: Tensors on the CPU.
 
     Raises:
-        Exception: Many kinds, where it cannot be traced or there is no C++ compiler.
+        Exception: Of various types, if the function cannot be traced or there is no C++ compiler.
     """
     directory = code_directory()
     known = None if identity is None else directory / f"{_digest(identity, signature)}.so"
@@ -93,8 +93,8 @@ def identity_of(function: Callable[..., object]) -> str | None:
     """Returns a text that identifies a method: its name, and all values that it can read.
 
     Returns:
-        `None` if it is no method of a class of ours whose fields are all known to say what they
-            hold.
+        `None` if the function is not a bound method, or if its object holds a value that cannot be
+            described.
     """
     owner = getattr(function, "__self__", None)
     if owner is None:
@@ -120,7 +120,7 @@ def code_directory() -> Path:
     """Returns the directory of libraries, after creating it.
 
     Raises:
-        PermissionError: If it is somebody else's, who could have us run anything.
+        PermissionError: If another user owns it, who could place arbitrary code there.
     """
     own = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "palestra" / "compiled"
     directory = Path(os.environ.get(CODE_VARIABLE) or own) / "updates"
@@ -134,10 +134,10 @@ def code_directory() -> Path:
 
 
 def _described(value: object) -> str:
-    """Returns a text that is another one for every other value.
+    """Returns a description that differs between any two different values.
 
     Raises:
-        TypeError: For what is not known to be described by its fields.
+        TypeError: If a value is of a class whose fields are not known to describe it completely.
     """
     kind = type(value)
     name = f"{kind.__module__}.{kind.__qualname__}"
@@ -184,7 +184,7 @@ def _digest(*parts: str) -> str:
 
 @functools.cache
 def _ground() -> str:
-    """Returns what all code of this process depends on."""
+    """Returns the versions, processor features and source digest that all code depends on."""
     sources = digest_of_sources(traced_folders())
     described = [
         line for line in _processor().splitlines() if line.startswith(("flags", "Features"))
@@ -195,7 +195,7 @@ def _ground() -> str:
 
 
 def traced_folders() -> list[Path]:
-    """Returns the folders in and below which all sources lie that code may be made of."""
+    """Returns the folders that contain all sources that compiled code may depend on."""
     return [Path(str(files(package))) for package in _TRACED_PACKAGES]
 
 
@@ -218,11 +218,11 @@ def _processor() -> str:
 
 
 def _traced(function: Callable[..., object], examples: Sequence[Tensor]) -> torch.fx.GraphModule:
-    # Brings the compiler, as long to load as the rest of torch.
+    # This import loads the compiler, which takes as long as loading the rest of torch.
     from torch.fx.experimental.proxy_tensor import make_fx  # noqa: PLC0415
 
-    # One tensor may stand in two places this time, and two the next: each place is traced as a
-    # tensor of its own.
+    # One tensor may be passed for two arguments in this call and two tensors in the next: each
+    # argument is traced as a separate tensor.
     with torch.no_grad():
         return make_fx(function, tracing_mode="fake", _allow_non_fake_inputs=True)(
             *(leaf.detach() for leaf in examples)
@@ -237,7 +237,7 @@ def _compile(graph: torch.fx.GraphModule, examples: Sequence[Tensor], library: P
         tempfile.TemporaryDirectory(prefix="making-", dir=library.parent) as making,
         warnings.catch_warnings(),
     ):
-        warnings.simplefilter("ignore", FutureWarning)  # torch's, of its own parts
+        warnings.simplefilter("ignore", FutureWarning)  # raised within torch
         made = aot_compile(
             graph,
             tuple(examples),
@@ -251,9 +251,9 @@ def _compile(graph: torch.fx.GraphModule, examples: Sequence[Tensor], library: P
 
 
 def _prune(directory: Path) -> None:
-    """Removes the libraries that were not loaded for longest, and remains of killed processes.
+    """Removes the least recently loaded libraries and the leftover files of killed processes.
 
-    A process that has loaded a library keeps it.
+    A process that has already loaded a removed library can still use it.
     """
     with contextlib.suppress(OSError):
         for making in directory.glob("making-*"):
@@ -265,7 +265,7 @@ def _prune(directory: Path) -> None:
 
 
 def _loaded(library: Path) -> Code:
-    # All else loads the compiler.
+    # Every public way to load a library would import the compiler.
     runner: Any = torch._C._aoti.AOTIModelContainerRunnerCpu(str(library), 1)  # noqa: SLF001
     run: Code = runner.run
     return run

@@ -22,17 +22,17 @@ from workers.rl.envs.factory import make_training_vector
 def build_actor_learners(
     definition: RlDefinition, agent: SharedA3c, seed: int, device: str, mode: CompileMode
 ) -> ActorLearners:
-    """Returns the collector of a training by A3C, which has to be closed.
+    """Returns the collector of an A3C training; the caller must close it.
 
     Args:
-        definition: Of the agent `a3c`.
-        agent: Has what they share.
+        definition: Definition whose agent is `a3c`.
+        agent: Owns the tensors that the processes share.
         seed: The run's seed.
-        device: What the job asked for.
+        device: Torch device of the training.
         mode: How gradients are computed.
 
     Raises:
-        DefinitionError: If that is a GPU.
+        DefinitionError: If the device is a GPU.
     """
     if device != "cpu":
         raise DefinitionError(
@@ -55,12 +55,12 @@ def _actor_learner(
     index: int,
     mode: CompileMode,
 ) -> ActorLearner:
-    """Runs in the process. Its environment is the one of this index that the run trains on."""
+    """Builds the actor-learner of index `index`; runs in the actor-learner's process."""
     definition = RlDefinition.model_validate_json(document)
     hyper, spec = definition.agent, definition.env
     assert isinstance(hyper, A3cParameters)
     prepare_process(Resources(cpu_threads=1), derive_seed(seed, "actor-learner", index))
-    if spec.vectorization == "async":  # it has a process of its own already
+    if spec.vectorization == "async":  # the actor-learner is a separate process already
         spec = spec.model_copy(update={"vectorization": "sync"})
     env = make_training_vector(spec)
     learner = A3c(

@@ -1,4 +1,4 @@
-"""What a schedule makes of a definition's cadence. Pure."""
+"""Derives the cadence of a job from a definition's cadence and the schedule. Pure functions."""
 
 import copy
 from dataclasses import replace
@@ -12,13 +12,13 @@ from workers.engine.parts import Cadence, StopBudget
 from workers.engine.triggers import Every
 
 _ROUNDS: Final = 10
-"""Rounds of a budget whose definition does not evaluate before its end."""
+"""Number of rounds of a budget if the definition has no periodic evaluation."""
 _UNBOUNDED_ROUND: Final = 1_000
-"""env_steps of a round where only episodes are bounded."""
+"""env_steps of a round if the budget bounds neither env_steps nor updates."""
 
 
 def cadence_for(schedule: Schedule, cadence: Cadence) -> Cadence:
-    """Returns a definition's cadence as a job of a schedule follows it."""
+    """Returns the cadence that a job of the schedule uses, derived from the definition's."""
     if schedule is Schedule.CONTINUOUS_TRAIN_AND_EVALUATE:
         return in_rounds(cadence)
     return of_test(cadence) if schedule is Schedule.TEST else cadence
@@ -27,9 +27,8 @@ def cadence_for(schedule: Schedule, cadence: Cadence) -> Cadence:
 def in_rounds(cadence: Cadence) -> Cadence:
     """Returns a cadence of rounds, each closed by an evaluation and a snapshot at its exact end.
 
-    The budget cuts the last one short.
-
-    A round is as long as the distance between two evaluations; without one a tenth of the budget.
+    A round is as long as the interval between two evaluations, or a tenth of the budget if the
+    definition has no such interval. The last round ends with the budget.
     """
     length = _round(cadence.budget) if cadence.evaluation is None else cadence.evaluation
     return replace(

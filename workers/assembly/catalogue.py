@@ -2,8 +2,8 @@
 
 It imports gymnasium and registered parts, which the worker must not.
 
-python -m workers.assembly.catalogue        prints a Catalogue as JSON; what was left out is told on
-the error stream
+`python -m workers.assembly.catalogue` prints a Catalogue as JSON to standard output, and the parts
+that were left out, with reasons, to standard error.
 """
 
 import contextlib
@@ -45,14 +45,14 @@ _ARRAY_SPACES: Final[Mapping[ActionKind, type[gymnasium.Space[object]]]] = {
     "multi_binary": gymnasium.spaces.MultiBinary,
 }
 _PACKAGES: Final = {"sb3": "stable_baselines3"}
-"""What a built-in agent needs beside the worker's own packages.
+"""Package that a built-in agent needs beside the worker's dependencies, by name of the agent.
 
-Without it the agent is not offered.
+An agent whose package is missing is not listed.
 """
 
 
 def make_catalogue() -> Catalogue:
-    """Returns what this interpreter can import and make."""
+    """Returns the parts and environments that this interpreter can import and build."""
     environments = (
         _environments()
     )  # first: agents may register some when they are imported, which would then have no owner
@@ -125,7 +125,7 @@ def _functions(kind: Kind, builtin: Mapping[str, JsonObject]) -> tuple[PartDescr
 
 
 def _registered(kind: Kind, taken: Collection[str]) -> Iterator[RegisteredPart]:
-    """Yields the registered parts of a kind that have a name of their own."""
+    """Yields the registered parts of a kind whose names are not in `taken`."""
     found = discover(kind)
     for name, reason in found.left_out.items():
         _report_left_out(name, reason)
@@ -150,7 +150,7 @@ def _schema_of(factory: object) -> JsonObject:
 
 @contextlib.contextmanager
 def _reported_if_left_out(name: str) -> Iterator[None]:
-    """A part that cannot be described is not offered; the others are."""
+    """Reports a part whose description raises as left out, and suppresses the exception."""
     try:
         yield
     except Exception as error:  # noqa: BLE001 - whatever somebody else's code raises
@@ -184,12 +184,12 @@ def _environments() -> tuple[EnvironmentDescription, ...]:
 
 
 def _describe_registered(spec: EnvSpec) -> EnvironmentDescription:
-    """Makes an environment of a source once.
+    """Describes a registered environment by building it once.
 
-    One that needs arguments is offered without its spaces.
+    An environment whose constructor needs arguments is described without its spaces.
 
     Raises:
-        Exception: Whatever its import or its constructor raises.
+        Exception: Any exception of the environment's import or constructor.
     """
     code = environment_code(spec.id)
     described = EnvironmentDescription(
@@ -207,7 +207,7 @@ def _describe_registered(spec: EnvSpec) -> EnvironmentDescription:
 def _describe_game(spec: EnvSpec) -> EnvironmentDescription | None:
     """Describes a game without loading its ROM, which takes a sixth of a second.
 
-    Of a game's many ids the two in use are offered.
+    Of a game's ids, only those that begin with `ALE/` or end with `NoFrameskip-v4` are listed.
     """
     if not spec.id.startswith("ALE/") and not spec.id.endswith("NoFrameskip-v4"):
         return None
@@ -217,7 +217,7 @@ def _describe_game(spec: EnvSpec) -> EnvironmentDescription | None:
 
 
 def _describe(spec: EnvSpec) -> EnvironmentDescription | None:
-    """Makes the environment once; one whose own dependencies are missing cannot be offered."""
+    """Describes an environment by building it once; returns `None` if it cannot be built."""
     if spec.id.split("/")[0] in {"phys2d", "tabular"}:
         return None
     try:

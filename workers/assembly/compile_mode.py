@@ -1,4 +1,4 @@
-"""How the updates of built-in agents run: compiled where that pays."""
+"""Chooses whether the updates of built-in agents are compiled."""
 
 import os
 import shutil
@@ -12,8 +12,10 @@ COMPILE_VARIABLE: Final = "PALESTRA_WORKER_COMPILE"
 """Environment variable of a worker: with the value `eager`, `auto` compiles nothing there."""
 
 WORTH_UPDATES: Final = 10_000
-"""Updates from which compiling pays: fewer where a worker finds the code on disk, more at the first
-start of a definition.
+"""Number of updates from which compilation saves time.
+
+The true number is smaller if the compiled code is on disk already, and larger at the first start
+of a definition.
 """
 
 
@@ -25,7 +27,7 @@ def compile_mode(
     Args:
         wanted: `auto` compiles where enough updates follow and this machine can.
         device: A torch device.
-        updates: As many as the training may make.
+        updates: Maximum number of updates of the training.
 
     Raises:
         DefinitionError: For `cudagraph` without a GPU.

@@ -14,11 +14,11 @@ from workers.rl.collect.vector_collector import VectorCollector
 
 @dataclass(frozen=True, slots=True)
 class PackedSets:
-    """The parts of several runs, some of which share the steps that can be made for all at once."""
+    """The parts of several runs, some of which act and learn as one batch."""
 
     sets: list[PartSet]
     leave: Callable[[int], None]
-    """To be told which run has ended, before another one goes on."""
+    """Must be called with the index of a run that ended, before another run continues."""
 
 
 def pack_sets(sets: Sequence[PartSet], starts: Sequence[object]) -> PackedSets:
@@ -26,7 +26,7 @@ def pack_sets(sets: Sequence[PartSet], starts: Sequence[object]) -> PackedSets:
 
     Args:
         sets: Freshly built, of one definition and different seeds.
-        starts: Where each run stands; compared.
+        starts: Starting position of each run, hashable; only runs with equal ones are packed.
     """
     packed, packs = list(sets), dict[int, tuple[Pack, int]]()
     for members in _groups(sets, starts):

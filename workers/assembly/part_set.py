@@ -1,4 +1,4 @@
-"""What a kind of definition brings to a training."""
+"""The set of parts that depend on the kind of definition: reinforcement or supervised learning."""
 
 from dataclasses import dataclass
 from typing import Protocol

@@ -14,7 +14,7 @@ _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
 """Parameters of glibc's `mallopt`."""
 _MAPPED_BYTES: Final = 32 << 20
-"""Size from which on memory is the system's again once it is freed; the most that glibc allows."""
+"""Allocation size from which freed memory returns to the system; the maximum of glibc."""
 _KEPT_BYTES: Final = 128 << 20
 """Most freed memory that is kept."""
 
@@ -27,8 +27,8 @@ def prepare_process(resources: Resources, seed: int) -> str:
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     device = "cuda" if resources.gpus and torch.cuda.is_available() else "cpu"
     torch.set_num_threads(resources.cpu_threads)
-    # Adam's moments of units that have died decay to denormal numbers, with which a processor
-    # calculates a hundred times as long.
+    # Adam's moments of parameters whose gradients stay zero decay to denormal numbers, which
+    # make arithmetic a hundred times slower.
     torch.set_flush_denormal(True)
     # `use_deterministic_algorithms` would import the compiler, which takes as long as the rest of
     # torch: see update_runner.py.
@@ -42,7 +42,7 @@ def prepare_process(resources: Resources, seed: int) -> str:
 def _keep_freed_memory() -> None:
     """Makes the C allocator keep freed memory of large tensors for the next update.
 
-    Clearing new pages takes a tenth of its time.
+    Otherwise clearing new pages takes a tenth of an update's time.
     """
     with contextlib.suppress(AttributeError):  # no glibc
         library = ctypes.CDLL(None)

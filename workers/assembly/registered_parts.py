@@ -24,7 +24,7 @@ from workers.core.installed_code import code_of_distribution
 Kind = Literal["agents", "model_functions", "input_functions"]
 KINDS: Final[tuple[Kind, ...]] = ("agents", "model_functions", "input_functions")
 GROUP_PREFIX: Final = "palestra."
-"""A group is this and the kind."""
+"""Prefix of an entry point group; the kind follows it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Discovery:
 
     parts: Mapping[str, RegisteredPart]
     left_out: Mapping[str, str]
-    """Name to the reason, a sentence."""
+    """Reason, as a sentence, by name of the part that was left out."""
 
 
 @cache

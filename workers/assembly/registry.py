@@ -45,8 +45,8 @@ def make_agent(parameters: BuiltinAgent | RegisteredAgent, context: AgentContext
     """Returns a fresh agent.
 
     Raises:
-        PartNotFoundError: If there is none of the name here, or it cannot be imported.
-        DefinitionError: If its parameters do not fit, or what its factory returns is no agent.
+        PartNotFoundError: If no agent of that name is installed, or it cannot be imported.
+        DefinitionError: If the parameters do not fit, or the factory does not return an agent.
     """
     if not isinstance(parameters, RegisteredAgent):
         return agent_factory(parameters.name)(parameters, context)
@@ -91,17 +91,15 @@ def registered_part(kind: Kind, name: str) -> RegisteredPart:
 def check_code(
     definition: RlDefinition | SupervisedDefinition, code: AnyCode, *, allow_change: bool = False
 ) -> AnyCode | None:
-    """Refuses a definition whose registered parts or environment have other code.
-
-    They must be the code that the experiment was made with.
+    """Checks that the definition's parts and environment have the code of the experiment.
 
     Args:
-        definition: Names the parts.
-        code: What the experiment was made with.
-        allow_change: Whether another version or digest of the same distributions will do.
+        definition: Names the parts and the environment.
+        code: The code that the experiment was created with.
+        allow_change: Whether another version or digest of the same distributions is accepted.
 
     Returns:
-        The code that is here, where it is not `code`.
+        The installed code if it differs from `code`, else `None`.
 
     Raises:
         CodeChangedError: If name, version or digest of a distribution differ, or a part or the
@@ -132,9 +130,9 @@ def check_code(
 def _code_here(
     definition: RlDefinition | SupervisedDefinition, parts: Sequence[RegisteredPart], code: AnyCode
 ) -> AnyCode:
-    """Returns the code that is installed.
+    """Returns the installed code.
 
-    Of several parts it is that of the first one that differs from the experiment's.
+    If there are several parts, the first whose code differs from the experiment's is used.
     """
     made = with_environment(code, None)
     here = next((part.code for part in parts if part.code != made), made)
@@ -147,7 +145,7 @@ def _code_here(
 
 
 def _origins(code: AnyCode) -> tuple[str | None, ...]:
-    """Returns the names of the distributions or modules."""
+    """Returns the code's kind and distribution, and the environment's distribution or module."""
     environment = None if isinstance(code, GitCode) else code.environment
     of_environment = environment.module if isinstance(environment, ModuleCode) else None
     of_environment = (

@@ -45,12 +45,12 @@ def build_set(
 ) -> PartSet:
     """Returns the parts of a training, one of `runs` in a pack.
 
-    Whatever has to be closed is put on the stack.
+    The close methods of the environments and processes are registered with `stack`.
 
     Raises:
         DefinitionError: If the definition cannot be carried out, say for an agent that does not fit
             the action space.
-        PartNotFoundError: If a part is not to be had here.
+        PartNotFoundError: If a part is not installed here.
     """
     env = _opened(stack, make_training_vector(definition.env, runs))
     agent = build_agent(definition, env, seed, device)
@@ -100,7 +100,7 @@ def build_agent(
 
 
 def fresh_agent(definition: RlDefinition, seed: int, device: str) -> TrainableAgent:
-    """Returns an agent that has learnt nothing."""
+    """Returns an untrained agent of the definition."""
     env = make_vector(definition.env, 1)
     try:
         return build_agent(definition, env, seed, device)
@@ -130,10 +130,10 @@ def build_evaluator(
     """Returns an evaluator with an environment of its own.
 
     Args:
-        definition: Says what an evaluation is.
-        agent: Acts.
-        seeds: Where the episodes' seeds come from.
-        episodes: Whole episodes; `None` takes the definition's budget.
+        definition: Defines the environment and the budget of an evaluation.
+        agent: The agent to evaluate.
+        seeds: Determines the seeds of the episodes.
+        episodes: Number of whole episodes; `None` for the definition's budget.
     """
     budget, on_step = (
         _evaluation_budget(definition, episodes),
@@ -169,7 +169,7 @@ def build_train_data_evaluator(
 def build_hooks(definition: RlDefinition, agent: TrainableAgent) -> tuple[Hook, ...]:
     """Returns the definition's hooks in its order, then the success score.
 
-    Without those that film, see `workers.assembly.video_hooks`.
+    Hooks that record videos are built by `workers.assembly.video_hooks` instead.
     """
     hooks: list[Hook] = []
     for spec in definition.hooks:
@@ -188,7 +188,7 @@ def build_hooks(definition: RlDefinition, agent: TrainableAgent) -> tuple[Hook, 
 
 
 def cadence_of(definition: RlDefinition) -> Cadence:
-    """Returns when the engine does what."""
+    """Returns the budget and the intervals of epochs, evaluations and snapshots."""
     loop = definition.loop
     return Cadence(
         budget=Budget(

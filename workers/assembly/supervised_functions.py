@@ -1,6 +1,6 @@
 """Looks up model and input functions by their names.
 
-Apart, so that other trainings need not load estimators.
+A separate module, so that reinforcement learning does not import the estimators.
 """
 
 from typing import cast

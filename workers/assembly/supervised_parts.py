@@ -1,6 +1,6 @@
 """The parts of supervised training, built from a definition.
 
-Batches are what env_steps are elsewhere: one is drawn per update.
+The engine counts each batch as one env_step; one batch is drawn per update.
 """
 
 from functools import partial
@@ -28,7 +28,7 @@ from workers.supervised.variables import Variables
 
 
 class Model(SupervisedLearner):
-    """The learner of a definition, which its evaluators look into.
+    """The learner of a definition, with the model function and variables that evaluators use.
 
     Args:
         definition: Names the model function.
@@ -48,7 +48,7 @@ def build_set(definition: SupervisedDefinition, seed: int, device: str) -> PartS
     """Returns the parts of a training.
 
     Raises:
-        PartNotFoundError: If a part is not to be had here.
+        PartNotFoundError: If a part is not installed here.
     """
     model = Model(definition, seed, device)
     return PartSet(
@@ -70,10 +70,10 @@ def build_evaluator(
     """Returns an evaluator on the evaluation input.
 
     Args:
-        definition: Says what an evaluation is.
-        model: Evaluated; made by this module.
-        seeds: For models that draw random numbers.
-        batches: `None` takes the definition's.
+        definition: Defines the input, the number of batches and the score of an evaluation.
+        model: The `Model` to evaluate.
+        seeds: Seeds of the evaluation, for models that draw random numbers.
+        batches: Number of batches; `None` for the definition's.
     """
     return _evaluator(
         definition,
@@ -108,7 +108,7 @@ def build_hooks(definition: SupervisedDefinition, model: TrainableAgent) -> tupl
 
 
 def cadence_of(definition: SupervisedDefinition) -> Cadence:
-    """Returns when the engine does what."""
+    """Returns the budget and the intervals of epochs, evaluations and snapshots."""
     return Cadence(
         budget=Budget({Unit.UPDATES: definition.loop.updates}),
         epoch=Every(definition.loop.epoch_updates, Unit.UPDATES),

@@ -1,7 +1,7 @@
 """Builds the parts of a training or an evaluation from its definition, and closes them.
 
-The one place that knows which implementation stands behind each protocol. Holds no loop and decides
-nothing about training.
+Chooses the implementation of each protocol. The module contains no training loop and makes no
+decisions about training.
 """
 
 import functools
@@ -41,7 +41,7 @@ from workers.snapshot.snapshot_directory import LoadedSnapshot
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingContext:
-    """Where one training takes place."""
+    """The order, directories, record sink, control and device of one training."""
 
     order: WorkOrder
     run: RunOrder
@@ -89,7 +89,7 @@ def assemble_training(context: TrainingContext) -> Training:
     Raises:
         DefinitionError: If the definition cannot be carried out, say for an agent that does not fit
             the action space.
-        PartNotFoundError: If a part is not to be had here.
+        PartNotFoundError: If a part is not installed here.
     """
     with ExitStack() as stack:
         return _assembled(context, _build(context, stack), stack, WriterThread())
@@ -101,7 +101,7 @@ class PackTraining:
 
     trainings: list[Training]
     leave: Callable[[int], None]
-    """To be told which of them has ended, before another one goes on."""
+    """Must be called with the index of a training that ended, before another training continues."""
 
 
 def assemble_pack(
@@ -113,12 +113,12 @@ def assemble_pack(
 
     Args:
         contexts: One per run, of one work order.
-        starts: Per run where it stands: those that stand at the same place go on together.
-        open_: Closes all parts.
+        starts: Starting position of each run, hashable; only runs with equal ones are packed.
+        open_: Stack that closes all parts.
 
     Raises:
         DefinitionError: If the definition cannot be carried out.
-        PartNotFoundError: If a part is not to be had here.
+        PartNotFoundError: If a part is not installed here.
     """
     sets = [_build(context, open_, len(contexts)) for context in contexts]
     together = pack_sets(sets, starts)
@@ -189,11 +189,11 @@ def build_evaluator(
     """Returns an evaluator that owns what it evaluates on.
 
     Args:
-        definition: Says what an evaluation is.
-        agent: Acts, or is the model.
-        seeds: Where the episodes' seeds come from.
-        episodes: Whole episodes, or batches of a supervised definition; `None` takes the
-            definition's budget.
+        definition: Defines the data and the budget of an evaluation.
+        agent: The agent or supervised model to evaluate.
+        seeds: Determines the seeds of the episodes.
+        episodes: Number of whole episodes, or of batches for a supervised definition; `None` for
+            the definition's budget.
     """
     if isinstance(definition, RlDefinition):
         return rl_parts.build_evaluator(definition, agent, seeds, episodes)

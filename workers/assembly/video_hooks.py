@@ -1,4 +1,4 @@
-"""The hooks that film evaluations, built from a definition."""
+"""The hooks that record videos of evaluations, built from a definition."""
 
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,13 +18,13 @@ def build_video_hooks(
     """Returns a hook for each `video` of the definition.
 
     Args:
-        definition: Says what is filmed.
-        agent: Acts.
-        directory: Where the videos go.
-        stack: Closes the environments.
+        definition: Defines the environment and the `video` hooks.
+        agent: Chooses the actions in the recorded episodes.
+        directory: Output directory of the videos.
+        stack: Stack that closes the environments.
 
     Raises:
-        DefinitionError: If the environment renders no pictures.
+        DefinitionError: If the environment does not render images.
     """
     return tuple(
         _video_hook(definition, spec, agent, directory, stack)

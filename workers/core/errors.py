@@ -1,6 +1,6 @@
 """Errors of the trainer.
 
-`workers.trainer_process` alone turns them into a report; stop and pause are outcomes, not errors.
+Only `workers.trainer_process` converts them to a report; stop and pause are outcomes, not errors.
 """
 
 import pickle
@@ -35,7 +35,7 @@ class NumericalFailureError(WorkerError):
 
 
 class SnapshotUnreadableError(WorkerError):
-    """A snapshot is torn, foreign, of a newer format or otherwise not to be trusted."""
+    """A snapshot is incomplete, of another run or definition, of a newer format or invalid."""
 
     retryable: ClassVar[bool] = True
 

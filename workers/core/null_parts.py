@@ -7,7 +7,7 @@ from workers.core.types import EpisodeEnd, EvaluationResult, LearnReport, StateT
 
 
 class NoMemory:
-    """The memory of a learner that stores no transitions, or none that are saved."""
+    """The memory of a learner that stores no transitions, or whose transitions are not saved."""
 
     capacity = 0
 
@@ -15,7 +15,7 @@ class NoMemory:
         return 0
 
     def state_dict(self) -> StateTree:
-        """Returns nothing."""
+        """Returns an empty state."""
         return {}
 
     def load_state_dict(self, state: StateTree) -> None:
@@ -43,7 +43,7 @@ class NoRecorder:
         """Does nothing."""
 
     def state_dict(self) -> StateTree:
-        """Returns nothing."""
+        """Returns an empty state."""
         return {}
 
     def load_state_dict(self, state: StateTree) -> None:

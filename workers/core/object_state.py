@@ -2,8 +2,8 @@
 
 What belongs to the state of an object, in this order:
 
-1. an object with `state_dict` and `load_state_dict` (modules, optimisers, memories): what these
-   say, and nothing else;
+1. an object with `state_dict` and `load_state_dict` (modules, optimisers, memories): the result of
+   `state_dict`, and nothing else;
 2. a generator of random numbers of the standard library, numpy or torch;
 3. plain data: numbers, strings, arrays, tensors, and lists, tuples, deques and dicts of them;
 4. lists, tuples and dicts that hold any of these, member by member;
@@ -11,8 +11,8 @@ What belongs to the state of an object, in this order:
    attributes, by the same rule.
 
 Everything else (functions, classes, environments, samplers, loggers, files) counts as set-up and is
-not saved. An object that is met twice is saved once. Loading goes into existing objects, arrays and
-tensors, in place, so that whoever shares them sees it.
+not saved. An object that is referenced twice is saved once. Existing objects, arrays and tensors
+are loaded in place where possible, so that all references to them see the restored values.
 """
 
 import io
@@ -62,7 +62,7 @@ def load_state(value: object, state: StateTree | None, path: str) -> None:
 
 
 def pack(value: Any, path: str) -> Any:  # noqa: PLR0911 - one case per kind
-    """Returns plain data as a tree that a snapshot can hold; keys may be of any plain kind.
+    """Returns plain data as a tree that a snapshot can hold; dict keys may be any plain data.
 
     Raises:
         TypeError: If a value is not plain data; the message names it.
@@ -122,9 +122,9 @@ def has_state(value: object) -> bool:
 
 
 class _Saver:
-    """Walks over one object.
+    """Traverses one object and builds its state.
 
-    Objects are numbered as they are met, so that one met again can be named.
+    Objects are numbered in order of traversal, so that a repeated reference is saved as a number.
     """
 
     def __init__(self, skip: Iterable[object]) -> None:
@@ -133,7 +133,7 @@ class _Saver:
         self._numbers: dict[int, int] = {}
 
     def node(self, value: object, path: str) -> StateTree | None:
-        """Returns the state of a value; `None` for what is set-up."""
+        """Returns the state of a value; `None` if it has no state to save."""
         if id(value) in self._skipped:
             return None
         if _is_plain(value):

@@ -60,7 +60,7 @@ class Actor(Protocol):
 class ExperienceMemory(Stateful, Protocol):
     """Stored transitions: a replay ring or a rollout.
 
-    Saved apart from the agent, and only where the definition says so.
+    Saved separately from the agent, and only if the definition requests it.
     """
 
     @property
@@ -95,8 +95,8 @@ class Learner(Protocol):
     def observe(self, experience: Experience) -> None:
         """Copies what is needed of `experience` into the memory.
 
-        T may be anything from 1 to the plan's. An on-policy learner gathers until `learn` is
-        called, which takes everything gathered and empties it.
+        T is at least 1 and at most what the plan allows. An on-policy learner stores experience
+        until `learn` is called, which uses all of it and empties the memory.
         """
 
     def learn(self, updates: int) -> LearnReport:
@@ -197,11 +197,14 @@ class EngineView(Protocol):
     def request_evaluation(self) -> None:
         """Makes an evaluation due at this boundary.
 
-        Where it is called within an evaluation or later, it is due at the next boundary.
+        If it is called during this boundary's evaluation or later, the next boundary evaluates.
         """
 
     def request_snapshot(self) -> None:
-        """Makes a periodic snapshot due at this boundary, or at the next if it is too late."""
+        """Makes a periodic snapshot due at this boundary.
+
+        It is due at the next boundary if this boundary's snapshot step has already passed.
+        """
 
 
 class Hook(Protocol):
@@ -345,9 +348,9 @@ class Trigger(Stateful, Protocol):
 AgentFactory = Callable[[Any, AgentContext], TrainableAgent]
 """Builds an agent from its parameters (`DqnParameters`, `PpoParameters`) and its context.
 
-Raises `DefinitionError` where spaces do not fit.
+Raises `DefinitionError` if the agent does not support the spaces.
 
-The built-in ones are `workers.rl.agents.dqn.build` and `workers.rl.agents.ppo.build`.
+Examples of built-in factories: `workers.rl.agents.dqn.build` and `workers.rl.agents.ppo.build`.
 """
 
 Advance = Callable[[], bool]

@@ -1,10 +1,10 @@
 """Recipes: how an object was built, so that a snapshot can build it again without pickle.
 
 A recipe is data: for each object the import path of its class and the arguments of its constructor,
-where an argument may be another such object. Reading one imports code that a file names, so
-everything is denied but this: a class that its author marked with `rebuildable`, called with
-recorded arguments, and the kinds of foreign objects that a module of ours registered. No other
-callable is looked up or called.
+where an argument may be another such object. Reading a recipe imports code that a file names, so
+only two things are permitted: calling a class that its author marked with `rebuildable` with the
+recorded arguments, and building objects of other libraries by a `Kind` that a module of ours
+registered. No other callable is looked up or called.
 """
 
 import functools
@@ -49,16 +49,16 @@ class Kind:
     """Names the kind in recipes."""
     matches: Callable[[object], bool]
     write: Callable[[Any], StateTree]
-    """Returns how an object is made; raises `RecipeError` where that cannot be said as data."""
+    """Returns the recipe of an object; raises `RecipeError` if it cannot be expressed as data."""
     read: Callable[[StateTree], Any]
-    """Makes the object; must call nothing that the recipe names without judging it."""
+    """Builds the object; must check every callable that the recipe names before calling it."""
 
 
 _KINDS: Final[dict[str, Kind]] = {}
 
 
 def register_kind(kind: Kind) -> None:
-    """Makes a kind of foreign objects known."""
+    """Registers a kind of objects of other libraries."""
     _KINDS[kind.name] = kind
 
 
@@ -67,7 +67,7 @@ def rebuildable(cls: _Class) -> _Class:
 
     Its objects remember the arguments of their constructor.
 
-    The class must be importable by its path. A subclass is marked by itself or not at all.
+    The class must be importable by its path. Subclasses do not inherit the mark.
 
     Raises:
         TypeError: If objects of the class have no `__dict__`.
@@ -97,7 +97,7 @@ def is_rebuildable(value: object) -> bool:
 
 
 def remembers_arguments(name: str) -> bool:
-    """Returns whether an attribute's name is that under which `rebuildable` keeps arguments."""
+    """Returns whether `name` is the attribute in which `rebuildable` stores arguments."""
     return name == _BUILT
 
 
@@ -180,7 +180,7 @@ class _Writer:
 
 
 class _Reader:
-    """Builds in the order of the writer."""
+    """Builds objects in the order in which `_Writer` numbered them."""
 
     def __init__(self) -> None:
         self._built: list[object] = []
@@ -221,7 +221,7 @@ def marked_class(path: str) -> type:
     """Returns the class at `module:name`, if it is marked.
 
     Raises:
-        RecipeError: If it is not, or cannot be imported here.
+        RecipeError: If the class is not marked, or cannot be imported here.
     """
     module_name, _, name = path.partition(":")
     module_name = _MOVED.get(module_name, module_name)

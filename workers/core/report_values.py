@@ -23,11 +23,11 @@ def unread(values: Sequence[object]) -> object:
 def read_values(values: Any, width: int = 0) -> npt.NDArray[np.float64]:
     """Returns the values of reports as float64 [n, names].
 
-    Tensors are read all at once, and waited for.
+    All tensors are copied from the device at once; the call waits for the copy.
 
     Args:
-        values: Those of n reports, or what `unread` made of them.
-        width: The number of names where there is no report.
+        values: The values of n reports, or the result of `unread` for them.
+        width: The number of names in the result if there are no reports.
     """
     if not len(values):
         return np.zeros((0, width))

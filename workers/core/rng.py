@@ -1,9 +1,9 @@
 """Random streams that are derived from the run's seed, a role and indices.
 
-An episode can therefore be begun again exactly.
+An episode can therefore be repeated exactly.
 
-Also captures and restores the global generators, for code that uses them. torch is looked at only
-where it is loaded already.
+Also captures and restores the global generators, for code that uses them. torch's generators are
+included only if torch is already imported.
 """
 
 import hashlib

@@ -17,8 +17,8 @@ class RowStream(Mapping[str, Array]):
 
     A stored row is not changed until it is overwritten.
 
-    As a mapping it holds one array per field with the stored rows, in the order of the ring, which
-    is also what a snapshot returns when it is read.
+    As a mapping it holds one array per field with the stored rows, in the order of the ring.
+    Reading a snapshot returns a mapping of the same content.
     """
 
     columns: Mapping[str, Array]
@@ -52,7 +52,7 @@ class RowStream(Mapping[str, Array]):
         return {name: column.take(places, axis=0) for name, column in self.columns.items()}
 
     def __getitem__(self, name: str) -> Array:
-        """Returns a view of the stored rows of a field, in the order of their places."""
+        """Returns a view of the stored rows of a field, in the order of the ring."""
         return self.columns[name][: self.end - self.first]
 
     def __iter__(self) -> Iterator[str]:

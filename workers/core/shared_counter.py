@@ -12,10 +12,11 @@ _seek, _FROM_HERE = os.lseek, os.SEEK_CUR
 class SharedCount:
     """A number that several processes add to, at least 0.
 
-    It is the offset of a file without a name, which `lseek` moves in one indivisible step: half a
-    microsecond, where a lock around a word of memory costs four. POSIX asks that of regular files
-    (2.9.7), and Linux keeps it for those that were opened: the descriptor that `memfd_create`
-    returns was not, and loses counts. It travels to processes that are forked or being started.
+    The number is stored as the offset of an anonymous file, which `lseek` changes atomically in
+    half a microsecond; a lock around an integer in shared memory takes four. POSIX requires
+    atomicity for regular files (2.9.7). Linux provides it for descriptors that `open` returned: a
+    descriptor of `memfd_create` loses counts, so the file is opened again. A counter can be used
+    in forked processes and can be passed to a process that is being started.
     """
 
     def __init__(self) -> None:

@@ -6,9 +6,9 @@ import numpy as np
 
 
 def without_tensors(tree: Any) -> Any:
-    """Returns a tree whose tensors are marked arrays.
+    """Replaces each tensor of a tree by an array, marked as `{"$torch": array}`.
 
-    Nothing in it needs torch to be sent to another process.
+    The result can be sent to another process without torch.
     """
     if isinstance(tree, dict):
         return {key: without_tensors(item) for key, item in tree.items()}
@@ -35,6 +35,6 @@ def with_tensors(tree: object) -> Any:
 
 
 def _tensor(array: object) -> object:
-    import torch  # noqa: PLC0415 - only where tensors crossed
+    import torch  # noqa: PLC0415 - needed only for trees with tensors
 
     return torch.from_numpy(np.array(array))

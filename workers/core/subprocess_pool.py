@@ -1,6 +1,6 @@
 """Spawned subprocesses that execute commands sent over pipes.
 
-Commands, results and makers cross by pickling, so functions and classes must be importable. A
+Commands, results and makers are pickled, so functions and classes must be importable. A
 subprocess ends with its parent, even while it executes a command.
 """
 
@@ -20,7 +20,8 @@ Command = tuple[Any, ...]
 Handler = Callable[[Command], Any]
 """Executes a command in the subprocess; its result is sent to the parent."""
 Maker = Callable[[], Handler]
-"""Importable, with its arguments (`functools.partial`): called at the subprocess's first command.
+"""Builds the handler at the subprocess's first command; it must be importable, as must arguments
+that `functools.partial` binds.
 """
 
 _EXIT_SECONDS: Final = 5.0
@@ -35,7 +36,7 @@ class CommandFailure(NamedTuple):
     error: bytes | None
     """The exception pickled; `None` if it cannot be pickled."""
     own: bytes | None
-    """The same for the exception that an environment raised; see `own_error`."""
+    """The pickled exception that an environment raised; see `own_error`."""
 
 
 class Subprocess:
@@ -54,10 +55,11 @@ class Subprocess:
         theirs.close()
 
     def receive(self) -> Any:
-        """Waits for the result of the command under way; a `CommandFailure` if it raised.
+        """Waits for the result of the current command; a `CommandFailure` if the command raised.
 
         Raises:
-            EOFError: If the process is dead; an OSError on some of the ways to die.
+            EOFError: If the process has ended.
+            OSError: If the process has ended in a way that breaks the pipe.
         """
         wait([self.pipe, self.process.sentinel])
         return self.pipe.recv()

@@ -30,8 +30,8 @@ StateTree = dict[str, Any]
 int, float, str, bool, None, `OwnFiles` or a `RowStream`.
 
 A snapshot writes tensors as safetensors, arrays as npz and the rest as JSON; nothing else can be
-saved. Tensors come back on the CPU, `OwnFiles` as `OwnFilesAt`, and a `RowStream` as a dictionary
-of arrays.
+saved. Reading a snapshot returns tensors on the CPU, `OwnFiles` as `OwnFilesAt`, and a `RowStream`
+as a dictionary of arrays.
 """
 
 
@@ -43,12 +43,12 @@ compiled and replayed as a CUDA graph.
 
 @dataclass(frozen=True, slots=True)
 class OwnFiles:
-    """A leaf of a state tree: files in a format of the part's own.
+    """A leaf of a state tree: files that a part writes itself, in its own format.
 
-    Such are the files of a PFRL agent's `save`. At most one per snapshot.
+    For example the files of a PFRL agent's `save`. A snapshot holds at most one such leaf.
 
-    They are written at the top level of the snapshot's directory, so that the part's own `load`
-    can be called with that directory.
+    The files are written at the top level of the snapshot's directory, so that the part's own
+    `load` can be called with that directory.
     """
 
     save: Callable[[str], None]
@@ -124,16 +124,16 @@ class LearnSchedule:
     """When the engine calls `learn`: data, read by the engine."""
 
     every_env_steps: int
-    """`learn` is due when a multiple of this is crossed.
+    """`learn` is due when the number of env_steps crosses a multiple of this.
 
-    Several crossed at once make one call with as many times the updates.
+    If several multiples are crossed at once, `learn` is called once with the sum of their updates.
     """
     updates: int
-    """Updates asked for per multiple."""
+    """Number of updates requested per multiple of `every_env_steps`."""
     warmup_env_steps: int = 0
-    """No multiple below this many env_steps counts."""
+    """Multiples below this number of env_steps are ignored."""
     at_episode_end: bool = False
-    """`learn` is also due, once, where an episode ended and no multiple was crossed."""
+    """Whether `learn` is also due once when an episode ended and no multiple was crossed."""
 
 
 class EpisodeEnd(NamedTuple):
@@ -160,47 +160,48 @@ class Experience:
     """
 
     observation: Array
-    """[T, B, ...], dtype of the space: what the action was chosen on."""
+    """[T, B, ...], dtype of the space: the observation from which the action was chosen."""
     action: Array
     """[T, B, ...], int64 for discrete spaces, else the dtype of the space."""
     reward: npt.NDArray[np.float64]
-    """float64 [T, B], as the environment gave it.
+    """float64 [T, B], as the environment returned it.
 
-    Of Atari games clipped, where the definition says so.
+    Rewards of Atari games are clipped if the definition requests it.
     """
     terminated: npt.NDArray[np.bool_]
     """bool [T, B]: the episode ended in a terminal state.
 
-    Or a life was lost, where the definition says so, and the episode goes on.
+    If the definition requests it, also true where a life was lost and the episode continues.
     """
     truncated: npt.NDArray[np.bool_]
-    """bool [T, B]: the episode was cut, by a time limit for example."""
+    """bool [T, B]: the episode was truncated, by a time limit for example."""
     next_observation: Array
     """[T, B, ...]: the true successor, also where the episode ended."""
     episodes: Sequence[EpisodeEnd] = ()
     """Episodes that ended, in order of their end."""
     active: npt.NDArray[np.bool_] | None = None
-    """bool [T, B], or `None` where every slot is active: false where a slot waited, so its entries
-    mean nothing.
+    """bool [T, B], or `None` if every slot is active: false where an environment was not stepped,
+    so that the other arrays' entries are meaningless.
     """
     env_steps: int = 0
-    """Active slots, summed: T x B where `active` is `None`, unless who gathered kept the
-    transitions to itself: then T is 0.
+    """Number of active slots: T x B if `active` is `None`.
+
+    A collector that does not return its transitions reports the steps here, with T of 0.
     """
     learnt: Sequence[LearnReport] = ()
-    """Updates that were made meanwhile by who gathered, beside those of `learn`."""
+    """Reports of updates that the collector made while collecting, in addition to `learn`."""
 
     @classmethod
     def without_transitions(cls, num_envs: int) -> Experience:
-        """Returns what was gathered where nothing was kept: T is 0."""
+        """Returns an experience without transitions: T is 0."""
         none = np.zeros((0, num_envs))
         flags = none.astype(np.bool_)
         return cls(none, none, none, flags, flags, none)
 
     def columns(self, part: slice) -> Experience:
-        """Returns views of what was gathered in some environments where all slots are active.
+        """Returns views of the arrays for a range of environments; all slots must be active.
 
-        Without the episodes that ended.
+        The result does not contain the episodes that ended.
         """
         reward = self.reward[:, part]
         flags = self.terminated[:, part], self.truncated[:, part]
@@ -210,7 +211,7 @@ class Experience:
         )
 
     def ends(self, before: int) -> list[tuple[int, EpisodeEnd]]:
-        """Returns each episode that ended with the env_step of its end, counted from `before`."""
+        """Returns (env_step of the end, counted from `before`; episode) for each ended episode."""
         active = self.active
         if active is None:
             return [
@@ -224,16 +225,16 @@ class LearnReport(NamedTuple):
     """What one `learn` did."""
 
     updates: int
-    """Optimiser steps really made, at most the number asked for.
+    """Number of optimiser steps made, at most the requested number.
 
-    0 where the memory does not hold enough.
+    0 if the memory does not hold enough transitions.
     """
     values: Any = ()
     """One scalar per name of the agent's `report_names`, mean over the call's updates: a 1-D tensor
     or array, or a sequence of scalars.
 
-    Empty if `updates` is 0. It may still be computing on the device; nobody may overwrite it
-    afterwards.
+    Empty if `updates` is 0. The device may still be computing the values, so they must not be
+    overwritten later.
     """
 
 
@@ -259,12 +260,12 @@ class EvaluationResult:
     length_min: float
     length_max: float
     success_rate: float | None = None
-    """Share of the counted episodes that the environment called a success.
+    """Fraction of the counted episodes that the environment reported as a success.
 
-    `None` where it does not say.
+    `None` if the environment does not report success.
     """
     partial: bool = False
-    """True where no episode finished within the steps, so that the one return is a cut one."""
+    """Whether no episode finished within the steps, so the only return is of a partial episode."""
     metrics: Mapping[str, float] = field(default_factory=dict)
     """Means over examples of a supervised evaluation, whose one return is the score."""
 
@@ -283,12 +284,12 @@ class GoalRule(NamedTuple):
     """Which entries of a goal-conditioned environment's vectors are goals, and the reward."""
 
     achieved: slice
-    """Entries of the goal that the state amounts to, G of them."""
+    """The G entries of the achieved goal."""
     desired: slice
-    """Entries of the goal that was asked for, G of them."""
+    """The G entries of the desired goal."""
     judge: Callable[[Array, Array], tuple[Array, Array]]
-    """Of goals achieved [M, G] and desired [M, G]: reward float64 [M], and bool [M], whether the
-    episode terminates there.
+    """Maps achieved goals [M, G] and desired goals [M, G] to rewards, float64 [M], and whether the
+    episode terminates, bool [M].
     """
 
 
@@ -309,9 +310,9 @@ class AgentContext:
     compile: CompileMode = "eager"
     """How updates run."""
     options: JsonObject = field(default_factory=dict)
-    """Room for third-party factories; empty for built-in agents."""
+    """Additional options of third-party factories; empty for built-in agents."""
     goals: GoalRule | None = None
-    """For environments whose observations have an achieved and a desired goal.
+    """Goal rule of an environment whose observations hold an achieved and a desired goal.
 
-    Needed by hindsight memory.
+    Hindsight memory requires it.
     """

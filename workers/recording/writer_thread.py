@@ -10,9 +10,10 @@ WRITE_SECONDS: Final = 0.1
 class WriterThread:
     """Calls the write functions of recorders every 100 ms.
 
-    Those of a pack share one: each thread that wakes up takes the loop's caches, and waits for it.
+    The recorders of a pack share one thread, because each thread that wakes up evicts the training
+    loop's data from the CPU's caches and has to wait for the loop.
 
-    Its thread lives as long as there is a recorder.
+    The thread runs while at least one recorder's function is registered.
     """
 
     def __init__(self) -> None:
@@ -21,7 +22,7 @@ class WriterThread:
         self._thread: threading.Thread | None = None
 
     def add(self, write: Callable[[], None]) -> None:
-        """Begins to call `write`, which raises nothing."""
+        """Registers `write`, which must not raise, and starts the thread if it is not running."""
         self._each = *self._each, write
         if self._thread is None:
             self._stop.clear()
@@ -29,9 +30,9 @@ class WriterThread:
             self._thread.start()
 
     def remove(self, write: Callable[[], None]) -> None:
-        """Removes a function that was added.
+        """Removes a registered function, and stops the thread after the last one.
 
-        A call that has begun may continue while other functions remain.
+        If other functions remain, a call of the removed function may still be running on return.
         """
         self._each = tuple(each for each in self._each if each != write)
         if not self._each and self._thread is not None:

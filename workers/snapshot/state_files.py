@@ -1,10 +1,11 @@
 """A state tree as files: tensors as safetensors, arrays as npz without pickle, the rest as JSON.
 
-Owns the layout inside a snapshot's directory. Each top-level part of the tree has its own files, so
-that a large memory lies apart: `<part>.safetensors`, `<part>.npz`, those of streams
-(`workers.snapshot.row_segments`), and one `state.json` in which `{"$tensor": name}`, `{"$array":
-name}` and `{"$stream": ...}` stand for what lies in them, and `{"$files": true}` for the files that
-a part wrote itself. torch, which takes seconds to load, is loaded for tensors alone.
+Defines the layout of a snapshot's directory. Each top-level part of the tree has its own files, so
+that a large memory is stored separately: `<part>.safetensors`, `<part>.npz` and the files of
+streams (`workers.snapshot.row_segments`). One `state.json` holds the rest of all parts; in it
+`{"$tensor": name}`, `{"$array": name}` and `{"$stream": ...}` refer to the contents of those files,
+and `{"$files": true}` to files that a part wrote itself. torch takes seconds to import, so it is
+imported only if the tree holds tensors.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ def write_tree(directory: Path, tree: StateTree, before: Path | None = None) -> 
             shared.
 
     Raises:
-        TypeError: If a leaf is none of those that `StateTree` allows, or a part's own files have
-            names that the snapshot needs.
+        TypeError: If a leaf is of a type that `StateTree` does not allow, or a part's own files
+            have names that the snapshot needs.
         OSError: If the disk is full or fails.
     """
     document: JsonObject = {}
@@ -157,7 +158,7 @@ class _Unpacker:
         }
 
     def unpack(self, value: object) -> Any:
-        """Returns `value` as it was packed."""
+        """Returns `value` with the stored objects in place of the references to them."""
         if isinstance(value, list):
             return [self.unpack(item) for item in value]
         if not isinstance(value, dict):
