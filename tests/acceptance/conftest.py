@@ -54,5 +54,5 @@ def _outcomes(reporter: pytest.TerminalReporter) -> Iterator[tuple[str, str, str
 
 @pytest.fixture(params=KINDS)
 def kind(request: pytest.FixtureRequest) -> Kind:
-    """Either trainer: what a row says of one holds for the other."""
+    """Each of the two kinds of trainer: their rows apply to both."""
     return request.param  # type: ignore[no-any-return]

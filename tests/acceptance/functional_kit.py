@@ -1,4 +1,4 @@
-"""What the tests of the training functions share."""
+"""Helpers for the tests of the training functions."""
 
 import json
 import logging
@@ -43,7 +43,7 @@ class Lines(logging.Handler):
 
 
 class Fake:
-    """A caller's evaluator: asked, counts, and scores 1, 2, 3 and so on at each interval."""
+    """A caller's evaluator: counts its calls and scores 1, 2, 3 and so on at each interval."""
 
     def __init__(self, interval: int = 1) -> None:
         self.max_score = 0.0

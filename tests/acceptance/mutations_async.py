@@ -1,4 +1,4 @@
-"""Broken places of `train_agent_async`: rows P1 to P25."""
+"""Mutations of `train_agent_async`: rows P1 to P25."""
 
 from typing import Final
 

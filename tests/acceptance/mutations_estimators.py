@@ -1,4 +1,4 @@
-"""Broken places of estimators and agents: rows A1 to A22."""
+"""Mutations of estimators and agents: rows A1 to A22."""
 
 from typing import Final
 

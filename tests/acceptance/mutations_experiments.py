@@ -1,4 +1,4 @@
-"""Broken places of experiments and their schedules: rows R1 to R29 and E1 to E15."""
+"""Mutations of experiments and their schedules: rows R1 to R29 and E1 to E15."""
 
 from typing import Final
 

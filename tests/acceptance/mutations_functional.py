@@ -1,4 +1,4 @@
-"""Broken places of the serial and the batch training functions: rows P26 to P71."""
+"""Mutations of the serial and the batch training functions: rows P26 to P71."""
 
 from typing import Final
 

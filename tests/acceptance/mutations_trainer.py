@@ -1,4 +1,4 @@
-"""Broken places of the garage-style trainer: rows G1 to G49."""
+"""Mutations of the garage-style trainer: rows G1 to G49."""
 
 from typing import Final
 

@@ -39,8 +39,6 @@ NOISY = functools.partial(make_env, kind=NoisyEnv)
 
 
 class Ran(NamedTuple):
-    """The result of a training."""
-
     folder: Path
     outdir: Path
     agent: Any
@@ -105,7 +103,7 @@ def train(folder: Path, processes: int = 1, **options: Any) -> Ran:
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> Ran:
-    """Two processes on CartPole with everything switched on."""
+    """Two processes on CartPole, with all optional features enabled."""
     folder = tmp_path_factory.mktemp("both")
     return train(
         folder,

@@ -246,7 +246,7 @@ def a_ppo(kind: Kind, path: Path) -> Any:
 
 
 def killed_in_epoch(trainer: Any, epoch: int) -> None:
-    """Lets SIGKILL end this process in the body of an epoch."""
+    """Kills this process with SIGKILL within an epoch."""
     step = trainer.step_epochs
 
     def steps() -> Iterator[int]:

@@ -1,4 +1,4 @@
-"""What the rows of garage's Trainer share."""
+"""Helpers for the rows of garage's Trainer."""
 
 import csv
 from pathlib import Path
@@ -15,7 +15,7 @@ KINDS = (Trainer, TorchTrainer)
 def ready(
     kind: Kind, path: Path, mode: str = "all", gap: int = 1, **options: Any
 ) -> tuple[Any, CountingAlgo]:
-    """Returns a trainer that is set up with an algorithm that counts."""
+    """Returns a trainer that is set up with a `CountingAlgo`."""
     env = options.pop("env", None) or CountingEnv()
     algo = options.pop("algo", None) or CountingAlgo(env, **options)
     trainer = kind(SnapshotConfig(path, mode, gap))

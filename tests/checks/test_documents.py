@@ -58,7 +58,7 @@ def test_documents_in_blocks_are_submissions(block: Block) -> None:
 
 
 def commands_in(text: str) -> list[list[str]]:
-    """Returns the calls of our command and of make in a block, words apart."""
+    """Returns the calls of `palestra` and `make` in a block, each as a list of words."""
     joined = re.sub(r"<<'?(\w+)'?.*?^\1$", "", text, flags=re.MULTILINE | re.DOTALL).replace(
         "\\\n", " "
     )

@@ -97,7 +97,7 @@ def live_attempt(stack: Stack, run_id: str) -> dict[str, Any] | None:
 
 
 def succeeds(stack: Stack, run_id: str, seconds: float = 120) -> dict[str, Any]:
-    """Waits until a run has succeeded and returns it."""
+    """Waits until a run has succeeded; returns the run."""
     return stack.wait_for_run(
         run_id, lambda run: run["state"] == "succeeded", seconds, "the run succeeds"
     )

@@ -299,7 +299,7 @@ CONTRAST = """
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 async def test_the_way_out_of_a_page_that_is_not_there_can_be_read(site: Site, scheme: str) -> None:
-    """Line 15.24: the button of the not-found page was ink on ink."""
+    """Line 15.24: text and background of the button on the not-found page had the same colour."""
     page = await site.page("/experiments")
     await page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
     await page.goto("/nowhere/at/all")

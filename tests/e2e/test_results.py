@@ -21,7 +21,7 @@ FINAL = {"succeeded", "failed", "cancelled"}
 
 
 def palestra(stack: Stack, directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Runs the command in a directory."""
+    """Runs the `palestra` command in a directory."""
     environment = {
         **bare_environment(),
         "PALESTRA_SERVER": stack.url,

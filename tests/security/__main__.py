@@ -49,9 +49,9 @@ def _send_bodies(directory: Path) -> float:
 
 
 def _hold_connections(directory: Path) -> float:
-    """Lets half-sent requests from many addresses stand.
+    """Opens half-sent requests from many addresses and keeps them open.
 
-    Returns how long another address waits meanwhile.
+    Returns how long a request from another address waits meanwhile.
     """
     settings = {"PALESTRA_REQUEST_HEAD_SECONDS": "60"}
     with Target(directory, descriptors=DESCRIPTORS, settings=settings) as target:

@@ -19,8 +19,6 @@ from tests.support.server_fixture import catalogue, definition
 
 
 class Attack(NamedTuple):
-    """One request."""
-
     name: str
     method: str
     path: str

@@ -1,4 +1,4 @@
-"""Connections that do not do what clients do: they stop halfway, trickle, or never read."""
+"""Slow clients: requests cut halfway, bytes sent at long intervals, answers never read."""
 
 import contextlib
 import resource
@@ -24,7 +24,7 @@ def connect(port: int, address: str = "127.0.0.1", seconds: float = 20) -> socke
 
 @contextmanager
 def half_sent(port: int, count: int, addresses: int) -> Iterator[list[socket.socket]]:
-    """Opens connections that sent half a request, from addresses from 127.0.2.1 on."""
+    """Opens connections from 127.0.2.1 on and sends only half a request on each."""
     allow_descriptors(count + 500)
     with contextlib.ExitStack() as stack:
         held = []
@@ -54,7 +54,7 @@ def status_of(said: bytes) -> int:
 
 
 def flood(opened: socket.socket, begin: bytes, more: bytes, most: int) -> int:
-    """Sends until the server ends the connection; returns how many bytes it let in."""
+    """Sends until the server closes the connection; returns the number of bytes sent."""
     sent = 0
     opened.settimeout(10)
     try:
@@ -68,7 +68,7 @@ def flood(opened: socket.socket, begin: bytes, more: bytes, most: int) -> int:
 
 
 def trickle(opened: socket.socket, piece: bytes, every: float, seconds: float) -> float:
-    """Sends a piece now and then.
+    """Sends `piece` at an interval of `every` seconds.
 
     Returns the seconds until the server ended the connection, or `seconds`.
     """

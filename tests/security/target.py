@@ -138,7 +138,7 @@ class Witness:
 
     @contextmanager
     def watching(self) -> Iterator["Witness"]:
-        """Measures for as long as the block runs."""
+        """Measures waiting times while the block runs."""
         self.waits, self.failures = [], []
         ended = threading.Event()
         thread = threading.Thread(target=self._ask, args=(ended,), daemon=True)
@@ -151,7 +151,7 @@ class Witness:
 
     @property
     def longest(self) -> float:
-        """The longest wait in seconds."""
+        """The longest waiting time in seconds."""
         return max(self.waits, default=float("inf"))
 
     def _ask(self, ended: threading.Event) -> None:

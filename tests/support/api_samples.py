@@ -1,4 +1,4 @@
-"""JSON answers of the API, as small as they may be."""
+"""Minimal JSON answers of the API."""
 
 from typing import Any
 
@@ -13,7 +13,6 @@ def numbered(prefix: str, number: int) -> str:
 
 
 def definition(**changes: Any) -> dict[str, Any]:
-    """Returns a definition document."""
     return {
         "kind": "rl",
         "name": "sample",
@@ -25,7 +24,6 @@ def definition(**changes: Any) -> dict[str, Any]:
 
 
 def experiment(**changes: Any) -> dict[str, Any]:
-    """Returns an experiment."""
     return {
         "id": "sample-0123456789abcdef",
         "name": "sample",
@@ -49,7 +47,6 @@ def experiment(**changes: Any) -> dict[str, Any]:
 
 
 def evaluation(mean: float = 480.0, **changes: Any) -> dict[str, Any]:
-    """Returns an evaluation."""
     lengths = {f"length_{name}": mean for name in ("mean", "median", "stdev", "min", "max")}
     return {
         "id": numbered("evl", 1),
@@ -79,7 +76,6 @@ def evaluation(mean: float = 480.0, **changes: Any) -> dict[str, Any]:
 
 
 def run(**changes: Any) -> dict[str, Any]:
-    """Returns a run."""
     progress = {
         "env_step": 500,
         "update": 5,
@@ -116,7 +112,6 @@ def run_detail(**changes: Any) -> dict[str, Any]:
 
 
 def job(**changes: Any) -> dict[str, Any]:
-    """Returns a job."""
     return {
         "id": JOB,
         "experiment_id": "sample-0123456789abcdef",

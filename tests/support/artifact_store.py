@@ -1,6 +1,5 @@
-"""A run under training and a store of artifacts: short words for what its attempt sends and
-uploads.
-"""
+"""A running training attempt with an artifact store, and helpers that send its records and
+upload its files."""
 
 import hashlib
 from collections.abc import AsyncIterator
@@ -38,7 +37,7 @@ def file_entry(name: str, content: bytes) -> dict[str, Any]:
 
 @dataclass
 class Storing:
-    """A run under training, and the store."""
+    """A run with a running attempt, and the artifact store that receives its uploads."""
 
     world: World
     database: Database
@@ -82,7 +81,7 @@ class Storing:
         return declared if declared.stored else await self.upload(declared.id, content)
 
     async def snapshot(self, env_step: int, *, score: Any = None, upload: bool = True) -> str:
-        """Writes a snapshot with a file of its own and one that all share; uploads it."""
+        """Writes and uploads a snapshot: a file of its own and a file that all snapshots share."""
         snapshot_id = new_id("snp")
         files = {"state": f"state at {env_step} {snapshot_id}".encode(), "memory": b"shared"}
         content = [file_entry(name, text) for name, text in files.items()]

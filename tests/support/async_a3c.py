@@ -31,7 +31,6 @@ def as_float(observation: Any) -> Any:
 
 
 def make_a3c(process_idx: int) -> Any:
-    """Makes an agent."""
     torch.manual_seed(process_idx)
     model = Net()
     optimizer = SharedRMSpropEpsInsideSqrt(model.parameters(), lr=7e-3, eps=1e-1, alpha=0.99)
@@ -39,5 +38,4 @@ def make_a3c(process_idx: int) -> Any:
 
 
 def make_cartpole(process_idx: int, test: bool) -> Any:
-    """Makes an environment."""
     return gym.make("CartPole-v1")

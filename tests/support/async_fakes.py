@@ -134,7 +134,7 @@ class ModulesEnv(ScriptedEnv):
 
 
 class TallyAgent:
-    """Learns nothing but sums: all of its state depends on everything that it saw."""
+    """Learns nothing; its state consists of sums over everything that it observed."""
 
     def __init__(self, folder: str | None = None, index: int = 0, rule: str = "alternate") -> None:
         self.folder = folder
@@ -237,7 +237,7 @@ def make_broken(process_idx: int, test: bool, *, failing: int) -> ScriptedEnv:
 
 
 def make_family(process_idx: int, test: bool, *, folder: str) -> ScriptedEnv:
-    """Makes an environment that starts a process of its own."""
+    """Makes an environment that starts a subprocess."""
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     note(folder, "family", index=process_idx, child=child.pid)
     return ScriptedEnv()
@@ -312,7 +312,7 @@ class ExitAt(KillAt):
 
 
 class PrunedError(Exception):
-    """An exception with an argument of its own."""
+    """An exception whose constructor takes an additional argument."""
 
     def __init__(self, step: int) -> None:
         super().__init__(step)

@@ -58,5 +58,4 @@ class CountingAgent(TallyAgent):
 
 
 def make_counting(process_idx: int) -> CountingAgent:
-    """Makes an agent."""
     return CountingAgent(process_idx)

@@ -12,8 +12,6 @@ from urllib.parse import parse_qsl, urlsplit
 
 @dataclass
 class Asked:
-    """A recorded request."""
-
     method: str
     path: str
     query: dict[str, str]
@@ -23,7 +21,7 @@ class Asked:
 
 @dataclass
 class Answer:
-    """One answer; `raw` goes out as it is, `drop` closes the connection without any."""
+    """A scripted answer: `raw` is sent unchanged, `drop` closes the connection without one."""
 
     status: int = 200
     body: Any = None
@@ -113,7 +111,7 @@ def running_peer() -> Iterator[Peer]:
 
         # The base class's signature.
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-            """Says nothing."""
+            """Suppresses the request log."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         server.daemon_threads = True

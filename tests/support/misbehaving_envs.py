@@ -1,4 +1,4 @@
-"""Environments that do what an honest one never does, or that save themselves."""
+"""Environments that violate the environment API, are unusual, or save their own state."""
 
 import os
 import signal

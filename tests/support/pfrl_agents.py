@@ -55,7 +55,7 @@ class Scripted:
 
 
 class ScriptedBatch(Scripted):
-    """The same agent for several environments."""
+    """A `Scripted` agent for several environments."""
 
     def batch_act(self, batch_obs: Any) -> Any:
         self.calls.append(("batch_act", self.training, list(batch_obs)))

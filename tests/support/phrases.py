@@ -1,4 +1,4 @@
-"""What pydantic says of faults: none of it may reach a user."""
+"""Finds pydantic's wording of validation errors, which must not appear in messages to users."""
 
 import re
 from typing import Final

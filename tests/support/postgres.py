@@ -42,8 +42,6 @@ _OPTIONS = {
 
 @dataclass(frozen=True)
 class PostgresServer:
-    """A running server."""
-
     root: Path
 
     def url(self, database: str) -> str:

@@ -1,6 +1,4 @@
-"""A TCP proxy between a worker and its server that loses what a network loses: single answers, or
-everything for a while.
-"""
+"""A TCP proxy between a worker and its server that can drop single answers or all traffic."""
 
 import contextlib
 import socket
@@ -38,13 +36,11 @@ class Proxy:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def partition(self) -> None:
-        """Loses every byte from now on, both ways, as a dropping packet filter does: nobody is
-        told.
-        """
+        """Drops every byte from now on, in both directions, without closing any connection."""
         self._partitioned.set()
 
     def heal(self) -> None:
-        """Ends the partition; connections that lost bytes are reset."""
+        """Ends the partition; resets each connection on which bytes were dropped."""
         self.drop_connections()
         self._partitioned.clear()
 

@@ -75,7 +75,7 @@ class Steady(Line):
 
 
 class Counting(Line):
-    """An environment with its own statistics."""
+    """An environment that reports its own statistics."""
 
     cleared = 0
 

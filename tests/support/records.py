@@ -89,7 +89,6 @@ def system(run: str, **values: float) -> Json:
 
 
 def note(run: str, message: str) -> Json:
-    """Returns a note."""
     return {"type": "note", "run": run, "wall": 1.0, "code": "a_note", "message": message}
 
 
@@ -115,7 +114,6 @@ def snapshot(
 
 
 def batch(first_seq: int, records: Sequence[Json]) -> TelemetryBatch:
-    """Returns a batch of records."""
     return TelemetryBatch.model_validate_json(
         json.dumps({"first_seq": first_seq, "records": list(records)})
     )

@@ -169,7 +169,6 @@ class World:
     async def submit(
         self, document: dict[str, Any] | None = None, *, by: Principal | None = None, **options: Any
     ) -> tuple[ExperimentDetail, bool]:
-        """Submits a definition."""
         async with self.database.write() as session:
             return await experiments.submit(
                 session, by or self.admin, submission(document, **options)
@@ -193,12 +192,10 @@ class World:
             ).items
 
     async def job(self, job_id: str) -> JobView:
-        """Returns a job."""
         async with self.database.read() as session:
             return await jobs.get(session, self.admin, job_id)
 
     async def run(self, run_id: str) -> RunDetail:
-        """Returns a run."""
         async with self.database.read() as session:
             return await runs.get(session, self.admin, run_id)
 
@@ -209,24 +206,21 @@ class World:
             return await jobs.submit(session, self.admin, run_id, body)
 
     async def pause(self, job_id: str) -> JobView:
-        """Asks a job to pause."""
         async with self.database.write() as session:
             return await jobs.pause(session, self.admin, job_id)
 
     async def resume(self, job_id: str, *, allow_code_change: bool = False) -> JobView:
-        """Resumes a job."""
         async with self.database.write() as session:
             return await jobs.resume(
                 session, self.admin, job_id, allow_code_change=allow_code_change
             )
 
     async def retry(self, run_id: str, **request: Any) -> JobView:
-        """Tries a failed run again."""
+        """Submits a failed run again."""
         async with self.database.write() as session:
             return await retries.retry(session, self.admin, run_id, RetryRequest(**request))
 
     async def cancel(self, job_id: str) -> JobView:
-        """Cancels a job."""
         async with self.database.write() as session:
             return await jobs.cancel(session, self.admin, job_id)
 
@@ -253,9 +247,9 @@ class World:
         live: Sequence[str] | None = None,
         busy: Sequence[int] = (),
     ) -> str:
-        """Sends a worker's sign of life; returns the order.
+        """Sends a worker's heartbeat; returns the order.
 
-        Without `live`, the worker knows all of its attempts that are not dead.
+        Without `live`, the heartbeat lists all of the worker's attempts that are not dead.
         """
         async with self.database.write() as session:
             known = (

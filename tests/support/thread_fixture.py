@@ -1,6 +1,6 @@
-"""As many threads as trainers have.
+"""Limits tests to one thread, as trainers are.
 
-A conftest that imports the fixture has it for all of its tests.
+The fixture applies to all tests of a conftest that imports it.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ import torch
 
 @pytest.fixture(autouse=True, scope="session")
 def one_thread() -> Iterator[None]:
-    """As trainers run: networks this small only lose by more, and lose much on a busy machine."""
+    """Uses one thread, as trainers do: more threads slow down networks of this size."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield

@@ -1,6 +1,6 @@
-"""Fakes of every protocol of the trainer that the engine meets.
+"""Fakes of every trainer protocol that the engine uses.
 
-Each writes what happens to it into one trace.
+All fakes append their calls to one shared trace.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Runs whose attempts report what a test wants, without a trainer."""
+"""Runs whose attempts report scripted records, without a trainer."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Git work trees to stand in, and what a run's directory holds."""
+"""Git work trees as current directories, and the contents of a run directory."""
 
 import subprocess
 from pathlib import Path
@@ -12,7 +12,7 @@ def git(*arguments: str) -> None:
 
 @pytest.fixture
 def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A current directory that is in no work tree."""
+    """Changes to a directory that is not in a Git work tree."""
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -20,7 +20,7 @@ def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def tree(outside: Path) -> Path:
-    """A current directory that is a work tree with one commit."""
+    """Changes to a Git work tree with one commit."""
     git("init", "-q")
     git("config", "user.name", "tester")
     git("config", "user.email", "tester@example.org")

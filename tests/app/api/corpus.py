@@ -54,7 +54,7 @@ def expand(value: Any, names: dict[str, str]) -> Any:
 
 
 def body_of(row: Row, names: dict[str, str]) -> bytes | None:
-    """Returns what to send; `None` for no body at all."""
+    """Returns the request body; `None` if the row has none."""
     return next((make(row, names) for keys, make in _MAKERS if keys & row.keys()), None)
 
 

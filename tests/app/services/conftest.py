@@ -1,4 +1,4 @@
-"""A run under training, with a store."""
+"""A run with a running attempt, and an artifact store."""
 
 from pathlib import Path
 

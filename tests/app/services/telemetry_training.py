@@ -1,4 +1,4 @@
-"""A run under training whose telemetry is sent and read back."""
+"""A run with a running attempt, whose telemetry is sent and read back."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from tests.support.server_fixture import World
 
 @dataclass
 class Training:
-    """A run under training."""
+    """A run with a running attempt."""
 
     world: World
     database: Database

@@ -1,4 +1,4 @@
-"""Batches that arrive together share a commit; each is judged by itself."""
+"""Batches that arrive together share a commit, but each is validated separately."""
 
 import asyncio
 from typing import Any

@@ -16,7 +16,7 @@ async def worker(world: World) -> str:
 
 
 async def reach(world: World, worker: str, state: JobState) -> tuple[str, str | None]:
-    """Brings a fresh job into a state; returns it and its live attempt."""
+    """Brings a new job into a state; returns the job and its live attempt."""
     job = await world.one_job()
     if state is JobState.QUEUED:
         return job.id, None

@@ -47,7 +47,7 @@ async def hub(database: Database) -> AsyncIterator[EventHub]:
 
 
 async def _start(world: World) -> tuple[str, str]:
-    """Starts a training; returns run and attempt."""
+    """Starts a training; returns the run and its attempt."""
     registered = await world.register()
     job = await world.one_job()
     order = (await world.start(job.id, registered.worker_id)).work_order

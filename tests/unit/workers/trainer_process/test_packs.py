@@ -133,8 +133,8 @@ def episode_returns(directory: AttemptDirectory, run_id: str) -> list[float]:
 def from_snapshots(
     root: Path, source: AttemptDirectory, order: WorkOrder, env_step: int
 ) -> tuple[AttemptDirectory, AttemptReport]:
-    """Executes the order from each run's snapshot at an env_step, as after an attempt that was
-    killed behind it.
+    """Executes the order from each run's snapshot at `env_step`, as if the previous attempt was
+    killed after that snapshot.
     """
     document = {**json.loads(order.model_dump_json()), "attempt_id": new_id("att")}
     written = {

@@ -1,4 +1,4 @@
-"""What the tests of agents share."""
+"""Helpers for the tests of agents."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the tests of agents for continuous actions share."""
+"""Helpers for the tests of agents for continuous actions."""
 
 from itertools import pairwise
 from typing import Any
@@ -23,7 +23,7 @@ def agent_of(build, hyper, actions=2, **more) -> ReplayAgent:
 
 
 def state_of(algorithm, seed=0) -> Any:
-    """A state whose targets differ from what they follow."""
+    """Returns a state whose target networks differ from their online networks."""
     g = torch.Generator().manual_seed(seed)
     state, other = algorithm.start(g), algorithm.start(g)
     targets = {name: getattr(other, name) for name in state._fields if "target" in name}
@@ -80,7 +80,7 @@ def modules(
 
 
 def flat(made: list[torch.nn.Sequential]) -> torch.Tensor:
-    """The vector that `modules` takes."""
+    """Returns the flat parameter vector that `modules` takes."""
     parts = zip(*(module.parameters() for module in made), strict=True)
     return torch.cat([tensor.detach().reshape(-1) for same in parts for tensor in same])
 

@@ -32,7 +32,7 @@ def made(index: int = 0, action_space=None, **more) -> A3c:
 
 
 def lived(agent: A3c, steps: int, rng: np.random.Generator) -> None:
-    """Lets the agent make steps in an environment of random numbers."""
+    """Lets the agent act and observe in an environment with random observations and rewards."""
     observation = rng.uniform(-1, 1, 3).astype(np.float32)
     for _ in range(steps):
         agent.act(observation)

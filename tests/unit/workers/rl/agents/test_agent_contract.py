@@ -1,4 +1,4 @@
-"""What every built-in agent owes the engine."""
+"""The contract between the engine and every built-in agent."""
 
 import json
 

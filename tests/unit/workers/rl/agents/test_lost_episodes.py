@@ -1,4 +1,4 @@
-"""After a resume that could not go on with an episode, nothing is learnt across the seam."""
+"""After a resume that could not restore an episode, nothing is learnt across the gap."""
 
 import numpy as np
 import pytest

@@ -51,7 +51,7 @@ def test_statistics_do_not_depend_on_the_pieces_of_a_rollout_and_stand_still_in_
 
 
 def normalised_by_hand(rows: np.ndarray, active: np.ndarray) -> np.ndarray:
-    """Each step by the mean and the deviation of all that was seen up to it, that step included."""
+    """Normalises each step by the mean and deviation of all steps up to and including it."""
     result = np.zeros_like(rows)
     for t in range(len(rows)):
         seen = np.concatenate([rows[step][active[step]] for step in range(t + 1)]).astype(

@@ -229,7 +229,7 @@ def states_of(runs: Runs) -> list[Any]:
 
 
 def assert_close(one: Any, other: Any) -> None:
-    """Equal but for the roundings of stacked arithmetic."""
+    """Asserts equality up to rounding differences of stacked arithmetic."""
     if isinstance(one, Mapping):
         assert one.keys() == other.keys()
         for key in one:

@@ -1,4 +1,4 @@
-"""The adapter of agents that others made."""
+"""The adapter of external agents (PFRL protocol)."""
 
 from pathlib import Path
 from typing import Any

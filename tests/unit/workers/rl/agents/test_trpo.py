@@ -52,7 +52,10 @@ def test_fisher_products_equal_an_explicit_hessian_of_the_divergence(space) -> N
 
 
 def judged(gains, divergences):
-    """A judge that knows the answer for each length 1, 1/2, 1/4 ... of a step from zeros."""
+    """Returns a function that gives preset gains and divergences for steps of 1, 1/2, 1/4, ...
+
+    The step is the difference from zero parameters.
+    """
 
     def judge(vector):
         place = torch.log2(1 / vector[0]).round().long()

@@ -1,4 +1,4 @@
-"""Actor-learners: exact grants, one state at rest, and what becomes of processes that fail."""
+"""Actor-learners: exact step grants, one consistent state at rest, and failing processes."""
 
 import json
 from collections.abc import Callable, Iterator

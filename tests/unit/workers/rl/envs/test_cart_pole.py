@@ -1,4 +1,4 @@
-"""Cart-pole in array operations, and that of Python's numbers, are Gymnasium's, bit by bit."""
+"""Cart-pole on arrays and on Python's numbers equals Gymnasium's bit by bit."""
 
 import functools
 from typing import Any

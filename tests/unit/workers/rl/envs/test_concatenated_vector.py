@@ -1,4 +1,4 @@
-"""Vectors stepped as one do what each does alone."""
+"""Concatenated vector environments step as each one does alone."""
 
 from typing import Any
 

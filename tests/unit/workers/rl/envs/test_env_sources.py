@@ -70,7 +70,7 @@ def forget(registry: dict[str, Any]) -> None:
 
 @pytest.fixture
 def again() -> Callable[[], None]:
-    """Forgets all that a fresh process would not know."""
+    """Clears all state that a fresh process would not have."""
     builtin = {
         name: spec
         for name, spec in gym.registry.items()

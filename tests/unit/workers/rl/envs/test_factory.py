@@ -1,4 +1,4 @@
-"""Vector environments and the way back into an episode."""
+"""Vector environments, and how they restore an episode in progress."""
 
 from typing import Any
 

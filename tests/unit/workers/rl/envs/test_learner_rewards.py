@@ -1,4 +1,4 @@
-"""What the learner hears of a game, and that returns stay those of the game."""
+"""Rewards that the learner receives differ from the returns of the game, which stay unchanged."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Environments of Box2D and MuJoCo: seeds repeat episodes, and a running one is found again."""
+"""Environments of Box2D and MuJoCo: seeds repeat episodes, and an episode can be restored."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The evaluating process: equal results, of the requested state, and how failures end."""
+"""The evaluation process: equal results, the requested state, and failures."""
 
 import functools
 import os

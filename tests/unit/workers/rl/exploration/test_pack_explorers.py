@@ -1,4 +1,4 @@
-"""Explorers joined explore as each does alone."""
+"""Explorers of a pack choose the same actions as each explorer alone."""
 
 from typing import Any
 

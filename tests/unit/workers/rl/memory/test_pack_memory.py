@@ -1,4 +1,4 @@
-"""The memory of a pack holds and draws for each member what a memory of its own does."""
+"""The memory of a pack stores and samples for each member as a single memory does."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What every network owes the agents, whatever it computes."""
+"""The contract between agents and every network."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What the tests of Stable-Baselines3's algorithms share."""
+"""Helpers for the tests of Stable-Baselines3's algorithms."""
 
 from collections.abc import Callable
 from typing import Any
@@ -80,7 +80,6 @@ class Sb3Trained(Trained):
 def agent(
     context: AgentContext, algorithm: str = "DQN", policy: str = "MlpPolicy", **parameters: Any
 ) -> Any:
-    """Returns a fresh agent."""
     from workers.rl.agents.sb3.build import build
 
     given = Sb3Parameters.model_validate(

@@ -1,4 +1,4 @@
-"""What stands between our parts and the library's: environment, observations, state, acting."""
+"""Adapters between Palestra and Stable-Baselines3: environment, observations, state, acting."""
 
 import numpy as np
 import pytest
