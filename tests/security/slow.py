@@ -54,7 +54,7 @@ def status_of(said: bytes) -> int:
 
 
 def flood(opened: socket.socket, begin: bytes, more: bytes, most: int) -> int:
-    """Sends until the server closes the connection; returns the number of bytes sent."""
+    """Sends up to about `most` bytes, or until the connection ends; returns the number sent."""
     sent = 0
     opened.settimeout(10)
     try:
