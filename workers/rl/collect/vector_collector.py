@@ -5,6 +5,7 @@ It owns the episodes in progress and numbers them. An episode's seed is derived 
 neither the engine's clock nor the actor's parameters.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Self
@@ -35,12 +36,12 @@ class _Buffers:
     next_observation: Array
 
 
-class RestoringCollector:
+class RestoringCollector(ABC):
     """Base class of collectors, whose `restore` reports whether the resume is exact."""
 
+    @abstractmethod
     def restore(self, state: StateTree) -> RestoreReport:
         """Restores the episodes in progress; the report says whether all were reproduced."""
-        raise NotImplementedError
 
     def load_state_dict(self, state: StateTree) -> None:
         """Restores the episodes in progress, without a report."""

@@ -3,7 +3,7 @@
 B environments, S numbers of a recurrent state.
 """
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -98,7 +98,7 @@ class RecurrentState:
         self.evaluation_begins()
 
 
-class RecurrentActing(LearningAgent[Any]):
+class RecurrentActing(LearningAgent[Any], ABC):
     """Mixin in front of a shell: acts with a recurrent state for each environment.
 
     A subclass calls `remember` after the shell's constructor.
