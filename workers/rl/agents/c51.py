@@ -20,10 +20,14 @@ from palestra.contract.agents import C51Parameters
 from workers.core.types import AgentContext, Array
 from workers.rl.agents.common.action_encoding import DiscreteActions, discrete_actions
 from workers.rl.agents.common.algorithm import ReplayBatch
-from workers.rl.agents.common.q_learning import QLearning, chosen, replay_parts
-from workers.rl.agents.common.replay_memory import replay_memory
+from workers.rl.agents.common.q_learning import (
+    QLearning,
+    build_q_learning,
+    chosen,
+    value_network,
+)
 from workers.rl.agents.shells.replay_agent import ReplayAgent
-from workers.rl.networks.action_values import ActionValues, action_values
+from workers.rl.networks.action_values import ActionValues
 from workers.rl.networks.parameter_layout import Parameters
 
 
@@ -120,21 +124,8 @@ def categorical(
     parameters: C51Parameters, actions: DiscreteActions, context: AgentContext
 ) -> ReplayAgent:
     """Returns an agent with the options in `parameters`, for C51 and Rainbow."""
-    network = action_values(
-        context.observation_space,
-        actions.count,
-        hidden=parameters.hidden_sizes,
-        activation=parameters.activation,
-        dueling=parameters.dueling,
-        noisy=parameters.noisy,
-        atoms=parameters.atoms,
-    )
-    algorithm = CategoricalDqn(network, parameters)
-    memory = replay_memory(
-        parameters, actions, context, n_step=parameters.n_step, prioritized=parameters.prioritized
-    )
-    parts = replay_parts(algorithm, parameters, actions, memory, context)
-    return ReplayAgent(parts, context)
+    network = value_network(parameters, actions, context, atoms=parameters.atoms)
+    return build_q_learning(CategoricalDqn(network, parameters), parameters, actions, context)
 
 
 def build(parameters: C51Parameters, context: AgentContext) -> ReplayAgent:

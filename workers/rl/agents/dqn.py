@@ -2,10 +2,10 @@
 
 Mnih et al. 2015; van Hasselt, Guez & Silver 2016.
 
-Read in this order: this module (targets and loss), `common/q_learning.py` (state, gradient step and
-copies to the target network), `shells/replay_agent.py` (acting, storing, sampling). Below them are
-library pieces: `networks/action_values.py` has the networks, `common/optimizers.py` Adam, `memory/`
-the replay memories, `exploration/epsilon_greedy.py` the random actions, and
+Read in this order: this module (targets and loss), `common/q_learning.py` (state, gradient step,
+copies to the target network, assembly), `shells/replay_agent.py` (acting, storing, sampling). Below
+them are library pieces: `networks/action_values.py` has the networks, `common/optimizers.py` Adam,
+`memory/` the replay memories, `exploration/epsilon_greedy.py` the random actions, and
 `workers.acceleration.update_runner` runs an update eagerly or compiled.
 
 Optional: dueling streams (Wang et al. 2016) and noisy layers (Fortunato et al. 2018), both in the
@@ -24,10 +24,9 @@ from palestra.contract.agents import DqnParameters
 from workers.core.types import AgentContext, Array
 from workers.rl.agents.common.action_encoding import discrete_actions
 from workers.rl.agents.common.algorithm import ReplayBatch, bootstrapped
-from workers.rl.agents.common.q_learning import QLearning, replay_parts
-from workers.rl.agents.common.replay_memory import replay_memory
+from workers.rl.agents.common.q_learning import QLearning, build_q_learning, value_network
 from workers.rl.agents.shells.replay_agent import ReplayAgent
-from workers.rl.networks.action_values import ActionValues, action_values
+from workers.rl.networks.action_values import ActionValues
 from workers.rl.networks.parameter_layout import Parameters
 
 
@@ -84,21 +83,5 @@ class Dqn(QLearning):
 def build(parameters: DqnParameters, context: AgentContext) -> ReplayAgent:
     """Builds the agent; raises DefinitionError if it does not support a space."""
     actions = discrete_actions(context.action_space, "dqn")
-    network = action_values(
-        context.observation_space,
-        actions.count,
-        hidden=parameters.hidden_sizes,
-        activation=parameters.activation,
-        dueling=parameters.dueling,
-        noisy=parameters.noisy,
-    )
-    algorithm = Dqn(network, parameters)
-    memory = replay_memory(
-        parameters,
-        actions,
-        context,
-        n_step=parameters.n_step,
-        prioritized=parameters.prioritized,
-        hindsight=parameters.hindsight,
-    )
-    return ReplayAgent(replay_parts(algorithm, parameters, actions, memory, context), context)
+    algorithm = Dqn(value_network(parameters, actions, context), parameters)
+    return build_q_learning(algorithm, parameters, actions, context, hindsight=parameters.hindsight)

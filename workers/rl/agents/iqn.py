@@ -19,8 +19,7 @@ from palestra.contract.agents import IqnParameters
 from workers.core.types import AgentContext, Array
 from workers.rl.agents.common.action_encoding import discrete_actions
 from workers.rl.agents.common.algorithm import ReplayBatch
-from workers.rl.agents.common.q_learning import QLearning, replay_parts
-from workers.rl.agents.common.replay_memory import replay_memory
+from workers.rl.agents.common.q_learning import QLearning, build_q_learning
 from workers.rl.agents.shells.replay_agent import ReplayAgent
 from workers.rl.networks.action_values import TorsoNetwork, torso_for
 from workers.rl.networks.cosine_embedding import CosineEmbedding
@@ -169,11 +168,7 @@ def build(parameters: IqnParameters, context: AgentContext) -> ReplayAgent:
     """Builds the agent; raises DefinitionError if it does not support a space."""
     actions = discrete_actions(context.action_space, "iqn")
     algorithm = Iqn(_network(context.observation_space, actions.count, parameters), parameters)
-    memory = replay_memory(
-        parameters, actions, context, n_step=parameters.n_step, prioritized=parameters.prioritized
-    )
-    parts = replay_parts(algorithm, parameters, actions, memory, context)
-    return ReplayAgent(parts, context)
+    return build_q_learning(algorithm, parameters, actions, context)
 
 
 def _network(space: Space[object], actions: int, parameters: IqnParameters) -> ImplicitQuantiles:

@@ -17,11 +17,15 @@ from palestra.contract.agents.q_learning import QrDqnParameters
 from workers.core.types import AgentContext, Array
 from workers.rl.agents.common.action_encoding import discrete_actions
 from workers.rl.agents.common.algorithm import ReplayBatch
-from workers.rl.agents.common.q_learning import QLearning, chosen, replay_parts
-from workers.rl.agents.common.replay_memory import replay_memory
+from workers.rl.agents.common.q_learning import (
+    QLearning,
+    build_q_learning,
+    chosen,
+    value_network,
+)
 from workers.rl.agents.iqn import quantile_huber
 from workers.rl.agents.shells.replay_agent import ReplayAgent
-from workers.rl.networks.action_values import ActionValues, action_values
+from workers.rl.networks.action_values import ActionValues
 from workers.rl.networks.parameter_layout import Parameters
 
 
@@ -94,18 +98,7 @@ class QuantileRegressionDqn(QLearning):
 def build(parameters: QrDqnParameters, context: AgentContext) -> ReplayAgent:
     """Builds the agent; raises DefinitionError if it does not support a space."""
     actions = discrete_actions(context.action_space, "qr_dqn")
-    network = action_values(
-        context.observation_space,
-        actions.count,
-        hidden=parameters.hidden_sizes,
-        activation=parameters.activation,
-        dueling=parameters.dueling,
-        noisy=parameters.noisy,
-        atoms=parameters.quantiles,
+    network = value_network(parameters, actions, context, atoms=parameters.quantiles)
+    return build_q_learning(
+        QuantileRegressionDqn(network, parameters), parameters, actions, context
     )
-    algorithm = QuantileRegressionDqn(network, parameters)
-    memory = replay_memory(
-        parameters, actions, context, n_step=parameters.n_step, prioritized=parameters.prioritized
-    )
-    parts = replay_parts(algorithm, parameters, actions, memory, context)
-    return ReplayAgent(parts, context)

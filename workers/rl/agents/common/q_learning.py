@@ -1,6 +1,7 @@
 """Common parts of algorithms that learn action values.
 
-They are the learning state, a gradient step, and explorer and schedule of a definition.
+They are the learning state, a gradient step, and network, explorer, schedule and memory of a
+definition.
 
 N samples of a batch, A actions, P parameters. Each algorithm is a subclass of `QLearning` in a
 module of `workers.rl.agents` with the algorithm's name.
@@ -14,7 +15,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from palestra.contract.agents.q_learning import QLearningParameters
+from palestra.contract.agents.common import HindsightReplay
+from palestra.contract.agents.q_learning import (
+    C51Parameters,
+    DqnParameters,
+    IqnParameters,
+    QLearningParameters,
+    QrDqnParameters,
+)
 from workers.acceleration.update_runner import Gradient
 from workers.core.rng import derive_generator
 from workers.core.types import AgentContext, Array, LearnSchedule
@@ -22,10 +30,12 @@ from workers.rl.agents.common.action_encoding import DiscreteActions
 from workers.rl.agents.common.algorithm import Algorithm, UpdateCycle, Updated
 from workers.rl.agents.common.learning_state import Layouts
 from workers.rl.agents.common.optimizers import AdamState, adam, adam_start, clip_to_norm
-from workers.rl.agents.shells.replay_agent import ReplayParts
+from workers.rl.agents.common.replay_memory import replay_memory
+from workers.rl.agents.shells.replay_agent import ReplayAgent, ReplayParts
 from workers.rl.exploration.epsilon_greedy import LinearEpsilonGreedy
 from workers.rl.memory.replay import Replay
 from workers.rl.memory.sampling_rules import Prioritized
+from workers.rl.networks.action_values import ActionValues, action_values
 from workers.rl.networks.parameter_layout import Layout, Parameters
 
 
@@ -121,6 +131,59 @@ def chosen(values: Tensor, action: Tensor) -> Tensor:
     """Returns values[n, action[n]] [N, ...] of values [N, A, ...] and actions int64 [N]."""
     index = action.reshape(-1, *[1] * (values.dim() - 1)).expand(-1, 1, *values.shape[2:])
     return values.gather(1, index).squeeze(1)
+
+
+def value_network(
+    hyper: DqnParameters | C51Parameters | QrDqnParameters,
+    actions: DiscreteActions,
+    context: AgentContext,
+    *,
+    atoms: int | None = None,
+) -> ActionValues:
+    """Returns the network of a definition, with its dueling streams and noisy layers.
+
+    Args:
+        hyper: The definition's parameters.
+        actions: Its actions, A.
+        context: Has the observation space.
+        atoms: Outputs per action, K: the network computes [N, A, K]. `None` for values [N, A].
+
+    Raises:
+        DefinitionError: If the built-in networks cannot read the observation space.
+    """
+    return action_values(
+        context.observation_space,
+        actions.count,
+        hidden=hyper.hidden_sizes,
+        activation=hyper.activation,
+        dueling=hyper.dueling,
+        noisy=hyper.noisy,
+        atoms=atoms,
+    )
+
+
+def build_q_learning(
+    algorithm: Algorithm[Any],
+    hyper: DqnParameters | C51Parameters | IqnParameters | QrDqnParameters,
+    actions: DiscreteActions,
+    context: AgentContext,
+    *,
+    hindsight: HindsightReplay | None = None,
+) -> ReplayAgent:
+    """Returns an agent with the algorithm and a new memory of n-step transitions.
+
+    Raises:
+        DefinitionError: If `hindsight` is given and the environment's observations have no goals.
+    """
+    memory = replay_memory(
+        hyper,
+        actions,
+        context,
+        n_step=hyper.n_step,
+        prioritized=hyper.prioritized,
+        hindsight=hindsight,
+    )
+    return ReplayAgent(replay_parts(algorithm, hyper, actions, memory, context), context)
 
 
 def replay_parts(
