@@ -407,7 +407,7 @@ class Engine:
     def _save(self, reason: SnapshotReason) -> None:
         self._parts.recorder.flush()
         score = self._evaluations.score_of(self.clock)
-        snapshot_id = self._snapshots.save(self.state_dict, self.clock, reason, score)
+        snapshot_id = self._snapshots.save(self.state_dict(), self.clock, reason, score)
         for on_snapshot in self._hooks.on_snapshot:
             on_snapshot(self, snapshot_id)
 

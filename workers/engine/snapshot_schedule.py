@@ -1,7 +1,5 @@
 """Tracks when a periodic snapshot is due, and which snapshot was saved last."""
 
-from collections.abc import Callable
-
 from workers.core.protocols import ClockView, Snapshotter, Trigger
 from workers.core.types import SnapshotReason, StateTree
 
@@ -46,13 +44,13 @@ class SnapshotSchedule:
 
     def save(
         self,
-        state: Callable[[], StateTree],
+        state: StateTree,
         clock: ClockView,
         reason: SnapshotReason,
         score: float | None,
     ) -> str:
-        """Saves the current state and returns the snapshot's ID."""
-        self.last_id = self._snapshotter.save(state(), clock, reason, score)
+        """Saves the current `state` and returns the snapshot's ID."""
+        self.last_id = self._snapshotter.save(state, clock, reason, score)
         self._saved_at = clock.iterations
         return self.last_id
 
