@@ -1,17 +1,13 @@
 """Commands in this process, against a real HTTP server that answers as it is told."""
 
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from palestra.cli.main import main
-from tests.support import api_samples
+from tests.support.commands import DOCUMENT, RunCommand
 from tests.support.fake_http_server import Peer, running_peer
-
-Run = Callable[..., tuple[int, str, str]]
-DOCUMENT = json.dumps({"definition": api_samples.definition(), "options": {"seeds": [0]}})
 
 
 @pytest.fixture
@@ -26,7 +22,7 @@ def peer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Peer]:
 
 
 @pytest.fixture
-def palestra(peer: Peer, capsys: pytest.CaptureFixture[str]) -> Run:
+def palestra(peer: Peer, capsys: pytest.CaptureFixture[str]) -> RunCommand:
     def run(*arguments: str) -> tuple[int, str, str]:
         code = main(arguments)
         captured = capsys.readouterr()

@@ -1,7 +1,6 @@
 """Every command against a real HTTP server: what it asks, what it prints, how it ends."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +10,12 @@ from palestra.cli.server_address import logins_path
 from palestra.contract.catalogue import Catalogue
 from tests.support import api_samples
 from tests.support.api_samples import JOB, RUN
+from tests.support.commands import DOCUMENT, RunCommand
 from tests.support.fake_http_server import Answer, Peer, problem
 from tests.support.server_fixture import walking
 
-Run = Callable[..., tuple[int, str, str]]
 
-
-DOCUMENT = json.dumps({"definition": api_samples.definition(), "options": {"seeds": [0]}})
-
-
-def test_submit(peer: Peer, palestra: Run) -> None:
+def test_submit(peer: Peer, palestra: RunCommand) -> None:
     peer.on(
         "POST",
         "/experiments",
@@ -40,7 +35,9 @@ def test_submit(peer: Peer, palestra: Run) -> None:
     assert peer.asked[1].body["provenance"] == {}
 
 
-def test_the_option_code_is_refused_with_the_way_that_works(peer: Peer, palestra: Run) -> None:
+def test_the_option_code_is_refused_with_the_way_that_works(
+    peer: Peer, palestra: RunCommand
+) -> None:
     """Line 11: the option changed the ID of the experiment and nothing else."""
     code, out, err = palestra("submit", "x.yaml", "--code", str(Path(__file__).parent))
     assert (code, out, peer.asked) == (2, "", [])
@@ -49,7 +46,7 @@ def test_the_option_code_is_refused_with_the_way_that_works(peer: Peer, palestra
     assert "--code" not in palestra("submit", "--help")[1]
 
 
-def test_submit_prints_warnings(peer: Peer, palestra: Run) -> None:
+def test_submit_prints_warnings(peer: Peer, palestra: RunCommand) -> None:
     """Line 15.26: warnings are not printed to the output, which programs read as JSON."""
     told = {
         "code": "no_updates",
@@ -65,7 +62,7 @@ def test_submit_prints_warnings(peer: Peer, palestra: Run) -> None:
 
 
 @pytest.mark.parametrize(("state", "expected"), [("succeeded", 0), ("failed", 1)])
-def test_submit_and_watch(peer: Peer, palestra: Run, state: str, expected: int) -> None:
+def test_submit_and_watch(peer: Peer, palestra: RunCommand, state: str, expected: int) -> None:
     peer.on("POST", "/experiments", Answer(201, api_samples.experiment()))
     done = api_samples.run(state=state, latest_evaluation=api_samples.evaluation(481.0))
     peer.on(
@@ -79,7 +76,7 @@ def test_submit_and_watch(peer: Peer, palestra: Run, state: str, expected: int) 
     assert "evaluation 481.0 ± 1.0" in out
 
 
-def test_watch_shows_the_metrics_of_a_supervised_run(peer: Peer, palestra: Run) -> None:
+def test_watch_shows_the_metrics_of_a_supervised_run(peer: Peer, palestra: RunCommand) -> None:
     evaluated = api_samples.evaluation(-0.25, metrics={"loss": 0.25, "accuracy": 0.9375})
     peer.on(
         "GET",
@@ -93,7 +90,7 @@ def test_watch_shows_the_metrics_of_a_supervised_run(peer: Peer, palestra: Run) 
     assert "accuracy 0.9375  loss 0.2500" in out
 
 
-def test_one_episode_has_no_spread(peer: Peer, palestra: Run) -> None:
+def test_one_episode_has_no_spread(peer: Peer, palestra: RunCommand) -> None:
     only = api_samples.evaluation(481.0, episodes=1, stdev=0.0)
     peer.on(
         "GET",
@@ -110,14 +107,16 @@ def test_one_episode_has_no_spread(peer: Peer, palestra: Run) -> None:
     assert row == ["500", "1", "481.0", "-", "480.0", "481.0", "482.0"]
 
 
-def test_odd_file_names_are_taken_literally(peer: Peer, palestra: Run, tmp_path: Path) -> None:
+def test_odd_file_names_are_taken_literally(
+    peer: Peer, palestra: RunCommand, tmp_path: Path
+) -> None:
     peer.on("POST", "/experiments", Answer(201, api_samples.experiment()))
     for name in ("name; rm -rf ~", "-x.yaml", "*.yaml"):
         (tmp_path / name).write_text(DOCUMENT)
         assert palestra("submit", "--no-provenance", "--", name)[0] == 0
 
 
-def test_lists(peer: Peer, palestra: Run) -> None:
+def test_lists(peer: Peer, palestra: RunCommand) -> None:
     peer.on(
         "GET", "/experiments", Answer(200, api_samples.page(api_samples.experiment(id="[bold]x")))
     )
@@ -137,7 +136,7 @@ def test_lists(peer: Peer, palestra: Run) -> None:
         assert isinstance(json.loads(palestra(command, "--json")[1]), list)
 
 
-def test_submit_with_a_schedule(peer: Peer, palestra: Run) -> None:
+def test_submit_with_a_schedule(peer: Peer, palestra: RunCommand) -> None:
     peer.on("POST", "/experiments", Answer(201, api_samples.experiment()))
     assert (
         palestra(
@@ -164,7 +163,7 @@ def _log(first: int, *texts: str, complete: bool) -> dict[str, Any]:
     }
 
 
-def test_logs(peer: Peer, palestra: Run) -> None:
+def test_logs(peer: Peer, palestra: RunCommand) -> None:
     peer.on(
         "GET",
         f"/runs/{RUN}/log",
@@ -176,7 +175,7 @@ def test_logs(peer: Peer, palestra: Run) -> None:
     assert peer.asked[1].query["after"] == "2"
 
 
-def test_logs_follow_until_the_run_ended(peer: Peer, palestra: Run) -> None:
+def test_logs_follow_until_the_run_ended(peer: Peer, palestra: RunCommand) -> None:
     pieces = [_log(1, "a", complete=True), _log(2, "b", complete=True), _log(3, complete=True)]
     peer.on("GET", f"/runs/{RUN}/log", *(Answer(200, piece) for piece in pieces))
     peer.on(
@@ -189,7 +188,7 @@ def test_logs_follow_until_the_run_ended(peer: Peer, palestra: Run) -> None:
     assert [json.loads(line)["text"] for line in out.splitlines()] == ["a", "b"]
 
 
-def test_watch_of_a_run_shows_its_experiment(peer: Peer, palestra: Run) -> None:
+def test_watch_of_a_run_shows_its_experiment(peer: Peer, palestra: RunCommand) -> None:
     peer.on("GET", f"/runs/{RUN}", Answer(200, api_samples.run_detail()))
     peer.on("GET", "/runs", Answer(200, api_samples.page(api_samples.run(state="succeeded"))))
     code, out, _ = palestra("watch", RUN, "--json")
@@ -197,7 +196,7 @@ def test_watch_of_a_run_shows_its_experiment(peer: Peer, palestra: Run) -> None:
     assert peer.asked[1].query["experiment"] == "sample-0123456789abcdef"
 
 
-def test_provenance(peer: Peer, palestra: Run) -> None:
+def test_provenance(peer: Peer, palestra: RunCommand) -> None:
     record = {
         "run_id": RUN,
         "experiment_id": "x",
@@ -210,7 +209,7 @@ def test_provenance(peer: Peer, palestra: Run) -> None:
 
 
 def test_login_keeps_the_token_for_this_user_only(
-    peer: Peer, palestra: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    peer: Peer, palestra: RunCommand, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     token = tmp_path / "token"
     token.touch(mode=0o600)
@@ -226,7 +225,7 @@ def test_login_keeps_the_token_for_this_user_only(
 
 
 def test_a_refused_login_keeps_nothing(
-    peer: Peer, palestra: Run, monkeypatch: pytest.MonkeyPatch
+    peer: Peer, palestra: RunCommand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import io
 
@@ -239,7 +238,7 @@ def test_a_refused_login_keeps_nothing(
 
 
 def test_a_token_file_that_others_may_read_is_pointed_out(
-    peer: Peer, palestra: Run, tmp_path: Path
+    peer: Peer, palestra: RunCommand, tmp_path: Path
 ) -> None:
     (tmp_path / "token").write_text("plr_x")
     (tmp_path / "token").chmod(0o644)
@@ -250,14 +249,14 @@ def test_a_token_file_that_others_may_read_is_pointed_out(
 
 @pytest.mark.parametrize("content", ["", "\n", "two words and \x00", "ü"])
 def test_a_token_file_without_a_token_is_refused(
-    palestra: Run, tmp_path: Path, content: str
+    palestra: RunCommand, tmp_path: Path, content: str
 ) -> None:
     (tmp_path / "token").write_text(content)
     assert palestra("runs", "--token-file", str(tmp_path / "token"))[0] == 2
 
 
 def test_the_embedded_palestra_of_this_directory_is_found(
-    peer: Peer, palestra: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    peer: Peer, palestra: RunCommand, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.delenv("PALESTRA_SERVER")
     monkeypatch.delenv("PALESTRA_TOKEN")
@@ -285,13 +284,15 @@ def test_the_embedded_palestra_of_this_directory_is_found(
         ["db"],
     ],
 )
-def test_wrong_usage_is_exit_code_2_and_no_traceback(palestra: Run, arguments: list[str]) -> None:
+def test_wrong_usage_is_exit_code_2_and_no_traceback(
+    palestra: RunCommand, arguments: list[str]
+) -> None:
     code, _, err = palestra(*arguments)
     assert code == 2
     assert "Traceback" not in err
 
 
-def test_version_and_help(palestra: Run) -> None:
+def test_version_and_help(palestra: RunCommand) -> None:
     assert palestra("--version") == (0, "palestra 0.1.0\n", "")
     code, out, _ = palestra("--help")
     assert code == 0
@@ -315,7 +316,9 @@ def test_version_and_help(palestra: Run) -> None:
         assert f"\n  {command} " in out
 
 
-def test_a_fault_of_ours_is_one_sentence(palestra: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_of_ours_is_one_sentence(
+    palestra: RunCommand, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("palestra.cli.queries.connect", lambda *_: 1 / 0)
     code, _, err = palestra("runs")
     assert (code, err.startswith("palestra: this is a fault of Palestra: ZeroDivisionError")) == (
@@ -325,7 +328,7 @@ def test_a_fault_of_ours_is_one_sentence(palestra: Run, monkeypatch: pytest.Monk
 
 
 def test_the_catalogue_lists_agents_and_environments_with_their_code(
-    peer: Peer, palestra: Run
+    peer: Peer, palestra: RunCommand
 ) -> None:
     """Line 10: what a pool's workers can make is listed."""
     offered = Catalogue.model_validate_json(json.dumps(walking())).model_dump(mode="json")

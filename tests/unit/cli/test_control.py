@@ -1,18 +1,16 @@
 """Commands that change what is queued, runs or is listed, against a real HTTP server."""
 
 import json
-from collections.abc import Callable
 
 import pytest
 
 from tests.support import api_samples
 from tests.support.api_samples import JOB, RUN
+from tests.support.commands import RunCommand
 from tests.support.fake_http_server import Answer, Peer, problem
 
-Run = Callable[..., tuple[int, str, str]]
 
-
-def test_a_worker_is_forgotten_by_its_name(peer: Peer, palestra: Run) -> None:
+def test_a_worker_is_forgotten_by_its_name(peer: Peer, palestra: RunCommand) -> None:
     """Line 15.17: `palestra forget-worker` takes the name of a worker."""
     worker = api_samples.worker(id=f"wrk_{'0' * 26}", name="gpu-1")
     peer.on("GET", "/workers", Answer(200, api_samples.page(worker)))
@@ -26,14 +24,14 @@ def test_a_worker_is_forgotten_by_its_name(peer: Peer, palestra: Run) -> None:
 
 
 @pytest.mark.parametrize("verb", ["pause", "resume", "cancel"])
-def test_control_of_a_job(peer: Peer, palestra: Run, verb: str) -> None:
+def test_control_of_a_job(peer: Peer, palestra: RunCommand, verb: str) -> None:
     peer.on("POST", f"/jobs/{JOB}:{verb}", Answer(200, api_samples.job(state="paused")))
     code, out, _ = palestra(verb, JOB, "--reason", "why", "--json")
     assert (code, json.loads(out)[0]["state"]) == (0, "paused")
     assert peer.asked[0].body == {"reason": "why"}
 
 
-def test_control_of_a_run_and_of_an_experiment(peer: Peer, palestra: Run) -> None:
+def test_control_of_a_run_and_of_an_experiment(peer: Peer, palestra: RunCommand) -> None:
     peer.on("GET", f"/runs/{RUN}", Answer(200, api_samples.run_detail()))
     peer.on("GET", "/experiments/exp", Answer(200, api_samples.experiment()))
     ended, evaluation = (
@@ -56,7 +54,7 @@ def test_control_of_a_run_and_of_an_experiment(peer: Peer, palestra: Run) -> Non
 
 
 def test_control_of_a_run_says_what_it_does_to_the_others_of_its_pack(
-    peer: Peer, palestra: Run
+    peer: Peer, palestra: RunCommand
 ) -> None:
     packed = api_samples.job(run_ids=[RUN, "run_b", "run_c"])
     peer.on("GET", f"/runs/{RUN}", Answer(200, api_samples.run_detail()))
@@ -66,7 +64,7 @@ def test_control_of_a_run_says_what_it_does_to_the_others_of_its_pack(
     assert "runs of" not in palestra("cancel", JOB)[1]
 
 
-def test_cancel_of_an_experiment_goes_on_behind_a_refusal(peer: Peer, palestra: Run) -> None:
+def test_cancel_of_an_experiment_goes_on_behind_a_refusal(peer: Peer, palestra: RunCommand) -> None:
     """Line 15.24: the first 409, of a job that had just ended, kept the command from all the
     others.
     """
@@ -101,7 +99,7 @@ def test_cancel_of_an_experiment_goes_on_behind_a_refusal(peer: Peer, palestra: 
     )
 
 
-def test_archive_and_unarchive(peer: Peer, palestra: Run) -> None:
+def test_archive_and_unarchive(peer: Peer, palestra: RunCommand) -> None:
     """Line 15.24: no command could restore an archived experiment."""
     peer.on(
         "POST",
@@ -114,7 +112,7 @@ def test_archive_and_unarchive(peer: Peer, palestra: Run) -> None:
     assert json.loads(palestra("unarchive", "exp", "--json")[1])["archived_at"] is None
 
 
-def test_cancel_of_a_finished_job_says_so(peer: Peer, palestra: Run) -> None:
+def test_cancel_of_a_finished_job_says_so(peer: Peer, palestra: RunCommand) -> None:
     peer.on(
         "POST",
         f"/jobs/{JOB}:cancel",
@@ -123,7 +121,7 @@ def test_cancel_of_a_finished_job_says_so(peer: Peer, palestra: Run) -> None:
     assert palestra("cancel", JOB) == (1, "", "palestra: The job has already succeeded.\n")
 
 
-def test_retry(peer: Peer, palestra: Run) -> None:
+def test_retry(peer: Peer, palestra: RunCommand) -> None:
     """Line 15.8: a failed run is trained again by command."""
     peer.on("POST", f"/runs/{RUN}:retry", Answer(201, api_samples.job(state="queued")))
     assert palestra("retry", RUN)[:2] == (0, f"queued  {JOB}\n")
@@ -136,7 +134,7 @@ def test_retry(peer: Peer, palestra: Run) -> None:
     assert palestra("retry", RUN, "--from", "middle")[0] == 2
 
 
-def test_resume_with_other_code(peer: Peer, palestra: Run) -> None:
+def test_resume_with_other_code(peer: Peer, palestra: RunCommand) -> None:
     """Line 15.8: an option permits other code."""
     refusal = problem(409, "code_changed", "The experiment was made with tiny 1.0.")
     peer.on(

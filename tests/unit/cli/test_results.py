@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +9,9 @@ import pytest
 
 from tests.support import api_samples
 from tests.support.api_samples import JOB, RUN
+from tests.support.commands import RunCommand
 from tests.support.fake_http_server import Answer, Peer
 
-Run = Callable[..., tuple[int, str, str]]
 FELL = {
     "message": "ValueError: the robot \x1b[31mfell over\nand again",
     "exception": "ValueError",
@@ -67,7 +66,7 @@ def _snapshot(name: str, **changes: Any) -> dict[str, Any]:
     }
 
 
-def test_watching_ends_with_the_reasons_of_failed_runs(peer: Peer, palestra: Run) -> None:
+def test_watching_ends_with_the_reasons_of_failed_runs(peer: Peer, palestra: RunCommand) -> None:
     """Line 15.22: `submit --watch` ended with exit code 1 and did not print why."""
     peer.on("POST", "/experiments", Answer(201, api_samples.experiment()))
     failed = [
@@ -116,7 +115,7 @@ def test_watching_ends_with_the_reasons_of_failed_runs(peer: Peer, palestra: Run
     [(("succeeded", "cancelled"), 3), (("cancelled", "failed"), 1), (("succeeded",), 0)],
 )
 def test_the_exit_code_of_watch_tells_a_failure_from_a_cancellation(
-    peer: Peer, palestra: Run, states: tuple[str, ...], expected: int
+    peer: Peer, palestra: RunCommand, states: tuple[str, ...], expected: int
 ) -> None:
     """Line 15.22: the exit code was 1 in both cases."""
     runs = [
@@ -128,7 +127,7 @@ def test_the_exit_code_of_watch_tells_a_failure_from_a_cancellation(
     assert "3 cancelled" in palestra("--help")[1]
 
 
-def test_lists_say_why(peer: Peer, palestra: Run) -> None:
+def test_lists_say_why(peer: Peer, palestra: RunCommand) -> None:
     """Line 15.22: `runs`, `jobs` and `experiments` never said why."""
     why = {"state": "failed", "cause": "user_exception", "failure": FELL}
     peer.on("GET", "/runs", Answer(200, api_samples.page(api_samples.run(**why))))
@@ -164,14 +163,14 @@ def test_lists_say_why(peer: Peer, palestra: Run) -> None:
     assert "…" in out
 
 
-def test_waiting_for_a_cancelled_job_is_exit_code_3(peer: Peer, palestra: Run) -> None:
+def test_waiting_for_a_cancelled_job_is_exit_code_3(peer: Peer, palestra: RunCommand) -> None:
     """Line 15.22: exit codes tell a failure from a cancellation."""
     peer.on("POST", f"/runs/{RUN}/jobs", Answer(201, api_samples.job(state="queued")))
     peer.on("GET", f"/jobs/{JOB}", Answer(200, api_samples.job(state="cancelled", cause="user")))
     assert palestra("evaluate", RUN, "--wait") == (3, "", f"palestra: {JOB} cancelled: user\n")
 
 
-def test_show(peer: Peer, palestra: Run) -> None:
+def test_show(peer: Peer, palestra: RunCommand) -> None:
     """Line 15.22: no command showed one run with its attempts, jobs and results."""
     attempt = {
         "id": api_samples.numbered("att", 1),
@@ -241,7 +240,7 @@ def test_show(peer: Peer, palestra: Run) -> None:
     ] == [1, 1, 2, 1, 1]
 
 
-def test_artifacts(peer: Peer, palestra: Run) -> None:
+def test_artifacts(peer: Peer, palestra: RunCommand) -> None:
     """Line 15.23: no command listed the files of a run."""
     peer.on(
         "GET",
@@ -255,7 +254,7 @@ def test_artifacts(peer: Peer, palestra: Run) -> None:
     assert palestra("artifacts", RUN, "--kind", "nonsense")[0] == 2
 
 
-def test_download(peer: Peer, palestra: Run, tmp_path: Path) -> None:
+def test_download(peer: Peer, palestra: RunCommand, tmp_path: Path) -> None:
     """Line 15.23: a snapshot, an export or one file, into a directory named like the run."""
     best = {**_stored("weights.bin", b"1234", 2), "artifact_id": api_samples.numbered("art", 2)}
     file = {name: best[name] for name in ("name", "size", "sha256", "artifact_id")}
@@ -306,7 +305,7 @@ def test_download(peer: Peer, palestra: Run, tmp_path: Path) -> None:
     ],
 )
 def test_options_of_download_that_cannot_be(
-    peer: Peer, palestra: Run, options: tuple[str, ...]
+    peer: Peer, palestra: RunCommand, options: tuple[str, ...]
 ) -> None:
     assert palestra("download", RUN, *options)[0] == 2
     assert not peer.asked
@@ -314,7 +313,7 @@ def test_options_of_download_that_cannot_be(
 
 @pytest.mark.parametrize("video", ["film.avi", "no/where/film.mp4"])
 def test_a_video_that_cannot_be_written_is_refused_before_anything_is_asked(
-    peer: Peer, palestra: Run, video: str
+    peer: Peer, palestra: RunCommand, video: str
 ) -> None:
     """Line 15.23: `palestra play` checks the file before it asks the server."""
     assert palestra("play", RUN, "--video", video)[0] == 2

@@ -1,18 +1,16 @@
 """Commands that queue jobs on a run, against a real HTTP server."""
 
 import json
-from collections.abc import Callable
 
 import pytest
 
 from tests.support import api_samples
 from tests.support.api_samples import JOB, RUN
+from tests.support.commands import RunCommand
 from tests.support.fake_http_server import Answer, Peer
 
-Run = Callable[..., tuple[int, str, str]]
 
-
-def test_evaluate(peer: Peer, palestra: Run) -> None:
+def test_evaluate(peer: Peer, palestra: RunCommand) -> None:
     peer.on("POST", f"/runs/{RUN}/jobs", Answer(201, api_samples.job(state="queued")))
     peer.on("GET", f"/jobs/{JOB}", Answer(200, api_samples.job(state="succeeded")))
     peer.on(
@@ -26,7 +24,7 @@ def test_evaluate(peer: Peer, palestra: Run) -> None:
     assert "477.0" in palestra("evaluate", RUN, "--wait")[1]
 
 
-def test_evaluate_follows_a_training(peer: Peer, palestra: Run) -> None:
+def test_evaluate_follows_a_training(peer: Peer, palestra: RunCommand) -> None:
     peer.on(
         "POST",
         f"/runs/{RUN}/jobs",
@@ -56,13 +54,13 @@ def test_evaluate_follows_a_training(peer: Peer, palestra: Run) -> None:
     ],
 )
 def test_options_of_evaluate_that_do_not_go_together(
-    peer: Peer, palestra: Run, options: tuple[str, ...]
+    peer: Peer, palestra: RunCommand, options: tuple[str, ...]
 ) -> None:
     assert palestra("evaluate", RUN, *options)[0] == 2
     assert not peer.asked
 
 
-def test_test(peer: Peer, palestra: Run) -> None:
+def test_test(peer: Peer, palestra: RunCommand) -> None:
     peer.on(
         "POST", f"/runs/{RUN}/jobs", Answer(201, api_samples.job(state="queued", schedule="test"))
     )
@@ -76,7 +74,7 @@ def test_test(peer: Peer, palestra: Run) -> None:
     assert peer.asked[0].body["schedule"] == "test"
 
 
-def test_a_failed_evaluation_is_a_failure(peer: Peer, palestra: Run) -> None:
+def test_a_failed_evaluation_is_a_failure(peer: Peer, palestra: RunCommand) -> None:
     peer.on("POST", f"/runs/{RUN}/jobs", Answer(201, api_samples.job(state="queued")))
     failed = api_samples.job(state="failed", failure={"message": "The snapshot is gone."})
     peer.on("GET", f"/jobs/{JOB}", Answer(200, failed))
@@ -84,7 +82,7 @@ def test_a_failed_evaluation_is_a_failure(peer: Peer, palestra: Run) -> None:
     assert (code, "The snapshot is gone." in err) == (1, True)
 
 
-def test_export(peer: Peer, palestra: Run) -> None:
+def test_export(peer: Peer, palestra: RunCommand) -> None:
     """Line 15.9: formats and the pool reach the server; what is no format is refused here."""
     done = api_samples.job(schedule="export", state="succeeded")
     peer.on(
@@ -121,7 +119,9 @@ def test_export(peer: Peer, palestra: Run) -> None:
         (("onnx", "onnx"), "name each format once"),
     ],
 )
-def test_formats_that_are_none(palestra: Run, formats: tuple[str, ...], sentence: str) -> None:
+def test_formats_that_are_none(
+    palestra: RunCommand, formats: tuple[str, ...], sentence: str
+) -> None:
     """Line 15.9: an unknown format is refused by the command."""
     code, _, err = palestra(
         "export", RUN, *(part for name in formats for part in ("--format", name))
