@@ -159,6 +159,15 @@ def learning_rate_setter(*attributes: str) -> Callable[[object, object, float], 
     return setter
 
 
+def check_step_hooks(hooks: Sequence[object], parameter: str) -> None:
+    """Raises TypeError if a step hook is not callable; the message contains `parameter`."""
+    for hook in hooks:
+        if not callable(hook):
+            raise TypeError(
+                f"{parameter}: a {type(hook).__name__} cannot be called as hook(env, agent, step)"
+            )
+
+
 class StepHooks:
     """A hook of the engine that calls step hooks once for each env_step of an iteration.
 
@@ -175,12 +184,7 @@ class StepHooks:
     def __init__(
         self, env: object, agent: object, hooks: Sequence[StepCallable], num_envs: int
     ) -> None:
-        for hook in hooks:
-            if not callable(hook):
-                raise TypeError(
-                    f"step_hooks: a {type(hook).__name__} cannot be called "
-                    "as hook(env, agent, step)"
-                )
+        check_step_hooks(hooks, "step_hooks")
         self._env = env
         self._agent = agent
         self._hooks: tuple[Any, ...] = tuple(hooks)

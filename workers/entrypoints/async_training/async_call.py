@@ -12,6 +12,7 @@ import numpy as np
 from workers.entrypoints.async_training.messages import AsyncSettings, UserParts
 from workers.entrypoints.async_training.spawn_pickling import check_crosses, crosses
 from workers.hooks.evaluation_hooks import check_support
+from workers.hooks.step_hooks import check_step_hooks
 
 FUNCTION: Final = "train_agent_async"
 
@@ -54,12 +55,7 @@ def check_call(call: AsyncCall) -> None:
     for name, function in (("make_env", call.user.make_env), ("make_agent", call.user.make_agent)):
         if function is not None and not callable(function):
             raise TypeError(f"{name}: a {type(function).__name__} cannot be called")
-    for hook in call.user.step_hooks:
-        if not callable(hook):
-            raise TypeError(
-                f"global_step_hooks: a {type(hook).__name__} cannot be called "
-                "as hook(env, agent, step)"
-            )
+    check_step_hooks(call.user.step_hooks, "global_step_hooks")
     check_support(call.user.evaluation_hooks, "train_agent_async", FUNCTION)
 
 
