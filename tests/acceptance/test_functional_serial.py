@@ -65,8 +65,9 @@ def test_P51_agent_env_steps_outdir(tmp_path: Path) -> None:
     fresh = Scripted()
     fresh.load(str(tmp_path / "new" / "7_finish"))
     assert fresh.updates == 7
-    with pytest.raises(ValueError, match="steps must be a whole number"):
-        train_agent(agent, env, -1, tmp_path)
+    for wrong in (-1, 1.5, True):
+        with pytest.raises(ValueError, match="steps must be a whole number"):
+            train_agent(agent, env, wrong, tmp_path)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="train_agent takes one"):
         train_agent(agent, lines(2), 4, tmp_path)
 

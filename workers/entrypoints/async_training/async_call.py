@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from multiprocessing import synchronize
 from typing import Any, Final
 
-import numpy as np
-
+from workers.core.counts import check_count
 from workers.entrypoints.async_training.messages import AsyncSettings, UserParts
 from workers.entrypoints.async_training.spawn_pickling import check_crosses, crosses
 from workers.hooks.evaluation_hooks import check_support
@@ -45,8 +44,8 @@ def check_call(call: AsyncCall) -> None:
         ("step_offset", call.step_offset, 0),
         ("max_episode_len", call.settings.max_episode_len, 1),
     ):
-        if value is not None and (not isinstance(value, int | np.integer) or value < least):
-            raise ValueError(f"{name} must be a whole number of at least {least}, not {value!r}")
+        if value is not None:
+            check_count(value, name, least)
     if call.start_method not in multiprocessing.get_all_start_methods():
         raise ValueError(
             f"start_method must be one of {multiprocessing.get_all_start_methods()}, "

@@ -7,12 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
-
 from palestra.contract.names import MAX_STEP
-from workers.entrypoints.functional_parts.evaluator import (
-    EvaluationSettings,
-)
+from workers.core.counts import check_count
+from workers.entrypoints.functional_parts.evaluator import EvaluationSettings
 from workers.hooks.evaluation_hooks import Trainer, check_support
 from workers.hooks.step_hooks import StepCallable
 from workers.rl.envs.caller_envs import Given
@@ -78,8 +75,8 @@ def check_call(call: TrainingCall) -> None:
         ("step_offset", call.step_offset),
         ("checkpoint_freq", call.checkpoint_freq),
     ):
-        if value is not None and (not isinstance(value, int | np.integer) or value < 0):
-            raise ValueError(f"{name} must be a whole number of at least 0, not {value!r}")
+        if value is not None:
+            check_count(value, name, 0)
     for name, value in (
         ("log_interval", call.log_interval),
         ("keep_checkpoints", call.keep_checkpoints),
