@@ -17,8 +17,9 @@ def _render(kind: str, item: Any, _context: AutogenContext) -> str | Literal[Fal
         return "instant()"
     if isinstance(item, JSON):
         return "document()"
-    # Alembic itself reads it.
-    return "big_key()" if isinstance(item, BigInteger) and item._variant_mapping else False  # noqa: SLF001
+    if isinstance(item, BigInteger) and item._variant_mapping:  # noqa: SLF001 - Alembic reads it
+        return "big_key()"
+    return False
 
 
 context.configure(

@@ -74,11 +74,10 @@ def _is_value(value: str, line: str) -> bool:
 @cache
 def _whole() -> tuple[re.Pattern[str], ...]:
     """Returns the patterns whose entire match is a secret."""
-    # See the module.
-    from detect_secrets.core.plugins.util import get_mapping_from_secret_type_to_class  # noqa: PLC0415
+    from detect_secrets.core.plugins import util  # noqa: PLC0415 - see the module
     from detect_secrets.plugins.base import BasePlugin, RegexBasedDetector  # noqa: PLC0415
 
-    kinds: Mapping[str, type[BasePlugin]] = get_mapping_from_secret_type_to_class()
+    kinds: Mapping[str, type[BasePlugin]] = util.get_mapping_from_secret_type_to_class()
     detectors = [kind() for name, kind in sorted(kinds.items()) if name not in _UNUSED]
     return tuple(
         pattern

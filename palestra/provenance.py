@@ -281,8 +281,9 @@ def _gpus() -> list[dict[str, str]]:
         return []
     query = [program, "--query-gpu=name,uuid,memory.total,driver_version", "--format=csv,noheader"]
     try:
-        # Found on the path, fixed arguments.
-        done = subprocess.run(query, capture_output=True, text=True, timeout=10, check=True)  # noqa: S603
+        done = subprocess.run(  # noqa: S603 - found on the path, fixed arguments
+            query, capture_output=True, text=True, timeout=10, check=True
+        )
     except (OSError, subprocess.SubprocessError):
         return []
     rows = [[cell.strip() for cell in line.split(",")] for line in done.stdout.splitlines()]

@@ -86,8 +86,9 @@ def _play(file: Path, order: PlayOrder, *, quiet: bool) -> list[dict[str, Any]]:
         if name not in {"PALESTRA_TOKEN", "PALESTRA_TOKEN_FILE"}
     }
     command = [sys.executable, "-m", "workers.play", str(file)]
-    # Our own module.
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
+    with subprocess.Popen(  # noqa: S603 - the command is our own module
+        command, env=environment, stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout is not None
         for line in process.stdout:
             played.append(jsons.loads(line))

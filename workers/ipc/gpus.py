@@ -13,8 +13,9 @@ def query_gpus(fields: str) -> list[list[str]]:
     """Returns nvidia-smi's fields as one row per GPU; empty without nvidia-smi."""
     command = [_NVIDIA_SMI, f"--query-gpu={fields}", "--format=csv,noheader,nounits"]
     try:
-        # A fixed list.
-        done = subprocess.run(command, capture_output=True, text=True, timeout=5, check=False)  # noqa: S603
+        done = subprocess.run(  # noqa: S603 - a fixed list
+            command, capture_output=True, text=True, timeout=5, check=False
+        )
     except (OSError, subprocess.TimeoutExpired):
         return []
     if done.returncode != 0:

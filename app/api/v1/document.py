@@ -10,8 +10,10 @@ router = APIRouter(tags=["health"])
 
 
 @router.get("/openapi.json")
-# Authorises.
-async def get_openapi_document(request: Request, principal: Anyone) -> dict[str, Any]:  # noqa: ARG001
+async def get_openapi_document(
+    request: Request,
+    principal: Anyone,  # noqa: ARG001 - authorises
+) -> dict[str, Any]:
     """Returns the OpenAPI 3.1 document."""
     document: dict[str, Any] = request.app.openapi()
     return document

@@ -96,8 +96,10 @@ class _ValuePickler(ForkingPickler):
         torch = sys.modules.get("torch")
         if torch is None:
             return NotImplemented
-        # A TypedStorage issues a deprecation warning when its own methods are called.
-        storage = obj._untyped_storage if isinstance(obj, torch.storage.TypedStorage) else obj  # noqa: SLF001
+        storage = obj
+        if isinstance(obj, torch.storage.TypedStorage):
+            # A TypedStorage issues a deprecation warning when its own methods are called.
+            storage = obj._untyped_storage  # noqa: SLF001
         if isinstance(storage, torch.Tensor | torch.UntypedStorage) and not storage.is_shared():
             return obj.__reduce_ex__(pickle.HIGHEST_PROTOCOL)
         return NotImplemented

@@ -218,9 +218,11 @@ class _Run:
                     "leave seed out to go on with it"
                 )
             self._seed, self._t = manifest.seed, manifest.env_step
+        elif call.seed is not None:
+            self._seed = call.seed
         else:
             # Drawn from numpy's global generator, so that the caller's global seed decides.
-            self._seed = int(np.random.randint(2**31 - 1)) if call.seed is None else call.seed  # noqa: NPY002
+            self._seed = int(np.random.randint(2**31 - 1))  # noqa: NPY002
         self._fresh = not whole
 
     def _identity(self) -> str:
