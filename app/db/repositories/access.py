@@ -95,6 +95,20 @@ async def has_password(session: Session) -> bool:
     return await session.scalar(found) is not None
 
 
+async def replace_password_hash(session: Session, user_id: str, old: str, new: str) -> bool:
+    """Replaces a user's password hash if it is still `old`; returns whether it was.
+
+    Locks the user's row, so that the password cannot change within the transaction.
+    """
+    statement = (
+        update(UserRow)
+        .where(UserRow.id == user_id, UserRow.password_hash == old)
+        .values(password_hash=new)
+        .returning(UserRow.id)
+    )
+    return await session.scalar(statement) is not None
+
+
 async def role(session: Session, project_id: str, user_id: str) -> str | None:
     """Returns the user's role in a project; `None` for none."""
     return await session.scalar(

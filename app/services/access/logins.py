@@ -1,12 +1,7 @@
 """Browser logins: by password, by setup link and by login link."""
 
-import asyncio
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
-
-from argon2 import PasswordHasher
-from argon2.exceptions import InvalidHashError, VerificationError
 
 from app.db.engine import Database, Session
 from app.db.models.access import LoginSessionRow
@@ -15,11 +10,11 @@ from app.db.repositories import access as rows
 from app.domain.errors import (
     ConflictError,
     ForbiddenError,
-    InvalidError,
     UnauthenticatedError,
 )
 from app.domain.principal import Principal
 from app.domain.secrets import csrf_token, hash_secret, is_well_formed, new_secret
+from app.services.access import passwords
 from app.services.access.principals import ROLE_SCOPES, principal_of_member
 from palestra.contract.access import (
     LoginOptions,
@@ -27,36 +22,6 @@ from palestra.contract.access import (
     SetupRequest,
 )
 from palestra.contract.names import new_id
-
-_PASSWORDS: Final = PasswordHasher(time_cost=2, memory_cost=19_456, parallelism=1)
-
-
-_NOBODYS: Final = (
-    "$argon2id$v=19$m=19456,t=2,p=1$JJ9bSw0/d4sI+9TwL5qHlw"
-    "$M64+260Oq3szi7+0pF5zZMfgCViKiwq/0FSSXB2z6GQ"
-)
-"""A hash that is verified for unknown users, so that the duration reveals nothing.
-
-It has the parameters of `_PASSWORDS`; nobody knows its password.
-"""
-
-
-_checker: Final = ThreadPoolExecutor(1, "palestra-passwords")
-"""A single thread that verifies passwords; each verification takes 19 MiB and some 30 ms."""
-
-
-_COMMON: Final = frozenset(
-    {
-        "password1234",
-        "password12345",
-        "password123456",
-        "123456789012",
-        "qwertyuiop12",
-        "letmeinletmein",
-        "adminadminadmin",
-    }
-)
-
 
 _NEW_LINK: Final = (
     "On the server's machine, `palestra login-link` prints a new link that logs you in "
@@ -94,20 +59,26 @@ async def login(database: Database, request: LoginRequest) -> Login:
     """
     async with database.read() as session:
         user = await rows.user_by_name(session, request.user)
-    stored = None if user is None else user.password_hash
-    good = await asyncio.get_running_loop().run_in_executor(
-        _checker, _verify, stored, request.password
-    )
-    if user is None or not good or user.disabled_at is not None:
-        raise UnauthenticatedError(
-            "wrong_login",
-            f"User name or password is wrong. No password was set, or it is lost? {_NEW_LINK}",
-        )
+    stored = None if user is None or user.disabled_at is not None else user.password_hash
+    verified = await passwords.verify(stored, request.password)
+    if user is None or stored is None or not verified.is_correct:
+        raise _wrong_login()
     async with database.write() as session:
+        if not await rows.replace_password_hash(
+            session, user.id, stored, verified.new_hash or stored
+        ):
+            raise _wrong_login()
         membership = await rows.membership_of(session, user.id)
         if membership is None:
             raise ForbiddenError("no_project", "This user belongs to no project. Ask an admin.")
         return await _open_login(session, user.id, membership.project_id)
+
+
+def _wrong_login() -> UnauthenticatedError:
+    return UnauthenticatedError(
+        "wrong_login",
+        f"User name or password is wrong. No password was set, or it is lost? {_NEW_LINK}",
+    )
 
 
 async def make_link(session: Session, membership: MembershipRow, seconds: float) -> str:
@@ -186,19 +157,6 @@ async def _rename(session: Session, user: UserRow, name: str) -> None:
 
 
 async def _set_password(session: Session, user: UserRow, password: str) -> None:
-    if password.lower() in _COMMON or password.lower() == user.name.lower():
-        raise InvalidError(
-            "weak_password",
-            "This password is too easy to guess. Choose another.",
-            pointer="/password",
-        )
-    user.password_hash = await asyncio.to_thread(_PASSWORDS.hash, password)
+    user.password_hash = await passwords.hash_new(password, user.name)
     await session.flush()
     await rows.end_other_logins(session, user.id)
-
-
-def _verify(stored: str | None, password: str) -> bool:
-    try:
-        return _PASSWORDS.verify(stored or _NOBODYS, password) and stored is not None
-    except (VerificationError, InvalidHashError):
-        return False
