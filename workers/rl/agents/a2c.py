@@ -76,12 +76,7 @@ def build(parameters: A2cParameters, context: AgentContext) -> RolloutAgent:
             algorithm=A2c(model, parameters, parameters.gamma, parameters.gae_lambda),
             learning_rate=parameters.learning_rate,
             vector_steps=parameters.rollout_steps,
-            normalisers=Normalisers(
-                context,
-                parameters.gamma,
-                observations=parameters.normalize_observations,
-                rewards=parameters.normalize_rewards,
-            ),
+            normalisers=Normalisers(parameters, context),
         ),
         context,
     )

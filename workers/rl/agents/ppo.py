@@ -109,12 +109,7 @@ def build(parameters: PpoParameters, context: AgentContext) -> RolloutAgent:
             passes=parameters.passes,
             minibatch_size=parameters.minibatch_size,
             target_kl=parameters.target_kl,
-            normalisers=Normalisers(
-                context,
-                parameters.gamma,
-                observations=parameters.normalize_observations,
-                rewards=parameters.normalize_rewards,
-            ),
+            normalisers=Normalisers(parameters, context),
         ),
         context,
     )

@@ -216,10 +216,6 @@ def build(parameters: RecurrentPpoParameters, context: AgentContext) -> Recurren
         parameters.gamma,
         parameters.gae_lambda,
     )
-    normalised = {
-        "observations": parameters.normalize_observations,
-        "rewards": parameters.normalize_rewards,
-    }
     return RecurrentAgent(
         RolloutParts(
             algorithm=algorithm,
@@ -230,7 +226,7 @@ def build(parameters: RecurrentPpoParameters, context: AgentContext) -> Recurren
             whole_envs=True,
             compiles=False,
             target_kl=parameters.target_kl,
-            normalisers=Normalisers(context, parameters.gamma, **normalised),
+            normalisers=Normalisers(parameters, context),
         ),
         context,
     )

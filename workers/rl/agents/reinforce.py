@@ -91,12 +91,7 @@ def build(parameters: ReinforceParameters, context: AgentContext) -> RolloutAgen
             algorithm=Reinforce(model, parameters, parameters.gamma, 1.0),
             learning_rate=parameters.learning_rate,
             episodes=parameters.episodes,
-            normalisers=Normalisers(
-                context,
-                parameters.gamma,
-                observations=parameters.normalize_observations,
-                rewards=parameters.normalize_rewards,
-            ),
+            normalisers=Normalisers(parameters, context),
         ),
         context,
     )

@@ -248,12 +248,7 @@ def build(parameters: TrpoParameters, context: AgentContext) -> RolloutAgent:
             learning_rate=parameters.learning_rate,
             vector_steps=parameters.rollout_steps,
             compiles=False,
-            normalisers=Normalisers(
-                context,
-                parameters.gamma,
-                observations=parameters.normalize_observations,
-                rewards=parameters.normalize_rewards,
-            ),
+            normalisers=Normalisers(parameters, context),
         ),
         context,
     )

@@ -8,7 +8,7 @@ agent learns from the rollout. Evaluations do not change the statistics.
 """
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 from gymnasium import spaces
@@ -27,32 +27,44 @@ _MEAN: Final = "observation.mean"
 _SCALE: Final = "observation.scale"
 
 
+class NormaliserParameters(Protocol):
+    """The hyperparameters that every agent with normalisers has."""
+
+    @property
+    def gamma(self) -> float: ...
+    @property
+    def normalize_observations(self) -> bool: ...
+    @property
+    def normalize_rewards(self) -> bool: ...
+
+
 class Normalisers:
     """Optional normalisers of an agent's observations and rewards.
 
     Args:
+        hyper: Whether to normalise observations, whose space must then be a Box of floats, and
+            rewards, which are scaled by the returns with discount factor gamma.
         context: Spaces and number of environments.
-        gamma: Discount factor of the returns that rewards are scaled by.
-        observations: Whether to normalise observations; their space must be a Box of floats.
-        rewards: Whether to normalise rewards.
 
     Raises:
         DefinitionError: If observations cannot be normalised.
     """
 
-    def __init__(
-        self, context: AgentContext, gamma: float, *, observations: bool, rewards: bool
-    ) -> None:
+    def __init__(self, hyper: NormaliserParameters, context: AgentContext) -> None:
         space = context.observation_space
-        if observations and not (
+        if hyper.normalize_observations and not (
             isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating)
         ):
             raise DefinitionError(
                 f"normalize_observations needs a Box observation space of floats, not {space}: "
                 "leave it false"
             )
-        self._observations = ObservationNormaliser(space.shape or ()) if observations else None
-        self._rewards = RewardNormaliser(context.num_envs, gamma) if rewards else None
+        self._observations = (
+            ObservationNormaliser(space.shape or ()) if hyper.normalize_observations else None
+        )
+        self._rewards = (
+            RewardNormaliser(context.num_envs, hyper.gamma) if hyper.normalize_rewards else None
+        )
 
     @property
     def observes(self) -> bool:
