@@ -13,37 +13,19 @@ import numpy as np
 import torch
 from gymnasium import Space
 from torch import Tensor
-from torch.nn.functional import huber_loss
 
 from palestra.contract.agents import IqnParameters
 from workers.core.types import AgentContext, Array
 from workers.rl.agents.common.action_encoding import discrete_actions
 from workers.rl.agents.common.algorithm import ReplayBatch
 from workers.rl.agents.common.q_learning import QLearning, build_q_learning
+from workers.rl.agents.common.quantile_regression import quantile_loss, quantile_targets
 from workers.rl.agents.shells.replay_agent import ReplayAgent
 from workers.rl.networks.action_values import TorsoNetwork, torso_for
 from workers.rl.networks.cosine_embedding import CosineEmbedding
 from workers.rl.networks.mlp import Mlp
 from workers.rl.networks.nature_cnn import NatureCnn
 from workers.rl.networks.parameter_layout import Parameters
-
-
-def quantile_huber(error: Tensor, fractions: Tensor, kappa: float) -> Tensor:
-    """Returns rho = |tau - 1{delta < 0}| L_kappa(delta) / kappa, float32 [B, N, N'].
-
-    Equation 10 of Dabney et al. 2018, "Distributional Reinforcement Learning with Quantile
-    Regression", over kappa.
-
-    Args:
-        error: delta_ij = target_j - quantile_i, float32 [B, N, N'].
-        fractions: tau_i, float32 [B, N].
-        kappa: L is delta^2 / 2 for |delta| up to kappa, and kappa (|delta| - kappa / 2) above.
-    """
-    tau, zero = fractions.unsqueeze(2), error.new_zeros(()).expand_as(error)
-    # `huber_loss` is one kernel forwards and one backwards, which matters because the errors are
-    # the largest tensor of an update.
-    huber = huber_loss(error, zero, reduction="none", delta=kappa)
-    return torch.where(error < 0, 1 - tau, tau) * huber / kappa
 
 
 @dataclass(frozen=True)
@@ -100,10 +82,7 @@ class Iqn(QLearning):
             .argmax(1)
         )
         following = _of_action(self.network(targets, batch.next_observation, of_target), best)
-        bootstrap = (batch.discount.unsqueeze(1) * following).masked_fill(
-            (batch.discount == 0).unsqueeze(1), 0.0
-        )
-        return batch.reward.unsqueeze(1) + bootstrap
+        return quantile_targets(batch, following)
 
     def loss(
         self, parameters: Parameters, batch: ReplayBatch, td_targets: Tensor
@@ -115,12 +94,7 @@ class Iqn(QLearning):
         """
         fractions = batch.noise[0]
         quantiles = _of_action(self.network(parameters, batch.observation, fractions), batch.action)
-        error = td_targets.unsqueeze(1) - quantiles.unsqueeze(2)
-        each = quantile_huber(error, fractions, self.hyper.kappa).mean(2).sum(1)
-        return (each * batch.weight).mean(), (
-            quantiles.mean(),
-            (td_targets.mean(1) - quantiles.mean(1)).abs(),
-        )
+        return quantile_loss(quantiles, fractions, td_targets, batch.weight, self.hyper.kappa)
 
     def noise(self, generator: np.random.Generator, shape: tuple[int, int]) -> tuple[Array, ...]:
         """Returns fractions drawn from U(0, 1).

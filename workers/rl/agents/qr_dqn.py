@@ -23,7 +23,7 @@ from workers.rl.agents.common.q_learning import (
     chosen,
     value_network,
 )
-from workers.rl.agents.iqn import quantile_huber
+from workers.rl.agents.common.quantile_regression import quantile_loss, quantile_targets
 from workers.rl.agents.shells.replay_agent import ReplayAgent
 from workers.rl.networks.action_values import ActionValues
 from workers.rl.networks.parameter_layout import Parameters
@@ -56,10 +56,7 @@ class QuantileRegressionDqn(QLearning):
             else quantiles
         )
         following = chosen(quantiles, choosing.mean(2).argmax(1))
-        bootstrap = (batch.discount.unsqueeze(1) * following).masked_fill(
-            (batch.discount == 0).unsqueeze(1), 0.0
-        )
-        return batch.reward.unsqueeze(1) + bootstrap
+        return quantile_targets(batch, following)
 
     def loss(
         self, parameters: Parameters, batch: ReplayBatch, td_targets: Tensor
@@ -75,13 +72,8 @@ class QuantileRegressionDqn(QLearning):
             self.network(parameters, batch.observation, batch.noise[0] if batch.noise else None),
             batch.action,
         )
-        error = td_targets.unsqueeze(1) - quantiles.unsqueeze(2)
         fractions = midpoints(self.hyper.quantiles, quantiles.device).unsqueeze(0)
-        each = quantile_huber(error, fractions, self.hyper.kappa).mean(2).sum(1)
-        return (each * batch.weight).mean(), (
-            quantiles.mean(),
-            (td_targets.mean(1) - quantiles.mean(1)).abs(),
-        )
+        return quantile_loss(quantiles, fractions, td_targets, batch.weight, self.hyper.kappa)
 
     def act(self, parameters: Parameters, observation: Tensor, noise: tuple[Tensor, ...]) -> Tensor:
         """Returns the actions int64 [B] of highest mean over the quantiles."""

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from palestra.contract.agents import IqnParameters
 from tests.unit.workers.rl.agents.q_kit import algorithm_of, random_batch, start
 from workers.acceleration.update_runner import eager_gradient
-from workers.rl.agents.iqn import quantile_huber
+from workers.rl.agents.common.quantile_regression import quantile_huber
 
 HYPER = IqnParameters(
     hidden_sizes=(8, 6),
