@@ -2,6 +2,7 @@
 
 from app.db.models.access import IdempotencyKeyRow, LoginLinkRow, LoginSessionRow, TokenRow
 from app.db.models.artifacts import ArtifactRow, BlobRow
+from app.db.models.audit import AuditChainRow, AuditRow
 from app.db.models.base import Base
 from app.db.models.curves import (
     BlockRow,
@@ -14,7 +15,7 @@ from app.db.models.events import EventRow
 from app.db.models.experiments import ExperimentRow, RunRow, SubmissionRow
 from app.db.models.jobs import AttemptRow, AttemptRunRow, JobRow, JobRunRow
 from app.db.models.logs import LogBlockRow
-from app.db.models.projects import AuditRow, MembershipRow, ProjectRow, UserRow
+from app.db.models.projects import MembershipRow, ProjectRow, UserRow
 from app.db.models.snapshots import SnapshotFileRow, SnapshotRow
 from app.db.models.uptime import ServerUptimeRow
 from app.db.models.workers import WorkerRow
@@ -23,6 +24,7 @@ __all__ = [
     "ArtifactRow",
     "AttemptRow",
     "AttemptRunRow",
+    "AuditChainRow",
     "AuditRow",
     "Base",
     "BlobRow",

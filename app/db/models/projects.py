@@ -1,12 +1,11 @@
-"""Projects, users, memberships, and the audit log."""
+"""Projects, users and memberships."""
 
 from datetime import datetime
-from typing import Any
 
-from sqlalchemy import ForeignKey, Index, String
+from sqlalchemy import ForeignKey, String
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.db.models.base import Base, BigKey, Created
+from app.db.models.base import Base, Created
 
 
 class ProjectRow(Base):
@@ -45,24 +44,3 @@ class MembershipRow(Base):
     )
     role: Mapped[str] = mapped_column(String(16))
     created_at: Mapped[Created]
-
-
-class AuditRow(Base):
-    """An entry of the audit log, appended in the transaction of the change and never modified."""
-
-    __tablename__ = "audit"
-    __table_args__ = (Index(None, "project_id", "object_type", "object_id", "id"),)
-
-    id: Mapped[int] = mapped_column(BigKey, primary_key=True, autoincrement=True)
-    project_id: Mapped[str] = mapped_column(
-        String(64), ForeignKey("projects.id", ondelete="CASCADE")
-    )
-    actor: Mapped[str] = mapped_column(String(96))
-    """`user:usr_...`, `token:tok_...`, `attempt:att_...`, `worker:wrk_...` or `daemon:NAME`."""
-    action: Mapped[str] = mapped_column(String(64))
-    """For example `job.move`, `experiment.create`, `token.revoke`."""
-    object_type: Mapped[str] = mapped_column(String(32))
-    object_id: Mapped[str] = mapped_column(String(96))
-    data: Mapped[dict[str, Any]]
-    """What changed: `from`, `to`, `cause`, `reason`."""
-    at: Mapped[Created]

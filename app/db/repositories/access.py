@@ -12,7 +12,7 @@ from app.db.clock import db_now
 from app.db.engine import Session
 from app.db.models.access import IdempotencyKeyRow, LoginLinkRow, LoginSessionRow, TokenRow
 from app.db.models.jobs import AttemptRow
-from app.db.models.projects import AuditRow, MembershipRow, ProjectRow, UserRow
+from app.db.models.projects import MembershipRow, ProjectRow, UserRow
 from app.db.models.workers import WorkerRow
 from app.db.repositories.keyset_pages import paged
 from app.domain.paging import Keyset
@@ -312,21 +312,6 @@ async def fill_key(session: Session, row: IdempotencyKeyRow) -> None:
         update(IdempotencyKeyRow)
         .where(*mine)
         .values(status=row.status, location=row.location, body=row.body)
-    )
-
-
-def audit(session: Session, project_id: str, actor: str, action: str, object_id: str) -> None:
-    """Appends to the audit log, in the transaction of the change."""
-    kind = action.partition(".")[0]
-    session.add(
-        AuditRow(
-            project_id=project_id,
-            actor=actor,
-            action=action,
-            object_type=kind,
-            object_id=object_id,
-            data={},
-        )
     )
 
 

@@ -1,17 +1,64 @@
-"""The audit log."""
+"""The audit log: appends to the chain and reads it."""
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+from weakref import WeakKeyDictionary
 
-from sqlalchemy import select
+from sqlalchemy import CursorResult, insert, select, update
+from sqlalchemy.orm import Session as SyncSession
 
+from app.db.clock import EPOCH
 from app.db.engine import Session
-from app.db.models.projects import AuditRow
+from app.db.models.audit import AuditChainRow, AuditRow
+from app.db.repositories import pending_rows
+from app.domain.audit_chain import GENESIS, entry_hash
+
+_LOG: Final = "audit"
+_HASHED: Final = (
+    "id",
+    "project_id",
+    "actor",
+    "user_id",
+    "credential",
+    "address",
+    "action",
+    "object_type",
+    "object_id",
+    "outcome",
+    "code",
+    "count",
+    "data",
+)
+"""Columns whose values the hash covers as they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """An entry's place in the chain: its id and its hash."""
+
+    id: int
+    hash: str
+
+
+_last_known: Final[WeakKeyDictionary[Any, Link]] = WeakKeyDictionary()
+"""The last entry that this process wrote, by engine.
+
+It spares a query for each commit. It may be wrong, since other processes write too and a commit may
+fail: `_advance` compares it with the stored one.
+"""
 
 
 def append(session: Session, row: dict[str, Any]) -> None:
-    """Appends a row (columns of `AuditRow`) in the transaction of the change."""
-    session.add(AuditRow(**row))
+    """Keeps an entry until the session commits, when it gets id, time and hash.
+
+    Args:
+        session: A writing session.
+        row: Columns of `AuditRow` up to `data`. Those without a value may be left out; the entry
+            is of something allowed unless `outcome` says otherwise.
+    """
+    pending_rows.append(session, _LOG, {"outcome": "allowed", "count": 1, **row})
 
 
 async def of_object(
@@ -24,3 +71,78 @@ async def of_object(
         AuditRow.object_id == object_id,
     )
     return (await session.scalars(query.order_by(AuditRow.id))).all()
+
+
+def hash_of(row: AuditRow) -> str:
+    """Returns the hash that a stored entry should have."""
+    return _hash({name: getattr(row, name) for name in _HASHED}, row.at, row.previous_hash)
+
+
+def _hash(columns: dict[str, Any], at: datetime, previous_hash: str) -> str:
+    microseconds = (at - EPOCH) // timedelta(microseconds=1)
+    return entry_hash({**columns, "at": microseconds}, previous_hash)
+
+
+def _insert(session: SyncSession, rows: list[dict[str, Any]], at: datetime) -> None:
+    engine = session.get_bind()
+    begin = _last_known.get(engine) or _stored_end(session)
+    chained = _chain(rows, at, begin)
+    if not _advance(session, begin, _end(chained)):
+        begin = _stored_end(session)
+        chained = _chain(rows, at, begin)
+        _advance(session, begin, _end(chained))
+    session.execute(insert(AuditRow), chained)
+    _last_known[engine] = _end(chained)
+
+
+def _chain(rows: list[dict[str, Any]], at: datetime, begin: Link) -> list[dict[str, Any]]:
+    """Returns complete rows: with id, time, and the hashes that continue the chain from `begin`."""
+    chained: list[dict[str, Any]] = []
+    last = begin
+    for row in rows:
+        columns = {name: row.get(name) for name in _HASHED} | {"id": last.id + 1}
+        digest = _hash(columns, at, last.hash)
+        chained.append({**columns, "at": at, "previous_hash": last.hash, "hash": digest})
+        last = Link(last.id + 1, digest)
+    return chained
+
+
+def _end(rows: list[dict[str, Any]]) -> Link:
+    return Link(rows[-1]["id"], rows[-1]["hash"])
+
+
+def _advance(session: SyncSession, begin: Link, end: Link) -> bool:
+    """Moves the stored end of the chain; returns false if it is not `begin`."""
+    statement = (
+        update(AuditChainRow)
+        .where(
+            AuditChainRow.id == 1,
+            AuditChainRow.last_id == begin.id,
+            AuditChainRow.last_hash == begin.hash,
+        )
+        .values(last_id=end.id, last_hash=end.hash)
+        .execution_options(synchronize_session=False)
+    )
+    result = session.execute(statement)
+    return isinstance(result, CursorResult) and result.rowcount == 1
+
+
+def _stored_end(session: SyncSession) -> Link:
+    """Returns the stored end of the chain; stores a first one if there is none."""
+    query = select(AuditChainRow.last_id, AuditChainRow.last_hash)
+    found = session.execute(query.where(AuditChainRow.id == 1)).one_or_none()
+    if found is not None:
+        return Link(*found)
+    newest = session.execute(
+        select(AuditRow.id, AuditRow.hash).order_by(AuditRow.id.desc()).limit(1)
+    ).one_or_none()
+    end = Link(0, GENESIS) if newest is None else Link(*newest)
+    ends = {"last_id": end.id, "last_hash": end.hash}
+    session.execute(
+        insert(AuditChainRow),
+        {"id": 1, **ends, "checkpoint_id": 0, "checkpoint_hash": GENESIS},
+    )
+    return end
+
+
+pending_rows.register(_LOG, _insert)

@@ -1,31 +1,28 @@
 """Appends to the event log and reads it after a cursor.
 
-Rows wait in the session and are inserted as the last act of its transaction. On PostgreSQL one
-advisory lock is held from that insert until the commit is visible, so ids rise in the order of
-visibility: who has seen id N has seen, or will never see, every id below N
-(`docs/decisions/0001-event-order.md`). SQLite has one writer and needs no lock.
+Rows are inserted as the last act of a transaction (`app.db.repositories.pending_rows`), so ids rise
+in the order of visibility: who has seen id N has seen, or will never see, every id below N
+(`docs/decisions/0001-event-order.md`).
 """
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import event, func, insert, or_, select
+from sqlalchemy import func, insert, or_, select
 from sqlalchemy.orm import Session as SyncSession
-from sqlalchemy.orm import SessionTransaction
 
 from app.db.engine import EVENTS, Session, announce
 from app.db.models.events import EventRow
+from app.db.repositories import pending_rows
 
-_PENDING: Final = "palestra_pending_events"
-_MARKS: Final = "palestra_event_marks"
-_APPEND_LOCK: Final = 0x70616C_6576
-"""Key of the advisory lock that orders appends."""
+_LOG: Final = "events"
 
 
 def append(session: Session, row: dict[str, Any]) -> None:
     """Keeps `row` (columns of `EventRow` without id and time) until the session commits."""
-    session.info.setdefault(_PENDING, []).append(row)
+    pending_rows.append(session, _LOG, row)
     announce(session, EVENTS)
 
 
@@ -75,24 +72,8 @@ async def newest(session: Session) -> int:
     return (await session.scalar(select(func.max(EventRow.id)))) or 0
 
 
-@event.listens_for(SyncSession, "before_commit")
-def _insert_pending(session: SyncSession) -> None:
-    if session.in_nested_transaction() or not session.info.get(_PENDING):
-        return
-    session.flush()
-    rows = session.info.pop(_PENDING)
-    if session.get_bind().dialect.name == "postgresql":
-        session.execute(select(func.pg_advisory_xact_lock(_APPEND_LOCK)))
+def _insert(session: SyncSession, rows: list[dict[str, Any]], _at: datetime) -> None:
     session.execute(insert(EventRow), rows)
 
 
-@event.listens_for(SyncSession, "after_transaction_create")
-def _mark_savepoint(session: SyncSession, transaction: SessionTransaction) -> None:
-    if transaction.nested:
-        session.info.setdefault(_MARKS, {})[transaction] = len(session.info.get(_PENDING, ()))
-
-
-@event.listens_for(SyncSession, "after_soft_rollback")
-def _forget_rolled_back(session: SyncSession, transaction: SessionTransaction) -> None:
-    kept = session.info.get(_MARKS, {}).pop(transaction, 0) if transaction.nested else 0
-    del session.info.get(_PENDING, [])[kept:]
+pending_rows.register(_LOG, _insert)

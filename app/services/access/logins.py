@@ -16,6 +16,7 @@ from app.domain.principal import Principal
 from app.domain.secrets import csrf_token, hash_secret, is_well_formed, new_secret
 from app.services.access import passwords
 from app.services.access.principals import ROLE_SCOPES, principal_of_member
+from app.services.audit import audit_log
 from palestra.contract.access import (
     LoginOptions,
     LoginRequest,
@@ -85,12 +86,12 @@ async def make_link(session: Session, membership: MembershipRow, seconds: float)
     """Returns the code of a new one-time setup or login link."""
     code = new_secret("pll")
     await rows.insert_link(session, hash_secret(code), membership, seconds)
-    rows.audit(
+    audit_log.record(
         session,
-        membership.project_id,
-        f"user:{membership.user_id}",
         "link.create",
         membership.user_id,
+        project_id=membership.project_id,
+        actor=f"user:{membership.user_id}",
     )
     return code
 
@@ -141,7 +142,9 @@ async def _open_login(session: Session, user_id: str, project_id: str) -> Login:
     )
     session.add(opened)
     await session.flush()
-    rows.audit(session, project_id, f"user:{user_id}", "login.open", opened.id)
+    audit_log.record(
+        session, "login.open", opened.id, project_id=project_id, actor=f"user:{user_id}"
+    )
     return Login(
         principal_of_member(found, "cookie", ROLE_SCOPES[found.role], session_id=opened.id), secret
     )

@@ -8,6 +8,7 @@ from app.db.repositories import access as rows
 from app.domain.errors import (
     ConflictError,
 )
+from app.services.audit import audit_log
 from palestra.contract.names import new_id
 
 DEFAULT_PROJECT: Final = "default"
@@ -51,20 +52,24 @@ async def _admin_of(session: Session, project: ProjectRow, name: str) -> UserRow
         user = UserRow(id=new_id("usr"), name=name)
         session.add(user)
         await session.flush()
-        rows.audit(session, project.id, "daemon:bootstrap", "user.create", user.id)
+        _record(session, project, "user.create", user)
     if user.disabled_at is not None:
         raise ConflictError("user_disabled", f"The login of {name} is disabled. Name another user.")
     role = await rows.role(session, project.id, user.id)
     if role is None:
         session.add(MembershipRow(project_id=project.id, user_id=user.id, role="admin"))
         await session.flush()
-        rows.audit(session, project.id, "daemon:bootstrap", "membership.create", user.id)
+        _record(session, project, "membership.create", user)
     elif role != "admin":
         raise ConflictError(
             "not_admin",
             f"{name} is a {role} of the project {project.name}, not an admin. Name another user.",
         )
     return user
+
+
+def _record(session: Session, project: ProjectRow, action: str, user: UserRow) -> None:
+    audit_log.record(session, action, user.id, project_id=project.id, actor="daemon:bootstrap")
 
 
 async def member(session: Session, user: str) -> MembershipRow:

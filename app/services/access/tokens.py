@@ -13,6 +13,7 @@ from app.domain.errors import (
 from app.domain.paging import PageRequest, keyset
 from app.domain.principal import Principal
 from app.domain.secrets import hash_secret, new_secret
+from app.services.audit import audit_log
 from app.services.views import pages
 from palestra.contract.access import (
     TokenRequest,
@@ -91,7 +92,14 @@ async def issue_token(
     elif request.expires_in_days is not None:
         await rows.set_expiry(session, token.id, request.expires_in_days)
     await session.refresh(token)
-    rows.audit(session, project_id, f"user:{user_id}", "token.create", token.id)
+    audit_log.record(
+        session,
+        "token.create",
+        token.id,
+        project_id=project_id,
+        actor=f"user:{user_id}",
+        data={"name": token.name, "scopes": scopes},
+    )
     return _view(token, secret)
 
 
@@ -118,8 +126,12 @@ async def revoke_token(session: Session, principal: Principal, token_id: str) ->
     ended = [token.id, *await _descendants(session, token.id)]
     await rows.revoke_tokens(session, ended)
     for ended_id in ended:
-        rows.audit(
-            session, principal.project_id, f"user:{principal.user_id}", "token.revoke", ended_id
+        audit_log.record(
+            session,
+            "token.revoke",
+            ended_id,
+            project_id=principal.project_id,
+            actor=f"user:{principal.user_id}",
         )
 
 

@@ -6,7 +6,6 @@ from typing import Final
 
 from app.db.engine import Session
 from app.db.models.experiments import ExperimentRow, RunRow
-from app.db.repositories import audit
 from app.db.repositories import experiments as rows
 from app.db.repositories import jobs as job_rows
 from app.db.repositories.experiments import ExperimentFilter, RunFilter
@@ -15,6 +14,7 @@ from app.domain.paging import PageRequest, keyset
 from app.domain.principal import Principal
 from app.services import offers
 from app.services.access.audit_actor import actor
+from app.services.audit import audit_log
 from app.services.experiments import unapplied_options
 from app.services.jobs import job_state, jobs
 from app.services.runs import runs
@@ -248,17 +248,11 @@ async def _detail(session: Session, experiment: ExperimentRow) -> ExperimentDeta
 
 
 def _audit(session: Session, principal: Principal, experiment: ExperimentRow, action: str) -> None:
-    row = {
-        "project_id": experiment.project_id,
-        "actor": actor(principal),
-        "action": action,
-        "object_type": "experiment",
-    }
-    audit.append(
+    audit_log.record(
         session,
-        {
-            **row,
-            "object_id": experiment.id,
-            "data": {"definition_hash": experiment.definition_hash},
-        },
+        action,
+        experiment.id,
+        project_id=experiment.project_id,
+        actor=actor(principal),
+        data={"definition_hash": experiment.definition_hash},
     )

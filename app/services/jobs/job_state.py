@@ -12,12 +12,12 @@ from typing import Any
 from app.db.engine import QUEUE, Session, announce
 from app.db.models.experiments import ExperimentRow, RunRow
 from app.db.models.jobs import JobRow, JobRunRow
-from app.db.repositories import audit
 from app.db.repositories import experiments as experiment_rows
 from app.db.repositories import jobs as job_rows
 from app.domain import transitions
 from app.domain.derived_states import ended_run_state, run_state
 from app.domain.errors import ConflictError
+from app.services.audit import audit_log
 from app.services.events import event_log
 from app.services.views.experiments import experiment_views
 from app.services.views.jobs import job_views
@@ -107,16 +107,13 @@ def _audit(
         "cause": details.cause,
         "reason": details.reason,
     }
-    row = {
-        "project_id": job.project_id,
-        "actor": details.actor,
-        "action": "job.move",
-        "object_type": "job",
-        "object_id": job.id,
-    }
-    audit.append(
+    audit_log.record(
         session,
-        {**row, "data": {key: value for key, value in change.items() if value not in {None, ""}}},
+        "job.move",
+        job.id,
+        project_id=job.project_id,
+        actor=details.actor,
+        data={key: value for key, value in change.items() if value not in {None, ""}},
     )
 
 

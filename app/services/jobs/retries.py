@@ -3,13 +3,13 @@
 from app.db.engine import Session
 from app.db.models.experiments import RunRow
 from app.db.models.jobs import JobRow
-from app.db.repositories import audit
 from app.db.repositories import experiments as experiment_rows
 from app.db.repositories import jobs as job_rows
 from app.domain.errors import ConflictError
 from app.domain.principal import Principal
 from app.services import offers
 from app.services.access.audit_actor import actor
+from app.services.audit import audit_log
 from app.services.jobs import jobs
 from app.services.jobs.jobs import JobStart
 from app.services.runs import runs
@@ -76,14 +76,11 @@ def _same(job: JobRow) -> JobRequest:
 def _audit(
     session: Session, principal: Principal, run: RunRow, view: JobView, request: RetryRequest
 ) -> None:
-    audit.append(
+    audit_log.record(
         session,
-        {
-            "project_id": run.project_id,
-            "actor": actor(principal),
-            "action": "run.retry",
-            "object_type": "run",
-            "object_id": run.id,
-            "data": {"job": view.id, "origin": request.origin, "reason": request.reason},
-        },
+        "run.retry",
+        run.id,
+        project_id=run.project_id,
+        actor=actor(principal),
+        data={"job": view.id, "origin": request.origin, "reason": request.reason},
     )

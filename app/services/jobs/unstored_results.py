@@ -5,10 +5,10 @@ from typing import Any, Final
 
 from app.db.engine import Session
 from app.db.repositories import attempts as rows
-from app.db.repositories import audit
 from app.domain.errors import ConflictError
 from app.domain.principal import Principal
 from app.services.access.audit_actor import actor
+from app.services.audit import audit_log
 from app.services.jobs import job_state, jobs
 from app.services.views.jobs import job_views
 from palestra.contract.resources import JobView
@@ -35,15 +35,13 @@ async def give_up(session: Session, principal: Principal, job_id: str, reason: s
         raise ConflictError("nothing_to_give_up", _NOTHING)
     if not attempt.gives_up:
         attempt.gives_up = True
-        row = {
-            "project_id": job.project_id,
-            "actor": actor(principal),
-            "action": "job.give_up",
-            "object_type": "job",
-            "object_id": job.id,
-        }
-        audit.append(
-            session, {**row, "data": {"attempt": attempt.number, "reason": reason, **shown}}
+        audit_log.record(
+            session,
+            "job.give_up",
+            job.id,
+            project_id=job.project_id,
+            actor=actor(principal),
+            data={"attempt": attempt.number, "reason": reason, **shown},
         )
         await job_state.append_events(session, job)
     (view,) = await job_views(session, [job])

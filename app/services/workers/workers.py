@@ -1,11 +1,12 @@
 """Workers: registered, alive, drained; pools and what they offer."""
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from app.db.engine import QUEUE, Session, announce
 from app.db.models.workers import WorkerRow
 from app.db.repositories import attempts as attempt_rows
-from app.db.repositories import audit, job_queue
+from app.db.repositories import job_queue
 from app.db.repositories import workers as rows
 from app.domain.errors import ConflictError, NotFoundError
 from app.domain.principal import Principal
@@ -14,6 +15,7 @@ from app.services import offers as catalogues
 from app.services.access.audit_actor import actor
 from app.services.access.own_worker import check_own
 from app.services.attempts import endings
+from app.services.audit import audit_log
 from app.services.events import event_log
 from app.services.views.jobs import pool_facts
 from app.services.views.workers import worker_views
@@ -64,19 +66,12 @@ async def register(
         worker, secret = await _enrol(session, principal, body, settings)
     else:
         worker, secret = await _take_back(session, principal, body, settings), None
-    row = {
-        "project_id": worker.project_id,
-        "actor": actor(principal),
-        "action": "worker.register",
-        "object_type": "worker",
-    }
-    audit.append(
+    _record(
         session,
-        {
-            **row,
-            "object_id": worker.id,
-            "data": {"host": body.host, "pool": body.pool, "version": body.version},
-        },
+        principal,
+        worker,
+        "worker.register",
+        {"host": body.host, "pool": body.pool, "version": body.version},
     )
     announce(session, QUEUE)
     await append_worker_event(session, worker)
@@ -237,15 +232,7 @@ async def drain(
     worker = await _find(session, principal, worker_id)
     if worker.draining is not draining:
         await rows.set_draining(session, worker, draining=draining)
-        row = {
-            "project_id": worker.project_id,
-            "actor": actor(principal),
-            "object_type": "worker",
-            "object_id": worker.id,
-        }
-        audit.append(
-            session, {**row, "action": "worker.drain" if draining else "worker.undrain", "data": {}}
-        )
+        _record(session, principal, worker, "worker.drain" if draining else "worker.undrain")
         announce(session, QUEUE)
         await append_worker_event(session, worker)
     return await _view(session, worker)
@@ -261,14 +248,25 @@ async def forget(session: Session, principal: Principal, worker_id: str) -> Work
     """
     worker = await _find(session, principal, worker_id)
     await rows.forget_secret(session, worker)
-    row = {
-        "project_id": worker.project_id,
-        "actor": actor(principal),
-        "object_type": "worker",
-        "object_id": worker.id,
-    }
-    audit.append(session, {**row, "action": "worker.forget", "data": {}})
+    _record(session, principal, worker, "worker.forget")
     return await _view(session, worker)
+
+
+def _record(
+    session: Session,
+    principal: Principal,
+    worker: WorkerRow,
+    action: str,
+    data: Mapping[str, Any] | None = None,
+) -> None:
+    audit_log.record(
+        session,
+        action,
+        worker.id,
+        project_id=worker.project_id,
+        actor=actor(principal),
+        data=data,
+    )
 
 
 async def append_worker_event(session: Session, worker: WorkerRow) -> None:
