@@ -5,7 +5,9 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from app.api.origin import origin_of
 from app.db.engine import Database, Session
+from app.services.audit import audit_log
 from app.settings import Settings
 
 
@@ -30,6 +32,7 @@ async def read_session(request: Request) -> AsyncIterator[Session]:
 async def write_session(request: Request) -> AsyncIterator[Session]:
     """Yields a session: committed before the answer is sent, rolled back if the route raises."""
     async with database(request).write() as session:
+        audit_log.set_origin(session, origin_of(request))
         yield session
 
 

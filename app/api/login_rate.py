@@ -7,7 +7,8 @@ from typing import Final
 from fastapi import Request
 
 from app.api.errors import HttpProblemError
-from app.domain.networks import client_address, subscriber
+from app.api.origin import address_of
+from app.domain.networks import subscriber
 
 PER_MINUTE: Final = 10
 FREE_FAILURES: Final = 5
@@ -81,31 +82,26 @@ class AccountRate:
             self._known.popitem(last=False)
 
 
-def address_of(request: Request) -> str:
-    """Returns the client's address of a request.
-
-    Of IPv6 it is the /64 network, since each subscriber has 2^64 addresses.
-    """
-    peer = request.client.host if request.client else ""
-    proxies = request.app.state.settings.proxy_networks
-    return subscriber(client_address(peer, request.headers.getlist("x-forwarded-for"), proxies))
+def subscriber_of(request: Request) -> str:
+    """Returns the network to count as one client (`app.domain.networks.subscriber`)."""
+    return subscriber(address_of(request))
 
 
 def check_login_rate(request: Request) -> None:
     """Refuses the eleventh login attempt of an address within a minute: 429."""
-    _refuse(request.app.state.login_rate.admit(address_of(request), time.monotonic()))
+    _refuse(request.app.state.login_rate.admit(subscriber_of(request), time.monotonic()))
 
 
 def check_account_rate(request: Request, account: str) -> None:
     """Refuses a login with 429 while the back-off of the account's failed logins lasts."""
     rate: AccountRate = request.app.state.account_rate
-    _refuse(rate.admit(account.casefold(), address_of(request), time.monotonic()))
+    _refuse(rate.admit(account.casefold(), subscriber_of(request), time.monotonic()))
 
 
 def note_login(request: Request, account: str) -> None:
     """Records a successful login with a password."""
     rate: AccountRate = request.app.state.account_rate
-    rate.succeeded(account.casefold(), address_of(request))
+    rate.succeeded(account.casefold(), subscriber_of(request))
 
 
 def _refuse(wait: int) -> None:

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from app.api.auth import Anyone, check_same_origin, cookie_name
 from app.api.deps import DatabaseDep, ReadSession, SettingsDep, WriteSession
 from app.api.login_rate import check_account_rate, check_login_rate, note_login
+from app.api.origin import origin_of
 from app.api.strict_body import TINY, json_body
 from app.services.access import logins, principals
 from palestra.contract.access import LoginOptions, LoginRequest, SessionView, SetupRequest
@@ -44,7 +45,7 @@ async def log_in(
 ) -> SessionView:
     """Logs a browser in with user name and password."""
     check_account_rate(request, body.user)
-    login = await logins.login(database, body)
+    login = await logins.login(database, body, origin_of(request))
     note_login(request, body.user)
     return _open(request, response, login)
 

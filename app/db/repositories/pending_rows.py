@@ -57,6 +57,7 @@ def _lock(session: SyncSession) -> datetime:
         found = session.execute(select(func.pg_advisory_xact_lock(_APPEND_LOCK), db_now())).one()
         at: datetime = found[1]
         return at
+    session.connection()  # begins the transaction: SQLite's only writer is this one from here on
     return datetime.now(UTC) + timedelta(seconds=SKEW.seconds)
 
 

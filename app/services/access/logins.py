@@ -17,6 +17,7 @@ from app.domain.secrets import csrf_token, hash_secret, is_well_formed, new_secr
 from app.services.access import passwords
 from app.services.access.principals import ROLE_SCOPES, principal_of_member
 from app.services.audit import audit_log
+from app.services.audit.audit_log import Origin
 from palestra.contract.access import (
     LoginOptions,
     LoginRequest,
@@ -49,7 +50,7 @@ async def login_options(session: Session) -> LoginOptions:
     return LoginOptions(password=await rows.has_password(session))
 
 
-async def login(database: Database, request: LoginRequest) -> Login:
+async def login(database: Database, request: LoginRequest, origin: Origin) -> Login:
     """Returns a new browser login for a user name and a password.
 
     No session is open while the password is checked.
@@ -65,6 +66,7 @@ async def login(database: Database, request: LoginRequest) -> Login:
     if user is None or stored is None or not verified.is_correct:
         raise _wrong_login()
     async with database.write() as session:
+        audit_log.set_origin(session, origin)
         if not await rows.replace_password_hash(
             session, user.id, stored, verified.new_hash or stored
         ):

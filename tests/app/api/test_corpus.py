@@ -22,7 +22,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 FILES = ("bodies", "definitions", "artifacts", "headers", "telemetry", "messages")
 ROWS = [pytest.param(row, id=f"{row['id']}-{row['name']}") for name in FILES for row in rows(name)]
 _UPLOAD = {"Content-Type": "application/octet-stream"}
-_CHANGED_BY_A_LOGIN = {"login_sessions", "login_links", "audit"}
+_CHANGED_BY_A_LOGIN = {"login_sessions", "login_links", "audit", "audit_chain"}
 
 
 @pytest.mark.parametrize("row", ROWS)

@@ -1,0 +1,31 @@
+"""Where a request comes from: its address and its credential."""
+
+from fastapi import Request
+
+from app.domain.networks import client_address
+from app.domain.principal import Principal
+from app.services.audit.audit_log import Origin
+
+_LONGEST = 64
+"""Characters of an address that is no IP address, which only servers on Unix sockets see."""
+
+
+def address_of(request: Request) -> str:
+    """Returns the client's address of a request; empty if it has none."""
+    peer = request.client.host if request.client else ""
+    proxies = request.app.state.settings.proxy_networks
+    return client_address(peer, request.headers.getlist("x-forwarded-for"), proxies)[:_LONGEST]
+
+
+def origin_of(request: Request) -> Origin:
+    """Returns the origin that the audit log names for what a request does."""
+    principal: Principal | None = getattr(request.state, "principal", None)
+    address = address_of(request) or None
+    if principal is None:
+        return Origin(address=address)
+    ids = (principal.attempt_id, principal.worker_id, principal.token_id, principal.session_id)
+    return Origin(
+        address=address,
+        user_id=principal.user_id if principal.via in {"cookie", "token"} else None,
+        credential=next((found for found in ids if found is not None), None),
+    )
