@@ -4,7 +4,7 @@ from fastapi import Request
 
 from app.domain.networks import client_address
 from app.domain.principal import Principal
-from app.services.audit.audit_log import Origin
+from app.services.audit.audit_log import RequestOrigin
 
 _LONGEST = 64
 """Characters of an address that is no IP address, which only servers on Unix sockets see."""
@@ -17,14 +17,14 @@ def address_of(request: Request) -> str:
     return client_address(peer, request.headers.getlist("x-forwarded-for"), proxies)[:_LONGEST]
 
 
-def origin_of(request: Request) -> Origin:
+def origin_of(request: Request) -> RequestOrigin:
     """Returns the origin that the audit log names for what a request does."""
     principal: Principal | None = getattr(request.state, "principal", None)
     address = address_of(request) or None
     if principal is None:
-        return Origin(address=address)
+        return RequestOrigin(address=address)
     ids = (principal.attempt_id, principal.worker_id, principal.token_id, principal.session_id)
-    return Origin(
+    return RequestOrigin(
         address=address,
         user_id=principal.user_id if principal.via in {"cookie", "token"} else None,
         credential=next((found for found in ids if found is not None), None),

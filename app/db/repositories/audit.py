@@ -35,14 +35,14 @@ _HASHED: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class ChainPlace:
     """An entry's place in the chain: its id and its hash."""
 
     id: int
     hash: str
 
 
-_last_known: Final[WeakKeyDictionary[Any, Link]] = WeakKeyDictionary()
+_last_known: Final[WeakKeyDictionary[Any, ChainPlace]] = WeakKeyDictionary()
 """The last entry that this process wrote, by engine.
 
 It spares a query for each commit. It may be wrong, since other processes write too and a commit may
@@ -95,7 +95,7 @@ def _insert(session: SyncSession, rows: list[dict[str, Any]], at: datetime) -> N
     _last_known[engine] = _end(chained)
 
 
-def _chain(rows: list[dict[str, Any]], at: datetime, begin: Link) -> list[dict[str, Any]]:
+def _chain(rows: list[dict[str, Any]], at: datetime, begin: ChainPlace) -> list[dict[str, Any]]:
     """Returns complete rows: with id, time, and the hashes that continue the chain from `begin`."""
     chained: list[dict[str, Any]] = []
     last = begin
@@ -103,15 +103,15 @@ def _chain(rows: list[dict[str, Any]], at: datetime, begin: Link) -> list[dict[s
         columns = {name: row.get(name) for name in _HASHED} | {"id": last.id + 1}
         digest = _hash(columns, at, last.hash)
         chained.append({**columns, "at": at, "previous_hash": last.hash, "hash": digest})
-        last = Link(last.id + 1, digest)
+        last = ChainPlace(last.id + 1, digest)
     return chained
 
 
-def _end(rows: list[dict[str, Any]]) -> Link:
-    return Link(rows[-1]["id"], rows[-1]["hash"])
+def _end(rows: list[dict[str, Any]]) -> ChainPlace:
+    return ChainPlace(rows[-1]["id"], rows[-1]["hash"])
 
 
-def _advance(session: SyncSession, begin: Link, end: Link) -> bool:
+def _advance(session: SyncSession, begin: ChainPlace, end: ChainPlace) -> bool:
     """Moves the stored end of the chain; returns false if it is not `begin`."""
     statement = (
         update(AuditChainRow)
@@ -127,16 +127,16 @@ def _advance(session: SyncSession, begin: Link, end: Link) -> bool:
     return isinstance(result, CursorResult) and result.rowcount == 1
 
 
-def _stored_end(session: SyncSession) -> Link:
+def _stored_end(session: SyncSession) -> ChainPlace:
     """Returns the stored end of the chain; stores a first one if there is none."""
     query = select(AuditChainRow.last_id, AuditChainRow.last_hash)
     found = session.execute(query.where(AuditChainRow.id == 1)).one_or_none()
     if found is not None:
-        return Link(*found)
+        return ChainPlace(*found)
     newest = session.execute(
         select(AuditRow.id, AuditRow.hash).order_by(AuditRow.id.desc()).limit(1)
     ).one_or_none()
-    end = Link(0, GENESIS) if newest is None else Link(*newest)
+    end = ChainPlace(0, GENESIS) if newest is None else ChainPlace(*newest)
     ends = {"last_id": end.id, "last_hash": end.hash}
     session.execute(
         insert(AuditChainRow),

@@ -17,7 +17,7 @@ from app.domain.secrets import csrf_token, hash_secret, is_well_formed, new_secr
 from app.services.access import passwords
 from app.services.access.principals import ROLE_SCOPES, principal_of_member
 from app.services.audit import audit_log
-from app.services.audit.audit_log import Origin
+from app.services.audit.audit_log import RequestOrigin
 from palestra.contract.access import (
     LoginOptions,
     LoginRequest,
@@ -50,7 +50,7 @@ async def login_options(session: Session) -> LoginOptions:
     return LoginOptions(password=await rows.has_password(session))
 
 
-async def login(database: Database, request: LoginRequest, origin: Origin) -> Login:
+async def login(database: Database, request: LoginRequest, origin: RequestOrigin) -> Login:
     """Returns a new browser login for a user name and a password.
 
     No session is open while the password is checked.

@@ -13,7 +13,7 @@ _SECRETS_OF: Final = frozenset({"token", "attempt", "worker"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
+class RequestOrigin:
     """Where a request comes from: the entries of its transaction name it."""
 
     address: str | None = None
@@ -23,7 +23,7 @@ class Origin:
     """ID of the login, token, worker or attempt."""
 
 
-def set_origin(session: Session, origin: Origin) -> None:
+def set_origin(session: Session, origin: RequestOrigin) -> None:
     """Sets the origin of all entries that `record` appends to the session."""
     session.info[_ORIGIN] = origin
 
@@ -47,7 +47,7 @@ def record(
         actor: `user:ID`, `token:ID`, `attempt:ID`, `worker:ID` or `daemon:NAME`.
         data: What changed.
     """
-    origin: Origin = session.info.get(_ORIGIN, Origin())
+    origin: RequestOrigin = session.info.get(_ORIGIN, RequestOrigin())
     kind, _, actor_id = actor.partition(":")
     row = {
         "project_id": project_id,

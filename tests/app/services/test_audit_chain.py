@@ -15,7 +15,7 @@ from app.db.models import AuditChainRow, AuditRow, ProjectRow
 from app.db.repositories import audit as rows
 from app.domain.audit_chain import GENESIS
 from app.services.audit import audit_log
-from app.services.audit.audit_log import Origin
+from app.services.audit.audit_log import RequestOrigin
 from app.services.events import event_log
 from palestra.contract.names import new_id
 from tests.support.server_fixture import World
@@ -79,7 +79,7 @@ async def test_the_hash_is_computed_again_from_what_is_stored(
 
 
 async def test_entries_name_the_origin_of_their_transaction(database: Database) -> None:
-    origin = Origin(address="2001:db8::7", user_id="usr_p", credential="ses_1")
+    origin = RequestOrigin(address="2001:db8::7", user_id="usr_p", credential="ses_1")
     async with database.write() as session:
         audit_log.set_origin(session, origin)
         record(session, "a")
