@@ -22,12 +22,13 @@ import palestra
 from app import process_parts, startup
 from app.api import dashboard, errors, health, openapi, v1
 from app.api.compression import Compression
-from app.api.login_rate import AccountRate, LoginRate
 from app.api.query import check_query
 from app.api.security_middleware import Guard
 from app.connections import Connections, protocol_of, raise_descriptor_limit
 from app.db.startup_check import DatabaseStartError, check_database
+from app.domain.login_limits import LoginLimits
 from app.logging import configure_logging, scrub_text
+from app.services.access.device_keys import DeviceKeys
 from app.services.access.last_used import Touches
 from app.settings import Settings, SettingsError, load_settings
 
@@ -55,8 +56,8 @@ def create_app(settings: Settings) -> FastAPI:
     )
     app.state.settings = settings
     app.state.touches = Touches()
-    app.state.login_rate = LoginRate()
-    app.state.account_rate = AccountRate()
+    app.state.login_limits = LoginLimits()
+    app.state.device_keys = DeviceKeys(settings.data_dir)
     errors.install(app)
     app.include_router(health.router, dependencies=[Depends(check_query)])
     v1.include(app)

@@ -8,7 +8,7 @@ from app.db.engine import Database
 from app.db.models import UserRow
 from app.domain.errors import InvalidError, UnauthenticatedError
 from app.services.access import logins, passwords
-from palestra.contract.access import LoginRequest
+from app.services.audit.audit_log import RequestOrigin
 from tests.support.server_fixture import World
 
 PASSWORD = "a long enough password"
@@ -84,12 +84,12 @@ async def test_a_login_renews_a_hash_with_other_parameters(
     old = CHEAPER.hash(PASSWORD)
     await _store(database, world, old)
     with pytest.raises(UnauthenticatedError):
-        await logins.login(database, LoginRequest(user="admin", password="wrong"))
+        await _log_in(database, "wrong")
     assert await _stored(database, world) == old
-    await logins.login(database, LoginRequest(user="admin", password=PASSWORD))
+    await _log_in(database, PASSWORD)
     renewed = await _stored(database, world)
     assert renewed.startswith("$argon2id$v=19$m=19456,t=2,p=1$")
-    await logins.login(database, LoginRequest(user="admin", password=PASSWORD))
+    await _log_in(database, PASSWORD)
     assert await _stored(database, world) == renewed, "one with today's parameters stays"
 
 
@@ -106,8 +106,14 @@ async def test_a_password_that_changed_during_the_login_lets_nobody_in(
 
     monkeypatch.setattr(passwords, "verify", change_meanwhile)
     with pytest.raises(UnauthenticatedError):
-        await logins.login(database, LoginRequest(user="admin", password=PASSWORD))
+        await _log_in(database, PASSWORD)
     assert CHEAPER.verify(await _stored(database, world), "another password")
+
+
+async def _log_in(database: Database, password: str) -> None:
+    await logins.login(
+        database, await logins.find_account(database, "admin"), password, RequestOrigin()
+    )
 
 
 async def _store(database: Database, world: World, stored: str) -> None:

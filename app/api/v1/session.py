@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends, Request, Response
 
 from app.api.auth import Anyone, check_same_origin, cookie_name
 from app.api.deps import DatabaseDep, ReadSession, SettingsDep, WriteSession
-from app.api.login_rate import check_account_rate, check_login_rate, note_login
+from app.api.login_rate import check_address, limited, remember_browser
 from app.api.origin import origin_of
 from app.api.strict_body import TINY, json_body
 from app.services.access import logins, principals
@@ -17,15 +17,14 @@ router = APIRouter(tags=["access"])
 
 
 async def admit(request: Request) -> None:
-    """Refuses requests of other sites' pages, and addresses with too many attempts.
-
-    Both checks come before the body is read.
-    """
+    """Refuses requests of other sites' pages, before the body is read."""
     check_same_origin(request, programs=True)
-    check_login_rate(request)
 
 
-_Admitted = Depends(admit)
+async def admit_password(request: Request) -> None:
+    """Refuses addresses with too many guesses too."""
+    await admit(request)
+    check_address(request)
 
 
 @public_router.get("/session:options")
@@ -35,7 +34,10 @@ async def login_options(session: ReadSession) -> LoginOptions:
 
 
 @public_router.post(
-    "/session", status_code=201, dependencies=[_Admitted], responses={401: {}, 403: {}, 429: {}}
+    "/session",
+    status_code=201,
+    dependencies=[Depends(admit_password)],
+    responses={401: {}, 403: {}, 429: {}, 503: {}},
 )
 async def log_in(
     request: Request,
@@ -44,26 +46,26 @@ async def log_in(
     database: DatabaseDep,
 ) -> SessionView:
     """Logs a browser in with user name and password."""
-    check_account_rate(request, body.user)
-    login = await logins.login(database, body, origin_of(request))
-    note_login(request, body.user)
+    account = await logins.find_account(database, body.user)
+    async with limited(request, account):
+        login = await logins.login(database, account, body.password, origin_of(request))
     return _open(request, response, login)
 
 
 @public_router.post(
     "/session:redeem",
     status_code=201,
-    dependencies=[_Admitted],
-    responses={401: {}, 403: {}, 409: {}, 429: {}},
+    dependencies=[Depends(admit)],
+    responses={401: {}, 403: {}, 409: {}},
 )
 async def redeem_link(
     request: Request,
     response: Response,
     body: Annotated[SetupRequest, json_body(SetupRequest, limit=TINY)],
-    session: WriteSession,
+    database: DatabaseDep,
 ) -> SessionView:
     """Logs a browser in with the code of a one-time link; may set name and password."""
-    return _open(request, response, await logins.redeem(session, body))
+    return _open(request, response, await logins.redeem(database, body, origin_of(request)))
 
 
 @router.get("/session")
@@ -102,6 +104,7 @@ def _open(request: Request, response: Response, login: logins.Login) -> SessionV
         httponly=True,
         samesite="lax",
     )
+    remember_browser(request, response, login.principal.user_id)
     return _view(principals.Identity(login.principal, login.csrf))
 
 

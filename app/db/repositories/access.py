@@ -237,6 +237,19 @@ async def insert_link(session: Session, code_hash: str, who: MembershipRow, seco
     await session.flush()
 
 
+async def user_of_link(session: Session, code_hash: str) -> UserRow | None:
+    """Returns the user whom an unused link that has not expired logs in."""
+    return await session.scalar(
+        select(UserRow)
+        .join(LoginLinkRow, LoginLinkRow.user_id == UserRow.id)
+        .where(
+            LoginLinkRow.code_hash == code_hash,
+            LoginLinkRow.used_at.is_(None),
+            LoginLinkRow.expires_at > db_now(),
+        )
+    )
+
+
 async def use_link(session: Session, code_hash: str) -> tuple[str, str] | None:
     """Invalidates a link and returns (user, project); `None` if it is unknown, used or expired.
 

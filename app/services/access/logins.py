@@ -1,6 +1,6 @@
 """Browser logins: by password, by setup link and by login link."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from app.db.engine import Database, Session
@@ -20,7 +20,6 @@ from app.services.audit import audit_log
 from app.services.audit.audit_log import RequestOrigin
 from palestra.contract.access import (
     LoginOptions,
-    LoginRequest,
     SetupRequest,
 )
 from palestra.contract.names import new_id
@@ -45,36 +44,57 @@ class Login:
         return csrf_token(self.secret)
 
 
+@dataclass(frozen=True, slots=True)
+class Account:
+    """The account that a login by password names."""
+
+    key: str
+    """Under which guesses are counted: the same for every spelling of the name."""
+    user_id: str | None = None
+    password_hash: str | None = field(default=None, repr=False)
+    """`None` where no password lets anybody in."""
+
+
 async def login_options(session: Session) -> LoginOptions:
     """Returns the login methods that are available."""
     return LoginOptions(password=await rows.has_password(session))
 
 
-async def login(database: Database, request: LoginRequest, origin: RequestOrigin) -> Login:
-    """Returns a new browser login for a user name and a password.
+async def find_account(database: Database, name: str) -> Account:
+    """Returns the account that a login names, or a substitute for a name that nobody has."""
+    async with database.read() as session:
+        user = await rows.user_by_name(session, name)
+    if user is None:
+        return Account(f"name:{name.casefold()}")
+    can_log_in = user.disabled_at is None
+    return Account(f"user:{user.id}", user.id, user.password_hash if can_log_in else None)
 
-    No session is open while the password is checked.
+
+async def login(
+    database: Database, account: Account, password: str, origin: RequestOrigin
+) -> Login:
+    """Returns a new browser login for an account and a password.
+
+    No session is open while the password is verified.
 
     Raises:
         UnauthenticatedError: For an unknown user or a wrong password, with the same message and
-            duration.
+            as much work.
     """
-    async with database.read() as session:
-        user = await rows.user_by_name(session, request.user)
-    stored = None if user is None or user.disabled_at is not None else user.password_hash
-    verified = await passwords.verify(stored, request.password)
-    if user is None or stored is None or not verified.is_correct:
+    verified = await passwords.verify(account.password_hash, password)
+    user_id, stored = account.user_id, account.password_hash
+    if user_id is None or stored is None or not verified.is_correct:
         raise _wrong_login()
     async with database.write() as session:
         audit_log.set_origin(session, origin)
         if not await rows.replace_password_hash(
-            session, user.id, stored, verified.new_hash or stored
+            session, user_id, stored, verified.new_hash or stored
         ):
             raise _wrong_login()
-        membership = await rows.membership_of(session, user.id)
+        membership = await rows.membership_of(session, user_id)
         if membership is None:
             raise ForbiddenError("no_project", "This user belongs to no project. Ask an admin.")
-        return await _open_login(session, user.id, membership.project_id)
+        return await _open_login(session, user_id, membership.project_id)
 
 
 def _wrong_login() -> UnauthenticatedError:
@@ -103,29 +123,42 @@ async def has_logged_in(session: Session, membership: MembershipRow) -> bool:
     return await rows.has_logged_in(session, membership.user_id)
 
 
-async def redeem(session: Session, request: SetupRequest) -> Login:
+async def redeem(database: Database, request: SetupRequest, origin: RequestOrigin) -> Login:
     """Returns a new browser login for a one-time code, which is then used up.
 
-    Sets name and password where they are given.
+    Sets name and password where they are given. Guessed codes take no write transaction, and a
+    new password is hashed outside of it.
 
     Raises:
         UnauthenticatedError: If the code is unknown, used or expired.
         InvalidError: If the password is too easy to guess.
         ConflictError: If another user has the name.
     """
-    used = (
-        await rows.use_link(session, hash_secret(request.code))
-        if is_well_formed(request.code)
-        else None
+    code_hash = hash_secret(request.code) if is_well_formed(request.code) else ""
+    async with database.read() as session:
+        user = await rows.user_of_link(session, code_hash)
+    if user is None:
+        raise _link_used()
+    password_hash = (
+        None
+        if request.password is None
+        else await passwords.hash_new(request.password, request.user or user.name)
     )
-    found = None if used is None else await rows.holder(session, *used)
-    if found is None:
-        raise UnauthenticatedError("link_used", f"This link was used or has expired. {_NEW_LINK}")
-    if request.user is not None and request.user != found.user.name:
-        await _rename(session, found.user, request.user)
-    if request.password is not None:
-        await _set_password(session, found.user, request.password)
-    return await _open_login(session, found.user.id, found.project.id)
+    async with database.write() as session:
+        audit_log.set_origin(session, origin)
+        used = await rows.use_link(session, code_hash)
+        found = None if used is None else await rows.holder(session, *used)
+        if found is None:
+            raise _link_used()
+        if request.user is not None and request.user != found.user.name:
+            await _rename(session, found.user, request.user)
+        if password_hash is not None:
+            await _set_password(session, found.user, password_hash)
+        return await _open_login(session, found.user.id, found.project.id)
+
+
+def _link_used() -> UnauthenticatedError:
+    return UnauthenticatedError("link_used", f"This link was used or has expired. {_NEW_LINK}")
 
 
 async def logout(session: Session, principal: Principal) -> None:
@@ -161,7 +194,7 @@ async def _rename(session: Session, user: UserRow, name: str) -> None:
     await session.flush()
 
 
-async def _set_password(session: Session, user: UserRow, password: str) -> None:
-    user.password_hash = await passwords.hash_new(password, user.name)
+async def _set_password(session: Session, user: UserRow, password_hash: str) -> None:
+    user.password_hash = password_hash
     await session.flush()
     await rows.end_other_logins(session, user.id)

@@ -64,7 +64,6 @@ class Served:
             )
             code = await logins.make_link(session, membership, 3_600)
         client = self.client()
-        self.app.state.login_rate = type(self.app.state.login_rate)()
         answer = await client.post(
             "/api/v1/session:redeem", json={"code": code}, headers={"Origin": ORIGIN}
         )

@@ -7,11 +7,11 @@ import pytest
 from fastapi.routing import iter_route_contexts
 
 from app.api.auth import NEEDS
-from app.api.login_rate import AccountRate, LoginRate
 from app.api.openapi import need_of
 from app.api.query import dependants
 from app.api.strict_body import body_model
 from app.db.models.projects import MembershipRow
+from app.domain.login_limits import LoginLimits
 from app.main import create_app
 from app.services.access import logins
 from app.settings import Settings
@@ -218,7 +218,7 @@ async def test_a_token_hands_out_no_more_than_it_has(shared: Served) -> None:
 
 
 async def test_logins_by_password_are_slowed_down_and_tell_nothing(shared: Served) -> None:
-    shared.app.state.login_rate, shared.app.state.account_rate = LoginRate(), AccountRate()
+    shared.app.state.login_limits = LoginLimits()
     async with shared.client() as client:
         answers = [
             await client.post("/api/v1/session", json={"user": name, "password": "x"})
