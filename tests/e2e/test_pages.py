@@ -70,7 +70,7 @@ class Site:
     async def page(self, path: str) -> Page:
         """Returns a page that is logged in.
 
-        All pages share one login, since an address may log in only ten times a minute.
+        All pages share one login, which saves a link for each.
         """
         if self.login is None:
             first = await self.stranger()
