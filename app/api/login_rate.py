@@ -10,7 +10,7 @@ from fastapi import Request, Response
 
 from app.api.origin import address_of
 from app.domain import device_cookies
-from app.domain.device_cookies import Device
+from app.domain.device_cookies import KnownBrowser
 from app.domain.errors import UnauthenticatedError
 from app.domain.login_limits import Guess, LoginLimits
 from app.domain.networks import subscriber
@@ -81,7 +81,7 @@ def remember_browser(request: Request, response: Response, user_id: str) -> None
     )
 
 
-def _device(request: Request) -> Device | None:
+def _device(request: Request) -> KnownBrowser | None:
     cookie = request.cookies.get(_cookie_name(request))
     return None if not cookie else device_cookies.read(_keys(request), cookie, time.time())
 

@@ -18,7 +18,7 @@ _VERSION: Final = "v1"
 
 
 @dataclass(frozen=True, slots=True)
-class Device:
+class KnownBrowser:
     """A browser that has logged in before."""
 
     id: str
@@ -38,7 +38,7 @@ def sign(key: bytes, user_id: str, now: float) -> str:
     return f"{payload}.{_signature(key, payload)}"
 
 
-def read(keys: Sequence[bytes], cookie: str, now: float) -> Device | None:
+def read(keys: Sequence[bytes], cookie: str, now: float) -> KnownBrowser | None:
     """Returns the browser that a cookie stands for.
 
     Returns `None` for a cookie that is malformed, too old or signed with none of `keys`.
@@ -50,7 +50,7 @@ def read(keys: Sequence[bytes], cookie: str, now: float) -> Device | None:
     if not any(hmac.compare_digest(_signature(key, payload), signature) for key in keys):
         return None
     _, user_id, device_id, issued = parts
-    return Device(device_id, user_id) if now - int(issued) <= LIFE_SECONDS else None
+    return KnownBrowser(device_id, user_id) if now - int(issued) <= LIFE_SECONDS else None
 
 
 def _signature(key: bytes, payload: str) -> str:

@@ -38,7 +38,7 @@ _WAYS_AROUND: Final = (
 )
 
 
-class Budget:
+class GuessBudget:
     """Counts guesses per key within one allowance.
 
     Holds one number per key: the time at which the key's allowance is whole again.
@@ -98,9 +98,9 @@ class LoginLimits:
     """Decides which logins may have their password verified."""
 
     def __init__(self) -> None:
-        self._accounts = Budget(PER_ACCOUNT)
-        self._addresses = Budget(PER_ADDRESS)
-        self._browsers = Budget(PER_BROWSER)
+        self._accounts = GuessBudget(PER_ACCOUNT)
+        self._addresses = GuessBudget(PER_ADDRESS)
+        self._browsers = GuessBudget(PER_BROWSER)
         self._waiting = 0
         self.admitted = 0
         """Logins that were admitted since the process started."""

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from app.domain.device_cookies import LIFE_SECONDS, LONGEST, Device, read, sign
+from app.domain.device_cookies import LIFE_SECONDS, LONGEST, KnownBrowser, read, sign
 from app.services.access.device_keys import FILE, DeviceKeys
 
 KEY, OTHER = b"k" * 32, b"o" * 32
@@ -24,7 +24,7 @@ def test_a_cookie_names_a_browser_and_its_user() -> None:
 def test_a_cookie_ends_after_180_days() -> None:
     cookie = sign(KEY, "usr_a", NOW)
     assert LIFE_SECONDS == 180 * 24 * 3_600
-    assert isinstance(read([KEY], cookie, NOW + LIFE_SECONDS - 1), Device)
+    assert isinstance(read([KEY], cookie, NOW + LIFE_SECONDS - 1), KnownBrowser)
     assert read([KEY], cookie, NOW + LIFE_SECONDS + 1) is None
 
 

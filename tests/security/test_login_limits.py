@@ -11,8 +11,8 @@ from app.domain.login_limits import (
     PER_ADDRESS,
     PER_BROWSER,
     Allowance,
-    Budget,
     Guess,
+    GuessBudget,
     LoginLimits,
 )
 
@@ -37,7 +37,7 @@ def _admitted(limits: LoginLimits, guesses: list[Guess], now: float = NOW) -> in
 def test_a_budget_permits_no_more_than_its_allowance(
     at_once: int, seconds: float, pauses: list[float]
 ) -> None:
-    budget = Budget(Allowance(at_once, seconds))
+    budget = GuessBudget(Allowance(at_once, seconds))
     now, taken = NOW, []
     for pause in pauses:
         now += pause
@@ -54,7 +54,7 @@ def test_a_budget_permits_no_more_than_its_allowance(
 
 
 def test_a_full_table_keeps_the_keys_that_have_no_guess_left() -> None:
-    budget = Budget(PER_ACCOUNT, most_keys=100)
+    budget = GuessBudget(PER_ACCOUNT, most_keys=100)
     for _ in range(PER_ACCOUNT.at_once):
         budget.take("victim", NOW)
     for index in range(10_000):
