@@ -1,5 +1,6 @@
-"""Fixtures of the whole suite: every test that asks for `database` runs on SQLite and on a real
-PostgreSQL.
+"""Fixtures of the whole suite.
+
+Every test that uses `database` runs on SQLite and on a real PostgreSQL.
 """
 
 import os
@@ -22,8 +23,9 @@ from tests.support.work_trees import tree as tree
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Names the directory of this run's PostgreSQL before xdist starts its workers, so that all of
-    them share it.
+    """Sets the directory of this run's PostgreSQL before xdist starts its workers.
+
+    All xdist workers share it.
     """
     os.environ["PALESTRA_WORKER_COMPILE"] = "eager"
     if (
@@ -41,9 +43,9 @@ def _stop_postgres() -> None:
 
 @pytest.fixture(autouse=True)
 def _denormal_numbers() -> Iterator[None]:
-    """Enables denormal numbers again after a test that disabled them like a trainer.
+    """Enables denormal numbers again after a test in which trainer code disabled them.
 
-    hypothesis requires denormal numbers.
+    Hypothesis requires denormal numbers.
     """
     yield
     if (torch := sys.modules.get("torch")) is not None:
@@ -52,13 +54,13 @@ def _denormal_numbers() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def postgres_server() -> postgres.PostgresServer:
-    """The PostgreSQL of this test run."""
+    """The PostgreSQL server of this test run, started when a test first uses it."""
     return postgres.ensure_started(Path(os.environ[postgres.ROOT_VARIABLE]))
 
 
 @pytest.fixture(scope="session")
 def migrated_postgres(postgres_server: postgres.PostgresServer, worker_id: str) -> str:
-    """URL of this xdist worker's database, made by the migrations."""
+    """URL of this xdist worker's PostgreSQL database, with the schema."""
     url = postgres_server.create_database(f"test_{worker_id}")
     upgrade(url)
     return url
@@ -66,7 +68,7 @@ def migrated_postgres(postgres_server: postgres.PostgresServer, worker_id: str) 
 
 @pytest.fixture(scope="session")
 def migrated_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file with the schema, which tests copy."""
+    """Path of a SQLite file with the schema and no rows, which tests copy."""
     path = tmp_path_factory.mktemp("sqlite") / "template.db"
     upgrade(f"sqlite:///{path}")
     return path
@@ -74,8 +76,10 @@ def migrated_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def opened_databases() -> dict[str, Database]:
-    """Databases of this process by URL: a fresh one per test would compile every statement anew,
-    for half of the test's time.
+    """The open databases of this process, by URL.
+
+    They are shared because a new engine compiles every statement again, which takes half of a
+    test's time.
     """
     return {}
 
@@ -115,6 +119,6 @@ async def world(database: Database) -> World:
 
 
 @pytest.fixture(autouse=True)
-def _clock_runs_true() -> Iterator[None]:
+def _reset_clock_skew() -> Iterator[None]:
     yield
     SKEW.seconds = 0.0

@@ -31,7 +31,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
     return answer
 
 
-def test_the_first_person_comes_in_by_link_and_is_made_once(
+def test_the_first_user_logs_in_by_link_and_is_created_once(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first = run(capsys, "bootstrap")
@@ -43,10 +43,10 @@ def test_the_first_person_comes_in_by_link_and_is_made_once(
     assert str(link["url"]).endswith(f"/login#code={link['code']}")
 
 
-def test_bootstrap_makes_the_project_and_the_admin_that_are_named(
+def test_bootstrap_creates_the_named_project_and_admin(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Line 15.24: `--project` and `--user` were ignored as soon as there was a project."""
+    """Regression: `--project` and `--user` were ignored if any project existed."""
     first = run(capsys, "bootstrap")
     bea = run(capsys, "bootstrap", "--project", "vision", "--user", "bea")
     assert (
@@ -68,10 +68,10 @@ def test_bootstrap_makes_the_project_and_the_admin_that_are_named(
     assert "--user must be one visible line" in capsys.readouterr().err
 
 
-def test_bootstrap_raises_nobody_to_an_admin(
+def test_bootstrap_refuses_to_promote_an_existing_user_to_admin(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Line 15.24: a person with a lower role is refused by name."""
+    """The error names the user and the user's present role."""
     run(capsys, "bootstrap", "--user", "bea")
     with sqlite3.connect(data / "palestra.db") as database:
         database.execute("UPDATE memberships SET role = 'viewer'")
@@ -79,10 +79,10 @@ def test_bootstrap_raises_nobody_to_an_admin(
     assert "bea is a viewer of the project default" in capsys.readouterr().err
 
 
-def test_a_login_link_leads_to_the_server_that_runs_on_the_data_directory(
+def test_a_login_link_names_the_port_of_the_running_server(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Line 15.24: the link named port 8080, wherever the server of the data directory listened."""
+    """Regression: the link named port 8080, whichever port the server of the data directory used."""
     with claimed(Settings(data_dir=data, port=0)) as listener:
         running = run(capsys, "--data-dir", str(data), "login-link")
         assert running["url"] == f"http://127.0.0.1:{listener.port}/login#code={running['code']}"
@@ -92,9 +92,9 @@ def test_a_login_link_leads_to_the_server_that_runs_on_the_data_directory(
     assert f"no server runs on {data}" in stopped.err
 
 
-def test_the_command_finds_the_palestra_of_its_directory(tmp_path: Path) -> None:
-    """Line 15.24: `palestra login-link` below the directory of `palestra up` took an empty database
-    and port 8080.
+def test_the_command_finds_the_data_directory_in_a_parent_directory(tmp_path: Path) -> None:
+    """Regression: below the directory of `palestra up`, `palestra login-link` used an empty
+    database and port 8080.
     """
     place = DataDir(tmp_path / "w" / ".palestra")
     place.prepare()
@@ -122,8 +122,10 @@ def test_the_command_finds_the_palestra_of_its_directory(tmp_path: Path) -> None
             )
 
 
-def test_a_login_link_for_another_person(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Line 15.24: whoever set no password had no way in again, except the first admin."""
+def test_a_login_link_can_be_made_for_any_user(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Regression: only the first admin could log in again without a password."""
     run(capsys, "bootstrap")
     bea = run(capsys, "bootstrap", "--user", "bea")
     link = run(capsys, "login-link", "--user", "bea")
@@ -136,7 +138,7 @@ def test_a_login_link_for_another_person(data: Path, capsys: pytest.CaptureFixtu
     assert "Nobody of the name zoe" in capsys.readouterr().err
 
 
-def test_a_token_is_made_before_anyone_logged_in(
+def test_a_token_can_be_made_before_the_first_login(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     token = run(capsys, "token", "--name", "ci", "--scopes", "read,submit")
@@ -149,7 +151,7 @@ def test_a_token_is_made_before_anyone_logged_in(
     )
 
 
-def test_one_command_prepares_everything_and_keeps_what_is_good(
+def test_prepare_keeps_valid_token_files_and_replaces_others(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def prepare() -> dict[str, Any]:
@@ -177,12 +179,12 @@ def test_one_command_prepares_everything_and_keeps_what_is_good(
     assert prepare()["tokens"]["up"].startswith("plr_")
 
 
-def test_no_shipped_file_holds_a_password() -> None:
+def test_no_shipped_file_contains_a_password() -> None:
     assert not list(REPOSITORY.glob("app/**/*.env"))
     assert "password_hash=" not in (REPOSITORY / "app/services/access/logins.py").read_text()
 
 
-def test_the_committed_document_is_the_current_one() -> None:
+def test_the_committed_openapi_document_is_current() -> None:
     committed = json.loads((REPOSITORY / "frontend/openapi.json").read_text())
     assert committed == json.loads(json.dumps(create_app(Settings()).openapi())), (
         "run: python -m app.openapi > frontend/openapi.json"

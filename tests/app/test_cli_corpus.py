@@ -1,5 +1,6 @@
-"""Rows C of the bad-input corpus, and what takes real processes: two servers on a file, Ctrl-C, a
-broken pipe.
+"""Rows C of the bad-input corpus: the server's commands in real processes.
+
+Covers two servers on one SQLite file, Ctrl-C and a broken pipe.
 """
 
 import base64
@@ -58,8 +59,8 @@ def command(arguments: list[str]) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Done:
-    """The result of a command."""
+class CommandResult:
+    """Exit code and output of a command that has ended."""
 
     exit_code: int
     output: str
@@ -96,7 +97,7 @@ def test_a_row_of_the_corpus(
 
 def run_process(
     arguments: list[str], variables: dict[str, str], directory: Path, given: str
-) -> Done:
+) -> CommandResult:
     done = subprocess.run(
         command(arguments),
         env=variables,
@@ -107,7 +108,7 @@ def run_process(
         check=False,
         timeout=60,
     )
-    return Done(done.returncode, done.stdout, done.stderr)
+    return CommandResult(done.returncode, done.stdout, done.stderr)
 
 
 def run_here(
@@ -115,9 +116,10 @@ def run_here(
     variables: dict[str, str],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-) -> Done:
-    """Runs a command of the server in this process: loading its libraries anew for each row would
-    take minutes.
+) -> CommandResult:
+    """Runs a command of the server in this process.
+
+    A process for each row would load the server's libraries each time, which takes minutes.
     """
     module = importlib.import_module(
         {"daemons": "app.daemons.__main__", "db": "app.db.__main__"}.get(
@@ -134,7 +136,7 @@ def run_here(
     except SystemExit as end:
         exit_code = int(str(end.code))
     captured = capsys.readouterr()
-    return Done(exit_code, captured.out, captured.err)
+    return CommandResult(exit_code, captured.out, captured.err)
 
 
 def free_port() -> int:
@@ -154,7 +156,10 @@ def start(directory: Path, *arguments: str, stderr: Any = subprocess.PIPE) -> su
 
 
 def wait_until_ready(process: subprocess.Popen[str], url: str | None = None) -> None:
-    """Waits for the server's own line, or where nobody reads its lines for its answer."""
+    """Waits for the line that the server prints when it is ready.
+
+    Asks `/readyz` instead where the output is not read.
+    """
     if process.stderr is None:
         wait_for(
             lambda: process.poll() is None and _answers(f"{url}/readyz"), 60, "the server is ready"
@@ -178,7 +183,7 @@ def directory(tmp_path: Path, migrated_sqlite: Path) -> Path:
 
 @pytest.mark.slow
 def test_a_second_server_on_one_sqlite_file_names_the_first(directory: Path) -> None:
-    """Row C4."""
+    """Row C4: the error names the process that has the file open."""
     first = start(directory, "--port", str(free_port()))
     try:
         wait_until_ready(first)
@@ -205,7 +210,7 @@ def test_a_second_server_on_one_sqlite_file_names_the_first(directory: Path) -> 
 
 @pytest.mark.parametrize("presses", [1, 2])
 def test_ctrl_c_ends_the_server_with_130(directory: Path, presses: int) -> None:
-    """Row C9."""
+    """Row C9: one and two presses of Ctrl-C."""
     process = start(directory, "--port", str(free_port()))
     wait_until_ready(process)
     for _ in range(presses):
@@ -216,7 +221,7 @@ def test_ctrl_c_ends_the_server_with_130(directory: Path, presses: int) -> None:
 
 
 def test_a_newer_schema_is_refused(directory: Path) -> None:
-    """Row C3."""
+    """Row C3: the database was written by a newer version."""
     import sqlite3
 
     with sqlite3.connect(directory / "palestra.db") as connection:
@@ -236,7 +241,7 @@ def test_a_newer_schema_is_refused(directory: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write every file")
 def test_a_read_only_file_is_refused(directory: Path) -> None:
-    """Row C3."""
+    """Row C3: the database file is not writable."""
     (directory / "palestra.db").chmod(0o400)
     done = subprocess.run(
         command(["server"]),
@@ -250,10 +255,10 @@ def test_a_read_only_file_is_refused(directory: Path) -> None:
     assert "read-only" in done.stderr
 
 
-def test_a_wrong_password_is_told_without_it(
+def test_the_error_of_a_wrong_password_does_not_contain_it(
     postgres_server: PostgresServer, tmp_path: Path
 ) -> None:
-    """Row C3, on a server that asks for passwords or not: the password appears nowhere."""
+    """Row C3, with and without password authentication on the PostgreSQL server."""
     missing = postgres_server.url("no_such_database") + "&password=secret-word"
     done = subprocess.run(
         command(["server", "--database-url", missing]),

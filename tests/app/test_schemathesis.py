@@ -1,5 +1,6 @@
-"""A fuzzer against a running server and the document it serves: no server error, no undocumented
-status, with and without a token.
+"""Fuzzes a running server by the OpenAPI document that it serves.
+
+No request causes a server error or an undocumented status, with or without a token.
 """
 
 import json
@@ -52,14 +53,14 @@ ENDLESS = "/api/v1/events"
 
 @dataclass(frozen=True)
 class Target:
-    """A running server and a token for it."""
+    """Address of a running server and a token for it."""
 
     url: str
     token: str
 
     @property
     def document(self) -> dict[str, Any]:
-        """The document that the server serves."""
+        """Returns the OpenAPI document that the server serves."""
         headers = {"Authorization": f"Bearer {self.token}"}
         found: dict[str, Any] = (
             httpx.get(f"{self.url}/api/v1/openapi.json", headers=headers, verify=False, timeout=60)
@@ -106,7 +107,7 @@ def target(tmp_path_factory: pytest.TempPathFactory, migrated_sqlite: Path) -> I
 
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("with_token", [True, False])
-def test_no_request_breaks_the_server(target: Target, with_token: bool) -> None:
+def test_no_generated_request_causes_a_server_error(target: Target, with_token: bool) -> None:
     operations = [
         found.ok() for found in schemathesis.openapi.from_dict(target.document).get_all_operations()
     ]

@@ -11,7 +11,7 @@ from app.logging import scrub, scrub_text
 from app.settings import Settings, SettingsError, load_settings, mask
 
 
-def test_arguments_go_before_variables_before_the_file(tmp_path: Path) -> None:
+def test_arguments_override_variables_which_override_the_file(tmp_path: Path) -> None:
     file = tmp_path / "p.toml"
     file.write_text('port = 1\nhost = "localhost"\nlog_level = "debug"\n')
     loaded = load_settings(
@@ -21,7 +21,7 @@ def test_arguments_go_before_variables_before_the_file(tmp_path: Path) -> None:
     assert (loaded.port, loaded.host, loaded.log_level) == (3, "::1", "debug")
 
 
-def test_variables_of_other_parts_are_left_alone() -> None:
+def test_variables_of_other_components_are_ignored() -> None:
     load_settings(
         {}, {"PALESTRA_TOKEN": "x", "PALESTRA_SERVER": "y", "PALESTRA_TEST_STACK": "z", "HOME": "/"}
     )
@@ -29,7 +29,7 @@ def test_variables_of_other_parts_are_left_alone() -> None:
         load_settings({}, {"PALESTRA_PROT": "1"})
 
 
-def test_a_wrong_value_is_told_without_the_value() -> None:
+def test_the_error_of_a_wrong_value_does_not_contain_the_value() -> None:
     with pytest.raises(SettingsError) as refused:
         load_settings({"port": "hunter2"}, {})
     assert "port" in str(refused.value)
@@ -66,7 +66,7 @@ def test_valkey_addresses_and_derived_values(tmp_path: Path) -> None:
         ("example.org", False),
     ],
 )
-def test_loopback(host: str, loopback: bool) -> None:
+def test_loopback_addresses_are_recognised(host: str, loopback: bool) -> None:
     assert Settings(host=host).is_loopback is loopback
 
 
@@ -78,11 +78,11 @@ def test_loopback(host: str, loopback: bool) -> None:
         ("sqlite:///x", "sqlite:///x"),
     ],
 )
-def test_passwords_are_masked(url: str, masked: str) -> None:
+def test_passwords_in_urls_are_masked(url: str, masked: str) -> None:
     assert mask(url) == masked
 
 
-def test_secrets_are_taken_out_of_log_lines() -> None:
+def test_secrets_are_removed_from_log_lines() -> None:
     token = new_secret("plr")
     for text in (
         f"sent {token} on",
@@ -109,7 +109,7 @@ def test_secrets_are_taken_out_of_log_lines() -> None:
     }
 
 
-def test_lines_of_libraries_are_scrubbed_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_secrets_are_removed_from_log_lines_of_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
     from app.logging import configure_logging
 
     output = io.StringIO()
@@ -128,7 +128,7 @@ def test_lines_of_libraries_are_scrubbed_too(monkeypatch: pytest.MonkeyPatch) ->
     assert "pw-marked" not in output.getvalue()
 
 
-def test_secrets_carry_a_checksum_and_are_all_different() -> None:
+def test_secrets_have_a_checksum_and_are_unique() -> None:
     made = [new_secret("plr") for _ in range(100)]
     assert len(set(made)) == 100
     assert all(is_well_formed(secret) and len(hash_secret(secret)) == 64 for secret in made)
@@ -140,9 +140,7 @@ def test_secrets_carry_a_checksum_and_are_all_different() -> None:
 
 
 def test_the_workers_broker_is_a_setting_of_the_server() -> None:
-    """Line 15.17: the variable has the prefix of the worker's own ones, and was left alone as if it
-    were one.
-    """
+    """Regression: the variable has the prefix of the worker's variables, and the server ignored it."""
     settings = load_settings(
         environ={
             "PALESTRA_WORKER_BROKER_URL": "valkey://worker:x@valkey/0",

@@ -1,4 +1,4 @@
-"""Servers inside the test's process, once per kind of database."""
+"""Fixtures that run the server in the test's process, once per kind of database."""
 
 import shutil
 from collections.abc import AsyncIterator
@@ -14,7 +14,7 @@ from tests.support.postgres import PostgresServer
 
 @pytest.fixture(scope="session")
 def api_postgres(postgres_server: PostgresServer, worker_id: str) -> str:
-    """URL of a database for servers that outlive one test."""
+    """URL of a PostgreSQL database for servers that several tests share."""
     url = postgres_server.create_database(f"api_{worker_id}")
     upgrade(url)
     return url
@@ -38,6 +38,9 @@ def module_database_url(
 async def shared(
     module_database_url: str, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Served]:
-    """A server that the tests of a module share; they must not depend on each other's data."""
+    """A server that all tests of a module share.
+
+    Tests must not depend on each other's data.
+    """
     async with serve(module_database_url, tmp_path_factory.mktemp("data")) as served:
         yield served

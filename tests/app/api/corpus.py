@@ -1,18 +1,18 @@
-"""Reads the rows of the bad-input corpus (tests/corpus/*.yaml) and makes requests of them.
+"""Reads the rows of the bad-input corpus (tests/corpus/*.yaml) and builds requests from them.
 
-A row holds `id`, `name`, what to send and what to expect. What to send is one of
+A row has an `id`, a `name`, the input to send and the expected answer. The input is one of
 
 - `body` (text), `base64`, `json`, `repeat: [text, times]`: the whole body;
 - `set` or `set_repeat` (JSON pointer -> value), `splice` (JSON pointer -> JSON text): changes to a
   small valid submission;
-- `artifact`: changes to a small valid declaration, after the declaration `before` where given;
-  `upload`: content sent for the artifact `before` (else the small valid one), which is `stored`
-  already where the row says so;
+- `artifact`: changes to a small valid declaration, sent after the declaration `before` if given;
+  `upload`: content sent for the artifact `before` (default: the small valid declaration);
+  `stored` says that the artifact is stored beforehand;
 - `batch`, `many_records`, `many_series`: telemetry.
 
-In texts `{name}` stands for one of the server's ids and `<x*n>` for x repeated n times. What to
-expect: `status`, and where given `code`, `text` (part of the answer's sentences), `pointer` and
-`field_code` (of one of its errors), `expected_seq`, `answer`, `no_header`.
+In texts `{name}` stands for one of the server's IDs and `<x*n>` for x repeated n times. The
+expected answer has a `status` and optionally `code`, `text` (part of the message), `pointer` and
+`field_code` (of one of its errors), `expected_seq`, `answer` and `no_header`.
 """
 
 import base64
@@ -36,7 +36,7 @@ Row = dict[str, Any]
 
 
 def rows(name: str) -> list[Row]:
-    """Returns the rows of a file, with its defaults filled in."""
+    """Returns the rows of a corpus file, with the file's defaults filled in."""
     document = yaml.safe_load((CORPUS / f"{name}.yaml").read_text("utf-8"))
     return [{**document["defaults"], **row} for row in document["rows"]]
 
@@ -54,14 +54,14 @@ def expand(value: Any, names: dict[str, str]) -> Any:
 
 
 def body_of(row: Row, names: dict[str, str]) -> bytes | None:
-    """Returns the request body; `None` if the row has none."""
+    """Returns the request body of a row, or `None` if it has none."""
     return next((make(row, names) for keys, make in _MAKERS if keys & row.keys()), None)
 
 
 def declaration(
     names: dict[str, str], *, content: str = "1234567890", **changes: Any
 ) -> dict[str, Any]:
-    """Returns a small valid declaration of an artifact."""
+    """Returns a small valid artifact declaration."""
     held = {"size": len(content), "sha256": hashlib.sha256(content.encode()).hexdigest()}
     return {"run_id": names["live_run"], "name": "weights.bin", "kind": "other", **held, **changes}
 
@@ -92,14 +92,16 @@ def _put(document: dict[str, Any], pointer: str, value: Any) -> None:
 def _telemetry(row: Row, names: dict[str, str]) -> bytes:
     run = names["live_run"]
     if "many_records" in row:
-        return _short(
+        return _compact_batch(
             [
                 {"type": "note", "run": run, "wall": 1, "code": "x", "message": ""}
                 for _ in range(row["many_records"])
             ]
         )
     if "many_series" in row:
-        return _short([points(run, f"s{index}", [1]) for index in range(row["many_series"])])
+        return _compact_batch(
+            [points(run, f"s{index}", [1]) for index in range(row["many_series"])]
+        )
     batch = expand(row["batch"], names)
     run = batch.get("run_id") or names[batch.get("run", "live_run")]
     step = batch.get("step", 1)
@@ -111,8 +113,8 @@ def _telemetry(row: Row, names: dict[str, str]) -> bytes:
     return re.sub(r'"@([^"]+)"', r"\1", encoded).encode()
 
 
-def _short(records: list[dict[str, Any]]) -> bytes:
-    """Returns many small records that fit into one batch's limit in bytes."""
+def _compact_batch(records: list[dict[str, Any]]) -> bytes:
+    """Returns a telemetry batch as JSON without white space, so that it fits into the size limit."""
     return json.dumps({"first_seq": 4, "records": records}, separators=(",", ":")).encode()
 
 

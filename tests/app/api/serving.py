@@ -1,5 +1,6 @@
-"""The whole server inside the test's process, on a given database, with people, tokens, runs and
-attempts in every interesting state.
+"""Runs the whole server in the test's process.
+
+Its database holds users, tokens, runs, and attempts in every state that requests can meet.
 """
 
 import hashlib
@@ -39,7 +40,7 @@ SNAPSHOT_FILE = {
 
 @dataclass
 class Served:
-    """A running application and the names that requests may use: tokens by who, ids by what."""
+    """A running application, its tokens by owner and the IDs that requests may use, by name."""
 
     app: FastAPI
     world: World
@@ -51,13 +52,13 @@ class Served:
         return self.app.state.database  # type: ignore[no-any-return]
 
     def client(self, who: str = "anonymous", **options: Any) -> httpx.AsyncClient:
-        """Returns a client that carries the token of `who`, or none."""
+        """Returns a client that sends the token of `who`, or no token."""
         headers = {"Authorization": f"Bearer {self.tokens[who]}"} if who != "anonymous" else {}
         transport = httpx.ASGITransport(self.app, raise_app_exceptions=True)
         return httpx.AsyncClient(transport=transport, base_url=ORIGIN, headers=headers, **options)
 
     async def browser(self) -> tuple[httpx.AsyncClient, str]:
-        """Returns a client with a cookie login, and its CSRF token."""
+        """Returns a client that is logged in by cookie, and its CSRF token."""
         async with self.database.write() as session:
             membership = MembershipRow(
                 project_id=self.world.project_id, user_id=self.world.admin.user_id, role="admin"
@@ -71,7 +72,7 @@ class Served:
         return client, answer.json()["csrf_token"]
 
     async def count_rows(self) -> dict[str, int]:
-        """Returns how many rows each table has."""
+        """Returns the number of rows of each table."""
         counts = [
             select(func.count()).select_from(table).scalar_subquery().label(table.name)
             for table in Base.metadata.sorted_tables
@@ -82,7 +83,7 @@ class Served:
 
 @asynccontextmanager
 async def serve(url: str, directory: Path, **settings: Any) -> AsyncIterator[Served]:
-    """Serves an application with a small world on an empty, migrated database."""
+    """Runs an application on an empty, migrated database, which it fills with sample data."""
     structlog.configure(
         processors=[structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
     )
@@ -91,7 +92,7 @@ async def serve(url: str, directory: Path, **settings: Any) -> AsyncIterator[Ser
         world = await make_world(app.state.database)
         served = Served(app, world)
         await _make_tokens(served)
-        await _make_foreign(served)
+        await _make_other_project(served)
         await _make_attempts(served)
         yield served
 
@@ -131,8 +132,10 @@ def _request(name: str, scopes: str) -> TokenRequest:
     return TokenRequest(name=name, scopes=tuple(Scope(scope) for scope in scopes.split()))
 
 
-async def _make_foreign(served: Served) -> None:
-    """Creates another project, whose experiment's IDs must be answered like unknown IDs."""
+async def _make_other_project(served: Served) -> None:
+    """Creates a second project; requests for its IDs must be answered like requests for unknown
+    IDs.
+    """
     project, person = (
         ProjectRow(id=new_id("prj"), name="elsewhere"),
         UserRow(id=new_id("usr"), name="zoe"),
@@ -177,8 +180,8 @@ async def _make_attempts(served: Served) -> None:
 
 
 async def _send_first_records(served: Served) -> None:
-    """The live attempt has three records on the server: two points and a snapshot whose file has
-    not arrived.
+    """Sends three records of the live attempt: two points and a snapshot whose file is not
+    uploaded.
     """
     run = served.names["live_run"]
     served.names["uploading_snapshot"] = new_id("snp")
@@ -194,7 +197,7 @@ async def _send_first_records(served: Served) -> None:
 
 
 async def _make_snapshots(served: Served) -> None:
-    """Snapshots of other runs and projects, and one whose files are gone."""
+    """Creates snapshots of other runs and projects, and one whose files were deleted."""
     names = served.names
     owners = {
         "foreign": (names["foreign_run"], SnapshotState.VERIFIED),

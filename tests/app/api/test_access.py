@@ -1,4 +1,7 @@
-"""Every route is closed unless the literal list says otherwise; credentials, cookies, CSRF."""
+"""Access to routes: credentials, cookies and CSRF tokens.
+
+Every route requires a credential unless it is in the list `PUBLIC`.
+"""
 
 import contextlib
 from pathlib import Path
@@ -49,7 +52,7 @@ def _routes() -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("method", "path"), _routes())
-async def test_a_route_without_credentials_is_refused_or_on_the_list(
+async def test_a_route_without_credentials_is_refused_unless_public(
     shared: Served, method: str, path: str
 ) -> None:
     for name in SUBSTITUTES:
@@ -64,7 +67,7 @@ async def test_a_route_without_credentials_is_refused_or_on_the_list(
         assert answer.headers["content-type"] == "application/problem+json"
 
 
-async def test_the_public_list_is_short_and_every_other_route_names_its_need() -> None:
+async def test_only_public_routes_need_no_credential() -> None:
     app = create_app(Settings())
     open_routes = {
         (method, context.path)
@@ -76,7 +79,7 @@ async def test_the_public_list_is_short_and_every_other_route_names_its_need() -
     assert len(PUBLIC) <= 5
 
 
-async def test_no_body_is_read_before_the_caller_may_send_one() -> None:
+async def test_no_body_is_read_before_the_caller_is_authorised() -> None:
     for context in iter_route_contexts(create_app(Settings()).routes):
         parts = context.dependant.dependencies if need_of(context) else []
         calls = [dependant.call for part in parts for dependant in dependants(part)]
@@ -131,7 +134,9 @@ async def test_scopes_and_projects(
     assert answer.status_code == status, answer.text
 
 
-async def test_a_browser_login_needs_its_own_pages_for_changes(shared: Served) -> None:
+async def test_changes_with_a_cookie_login_need_the_same_origin_and_a_csrf_token(
+    shared: Served,
+) -> None:
     client, csrf = await shared.browser()
     path = f"/api/v1/experiments/{shared.names['foreign_experiment']}:archive"
     good = {"Origin": ORIGIN, "X-CSRF-Token": csrf}
@@ -155,10 +160,10 @@ async def test_a_browser_login_needs_its_own_pages_for_changes(shared: Served) -
             assert (await client.post(path, headers=headers)).status_code == 403, headers
 
 
-async def test_the_login_page_is_told_whether_a_password_can_let_anybody_in(
+async def test_the_server_reports_whether_any_user_can_log_in_by_password(
     database_url: str, tmp_path: Path
 ) -> None:
-    """Line 15.24: the login page asked for a password although no user had one."""
+    """Regression: the login page asked for a password although no user had one."""
     async with serve(database_url, tmp_path) as served, served.client() as client:
         assert (await client.get("/api/v1/session:options")).json() == {"password": False}
         async with served.database.write() as session:
@@ -173,7 +178,7 @@ async def test_the_login_page_is_told_whether_a_password_can_let_anybody_in(
         assert (await client.get("/api/v1/session:options")).json() == {"password": True}
 
 
-async def test_a_login_ends_with_its_session_and_its_link_works_once(shared: Served) -> None:
+async def test_logout_ends_the_session_and_a_login_link_works_once(shared: Served) -> None:
     client, csrf = await shared.browser()
     async with contextlib.aclosing(client):
         headers = {"Origin": ORIGIN, "X-CSRF-Token": csrf}
@@ -200,7 +205,7 @@ async def test_secrets_are_stored_as_hashes_only(shared: Served) -> None:
     assert not set(shared.tokens.values()) & set(stored)
 
 
-async def test_a_token_hands_out_no_more_than_it_has(shared: Served) -> None:
+async def test_a_token_creates_no_token_with_more_scopes(shared: Served) -> None:
     async with shared.client("user") as client:
         made = (
             await client.post("/api/v1/tokens", json={"name": "w", "scopes": ["worker", "read"]})

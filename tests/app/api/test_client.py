@@ -48,10 +48,10 @@ async def client(shared: Served) -> AsyncIterator[Client]:
             yield made
 
 
-async def test_events_of_some_types_are_those_types_alone(shared: Served, client: Client) -> None:
-    """Line 15.24: the client sent `types=`, which the server does not know, and got events of every
-    type.
-    """
+async def test_events_filtered_by_type_have_only_those_types(
+    shared: Served, client: Client
+) -> None:
+    """Regression: the client sent the unknown parameter `types` and received events of every type."""
     every = await asyncio.to_thread(lambda: list(islice(client.events(after=0), 10)))
     assert {"run", "job"} < {event.type for event in every}
     expected = [event.id for event in every if event.type in {"run", "attempt"}]
@@ -62,8 +62,8 @@ async def test_events_of_some_types_are_those_types_alone(shared: Served, client
     assert [event.id for event in await asyncio.to_thread(take)] == expected
 
 
-async def test_a_refused_login_says_how_to_get_in(shared: Served) -> None:
-    """Line 15.24: the refusal did not say how to set a password or where to find the command."""
+async def test_a_refused_login_names_the_ways_to_log_in(shared: Served) -> None:
+    """The message says how to set a password and which command makes a login link."""
     async with shared.client() as http:
         wrong = (
             await http.post("/api/v1/session", json={"user": "admin", "password": "never set"})
@@ -75,8 +75,8 @@ async def test_a_refused_login_says_how_to_get_in(shared: Served) -> None:
         assert "--data-dir" in answer["detail"]
 
 
-async def test_an_admin_forgets_the_secret_of_a_worker(shared: Served, client: Client) -> None:
-    """Line 15.17: a worker whose secret was lost can be enrolled again."""
+async def test_an_admin_revokes_the_secret_of_a_worker(shared: Served, client: Client) -> None:
+    """A worker whose secret was lost can be enrolled again."""
     made = await shared.world.register(name="forgotten", enrolment="3" * 64)
     forgotten = await asyncio.to_thread(client.forget_worker, made.worker_id)
     assert (forgotten.id, forgotten.name) == (made.worker_id, "forgotten")
@@ -87,8 +87,8 @@ async def test_an_admin_forgets_the_secret_of_a_worker(shared: Served, client: C
     assert again.secret not in {made.secret, None}
 
 
-async def test_an_archived_experiment_comes_back(shared: Served, client: Client) -> None:
-    """Line 15.24: an archived experiment could not be restored."""
+async def test_an_archived_experiment_can_be_restored(shared: Served, client: Client) -> None:
+    """Regression: the API and the client had no way to restore an archived experiment."""
     experiment = (await shared.world.submit(definition(loop={"env_steps": 77})))[0]
 
     def there_and_back() -> list[bool]:
@@ -120,10 +120,10 @@ def _list_routes() -> list[str]:
 
 
 @pytest.mark.parametrize("path", [path for path in _list_routes() if path not in NOT_IN_CLIENT])
-async def test_every_list_of_the_client_goes_on_to_the_last_page(path: str) -> None:
-    """Line 15.24: `Client.series_names` returned the first 100 series.
+async def test_every_list_of_the_client_reads_all_pages(path: str) -> None:
+    """Regression: `Client.series_names` returned the first 100 series.
 
-    A new list needs an entry in `LISTS`.
+    A new list route needs an entry in `LISTS`.
     """
     with running_peer() as peer, Client(peer.url, "plr_test") as client:
         peer.on(
@@ -136,8 +136,8 @@ async def test_every_list_of_the_client_goes_on_to_the_last_page(path: str) -> N
     assert [asked.query.get("cursor") for asked in peer.asked] == [None, "second"]
 
 
-async def test_all_series_of_a_run_are_named(shared: Served, client: Client) -> None:
-    """Line 15.24: of 250 series the client returned 100."""
+async def test_series_names_returns_all_series_of_a_run(shared: Served, client: Client) -> None:
+    """Regression: of 250 series the client returned 100."""
     run, attempt = shared.names["live_run"], shared.names["live_attempt"]
     acked = next(
         one.acked_seq for one in (await shared.world.run(run)).attempts if one.id == attempt
@@ -155,7 +155,7 @@ async def test_all_series_of_a_run_are_named(shared: Served, client: Client) -> 
 async def _upload(
     shared: Served, name: str, content: bytes, kind: str, snapshot_id: str | None = None
 ) -> None:
-    """Declares and uploads a file as the live attempt."""
+    """Declares and uploads a file as the live attempt; returns its artifact ID."""
     attempt, run = shared.names["live_attempt"], shared.names["live_run"]
     document = {
         "run_id": run,
@@ -174,10 +174,10 @@ async def _upload(
             assert (await http.put(place, content=content)).is_success
 
 
-async def test_an_export_is_downloaded_as_it_was_uploaded(
+async def test_a_downloaded_export_equals_the_uploaded_one(
     shared: Served, client: Client, tmp_path: Path
 ) -> None:
-    """Line 15.23: results could not be fetched."""
+    """Regression: the client could not download the files of a run."""
     run = shared.names["live_run"]
     contents = {
         "weights.safetensors": os.urandom(700_000),
@@ -202,10 +202,10 @@ async def test_an_export_is_downloaded_as_it_was_uploaded(
         await asyncio.to_thread(lambda: client.download_export(run, tmp_path, format="onnx"))
 
 
-async def test_a_snapshot_is_downloaded_once_it_is_whole(
+async def test_a_snapshot_is_downloaded_once_it_is_verified(
     shared: Served, client: Client, tmp_path: Path
 ) -> None:
-    """Line 15.23: the newest, the best or a named snapshot is downloaded, if it is verified."""
+    """The newest, the best or a named snapshot can be downloaded if it is verified."""
     run, snapshot = shared.names["live_run"], shared.names["uploading_snapshot"]
     with pytest.raises(DownloadError, match="no stored snapshot 'newest'"):
         await asyncio.to_thread(lambda: client.download_snapshot(run, tmp_path, snapshot="newest"))

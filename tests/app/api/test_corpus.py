@@ -1,6 +1,7 @@
-"""The bad-input corpus: problem details with pointer, code and remedy.
+"""The bad-input corpus: each row is answered with problem details that name pointer, code and
+remedy.
 
-Never a 500; never a partial change.
+No row causes a status 500 or a partial change.
 """
 
 import asyncio
@@ -65,9 +66,9 @@ def _check_problem(row: Row, answer: httpx.Response) -> None:
 
 
 async def _prepare(served: Served, names: dict[str, str], row: Row) -> None:
-    """Declares what the row says or, for an upload, the small valid artifact.
+    """Declares the artifact of a row or, for an upload, the small valid artifact.
 
-    Puts its path among the names.
+    Adds the upload path to `names`.
     """
     if "before" not in row and "upload" not in row:
         return
@@ -140,10 +141,10 @@ async def test_a_refused_upload_leaves_no_file(shared: Served) -> None:
     assert _files(directory) == before
 
 
-async def test_telemetry_keeps_every_number_as_it_was(shared: Served) -> None:
-    """Row T5: strings for what is not finite, and every float64 to its last bit.
+async def test_telemetry_stores_every_number_exactly(shared: Served) -> None:
+    """Row T5: non-finite numbers are sent as strings, and every float64 keeps all its bits.
 
-    T6: a worker's clock in 1970 or 2100 is data.
+    Row T6: a worker's clock in 1970 or 2100 is stored as it is.
     """
     values: list[Any] = ["NaN", "Infinity", "-Infinity", -0.0, 5e-324, 1.7976931348623157e308, 0.1]
     run, attempt = shared.names["live_run"], shared.names["live_attempt"]
@@ -175,17 +176,17 @@ async def test_telemetry_keeps_every_number_as_it_was(shared: Served) -> None:
     assert curve["last"][:3] == [None] * 3
 
 
-def another(number: int) -> dict[str, Any]:
-    """Returns a valid definition of a new experiment.
+def another_definition(number: int) -> dict[str, Any]:
+    """Returns the valid definition of an experiment that no other number gives.
 
-    Another name alone would not make a new experiment.
+    Experiments that differ only in their name would be the same experiment.
     """
     return definition(name=f"number {number}", loop={"env_steps": 20_000 + number})
 
 
-async def test_one_key_and_one_body_fifty_times_at_once_make_one_experiment(shared: Served) -> None:
-    """Row B20, with and without a key."""
-    body = {"definition": another(1), "options": {"seeds": [0, 1]}}
+async def test_fifty_concurrent_equal_submissions_make_one_experiment(shared: Served) -> None:
+    """Row B20, with and without an idempotency key."""
+    body = {"definition": another_definition(1), "options": {"seeds": [0, 1]}}
     async with shared.client("user", timeout=60) as client:
         keyed = await asyncio.gather(
             *(
@@ -198,7 +199,9 @@ async def test_one_key_and_one_body_fifty_times_at_once_make_one_experiment(shar
         assert sum("idempotency-replayed" in answer.headers for answer in keyed) == 49
         plain = await asyncio.gather(
             *(
-                client.post("/api/v1/experiments", json={**body, "definition": another(2)})
+                client.post(
+                    "/api/v1/experiments", json={**body, "definition": another_definition(2)}
+                )
                 for _ in range(50)
             )
         )
@@ -210,13 +213,13 @@ async def test_one_key_and_one_body_fifty_times_at_once_make_one_experiment(shar
         assert sorted(run["seed"] for run in runs) == [0, 1]
 
 
-async def test_one_key_with_two_bodies_is_refused(shared: Served) -> None:
+async def test_an_idempotency_key_with_two_bodies_is_refused(shared: Served) -> None:
     """Row B21; the same key of another user is a separate key."""
     async with shared.client("user") as client:
         send = lambda path, body: client.post(path, json=body, headers={"Idempotency-Key": "k"})  # noqa: E731
         first = await send("/api/v1/experiments", {"definition": definition()})
         assert first.status_code in {200, 201}
-        other = await send("/api/v1/experiments", {"definition": another(1)})
+        other = await send("/api/v1/experiments", {"definition": another_definition(1)})
         assert (other.status_code, other.json()["code"]) == (409, "idempotency_key_reused")
         elsewhere = await send(
             f"/api/v1/runs/{shared.names['lost_run']}/jobs", {"schedule": "train"}
@@ -229,12 +232,14 @@ async def test_one_key_with_two_bodies_is_refused(shared: Served) -> None:
         ).status_code == 422
     async with shared.client("foreign") as client:
         foreign = await client.post(
-            "/api/v1/experiments", json={"definition": another(2)}, headers={"Idempotency-Key": "k"}
+            "/api/v1/experiments",
+            json={"definition": another_definition(2)},
+            headers={"Idempotency-Key": "k"},
         )
         assert foreign.status_code == 201
 
 
-async def test_a_refused_request_does_not_use_its_key_up(shared: Served) -> None:
+async def test_a_refused_request_does_not_use_up_its_idempotency_key(shared: Served) -> None:
     async with shared.client("user") as client:
         bad = await client.post(
             "/api/v1/experiments", json={"definition": {}}, headers={"Idempotency-Key": "again"}
@@ -249,7 +254,7 @@ async def test_a_refused_request_does_not_use_its_key_up(shared: Served) -> None
 
 
 async def test_ten_thousand_equal_dispatch_messages_start_one_attempt(shared: Served) -> None:
-    """Row M4, as the server sees it: each dispatch message becomes a claim.
+    """Row M4 on the server's side: each dispatch message becomes a claim.
 
     The same claim again is answered with the same lease.
     """
@@ -273,10 +278,8 @@ async def test_ten_thousand_equal_dispatch_messages_start_one_attempt(shared: Se
         assert (await client.get(f"/api/v1/jobs/{claim['job_id']}")).json()["attempts"] == 1
 
 
-async def test_a_body_beyond_the_bound_is_not_read_to_its_end(shared: Served) -> None:
-    """Row B16: the server answers as soon as the bound is passed, whatever the length that was
-    declared.
-    """
+async def test_a_body_above_the_size_limit_is_not_read_to_its_end(shared: Served) -> None:
+    """Row B16: the server answers as soon as the limit is exceeded, whatever the declared length."""
     taken = 0
 
     async def endless() -> Any:
@@ -298,7 +301,7 @@ async def test_a_body_beyond_the_bound_is_not_read_to_its_end(shared: Served) ->
         assert declared.status_code == 413
 
 
-async def test_a_crash_is_told_without_its_cause(
+async def test_the_answer_to_an_internal_error_does_not_reveal_its_cause(
     shared: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def fail(*_: object, **__: object) -> None:
@@ -328,19 +331,17 @@ async def test_every_answer_carries_the_security_headers(shared: Served) -> None
         ).headers["x-request-id"] != "a b"
 
 
-async def test_answers_are_json_that_every_reader_takes(shared: Served) -> None:
+async def test_answers_are_standard_json(shared: Served) -> None:
     async with shared.client("user") as client:
         document = (await client.get("/api/v1/definitions/schema")).json()
     assert json.loads(json.dumps(document, allow_nan=False)) == document
     assert document["properties"]["definition"]
 
 
-async def test_a_definition_of_an_older_schema_version_is_the_experiment_that_it_was(
+async def test_a_definition_of_an_older_schema_version_is_the_same_experiment(
     shared: Served,
 ) -> None:
-    """Line 15.12: sent to the API as it is, it is brought up, and the same training in the present
-    version is the same experiment.
-    """
+    """The API upgrades the definition; the same training in the present version has the same ID."""
     old = definition(
         schema_version=1,
         agent={"name": "ppo", "value_coefficient": 0.5},

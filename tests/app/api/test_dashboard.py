@@ -1,4 +1,4 @@
-"""The dashboard's files, its one page for every address, and nothing else of the disk."""
+"""Serving the dashboard: its files, one HTML page for every address, and no other file of the disk."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -29,7 +29,9 @@ async def client(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
         yield opened
 
 
-async def test_every_page_of_the_dashboard_is_its_one_document(client: httpx.AsyncClient) -> None:
+async def test_every_page_of_the_dashboard_is_the_same_html_document(
+    client: httpx.AsyncClient,
+) -> None:
     for path in ("/", "/login", "/experiments/", "/runs/run_1", "/index.html"):
         answer = await client.get(path)
         assert (answer.status_code, answer.text) == (200, "<title>Palestra</title>")
@@ -49,11 +51,9 @@ async def test_every_page_of_the_dashboard_is_its_one_document(client: httpx.Asy
         "//login",
     ],
 )
-async def test_an_address_that_nothing_is_at_is_not_found(
-    client: httpx.AsyncClient, path: str
-) -> None:
-    """Line 15.24: `/metrics` answered 200 with the dashboard's HTML, which a monitoring program
-    takes for metrics.
+async def test_an_unknown_address_is_not_found(client: httpx.AsyncClient, path: str) -> None:
+    """Regression: `/metrics` answered 200 with the dashboard's HTML, which a monitoring program
+    reads as metrics.
     """
     url = httpx.URL("http://localhost", raw_path=path.encode())
     for accept in ("*/*", "application/json", "text/plain;version=0.0.4"):
@@ -66,7 +66,7 @@ async def test_an_address_that_nothing_is_at_is_not_found(
     assert (await client.head(url)).status_code == 404
 
 
-async def test_files_are_served_for_ever(client: httpx.AsyncClient) -> None:
+async def test_files_are_served_as_immutable(client: httpx.AsyncClient) -> None:
     answer = await client.get("/assets/app-1.js")
     assert answer.text == "go()"
     assert answer.headers["content-type"].startswith("text/javascript")
@@ -83,14 +83,16 @@ async def test_files_are_served_for_ever(client: httpx.AsyncClient) -> None:
         "//etc/passwd",
     ],
 )
-async def test_nothing_else_of_the_disk_is_served(client: httpx.AsyncClient, path: str) -> None:
+async def test_no_file_outside_the_build_is_served(client: httpx.AsyncClient, path: str) -> None:
     assert (
         "secret"
         not in (await client.get(httpx.URL("http://localhost", raw_path=path.encode()))).text
     )
 
 
-async def test_what_is_no_page(client: httpx.AsyncClient) -> None:
+async def test_unknown_api_paths_and_posts_are_not_answered_with_the_page(
+    client: httpx.AsyncClient,
+) -> None:
     unknown = await client.get("/api/v2/runs")
     assert (unknown.status_code, unknown.json()["code"]) == (404, "not_found")
     posted = await client.post("/login")

@@ -1,6 +1,4 @@
-"""Lines 15.1 and 15.5: a full disk of the server is said as such, refuses nothing for good, and is
-over as soon as there is room.
-"""
+"""A full disk of the server is reported as such and requests succeed again once there is space."""
 
 import hashlib
 import shutil
@@ -21,7 +19,7 @@ from tests.support.records import points
 
 
 @pytest.fixture(autouse=True)
-def _look_every_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def _measure_free_space_at_every_request(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(storage, "_LOOK_SECONDS", 0.0)
 
 
@@ -46,17 +44,17 @@ def _declaration(served: Served, content: bytes, name: str = "policy") -> dict[s
     }
 
 
-def _is_told_as_full(answer: httpx.Response, what: str) -> bool:
+def _is_storage_full(answer: httpx.Response, what: str) -> bool:
     body = answer.json()
     assert (answer.status_code, body["code"]) == (507, "storage_full"), answer.text
     assert int(answer.headers["Retry-After"]) > 0
     return what in body["detail"]
 
 
-async def test_an_artifact_without_room_is_507_and_stored_once_there_is_room(
+async def test_an_artifact_is_507_on_a_full_disk_and_stored_once_there_is_space(
     migrated_sqlite: Path, tmp_path: Path
 ) -> None:
-    """Line 15.1: declaring answered 413 `no_space`, which an uploader takes as final."""
+    """Regression: declaring it was answered 413 `no_space`, which an uploader treats as final."""
     shutil.copy(migrated_sqlite, tmp_path / "p.db")
     content = bytes(200_000)
     with small_disk(tmp_path / "disk", 1_024) as disk:
@@ -66,14 +64,14 @@ async def test_an_artifact_without_room_is_507_and_stored_once_there_is_room(
         ):
             base = f"/api/v1/attempts/{served.names['live_attempt']}/artifacts"
             ballast = fill(disk, leave=100_000)
-            assert _is_told_as_full(
+            assert _is_storage_full(
                 await client.post(base, json=_declaration(served, content)), "artifact store"
             )
             ballast.unlink()
             declared = (await client.post(base, json=_declaration(served, content))).json()
             fill(disk, leave=100_000)
             put = {"content": content, "headers": {"Content-Type": "application/octet-stream"}}
-            assert _is_told_as_full(
+            assert _is_storage_full(
                 await client.put(f"{base}/{declared['id']}", **put), "artifact store"
             )
             ballast.unlink()
@@ -81,10 +79,10 @@ async def test_an_artifact_without_room_is_507_and_stored_once_there_is_room(
         assert [path.name for path in (disk / "blobs" / "incoming").iterdir()] == []
 
 
-async def test_a_disk_that_fills_up_on_the_way_is_507(
+async def test_a_disk_that_fills_up_during_an_upload_is_507(
     migrated_sqlite: Path, tmp_path: Path
 ) -> None:
-    """Line 15.1: the disk has space when the upload begins and is full before its last byte."""
+    """The disk has space when the upload begins and is full before its last byte."""
     shutil.copy(migrated_sqlite, tmp_path / "p.db")
     content = bytes(400_000)
     with small_disk(tmp_path / "disk", 1_024) as disk:
@@ -102,7 +100,7 @@ async def test_a_disk_that_fills_up_on_the_way_is_507(
 
             headers = {"Content-Type": "application/octet-stream"}
             answer = await client.put(f"{base}/{declared['id']}", content=chunks(), headers=headers)
-            assert _is_told_as_full(answer, "artifact store")
+            assert _is_storage_full(answer, "artifact store")
             assert (await client.get("/readyz")).status_code == 503
             (disk / "ballast").unlink()
             assert (await client.get("/readyz")).status_code == 200
@@ -114,7 +112,7 @@ async def test_a_disk_that_fills_up_on_the_way_is_507(
 async def test_readiness_names_the_full_disk_of_the_blobs_and_recovers(
     migrated_sqlite: Path, tmp_path: Path
 ) -> None:
-    """Line 15.5: `/readyz` stayed 200."""
+    """Regression: `/readyz` answered 200 while the blob disk was full."""
     shutil.copy(migrated_sqlite, tmp_path / "p.db")
     with small_disk(tmp_path / "disk", 1_024) as disk:
         async with (
@@ -134,7 +132,7 @@ async def test_readiness_names_the_full_disk_of_the_blobs_and_recovers(
 async def test_a_full_disk_of_the_database_is_507_for_every_write_and_loses_nothing(
     migrated_sqlite: Path, tmp_path: Path
 ) -> None:
-    """Line 15.5: writes answered 500 (telemetry 503) and `/readyz` 200."""
+    """Regression: writes were answered 500 (telemetry 503) and `/readyz` 200."""
     with small_disk(tmp_path / "disk", 4_096) as disk:
         shutil.copy(migrated_sqlite, disk / "p.db")
         async with serve(f"sqlite:///{disk / 'p.db'}", tmp_path) as served:
@@ -148,14 +146,14 @@ async def test_a_full_disk_of_the_database_is_507_for_every_write_and_loses_noth
             ]
             async with served.client("live_attempt") as client, served.client("user") as user:
                 ballast = fill(disk)
-                assert _is_told_as_full(
+                assert _is_storage_full(
                     await client.post(telemetry, json={"first_seq": 4, "records": many[:40]}),
                     "database",
                 )
                 answer = await user.get("/readyz")
                 assert (answer.status_code, answer.json()["code"]) == (503, "storage_full")
                 assert "database" in answer.json()["detail"]
-                assert _is_told_as_full(
+                assert _is_storage_full(
                     await user.post(f"/api/v1/jobs/{served.names['queued_job']}:pause"), "database"
                 )
                 assert (await user.get(f"/api/v1/runs/{run}")).status_code == 200, "reading goes on"
@@ -169,16 +167,16 @@ async def test_a_full_disk_of_the_database_is_507_for_every_write_and_loses_noth
                 ).status_code == 200
 
 
-async def test_a_database_with_no_room_for_a_page_is_507(
+async def test_a_database_without_space_for_a_page_is_507(
     migrated_sqlite: Path, tmp_path: Path
 ) -> None:
-    """Line 15.5, where mounting is not permitted: SQLite gets a limit on the size of its file."""
+    """Limits the size of the SQLite file, so that the test runs where mounting is not permitted."""
     shutil.copy(migrated_sqlite, tmp_path / "p.db")
     async with (
         serve(f"sqlite:///{tmp_path / 'p.db'}", tmp_path) as served,
         served.client("live_attempt") as client,
     ):
-        event.listen(served.database.engine.sync_engine, "checkout", _let_grow_no_further)
+        event.listen(served.database.engine.sync_engine, "checkout", _limit_to_present_size)
         run = served.names["live_run"]
         many = [
             points(run, f"loss{index}", list(range(400)), [index / 7 + step for step in range(400)])
@@ -188,17 +186,17 @@ async def test_a_database_with_no_room_for_a_page_is_507(
             f"/api/v1/attempts/{served.names['live_attempt']}/telemetry",
             json={"first_seq": 4, "records": many},
         )
-        assert _is_told_as_full(answer, "database")
+        assert _is_storage_full(answer, "database")
 
 
-def _let_grow_no_further(connection: Any, *_: Any) -> None:
+def _limit_to_present_size(connection: Any, *_: Any) -> None:
     cursor = connection.cursor()
     cursor.execute("PRAGMA max_page_count = 1")
     cursor.close()
 
 
 def test_the_reserve_is_left_to_the_database(tmp_path: Path) -> None:
-    """Line 15.1: blobs do not fill the reserve, since the database usually shares their disk."""
+    """Blobs do not use the reserved space, since the database usually shares their disk."""
     with small_disk(tmp_path / "disk", 1_024) as disk:
         free = shutil.disk_usage(disk).free
         assert BlobStore(disk, 2**20).room() == free - 2**20 // 20

@@ -1,4 +1,4 @@
-"""Line 15.25: what a route does not declare is refused, never ignored, on every route there is."""
+"""Query parameters that a route does not declare are refused on every route, never ignored."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ async def ask(shared: Served, method: str, path: str, query: str) -> tuple[int, 
 
 
 @pytest.mark.parametrize(("method", "path", "declared"), _routes())
-async def test_every_route_refuses_what_it_does_not_know(
+async def test_every_route_refuses_unknown_query_parameters(
     shared: Served, method: str, path: str, declared: dict[str, bool]
 ) -> None:
     status, problem = await ask(shared, method, path, "zzqq=1")
@@ -66,7 +66,7 @@ async def test_every_route_refuses_what_it_does_not_know(
         ("/jobs?a%2Fb=1", "unknown_parameter", "query/a~1b", "unknown parameter"),
     ],
 )
-async def test_what_is_told(
+async def test_a_refused_query_names_the_parameter_and_the_remedy(
     shared: Served, query: str, code: str, pointer: str, words: str
 ) -> None:
     path, _, rest = query.partition("?")
@@ -77,7 +77,7 @@ async def test_what_is_told(
     assert pointer in problem["detail"]
 
 
-async def test_several_faults_are_told_at_once(shared: Served) -> None:
+async def test_all_errors_of_a_query_are_reported_together(shared: Served) -> None:
     _, problem = await ask(
         shared, "GET", "/api/v1/jobs", "runn=1&poool=2&state=queued&state=paused"
     )
@@ -88,7 +88,7 @@ async def test_several_faults_are_told_at_once(shared: Served) -> None:
     ]
 
 
-async def test_a_filter_that_takes_several_values_still_does(shared: Served) -> None:
+async def test_a_filter_accepts_several_values(shared: Served) -> None:
     status, problem = await ask(shared, "GET", "/api/v1/events", "run=a&run=b&after=-1")
     assert (status, problem["code"], problem["errors"][0]["pointer"]) == (
         422,
