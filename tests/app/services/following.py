@@ -1,4 +1,4 @@
-"""Jobs that evaluate the snapshots of a run: claim one, report for it, end it."""
+"""Continuous evaluations of a run: starting one, sending its evaluations and ending it."""
 
 from dataclasses import replace
 from typing import Any

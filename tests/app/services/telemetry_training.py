@@ -1,4 +1,4 @@
-"""A run with a running attempt, whose telemetry is sent and read back."""
+"""A run with a running attempt, and helpers that send its telemetry and read it back."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from tests.support.server_fixture import World
 
 @dataclass
 class Training:
-    """A run with a running attempt."""
+    """A run with a running attempt, whose telemetry a test sends and reads back."""
 
     world: World
     database: Database

@@ -1,6 +1,4 @@
-"""Artifacts and snapshots: stored only whole, kept by the rule, superseded by the fence chain
-alone.
-"""
+"""Artifacts and snapshots: complete uploads, retention, and snapshots superseded by a resume."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -36,7 +34,7 @@ async def test_content_comes_back_as_it_was_sent(storing: Storing) -> None:
         (b"123456789X", "hash_mismatch"),
     ],
 )
-async def test_other_content_than_declared_is_refused_and_leaves_nothing(
+async def test_content_that_differs_from_its_declaration_is_refused_and_deleted(
     storing: Storing, sent: bytes, code: str
 ) -> None:
     declared = await storing.declare("a", b"1234567890")
@@ -47,7 +45,7 @@ async def test_other_content_than_declared_is_refused_and_leaves_nothing(
     assert (await storing.upload(declared.id, b"1234567890")).stored
 
 
-async def test_an_upload_that_breaks_leaves_nothing_and_can_be_repeated(storing: Storing) -> None:
+async def test_an_interrupted_upload_leaves_no_file_and_can_be_repeated(storing: Storing) -> None:
     declared = await storing.declare("a", b"1234567890")
 
     async def broken() -> AsyncIterator[bytes]:
@@ -62,7 +60,7 @@ async def test_an_upload_that_breaks_leaves_nothing_and_can_be_repeated(storing:
     assert (await storing.upload(declared.id, b"1234567890")).stored
 
 
-async def test_empty_content_is_content(storing: Storing) -> None:
+async def test_an_empty_file_can_be_stored(storing: Storing) -> None:
     assert (await storing.put("empty", b"")).stored
 
 
@@ -117,7 +115,7 @@ async def test_bad_names_are_refused(storing: Storing, name: str) -> None:
     assert refusal.value.pointer == "/name"
 
 
-async def test_another_projects_artifact_is_not_there(storing: Storing) -> None:
+async def test_an_artifact_of_another_project_is_not_found(storing: Storing) -> None:
     stored = await storing.put("a", b"one")
     stranger = type(storing.world.admin)(
         project_id="prj_other", project="o", user_id="u", user="u", via="token"
@@ -137,7 +135,7 @@ async def test_a_stale_attempt_may_not_store(storing: Storing) -> None:
     assert storing.files() == []
 
 
-async def test_a_snapshot_counts_once_all_its_files_are_stored(storing: Storing) -> None:
+async def test_a_snapshot_is_verified_once_all_its_files_are_stored(storing: Storing) -> None:
     snapshot_id = await storing.snapshot(100, upload=False)
     assert (await storing.snapshots())[snapshot_id].state == SnapshotState.UPLOADING
     async with storing.database.read() as session:
@@ -172,7 +170,7 @@ async def test_a_file_that_the_record_does_not_list_is_refused(storing: Storing)
     assert refusal.value.code == "not_in_snapshot"
 
 
-async def test_the_last_ones_and_the_best_are_kept_and_the_rest_leaves_the_disk(
+async def test_retention_keeps_the_last_snapshots_and_the_best_and_deletes_the_others(
     storing: Storing,
 ) -> None:
     scores = [10.0, 90.0, 20.0, 30.0, "NaN"]
@@ -202,7 +200,7 @@ async def test_a_snapshot_that_a_live_attempt_reads_is_kept(storing: Storing) ->
     assert (await storing.snapshots())[first].state == SnapshotState.VERIFIED
 
 
-async def test_a_resume_supersedes_what_lies_beyond_its_snapshot(storing: Storing) -> None:
+async def test_a_resume_supersedes_records_after_its_snapshot(storing: Storing) -> None:
     run = storing.run_id
     await storing.send(records.evaluation(run, 50, 1.0))
     first = await storing.snapshot(100)
@@ -226,7 +224,7 @@ async def test_a_resume_supersedes_what_lies_beyond_its_snapshot(storing: Storin
     assert (found[first].superseded, found[unfinished].superseded) == (False, True)
 
 
-async def test_an_evaluation_of_a_snapshot_is_superseded_exactly_when_it_is(
+async def test_an_evaluation_is_superseded_exactly_when_its_snapshot_is(
     storing: Storing,
 ) -> None:
     first, second = await storing.snapshot(100), await storing.snapshot(200)
@@ -265,7 +263,7 @@ async def test_an_attempt_that_only_reads_may_not_write_training_state(storing: 
     )
 
 
-async def test_orphans_and_unused_blobs_are_swept(
+async def test_orphaned_and_unused_blobs_are_deleted(
     storing: Storing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await storing.put("a", b"kept")
@@ -287,7 +285,7 @@ async def test_a_finished_run_keeps_its_artifacts(storing: Storing) -> None:
     assert len(storing.files()) == 2
 
 
-async def test_a_video_says_where_in_the_training_it_belongs(storing: Storing) -> None:
+async def test_a_video_has_the_env_step_of_its_evaluation(storing: Storing) -> None:
     with pytest.raises(InvalidError) as refusal:
         await storing.declare("000000000010-episode-0.mp4", b"video", kind="video")
     assert (refusal.value.code, refusal.value.pointer) == ("env_step_needed", "/env_step")

@@ -1,5 +1,5 @@
-"""Lines 15.1 and 15.4 on the server: what is not uploaded is shown, skipped, taken back or given
-up, and never open for ever.
+"""Files that a worker has not uploaded: the server shows them, skips overtaken snapshots, and lets
+a worker adopt an attempt or a user give up its results.
 """
 
 import importlib.util
@@ -28,10 +28,10 @@ async def _give_up(storing: Storing) -> None:
         await unstored_results.give_up(session, storing.world.admin, storing.job_id, "no room")
 
 
-async def test_a_run_whose_results_are_not_stored_says_so_and_is_not_final(
+async def test_a_run_with_results_to_upload_shows_them_and_is_not_final(
     storing: Storing,
 ) -> None:
-    """Line 15.1: it was not shown that an ended training waited for its upload."""
+    """Regression: the run did not show that its ended training was waiting for an upload."""
     world = storing.world
     assert (await world.run(storing.run_id)).not_uploaded is None
     await world.renew(storing.attempt_id, backlog=Backlog(files=3, size=3 * 2**20))
@@ -54,8 +54,8 @@ async def test_a_run_whose_results_are_not_stored_says_so_and_is_not_final(
     assert (await world.run(storing.run_id)).not_uploaded is None
 
 
-async def test_only_a_person_gives_up_results(storing: Storing) -> None:
-    """Line 15.1: only a user may discard results."""
+async def test_only_a_user_can_give_up_results(storing: Storing) -> None:
+    """Results can be given up only while the ended attempt waits for its uploads."""
     world = storing.world
     with pytest.raises(ConflictError) as refused:
         await _give_up(storing)
@@ -84,11 +84,11 @@ async def _adopt(storing: Storing, worker_id: str | None = None) -> str:
     return answer.token
 
 
-async def test_a_worker_takes_back_its_own_attempt_alone_and_only_while_it_lives(
+async def test_a_worker_adopts_only_its_own_live_attempt(
     storing: Storing,
 ) -> None:
-    """Line 15.1: an attempt whose supervisor died while it uploaded was lost, and with it the only
-    copy.
+    """Regression: if a supervisor ended during its uploads, the attempt was marked as lost and the
+    only copies of its results were deleted.
     """
     other = (await storing.world.register(name="w2")).worker_id
     with pytest.raises(NotFoundError):
@@ -106,10 +106,10 @@ async def test_a_worker_takes_back_its_own_attempt_alone_and_only_while_it_lives
 @pytest.mark.parametrize(
     ("delivering", "state"), [(True, JobState.RUNNING), (False, JobState.QUEUED)]
 )
-async def test_a_restart_of_the_machine_leaves_the_attempt_that_was_uploading_to_its_worker(
+async def test_an_uploading_attempt_stays_with_its_worker_after_a_reboot(
     storing: Storing, delivering: bool, state: JobState
 ) -> None:
-    """Line 15.1: the results are still on the disk."""
+    """The results are still on the worker's disk."""
     await storing.world.renew(
         storing.attempt_id, backlog=Backlog(files=1, size=1, delivering=delivering)
     )
@@ -117,10 +117,10 @@ async def test_a_restart_of_the_machine_leaves_the_attempt_that_was_uploading_to
     assert (await storing.world.job(storing.job_id)).state is state
 
 
-async def test_snapshots_that_newer_ones_overtook_are_marked_and_not_wanted(
+async def test_snapshots_older_than_verified_ones_are_skipped(
     storing: Storing,
 ) -> None:
-    """Line 15.4: such snapshots kept the state `uploading`."""
+    """Regression: such snapshots stayed in the state `uploading`."""
     old = [
         await storing.snapshot(step, upload=False, score=score)
         for step, score in ((100, 1.0), (200, 90.0), (300, 2.0))
@@ -144,8 +144,10 @@ async def test_snapshots_that_newer_ones_overtook_are_marked_and_not_wanted(
     assert len(storing.files()) == 4
 
 
-async def test_a_snapshot_that_is_skipped_while_it_arrives_leaves_nothing(storing: Storing) -> None:
-    """Line 15.4: the files of a skipped snapshot are deleted."""
+async def test_the_files_of_a_snapshot_skipped_during_its_upload_are_deleted(
+    storing: Storing,
+) -> None:
+    """The snapshot is skipped because a newer one was verified meanwhile."""
     old = await storing.snapshot(100, upload=False)
     content = f"state at 100 {old}".encode()
     declared = await storing.declare("state", content, old)
@@ -162,7 +164,9 @@ async def test_a_snapshot_that_is_skipped_while_it_arrives_leaves_nothing(storin
 async def test_no_snapshot_stays_uploading_once_its_attempt_has_ended(
     storing: Storing, end: str
 ) -> None:
-    """Line 15.4: a normal session left 19 such rows, also on succeeded runs."""
+    """Regression: snapshots of ended attempts, also of succeeded runs, stayed in the state
+    `uploading`.
+    """
     snapshot_id = await storing.snapshot(100, upload=False)
     await storing.put("memory", b"shared", snapshot_id)
     if end == "released":
@@ -185,7 +189,7 @@ async def test_no_snapshot_stays_uploading_once_its_attempt_has_ended(
 
 
 async def test_a_run_shows_how_far_its_stored_snapshots_are_behind(storing: Storing) -> None:
-    """Line 15.4: the run page did not show it."""
+    """The run page shows the difference in env_steps."""
     saved = (await storing.world.run(storing.run_id)).snapshots
     assert (saved.written, saved.verified) == (None, None)
     await storing.snapshot(100)
@@ -207,7 +211,7 @@ def _migration() -> ModuleType:
 async def test_rows_that_older_versions_left_uploading_are_repaired_at_upgrade(
     storing: Storing,
 ) -> None:
-    """Line 15.4: the database of an older version holds such rows."""
+    """The migration ends the state `uploading` of snapshots whose attempt has ended."""
     left = await storing.snapshot(100, upload=False)
     await storing.world.release(
         storing.attempt_id, Outcome.SUCCEEDED, Cause.BUDGET, last_seq=storing.seq

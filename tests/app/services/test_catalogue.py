@@ -1,6 +1,4 @@
-"""Definitions that name registered parts, through submission, claim and a change of the workers'
-code.
-"""
+"""Definitions that name registered parts: submission, claim, and changed code on the workers."""
 
 import json
 from contextlib import nullcontext
@@ -61,7 +59,7 @@ async def test_a_registered_agent_is_stored_with_its_code_and_its_defaults(world
     assert (order.code, order.definition) == (experiment.code, experiment.definition)
 
 
-async def test_without_a_worker_that_offers_it_nothing_is_made(world: World) -> None:
+async def test_an_agent_that_no_worker_offers_is_refused(world: World) -> None:
     with pytest.raises(InvalidError) as refused:
         await world.submit(tiny())
     assert (refused.value.code, refused.value.pointer) == (
@@ -163,7 +161,7 @@ def test_an_algorithm_of_stable_baselines3_is_judged_by_its_own_action_spaces(
         check_definition(read_definition(json.dumps(document)), offered, "default")  # type: ignore[arg-type]
 
 
-async def test_a_schedule_that_no_worker_of_the_pool_does_is_refused(world: World) -> None:
+async def test_a_schedule_that_no_worker_of_the_pool_supports_is_refused(world: World) -> None:
     await world.register(catalogue={**catalogue(), "schedules": ["train", "evaluate"]})
     with pytest.raises(
         InvalidError,
@@ -185,10 +183,10 @@ async def test_a_supervised_experiment_shows_its_model_function_and_its_input(wo
     assert run.progress.fraction == 0.0
 
 
-async def test_a_changed_environment_is_another_experiment_and_the_old_ones_jobs_are_refused(
+async def test_changed_environment_code_makes_another_experiment(
     world: World,
 ) -> None:
-    """Line 10, and the worker that still has the old code gets its jobs."""
+    """Jobs of the old experiment are refused, and go to a worker that still has the old code."""
     old = await world.register(name="old", catalogue=walking())
     first, _ = await world.submit(definition(env={"id": "tiny/Walk-v0"}), seeds=[0, 1])
     assert first.code.model_dump(mode="json") == {"kind": "builtin", "environment": WALK_CODE}
@@ -218,14 +216,14 @@ async def test_a_changed_environment_is_another_experiment_and_the_old_ones_jobs
     assert (mismatch.value.code, mismatch.value.pointer) == ("code_mismatch", "/code/environment")
 
 
-async def test_an_environment_by_its_module_is_stored_by_its_id(world: World) -> None:
+async def test_an_environment_named_by_its_module_is_stored_by_its_id(world: World) -> None:
     await world.register(catalogue=walking())
     experiment, _ = await world.submit(definition(env={"id": "loose:tiny/Walk-v0"}))
     assert experiment.env == "tiny/Walk-v0"
     assert (await world.submit(definition(env={"id": "tiny/Walk-v0"})))[0].id == experiment.id
 
 
-async def test_an_environment_that_nobody_knows_is_refused_with_the_ways_to_add_one(
+async def test_an_unknown_environment_is_refused_with_the_ways_to_add_one(
     world: World,
 ) -> None:
     await world.register(catalogue=walking())
@@ -239,7 +237,7 @@ async def test_an_environment_that_nobody_knows_is_refused_with_the_ways_to_add_
     )
 
 
-async def test_observations_that_no_agent_takes_are_refused_at_submission(world: World) -> None:
+async def test_unsupported_observation_spaces_are_refused_at_submission(world: World) -> None:
     words = {
         "id": "tiny/Words-v0",
         "observation_space": {"kind": "other"},
@@ -256,10 +254,10 @@ async def test_observations_that_no_agent_takes_are_refused_at_submission(world:
     )
 
 
-async def test_an_experiment_that_was_stored_with_the_state_of_a_work_tree_is_read_and_worked_on(
+async def test_a_stored_experiment_with_work_tree_code_remains_usable(
     world: World,
 ) -> None:
-    """Line 11: `--code` is refused, but experiments that it created remain usable."""
+    """The option `--code` is refused, but experiments that it created can be read and trained."""
     worker = await world.register()
     stored = submission().model_copy(update={"code": GitCode(kind="git", head="a" * 40)})
     async with world.database.write() as session:
@@ -275,7 +273,7 @@ async def test_an_experiment_that_was_stored_with_the_state_of_a_work_tree_is_re
         ).schedule == "continuous_eval"
 
 
-async def test_the_metrics_of_evaluations_are_curves_and_their_score_is_one(
+async def test_evaluation_metrics_and_scores_are_stored_as_curves(
     storing: Storing,
 ) -> None:
     for update, loss in ((10, 0.5), (20, "NaN")):

@@ -24,7 +24,7 @@ async def claim_or_refusal(world: World, job_id: str, worker: str, slot: int) ->
         return refused.code
 
 
-async def test_of_fifty_claims_at_once_one_succeeds(world: World) -> None:
+async def test_one_of_fifty_concurrent_claims_succeeds(world: World) -> None:
     worker = (await world.register(slots=50)).worker_id
     job = await world.one_job()
     answers = await asyncio.gather(
@@ -39,7 +39,7 @@ async def test_of_fifty_claims_at_once_one_succeeds(world: World) -> None:
     assert len(run.attempts) == 1
 
 
-async def test_a_claim_answers_everything_that_a_trainer_needs(world: World, worker: str) -> None:
+async def test_the_work_order_of_a_claim_is_complete(world: World, worker: str) -> None:
     job = await world.one_job(seeds=[7], limits={"grace_seconds": 9})
     answer = await world.claim(job.id, worker, slot=2)
     order = answer.work_order
@@ -69,7 +69,7 @@ async def test_every_training_claim_raises_the_fence(world: World, worker: str) 
 
 
 @pytest.mark.parametrize(("attempt", "code"), [(2, "not_claimable"), (99, "not_claimable")])
-async def test_a_dispatch_message_of_another_time_claims_nothing(
+async def test_a_dispatch_message_of_an_earlier_attempt_claims_nothing(
     world: World, worker: str, attempt: int, code: str
 ) -> None:
     job = await world.one_job()
@@ -108,7 +108,7 @@ async def test_a_slot_runs_one_attempt(world: World, worker: str) -> None:
     await world.claim(second.id, worker, slot=1)
 
 
-async def test_a_worker_takes_only_what_fits_it(world: World, worker: str) -> None:
+async def test_a_worker_claims_only_jobs_that_fit_its_resources(world: World, worker: str) -> None:
     await world.register(name="w2", pool="far")
     far = await world.one_job(pool="far")
     large = await world.one_job(seeds=[5], resources={"gpus": 1})
@@ -121,7 +121,7 @@ async def test_a_worker_takes_only_what_fits_it(world: World, worker: str) -> No
     assert unknown.value.code == "unknown_slot"
 
 
-async def test_unknown_jobs_and_workers_do_not_exist(world: World, worker: str) -> None:
+async def test_claims_with_unknown_jobs_or_workers_are_not_found(world: World, worker: str) -> None:
     job = await world.one_job()
     with pytest.raises(NotFoundError):
         await world.claim("job_" + "0" * 26, worker)
@@ -164,7 +164,7 @@ async def test_a_run_has_one_training_job_at_a_time(world: World, worker: str) -
     assert (run.job_id, run.state) == (again.id, RunState.QUEUED)
 
 
-async def test_twenty_training_jobs_at_once_on_one_run_make_one(world: World) -> None:
+async def test_twenty_concurrent_submissions_on_a_run_make_one_training_job(world: World) -> None:
     job = await world.one_job()
     await world.cancel(job.id)
     answers = await asyncio.gather(

@@ -7,7 +7,7 @@ from app.services.events import event_log
 from tests.support.server_fixture import World, pass_time
 
 
-async def test_old_events_and_answers_are_forgotten_and_the_cursor_stays(
+async def test_old_events_and_answers_are_deleted_and_the_cursor_stays_valid(
     world: World, database: Database, tmp_path: Path
 ) -> None:
     await world.submit(seeds=[0, 1])

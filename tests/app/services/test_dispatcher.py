@@ -14,7 +14,7 @@ from tests.support.server_fixture import World, pass_time
 
 @dataclass
 class CountingQueue:
-    """Counts dispatch messages; can be set to fail."""
+    """Records the dispatch messages that it is sent; can be set to fail."""
 
     sent: list[ReadyJob] = field(default_factory=list)
     broken: bool = False
@@ -39,7 +39,7 @@ def dispatcher(database: Database, queue: CountingQueue) -> Dispatcher:
     return Dispatcher(database, queue, ring_seconds=30)
 
 
-async def test_as_many_dispatch_messages_as_free_slots(
+async def test_one_dispatch_message_is_sent_per_free_slot(
     world: World, dispatcher: Dispatcher, queue: CountingQueue
 ) -> None:
     await world.submit(seeds=list(range(6)))
@@ -56,7 +56,7 @@ async def test_as_many_dispatch_messages_as_free_slots(
     assert [job.expected_attempt for job in queue.sent] == [1, 1, 1]
 
 
-async def test_a_dispatch_message_that_nobody_answers_is_sent_again_for_ever(
+async def test_an_unanswered_dispatch_message_is_sent_again_indefinitely(
     world: World, dispatcher: Dispatcher, queue: CountingQueue
 ) -> None:
     await world.register(slots=1)
@@ -101,7 +101,7 @@ async def test_duplicate_dispatch_messages_start_one_attempt(
     )
 
 
-async def test_a_broken_broker_loses_nothing(
+async def test_an_unreachable_broker_loses_no_dispatch(
     world: World, dispatcher: Dispatcher, queue: CountingQueue
 ) -> None:
     await world.register()
@@ -114,7 +114,9 @@ async def test_a_broken_broker_loses_nothing(
     assert queue.jobs == [job.id]
 
 
-async def test_a_crash_between_ring_and_mark_rings_again(world: World, database: Database) -> None:
+async def test_a_message_that_was_not_marked_as_sent_is_planned_again(
+    world: World, database: Database
+) -> None:
     await world.register()
     job = await world.one_job()
     for _ in range(2):
@@ -122,7 +124,7 @@ async def test_a_crash_between_ring_and_mark_rings_again(world: World, database:
             assert [ready.job_id for ready in await dispatch_plan.plan(session, 30)] == [job.id]
 
 
-async def test_priority_goes_before_fair_share_before_age(
+async def test_jobs_are_ordered_by_priority_then_fair_share_then_age(
     world: World, dispatcher: Dispatcher, queue: CountingQueue
 ) -> None:
     await world.submit(seeds=[0, 1, 2])
@@ -142,7 +144,7 @@ async def test_priority_goes_before_fair_share_before_age(
     assert [seeds[job_id] for job_id in queue.jobs] == [20, 0, 10]
 
 
-async def test_who_already_runs_stands_behind(
+async def test_users_with_running_jobs_come_after_users_without(
     world: World, dispatcher: Dispatcher, queue: CountingQueue
 ) -> None:
     worker = (await world.register(slots=2)).worker_id
@@ -173,7 +175,7 @@ async def test_only_workers_that_can_take_a_job_are_chosen(
     assert "offers 1 GPUs" in large.waiting
 
 
-async def test_silent_and_draining_workers_are_not_chosen(
+async def test_offline_and_draining_workers_are_not_chosen(
     world: World, dispatcher: Dispatcher, database: Database
 ) -> None:
     from app.services.workers import workers
@@ -191,7 +193,7 @@ async def test_silent_and_draining_workers_are_not_chosen(
     assert await dispatcher.tick() == 1
 
 
-async def test_a_commit_wakes_the_dispatcher_at_once(
+async def test_a_commit_wakes_the_dispatcher(
     world: World, database: Database, queue: CountingQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("app.daemons.dispatcher.POLL_SECONDS", 3_600.0)

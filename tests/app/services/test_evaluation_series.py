@@ -1,4 +1,4 @@
-"""The series of evaluations, and what a test leaves behind."""
+"""The series made from evaluations, and the records that a `test` job leaves."""
 
 import json
 
@@ -77,7 +77,7 @@ async def test_each_source_is_a_series_of_its_own(storing: Storing) -> None:
 
 
 @pytest.mark.parametrize("prefix", list(metrics.VIRTUAL))
-async def test_no_record_brings_a_series_that_is_made_from_evaluations(
+async def test_records_may_not_use_names_of_evaluation_series(
     storing: Storing, prefix: str
 ) -> None:
     with pytest.raises(InvalidError) as refused:
@@ -85,7 +85,7 @@ async def test_no_record_brings_a_series_that_is_made_from_evaluations(
     assert refused.value.code == "reserved_series"
 
 
-async def test_a_test_stands_for_a_run_until_it_is_trained(
+async def test_a_test_job_sets_the_state_of_an_untrained_run(
     world: World, database: Database
 ) -> None:
     worker = (await world.register()).worker_id
@@ -127,7 +127,7 @@ async def test_a_test_stands_for_a_run_until_it_is_trained(
     assert len([one for one in await world.jobs() if one.schedule is Schedule.TRAIN]) == 1
 
 
-async def test_a_test_beside_a_training_changes_nothing_of_the_run(storing: Storing) -> None:
+async def test_a_test_job_during_a_training_does_not_change_the_run(storing: Storing) -> None:
     snapshot = await storing.snapshot(100)
     one = await follower(storing, Schedule.TEST)
     await one.send({**records.evaluation(one.run_id, 40, 9.0), "source": "test"})
@@ -143,7 +143,7 @@ async def test_a_test_beside_a_training_changes_nothing_of_the_run(storing: Stor
     assert (await storing.world.job(one.job_id)).evaluate is None
 
 
-async def test_evaluations_of_an_older_schema_are_of_fresh_episodes(
+async def test_evaluations_of_an_older_schema_have_the_source_evaluation(
     storing: Storing, database_url: str
 ) -> None:
     from alembic import command

@@ -1,4 +1,7 @@
-"""The event log: ids rise in the order of visibility, so a tailing reader loses nothing."""
+"""The event log: IDs increase in the order in which events become visible.
+
+A reader that tails the log by the last ID therefore misses no event.
+"""
 
 import asyncio
 import random
@@ -15,7 +18,7 @@ from app.services.events import event_log
 from tests.support.server_fixture import World
 
 overlapping = pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
-"""SQLite has one writer: there transactions never overlap."""
+"""SQLite has one writer, so its transactions never overlap."""
 
 
 async def _tail(database: Database, stop: asyncio.Event) -> list[str]:
@@ -34,8 +37,9 @@ async def _tail(database: Database, stop: asyncio.Event) -> list[str]:
 
 
 def _hold_commit(session: Session, seconds: float, drawn: asyncio.Event) -> None:
-    """Makes a commit take `seconds` after the ids of its events are drawn, where the order can go
-    wrong.
+    """Delays a commit by `seconds` between drawing its event IDs and making them visible.
+
+    This is where the order could be violated.
     """
 
     def wait(inside: SyncSession) -> None:
@@ -49,9 +53,9 @@ def _hold_commit(session: Session, seconds: float, drawn: asyncio.Event) -> None
 async def test_two_delayed_concurrent_commits_lose_no_event(
     world: World, database: Database
 ) -> None:
-    """The first transaction draws its ID, then its commit is delayed.
+    """The commit of the first transaction is delayed after its event ID was drawn.
 
-    The second begins meanwhile and would commit before it.
+    The second transaction begins meanwhile; without a lock it would commit first.
     """
     drawn = asyncio.Event()
 
@@ -77,8 +81,9 @@ async def test_two_delayed_concurrent_commits_lose_no_event(
 async def test_a_transaction_that_began_first_and_records_last_loses_no_event(
     world: World, database: Database
 ) -> None:
-    """The older transaction has the lower xid and the later id: the case that the xid rule alone
-    gets wrong.
+    """The older transaction has the lower transaction ID and the higher event ID.
+
+    An order by transaction ID alone would be wrong in this case.
     """
     began, drawn = asyncio.Event(), asyncio.Event()
 
@@ -160,9 +165,7 @@ async def test_a_rolled_back_transaction_leaves_no_event(world: World, database:
         assert await rows.newest(session) == 0
 
 
-async def test_a_rolled_back_savepoint_takes_its_events_with_it(
-    world: World, database: Database
-) -> None:
+async def test_a_rolled_back_savepoint_leaves_no_event(world: World, database: Database) -> None:
     async with database.write() as session:
         event_log.record(session, "job", {"name": "before"}, project_id=world.project_id)
         async with session.begin_nested() as inner:
@@ -177,7 +180,7 @@ async def test_a_rolled_back_savepoint_takes_its_events_with_it(
         ]
 
 
-async def test_listeners_hear_of_events_only_after_the_commit(
+async def test_listeners_are_notified_only_after_the_commit(
     world: World, database: Database
 ) -> None:
     heard: list[frozenset[str]] = []

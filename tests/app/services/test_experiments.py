@@ -42,7 +42,7 @@ async def test_the_same_document_gives_the_same_experiment_and_adds_missing_seed
     assert len(await world.jobs()) == 3
 
 
-async def test_any_change_makes_another_experiment(world: World) -> None:
+async def test_any_change_of_the_definition_makes_another_experiment(world: World) -> None:
     first, _ = await world.submit()
     other, created = await world.submit(definition(loop={"env_steps": 10_001}))
     assert created
@@ -87,7 +87,7 @@ async def test_the_same_document_in_another_project_is_another_experiment(
     assert [item.id for item in listed.items] == [theirs.id]
 
 
-async def test_foreign_and_unknown_experiments_do_not_exist(
+async def test_experiments_of_other_projects_and_unknown_ones_are_not_found(
     world: World, database: Database
 ) -> None:
     async with database.read() as session:
@@ -96,7 +96,7 @@ async def test_foreign_and_unknown_experiments_do_not_exist(
                 await experiments.get(session, world.admin, name)
 
 
-async def test_pages_hold_every_experiment_once(world: World, database: Database) -> None:
+async def test_pages_list_every_experiment_once(world: World, database: Database) -> None:
     names = [f"experiment {index % 3}" for index in range(7)]
     for index, name in enumerate(names):
         await world.submit(definition(name=name, loop={"env_steps": 100 + index}))
@@ -163,8 +163,8 @@ async def test_filters_take_agent_environment_text_state_and_archive(
     assert await found(archived=True) == {ppo.id}
 
 
-async def test_an_experiment_says_why_its_runs_failed(world: World) -> None:
-    """Line 15.22: the view of an experiment said how many runs failed, and nothing more."""
+async def test_an_experiment_lists_why_its_runs_failed(world: World) -> None:
+    """Regression: an experiment showed how many runs failed, but no reason."""
     registered = await world.register(slots=8)
     messages = ["The loss is NaN.", "No module named 'x'.", "The loss is NaN.", None]
     runs = []
@@ -194,8 +194,8 @@ async def test_an_experiment_says_why_its_runs_failed(world: World) -> None:
     }
 
 
-async def test_an_experiment_names_five_reasons_at_most(world: World) -> None:
-    """Line 15.22: hundreds of runs that fail with different messages do not fill the list."""
+async def test_an_experiment_lists_at_most_five_failure_reasons(world: World) -> None:
+    """Hundreds of runs may fail with different messages."""
     registered = await world.register(slots=8)
     for seed in range(7):
         job = await world.one_job(seeds=[seed])
@@ -220,7 +220,7 @@ async def test_an_experiment_with_unfinished_jobs_is_not_archived(
     assert refused.value.code == "experiment_active"
 
 
-async def test_a_submission_brings_an_archived_experiment_back(
+async def test_a_submission_restores_an_archived_experiment(
     world: World, database: Database
 ) -> None:
     experiment, _ = await world.submit()
@@ -251,7 +251,7 @@ async def test_a_submission_brings_an_archived_experiment_back(
         ),
     ],
 )
-async def test_a_definition_that_no_worker_could_train_is_refused(
+async def test_a_definition_that_no_worker_can_train_is_refused(
     world: World, document: dict[str, object], code: str, words: str
 ) -> None:
     await world.register()
@@ -262,7 +262,7 @@ async def test_a_definition_that_no_worker_could_train_is_refused(
     assert await world.jobs() == []
 
 
-async def test_a_pool_without_workers_accepts_and_says_what_the_job_waits_for(world: World) -> None:
+async def test_a_job_in_a_pool_without_workers_is_accepted_and_waits_for_one(world: World) -> None:
     job = await world.one_job(resources={"gpus": 8})
     assert job.state is JobState.QUEUED
     assert job.waiting is not None
@@ -315,8 +315,8 @@ def test_a_newer_schema_is_refused(database_url: str) -> None:
             connection.commit()
 
 
-async def test_a_submission_that_can_only_disappoint_says_so(world: World) -> None:
-    """Line 15.26: a definition that cannot meet expectations gets a warning."""
+async def test_a_submission_that_cannot_learn_gets_a_warning(world: World) -> None:
+    """For example, an agent that makes no update within its budget."""
     first, _ = await world.submit(definition(agent={"name": "dqn", "learning_starts": 50_000}))
     assert [(one.code, one.pointer) for one in first.warnings] == [
         ("no_updates", "/definition/agent/learning_starts")
@@ -325,8 +325,8 @@ async def test_a_submission_that_can_only_disappoint_says_so(world: World) -> No
     assert fine.warnings == []
 
 
-async def test_options_that_were_not_applied_are_told(world: World) -> None:
-    """Line 15.26: resubmitting with other options changes nothing, and the answer names them."""
+async def test_a_resubmission_lists_the_options_that_were_not_applied(world: World) -> None:
+    """Submitting an experiment again with other options does not change its jobs."""
     await world.register(name="w2", pool="lab")
     await world.submit(seeds=[0, 1], priority=3)
     again, created = await world.submit(
@@ -351,10 +351,10 @@ async def test_options_that_were_not_applied_are_told(world: World) -> None:
     assert same.warnings == []
 
 
-async def test_what_a_definition_disappoints_in_is_told_with_the_experiment_too(
+async def test_an_experiment_has_the_warnings_of_its_submission(
     world: World,
 ) -> None:
-    """Line 15.26: the warnings were only in the answer to the submission."""
+    """Regression: only the answer to the submission had the warnings."""
     document = definition(agent={"name": "dqn", "learning_starts": 20_000})
     submitted, _ = await world.submit(document)
     async with world.database.read() as session:

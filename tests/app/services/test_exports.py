@@ -1,6 +1,4 @@
-"""Line 15.9: exports with explicit formats, JSON columns as views, and the pool that later jobs
-get.
-"""
+"""Export jobs with explicit formats, JSON columns read as views, and the pool of later jobs."""
 
 import json
 from typing import Any
@@ -62,10 +60,10 @@ async def test_an_export_with_formats_is_queued_listed_and_claimed(
     assert order.runs[0].formats == ("weights", "onnx")
 
 
-async def test_every_document_in_a_json_column_reads_back_as_it_was_sent(
+async def test_every_document_in_a_json_column_reads_back_unchanged(
     world: World, storing: Storing
 ) -> None:
-    """The class: strict documents nested in views, read from columns of plain JSON."""
+    """Covers every strict document that a view reads from a JSON column."""
     worker = await world.register(catalogue=with_onnx(), slots=12, gpus=[GPU])
     run_id = await trained(storing)
     job = await world.add_job(
@@ -105,7 +103,7 @@ async def test_a_format_that_no_worker_writes_is_refused_at_submission(
     assert refused.value.pointer == "/definition/export/formats"
 
 
-async def test_of_two_workers_the_one_that_writes_the_format_gets_the_export(
+async def test_an_export_is_claimed_by_a_worker_that_writes_its_format(
     world: World, storing: Storing
 ) -> None:
     run_id = await trained(storing)
@@ -118,7 +116,7 @@ async def test_of_two_workers_the_one_that_writes_the_format_gets_the_export(
 
 
 @pytest.mark.parametrize("schedule", [Schedule.EVALUATE, Schedule.TEST, Schedule.EXPORT])
-async def test_later_jobs_go_to_the_pool_of_the_training(
+async def test_later_jobs_of_a_run_use_the_pool_of_its_training(
     world: World, storing: Storing, schedule: Schedule
 ) -> None:
     run_id = await trained(storing)

@@ -1,4 +1,4 @@
-"""Continuous evaluations: which snapshot comes next, and when they wait and say why."""
+"""Continuous evaluations: the order of snapshots, and waiting jobs with the reason why they wait."""
 
 import json
 from dataclasses import replace
@@ -21,7 +21,7 @@ from tests.support.server_fixture import World
 
 
 class CountingQueue:
-    """Counts dispatch messages."""
+    """Records the dispatch messages that it is sent."""
 
     def __init__(self) -> None:
         self.sent: list[str] = []
@@ -37,75 +37,84 @@ async def next_of(
     return await continuous_evaluation.next_snapshot(one.database, one.attempt_id, request)
 
 
-def given(answer: FollowAnswer) -> tuple[str | None, str]:
+def answered(answer: FollowAnswer) -> tuple[str | None, str]:
+    """Returns the ID of the snapshot in an answer and the state of the training."""
     return (None if answer.snapshot is None else answer.snapshot.snapshot_id, answer.training)
 
 
-async def test_the_newest_comes_first_and_each_once(storing: Storing) -> None:
+async def test_snapshots_are_given_newest_first_and_each_once(storing: Storing) -> None:
     first, second = await storing.snapshot(100), await storing.snapshot(200)
     one = await follower(storing)
     answer = await next_of(one)
-    assert given(answer) == (second, "live")
+    assert answered(answer) == (second, "live")
     assert answer.snapshot is not None
     assert {file.name for file in answer.snapshot.files} == {"state", "memory"}
-    assert given(await next_of(one, second)) == (first, "live"), (
+    assert answered(await next_of(one, second)) == (first, "live"), (
         "what is not stored yet counts when the attempt names it"
     )
     await evaluate(one, second)
-    assert given(await next_of(one)) == (first, "live"), "what is stored counts for later attempts"
+    assert answered(await next_of(one)) == (first, "live"), (
+        "what is stored counts for later attempts"
+    )
     third = await storing.snapshot(300)
-    assert given(await next_of(one, first)) == (third, "live")
+    assert answered(await next_of(one, first)) == (third, "live")
     await evaluate(one, third)
     nothing = await next_of(one, first)
-    assert (given(nothing), nothing.evaluated) == ((None, "live"), 2)
-    assert given(await next_of(one, first, again=True)) == (third, "live")
+    assert (answered(nothing), nothing.evaluated) == ((None, "live"), 2)
+    assert answered(await next_of(one, first, again=True)) == (third, "live")
 
 
 async def test_unverified_and_superseded_snapshots_are_left_out(storing: Storing) -> None:
     kept = await storing.snapshot(100)
     one = await follower(storing)
     await storing.snapshot(200, upload=False)
-    assert given(await next_of(one)) == (kept, "live")
+    assert answered(await next_of(one)) == (kept, "live")
     await storing.world.heartbeat(storing.worker_id, dead=[storing.attempt_id])
     await storing.world.start(storing.job_id, storing.worker_id, attempt=2, slot=2)
-    assert given(await next_of(one)) == (kept, "live")
-    assert given(await next_of(one, kept)) == (None, "live")
+    assert answered(await next_of(one)) == (kept, "live")
+    assert answered(await next_of(one, kept)) == (None, "live")
 
 
-async def test_the_files_of_what_is_handed_out_stay_until_the_next_is(storing: Storing) -> None:
+async def test_the_files_of_a_given_snapshot_are_kept_until_the_next_one_is_given(
+    storing: Storing,
+) -> None:
     first = await storing.snapshot(100)
     one = await follower(storing)
     await next_of(one)
     for step in (200, 300, 400):
         last = await storing.snapshot(step)
     assert (await storing.snapshots())[first].state == "verified"
-    assert given(await next_of(one, first)) == (last, "live")
+    assert answered(await next_of(one, first)) == (last, "live")
     await storing.snapshot(500)
     assert (await storing.snapshots())[first].state == "deleted"
 
 
-async def test_without_a_live_training_the_slot_is_given_back(storing: Storing) -> None:
+async def test_a_continuous_evaluation_releases_its_slot_without_a_live_training(
+    storing: Storing,
+) -> None:
     first = await storing.snapshot(100)
     one = await follower(storing)
     await storing.world.pause(storing.job_id)
-    assert given(await next_of(one)) == (first, "live"), "while it saves, more may come"
+    assert answered(await next_of(one)) == (first, "live"), "while it saves, more may come"
     await end(storing, Outcome.PAUSED, Cause.USER)
-    assert given(await next_of(one)) == (first, "waiting"), "what is there is evaluated first"
+    assert answered(await next_of(one)) == (first, "waiting"), "what is there is evaluated first"
     await evaluate(one, first)
-    assert given(await next_of(one, again=True)) == (None, "waiting")
+    assert answered(await next_of(one, again=True)) == (None, "waiting")
     await end(one, Outcome.DRAINED, Cause.DRAIN)
     assert (await storing.world.job(one.job_id)).state is JobState.QUEUED
 
 
-async def test_it_is_over_with_the_training(storing: Storing) -> None:
+async def test_a_continuous_evaluation_ends_with_the_training(storing: Storing) -> None:
     one = await follower(storing)
     last = await storing.snapshot(100)
     await end(storing)
-    assert given(await next_of(one)) == (last, "over")
-    assert given(await next_of(one, last)) == (None, "over")
+    assert answered(await next_of(one)) == (last, "over")
+    assert answered(await next_of(one, last)) == (None, "over")
 
 
-async def test_only_a_live_follower_asks_and_only_for_its_own_runs(storing: Storing) -> None:
+async def test_only_a_live_continuous_evaluation_gets_snapshots_of_its_own_runs(
+    storing: Storing,
+) -> None:
     await storing.snapshot(100)
     for trainer in (storing, await follower(storing, Schedule.EVALUATE)):
         with pytest.raises(ForbiddenError) as refused:
@@ -126,12 +135,13 @@ async def test_only_a_live_follower_asks_and_only_for_its_own_runs(storing: Stor
     assert stale.value.code == "stale_attempt"
 
 
-async def test_a_paused_training_does_not_wait_for_its_own_follower(
+async def test_a_resumed_training_is_dispatched_before_its_continuous_evaluation(
     world: World, database: Database, storing: Storing
 ) -> None:
-    """A follower with nothing to evaluate is not dispatched, so that one slot suffices.
+    """A continuous evaluation without a snapshot to evaluate is not dispatched, so one slot
+    suffices.
 
-    The queue says why.
+    The queue shows the reason.
     """
     queue = CountingQueue()
     dispatcher = Dispatcher(database, queue, ring_seconds=30)
@@ -178,7 +188,7 @@ async def test_a_paused_training_does_not_wait_for_its_own_follower(
     assert len(queue.sent) == 3
 
 
-async def test_an_order_reaches_a_follower(storing: Storing) -> None:
+async def test_an_order_reaches_a_continuous_evaluation(storing: Storing) -> None:
     one = await follower(storing)
     await storing.world.pause(one.job_id)
     assert (await storing.world.renew(one.attempt_id)).order is Order.PAUSE
@@ -186,7 +196,9 @@ async def test_an_order_reaches_a_follower(storing: Storing) -> None:
     assert (await storing.world.job(one.job_id)).state is JobState.PAUSED
 
 
-async def test_the_work_order_says_how_to_follow(storing: Storing) -> None:
+async def test_the_work_order_has_the_options_of_the_continuous_evaluation(
+    storing: Storing,
+) -> None:
     world = storing.world
     options = {"throttle_seconds": 2.5, "delay_seconds": 1, "episodes": 3}
     plain = await world.add_job(storing.run_id, Schedule.CONTINUOUS_EVAL, evaluate=options)
@@ -205,7 +217,7 @@ async def test_the_work_order_says_how_to_follow(storing: Storing) -> None:
     assert (run.follow.same_episodes, run.evaluation_seed) == (True, 4)
 
 
-async def test_a_run_that_will_leave_no_snapshot_cannot_be_followed(storing: Storing) -> None:
+async def test_a_run_without_snapshots_cannot_be_evaluated_continuously(storing: Storing) -> None:
     await storing.world.cancel(storing.job_id)
     await end(storing, Outcome.CANCELLED, Cause.USER)
     with pytest.raises(ConflictError) as refused:
@@ -225,7 +237,7 @@ async def test_a_run_that_will_leave_no_snapshot_cannot_be_followed(storing: Sto
         ("train", {"only_once": False}),
     ],
 )
-def test_options_that_mean_nothing_are_refused(schedule: str, options: dict[str, Any]) -> None:
+def test_options_without_effect_are_refused(schedule: str, options: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"evaluate|schedules|greater"):
         JobRequest.model_validate_json(json.dumps({"schedule": schedule, "evaluate": options}))
 

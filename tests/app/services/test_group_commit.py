@@ -45,7 +45,7 @@ async def test_batches_that_arrive_together_share_a_commit(
     assert await training.stored("loss") == [float(seq) for seq in range(1, 21)]
 
 
-async def test_a_refused_batch_leaves_the_others_of_its_group_alone(
+async def test_a_refused_batch_does_not_affect_the_others_of_its_group(
     training: Training, intake: Intake
 ) -> None:
     good = delivery(training.attempt_id, 1, [records.points(training.run_id, "loss", [1])])
@@ -63,7 +63,7 @@ async def test_a_refused_batch_leaves_the_others_of_its_group_alone(
     ]
 
 
-async def test_a_failing_group_is_tried_batch_by_batch(
+async def test_a_group_that_fails_is_retried_batch_by_batch(
     training: Training, intake: Intake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     taken = batches.take
@@ -86,7 +86,9 @@ async def test_a_failing_group_is_tried_batch_by_batch(
     assert await training.stored("loss") == [1.0]
 
 
-async def test_what_waits_at_a_stop_is_answered_and_not_written(training: Training) -> None:
+async def test_batches_that_wait_at_a_shutdown_are_refused_and_not_written(
+    training: Training,
+) -> None:
     intake = Intake(training.database, 10.0)
     task = asyncio.create_task(intake.run())
     asked = asyncio.create_task(

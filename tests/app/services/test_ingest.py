@@ -1,4 +1,4 @@
-"""Exactly once, in order, whatever the way there: the ingest on both databases."""
+"""Ingest of telemetry: every record is stored exactly once and in order, on both databases."""
 
 import math
 import random
@@ -32,7 +32,7 @@ from tests.support import records
 from tests.support.server_fixture import World
 
 
-async def test_every_kind_of_record_lands_where_it_belongs(training: Training) -> None:
+async def test_every_kind_of_record_is_stored_in_its_table(training: Training) -> None:
     run = training.run_id
     acked = await training.send(
         1,
@@ -80,14 +80,14 @@ async def test_repeats_and_overlaps_change_nothing(training: Training) -> None:
     assert await training.stored("loss") == [1.0, 2.0, 3.0, 4.0, 5.0]
 
 
-async def test_a_gap_names_the_record_to_go_on_from(training: Training) -> None:
+async def test_a_gap_is_refused_with_the_expected_sequence_number(training: Training) -> None:
     await training.send(1, [records.points(training.run_id, "loss", [1])])
     refusal = await training.refused(3, [records.points(training.run_id, "loss", [3])])
     assert isinstance(refusal, ConflictError)
     assert (refusal.code, refusal.extra) == ("seq_gap", {"expected_seq": 2})
 
 
-async def test_another_content_under_a_used_number_is_a_conflict(training: Training) -> None:
+async def test_other_content_with_a_used_sequence_number_is_a_conflict(training: Training) -> None:
     await training.send(
         1,
         [
@@ -103,7 +103,7 @@ async def test_another_content_under_a_used_number_is_a_conflict(training: Train
     assert await training.stored("loss") == [1.0, 2.0]
 
 
-async def test_a_run_that_the_attempt_does_not_carry_is_refused_as_a_whole(
+async def test_a_batch_with_a_run_of_another_attempt_is_refused_as_a_whole(
     training: Training,
 ) -> None:
     foreign = "run_" + "0" * 26
@@ -155,7 +155,7 @@ async def test_too_many_series_refuse_the_whole_batch(
     assert await training.send(4, [records.points(training.run_id, "a", [2])]) == 4
 
 
-async def test_the_curves_of_all_runs_of_a_pack_keep_to_themselves(
+async def test_the_curves_of_the_runs_of_a_pack_are_separate(
     world: World, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     worker = await world.register(slots=2)
@@ -231,7 +231,7 @@ async def test_points_with_the_name_of_an_episode_curve_lie_beside_the_episodes(
     assert -1 not in columns.extra["env_index"].tolist()[1:-1]
 
 
-async def test_more_series_than_a_statement_takes_parameters_are_refused_too(
+async def test_more_series_than_sql_parameters_are_refused(
     training: Training,
 ) -> None:
     names = [f"s{index}" for index in range(35_000)]
@@ -262,7 +262,9 @@ async def test_special_numbers_are_stored_exactly(training: Training, value: Any
     assert repr(latest.mean) == repr(expected)
 
 
-async def test_a_full_log_says_so_once(training: Training, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_log_at_its_size_limit_ends_with_one_notice(
+    training: Training, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("app.services.telemetry.record_rows.MAX_LOG_BYTES", 20)
     for seq in range(1, 6):
         await training.send(seq, [records.log(training.run_id, f"line {seq}")])
@@ -284,7 +286,9 @@ async def test_the_speed_of_a_run_follows_its_batches(training: Training) -> Non
 
 
 def _cuts(size: int, chooser: random.Random) -> list[tuple[int, int]]:
-    """Batches that cover 1 to size in any order, with repeats, overlaps and gaps in between."""
+    """Returns batches that cover records 1 to `size`, with repeats, overlaps and gaps, in any
+    order.
+    """
     cuts = [(first, min(size, first + chooser.randint(0, 4))) for first in range(1, size + 1)]
     wild = [chooser.choice(cuts) for _ in range(size)]
     return wild + cuts

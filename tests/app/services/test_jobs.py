@@ -98,7 +98,9 @@ async def test_resume_at_each_state(world: World, worker: str, state: JobState) 
         assert (await world.job(job_id)).state is state
 
 
-async def test_fifty_wishes_at_once_leave_one_legal_state(world: World, worker: str) -> None:
+async def test_fifty_concurrent_user_requests_leave_a_legal_state(
+    world: World, worker: str
+) -> None:
     job_id, attempt = await reach(world, worker, JobState.RUNNING)
     assert attempt is not None
     wishes = [world.pause, world.cancel, world.resume] * 16
@@ -110,7 +112,7 @@ async def test_fifty_wishes_at_once_leave_one_legal_state(world: World, worker: 
     assert (await world.job(job_id)).state is JobState.CANCELLING
 
 
-async def test_every_move_is_in_the_audit_log_and_in_the_event_log(
+async def test_every_transition_is_in_the_audit_log_and_the_event_log(
     world: World, worker: str, database: Database
 ) -> None:
     job_id, attempt = await reach(world, worker, JobState.PAUSING)
@@ -130,7 +132,7 @@ async def test_every_move_is_in_the_audit_log_and_in_the_event_log(
     assert rows[-1].actor == f"attempt:{attempt}"
 
 
-async def test_a_refused_change_leaves_no_trace(
+async def test_a_refused_change_writes_no_audit_entry_or_event(
     world: World, worker: str, database: Database
 ) -> None:
     job_id, _ = await reach(world, worker, JobState.SUCCEEDED)
@@ -167,7 +169,7 @@ async def test_the_state_of_runs_and_experiments_follows_their_jobs(
     assert await counts() == {RunState.FAILED: 1, RunState.PAUSED: 1}
 
 
-async def test_foreign_jobs_do_not_exist(world: World) -> None:
+async def test_jobs_of_other_projects_are_not_found(world: World) -> None:
     for job_id in ("job_" + "0" * 26, "../x", "y" * 4_000):
         with pytest.raises(NotFoundError):
             await world.cancel(job_id)

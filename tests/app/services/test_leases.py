@@ -16,7 +16,7 @@ from palestra.contract.work_order import AttemptReport, Failure
 from tests.support.server_fixture import World, pass_time
 
 
-async def test_the_first_renewal_shows_that_the_job_runs(world: World, worker: str) -> None:
+async def test_the_first_renewal_sets_the_job_to_running(world: World, worker: str) -> None:
     job = await world.one_job()
     attempt = (await world.claim(job.id, worker)).work_order.attempt_id
     answer = await world.renew(attempt, trainer_pid=5)
@@ -25,7 +25,9 @@ async def test_the_first_renewal_shows_that_the_job_runs(world: World, worker: s
     assert (await world.run(job.run_ids[0])).attempts[0].state is AttemptState.RUNNING
 
 
-async def test_a_wish_reaches_the_supervisor_with_its_renewal(world: World, worker: str) -> None:
+async def test_a_user_request_reaches_the_supervisor_in_the_renewal_answer(
+    world: World, worker: str
+) -> None:
     job = await world.one_job()
     attempt = (await world.start(job.id, worker)).work_order.attempt_id
     await world.pause(job.id)
@@ -34,7 +36,7 @@ async def test_a_wish_reaches_the_supervisor_with_its_renewal(world: World, work
     assert (await world.renew(attempt)).order is Order.CANCEL
 
 
-async def test_a_stale_attempt_is_refused_everywhere_and_told_so(
+async def test_a_stale_attempt_is_refused_everywhere_as_stale(
     world: World, worker: str, database: Database
 ) -> None:
     job = await world.one_job()
@@ -98,7 +100,7 @@ async def test_a_release_waits_for_all_telemetry_and_may_be_repeated(
         (Outcome.FAILED, Cause.HOST_OUT_OF_MEMORY, JobState.QUEUED),
     ],
 )
-async def test_the_job_follows_the_report_by_its_cause(
+async def test_the_report_of_an_attempt_decides_the_state_of_its_job(
     world: World, worker: str, outcome: Outcome, cause: Cause, state: JobState
 ) -> None:
     job = await world.one_job()
@@ -118,7 +120,7 @@ async def test_the_job_follows_the_report_by_its_cause(
 
 @pytest.mark.parametrize("wish", ["pause", "cancel"])
 @pytest.mark.parametrize("cause", [Cause.TRAINER_KILLED, Cause.WORKER_LOST])
-async def test_a_trainer_that_dies_while_it_is_asked_to_stop_has_stopped(
+async def test_a_trainer_that_crashes_during_a_requested_stop_counts_as_stopped(
     world: World, worker: str, wish: str, cause: Cause
 ) -> None:
     job = await world.one_job()
@@ -131,7 +133,7 @@ async def test_a_trainer_that_dies_while_it_is_asked_to_stop_has_stopped(
     assert (await world.job(job.id)).state == ("paused" if wish == "pause" else "cancelled")
 
 
-async def test_work_that_was_done_before_the_wish_to_cancel_arrived_is_done(
+async def test_a_success_reported_before_a_cancel_arrived_stays_a_success(
     world: World, worker: str
 ) -> None:
     job = await world.one_job()
@@ -161,7 +163,7 @@ async def test_the_first_loss_is_queued_at_once_and_the_second_waits(
     await world.claim(job.id, worker, attempt=3)
 
 
-async def test_three_deaths_within_a_minute_stop_the_job_as_poison(
+async def test_three_crashes_within_a_minute_fail_the_job_as_poison(
     world: World, worker: str
 ) -> None:
     job = await world.one_job()

@@ -1,6 +1,4 @@
-"""Load and tail: what a client merges from the query and the stream is what was sent, without gap
-or overlap.
-"""
+"""History and live stream: merged by a client they are the sent records, without gap or overlap."""
 
 import asyncio
 import contextlib
@@ -160,7 +158,7 @@ async def test_special_numbers_travel_as_strings(
 
 
 @pytest.mark.parametrize("cursor", [10**12, 2**53 - 1])
-async def test_a_cursor_that_the_log_does_not_know_asks_to_load_again(
+async def test_an_unknown_cursor_makes_the_client_reload(
     world: World, hub: EventHub, cursor: int
 ) -> None:
     await world.one_job()
@@ -171,7 +169,7 @@ async def test_a_cursor_that_the_log_does_not_know_asks_to_load_again(
         await anext(hub.events(stream, cursor, 1.0))
 
 
-async def test_a_client_that_is_too_slow_is_told_to_load_again(
+async def test_a_slow_client_is_told_to_reload(
     world: World, database: Database, hub: EventHub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(event_hub, "MAX_QUEUED", 3)
@@ -191,7 +189,7 @@ async def test_a_client_that_is_too_slow_is_told_to_load_again(
             await anext(events)
 
 
-async def test_streams_are_counted_per_user_and_in_all(database: Database) -> None:
+async def test_streams_are_limited_per_user_and_in_total(database: Database) -> None:
     async with running(database, most=3, most_per_user=2) as hub:
         wish = StreamFilter(project_id="prj_1")
         with hub.open(wish, "a"), hub.open(wish, "a"):

@@ -1,4 +1,6 @@
-"""Line 15.2: a claim whose answer was lost is answered again, and what nobody starts is given up by
+"""Claims whose answer was lost.
+
+The same claim again gets the same answer; an attempt that no supervisor starts is given up after
 the next heartbeats.
 """
 
@@ -77,7 +79,7 @@ async def test_a_pack_is_answered_with_all_of_its_runs(world: World, worker: str
     assert await world.claim(job.id, worker) == first
 
 
-async def test_who_is_another_gets_nothing(world: World, worker: str) -> None:
+async def test_a_repeated_claim_from_another_worker_is_refused(world: World, worker: str) -> None:
     other = (await world.register(name="w2", host="host-2")).worker_id
     job = await world.one_job()
     await world.claim(job.id, worker)
@@ -88,7 +90,7 @@ async def test_who_is_another_gets_nothing(world: World, worker: str) -> None:
     assert await refusal(world, job.id, worker) == "not_claimable"
 
 
-async def test_an_attempt_that_a_supervisor_has_is_nobodys_to_claim_again(
+async def test_an_attempt_with_a_supervisor_cannot_be_claimed_again(
     world: World, worker: str
 ) -> None:
     job = await world.one_job()
@@ -96,7 +98,7 @@ async def test_an_attempt_that_a_supervisor_has_is_nobodys_to_claim_again(
     assert await refusal(world, job.id, worker) == "not_claimable"
 
 
-async def test_a_drained_worker_gets_the_lease_that_it_was_given_before(
+async def test_a_draining_worker_gets_the_same_answer_to_a_repeated_claim(
     world: World, worker: str
 ) -> None:
     job = await world.one_job()
@@ -106,7 +108,7 @@ async def test_a_drained_worker_gets_the_lease_that_it_was_given_before(
     assert await world.claim(job.id, worker) == first
 
 
-async def test_a_claim_that_nobody_answers_for_is_given_up_within_seconds(
+async def test_a_claim_that_no_heartbeat_lists_is_given_up_within_seconds(
     world: World, worker: str
 ) -> None:
     job = await world.one_job()
@@ -124,7 +126,7 @@ async def test_a_claim_that_nobody_answers_for_is_given_up_within_seconds(
     await world.claim(job.id, worker, attempt=2, slot=0)
 
 
-async def test_answers_that_are_lost_three_times_are_no_poison(world: World, worker: str) -> None:
+async def test_three_lost_claim_answers_do_not_fail_the_job(world: World, worker: str) -> None:
     job = await world.one_job()
     for number in (1, 2, 3, 4):
         await world.claim(job.id, worker, attempt=number)

@@ -1,4 +1,4 @@
-"""Jobs on packs: how seeds are grouped, and how each run ends by itself."""
+"""Jobs on packs: how seeds are grouped, and how each run of a pack ends."""
 
 from typing import Any
 
@@ -49,7 +49,7 @@ async def test_seeds_are_grouped_in_the_order_of_their_names(
         (2, "dqn", "test", [1] * 3),
     ],
 )
-def test_what_cannot_be_packed_is_packed_where_somebody_says_so(
+def test_agents_that_are_not_packed_by_default_are_packed_on_request(
     pack: Any, agent: str, schedule: Schedule, sizes: list[int]
 ) -> None:
     runs = [RunRow(id=str(seed), seed=seed) for seed in range(3)]
@@ -57,7 +57,7 @@ def test_what_cannot_be_packed_is_packed_where_somebody_says_so(
     assert [len(one) for one in packs_of(runs, options, agent)] == sizes
 
 
-async def test_each_run_of_a_pack_ends_as_it_did(world: World) -> None:
+async def test_each_run_of_a_pack_has_its_own_outcome(world: World) -> None:
     worker = await world.register(slots=2)
     job = await world.one_job(seeds=(0, 1, 2), resources={"pack": 3})
     attempt = (await world.start(job.id, worker.worker_id)).work_order
@@ -80,7 +80,7 @@ async def test_each_run_of_a_pack_ends_as_it_did(world: World) -> None:
     assert all(run.finished_at is not None for run in runs)
 
 
-async def test_a_run_that_ended_is_carried_by_no_later_attempt(world: World) -> None:
+async def test_later_attempts_of_a_pack_leave_out_ended_runs(world: World) -> None:
     worker = await world.register(slots=2)
     job = await world.one_job(seeds=(0, 1, 2), resources={"pack": 3})
     first = (await world.start(job.id, worker.worker_id)).work_order

@@ -1,6 +1,6 @@
-"""Line 15.25: a misspelt pool is refused with the pools there are.
+"""Unknown pools are refused with a list of the existing pools.
 
-One whose workers are offline is known.
+A pool whose workers are all offline still exists.
 """
 
 import pytest
@@ -35,7 +35,7 @@ async def test_a_misspelt_pool_is_refused_for_a_job_on_a_run(world: World) -> No
     assert "did you mean default?" in refused.value.detail
 
 
-async def test_a_pool_whose_workers_are_all_offline_is_known(world: World) -> None:
+async def test_a_pool_whose_workers_are_all_offline_exists(world: World) -> None:
     await world.register(pool="gpu-lab")
     pass_time(86_400)
     assert (await world.one_job(pool="gpu-lab")).state is JobState.QUEUED

@@ -9,7 +9,7 @@ from tests.support.server_fixture import World, pass_time
 
 
 class Clock:
-    """Time of this process; moves together with the database's."""
+    """Monotonic time of this process; advances together with the database's clock."""
 
     def __init__(self) -> None:
         self.seconds = 1_000.0
@@ -34,7 +34,7 @@ async def reaper(database: Database, clock: Clock) -> Reaper:
 
 
 async def watch(reaper: Reaper, clock: Clock, seconds: float, *, is_up: bool = True) -> int:
-    """Calls the reaper every ten seconds, with the server up or not.
+    """Runs the reaper every ten seconds for `seconds`, with a live server or without one.
 
     Returns the number of attempts that it marked as lost.
     """
@@ -47,7 +47,7 @@ async def watch(reaper: Reaper, clock: Clock, seconds: float, *, is_up: bool = T
     return lost
 
 
-async def test_a_silent_attempt_is_given_up_and_its_job_queued_again(
+async def test_an_attempt_without_renewals_is_lost_and_its_job_queued_again(
     world: World, reaper: Reaper, clock: Clock
 ) -> None:
     worker = (await world.register()).worker_id
@@ -61,7 +61,7 @@ async def test_a_silent_attempt_is_given_up_and_its_job_queued_again(
     assert (lost.state, lost.cause) == (JobState.QUEUED, Cause.LEASE_EXPIRED)
 
 
-async def test_an_attempt_that_renews_is_never_given_up(
+async def test_an_attempt_that_renews_is_never_lost(
     world: World, reaper: Reaper, clock: Clock
 ) -> None:
     worker = (await world.register()).worker_id
@@ -84,7 +84,7 @@ async def test_a_fresh_reaper_waits_for_the_whole_limit(
     assert await watch(reaper, clock, 20) == 1
 
 
-async def test_time_in_which_the_reaper_was_away_does_not_count(
+async def test_time_without_a_reaper_does_not_count(
     world: World, reaper: Reaper, clock: Clock
 ) -> None:
     worker = (await world.register()).worker_id
@@ -96,10 +96,10 @@ async def test_time_in_which_the_reaper_was_away_does_not_count(
     assert await watch(reaper, clock, 20) == 1
 
 
-async def test_time_in_which_no_server_is_up_does_not_count(
+async def test_time_without_a_server_does_not_count(
     world: World, reaper: Reaper, clock: Clock
 ) -> None:
-    """Line 15.7: the reaper may live in another process than the server that workers speak to."""
+    """The reaper may run in another process than the server that workers send renewals to."""
     worker = (await world.register()).worker_id
     job = await world.one_job()
     await world.start(job.id, worker)
@@ -111,12 +111,10 @@ async def test_time_in_which_no_server_is_up_does_not_count(
     assert await watch(reaper, clock, 30) == 1
 
 
-async def test_of_a_freeze_of_the_whole_server_next_to_nothing_counts(
+async def test_time_in_which_the_server_process_was_suspended_does_not_count(
     world: World, reaper: Reaper, clock: Clock
 ) -> None:
-    """Line 15.7: a server that was stopped for a while and goes on gives its workers the time that
-    they had left.
-    """
+    """After a suspended server continues, workers have the time to renew that they had before."""
     worker = (await world.register()).worker_id
     await world.start((await world.one_job()).id, worker)
     await reaper.tick()
@@ -126,14 +124,14 @@ async def test_of_a_freeze_of_the_whole_server_next_to_nothing_counts(
     assert await watch(reaper, clock, 40) == 1
 
 
-def test_a_dead_workers_job_waits_two_minutes_by_default() -> None:
-    """Line 15.7: the default reclaim time."""
+def test_the_default_reclaim_time_is_two_minutes() -> None:
+    """Tests the default of the setting."""
     assert load_settings({}, environ={}).reclaim_seconds == 120
     with pytest.raises(SettingsError, match="reclaim_seconds 50 must be at least lease_seconds 60"):
         load_settings({"reclaim_seconds": "50"}, environ={})
 
 
-async def test_a_step_of_the_databases_clock_gives_nothing_up(
+async def test_a_jump_of_the_databases_clock_loses_no_attempt(
     world: World, reaper: Reaper, clock: Clock
 ) -> None:
     worker = (await world.register()).worker_id
@@ -146,7 +144,7 @@ async def test_a_step_of_the_databases_clock_gives_nothing_up(
     assert await watch(reaper, clock, 90) == 0
 
 
-async def test_a_mass_expiry_is_braked_and_then_acted_upon(
+async def test_a_mass_expiry_is_delayed_before_attempts_are_lost(
     world: World, reaper: Reaper, clock: Clock
 ) -> None:
     worker = (await world.register()).worker_id
@@ -161,7 +159,7 @@ async def test_a_mass_expiry_is_braked_and_then_acted_upon(
     assert await watch(reaper, clock, 40) == 2
 
 
-async def test_the_brake_lets_go_when_the_workers_come_back(
+async def test_a_delayed_mass_expiry_ends_when_the_workers_renew(
     world: World, reaper: Reaper, clock: Clock
 ) -> None:
     worker = (await world.register()).worker_id
@@ -197,7 +195,7 @@ async def test_the_reaper_never_touches_a_finished_job(
     assert await world.job(job.id) == before
 
 
-async def test_a_renewal_between_look_and_act_saves_the_attempt(
+async def test_a_renewal_between_check_and_update_keeps_the_attempt(
     world: World, database: Database
 ) -> None:
     from app.services.attempts import endings

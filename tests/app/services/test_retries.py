@@ -1,6 +1,6 @@
-"""Line 15.8: a failed run is tried again.
+"""Retries of failed runs, and resumes with changed code.
 
-Code that changed during a pause leaves the run paused.
+A resume whose code has changed since the pause is refused and the run stays paused.
 """
 
 import json
@@ -24,7 +24,7 @@ CHANGED = Failure(message="the experiment was made with other code")
 
 
 async def failed(storing: Storing) -> str:
-    """Ends the training as failed; returns its run."""
+    """Ends the training as failed; returns its run ID."""
     await storing.world.release(
         storing.attempt_id, Outcome.FAILED, Cause.USER_EXCEPTION, last_seq=storing.seq
     )
@@ -32,7 +32,7 @@ async def failed(storing: Storing) -> str:
     return storing.run_id
 
 
-async def test_a_retry_goes_on_from_the_newest_snapshot(world: World, storing: Storing) -> None:
+async def test_a_retry_resumes_from_the_newest_snapshot(world: World, storing: Storing) -> None:
     await storing.snapshot(100)
     newest = await storing.snapshot(200)
     run_id = await failed(storing)
@@ -73,7 +73,7 @@ async def test_without_a_snapshot_a_retry_begins_at_the_start(
     assert order.snapshot is None
 
 
-async def test_a_retry_from_the_start_supersedes_all_and_goes_on_from_its_own(
+async def test_a_retry_from_the_start_supersedes_all_earlier_records(
     world: World, storing: Storing
 ) -> None:
     old = await storing.snapshot(100)
@@ -95,7 +95,7 @@ async def test_a_retry_from_the_start_supersedes_all_and_goes_on_from_its_own(
     )
 
 
-async def test_a_cancelled_run_is_tried_again(world: World) -> None:
+async def test_a_cancelled_run_can_be_retried(world: World) -> None:
     job = await world.one_job()
     await world.cancel(job.id)
     assert (await world.retry(job.run_ids[0])).state is JobState.QUEUED
@@ -110,7 +110,9 @@ async def test_a_cancelled_run_is_tried_again(world: World) -> None:
         ("succeeded", "nothing to try"),
     ],
 )
-async def test_only_what_failed_is_tried_again(world: World, state: str, remedy: str) -> None:
+async def test_only_failed_or_cancelled_runs_can_be_retried(
+    world: World, state: str, remedy: str
+) -> None:
     worker = await world.register()
     job = await world.one_job()
     if state == "paused":
@@ -125,18 +127,18 @@ async def test_only_what_failed_is_tried_again(world: World, state: str, remedy:
     assert len(await world.jobs()) == 1
 
 
-async def test_an_unknown_run_is_not_tried_again(world: World) -> None:
+async def test_a_retry_of_an_unknown_run_is_not_found(world: World) -> None:
     with pytest.raises(NotFoundError):
         await world.retry(new_id("run"))
 
 
 def edited(digest: str) -> Any:
-    """Returns the catalogue of a worker whose distribution was edited."""
+    """Returns the catalogue of a worker whose distribution has another digest."""
     return json.loads(json.dumps(catalogue()).replace(TINY_CODE["digest"], digest * 64))
 
 
 async def paused_tiny(world: World) -> tuple[str, str, str]:
-    """Returns the run, the job and the worker of a paused training with a registered agent."""
+    """Returns run ID, job ID and worker ID of a paused training with a registered agent."""
     worker = await world.register()
     await world.submit(definition(agent={"name": "tiny", "parameters": {}}))
     (job,) = await world.jobs()
@@ -160,7 +162,7 @@ async def test_a_resume_with_other_code_is_refused_and_the_run_stays_paused(worl
 
 
 async def test_a_resume_with_another_environment_is_refused_unless_allowed(world: World) -> None:
-    """Line 10: the code of an environment is that of the experiment as an agent's is."""
+    """The code of a registered environment belongs to the experiment, as an agent's code does."""
     worker = await world.register(catalogue=walking())
     await world.submit(definition(env={"id": "tiny/Walk-v0"}))
     (job,) = await world.jobs()
@@ -218,7 +220,7 @@ async def test_an_attempt_that_finds_other_code_leaves_the_run_paused(world: Wor
     assert (run.state, run.failure) == (RunState.QUEUED, None)
 
 
-async def test_what_was_paused_in_the_queue_stays_paused_too(world: World) -> None:
+async def test_a_run_paused_in_the_queue_stays_paused_with_changed_code(world: World) -> None:
     worker = await world.register()
     job = await world.one_job()
     await world.pause(job.id)
@@ -228,7 +230,7 @@ async def test_what_was_paused_in_the_queue_stays_paused_too(world: World) -> No
     assert (await world.job(job.id)).state is JobState.PAUSED
 
 
-async def test_a_first_attempt_with_other_code_fails_and_can_be_tried_again(world: World) -> None:
+async def test_a_first_attempt_with_changed_code_fails_and_can_be_retried(world: World) -> None:
     worker = await world.register()
     job = await world.one_job()
     attempt_id = (await world.claim(job.id, worker.worker_id)).work_order.attempt_id

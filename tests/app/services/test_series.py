@@ -1,4 +1,4 @@
-"""The curves that are made from evaluations, and statistics over the runs of a group."""
+"""Curves made from evaluations, and statistics over the runs of a group."""
 
 import json
 from dataclasses import dataclass
@@ -17,7 +17,9 @@ from tests.support.server_fixture import World, definition, supervised
 from tests.support.training import evaluations, train
 
 
-def judged(run_id: str, env_step: int, success_rate: float | None, **changes: str) -> Json:
+def evaluation_with_success_rate(
+    run_id: str, env_step: int, success_rate: float | None, **changes: str
+) -> Json:
     return {
         **records.evaluation(run_id, env_step, float(env_step)),
         "success_rate": success_rate,
@@ -29,10 +31,12 @@ async def test_a_success_rate_is_a_curve_where_an_evaluation_has_one(
     storing: Storing, database: Database
 ) -> None:
     run = storing.run_id
-    await storing.send(judged(run, 10, None))
+    await storing.send(evaluation_with_success_rate(run, 10, None))
     assert "evaluation/success_rate" not in await names(storing, database)
     await storing.send(
-        judged(run, 20, 0.25), judged(run, 30, 0.75), judged(run, 30, 0.5, source="train_data")
+        evaluation_with_success_rate(run, 20, 0.25),
+        evaluation_with_success_rate(run, 30, 0.75),
+        evaluation_with_success_rate(run, 30, 0.5, source="train_data"),
     )
     assert {"evaluation/success_rate", "evaluation_on_train_data/success_rate"} <= await names(
         storing, database
@@ -50,8 +54,9 @@ async def test_a_success_rate_is_a_curve_where_an_evaluation_has_one(
 
 
 class TestScoreOfAnExperiment:
-    """Line 15.20: no number is shown that was not measured, such as the spread of one run or a loss
-    below zero.
+    """A score shows only measured numbers.
+
+    A single run has no standard deviation, and a supervised score is not negated.
     """
 
     async def test_one_run_has_no_standard_deviation_and_two_have_that_of_a_sample(
@@ -87,7 +92,9 @@ class TestScoreOfAnExperiment:
         mean: float,
         document: Json | None = None,
     ) -> tuple[int, str | None, float, float | None]:
-        """Lets a run report an evaluation; returns the experiment's score."""
+        """Sends an evaluation of a run; returns number of runs, mean and deviation of the
+        experiment.
+        """
         await train(world, job, (worker_id, slot), evaluations(mean))
         experiment, _ = await world.submit(document, seeds=(0,))
         score = experiment.latest_evaluation
@@ -96,11 +103,12 @@ class TestScoreOfAnExperiment:
 
 
 class TestCarryForward:
-    """Line 15.21: runs that stopped at their target can stay in the mean, with their last value
-    over all their data.
+    """Ended runs can stay in the mean with their last value.
+
+    The last value is taken from all data of the run, not only from the queried range.
     """
 
-    async def test_only_a_run_that_succeeded_is_carried_and_the_answer_says_how_many_are(
+    async def test_only_succeeded_runs_are_carried_forward_and_counted(
         self, world: World, database: Database
     ) -> None:
         group = await three_runs(world, Outcome.SUCCEEDED, Cause.SUCCESS_SCORE)
@@ -113,14 +121,14 @@ class TestCarryForward:
             [0, 0, 1],
         )
 
-    async def test_the_value_is_the_last_of_all_data_even_before_the_range(
+    async def test_the_carried_value_may_lie_before_the_queried_range(
         self, world: World, database: Database
     ) -> None:
         group = await three_runs(world, Outcome.SUCCEEDED, Cause.SUCCESS_SCORE)
         zoomed = await group.statistics(database, carry_forward=True, start=25, buckets=1)
         assert (zoomed.mean, zoomed.n, zoomed.carried) == ([350.0], [3], [1])
 
-    async def test_a_run_that_failed_leaves_the_mean(
+    async def test_a_failed_run_is_not_carried_forward(
         self, world: World, database: Database
     ) -> None:
         group = await three_runs(world, Outcome.FAILED, Cause.DIVERGED)
@@ -130,7 +138,7 @@ class TestCarryForward:
 
 @dataclass
 class Group:
-    """Runs of an experiment, and who may ask about them."""
+    """Runs of an experiment and the user who queries them."""
 
     world: World
     run_ids: list[str]
@@ -154,7 +162,7 @@ class Group:
 async def three_runs(world: World, outcome: Outcome, cause: Cause) -> Group:
     """Trains three runs.
 
-    The first ends after its second evaluation, which its mean of 450 makes the best.
+    The first ends after its second evaluation; its mean of 450 is the highest.
     """
     registered = await world.register(slots=3)
     await world.submit(definition(), seeds=(0, 1, 2))

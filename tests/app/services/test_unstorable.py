@@ -1,5 +1,6 @@
-"""Line 15.6: every batch that can never be stored is refused with a code of its own and the record
-at fault, on both databases.
+"""Batches that can never be stored, on both databases.
+
+Each is refused with its own error code and the position of the record.
 """
 
 import asyncio
@@ -23,9 +24,9 @@ FILE = file_entry("weights", b"1234")
 
 @pytest.fixture(autouse=True)
 def _plain_tracebacks() -> Iterator[None]:
-    """Configures logging like the server.
+    """Configures logging as the server does.
 
-    The default of structlog renders every local variable, which takes longer than the test.
+    structlog's default renders every local variable, which takes longer than the test.
     """
     structlog.configure(
         processors=[structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
@@ -85,10 +86,10 @@ POISON = {
 
 
 @pytest.mark.parametrize("name", POISON)
-async def test_a_record_that_no_row_can_hold_is_refused_and_nothing_else_with_it(
+async def test_an_unstorable_record_is_refused_and_its_batch_can_be_corrected(
     storing: Storing, intake: Intake, name: str
 ) -> None:
-    """Line 15.6: such batches got 503 `storage`, which asks to send them again."""
+    """Regression: such batches were answered 503 `storage`, which asks the worker to retry."""
     make, code, where = POISON[name]
     good = records.points(storing.run_id, "loss", [1])
     refusal = await _refused(intake, storing, good, make(storing), good)
@@ -97,10 +98,8 @@ async def test_a_record_that_no_row_can_hold_is_refused_and_nothing_else_with_it
     assert await intake.take(delivery(storing.attempt_id, 1, [good, good])) == 2
 
 
-async def test_an_id_of_a_snapshot_is_used_once_within_a_batch_and_over_batches(
-    storing: Storing, intake: Intake
-) -> None:
-    """Line 15.6: a repeated ID is refused within a batch and across batches."""
+async def test_a_repeated_snapshot_id_is_refused(storing: Storing, intake: Intake) -> None:
+    """The repetition may be in the same batch or in a later one."""
     used = new_id("snp")
     refusal = await _refused(
         intake,
@@ -115,10 +114,10 @@ async def test_an_id_of_a_snapshot_is_used_once_within_a_batch_and_over_batches(
     assert (await _refused(intake, storing, _snapshot(storing, used))).pointer == "/records/0"
 
 
-async def test_the_record_with_one_series_too_many_is_named(
+async def test_the_record_that_exceeds_the_series_limit_is_named(
     storing: Storing, intake: Intake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Line 15.6: the refusal named the batch and not the record."""
+    """Regression: the error named the batch and not the record."""
     monkeypatch.setattr("app.services.telemetry.record_rows.MAX_SERIES_PER_RUN", 3)
     content = [records.points(storing.run_id, name, [1]) for name in ("a", "b", "a", "c", "d", "e")]
     refusal = await _refused(intake, storing, *content)
@@ -126,7 +125,7 @@ async def test_the_record_with_one_series_too_many_is_named(
 
 
 async def test_a_record_of_another_run_is_named(storing: Storing, intake: Intake) -> None:
-    """Line 15.6: the refusal names the record."""
+    """The error names the record."""
     refusal = await _refused(
         intake,
         storing,
@@ -153,7 +152,7 @@ _MAKE = {
         "CREATE TRIGGER poison BEFORE INSERT ON series FOR EACH ROW EXECUTE FUNCTION poison()",
     ],
 }
-"""Creates a constraint that makes the database refuse a row which passes all our rules."""
+"""Creates a trigger that makes the database refuse a row which is valid by Palestra's own rules."""
 _DROP = {
     "sqlite": ["DROP TRIGGER poison"],
     "postgresql": ["DROP TRIGGER poison ON series", "DROP FUNCTION poison"],
@@ -161,7 +160,7 @@ _DROP = {
 
 
 @pytest.fixture
-async def hard_to_please(database: Database) -> AsyncIterator[None]:
+async def database_that_refuses_a_row(database: Database) -> AsyncIterator[None]:
     await _execute(database, _MAKE)
     yield
     await _execute(database, _DROP)
@@ -173,14 +172,15 @@ async def _execute(database: Database, statements: dict[str, list[str]]) -> None
             await session.execute(text(statement))
 
 
-@pytest.mark.usefixtures("hard_to_please")
+@pytest.mark.usefixtures("database_that_refuses_a_row")
 @pytest.mark.parametrize("at", [0, 7, 12])
-async def test_what_only_the_database_refuses_is_found_and_named(
+async def test_a_record_that_only_the_database_refuses_is_named(
     storing: Storing, intake: Intake, at: int
 ) -> None:
-    """Line 15.6: any failure that depends on the content was 503 for ever.
+    """Regression: every failure that depends on the content was answered 503, and retried without
+    end.
 
-    It names the record and stores nothing.
+    The error names the record, and nothing is stored.
     """
     content = [records.points(storing.run_id, f"s{index}", [1]) for index in range(13)]
     content[at] = records.points(storing.run_id, "poison", [1])
@@ -192,11 +192,11 @@ async def test_what_only_the_database_refuses_is_found_and_named(
     assert await intake.take(delivery(storing.attempt_id, 1, content)) == 12
 
 
-@pytest.mark.usefixtures("hard_to_please")
-async def test_a_poisoned_batch_leaves_the_others_of_its_group_alone(
+@pytest.mark.usefixtures("database_that_refuses_a_row")
+async def test_an_unstorable_batch_does_not_affect_the_others_of_its_group(
     storing: Storing, intake: Intake
 ) -> None:
-    """Line 15.6: the other batches of the group are committed."""
+    """The other batches of the group are committed."""
     job = await storing.world.one_job(seeds=[77])
     other = (await storing.world.start(job.id, storing.worker_id, slot=3)).work_order
     good = delivery(other.attempt_id, 1, [records.points(other.runs[0].run_id, "loss", [1])])
@@ -206,10 +206,10 @@ async def test_a_poisoned_batch_leaves_the_others_of_its_group_alone(
     assert getattr(answers[0], "code", None) == "unstorable_record"
 
 
-async def test_a_database_that_is_away_is_no_fault_of_the_batch(
+async def test_an_unreachable_database_is_503(
     storing: Storing, intake: Intake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Line 15.6: a fault that may pass stays 503, so that nothing is given up for it."""
+    """A temporary fault is answered 503, so that the worker retries and gives no record up."""
 
     async def away(*_: Any) -> int:
         raise ConnectionResetError

@@ -1,6 +1,6 @@
-"""Line 15.17: a worker has a secret of its own.
+"""Worker secrets.
 
-Its name, its heartbeats, its claims and its attempts are bound to it.
+A worker's name, heartbeats, claims and attempts are bound to its own secret.
 """
 
 import pytest
@@ -49,7 +49,7 @@ async def test_enrolment_gives_a_secret_once_and_keeps_its_hash(world: World) ->
     assert (again.worker_id, again.secret) == (answer.worker_id, None)
 
 
-async def test_an_enrolment_whose_answer_was_lost_is_answered_again(world: World) -> None:
+async def test_a_repeated_enrolment_gets_the_same_answer(world: World) -> None:
     first = await world.register(enrolment=NUMBER)
     assert await world.register(by=world.machine, enrolment=NUMBER) == first
     assert await refusal(world, enrolment=OTHER) == "worker_name_taken"
@@ -84,7 +84,7 @@ async def test_a_dead_workers_name_is_free_after_the_reclaim_time_and_its_secret
     assert not await is_good(world, first)
 
 
-async def test_a_worker_speaks_for_itself_alone(world: World) -> None:
+async def test_a_worker_sends_heartbeats_only_for_itself(world: World) -> None:
     mine, other = (await world.register()).worker_id, (await world.register(name="w2")).worker_id
     job = await world.one_job()
     attempt = (await world.start(job.id, mine)).work_order.attempt_id
@@ -99,7 +99,7 @@ async def test_a_worker_speaks_for_itself_alone(world: World) -> None:
     assert (await world.job(job.id)).state is JobState.RUNNING
 
 
-async def test_a_worker_claims_for_itself_alone(world: World) -> None:
+async def test_a_worker_claims_only_for_itself(world: World) -> None:
     from app.services.attempts import claims
 
     mine, other = (await world.register()).worker_id, (await world.register(name="w2")).worker_id
@@ -111,7 +111,7 @@ async def test_a_worker_claims_for_itself_alone(world: World) -> None:
     assert refused.value.code == "other_worker"
 
 
-async def test_a_worker_does_not_come_back_as_another(world: World) -> None:
+async def test_a_worker_cannot_register_under_another_name(world: World) -> None:
     worker = (await world.register()).worker_id
     with pytest.raises(ConflictError) as refused:
         await world.register(by=world.own[worker], name="w2")

@@ -1,5 +1,6 @@
-"""A stale pack, a resumed run and a `continuous_eval` of one run: no two of them write over one
-another.
+"""Concurrent writers of a run: a stale pack, a resumed run and a `continuous_eval`.
+
+None of them overwrites the records of another.
 """
 
 from dataclasses import replace
@@ -47,19 +48,19 @@ async def pack(world: World, database: Database, tmp_path: Path) -> Storing:
     )
 
 
-async def _lose(pack: Storing) -> None:
-    """Marks the attempt of the pack as lost and cancels its job; the process may still run."""
+async def _lose_pack(pack: Storing) -> None:
+    """Marks the attempt of the pack as lost and cancels its job; its process may still run."""
     await pack.world.heartbeat(pack.worker_id, dead=[pack.attempt_id])
     await pack.world.cancel(pack.job_id)
 
 
-async def _alone(pack: Storing) -> Storing:
-    """Continues the first run of a lost pack in a separate job."""
+async def _resume_first_run(pack: Storing) -> Storing:
+    """Resumes the first run of a lost pack in a job of its own."""
     job = await pack.world.add_job(pack.run_id, Schedule.TRAIN)
     return await _take(pack, job.id, slot=1)
 
 
-async def _follower(training: Storing) -> Storing:
+async def _start_continuous_eval(training: Storing) -> Storing:
     """Starts a `continuous_eval` of the run concurrently with its training."""
     job = await training.world.add_job(training.run_id, Schedule.CONTINUOUS_EVAL)
     return await _take(training, job.id, slot=EVALUATION_SLOT)
@@ -71,7 +72,7 @@ async def _take(storing: Storing, job_id: str, *, slot: int) -> Storing:
 
 
 async def _values(storing: Storing, name: str) -> list[list[float]]:
-    """Returns the values of a series of the first run, a list per stored block, in their order."""
+    """Returns the values of a series of the first run: one list per stored block, in order."""
     query = (
         select(BlockRow.content)
         .join(SeriesRow)
@@ -83,7 +84,7 @@ async def _values(storing: Storing, name: str) -> list[list[float]]:
 
 
 async def _refused(writer: Storing, *content: records.Json) -> str:
-    """Returns the error code of the answer to a batch that must be refused."""
+    """Sends a batch that must be refused; returns the error code."""
     with pytest.raises((ConflictError, InvalidError)) as refusal:
         await writer.send(*content)
     return refusal.value.code
@@ -97,24 +98,22 @@ async def test_a_pack_raises_the_fence_of_each_of_its_runs(pack: Storing) -> Non
     assert [(run.run_id, run.fence) for run in order.runs] == [(run_id, 2) for run_id in both]
 
 
-async def test_a_run_of_a_live_pack_is_not_trained_alone(pack: Storing) -> None:
+async def test_a_run_of_a_live_pack_gets_no_second_training_job(pack: Storing) -> None:
     for run_id in (await pack.world.job(pack.job_id)).run_ids:
         with pytest.raises(ConflictError) as refusal:
             await pack.world.add_job(run_id, Schedule.TRAIN)
         assert refusal.value.code == "run_busy"
 
 
-async def test_a_stale_pack_and_a_run_resumed_alone(pack: Storing) -> None:
-    """The pack's late batch is refused as a whole, for the run that another trains and for the one
-    that nobody trains.
-    """
+async def test_late_batches_of_a_pack_are_refused_after_one_run_was_resumed(pack: Storing) -> None:
+    """This holds for records of the resumed run and of the run that no attempt trains."""
     partner = (await pack.world.job(pack.job_id)).run_ids[1]
     first = await pack.snapshot(100)
     await pack.send(
         records.points(pack.run_id, "loss", [50, 150]), records.points(partner, "loss", [50])
     )
-    await _lose(pack)
-    alone = await _alone(pack)
+    await _lose_pack(pack)
+    alone = await _resume_first_run(pack)
     await alone.send(
         records.points(alone.run_id, "loss", [150], [7.0]),
         records.evaluation(alone.run_id, 150, 3.0),
@@ -139,23 +138,21 @@ async def test_a_stale_pack_and_a_run_resumed_alone(pack: Storing) -> None:
     assert (await pack.world.run(pack.run_id)).progress.env_step == 150
 
 
-async def test_a_pack_that_nobody_gave_up_is_stale_once_the_fence_of_one_run_is_higher(
+async def test_a_live_pack_is_stale_once_the_fence_of_one_run_is_higher(
     pack: Storing,
 ) -> None:
-    """What a healed partition looks like when only the fence can tell."""
+    """After a network partition heals, only the fence may show that an attempt is stale."""
     async with pack.database.write() as session:
         await attempts.raise_fences(session, [pack.run_id])
     partner = (await pack.world.job(pack.job_id)).run_ids[1]
     assert await _refused(pack, records.points(partner, "loss", [1])) == "stale_attempt"
 
 
-async def test_a_stale_pack_and_a_continuous_eval(pack: Storing) -> None:
-    """The evaluation of a snapshot outlives the pack that wrote it, and neither takes the other's
-    place.
-    """
+async def test_a_continuous_eval_continues_after_its_pack_is_stale(pack: Storing) -> None:
+    """The `continuous_eval` may send evaluations but no training points; the pack may send neither."""
     first = await pack.snapshot(100)
-    follower = await _follower(pack)
-    await _lose(pack)
+    follower = await _start_continuous_eval(pack)
+    await _lose_pack(pack)
     assert (
         await _refused(pack, records.evaluation(pack.run_id, 100, 1.0, snapshot_id=first))
         == "stale_attempt"
@@ -168,17 +165,14 @@ async def test_a_stale_pack_and_a_continuous_eval(pack: Storing) -> None:
     assert (await pack.world.run(pack.run_id)).fence == 1, "who only reads raises no fence"
 
 
-async def test_a_resumed_run_and_a_continuous_eval(pack: Storing) -> None:
-    """The follower continues concurrently with the resumed run.
-
-    Its evaluation of a superseded snapshot is kept and marked as superseded.
-    """
+async def test_a_continuous_eval_continues_concurrently_with_a_resumed_run(pack: Storing) -> None:
+    """Its evaluation of a superseded snapshot is kept and marked as superseded."""
     first = await pack.snapshot(100)
-    follower = await _follower(pack)
+    follower = await _start_continuous_eval(pack)
     await follower.send(records.evaluation(pack.run_id, 100, 8.0, snapshot_id=first))
     left_behind = await pack.snapshot(200, upload=False)
-    await _lose(pack)
-    alone = await _alone(pack)
+    await _lose_pack(pack)
+    alone = await _resume_first_run(pack)
     await alone.send(records.evaluation(alone.run_id, 150, 3.0))
     await follower.send(records.evaluation(pack.run_id, 200, 9.0, snapshot_id=left_behind))
     shown = [(row.mean, row.superseded) for row in await alone.evaluations(superseded=True)]
