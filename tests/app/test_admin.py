@@ -82,7 +82,9 @@ def test_bootstrap_refuses_to_promote_an_existing_user_to_admin(
 def test_a_login_link_names_the_port_of_the_running_server(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Regression: the link named port 8080, whichever port the server of the data directory used."""
+    """Regression: the link named port 8080, whichever port the server of the data directory
+    used.
+    """
     with claimed(Settings(data_dir=data, port=0)) as listener:
         running = run(capsys, "--data-dir", str(data), "login-link")
         assert running["url"] == f"http://127.0.0.1:{listener.port}/login#code={running['code']}"

@@ -140,7 +140,9 @@ def test_secrets_have_a_checksum_and_are_unique() -> None:
 
 
 def test_the_workers_broker_is_a_setting_of_the_server() -> None:
-    """Regression: the variable has the prefix of the worker's variables, and the server ignored it."""
+    """Regression: the variable has the prefix of the worker's variables, and the server ignored
+    it.
+    """
     settings = load_settings(
         environ={
             "PALESTRA_WORKER_BROKER_URL": "valkey://worker:x@valkey/0",

@@ -114,7 +114,9 @@ def _telemetry(row: Row, names: dict[str, str]) -> bytes:
 
 
 def _compact_batch(records: list[dict[str, Any]]) -> bytes:
-    """Returns a telemetry batch as JSON without white space, so that it fits into the size limit."""
+    """Returns a telemetry batch as JSON without white space, so that it fits into the size
+    limit.
+    """
     return json.dumps({"first_seq": 4, "records": records}, separators=(",", ":")).encode()
 
 

@@ -51,7 +51,9 @@ async def client(shared: Served) -> AsyncIterator[Client]:
 async def test_events_filtered_by_type_have_only_those_types(
     shared: Served, client: Client
 ) -> None:
-    """Regression: the client sent the unknown parameter `types` and received events of every type."""
+    """Regression: the client sent the unknown parameter `types` and received events of every
+    type.
+    """
     every = await asyncio.to_thread(lambda: list(islice(client.events(after=0), 10)))
     assert {"run", "job"} < {event.type for event in every}
     expected = [event.id for event in every if event.type in {"run", "attempt"}]

@@ -279,7 +279,9 @@ async def test_ten_thousand_equal_dispatch_messages_start_one_attempt(shared: Se
 
 
 async def test_a_body_above_the_size_limit_is_not_read_to_its_end(shared: Served) -> None:
-    """Row B16: the server answers as soon as the limit is exceeded, whatever the declared length."""
+    """Row B16: the server answers as soon as the limit is exceeded, whatever the declared
+    length.
+    """
     taken = 0
 
     async def endless() -> Any:

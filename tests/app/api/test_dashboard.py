@@ -1,4 +1,6 @@
-"""Serving the dashboard: its files, one HTML page for every address, and no other file of the disk."""
+"""Serving the dashboard: its files, one HTML page for every address, and no other file of the
+disk.
+"""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -1,4 +1,6 @@
-"""Continuous evaluations: the order of snapshots, and waiting jobs with the reason why they wait."""
+"""Continuous evaluations: the order of snapshots, and waiting jobs with the reason why they
+wait.
+"""
 
 import json
 from dataclasses import replace

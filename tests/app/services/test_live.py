@@ -1,4 +1,7 @@
-"""History and live stream: merged by a client they are the sent records, without gap or overlap."""
+"""History and live stream of a run.
+
+A client that merges them has exactly the records that were sent, without gap or overlap.
+"""
 
 import asyncio
 import contextlib

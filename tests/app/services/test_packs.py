@@ -49,7 +49,7 @@ async def test_seeds_are_grouped_in_the_order_of_their_names(
         (2, "dqn", "test", [1] * 3),
     ],
 )
-def test_agents_that_are_not_packed_by_default_are_packed_on_request(
+def test_pack_sizes_follow_the_option_and_the_agents_default(
     pack: Any, agent: str, schedule: Schedule, sizes: list[int]
 ) -> None:
     runs = [RunRow(id=str(seed), seed=seed) for seed in range(3)]

@@ -92,8 +92,9 @@ class TestScoreOfAnExperiment:
         mean: float,
         document: Json | None = None,
     ) -> tuple[int, str | None, float, float | None]:
-        """Sends an evaluation of a run; returns number of runs, mean and deviation of the
-        experiment.
+        """Sends an evaluation of a run.
+
+        Returns number of runs, metric, mean and standard deviation of the experiment's score.
         """
         await train(world, job, (worker_id, slot), evaluations(mean))
         experiment, _ = await world.submit(document, seeds=(0,))

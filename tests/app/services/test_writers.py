@@ -149,7 +149,9 @@ async def test_a_live_pack_is_stale_once_the_fence_of_one_run_is_higher(
 
 
 async def test_a_continuous_eval_continues_after_its_pack_is_stale(pack: Storing) -> None:
-    """The `continuous_eval` may send evaluations but no training points; the pack may send neither."""
+    """The `continuous_eval` may send evaluations but no training points; the pack may send
+    neither.
+    """
     first = await pack.snapshot(100)
     follower = await _start_continuous_eval(pack)
     await _lose_pack(pack)
