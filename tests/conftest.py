@@ -16,9 +16,9 @@ from app.db.clock import SKEW
 from app.db.engine import Database
 from app.db.migrate import upgrade
 from tests.support import postgres
-from tests.support.databases import empty
+from tests.support.databases import delete_rows
 from tests.support.server_fixture import World, make_world
-from tests.support.work_trees import outside as outside
+from tests.support.work_trees import outside_work_tree as outside_work_tree
 from tests.support.work_trees import tree as tree
 
 
@@ -89,7 +89,7 @@ def database_url(request: pytest.FixtureRequest) -> str:
     """URL of an empty database with the schema; the test runs once for each kind of database."""
     if request.param == "postgresql":
         url: str = request.getfixturevalue("migrated_postgres")
-        empty(url)
+        delete_rows(url)
         return url
     template: Path = request.getfixturevalue("migrated_sqlite")
     target = template.with_name("palestra.db")

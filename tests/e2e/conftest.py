@@ -1,4 +1,4 @@
-"""Real processes for the tests that kill them."""
+"""Fixtures that start real processes, for tests that kill them."""
 
 import shutil
 import tempfile
@@ -17,9 +17,9 @@ pytestmark = pytest.mark.processes
 
 @pytest.fixture
 def stack() -> Iterator[Stack]:
-    """A separate stack for each test, since its processes are killed.
+    """A separate stack of processes for each test, since tests kill them.
 
-    The path is short because it may contain sockets.
+    Its path is short because it may contain sockets.
     """
     directory = Path(tempfile.mkdtemp(prefix="plr-", dir="/tmp"))
     try:
@@ -31,7 +31,7 @@ def stack() -> Iterator[Stack]:
 
 @pytest.fixture(scope="module")
 def shared_stack() -> Iterator[Stack]:
-    """A stack for the tests of a module that leave its processes alone."""
+    """A stack for the tests of a module that kill none of its processes."""
     directory = Path(tempfile.mkdtemp(prefix="plr-", dir="/tmp"))
     try:
         with Stack(directory) as running:

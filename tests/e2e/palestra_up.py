@@ -1,4 +1,4 @@
-"""One `palestra up` as a process, for the tests that start, stop and kill it."""
+"""Runs `palestra up` as a process, for tests that start, stop and kill it."""
 
 import json
 import signal
@@ -13,7 +13,7 @@ from tests.support.process_stack import bare_environment
 
 
 class Up:
-    """One `palestra up --json` on a data directory."""
+    """A process that runs `palestra up --json` on a data directory."""
 
     def __init__(self, directory: Path, *arguments: str) -> None:
         self.data = DataDir(directory / ".palestra")
@@ -44,20 +44,20 @@ class Up:
         return answer
 
     def end(self, seconds: float = 60) -> tuple[int, str]:
-        """Waits for the end; returns the exit code and the text of the error stream."""
+        """Waits for the process to end; returns its exit code and the text of its error stream."""
         _, errors = self.process.communicate(timeout=seconds)
         return self.process.returncode, errors
 
     def stop(self, number: signal.Signals = signal.SIGINT) -> tuple[int, str]:
-        """Sends a signal and waits for the end."""
+        """Sends a signal and waits for the process to end."""
         self.process.send_signal(number)
         return self.end()
 
     def pid(self, name: str) -> int:
-        """Returns the pid of a child."""
+        """Returns the process ID of a child."""
         return int(read_json(self.data.children)[name][0])
 
 
-def nothing_is_left(up: Up) -> bool:
-    """Returns whether an instance left neither processes nor its list of processes."""
+def has_ended_cleanly(up: Up) -> bool:
+    """Returns whether an instance left no process and no list of processes."""
     return marked(up.data.root) == [] and not up.data.children.exists()

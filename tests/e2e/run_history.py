@@ -1,5 +1,6 @@
-"""Definitions that train for a known time, and two views of a run's history: the worker's spool and
-the server's answers.
+"""Definitions that train for a known time, and the history of a run.
+
+The history is read from the worker's spool and from the server's answers.
 """
 
 import json
@@ -11,7 +12,7 @@ from palestra.telemetry.spool import SpoolReader
 from tests.support.process_stack import Stack
 
 Episode = tuple[int, int, float]
-"""Number of the episode, env_step at its end, return."""
+"""Number of the episode, env_step at its end, episode return."""
 
 
 def cartpole(env_steps: int, **changes: Any) -> dict[str, Any]:
@@ -55,8 +56,9 @@ def spooled_episodes(directory: Path) -> list[Episode]:
 def episodes_per_bucket(
     stack: Stack, run_id: str, episodes: int, *, superseded: bool = False
 ) -> list[int]:
-    """Returns how many points the server holds for each of the episodes 1 to `episodes` (at most
-    1,500).
+    """Returns the number of points that the server has for each of the episodes 1 to `episodes`.
+
+    `episodes` is at most 1,500, the number of buckets of a query.
     """
     counts: list[int] = _episode_series(stack, run_id, episodes, superseded=superseded)["n"]
     return counts
@@ -96,7 +98,7 @@ def live_attempt(stack: Stack, run_id: str) -> dict[str, Any] | None:
     )
 
 
-def succeeds(stack: Stack, run_id: str, seconds: float = 120) -> dict[str, Any]:
+def wait_for_success(stack: Stack, run_id: str, seconds: float = 120) -> dict[str, Any]:
     """Waits until a run has succeeded; returns the run."""
     return stack.wait_for_run(
         run_id, lambda run: run["state"] == "succeeded", seconds, "the run succeeds"

@@ -1,5 +1,6 @@
-"""A real browser sees a curve grow, survives the death of the server, and shows exactly what the
-worker spooled.
+"""The dashboard in a real browser: a curve grows, also after the server was killed and restarted.
+
+At the end the curve has exactly the points that the worker spooled.
 """
 
 import time
@@ -55,7 +56,7 @@ def _points(page: Page, run_id: str) -> list[tuple[int, float]]:
     return [(int(step), float(value)) for step, value in zip(steps, values, strict=True)]
 
 
-def test_points_arrive_without_reload_and_survive_a_killed_server(page: Page, stack: Stack) -> None:
+def test_a_curve_grows_without_reload_and_after_a_killed_server(page: Page, stack: Stack) -> None:
     (run,) = stack.submit(cartpole(18_000, name="seen in a browser"))
     stack.wait_for_run(
         run["id"], lambda run: run["progress"]["env_step"] > 500, 60, "the run trains"

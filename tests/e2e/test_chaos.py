@@ -1,6 +1,6 @@
-"""A short form of `python -m benchmarks.chaos`: one strike of each kind that takes seconds.
+"""A short run of `python -m benchmarks.chaos` with the faults that take only seconds.
 
-The disturbed curves equal the others.
+Curves of trainings with faults equal those of trainings without.
 """
 
 import shutil
@@ -24,7 +24,7 @@ SHORT = (
 )
 
 
-def test_struck_trainings_equal_undisturbed_ones() -> None:
+def test_trainings_with_faults_equal_trainings_without() -> None:
     directory = Path(tempfile.mkdtemp(prefix="plr-", dir="/tmp"))
     try:
         with running_world(directory, env_steps=9_000, seed=3) as world:

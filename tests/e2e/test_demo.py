@@ -1,4 +1,4 @@
-"""`palestra demo` as a user meets it: real processes, exit codes, and nothing left behind."""
+"""`palestra demo` in real processes: its exit codes, and that it leaves no process behind."""
 
 import json
 import subprocess

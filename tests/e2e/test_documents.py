@@ -1,6 +1,4 @@
-"""Line 28: the shell blocks of README and docs run as they stand, in the order given, beside a
-`palestra up`.
-"""
+"""Runs the shell blocks of README and docs unchanged and in order, beside a `palestra up`."""
 
 import os
 import shutil
@@ -21,7 +19,7 @@ PAGES = ("README.md", "docs/training.md", "docs/guide.md")
 
 @pytest.fixture
 def served(directory: Path) -> Iterator[Path]:
-    """A directory like a checkout after its set-up, in which `palestra up` runs."""
+    """A directory like a checkout after its setup, in which `palestra up` runs."""
     shutil.copytree(REPOSITORY / "examples", directory / "examples")
     (directory / ".venv").symlink_to(sys.prefix)
     up = Up(directory, "--port", "0", "--slots", "2")
@@ -44,7 +42,7 @@ def test_the_blocks_of_a_page_run(page: str, served: Path) -> None:
             block for block in blocks if block.language == "sh"
         ]  # its Python is one program, which test_docs runs
     parts = [
-        f"echo '== {block.page}:{block.line}' >&2\n{_as_shell(block.language, block.text)}"
+        f"echo '== {block.page}:{block.line}' >&2\n{_shell_command_of(block.language, block.text)}"
         for block in blocks
     ]
     environment = {
@@ -64,5 +62,5 @@ def test_the_blocks_of_a_page_run(page: str, served: Path) -> None:
     assert done.returncode == 0, done.stdout[-2_000:] + done.stderr[-4_000:]
 
 
-def _as_shell(language: str, text: str) -> str:
+def _shell_command_of(language: str, text: str) -> str:
     return text if language == "sh" else f"python - <<'END_OF_PYTHON'\n{text}END_OF_PYTHON\n"

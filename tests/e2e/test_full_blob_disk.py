@@ -1,5 +1,6 @@
-"""Lines 15.1 and 15.5 in real processes: the server's blob disk is full when a training ends, then
-server and supervisor are killed.
+"""The disk of the server's blobs is full when a training ends, in real processes.
+
+Server and supervisor are killed while results wait for their upload.
 """
 
 import shutil
@@ -13,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.e2e.run_history import cartpole, live_attempt, succeeds
+from tests.e2e.run_history import cartpole, live_attempt, wait_for_success
 from tests.support.disks import fill, small_disk
 from tests.support.process_stack import Stack, wait_for
 
@@ -22,9 +23,7 @@ pytestmark = [pytest.mark.processes, pytest.mark.timeout(300)]
 
 @pytest.fixture
 def full_disk() -> Iterator[tuple[Stack, Path]]:
-    """A stack whose blobs lie on a disk that is full but for a few MiB of reserve, and what fills
-    it.
-    """
+    """A stack whose blob disk has only a few MiB left, and the file that fills the disk."""
     directory = Path(tempfile.mkdtemp(prefix="plr-", dir="/tmp"))
     try:
         with small_disk(directory / "disk", 16 * 1_024) as disk:
@@ -45,7 +44,7 @@ def _answers(stack: Stack) -> bool:
         return False
 
 
-def _held_up(stack: Stack, run_id: str) -> dict[str, Any]:
+def _waits_for_upload(stack: Stack, run_id: str) -> dict[str, Any]:
     held = stack.wait_for_run(
         run_id,
         lambda run: run["not_uploaded"] and run["not_uploaded"]["delivering"],
@@ -57,13 +56,13 @@ def _held_up(stack: Stack, run_id: str) -> dict[str, Any]:
     return found
 
 
-def test_a_result_outlives_a_full_server_its_restart_and_its_supervisor(
+def test_a_result_survives_a_full_disk_and_kills_of_server_and_supervisor(
     full_disk: tuple[Stack, Path],
 ) -> None:
-    """Line 15.1: the run was `succeeded`, its model lost."""
+    """Regression: the run was `succeeded` although its model was lost."""
     stack, ballast = full_disk
     (run,) = stack.submit({**cartpole(3_000), "export": {"formats": ["weights"]}})
-    held = _held_up(stack, run["id"])
+    held = _waits_for_upload(stack, run["id"])
     assert "artifact store is full" in held["problem"]
     assert held["message"].startswith("result not uploaded yet (")
     assert "result not uploaded yet" in stack.palestra("jobs", run["id"])
@@ -89,7 +88,7 @@ def test_a_result_outlives_a_full_server_its_restart_and_its_supervisor(
     time.sleep(2)
     assert stack.get(f"runs/{run['id']}")["state"] == "running"
     ballast.unlink()
-    done = succeeds(stack, run["id"])
+    done = wait_for_success(stack, run["id"])
     assert len(done["attempts"]) == 1
     assert done["not_uploaded"] is None
     assert done["snapshots"]["verified"] == done["snapshots"]["written"] == 3_000
@@ -103,11 +102,11 @@ def test_a_result_outlives_a_full_server_its_restart_and_its_supervisor(
     assert stack.server_is_ready()
 
 
-def test_a_person_gives_a_result_up(full_disk: tuple[Stack, Path]) -> None:
-    """Line 15.1: a user discards a result that cannot be uploaded."""
+def test_a_user_discards_a_result_that_cannot_be_uploaded(full_disk: tuple[Stack, Path]) -> None:
+    """The run then ends without a result."""
     stack, _ = full_disk
     (run,) = stack.submit(cartpole(1_000))
-    _held_up(stack, run["id"])
+    _waits_for_upload(stack, run["id"])
     stack.palestra("give-up", run["id"])
     done = wait_for(
         lambda: (found := stack.get(f"runs/{run['id']}"))["state"] == "failed" and found,

@@ -1,4 +1,4 @@
-"""The whole path on real processes: submit, train, evaluate, export, pause, resume, cancel."""
+"""The main operations in real processes: submit, train, evaluate, export, pause, resume, cancel."""
 
 import subprocess
 from datetime import datetime
@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.processes, pytest.mark.timeout(180)]
 FINAL = {"succeeded", "failed", "cancelled"}
 
 
-def test_a_run_trains_and_everything_it_spooled_is_on_the_server(shared_stack: Stack) -> None:
+def test_the_server_has_every_record_that_a_training_spooled(shared_stack: Stack) -> None:
     (run,) = shared_stack.submit(cartpole(3_000, name="whole path"))
     done = shared_stack.wait_for_run(
         run["id"], lambda run: run["state"] in FINAL, 90, "the run ends"
@@ -31,7 +31,7 @@ def test_a_run_trains_and_everything_it_spooled_is_on_the_server(shared_stack: S
     ].count("verified") >= 1
 
 
-def test_a_fresh_evaluation_reads_the_newest_snapshot(shared_stack: Stack) -> None:
+def test_an_evaluate_job_reads_the_newest_snapshot(shared_stack: Stack) -> None:
     (run,) = shared_stack.submit(cartpole(1_000, name="to evaluate"))
     shared_stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, 90, "the run ends")
     job = shared_stack.post(
@@ -59,7 +59,7 @@ def test_a_fresh_evaluation_reads_the_newest_snapshot(shared_stack: Stack) -> No
     )
 
 
-def test_pause_saves_and_resume_goes_on_exactly_there(shared_stack: Stack) -> None:
+def test_a_resume_continues_exactly_where_the_pause_saved(shared_stack: Stack) -> None:
     (run,) = shared_stack.submit(cartpole(12_000, name="pause"))
     running = shared_stack.wait_for_run(
         run["id"], lambda run: run["progress"]["env_step"] > 1_000, 60, "the run trains"
@@ -87,10 +87,10 @@ def test_pause_saves_and_resume_goes_on_exactly_there(shared_stack: Stack) -> No
 
 
 @pytest.mark.slow  # what a pack resumes from is tested without processes, too
-def test_a_killed_pack_goes_on_with_all_its_runs(shared_stack: Stack) -> None:
-    """One job trains three seeds.
+def test_a_killed_pack_resumes_all_its_runs(shared_stack: Stack) -> None:
+    """One job trains three seeds and its trainer is killed.
 
-    Its trainer is killed, and the next attempt resumes each run from its snapshot.
+    The next attempt resumes each run from its own snapshot.
     """
     slow = {"name": "dqn", "learning_starts": 200, "hidden_sizes": [32, 32]}
     runs = shared_stack.submit(
@@ -125,7 +125,7 @@ def test_a_killed_pack_goes_on_with_all_its_runs(shared_stack: Stack) -> None:
         assert episodes_per_bucket(shared_stack, run["id"], episodes) == [1] * episodes
 
 
-def test_cancel_ends_the_process_tree_before_it_is_shown(shared_stack: Stack) -> None:
+def test_a_job_is_shown_as_cancelled_after_its_processes_ended(shared_stack: Stack) -> None:
     (run,) = shared_stack.submit(cartpole(500_000, name="cancel"))
     running = shared_stack.wait_for_run(
         run["id"], lambda run: run["progress"]["env_step"] > 500, 60, "the run trains"
@@ -169,8 +169,10 @@ def test_a_third_run_waits_for_one_of_two_slots(shared_stack: Stack) -> None:
 
 
 @pytest.mark.slow
-def test_a_freed_slot_is_taken_at_once(shared_stack: Stack) -> None:
-    """A dispatch message is sent with the report of an attempt's end, before its slot is free."""
+def test_a_released_slot_is_used_without_delay(shared_stack: Stack) -> None:
+    """The next dispatch message is sent with the report of an attempt's end, before its slot is
+    free.
+    """
     runs = shared_stack.submit(cartpole(300, name="one after the other"), seeds=list(range(6)))
     for run in runs:
         shared_stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, 120, "the run ends")
@@ -181,7 +183,7 @@ def test_a_freed_slot_is_taken_at_once(shared_stack: Stack) -> None:
     assert max(waits) < 25, "no slot waits for the ring that comes every 30 s"
 
 
-def test_a_clean_stop_of_the_worker_leaves_no_process_and_a_snapshot(stack: Stack) -> None:
+def test_sigterm_to_the_worker_saves_a_snapshot_and_ends_all_processes(stack: Stack) -> None:
     (run,) = stack.submit(cartpole(500_000, name="drain"))
     stack.wait_for_run(
         run["id"], lambda run: run["progress"]["env_step"] > 500, 60, "the run trains"

@@ -1,9 +1,8 @@
-"""docs/own-environment.md and docs/own-agent.md, followed word for word by a newcomer ("It shows",
-line 4).
+"""Follows docs/own-environment.md and docs/own-agent.md literally, as a new user would.
 
-From a fresh virtual environment in an empty directory: each file is written where the page says,
-each command is typed as it stands, and the trainings end as succeeded, all in under ten minutes.
-What a newcomer installs first, Palestra and what it needs, is shared by a path.
+In an empty directory with a fresh virtual environment, each file is written where the page says,
+each command is run unchanged, and the trainings succeed within ten minutes. The installed packages
+of this environment are shared by a path instead of being installed again.
 """
 
 import os
@@ -34,8 +33,8 @@ _TEN_MINUTES = 600.0
 
 
 @dataclass
-class Newcomer:
-    """A user with two terminals in one directory."""
+class PageReader:
+    """A user with two terminals in one directory, who follows a page."""
 
     directory: Path
     palestra_up: subprocess.Popen[str] | None = None
@@ -76,7 +75,7 @@ class Newcomer:
         self.said.append(done.stdout)
 
     def start(self, command: str) -> None:
-        """Runs `palestra up` in the second terminal; an earlier one is stopped by Ctrl-C."""
+        """Runs `palestra up` in the second terminal; an earlier instance is stopped by Ctrl-C."""
         self.stop()
         self.palestra_up = subprocess.Popen(
             [self.environment()["PATH"].split(os.pathsep)[0] + "/palestra", *command.split()[1:]],
@@ -104,7 +103,7 @@ class Newcomer:
     def environment(self) -> dict[str, str]:
         """Returns the variables of an activated virtual environment.
 
-        No package index is available, since everything needed is installed.
+        No package index can be reached, since all required packages are installed.
         """
         bare = {
             name: value
@@ -134,10 +133,10 @@ class Newcomer:
 
 
 @pytest.fixture
-def newcomer() -> Iterator[Newcomer]:
+def reader() -> Iterator[PageReader]:
     directory = Path(tempfile.mkdtemp(prefix="plr-", dir="/tmp"))
     _install(directory / "venv")
-    one = Newcomer(directory)
+    one = PageReader(directory)
     yield one
     if one.palestra_up is not None:
         one.palestra_up.kill()
@@ -148,7 +147,7 @@ def newcomer() -> Iterator[Newcomer]:
 
 
 def _install(place: Path) -> None:
-    """Makes a fresh virtual environment that shares what this one has installed."""
+    """Creates a fresh virtual environment that shares the packages of this one."""
     venv.create(place, with_pip=True, symlinks=True)
     (packages,) = place.glob("lib/python*/site-packages")
     shared = [str(REPOSITORY), *(path for path in sys.path if path.endswith("site-packages"))]
@@ -168,16 +167,14 @@ def _install(place: Path) -> None:
         ("own-agent.md", {"Hill climbing": 2}, "climber 1.0"),
     ],
 )
-def test_a_newcomer_trains_by_the_page(
-    newcomer: Newcomer, page: str, experiments: dict[str, int], distribution: str
+def test_the_trainings_of_a_page_succeed(
+    reader: PageReader, page: str, experiments: dict[str, int], distribution: str
 ) -> None:
     begun = time.monotonic()
-    newcomer.follow(REPOSITORY / "docs" / page)
+    reader.follow(REPOSITORY / "docs" / page)
     assert time.monotonic() - begun < _TEN_MINUTES
-    assert any(distribution in said for said in newcomer.said), (
-        "the catalogue shows whose code it is"
-    )
-    with newcomer.client() as client:
+    assert any(distribution in said for said in reader.said), "the catalogue shows whose code it is"
+    with reader.client() as client:
         found = {experiment.name: experiment for experiment in client.experiments()}
         assert {name: dict(experiment.runs) for name, experiment in found.items()} == {
             name: {"succeeded": count} for name, count in experiments.items()
@@ -192,4 +189,4 @@ def test_a_newcomer_trains_by_the_page(
                 if run.latest_evaluation
             ]
             assert max(learnt) > 0.9, "somebody who never reaches the end returns -0.4"
-    newcomer.stop()
+    reader.stop()

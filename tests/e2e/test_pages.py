@@ -1,5 +1,6 @@
-"""What the pages of the dashboard say and do, in a real browser before a real server whose runs
-report what the test wants.
+"""Pages of the dashboard in a real browser, on a real server.
+
+The runs report scripted records instead of being trained.
 """
 
 import shutil
@@ -36,13 +37,13 @@ TARGET = (Outcome.SUCCEEDED, Cause.SUCCESS_SCORE)
 
 @dataclass
 class Site:
-    """A server with a browser before it, and the names of what it shows."""
+    """A server, a browser and the IDs of the records that the server shows."""
 
     served: Served
     browser: Browser
     url: str
     several: str
-    """Experiment with three seeds, of which one stopped at its target before the others."""
+    """Experiment with three seeds, one of which reached its target before the others."""
     single: str
     """Experiment with one run of one evaluation of one episode."""
     run: str
@@ -60,7 +61,7 @@ class Site:
             code = await logins.make_link(session, membership, 3_600)
         return f"{self.url}/login#code={code}"
 
-    async def stranger(self, state: StorageState | None = None) -> Page:
+    async def open_context(self, state: StorageState | None = None) -> Page:
         """Returns a page that is not logged in, or one with the cookies of a login."""
         context = await self.browser.new_context(
             base_url=self.url, viewport={"width": 1440, "height": 900}, storage_state=state
@@ -105,8 +106,8 @@ def module_database(migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFact
 
 
 @pytest_asyncio.fixture(loop_scope="module", autouse=True)
-async def closing(site: Site) -> AsyncIterator[None]:
-    """Closes all pages, which would otherwise render during the next test."""
+async def close_pages(site: Site) -> AsyncIterator[None]:
+    """Closes all pages after a test; otherwise they would render during the next test."""
     yield
     for context in site.browser.contexts:
         await context.close()
@@ -131,10 +132,11 @@ async def _fill(world: World) -> tuple[str, str, str]:
     return several.id, single.id, run
 
 
-async def test_one_run_has_no_spread_and_a_target_is_the_end(site: Site) -> None:
-    """Lines 15.20 and 15.21: a list showed ± of a twentieth of the mean.
-
-    A run that stopped at its target was a grey bar at 28 %.
+async def test_single_runs_show_no_deviation_and_reached_targets_show_full_progress(
+    site: Site,
+) -> None:
+    """Regression: the list showed a deviation for a single run and a run that reached its target at
+    28 %.
     """
     page = await site.page("/experiments")
     rows = page.get_by_role("row")
@@ -152,10 +154,8 @@ async def test_one_run_has_no_spread_and_a_target_is_the_end(site: Site) -> None
     await expect(page.get_by_role("row").filter(has_text="target")).to_have_count(1)
 
 
-async def test_the_chart_says_where_n_changes_and_carries_forward_on_demand(site: Site) -> None:
-    """Line 15.21: a curve that had reached 450 fell to 306, since the seed that had stopped at its
-    target left the mean.
-    """
+async def test_the_chart_marks_changes_of_n_and_can_carry_runs_forward(site: Site) -> None:
+    """Regression: a mean curve fell from 450 to 306 when the seed that reached its target ended."""
     page = await site.page(f"/experiments/{site.several}")
     chart = page.get_by_test_id("evaluation-chart")
     await expect(page.get_by_text("mean over 2 to 3 seeds")).to_be_visible()
@@ -183,9 +183,9 @@ async def _tooltip_at_end(page: Page) -> str:
     return await over.inner_text()
 
 
-async def test_a_failure_is_the_first_thing_on_its_pages_and_can_be_tried_again(site: Site) -> None:
-    """Lines 15.22 and 15.8: the page of an experiment never said why its runs failed, and nothing
-    tried them again.
+async def test_pages_of_a_failed_run_begin_with_the_failure_and_offer_a_retry(site: Site) -> None:
+    """Regression: the page of an experiment did not show why its runs failed and
+    offered no retry.
     """
     world = site.served.world
     worker = (await world.register(slots=1, name="broken")).worker_id
@@ -212,10 +212,8 @@ async def test_a_failure_is_the_first_thing_on_its_pages_and_can_be_tried_again(
     assert (await world.run(order.runs[0].run_id)).state is RunState.QUEUED
 
 
-async def test_a_result_that_is_not_uploaded_yet_is_said_with_its_cause(site: Site) -> None:
-    """Lines 15.1 and 15.4: a run was called succeeded although its model was lost, and nothing of
-    it showed on its page.
-    """
+async def test_a_result_that_is_not_uploaded_is_shown_with_its_cause(site: Site) -> None:
+    """Regression: a run was shown as succeeded although its model was lost."""
     world = site.served.world
     (attempt,) = (await world.run(site.run)).attempts
     page = await site.page(f"/runs/{site.run}")
@@ -234,8 +232,8 @@ async def test_a_result_that_is_not_uploaded_yet_is_said_with_its_cause(site: Si
     assert (await world.renew(attempt.id)).give_up is True
 
 
-async def test_what_a_run_left_is_downloaded(site: Site, tmp_path: Path) -> None:
-    """Line 15.23: results could not be fetched."""
+async def test_the_files_of_a_run_can_be_downloaded(site: Site, tmp_path: Path) -> None:
+    """Regression: the dashboard offered no download."""
     served = site.served
     (attempt,) = (await served.world.run(site.run)).attempts
     place = (site.run, attempt.job_id, attempt.worker_id, attempt.id)
@@ -254,9 +252,9 @@ async def test_what_a_run_left_is_downloaded(site: Site, tmp_path: Path) -> None
     assert [line.split(",")[8] for line in table] == ["mean", "100", "200", "294"]
 
 
-async def test_a_stranger_is_told_how_to_get_in(site: Site) -> None:
-    """Line 15.24: the page wanted a password that nobody had set, and a link that was pasted did
-    nothing.
+async def test_the_login_page_explains_how_to_log_in(site: Site) -> None:
+    """Regression: the page asked for a password although no user had one, and did not use a pasted
+    login link.
     """
     page = await site.stranger()
     await page.goto(f"/experiments/{site.single}")
@@ -267,8 +265,8 @@ async def test_a_stranger_is_told_how_to_get_in(site: Site) -> None:
     await expect(page.get_by_role("heading", name="Single seed")).to_be_visible()
 
 
-async def test_an_archived_experiment_comes_back(site: Site) -> None:
-    """Line 15.24: an archived experiment could not be restored."""
+async def test_an_archived_experiment_can_be_restored(site: Site) -> None:
+    """Regression: the dashboard had no action to restore an archived experiment."""
     page = await site.page(f"/experiments/{site.single}")
     await page.get_by_role("button", name="More actions").click()
     await page.get_by_role("menuitem", name="Archive").click()
@@ -298,8 +296,8 @@ CONTRAST = """
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_the_way_out_of_a_page_that_is_not_there_can_be_read(site: Site, scheme: str) -> None:
-    """Line 15.24: text and background of the button on the not-found page had the same colour."""
+async def test_the_button_of_the_not_found_page_is_readable(site: Site, scheme: str) -> None:
+    """Regression: text and background of the button had the same colour."""
     page = await site.page("/experiments")
     await page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
     await page.goto("/nowhere/at/all")
@@ -311,7 +309,7 @@ async def test_the_way_out_of_a_page_that_is_not_there_can_be_read(site: Site, s
 
 
 async def test_escape_in_the_search_field_opens_no_row(site: Site) -> None:
-    """Line 15.24: keys typed into the search field opened a row."""
+    """Regression: keys typed into the search field opened a row."""
     page = await site.page("/experiments")
     await expect(page.get_by_role("row").filter(has_text="Single seed")).to_be_visible()
     await page.keyboard.press("j")
@@ -324,8 +322,8 @@ async def test_escape_in_the_search_field_opens_no_row(site: Site) -> None:
     assert urlsplit(page.url).path == "/experiments"
 
 
-async def test_smoothing_leaves_the_headline_of_a_curve_alone(site: Site) -> None:
-    """Line 15.24: the value beside a curve's name was that of the smoothed curve."""
+async def test_smoothing_does_not_change_the_value_beside_a_curves_name(site: Site) -> None:
+    """Regression: the value was that of the smoothed curve."""
     page = await site.page(f"/runs/{site.run}?smooth=0.9")
     await expect(
         page.locator("figure", has=page.get_by_test_id("curve-loss/td")).locator("figcaption")
@@ -336,10 +334,8 @@ async def test_smoothing_leaves_the_headline_of_a_curve_alone(site: Site) -> Non
     ).to_contain_text("1.25")
 
 
-async def test_what_failed_in_an_outage_is_repeated(site: Site) -> None:
-    """Line 15.24: a page that was opened while the server was down stayed a failure until a person
-    tried again.
-    """
+async def test_a_page_opened_during_an_outage_loads_after_it(site: Site) -> None:
+    """Regression: the page showed the error until the user reloaded it."""
     async with listening(site.served.app) as url:
         other = Site(site.served, site.browser, url, site.several, site.single, site.run)
         page = await other.page("/experiments")

@@ -1,4 +1,4 @@
-"""A network that loses answers and packets between a worker and its server."""
+"""A network between a worker and its server that loses answers and packets."""
 
 import shutil
 import tempfile
@@ -15,7 +15,7 @@ from tests.e2e.run_history import (
     episodes_per_bucket,
     live_attempt,
     spooled_episodes,
-    succeeds,
+    wait_for_success,
 )
 from tests.support.process_stack import Stack, wait_for
 from tests.support.proxy import Proxy, running_proxy
@@ -47,11 +47,11 @@ def proxied() -> Iterator[tuple[Stack, Proxy]]:
 def test_lost_claim_answers_cost_no_attempt_and_a_claim_given_up_is_queued_within_seconds(
     proxied: tuple[Stack, Proxy],
 ) -> None:
-    """Line 15.2: no job stays `starting` because the answer to its claim was cut."""
+    """No job stays in the state `starting` because the answer to its claim was lost."""
     stack, proxy = proxied
     proxy.answers_to_lose = 2
     (run,) = stack.submit(cartpole(1_000))
-    done = succeeds(stack, run["id"])
+    done = wait_for_success(stack, run["id"])
     assert (proxy.lost_answers, len(done["attempts"])) == (2, 1)
     proxy.answers_to_lose = 1_000
     (other,) = stack.submit(cartpole(1_000), seeds=[7])[-1:]
@@ -63,19 +63,19 @@ def test_lost_claim_answers_cost_no_attempt_and_a_claim_given_up_is_queued_withi
         other["id"], lambda run: run["attempts"][0]["state"] == "lost", 10, "the claim is given up"
     )
     assert queued["attempts"][0]["cause"] == "worker_lost"
-    assert len(succeeds(stack, other["id"])["attempts"]) == 2
+    assert len(wait_for_success(stack, other["id"])["attempts"]) == 2
 
 
-def training(stack: Stack, env_steps: int) -> tuple[str, str]:
-    """Returns a run that trains past a verified snapshot, and its attempt."""
+def start_training(stack: Stack, env_steps: int) -> tuple[str, str]:
+    """Starts a training, waits for a verified snapshot and returns the run ID and its attempt."""
     (run,) = stack.submit(cartpole(env_steps))
-    wait_for(lambda: verified(stack, run["id"]), 90, "a verified snapshot")
+    wait_for(lambda: verified_snapshots(stack, run["id"]), 90, "a verified snapshot")
     attempt = live_attempt(stack, run["id"])
     assert attempt is not None
     return run["id"], attempt["id"]
 
 
-def verified(stack: Stack, run_id: str) -> list[str]:
+def verified_snapshots(stack: Stack, run_id: str) -> list[str]:
     """Returns the verified snapshots of a run, the newest last."""
     found = [
         row for row in stack.get(f"runs/{run_id}/snapshots")["items"] if row["state"] == "verified"
@@ -86,13 +86,13 @@ def verified(stack: Stack, run_id: str) -> list[str]:
 def test_a_partition_shorter_than_the_reclaim_time_keeps_the_attempt(
     proxied: tuple[Stack, Proxy],
 ) -> None:
-    """Line 15.7, row F10: nothing is lost, and it is the same attempt."""
+    """Row F10: no record is lost, and the attempt is the same."""
     stack, proxy = proxied
-    run_id, attempt_id = training(stack, 20_000)
+    run_id, attempt_id = start_training(stack, 20_000)
     proxy.partition()
     time.sleep(9)
     proxy.heal()
-    done = succeeds(stack, run_id)
+    done = wait_for_success(stack, run_id)
     assert [attempt["id"] for attempt in done["attempts"]] == [attempt_id]
     spooled = spooled_episodes(stack.attempt_directory(attempt_id))
     assert episodes_per_bucket(stack, run_id, len(spooled)) == [1] * len(spooled)
@@ -100,15 +100,15 @@ def test_a_partition_shorter_than_the_reclaim_time_keeps_the_attempt(
 
 
 def test_a_longer_partition_ends_the_attempt_as_stale(proxied: tuple[Stack, Proxy]) -> None:
-    """Line 15.7, row F10: another worker goes on from the newest verified snapshot.
+    """Row F10: another worker resumes from the newest verified snapshot.
 
-    The old attempt ends at first contact.
+    The old attempt ends when it reaches the server again.
     """
     stack, proxy = proxied
-    run_id, first = training(stack, 30_000)
+    run_id, first = start_training(stack, 30_000)
     stack.start_worker("second", stack.url)
     proxy.partition()
-    newest = verified(stack, run_id)[-1]
+    newest = verified_snapshots(stack, run_id)[-1]
 
     def second_attempt() -> dict[str, Any] | None:
         attempt = live_attempt(stack, run_id)
@@ -129,7 +129,7 @@ def test_a_longer_partition_ends_the_attempt_as_stale(proxied: tuple[Stack, Prox
         "the old attempt ends at first contact",
     )
     assert not stack.module_processes("workers.trainer_process", first)
-    done = succeeds(stack, run_id)
+    done = wait_for_success(stack, run_id)
     assert [(attempt["state"], attempt["cause"]) for attempt in done["attempts"]] == [
         ("lost", "lease_expired"),
         ("ended", "budget"),

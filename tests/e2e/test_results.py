@@ -1,7 +1,4 @@
-"""Lines 15.22 and 15.23: what a person learns of a run, and gets of it, by command alone.
-
-On real processes.
-"""
+"""Commands that show a run and fetch its results, on real processes."""
 
 import json
 import subprocess
@@ -97,7 +94,7 @@ def test_a_run_is_shown_fetched_and_played(shared_stack: Stack, tmp_path: Path) 
     assert log[-1].startswith("succeeded (budget) at env_step 600, ")
 
 
-def test_a_failure_says_why_everywhere(shared_stack: Stack, tmp_path: Path) -> None:
+def test_the_cause_of_a_failure_is_in_every_view(shared_stack: Stack, tmp_path: Path) -> None:
     broken = cartpole(
         600, name="broken", env={"id": "CartPole-v1", "kwargs": {"no_such_option": 1}}
     )

@@ -1,5 +1,6 @@
-"""Every schedule through the API, on real processes: it runs on the worker, and its statistics are
-read back.
+"""Every schedule, submitted through the API and run by real processes.
+
+Each test reads the resulting evaluations, curves and exports from the server.
 """
 
 import io
@@ -29,7 +30,7 @@ def small(env_steps: int, **changes: Any) -> dict[str, Any]:
 
 
 def ended(stack: Stack, job_id: str, seconds: float = 120) -> dict[str, Any]:
-    """Waits until a job ended well and returns it."""
+    """Waits until a job has succeeded and returns it."""
     wait_for(
         lambda: stack.get(f"jobs/{job_id}")["state"] in FINAL, seconds, f"the job {job_id} ends"
     )
@@ -39,7 +40,7 @@ def ended(stack: Stack, job_id: str, seconds: float = 120) -> dict[str, Any]:
 
 
 def evaluations(stack: Stack, run_id: str, **wanted: Any) -> list[dict[str, Any]]:
-    """Returns evaluations of a run by their env_step."""
+    """Returns the evaluations of a run by their env_step."""
     found: list[dict[str, Any]] = stack.get(
         f"runs/{run_id}/evaluations", sort="env_step", limit=500, **wanted
     )["items"]
@@ -47,7 +48,7 @@ def evaluations(stack: Stack, run_id: str, **wanted: Any) -> list[dict[str, Any]
 
 
 def points(stack: Stack, run_id: str, series: str) -> int:
-    """Returns how many points a curve of the dashboard has."""
+    """Returns the number of points of a curve."""
     answer = stack.post(
         "series:query", {"select": [{"run_id": run_id, "series": series}], "buckets": 50}
     )
@@ -64,7 +65,7 @@ def exports(stack: Stack, run_id: str, attempt_id: str) -> set[str]:
 
 
 @pytest.mark.slow
-def test_a_test_leaves_an_evaluation_and_nothing_to_resume_from(shared_stack: Stack) -> None:
+def test_a_test_job_stores_an_evaluation_and_no_snapshot(shared_stack: Stack) -> None:
     definition = small(410)
     (run,) = shared_stack.submit(definition, schedule="test")
     done = shared_stack.wait_for_run(
@@ -186,8 +187,8 @@ def _followed(stack: Stack, run_id: str, job_id: str) -> list[dict[str, Any]]:
     return [row for row in evaluations(stack, run_id) if row["job_id"] == job_id]
 
 
-def test_an_export_writes_onnx_that_acts_like_the_policy(shared_stack: Stack) -> None:
-    """Line 15.9: the formats of an export job, from the command to files for other runtimes."""
+def test_an_exported_onnx_file_acts_like_the_policy(shared_stack: Stack) -> None:
+    """From the command to files for other runtimes."""
     (run,) = shared_stack.submit(small(210))
     shared_stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, 60, "the run ends")
     asked = ("--format", "weights", "--format", "program", "--format", "onnx", "--wait", "--json")

@@ -1,5 +1,6 @@
-"""kill -9 of broker and server under load: nothing acknowledged is lost, nothing is doubled, every
-run ends.
+"""Kills broker and server with SIGKILL under load.
+
+No acknowledged record is lost or stored twice, and every run ends.
 """
 
 import time
@@ -11,7 +12,7 @@ from tests.e2e.run_history import (
     episodes_per_bucket,
     live_attempt,
     spooled_episodes,
-    succeeds,
+    wait_for_success,
 )
 from tests.support.process_stack import Stack, wait_for
 
@@ -19,18 +20,18 @@ pytestmark = [pytest.mark.processes, pytest.mark.timeout(240)]
 
 
 @pytest.mark.slow
-def test_killed_broker_loses_no_queued_job(stack: Stack) -> None:
+def test_a_killed_broker_loses_no_queued_job(stack: Stack) -> None:
     runs = stack.submit(cartpole(2_000), seeds=[0, 1, 2, 3])
     wait_for(lambda: live_attempt(stack, runs[0]["id"]), 60, "the first run starts")
     stack.kill("broker")
     time.sleep(2)
     stack.start_broker()
     for run in runs:
-        done = succeeds(stack, run["id"])
+        done = wait_for_success(stack, run["id"])
         assert len(done["attempts"]) == 1
 
 
-def test_killed_server_loses_nothing_and_doubles_nothing(stack: Stack) -> None:
+def test_a_killed_server_loses_and_duplicates_no_record(stack: Stack) -> None:
     (run,) = stack.submit(cartpole(24_000))
     for _ in range(3):
         before = stack.get(f"runs/{run['id']}")["progress"]["env_step"]
@@ -43,7 +44,7 @@ def test_killed_server_loses_nothing_and_doubles_nothing(stack: Stack) -> None:
         stack.kill("server")
         time.sleep(1)
         stack.start_server()
-    done = succeeds(stack, run["id"])
+    done = wait_for_success(stack, run["id"])
     (attempt,) = done["attempts"]
     spooled = spooled_episodes(stack.attempt_directory(attempt["id"]))
     assert [number for number, _, _ in spooled] == list(range(1, len(spooled) + 1))

@@ -1,5 +1,6 @@
-"""A distribution that the worker alone has installed: its agent is submitted, trains, pauses,
-resumes and is evaluated.
+"""A distribution that only the worker has installed.
+
+Its agent is submitted, trained, paused, resumed and evaluated.
 """
 
 import shutil
@@ -57,7 +58,7 @@ def refused(stack: Stack, definition: dict[str, Any], **more: Any) -> dict[str, 
 
 
 @pytest.mark.slow
-def test_it_trains_pauses_resumes_and_is_evaluated(stack: Stack) -> None:
+def test_a_third_party_agent_trains_pauses_resumes_and_is_evaluated(stack: Stack) -> None:
     offered = {
         agent["name"]: agent
         for agent in stack.get("catalogue", pool="default")["catalogue"]["agents"]
@@ -105,7 +106,7 @@ def test_it_trains_pauses_resumes_and_is_evaluated(stack: Stack) -> None:
 
 
 @pytest.mark.slow
-def test_a_job_evaluates_its_snapshot_from_its_own_files(stack: Stack) -> None:
+def test_an_evaluate_job_loads_the_agents_own_files(stack: Stack) -> None:
     (run,) = stack.submit(climber(8_000, noise=0.6))
     stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, 90, "the run ends")
     job = stack.post(
@@ -121,7 +122,7 @@ def test_a_job_evaluates_its_snapshot_from_its_own_files(stack: Stack) -> None:
     assert (made["episodes"], made["seed"]) == (3, 5)
 
 
-def test_what_the_worker_cannot_do_is_refused_in_words(stack: Stack) -> None:
+def test_unsupported_definitions_are_refused_with_a_remedy(stack: Stack) -> None:
     problem = refused(stack, climber(1_000, noise=-1))
     assert (problem["code"], problem["errors"][0]["pointer"]) == (
         "invalid_parameters",
@@ -138,8 +139,8 @@ def test_what_the_worker_cannot_do_is_refused_in_words(stack: Stack) -> None:
     assert refused(stack, climber(1_000), code=code)["code"] == "code_mismatch"
 
 
-def test_a_worker_whose_code_changed_refuses_to_train_it(stack: Stack) -> None:
-    """The catalogue is made at the start of a worker, so the code can change under it."""
+def test_a_worker_refuses_a_job_after_the_agents_code_changed(stack: Stack) -> None:
+    """The worker's catalogue is made at its start, so the code can change afterwards."""
     source = stack.directory / "site" / "tiny_agents" / "climber.py"
     before = source.read_text()
     try:
@@ -153,12 +154,12 @@ def test_a_worker_whose_code_changed_refuses_to_train_it(stack: Stack) -> None:
     assert ended["progress"]["env_step"] == 0
 
 
-def test_a_run_whose_code_changed_during_its_pause_stays_paused_until_it_is_put_back(
+def test_a_run_with_changed_code_stays_paused_until_the_code_is_restored(
     stack: Stack,
 ) -> None:
-    """Line 15.8: a resume with changed code is refused, and the run does not fail.
+    """A resume with changed code is refused and the run does not fail.
 
-    It is permitted on request, and shown; a failed run is retried by command.
+    It can be permitted by an option, and the run then shows it.
     """
     source = stack.directory / "site" / "tiny_agents" / "climber.py"
     before = source.read_text()
@@ -201,7 +202,7 @@ def test_a_run_whose_code_changed_during_its_pause_stays_paused_until_it_is_put_
         stack.palestra("cancel", run["id"])
 
 
-def test_a_test_job_goes_through_everything_that_such_an_agent_can(stack: Stack) -> None:
+def test_a_test_job_runs_all_steps_of_a_third_party_agent(stack: Stack) -> None:
     (run,) = stack.submit(climber(4_000, noise=0.9), schedule="test")
     (job,) = stack.get("jobs", experiment=run["experiment_id"])["items"]
     wait_for(lambda: stack.get(f"jobs/{job['id']}")["state"] in FINAL, 60, "the test ends")

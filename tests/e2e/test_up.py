@@ -1,5 +1,6 @@
-"""`palestra up` as a user meets it: real processes, killed and stopped at every moment, and nothing
-left behind.
+"""`palestra up` in real processes.
+
+It is killed and stopped at various moments, and leaves no process behind.
 """
 
 import os
@@ -14,7 +15,7 @@ import pytest
 from palestra.cli.embedded.child_processes import marked
 from palestra.client import Client
 from palestra.processes import read_stat
-from tests.e2e.palestra_up import Up, nothing_is_left
+from tests.e2e.palestra_up import Up, has_ended_cleanly
 from tests.support.process_stack import wait_for
 
 
@@ -26,7 +27,7 @@ def _is_running(pid: int) -> bool:
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(240)]
 
 
-def test_it_serves_logs_in_once_and_stops_without_a_trace(up: Up, directory: Path) -> None:
+def test_up_serves_prints_a_login_link_and_leaves_no_process(up: Up, directory: Path) -> None:
     told = up.ready()
     client = httpx.Client(base_url=told["url"], headers={"Origin": told["url"]}, verify=False)
     code = told["login_url"].partition("#code=")[2]
@@ -45,10 +46,12 @@ def test_it_serves_logs_in_once_and_stops_without_a_trace(up: Up, directory: Pat
         for path in (up.data.root, up.data.user_token, up.data.worker_token, up.data.state)
     } == {0}
     assert up.stop() == (130, "")
-    assert nothing_is_left(up)
+    assert has_ended_cleanly(up)
 
 
-def test_a_second_instance_says_who_has_the_directory(up: Up, directory: Path) -> None:
+def test_a_second_instance_names_the_process_that_uses_the_directory(
+    up: Up, directory: Path
+) -> None:
     told = up.ready()
     second = Up(directory)
     code, errors = second.end()
@@ -56,7 +59,7 @@ def test_a_second_instance_says_who_has_the_directory(up: Up, directory: Path) -
     assert up.stop(signal.SIGTERM)[0] == 0
 
 
-def test_a_port_in_use_is_named_with_its_owner(directory: Path) -> None:
+def test_the_error_of_a_port_in_use_names_the_process(directory: Path) -> None:
     import socket
 
     with socket.socket() as taken:
@@ -66,7 +69,7 @@ def test_a_port_in_use_is_named_with_its_owner(directory: Path) -> None:
         up = Up(directory, "--port", str(port))
         code, errors = up.end()
     assert (code, f"port {port} is used by pid {os.getpid()}" in errors) == (2, True)
-    assert nothing_is_left(up)
+    assert has_ended_cleanly(up)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +80,7 @@ def test_a_port_in_use_is_named_with_its_owner(directory: Path) -> None:
         "worker",
     ],
 )
-def test_what_dies_is_started_again(up: Up, name: str) -> None:
+def test_a_killed_child_is_started_again(up: Up, name: str) -> None:
     told = up.ready()
     before = up.pid(name)
     os.kill(before, signal.SIGKILL)
@@ -88,7 +91,7 @@ def test_what_dies_is_started_again(up: Up, name: str) -> None:
         wait_for(lambda: _online(client), 90, "server and worker are back")
     code, errors = up.stop()
     assert (code, f"{name} was killed by SIGKILL; starting it again" in errors) == (130, True)
-    assert nothing_is_left(up)
+    assert has_ended_cleanly(up)
 
 
 def _online(client: Client) -> bool:
@@ -100,7 +103,7 @@ def _online(client: Client) -> bool:
         return False
 
 
-def test_ctrl_c_during_the_imports_leaves_nothing(up: Up) -> None:
+def test_ctrl_c_during_the_imports_leaves_no_process(up: Up) -> None:
     maps = Path(f"/proc/{up.process.pid}/maps")
     wait_for(lambda: "pydantic_core" in maps.read_text(), 30, "the command imports its parts")
     code, errors = up.stop()
@@ -112,7 +115,7 @@ def test_ctrl_c_during_the_imports_leaves_nothing(up: Up) -> None:
 
 
 @pytest.mark.parametrize("seconds", [0.0, 1.5, 3.0])
-def test_ctrl_c_during_the_start_leaves_nothing(up: Up, seconds: float) -> None:
+def test_ctrl_c_during_the_start_leaves_no_process(up: Up, seconds: float) -> None:
     wait_for(up.data.state.exists, 30, "it begins to start")
     time.sleep(seconds)
     code, errors = up.stop()
@@ -121,7 +124,7 @@ def test_ctrl_c_during_the_start_leaves_nothing(up: Up, seconds: float) -> None:
     assert marked(up.data.root) == []
 
 
-def test_a_second_ctrl_c_makes_an_end_at_once(up: Up) -> None:
+def test_a_second_ctrl_c_ends_without_waiting(up: Up) -> None:
     up.ready()
     up.process.send_signal(signal.SIGINT)
     time.sleep(0.2)

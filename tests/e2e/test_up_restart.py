@@ -1,4 +1,4 @@
-"""`palestra up` on a data directory that was used before: queued and running jobs go on."""
+"""`palestra up` on a data directory that was used before: queued and running jobs continue."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import pytest
 
 from palestra.cli.embedded.child_processes import marked
 from palestra.client import Client
-from tests.e2e.palestra_up import Up, nothing_is_left
+from tests.e2e.palestra_up import Up, has_ended_cleanly
 from tests.e2e.run_history import cartpole
 from tests.support.process_stack import wait_for
 
@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.processes, pytest.mark.timeout(240)]
 
 
 @pytest.mark.slow
-def test_a_killed_instance_takes_its_processes_along_and_the_next_one_has_its_data(
+def test_the_processes_of_a_killed_instance_end_and_the_next_one_has_its_data(
     up: Up, directory: Path
 ) -> None:
     from palestra.contract.definition import read_definition
@@ -42,7 +42,7 @@ def test_a_killed_instance_takes_its_processes_along_and_the_next_one_has_its_da
             "the job that was queued ends",
         )
     assert second.stop()[0] == 130
-    assert nothing_is_left(second)
+    assert has_ended_cleanly(second)
 
 
 def _arguments(pid: int) -> list[str]:
@@ -53,7 +53,7 @@ def _arguments(pid: int) -> list[str]:
 
 
 @pytest.mark.slow
-def test_a_running_training_is_saved_by_ctrl_c_and_goes_on_at_the_next_start(
+def test_ctrl_c_saves_a_running_training_which_the_next_start_resumes(
     up: Up, directory: Path
 ) -> None:
     from palestra.contract.definition import read_definition
@@ -65,7 +65,7 @@ def test_a_running_training_is_saved_by_ctrl_c_and_goes_on_at_the_next_start(
         (run,) = client.runs(experiment.id)
         wait_for(lambda: client.run(run.id).progress.env_step > 500, 60, "the run trains")
     assert up.stop()[0] == 130
-    assert nothing_is_left(up)
+    assert has_ended_cleanly(up)
     second = Up(directory)
     again = second.ready()
     with Client(again["url"], second.data.user_token.read_text().strip()) as client:
@@ -73,4 +73,4 @@ def test_a_running_training_is_saved_by_ctrl_c_and_goes_on_at_the_next_start(
         done = client.run(run.id)
     assert (done.resume_quality, done.progress.env_step, len(done.attempts)) == ("exact", 9_000, 2)
     assert second.stop()[0] == 130
-    assert nothing_is_left(second)
+    assert has_ended_cleanly(second)

@@ -1,4 +1,4 @@
-"""kill -9 of what runs on a worker's machine: trainer, worker, supervisor.
+"""Kills trainer, worker and supervisor with SIGKILL.
 
 Every run ends, and its curve has no gap and no duplicate.
 """
@@ -8,7 +8,7 @@ import time
 import psutil
 import pytest
 
-from tests.e2e.run_history import cartpole, episodes_per_bucket, live_attempt, succeeds
+from tests.e2e.run_history import cartpole, episodes_per_bucket, live_attempt, wait_for_success
 from tests.support.process_stack import Stack, wait_for
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(240)]
@@ -22,8 +22,10 @@ def _trainer_of(stack: Stack, attempt_id: str) -> psutil.Process:
     return wait_for(find, 20, "the trainer's process")
 
 
-def _training(stack: Stack, env_steps: int, past: int) -> tuple[str, str, psutil.Process]:
-    """Returns a run that trains, its live attempt and that attempt's trainer."""
+def _start_training(stack: Stack, env_steps: int, past: int) -> tuple[str, str, psutil.Process]:
+    """Starts a training and waits until env_step `past`; returns run, attempt and
+    trainer process.
+    """
     (run,) = stack.submit(cartpole(env_steps))
     stack.wait_for_run(
         run["id"], lambda run: run["progress"]["env_step"] > past, 60, "the run trains"
@@ -33,7 +35,7 @@ def _training(stack: Stack, env_steps: int, past: int) -> tuple[str, str, psutil
     return run["id"], attempt["id"], _trainer_of(stack, attempt["id"])
 
 
-def test_killed_trainer_is_followed_by_an_attempt_from_the_newest_snapshot(stack: Stack) -> None:
+def test_after_a_killed_trainer_the_next_attempt_resumes_the_newest_snapshot(stack: Stack) -> None:
     (run,) = stack.submit(cartpole(12_000))
 
     stack.wait_for_run(
@@ -68,7 +70,7 @@ def test_killed_trainer_is_followed_by_an_attempt_from_the_newest_snapshot(stack
     assert time.monotonic() - killed < 15
     resumed_from = second["resumed_from"][run["id"]]  # type: ignore[index]
     assert resumed_from is not None
-    done = succeeds(stack, run["id"])
+    done = wait_for_success(stack, run["id"])
     assert done["progress"]["env_step"] == 12_000
     assert done["resume_quality"] == "exact"
     episodes = done["progress"]["episode"]
@@ -78,8 +80,8 @@ def test_killed_trainer_is_followed_by_an_attempt_from_the_newest_snapshot(stack
     )
 
 
-def test_killed_worker_leaves_the_trainer_and_the_next_worker_adopts_it(stack: Stack) -> None:
-    run_id, attempt_id, trainer = _training(stack, 18_000, past=1_000)
+def test_a_trainer_survives_its_killed_worker_and_the_next_worker_adopts_it(stack: Stack) -> None:
+    run_id, attempt_id, trainer = _start_training(stack, 18_000, past=1_000)
     stack.kill("worker")
     before = stack.get(f"runs/{run_id}")["progress"]["env_step"]
     stack.wait_for_run(
@@ -92,12 +94,12 @@ def test_killed_worker_leaves_the_trainer_and_the_next_worker_adopts_it(stack: S
     stack.start_worker()
     (worker,) = [worker for worker in stack.get("workers")["items"] if worker["state"] == "online"]
     assert [slot["attempt_id"] for slot in worker["slots"] if slot["attempt_id"]] == [attempt_id]
-    done = succeeds(stack, run_id)
+    done = wait_for_success(stack, run_id)
     assert len(done["attempts"]) == 1
 
 
-def test_killed_supervisor_takes_the_trainer_with_it_and_the_run_goes_on(stack: Stack) -> None:
-    run_id, attempt_id, trainer = _training(stack, 10_000, past=2_500)
+def test_a_trainer_ends_with_its_killed_supervisor_and_the_run_is_resumed(stack: Stack) -> None:
+    run_id, attempt_id, trainer = _start_training(stack, 10_000, past=2_500)
     supervisors = stack.module_processes("workers.supervisor", attempt_id)
     assert len(supervisors) == 1
     supervisors[0].kill()
@@ -106,5 +108,5 @@ def test_killed_supervisor_takes_the_trainer_with_it_and_the_run_goes_on(stack: 
         3,
         "the trainer dies with its supervisor",
     )
-    done = succeeds(stack, run_id)
+    done = wait_for_success(stack, run_id)
     assert len(done["attempts"]) == 2

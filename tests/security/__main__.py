@@ -1,6 +1,6 @@
-"""The long form of the attacks: `python -m tests.security`.
+"""Runs every attack in full: `python -m tests.security`.
 
-Everything on loopback; ends by itself; exit code 1 if one succeeds.
+Uses only the loopback interface. The exit code is 1 if an attack succeeds.
 """
 
 import subprocess
@@ -10,14 +10,14 @@ import time
 from pathlib import Path
 
 from tests.security import bodies, slow
-from tests.security.target import PATIENCE, Target, Witness, send, shortest_hold
+from tests.security.target import LONGEST_DELAY, LatencyProbe, Target, measured_delay, send
 
 SLOW = 2_000
 DESCRIPTORS = 1_024
 
 
 def main() -> int:
-    """Runs every attack and prints what it did to others."""
+    """Runs every attack and prints how long other clients had to wait."""
     with tempfile.TemporaryDirectory(prefix="palestra-attack-") as directory:
         longest = [
             _send_bodies(Path(directory) / "bodies"),
@@ -31,15 +31,15 @@ def main() -> int:
         str(Path(__file__).with_name("test_matrix.py")),
     ]
     cells = subprocess.run(command, check=False).returncode
-    return 0 if max(longest) <= PATIENCE and cells == 0 else 1
+    return 0 if max(longest) <= LONGEST_DELAY and cells == 0 else 1
 
 
 def _send_bodies(directory: Path) -> float:
     worst = 0.0
     with Target(directory) as target:
-        witness = Witness(target)
+        witness = LatencyProbe(target)
         for attack in [*bodies.documents(target.names), *bodies.forms()]:
-            held = shortest_hold(
+            held = measured_delay(
                 witness, lambda sent=attack: send(target, *sent[1:3], sent.body, sent.who)
             )
             worst = max(worst, held)
@@ -49,13 +49,13 @@ def _send_bodies(directory: Path) -> float:
 
 
 def _hold_connections(directory: Path) -> float:
-    """Opens half-sent requests from many addresses and keeps them open.
+    """Opens incomplete requests from many addresses and keeps them open.
 
-    Returns how long a request from another address waits meanwhile.
+    Returns the seconds for which a request from another address waits meanwhile.
     """
     settings = {"PALESTRA_REQUEST_HEAD_SECONDS": "60"}
     with Target(directory, descriptors=DESCRIPTORS, settings=settings) as target:
-        witness = Witness(target)
+        witness = LatencyProbe(target)
         with slow.half_sent(target.port, SLOW, 250), witness.watching():
             time.sleep(10)
         served, failed = len(witness.waits), len(witness.failures)

@@ -1,5 +1,5 @@
-"""What one request can hold: for every route that takes a body, the contents that cost a reader
-most, each up to the route's limit.
+"""Request bodies that are expensive to read, up to the size limit of every route that
+has a body.
 """
 
 from collections.abc import Callable, Iterator
@@ -31,10 +31,7 @@ _NAMES = {"run_id", "job_id", "attempt_id", "worker_id", "experiment_id", "artif
 
 
 def routes() -> list[tuple[str, str, str, int]]:
-    """Returns every route that takes a document.
-
-    Of each: method, path, credential, and largest size in bytes.
-    """
+    """Returns method, path, credential and size limit in bytes of every route that has a body."""
     found = []
     settings = Settings()
     for context in iter_route_contexts(create_app(settings).routes):
@@ -88,14 +85,14 @@ FORMS: dict[str, Callable[[int], bytes]] = {
 
 
 def forms() -> Iterator[Attack]:
-    """Yields every form on every route, each as large as the route takes it."""
+    """Yields every malformed body on every route, at the route's size limit."""
     for method, path, who, limit in routes():
         for name, make in FORMS.items():
             yield Attack(f"{name} to {path}", method, path, who, make(limit - 8))
 
 
 def documents(names: dict[str, str]) -> Iterator[Attack]:
-    """Yields documents that are right, or nearly so, and as large as they may be."""
+    """Yields documents of the largest permitted size that are valid or nearly valid."""
     run, user = names["run"], ("user", "POST")
     queries = {
         "one ID in 100 groups of 1000": {

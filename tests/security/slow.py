@@ -1,4 +1,4 @@
-"""Slow clients: requests cut halfway, bytes sent at long intervals, answers never read."""
+"""Slow clients: incomplete requests, bytes sent at long intervals, answers that are not read."""
 
 import contextlib
 import resource
@@ -11,7 +11,7 @@ HALF = b"GET /api/v1/session HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "
 
 
 def allow_descriptors(wanted: int) -> None:
-    """Raises this process's limit of open sockets."""
+    """Raises this process's limit of open file descriptors."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(wanted, hard), hard))
@@ -24,7 +24,7 @@ def connect(port: int, address: str = "127.0.0.1", seconds: float = 20) -> socke
 
 @contextmanager
 def half_sent(port: int, count: int, addresses: int) -> Iterator[list[socket.socket]]:
-    """Opens connections from 127.0.2.1 on and sends only half a request on each."""
+    """Opens connections from 127.0.2.1 upwards and sends half a request on each."""
     allow_descriptors(count + 500)
     with contextlib.ExitStack() as stack:
         held = []
@@ -39,7 +39,7 @@ def half_sent(port: int, count: int, addresses: int) -> Iterator[list[socket.soc
 
 
 def answer_of(opened: socket.socket, seconds: float = 30) -> bytes:
-    """Returns the rest of the server's answer, up to the end of the connection."""
+    """Returns the server's answer, read until the connection ends."""
     opened.settimeout(seconds)
     said = b""
     with contextlib.suppress(ConnectionError):
@@ -49,7 +49,7 @@ def answer_of(opened: socket.socket, seconds: float = 30) -> bytes:
 
 
 def status_of(said: bytes) -> int:
-    """Returns the status of an answer; 0 for none."""
+    """Returns the status code of an answer, or 0 if there is none."""
     return int(said.split(b" ", 2)[1]) if said.startswith(b"HTTP/1.1 ") else 0
 
 
@@ -68,9 +68,9 @@ def flood(opened: socket.socket, begin: bytes, more: bytes, most: int) -> int:
 
 
 def trickle(opened: socket.socket, piece: bytes, every: float, seconds: float) -> float:
-    """Sends `piece` at an interval of `every` seconds.
+    """Sends `piece` every `every` seconds.
 
-    Returns the seconds until the server ended the connection, or `seconds`.
+    Returns the seconds until the server closed the connection, or `seconds`.
     """
     began = time.monotonic()
     opened.settimeout(every)

@@ -1,5 +1,6 @@
-"""A real server to be attacked, with a credential of every kind, and a witness that measures how
-long others wait meanwhile.
+"""A real server to attack, with a credential of every kind.
+
+A second client measures how long other requests wait during an attack.
 """
 
 import contextlib
@@ -23,7 +24,7 @@ from palestra.contract.work_order import WORK_ORDER_VERSION
 from tests.support.process_stack import Stack, wait_for
 from tests.support.server_fixture import catalogue, definition
 
-PATIENCE = 0.25
+LONGEST_DELAY = 0.25
 """Longest time in seconds for which one request may delay another."""
 
 
@@ -32,9 +33,9 @@ class Target(Stack):
 
     Args:
         directory: Data directory.
-        descriptors: Files and sockets that the server may have open at once; as many as this
-            process by default.
-        settings: More environment of the server.
+        descriptors: Limit of open files and sockets of the server; by default this
+            process's limit.
+        settings: Further environment variables of the server.
     """
 
     def __init__(
@@ -72,7 +73,7 @@ class Target(Stack):
         return self._http.request(method, path, json=body, headers=headers)
 
     def _make_attempt(self) -> None:
-        """Registers a worker that claims a job, so that there is an attempt with its token."""
+        """Registers a worker and claims a job, which gives an attempt token."""
         registration = {
             "name": "w1",
             "pool": "default",
@@ -107,11 +108,10 @@ class Target(Stack):
 
 
 def unscheduled(pid: int) -> float:
-    """Returns the seconds for which a process was ready to run and other programs had the
-    processors (Linux).
+    """Returns the seconds for which a process was ready to run but not scheduled (Linux).
 
-    The main thread's and the longest of another thread, which may have held the interpreter
-    meanwhile.
+    It is the sum for the main thread and for the other thread with the longest time, which may have
+    held the interpreter lock.
     """
     delays = {}
     for task in Path(f"/proc/{pid}/task").iterdir():
@@ -122,12 +122,11 @@ def unscheduled(pid: int) -> float:
 
 
 @dataclass
-class Witness:
-    """Asks the server for something small again and again, from another address.
+class LatencyProbe:
+    """Sends small requests to the server repeatedly, from another address.
 
-    Keeps how long each answer took.
-
-    Time for which other programs had the processors is not counted: the tests run beside others.
+    Records how long each answer takes. Time for which other programs used the processors is not
+    counted, since other tests run at the same time.
     """
 
     target: Target
@@ -137,7 +136,7 @@ class Witness:
     failures: list[str] = field(default_factory=list)
 
     @contextmanager
-    def watching(self) -> Iterator["Witness"]:
+    def watching(self) -> Iterator["LatencyProbe"]:
         """Measures waiting times while the block runs."""
         self.waits, self.failures = [], []
         ended = threading.Event()
@@ -186,10 +185,10 @@ class Witness:
         )
 
 
-def shortest_hold(witness: Witness, attack: Callable[[], None], *, tries: int = 4) -> float:
-    """Returns how long other clients had to wait while `attack` ran.
+def measured_delay(witness: LatencyProbe, attack: Callable[[], None], *, tries: int = 4) -> float:
+    """Returns the seconds for which other clients waited while `attack` ran.
 
-    It is the shortest of some tries, since a busy machine delays them too.
+    It is the minimum of several tries, since a busy machine delays other clients too.
     """
     least = float("inf")
     for _ in range(tries):
@@ -198,7 +197,7 @@ def shortest_hold(witness: Witness, attack: Callable[[], None], *, tries: int = 
             attack()
         assert not witness.failures, witness.failures[:3]
         least = min(least, witness.longest)
-        if least <= PATIENCE:
+        if least <= LONGEST_DELAY:
             break
     return least
 
@@ -207,9 +206,9 @@ _addresses = itertools.count(1)
 
 
 def send(target: Target, method: str, path: str, body: bytes, who: str) -> int:
-    """Sends one prepared body on a connection of its own, each from another address.
+    """Sends a prepared body on a new connection, each time from another address.
 
-    Returns the answer's status.
+    Returns the status code.
     """
     address = f"127.1.{next(_addresses) // 250 % 250}.{next(_addresses) % 250 + 1}"
     connection = http.client.HTTPConnection(
@@ -231,5 +230,5 @@ def send(target: Target, method: str, path: str, body: bytes, who: str) -> int:
 
 
 def dumped(value: Any) -> bytes:
-    """Returns the shortest JSON of a value."""
+    """Returns the shortest JSON form of a value."""
     return json.dumps(value, separators=(",", ":")).encode()

@@ -1,6 +1,4 @@
-"""Line 15.13: one request of any content up to the body limit holds no other request longer than
-250 ms.
-"""
+"""No request body within the size limit delays other requests by more than 250 ms."""
 
 import time
 from collections.abc import Iterator
@@ -9,7 +7,7 @@ import pytest
 
 from tests.security import bodies
 from tests.security.bodies import Attack
-from tests.security.target import PATIENCE, Target, Witness, send, shortest_hold
+from tests.security.target import LONGEST_DELAY, LatencyProbe, Target, measured_delay, send
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(300)]
 
@@ -20,9 +18,9 @@ SHORT = {
     "/api/v1/attempts/{attempt}/telemetry",
     "/api/v1/workers",
 }
-"""One route of each limit, and all that strangers may use.
+"""One route of each size limit, and all routes without credentials.
 
-`python -m tests.security` takes every route.
+`python -m tests.security` tests every route.
 """
 
 
@@ -32,20 +30,22 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
         yield started
 
 
-def test_no_body_holds_the_server(target: Target) -> None:
-    """A body is read in linear time, beside the event loop, and what it may hold is bounded."""
-    witness = Witness(target)
+def test_no_body_delays_other_requests(target: Target) -> None:
+    """A body is parsed in linear time outside the event loop, and the number of its values is
+    limited.
+    """
+    witness = LatencyProbe(target)
     held = {}
     attacks = [*bodies.documents(target.names), *bodies.forms()]
     for attack in attacks:
         if attack.path.partition("?")[0] in {*SHORT, "/api/v1/series:query", "/api/v1/runs"}:
-            held[attack.name] = _hold(witness, target, attack)
+            held[attack.name] = _delay_of(witness, target, attack)
     assert len(held) > 80
-    assert {name: wait for name, wait in held.items() if wait > PATIENCE} == {}
+    assert {name: wait for name, wait in held.items() if wait > LONGEST_DELAY} == {}
 
 
-def _hold(witness: Witness, target: Target, attack: Attack) -> float:
-    return shortest_hold(witness, lambda: _expect_answer(target, attack))
+def _delay_of(witness: LatencyProbe, target: Target, attack: Attack) -> float:
+    return measured_delay(witness, lambda: _expect_answer(target, attack))
 
 
 def _expect_answer(target: Target, attack: Attack) -> None:
@@ -53,8 +53,10 @@ def _expect_answer(target: Target, attack: Attack) -> None:
     assert status < 500, f"{attack.name}: {status}"
 
 
-def test_what_strangers_send_is_small_and_counted_before_it_is_read(target: Target) -> None:
-    """The search for duplicate keys ran before the rate limit, on bodies of 10 MiB."""
+def test_requests_without_credentials_are_limited_before_they_are_parsed(target: Target) -> None:
+    """Regression: bodies of 10 MiB were searched for duplicate keys before the rate
+    limit applied.
+    """
     body = bodies.FORMS["one key twice among many"](360_000)
     assert send(target, "POST", "/api/v1/session", body, "anonymous") == 413
     statuses = [
@@ -65,12 +67,12 @@ def test_what_strangers_send_is_small_and_counted_before_it_is_read(target: Targ
     assert statuses[-1] == 429
 
 
-def test_many_large_bodies_at_once_leave_others_their_turn(target: Target) -> None:
-    """Large bodies are read one after the other, by one thread."""
+def test_concurrent_large_bodies_do_not_delay_other_requests(target: Target) -> None:
+    """Large bodies are parsed one after the other by one thread."""
     from concurrent.futures import ThreadPoolExecutor
 
     body = bodies.FORMS["numbers"](1_000_000)
-    witness = Witness(target)
+    witness = LatencyProbe(target)
 
     def attack() -> None:
         with ThreadPoolExecutor(8) as pool:
@@ -81,4 +83,4 @@ def test_many_large_bodies_at_once_leave_others_their_turn(target: Target) -> No
         assert {one.result() for one in sent} == {422}
         time.sleep(0.1)
 
-    assert shortest_hold(witness, attack) <= PATIENCE
+    assert measured_delay(witness, attack) <= LONGEST_DELAY

@@ -1,4 +1,4 @@
-"""Line 15.27: what is large is compressed on the wire, and nothing that holds a secret is."""
+"""Compression of large answers; answers that contain a secret are not compressed."""
 
 import gzip
 import os
@@ -49,7 +49,7 @@ async def client(tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
         ("/assets/plain-1.js", "gzip, br", None, False),
     ],
 )
-async def test_a_file_goes_out_as_the_client_takes_it(
+async def test_a_file_is_sent_in_an_encoding_that_the_client_accepts(
     client: httpx.AsyncClient, path: str, accepted: str, coding: str | None, *, varies: bool
 ) -> None:
     answer = await client.get(path, headers={"Accept-Encoding": accepted})
@@ -61,7 +61,7 @@ async def test_a_file_goes_out_as_the_client_takes_it(
     assert answer.text.startswith(("index.html", "assets/"))
 
 
-async def test_brotli_goes_before_gzip_and_copies_are_no_addresses(
+async def test_brotli_is_preferred_and_compressed_copies_have_no_url(
     client: httpx.AsyncClient,
 ) -> None:
     request = client.build_request(
@@ -76,8 +76,8 @@ async def test_brotli_goes_before_gzip_and_copies_are_no_addresses(
         assert (await client.get(path)).status_code == 404
 
 
-def test_the_build_left_copies_of_all_that_is_large() -> None:
-    """1.2 to 1.5 MB went over the wire at the first load."""
+def test_the_build_has_compressed_copies_of_large_files() -> None:
+    """Regression: the first page load transferred 1.2 to 1.5 MB."""
     large = [
         file
         for file in DIST.rglob("*")
@@ -93,7 +93,7 @@ def test_the_build_left_copies_of_all_that_is_large() -> None:
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_large_answers_are_compressed(shared: Served) -> None:
-    """The curves of 120 seeds were 2.9 MB."""
+    """The curves of 120 seeds are 2.9 MB uncompressed."""
     run, attempt = shared.names["live_run"], shared.names["live_attempt"]
     async with shared.database.write() as session:
         for index in range(10):
@@ -124,7 +124,9 @@ async def test_large_answers_are_compressed(shared: Served) -> None:
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_no_answer_with_a_secret_is_compressed(shared: Served) -> None:
-    """Beside text that an attacker chose, the length of a compressed secret tells it (BREACH)."""
+    """If an attacker can add text to an answer, its compressed length reveals the
+    secret (BREACH).
+    """
     async with shared.client("user") as client:
         for index in range(30):
             made = await client.post(
@@ -152,5 +154,5 @@ async def test_no_answer_with_a_secret_is_compressed(shared: Served) -> None:
         ("," * 10_000 + "gzip", None),
     ],
 )
-def test_what_a_client_takes(accepted: str, coding: str | None) -> None:
+def test_accept_encoding_is_parsed(accepted: str, coding: str | None) -> None:
     assert coding_of(accepted, ("br", "gzip")) == coding

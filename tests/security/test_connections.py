@@ -1,6 +1,4 @@
-"""Line 15.14: below HTTP, too, everything has a bound, and nobody is shut out by connections that
-stand still.
-"""
+"""Limits below HTTP: idle or slow connections do not keep other clients from connecting."""
 
 import hashlib
 import socket
@@ -15,7 +13,7 @@ import pytest
 from app.connections import MAX_HEAD, MAX_HEADERS, MAX_URL, WINDOW_SECONDS, Connections
 from app.settings import Settings
 from tests.security import slow
-from tests.security.target import Target, Witness
+from tests.security.target import LatencyProbe, Target
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(300)]
 
@@ -40,9 +38,9 @@ def _head(target: Target, who: str = "user") -> bytes:
 
 
 @pytest.mark.parametrize("addresses", [200, 1])
-def test_half_sent_requests_leave_room_for_others(target: Target, addresses: int) -> None:
-    """1,500 of them stayed open and shut the server out at 1,024 descriptors."""
-    witness = Witness(target)
+def test_incomplete_requests_do_not_block_other_clients(target: Target, addresses: int) -> None:
+    """Regression: 1,500 of them used up the limit of 1,024 descriptors."""
+    witness = LatencyProbe(target)
     with witness.watching(), slow.half_sent(target.port, 2_000, addresses) as held:
         assert len(held) > 1_900
         for _ in range(20):
@@ -54,8 +52,8 @@ def test_half_sent_requests_leave_room_for_others(target: Target, addresses: int
     assert "Too many open files" not in target.log("server")
 
 
-def test_heads_have_bounds(target: Target) -> None:
-    """291 MiB of headers were accepted."""
+def test_request_heads_are_limited(target: Target) -> None:
+    """Regression: the server accepted 291 MiB of headers."""
     line = b"X-%d: " % 1
     cases = {
         431: [
@@ -89,7 +87,7 @@ def test_heads_have_bounds(target: Target) -> None:
         assert let_in < 16 * 2**20, begin  # what the system's buffers hold
 
 
-def test_trailers_have_bounds(target: Target) -> None:
+def test_trailers_are_limited(target: Target) -> None:
     head = (
         b"PUT /api/v1/session HTTP/1.1\r\n" + _head(target) + b"Transfer-Encoding: chunked\r\n\r\n"
     )
@@ -98,10 +96,10 @@ def test_trailers_have_bounds(target: Target) -> None:
     assert let_in < 16 * 2**20
 
 
-def test_what_does_not_move_is_ended(hasty: Target) -> None:
-    """Heads, bodies, unread answers.
+def test_stalled_connections_are_closed(hasty: Target) -> None:
+    """Covers heads, bodies and unread answers on new and reused connections.
 
-    New connections and used ones, also when a byte comes now and then.
+    Single bytes at long intervals do not keep a connection open.
     """
     post = b"POST /api/v1/experiments HTTP/1.1\r\n" + _head(hasty)
     post += b"Content-Type: application/json\r\nContent-Length: 4000\r\n\r\n{"
@@ -127,8 +125,8 @@ def test_what_does_not_move_is_ended(hasty: Target) -> None:
     assert {name: seconds for name, seconds in late.items() if seconds > 0} == {}
 
 
-def test_slow_uploads_and_quiet_streams_go_on(hasty: Target) -> None:
-    """The bound is on the rate, not on the time, so that slow uploads can complete."""
+def test_slow_uploads_and_idle_streams_continue(hasty: Target) -> None:
+    """The limit is on the transfer rate, not on the duration, so that slow uploads can complete."""
     content = b"w" * 30_000
     sha256 = hashlib.sha256(content).hexdigest()
     body = {
@@ -161,18 +159,20 @@ def _until(opened: socket.socket, wanted: bytes) -> bytes:
     return said
 
 
-def test_a_client_that_reads_nothing_loses_its_answer(hasty: Target) -> None:
-    """An answer that nobody takes held its connection, its file and its memory for ever."""
+def test_a_connection_whose_answer_is_not_read_is_closed(hasty: Target) -> None:
+    """Regression: an unread answer kept its connection, file and memory without a time limit."""
     request = b"GET /api/v1/openapi.json HTTP/1.1\r\n" + _head(hasty) + b"\r\n"
     with socket.socket() as opened:
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
         opened.connect(("127.0.0.1", hasty.port))
         stopped = threading.Event()
-        threading.Thread(target=_ask_for_ever, args=(opened, request, stopped), daemon=True).start()
+        threading.Thread(
+            target=_request_until_stopped, args=(opened, request, stopped), daemon=True
+        ).start()
         assert stopped.wait(3 * WINDOW_SECONDS + 10)
 
 
-def _ask_for_ever(opened: socket.socket, request: bytes, stopped: threading.Event) -> None:
+def _request_until_stopped(opened: socket.socket, request: bytes, stopped: threading.Event) -> None:
     try:
         while True:
             opened.sendall(request)
@@ -180,7 +180,7 @@ def _ask_for_ever(opened: socket.socket, request: bytes, stopped: threading.Even
         stopped.set()
 
 
-def test_bounds_keep_descriptors_back() -> None:
+def test_connection_limits_reserve_descriptors() -> None:
     few = Connections.of(Settings(), 1_024)
     assert (few.most, few.most_per_address, few.backlog) == (768, 384, 128)
     many = Connections.of(Settings(max_connections=5_000, max_connections_per_address=7), 65_536)

@@ -1,8 +1,7 @@
-"""Who may do what: every route of the application with every credential, against one table (lines
-15.15 and 15.19).
+"""Authorisation: every route with every kind of credential, compared with one table.
 
-The routes come from `app.routes`; a route that is not in `NEEDS` fails, so that nobody adds one
-without saying what it needs.
+The routes come from `app.routes`. A route that is missing from `NEEDS` fails the test, so a new
+route must state its required credential.
 """
 
 import contextlib
@@ -107,31 +106,33 @@ def _routes() -> list[tuple[str, str]]:
 
 
 def _cells() -> list[tuple[str, str, str]]:
-    """Returns the routes of the table with what they need."""
+    """Returns the routes of the table with their required credential."""
     named = [
         (method, path, f"{method} {path.removeprefix('/api/v1')}") for method, path in _routes()
     ]
     return [(method, path, NEEDS[name]) for method, path, name in named if name in NEEDS]
 
 
-def _elsewhere(path: str) -> str:
-    """Names nothing that exists, so that what is permitted changes nothing."""
+def _with_unknown_ids(path: str) -> str:
+    """Returns the path with IDs that do not exist, so that a permitted request changes nothing."""
     for name in ("experiment", "run", "job", "worker", "token", "artifact"):
         path = path.replace(f"{{{name}_id}}", f"no-{name}")
     return path
 
 
-async def test_the_table_has_exactly_the_routes_that_there_are() -> None:
+async def test_the_table_lists_exactly_the_applications_routes() -> None:
     there_are = {f"{method} {path.removeprefix('/api/v1')}" for method, path in _routes()}
     assert there_are == set(NEEDS)
 
 
 @pytest.mark.parametrize("who", [name for name in PERMITS if name != "cookie"])
-async def test_every_route_with_every_token(shared: Served, who: str) -> None:
+async def test_every_route_accepts_exactly_the_tokens_of_the_table(
+    shared: Served, who: str
+) -> None:
     wrong = []
     async with shared.client(who) as client:
         for method, path, need in _cells():
-            url = _elsewhere(path).replace("{attempt_id}", shared.names["live_attempt"])
+            url = _with_unknown_ids(path).replace("{attempt_id}", shared.names["live_attempt"])
             answer = await client.request(method, url, headers={"Last-Event-ID": "x"})
             if (said := _unexpected(who, need, answer.status_code)) is not None:
                 wrong.append(f"{method} {path}: {said}")
@@ -145,7 +146,7 @@ def _unexpected(who: str, need: str, status: int) -> str | None:
     return None if status == expected else f"{status} where {who} should get {expected}"
 
 
-async def test_every_route_with_a_login_and_without_its_csrf_token(shared: Served) -> None:
+async def test_changes_with_a_login_but_no_csrf_token_are_refused(shared: Served) -> None:
     client, csrf = await shared.browser()
     wrong = []
     async with contextlib.aclosing(client):
@@ -158,7 +159,7 @@ async def test_every_route_with_a_login_and_without_its_csrf_token(shared: Serve
         for method, path, need in _cells():
             if (method, path) == ("DELETE", "/api/v1/session"):
                 continue  # a login ends with it; test_access.py has it
-            url = _elsewhere(path).replace("{attempt_id}", "no-attempt")
+            url = _with_unknown_ids(path).replace("{attempt_id}", "no-attempt")
             with_it = (await client.request(method, url, headers=ours)).status_code
             without = (await client.request(method, url, headers=theirs)).status_code
             if (said := _unexpected("cookie", need, with_it)) is not None:
@@ -168,7 +169,7 @@ async def test_every_route_with_a_login_and_without_its_csrf_token(shared: Serve
     assert wrong == []
 
 
-async def test_another_project_sees_nothing_of_ours(shared: Served) -> None:
+async def test_users_of_another_project_cannot_read_or_change_resources(shared: Served) -> None:
     before = await shared.count_rows()
     ours = {name: shared.names[f"live_{name}"] for name in ("run", "job", "attempt")}
     ours |= {"experiment": shared.names["experiment"], "worker": shared.names["worker"]}
@@ -191,17 +192,17 @@ async def test_another_project_sees_nothing_of_ours(shared: Served) -> None:
 
 
 @pytest.mark.parametrize("who", ["lost_attempt", "finished_attempt", "live_attempt"])
-async def test_an_attempt_has_no_say_over_another(shared: Served, who: str) -> None:
+async def test_an_attempt_token_is_refused_for_another_attempt(shared: Served, who: str) -> None:
     other = "finished_attempt" if who == "live_attempt" else "live_attempt"
     async with shared.client(who) as client:
         for method, path, need in _cells():
             if "{attempt_id}" in path and need == ATTEMPT:
-                url = _elsewhere(path).replace("{attempt_id}", shared.names[other])
+                url = _with_unknown_ids(path).replace("{attempt_id}", shared.names[other])
                 answer = await client.request(method, url)
                 assert (answer.status_code, answer.json()["code"]) == (403, "other_attempt"), path
 
 
-async def test_a_worker_has_no_say_over_another(shared: Served) -> None:
+async def test_a_worker_secret_is_refused_for_another_worker(shared: Served) -> None:
     async with shared.client("other_worker") as client:
         beat = await client.post(f"/api/v1/workers/{shared.names['worker']}:heartbeat", json={})
         claim = {"job_id": shared.names["queued_job"], "expected_attempt": 1, "slot": 9}
@@ -211,5 +212,5 @@ async def test_a_worker_has_no_say_over_another(shared: Served) -> None:
         assert {beat.status_code, claimed.status_code} <= {403, 404}
         for method, path, need in _cells():
             if need not in {OWN, ENROL, PUBLIC}:
-                url = _elsewhere(path).replace("{attempt_id}", shared.names["live_attempt"])
+                url = _with_unknown_ids(path).replace("{attempt_id}", shared.names["live_attempt"])
                 assert (await client.request(method, url)).status_code == 403, path

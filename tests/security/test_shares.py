@@ -1,6 +1,4 @@
-"""Line 15.19: what one credential or one query takes is not taken from others, and an attempt reads
-what it needs.
-"""
+"""Limits per credential and per query, and what an attempt's token may read."""
 
 import contextlib
 import json
@@ -42,8 +40,8 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
         yield started
 
 
-async def test_a_token_s_streams_do_not_use_up_the_login_s(database: Database) -> None:
-    """Streams were counted per user over all tokens: a read token shut the owner out."""
+async def test_streams_of_a_token_do_not_count_for_the_login(database: Database) -> None:
+    """Regression: streams were counted per user, so a read token could use up its owner's limit."""
     hub = EventHub(database, MemoryBus(), most=1_000, most_per_user=10, most_per_credential=6)
     wanted = StreamFilter(project_id="prj")
     with contextlib.ExitStack() as held:
@@ -70,8 +68,10 @@ def _query(run: str, groups: int, times: int, buckets: int = 600) -> dict[str, A
     }
 
 
-async def test_a_run_counts_once_in_a_group(served: Served) -> None:
-    """100 groups of one repeated ID took 30 s: only different curves were counted."""
+async def test_a_repeated_run_is_read_once_per_group(served: Served) -> None:
+    """Regression: 100 groups of one repeated ID took 30 s, since only distinct curves
+    were limited.
+    """
     run = served.names["live_run"]
     async with served.client("reader") as client:
         answer = await client.post("/api/v1/series:query", json=_query(run, 1, 2))
@@ -85,7 +85,7 @@ async def test_a_run_counts_once_in_a_group(served: Served) -> None:
     assert time.process_time() - began < 5
 
 
-async def test_a_curve_that_is_named_often_counts_as_often(world: World) -> None:
+async def test_every_mention_of_a_curve_counts_towards_the_limit(world: World) -> None:
     job = await world.one_job()
     select = [{"run_id": job.run_ids[0], "series": "loss"}] * 1_000
     groups = _query(job.run_ids[0], 100, 1)["groups"]
@@ -97,7 +97,7 @@ async def test_a_curve_that_is_named_often_counts_as_often(world: World) -> None
         await curves.query(world.database, world.admin, wanted)
 
 
-async def test_the_answer_in_pieces_is_the_answer(world: World) -> None:
+async def test_a_streamed_answer_equals_the_whole_answer(world: World) -> None:
     job = await world.one_job()
     worker = (await world.register()).worker_id
     attempt = (await world.start(job.id, worker)).work_order.attempt_id
@@ -112,8 +112,8 @@ async def test_the_answer_in_pieces_is_the_answer(world: World) -> None:
     assert result.series[0].points == 50
 
 
-async def test_an_attempt_reads_the_snapshots_of_its_runs_alone(served: Served) -> None:
-    """An attempt's token read any artifact of its project."""
+async def test_an_attempt_reads_only_the_snapshots_of_its_runs(served: Served) -> None:
+    """Regression: an attempt's token could read every artifact of its project."""
     names = served.names
     kept = {
         "its snapshot": ("live_run", names["uploading_snapshot"]),
@@ -169,8 +169,8 @@ async def _store(served: Served, run: str, folder: str) -> str:
     return str(artifact.id)
 
 
-async def test_a_log_s_answer_has_a_size(world: World) -> None:
-    """Line 15.13: 5,000 lines of 32 KiB were one answer."""
+async def test_an_answer_with_log_lines_has_a_size_limit(world: World) -> None:
+    """Regression: 5,000 lines of 32 KiB were sent in one answer."""
     job = await world.one_job()
     worker = (await world.register()).worker_id
     attempt = (await world.start(job.id, worker)).work_order.attempt_id
@@ -190,8 +190,8 @@ async def test_a_log_s_answer_has_a_size(world: World) -> None:
 
 
 @pytest.mark.processes
-def test_cut_bodies_leave_a_quiet_line_each(target: Target) -> None:
-    """750 cut bodies left 750 tracebacks in the log."""
+def test_an_interrupted_body_is_logged_without_a_traceback(target: Target) -> None:
+    """Regression: 750 interrupted bodies wrote 750 tracebacks to the log."""
     token = target.tokens["user"]
     head = (
         f"POST /api/v1/experiments HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n"
@@ -218,7 +218,7 @@ def test_the_server_warns_once_when_it_runs_as_root(target: Target) -> None:
 
 @pytest.mark.parametrize(("uid", "warned"), [(0, 1), (10_001, 0)])
 def test_the_worker_warns_when_it_runs_as_root(uid: int, warned: int, tmp_path: Path) -> None:
-    """In a process of its own: a worker sets up logging and signals for all of its process."""
+    """Runs in a subprocess, since a worker configures logging and signals for its whole process."""
     token = tmp_path / "token"
     token.write_text("plr_x")
     token.chmod(0o600)

@@ -1,4 +1,4 @@
-"""Line 15.15: only a token of a person creates tokens, and these are revoked with it."""
+"""Tokens are created only by a user's token or login, and revoked together with it."""
 
 import contextlib
 from datetime import datetime
@@ -27,10 +27,10 @@ def _use(shared: Served, made: dict[str, Any]) -> httpx.AsyncClient:
 
 
 @pytest.mark.parametrize("who", ["reader", "submitter", "worker", "live_attempt"])
-async def test_a_token_without_admin_neither_lists_nor_makes_nor_revokes(
+async def test_a_token_without_the_admin_scope_cannot_manage_tokens(
     shared: Served, who: str
 ) -> None:
-    """A read or worker token listed and revoked its user's admin tokens."""
+    """Regression: a read or worker token could list and revoke its user's admin tokens."""
     async with shared.client("user") as owner, shared.client(who) as client:
         victim = await _make(owner, "read")
         assert (await client.get(TOKENS)).status_code == 403
@@ -42,8 +42,8 @@ async def test_a_token_without_admin_neither_lists_nor_makes_nor_revokes(
             assert (await still.get("/api/v1/session")).status_code == 200
 
 
-async def test_a_child_ends_no_later_than_its_parent(shared: Served) -> None:
-    """A one-day token made a token without expiry that outlived it."""
+async def test_a_created_token_expires_no_later_than_its_creator(shared: Served) -> None:
+    """Regression: a one-day token could create a token without expiry."""
     async with shared.client("user") as owner:
         parent = await _make(owner, "admin", expires_in_days=1)
     async with _use(shared, parent) as client:
@@ -62,7 +62,7 @@ async def test_a_child_ends_no_later_than_its_parent(shared: Served) -> None:
         )
 
 
-async def test_a_child_has_no_scope_that_its_parent_lacks(shared: Served) -> None:
+async def test_a_created_token_has_no_scope_that_its_creator_lacks(shared: Served) -> None:
     client, csrf = await shared.browser()
     async with contextlib.aclosing(client):
         client.headers.update({"Origin": ORIGIN, "X-CSRF-Token": csrf})
@@ -71,7 +71,9 @@ async def test_a_child_has_no_scope_that_its_parent_lacks(shared: Served) -> Non
         assert {*(await _make(limited, "read", "submit"))["scopes"]} == {"read", "submit"}
 
 
-async def test_revoking_a_token_revokes_what_it_made_but_workers(shared: Served) -> None:
+async def test_revoking_a_token_revokes_the_tokens_it_created_except_workers(
+    shared: Served,
+) -> None:
     async with shared.client("user") as owner:
         parent = await _make(owner, "read", "admin")
         async with _use(shared, parent) as client:
@@ -95,8 +97,8 @@ async def test_revoking_a_token_revokes_what_it_made_but_workers(shared: Served)
         assert (await machine.post("/api/v1/workers", json={})).status_code == 422
 
 
-async def test_a_token_permits_no_more_than_its_person_by_now(shared: Served) -> None:
-    """An admin who became a viewer kept an admin's token."""
+async def test_a_token_permits_no_more_than_its_users_present_role(shared: Served) -> None:
+    """Regression: an admin who became a viewer kept the rights of an admin's token."""
     from sqlalchemy import update
 
     from app.db.models import MembershipRow

@@ -8,7 +8,7 @@ JOB = "job_" + "0" * 26
 
 
 def numbered(prefix: str, number: int) -> str:
-    """Returns an identifier."""
+    """Returns an ID with the given prefix and number."""
     return f"{prefix}_{number:026d}"
 
 
@@ -107,7 +107,7 @@ def run(**changes: Any) -> dict[str, Any]:
 
 
 def run_detail(**changes: Any) -> dict[str, Any]:
-    """Returns a run with its parts."""
+    """Returns a run with its attempts, jobs and snapshots."""
     return {**run(), "attempts": [], "jobs": [], "definition": definition(), **changes}
 
 
@@ -139,7 +139,7 @@ def job(**changes: Any) -> dict[str, Any]:
 
 
 def session() -> dict[str, Any]:
-    """Returns the answer that describes the caller."""
+    """Returns the answer of `/api/v1/session`, which describes the caller."""
     return {
         "user": "admin",
         "project": "default",
@@ -150,12 +150,12 @@ def session() -> dict[str, Any]:
 
 
 def page(*items: Any, cursor: str | None = None) -> dict[str, Any]:
-    """Returns a page."""
+    """Returns a page of a list."""
     return {"items": list(items), "next_cursor": cursor}
 
 
 def event(number: int, **changes: Any) -> dict[str, Any]:
-    """Returns an event."""
+    """Returns an event of the stream."""
     return {
         "id": number,
         "type": "run",
@@ -169,7 +169,7 @@ def event(number: int, **changes: Any) -> dict[str, Any]:
 
 
 def sse(*events: dict[str, Any]) -> bytes:
-    """Returns events as the stream sends them."""
+    """Returns events in the format of server-sent events."""
     import json
 
     return b"".join(

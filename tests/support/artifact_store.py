@@ -91,7 +91,7 @@ class Storing:
         return snapshot_id
 
     async def resume(self, number: int) -> None:
-        """Loses the attempt and starts the next one."""
+        """Ends the attempt as lost and starts the next one."""
         await self.world.heartbeat(self.worker_id, dead=[self.attempt_id])
         claimed = await self.world.start(self.job_id, self.worker_id, attempt=number, slot=number)
         self.attempt_id, self.seq = claimed.work_order.attempt_id, 0

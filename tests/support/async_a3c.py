@@ -11,7 +11,7 @@ from pfrl.policies import SoftmaxCategoricalHead
 from torch import nn
 
 
-class Net(nn.Module):
+class ActorCritic(nn.Module):
     """Policy and value network."""
 
     def __init__(self) -> None:
@@ -26,13 +26,13 @@ class Net(nn.Module):
 
 
 def as_float(observation: Any) -> Any:
-    """A feature extractor."""
+    """Feature extractor: converts an observation to float32."""
     return np.asarray(observation, np.float32)
 
 
 def make_a3c(process_idx: int) -> Any:
     torch.manual_seed(process_idx)
-    model = Net()
+    model = ActorCritic()
     optimizer = SharedRMSpropEpsInsideSqrt(model.parameters(), lr=7e-3, eps=1e-1, alpha=0.99)
     return A3C(model, optimizer, t_max=5, gamma=0.99, process_idx=process_idx, phi=as_float)
 

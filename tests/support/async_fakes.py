@@ -1,8 +1,7 @@
-"""Environments, agents and hooks of tests with several processes: those of a module, without torch,
-so that processes start fast.
+"""Environments, agents and hooks for tests with several processes.
 
-What happens in a process is appended to a file of its own in a directory, one JSON document per
-line.
+They are defined in a module without torch, so that spawned processes can import them fast. Each
+process appends its records to a file of its own in a directory, one JSON document per line.
 """
 
 import json
@@ -21,7 +20,7 @@ import numpy as np
 
 
 def note(folder: str | Path, kind: str, **facts: Any) -> None:
-    """Appends a line with one write."""
+    """Appends a record to this process's file in a single write."""
     line = json.dumps({"pid": os.getpid(), **facts}) + "\n"
     descriptor = os.open(Path(folder) / f"{kind}.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.write(descriptor, line.encode())
@@ -29,7 +28,7 @@ def note(folder: str | Path, kind: str, **facts: Any) -> None:
 
 
 def notes(folder: str | Path, kind: str) -> list[dict[str, Any]]:
-    """Returns the lines of a kind."""
+    """Returns the records of a kind."""
     path = Path(folder) / f"{kind}.jsonl"
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
@@ -80,7 +79,9 @@ class ScriptedEnv(gym.Env[Any, Any]):
 
 
 class SlowEnv(ScriptedEnv):
-    """Steps take so long that all processes are within one at the same time."""
+    """An environment whose steps take 0.5 s, so that all processes are in a step at
+    the same time.
+    """
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         time.sleep(0.5)
@@ -110,9 +111,9 @@ class FailingEnv(ScriptedEnv):
 
 
 class ModulesEnv(ScriptedEnv):
-    """Notes which of some modules are loaded when it is closed, which is late in a process.
+    """Records on `close` which of the given modules are loaded.
 
-    May load one itself.
+    It may import one itself.
     """
 
     def __init__(self, folder: str, looked_for: tuple[str, ...], brings: str | None = None) -> None:
@@ -134,7 +135,10 @@ class ModulesEnv(ScriptedEnv):
 
 
 class TallyAgent:
-    """Learns nothing; its state consists of sums over everything that it observed."""
+    """An agent that does not learn.
+
+    Its state consists of sums over everything that it observed.
+    """
 
     def __init__(self, folder: str | None = None, index: int = 0, rule: str = "alternate") -> None:
         self.folder = folder
@@ -213,14 +217,14 @@ def make_env(
 
 
 def make_modules_env(process_idx: int, test: bool, **options: Any) -> ModulesEnv:
-    """Makes an environment that tells which modules are loaded."""
+    """Makes an environment that records which modules are loaded."""
     return ModulesEnv(**options)
 
 
 def make_env_of(
     process_idx: int, test: bool, *, train: dict[str, Any], evaluate: dict[str, Any]
 ) -> ScriptedEnv:
-    """Makes another environment for evaluation than for training."""
+    """Makes different environments for training and for evaluation."""
     return ScriptedEnv(**(evaluate if test else train))
 
 
@@ -236,7 +240,7 @@ def make_broken(process_idx: int, test: bool, *, failing: int) -> ScriptedEnv:
     return ScriptedEnv()
 
 
-def make_family(process_idx: int, test: bool, *, folder: str) -> ScriptedEnv:
+def make_env_with_subprocess(process_idx: int, test: bool, *, folder: str) -> ScriptedEnv:
     """Makes an environment that starts a subprocess."""
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     note(folder, "family", index=process_idx, child=child.pid)
@@ -258,7 +262,10 @@ def make_cartpole(process_idx: int, test: bool, *, folder: str | None = None) ->
 
 
 class NoteSteps:
-    """A step hook that notes each step; it may wait a little, so that no process runs ahead."""
+    """A step hook that records each step.
+
+    It may wait a little, so that all processes make steps.
+    """
 
     def __init__(self, folder: str, pause: float = 0.0) -> None:
         self.folder = folder
@@ -280,7 +287,7 @@ class NoteSteps:
 
 
 class SetAt:
-    """A step hook that sets an event at a step."""
+    """A step hook that sets an event at a given step."""
 
     def __init__(self, event: Any, step: int) -> None:
         self.event = event
@@ -292,7 +299,7 @@ class SetAt:
 
 
 class KillAt:
-    """A step hook that kills the process of an index once its agent made so many steps."""
+    """A step hook that kills the process with a given index at a step of its agent."""
 
     def __init__(self, index: int, steps: int) -> None:
         self.index = index
@@ -304,7 +311,7 @@ class KillAt:
 
 
 class ExitAt(KillAt):
-    """A step hook that ends the process without a message."""
+    """A step hook that exits its process without reporting an error."""
 
     def __call__(self, env: Any, agent: Any, step: int) -> None:
         if agent.index == self.index and agent.t >= self.steps:
@@ -336,7 +343,7 @@ class PruneAt:
 
 
 class NoteEvaluations:
-    """An evaluation hook."""
+    """An evaluation hook that records its arguments."""
 
     support_train_agent_async = True
 
@@ -366,7 +373,7 @@ class NoteEvaluations:
 
 
 class UnsupportedHook:
-    """An evaluation hook that does not say that it works here."""
+    """An evaluation hook that does not declare support for `train_agent_async`."""
 
     def __call__(self, **facts: Any) -> None:
         raise AssertionError

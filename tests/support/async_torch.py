@@ -1,4 +1,4 @@
-"""An agent of torch for tests with several processes."""
+"""A torch agent for tests with several processes."""
 
 from pathlib import Path
 from typing import Any
@@ -9,8 +9,9 @@ from tests.support.async_fakes import TallyAgent
 
 
 class CountingAgent(TallyAgent):
-    """Adds 1 to its process's entry of a parameter for each training step, and to the momentum of
-    an optimiser.
+    """Adds 1 to its process's entry of a shared parameter for each training step.
+
+    It does the same with the momentum of an optimiser.
     """
 
     shared_attributes: tuple[str, ...] = ("model", "optimizer")

@@ -1,4 +1,4 @@
-"""Empties databases between tests."""
+"""Deletes the rows of test databases between tests."""
 
 import psycopg
 from psycopg import sql
@@ -6,10 +6,10 @@ from psycopg import sql
 _KEPT = "alembic_version"
 
 
-def empty(url: str) -> None:
-    """Deletes all rows of a PostgreSQL database and starts its counters anew.
+def delete_rows(url: str) -> None:
+    """Deletes all rows of a PostgreSQL database and restarts its sequences.
 
-    Tables that are empty cost nothing.
+    Tables that are empty already are skipped.
     """
     with psycopg.connect(url, autocommit=True) as connection:
         names = [

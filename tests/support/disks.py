@@ -1,4 +1,4 @@
-"""Small real disks for tests that fill one up."""
+"""Small real disks, which tests fill up."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ import pytest
 def small_disk(directory: Path, kib: int) -> Iterator[Path]:
     """Mounts a tmpfs of `kib` KiB at `directory`.
 
-    Skips the test where this account may not mount.
+    Skips the test if this account may not mount.
     """
     directory.mkdir(parents=True, exist_ok=True)
     command = ["mount", "-t", "tmpfs", "-o", f"size={kib}k", "tmpfs", str(directory)]
@@ -28,9 +28,9 @@ def small_disk(directory: Path, kib: int) -> Iterator[Path]:
 
 
 def fill(directory: Path, *, leave: int = 0) -> Path:
-    """Fills a small disk up to `leave` bytes.
+    """Fills a small disk until `leave` bytes are free.
 
-    Returns the file that does, whose removal empties it again.
+    Returns the path of the file that fills it; removing the file frees the space.
     """
     path = directory / "ballast"
     with path.open("ab") as file:

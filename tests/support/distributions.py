@@ -1,5 +1,6 @@
-"""Installs the distributions of tests/assets/third_party into a directory, as an installer would:
-files and a .dist-info.
+"""Installs the distributions of tests/assets/third_party into a directory.
+
+Writes the files and a .dist-info directory, as an installer does.
 """
 
 import shutil
@@ -15,7 +16,7 @@ AGENTS = {
     "dqn": "tiny_agents:climber",
     "../odd": "tiny_agents:odd",
 }
-"""The entry points: one good agent, and others that a worker cannot offer or train."""
+"""Entry points: one valid agent, and others that a worker cannot offer or train."""
 
 FUNCTIONS = """
 [palestra.model_functions]
@@ -40,7 +41,7 @@ def install(
     groups: str = FUNCTIONS,
     source: Path = SOURCE,
 ) -> Path:
-    """Installs a distribution and returns the directory, which belongs on Python's path.
+    """Installs a distribution and returns its directory, which must be on Python's path.
 
     Args:
         directory: Directory to install into.
@@ -48,7 +49,7 @@ def install(
         name: Name of the distribution.
         agents: Entry points of the group `palestra.agents`.
         groups: Further groups of `entry_points.txt`.
-        source: The package.
+        source: Directory of the package to install.
     """
     package = directory / source.name
     shutil.copytree(

@@ -1,4 +1,4 @@
-"""The code blocks of README and docs, and what each needs to run."""
+"""The code blocks of README and docs, and the requirements that keep a test from running them."""
 
 import re
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ class Block:
     language: str
     text: str
     needs: str | None
-    """What a test cannot offer, such as docker; `None` for a block that a test runs."""
+    """Requirement that tests do not meet, such as docker; `None` for a block that a test runs."""
 
 
 def blocks_of(page: Path) -> Iterator[Block]:

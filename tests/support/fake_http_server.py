@@ -1,4 +1,4 @@
-"""A small HTTP server with scripted answers that records its requests."""
+"""A small HTTP server with scripted answers, which records the requests that it receives."""
 
 import json
 import threading
@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 
 @dataclass
-class Asked:
+class RecordedRequest:
     method: str
     path: str
     query: dict[str, str]
@@ -21,7 +21,9 @@ class Asked:
 
 @dataclass
 class Answer:
-    """A scripted answer: `raw` is sent unchanged, `drop` closes the connection without one."""
+    """A scripted answer: `raw` is sent unchanged, `drop` closes the connection
+    without an answer.
+    """
 
     status: int = 200
     body: Any = None
@@ -30,14 +32,17 @@ class Answer:
     drop: bool = False
 
 
-Rule = Callable[[Asked], Answer]
+Rule = Callable[[RecordedRequest], Answer]
 
 
-class Peer:
-    """The server: `answers[(METHOD, path)]` are used up one by one, the last one stays."""
+class FakeHttpServer:
+    """An HTTP server with scripted answers by method and path.
+
+    The answers of a route are used in order; the last one is repeated.
+    """
 
     def __init__(self) -> None:
-        self.asked: list[Asked] = []
+        self.asked: list[RecordedRequest] = []
         self.answers: dict[tuple[str, str], list[Answer | Rule]] = {}
         self.url = ""
 
@@ -45,8 +50,8 @@ class Peer:
         """Sets the answers of a route below `/api/v1`."""
         self.answers[(method, f"/api/v1{path}")] = list(answers)
 
-    def reply(self, asked: Asked) -> Answer:
-        """Returns the next answer."""
+    def reply(self, asked: RecordedRequest) -> Answer:
+        """Records a request and returns the next answer of its route."""
         self.asked.append(asked)
         rules = self.answers.get((asked.method, asked.path))
         if not rules:
@@ -73,9 +78,9 @@ def problem(
 
 
 @contextmanager
-def running_peer() -> Iterator[Peer]:
-    """Runs a peer on a free port."""
-    peer = Peer()
+def running_fake_server() -> Iterator[FakeHttpServer]:
+    """Runs a fake server on a free port."""
+    peer = FakeHttpServer()
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -84,7 +89,7 @@ def running_peer() -> Iterator[Peer]:
             parts = urlsplit(self.path)
             raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             headers = {name.lower(): value for name, value in self.headers.items()}
-            asked = Asked(
+            asked = RecordedRequest(
                 self.command,
                 parts.path,
                 dict(parse_qsl(parts.query)),

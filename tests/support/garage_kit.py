@@ -1,5 +1,6 @@
-"""Algorithms, policies and environments for the tests of the garage-style trainer, importable by
-spawned processes.
+"""Algorithms, policies and environments for tests of the garage-style trainer.
+
+They can be imported by spawned processes.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,7 +21,7 @@ from workers.entrypoints.trainer_parts.samplers import LocalSampler
 class CountingEnv(gym.Env[Any, Any]):
     """Episodes of `length` steps that terminate.
 
-    The observation is the number of the step, the reward `reward`.
+    The observation is the number of the step; the reward is `reward`.
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012 - Gymnasium's own
@@ -54,7 +55,7 @@ class CountingEnv(gym.Env[Any, Any]):
 
 @rebuildable
 class ConstantPolicy:
-    """Acts by its one parameter, and tells it."""
+    """A policy with one parameter, which is its action."""
 
     def __init__(self, value: float = 0.0) -> None:
         self.value = value
@@ -71,11 +72,11 @@ class ConstantPolicy:
 
 @rebuildable
 class CountingAlgo:
-    """Learns by counting: an epoch adds 1 to the policy's parameter.
+    """An algorithm that adds 1 to the policy's parameter in each epoch.
 
     Args:
-        env: Sampled from; `None` for an algorithm without a sampler.
-        body: Called in each epoch, after collecting and learning.
+        env: Environment to sample; `None` for an algorithm without a sampler.
+        body: Function called in each epoch, after collecting and learning.
     """
 
     def __init__(self, env: Any = None, length: int | None = None, n_workers: int = 1) -> None:
@@ -105,7 +106,7 @@ class CountingAlgo:
 
 @rebuildable
 class GivenSamplerAlgo(CountingAlgo):
-    """Takes policy and sampler as arguments, as garage's algorithms do."""
+    """An algorithm that takes policy and sampler as arguments, as garage's algorithms do."""
 
     def __init__(self, policy: ConstantPolicy, sampler: Any) -> None:
         super().__init__()
@@ -115,7 +116,7 @@ class GivenSamplerAlgo(CountingAlgo):
 
 @rebuildable
 class TorchPolicy(nn.Module):
-    """Draws actions from a small network's probabilities."""
+    """A policy that samples actions from the probabilities of a small network."""
 
     def __init__(self, observations: int, actions: int) -> None:
         super().__init__()
@@ -137,8 +138,9 @@ class TorchPolicy(nn.Module):
 
 @rebuildable
 class Reinforce:
-    """REINFORCE as a user would write it: no state_dict, an optimiser, a running baseline, a
-    generator of its own.
+    """REINFORCE as user code: it has no `state_dict`.
+
+    Its state is an optimiser, a running baseline and a random generator.
     """
 
     def __init__(self, env: Any, learning_rate: float = 0.01, sampler: Any = None) -> None:
@@ -186,7 +188,7 @@ def names(directory: Path) -> list[str]:
 
 
 def flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Yields the leaves of a state tree."""
+    """Yields path and value of each leaf of a state tree."""
     if isinstance(value, dict):
         for key, item in value.items():
             yield from flat(item, f"{path}/{key}")

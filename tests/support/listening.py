@@ -1,6 +1,4 @@
-"""A server of the test's own event loop behind a real socket, for programs that speak HTTP and know
-no event loop.
-"""
+"""Serves an application of the test's event loop on a real socket, for synchronous HTTP clients."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -12,10 +10,9 @@ from fastapi import FastAPI
 
 @asynccontextmanager
 async def listening(app: FastAPI, port: int = 0) -> AsyncIterator[str]:
-    """Serves an application that was started already on a port of the loopback interface, a free
-    one by default; yields its address.
+    """Serves a started application on a loopback port, by default a free one; yields its URL.
 
-    Blocking calls to it go through `asyncio.to_thread`.
+    Blocking calls to it must run in `asyncio.to_thread`.
     """
     server = uvicorn.Server(
         uvicorn.Config(

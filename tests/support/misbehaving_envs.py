@@ -1,4 +1,4 @@
-"""Environments that violate the environment API, are unusual, or save their own state."""
+"""Environments that violate the Gymnasium API, have unusual spaces, or save their own state."""
 
 import os
 import signal
@@ -10,7 +10,7 @@ import numpy as np
 
 
 class Walk(gym.Env[np.ndarray, Any]):
-    """An environment that counts its steps; the reward is the action.
+    """An environment that counts its steps and returns the action as reward.
 
     An episode ends after `length` steps, or never.
     """
@@ -56,7 +56,7 @@ class Judged(Walk):
 
 
 class Restless(Walk):
-    """An environment that draws from a random source without a seed."""
+    """An environment that uses an unseeded random generator."""
 
     _source = np.random.default_rng()
 
@@ -65,7 +65,7 @@ class Restless(Walk):
 
 
 class SelfSaving(Restless):
-    """An environment that is not repeatable, but can save and load its state."""
+    """An environment that is not repeatable, but can save and restore its state."""
 
     def snapshot_state(self) -> dict[str, Any]:
         return {"steps": self.steps, "start": self.start}
@@ -113,7 +113,10 @@ class Leaver(Walk):
 
 
 class Nested(gym.Env[Any, Any]):
-    """Draws observations of many parts, which its actions, of several choices, change."""
+    """An environment with a nested observation space and a composite action space.
+
+    Actions change the random observations.
+    """
 
     observation_space = gym.spaces.Dict(
         {
@@ -153,14 +156,14 @@ class Nested(gym.Env[Any, Any]):
 
 
 class Wordy(gym.Env[Any, Any]):
-    """An environment whose observation is not an array."""
+    """An environment whose observations contain text."""
 
     observation_space = gym.spaces.Dict({"a": gym.spaces.Tuple((gym.spaces.Text(3),))})
     action_space = gym.spaces.Discrete(2)
 
 
 def register() -> None:
-    """Registers all of these environments once."""
+    """Registers all of these environments; repeated calls have no effect."""
     for kind in (Walk, Judged, Restless, SelfSaving, Broken, Fatal, Full, Leaver, Nested, Wordy):
         name = f"Odd{kind.__name__}-v0"
         if name not in gym.registry:

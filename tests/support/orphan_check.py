@@ -1,4 +1,4 @@
-"""Checks that processes end with the process that started them."""
+"""Checks that subprocesses end with the process that started them."""
 
 import os
 import signal
@@ -12,12 +12,12 @@ import psutil
 def check_end_with_parent(
     ready: Path, parent: Callable[[Callable[[tuple[int, ...]], None]], None], count: int
 ) -> None:
-    """Forks a parent, kills it while it works, and checks that its processes end soon.
+    """Forks a parent, kills it while it runs, and checks that its subprocesses end soon.
 
     Args:
-        ready: Path of a file that nothing else uses.
-        parent: Starts the processes, calls its argument with their pids, then runs for ever.
-        count: Number of processes that it starts.
+        ready: Path of a file that no other test uses.
+        parent: Starts the subprocesses, passes their process IDs to its argument, never returns.
+        count: Number of subprocesses that it starts.
     """
     pid = os.fork()
     if pid == 0:

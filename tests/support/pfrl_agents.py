@@ -1,4 +1,4 @@
-"""Agents with PFRL's methods, which import nothing of Palestra."""
+"""Agents with PFRL's methods that do not import Palestra."""
 
 import json
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ import numpy as np
 
 
 class Scripted:
-    """Appends every call to `calls`; always takes action `action`."""
+    """An agent that appends every call to `calls` and always takes action `action`."""
 
     training = True
 
@@ -50,7 +50,7 @@ class Scripted:
             self.training = before
 
     def named(self, name: str, *, training: bool = True) -> list[Any]:
-        """Returns the calls of a method in training or evaluation."""
+        """Returns the calls of a method, in training or in evaluation mode."""
         return [call for call in self.calls if call[0] == name and call[1] is training]
 
 
@@ -73,9 +73,9 @@ class ScriptedBatch(Scripted):
 
 
 class Learner(ScriptedBatch):
-    """Chooses by numbers that every transition changes, with a generator of its own.
+    """An agent whose weights change with every transition, with its own random generator.
 
-    Hands out all of its state.
+    `state_dict` returns its whole state.
     """
 
     def __init__(self, actions: int = 2, seed: int = 0) -> None:

@@ -13,5 +13,5 @@ _PHRASES: Final = re.compile(
 
 
 def pydantic_phrases(text: str) -> list[str]:
-    """Returns pydantic's phrases in a text."""
+    """Returns the phrases of a text that are pydantic's wording."""
     return [match.group() for match in _PHRASES.finditer(text)]

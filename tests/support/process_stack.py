@@ -1,5 +1,6 @@
-"""Palestra as real processes on one data directory: server, broker and worker, each known by its
-pid, killable and restartable.
+"""Palestra as real processes on one data directory: server, broker and worker.
+
+Each process can be killed and restarted by its name.
 """
 
 import json
@@ -26,8 +27,9 @@ REPOSITORY = Path(__file__).parents[2]
 
 
 def bare_environment() -> dict[str, str]:
-    """Returns this process's environment without settings of Palestra, but that trainers compile
-    nothing unless they are told to.
+    """Returns this process's environment without settings of Palestra.
+
+    It disables compilation in trainers, which a test may enable again.
     """
     return {
         **{name: value for name, value in os.environ.items() if not name.startswith("PALESTRA_")},
@@ -36,17 +38,17 @@ def bare_environment() -> dict[str, str]:
 
 
 def free_port() -> int:
-    """Returns a TCP port of the loopback interface that was free a moment ago."""
+    """Returns a currently free TCP port of the loopback interface."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def wait_for(question: Callable[[], Value | None], seconds: float, what: str) -> Value:
-    """Calls `question` until the answer is truthy.
+    """Calls `question` until its result is truthy, and returns the result.
 
     Raises:
-        AssertionError: If it is not after `seconds`.
+        AssertionError: If the result is not truthy within `seconds`.
     """
     end = time.monotonic() + seconds
     while not (answer := question()):
@@ -62,10 +64,10 @@ class Stack:
 
     Args:
         directory: Data directory; a short path, since it may contain a Unix socket.
-        slots: Slots of the worker.
-        database_url: PostgreSQL, or `None` for SQLite in the data directory.
+        slots: Number of slots of the worker.
+        database_url: URL of a PostgreSQL database, or `None` for SQLite in the data directory.
         settings: Further environment variables of the server.
-        worker: Further environment variables of the worker alone.
+        worker: Further environment variables of the worker.
     """
 
     def __init__(
@@ -123,7 +125,7 @@ class Stack:
         self._http.close()
 
     def prepare(self) -> None:
-        """Makes the database, the tokens and a login link, as `palestra up` does."""
+        """Creates the database, the tokens and a login link, as `palestra up` does."""
         scopes = {"user": "read,submit,admin", "worker": "worker"}
         options = [
             part
@@ -135,7 +137,7 @@ class Stack:
         write_private(self.directory / "worker.token", self.tokens["worker"])
 
     def run(self, module: str, *arguments: str) -> str:
-        """Runs a module of the server to its end and returns what it printed."""
+        """Runs a module of the server until it ends and returns its output."""
         command = [sys.executable, "-m", module, *arguments]
         done = subprocess.run(
             command,
@@ -150,7 +152,7 @@ class Stack:
         return done.stdout
 
     def start_broker(self) -> None:
-        """Starts Valkey without persistence: losing it must lose nothing."""
+        """Starts Valkey without persistence, since no state may depend on it."""
         options = [
             "--port",
             str(self.broker_port),
@@ -203,7 +205,7 @@ class Stack:
             f"the worker registers\n{self.log(name)}",
         )
 
-    def _worker_is_back(self, title: str, since: float) -> bool:
+    def _worker_is_online(self, title: str, since: float) -> bool:
         workers = [worker for worker in self.get("workers")["items"] if worker["name"] == title]
         return any(
             worker["state"] == "online" and _epoch(worker["last_heartbeat_at"]) >= since - 0.5
@@ -223,12 +225,12 @@ class Stack:
             )
 
     def kill(self, name: str) -> None:
-        """Sends SIGKILL to one process that this stack started, and to nothing else."""
+        """Sends SIGKILL to a process that this stack started."""
         self.processes[name].kill()
         self.processes[name].wait(10)
 
     def log(self, name: str) -> str:
-        """Returns what a process printed so far."""
+        """Returns the output of a process so far."""
         path = self.directory / f"{name}.log"
         return path.read_text(errors="replace") if path.exists() else ""
 
@@ -261,7 +263,7 @@ class Stack:
         return self._http.get(path, headers=self._authorization()).raise_for_status().content
 
     def palestra(self, *arguments: str, expect: int = 0) -> str:
-        """Runs the `palestra` command as a user of this server would; returns what it printed."""
+        """Runs the `palestra` command with the token of a user; returns its output."""
         login = {"PALESTRA_SERVER": self.url, "PALESTRA_TOKEN": self.tokens["user"]}
         command = [sys.executable, "-m", "palestra.cli", *arguments]
         environment = {**bare_environment(), **login}
@@ -319,8 +321,9 @@ class Stack:
                 continue
 
     def module_processes(self, module: str, attempt_id: str = "") -> list[psutil.Process]:
-        """Returns this stack's live processes that run `python -m module`, for one attempt where it
-        is named.
+        """Returns this stack's live processes that run `python -m module`.
+
+        With `attempt_id`, only the process of this attempt.
         """
         lines = ((process, _command_line(process)) for process in self.marked_processes())
         return [
@@ -328,7 +331,7 @@ class Stack:
         ]
 
     def stop(self, name: str, seconds: float = 30) -> int:
-        """Sends SIGTERM to one process, waits for its end and returns its exit code."""
+        """Sends SIGTERM to a process, waits until it has ended and returns its exit code."""
         self.processes[name].send_signal(signal.SIGTERM)
         return self.processes[name].wait(seconds)
 

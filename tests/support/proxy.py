@@ -116,7 +116,7 @@ class Proxy:
 
 @contextmanager
 def running_proxy(target: int) -> Iterator[Proxy]:
-    """Runs a proxy before a port of this machine."""
+    """Runs a proxy in front of a local port."""
     proxy = Proxy(target)
     try:
         yield proxy

@@ -1,4 +1,4 @@
-"""An environment that counts the calls that it receives."""
+"""Environments that record the calls that they receive."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,15 +8,14 @@ import numpy as np
 
 
 class Line(gym.Env[np.ndarray, Any]):
-    """Episodes of the given lengths in turn.
+    """Episodes of given lengths, in turn.
 
-    The observation is (step, episode); each step rewards the same.
-
-    Args:
-        lengths: Lengths of its episodes in turn; 0 never ends.
+    The observation is (step, episode); the reward is constant.
+    /Args:
+        lengths: Lengths of the episodes, in turn; 0 stands for an episode that never ends.
         reward: Reward of each step.
         fail_at: Number of the step, over all episodes, that raises `error`.
-        needs_reset_at: Steps of an episode at which its info asks for a reset.
+        needs_reset_at: Steps of an episode at which its info requests a reset.
     """
 
     observation_space = gym.spaces.Box(-1e6, 1e6, (2,), np.float64)
@@ -75,7 +74,7 @@ class Steady(Line):
 
 
 class Counting(Line):
-    """An environment that reports its own statistics."""
+    """An environment that reports statistics of its own."""
 
     cleared = 0
 
@@ -87,8 +86,9 @@ class Counting(Line):
 
 
 class FromSeed(Line):
-    """Lengths and rewards come from the generator that the seed sets, so an episode can be repeated
-    exactly.
+    """Episodes whose lengths and rewards are drawn from the seeded generator.
+
+    The same seed therefore repeats an episode exactly.
     """
 
     def reset(

@@ -1,4 +1,4 @@
-"""Telemetry records and batches as a trainer would make them."""
+"""Telemetry records and batches in the form that a trainer writes."""
 
 import json
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ def points(
     *,
     update: int = 0,
 ) -> Json:
-    """Returns a points record; the values are the steps unless given."""
+    """Returns a record of points; without `values`, each value is its step."""
     return {
         "type": "points",
         "run": run,
@@ -71,12 +71,12 @@ def stats(run: str, env_steps: int) -> Json:
 
 
 def log(run: str, *lines: str) -> Json:
-    """Returns lines of standard output."""
+    """Returns a record with lines of standard output."""
     return {"type": "log", "run": run, "stream": "stdout", "wall": 1.0, "lines": list(lines)}
 
 
 def system(run: str, **values: float) -> Json:
-    """Returns a sample of resource use."""
+    """Returns a record of resource use."""
     return {
         "type": "system",
         "run": run,
@@ -120,5 +120,5 @@ def batch(first_seq: int, records: Sequence[Json]) -> TelemetryBatch:
 
 
 def delivery(attempt_id: str, first_seq: int, records: Sequence[Json]) -> Delivery:
-    """Returns a batch as it arrives from an attempt."""
+    """Returns a batch as the server receives it from an attempt."""
     return Delivery.of(attempt_id, batch(first_seq, records))

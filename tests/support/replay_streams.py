@@ -1,4 +1,4 @@
-"""Streams of transitions, and memories that keep them in plain lists."""
+"""Streams of transitions, and a reference replay memory made of plain lists."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,7 +8,7 @@ import numpy as np
 
 @dataclass
 class Chunk:
-    """Transitions [T, B, ...] in the order of `Replay.extend`."""
+    """Transitions of shape [T, B, ...] with the fields of `Replay.extend`."""
 
     observation: Any
     action: Any
@@ -30,8 +30,9 @@ class Chunk:
 
 
 class VectorStream:
-    """Environments whose observations are (environment, episode, step of the episode), and whose
-    rewards are random.
+    """Vector environments with observations (environment, episode, step of the episode).
+
+    Their rewards are random.
     """
 
     def __init__(self, seed: int, num_envs: int, end: float = 0.2) -> None:
@@ -56,9 +57,10 @@ class VectorStream:
 
 
 class FrameStream:
-    """Environments that show stacks of k random frames of 2 x 3 pixels.
+    """Environments that return stacks of k random frames of 2 x 3 pixels.
 
-    Padded with the first frame, with black ones, or not at all.
+    Stacks at the start of an episode are padded with the first frame or with black frames, or are
+    not padded.
     """
 
     def __init__(self, seed: int, num_envs: int, k: int, end: float = 0.1) -> None:
@@ -95,7 +97,7 @@ class FrameStream:
 
 @dataclass
 class NaiveReplay:
-    """Keeps every row of each environment in a list and computes with loops."""
+    """Stores every row of each environment in a list and computes samples with loops."""
 
     steps: int
     num_envs: int
@@ -115,7 +117,7 @@ class NaiveReplay:
 
     @property
     def kept(self) -> list[int]:
-        """Numbers of the vector steps that are kept."""
+        """Returns the numbers of the vector steps that are stored."""
         return list(range(max(0, len(self.rows) - self.steps), len(self.rows)))
 
     def place(self, step: int, b: int) -> int:
@@ -134,7 +136,7 @@ class NaiveReplay:
         return observation, action, total, successor, 0.0 if terminated else discount
 
     def by_place(self) -> dict[int, tuple[Any, ...]]:
-        """Returns what a sample of each place must be."""
+        """Returns the expected sample of each place."""
         return {
             self.place(step, b): self.transition(step, b)
             for step in self.kept

@@ -1,5 +1,6 @@
-"""A secret of every class, made up at run time: none stands in the repository, so no scanner of
-repositories finds one.
+"""A secret of every class, generated at run time.
+
+The repository contains none, so that scanners of repositories report nothing.
 """
 
 import base64
@@ -13,7 +14,7 @@ _HEX = "0123456789abcdef"
 
 
 def draw(alphabet: str, size: int, seed: int = 1) -> str:
-    """Returns `size` characters of an alphabet, the same for the same seed."""
+    """Returns `size` random characters of an alphabet, the same for the same seed."""
     chosen = random.Random(f"{alphabet}{size}{seed}")
     return "".join(chosen.choice(alphabet) for _ in range(size))
 
@@ -28,7 +29,7 @@ def _pem(kind: str) -> tuple[str, str]:
 
 
 def private_keys() -> dict[str, tuple[str, str]]:
-    """Returns texts of several lines with a private key, and what must not be left of each."""
+    """Returns multi-line texts with a private key, and the part of each that must be redacted."""
     kinds = ("RSA", "EC", "DSA", "OPENSSH", "ENCRYPTED")
     keys = {f"private key: {kind}": _pem(f"{kind} PRIVATE KEY") for kind in kinds}
     body = draw(_WORD, 64)
@@ -48,7 +49,7 @@ def private_keys() -> dict[str, tuple[str, str]]:
 
 
 def tokens() -> dict[str, str]:
-    """Returns a secret of each class that is known by its shape, wherever it stands."""
+    """Returns a secret of each class that is recognised by its format."""
     github = {
         f"GitHub {kind}": f"{kind}_{draw(_WORD, 36)}"
         for kind in ("ghp", "gho", "ghu", "ghs", "ghr")
@@ -99,7 +100,10 @@ def tokens() -> dict[str, str]:
 
 
 def assignments() -> dict[str, tuple[str, str]]:
-    """Returns lines with a secret that only its name or its place tells, and the secret."""
+    """Returns lines with a secret that is recognised by its variable name or position.
+
+    Each line is returned with its secret.
+    """
     word, long, hexadecimal = "hunter" + "2", draw(_WORD, 40), draw(_HEX, 40)
     letters = "correct" + "horse" + "battery"
     return {

@@ -1,6 +1,4 @@
-"""A small world for tests of the server: a project, people, a worker, and short words for what they
-do.
-"""
+"""A small project for tests of the server: users, a worker, and helpers that call the services."""
 
 import json
 from collections.abc import Sequence
@@ -38,7 +36,7 @@ ALL = frozenset(Scope) - {Scope.WORKER}
 
 
 def definition(**changes: Any) -> dict[str, Any]:
-    """Returns a small valid definition as JSON; top-level members may be replaced."""
+    """Returns a small valid definition as JSON, with some top-level members replaced."""
     return {
         "kind": "rl",
         "name": "CartPole DQN",
@@ -50,8 +48,9 @@ def definition(**changes: Any) -> dict[str, Any]:
 
 
 def walking() -> dict[str, Any]:
-    """Returns the catalogue with an environment of a distribution, of a worker that imports a
-    module besides.
+    """Returns a catalogue with an environment of a distribution.
+
+    Its worker also imports a module.
     """
     walk = {"id": "tiny/Walk-v0", "action_space": {"kind": "discrete", "n": 2}, "code": WALK_CODE}
     return {
@@ -62,8 +61,9 @@ def walking() -> dict[str, Any]:
 
 
 def supervised() -> dict[str, Any]:
-    """Returns a small valid definition of supervised training as JSON, of parts that `catalogue`
-    offers.
+    """Returns a small valid definition of supervised training as JSON.
+
+    Its parts are in `catalogue`.
     """
     named = {
         member: {"name": name}
@@ -77,7 +77,7 @@ def supervised() -> dict[str, Any]:
 
 
 def submission(document: dict[str, Any] | None = None, **options: Any) -> Submission:
-    """Returns a submission of `document`, or of the small definition, with job options."""
+    """Returns a submission of `document`, by default of the small definition, with job options."""
     return Submission.model_validate_json(
         json.dumps({"definition": document or definition(), "options": options})
     )
@@ -107,8 +107,9 @@ TINY_SCHEMA = {
 
 
 def catalogue() -> dict[str, Any]:
-    """Returns a catalogue with both built-in agents, one of a distribution, parts of supervised
-    training, and two environments.
+    """Returns a catalogue with both kinds of agents, parts of supervised training and environments.
+
+    The agents are two built-in ones and one of a distribution.
     """
     part = {"name": "tiny", "parameters_schema": TINY_SCHEMA, "code": TINY_CODE}
     return {
@@ -135,7 +136,7 @@ def catalogue() -> dict[str, Any]:
 
 
 def registration(**changes: Any) -> Registration:
-    """Returns a registration of a worker with four slots."""
+    """Returns the registration of a worker with four slots."""
     document = {
         "name": "w1",
         "pool": "default",
@@ -152,9 +153,9 @@ def registration(**changes: Any) -> Registration:
 
 @dataclass
 class World:
-    """A project with an admin, a second person and a worker's credential.
+    """A project with an admin, a second user and a worker's credential.
 
-    Every method is one transaction, as one request is.
+    Each method is one transaction, as a request is.
     """
 
     database: Database
@@ -164,7 +165,7 @@ class World:
     machine: Principal
     settings: Settings = field(default_factory=Settings)
     own: dict[str, Principal] = field(default_factory=dict)
-    """The workers as callers, by id."""
+    """Workers as authenticated callers, by worker ID."""
 
     async def submit(
         self, document: dict[str, Any] | None = None, *, by: Principal | None = None, **options: Any
@@ -175,16 +176,14 @@ class World:
             )
 
     async def one_job(self, **options: Any) -> JobView:
-        """Submits the small definition with one seed, of which there is no run yet, and returns the
-        new job.
-        """
+        """Submits the small definition with one seed that has no run yet; returns the new job."""
         before = {job.id for job in await self.jobs()}
         await self.submit(**options)
         (job,) = [job for job in await self.jobs() if job.id not in before]
         return job
 
     async def jobs(self, **wanted: Any) -> Sequence[JobView]:
-        """Returns jobs, oldest first."""
+        """Returns jobs, the oldest first."""
         async with self.database.read() as session:
             request = jobs.PageRequest(limit=500, sort="created_at")
             return (
@@ -216,7 +215,7 @@ class World:
             )
 
     async def retry(self, run_id: str, **request: Any) -> JobView:
-        """Submits a failed run again."""
+        """Submits a retry of a failed run."""
         async with self.database.write() as session:
             return await retries.retry(session, self.admin, run_id, RetryRequest(**request))
 
@@ -225,7 +224,7 @@ class World:
             return await jobs.cancel(session, self.admin, job_id)
 
     async def register(self, *, by: Principal | None = None, **changes: Any) -> RegistrationAnswer:
-        """Registers a worker: by its own secret if it has one, or by `by`."""
+        """Registers a worker as `by`, or by its own secret if it has one."""
         body = registration(**changes)
         known = next(
             (own for own in self.own.values() if own.user == f"worker {body.name}"), self.machine
@@ -249,7 +248,7 @@ class World:
     ) -> str:
         """Sends a worker's heartbeat; returns the order.
 
-        Without `live`, the heartbeat lists all of the worker's attempts that are not dead.
+        Without `live`, the heartbeat lists all of the worker's attempts that are not in `dead`.
         """
         async with self.database.write() as session:
             known = (
@@ -286,7 +285,7 @@ class World:
     async def start(
         self, job_id: str, worker_id: str, *, attempt: int = 1, slot: int = 0
     ) -> ClaimAnswer:
-        """Claims a job and renews its lease once, so that it runs."""
+        """Claims a job and renews its lease once, which sets its state to running."""
         claimed = await self.claim(job_id, worker_id, attempt=attempt, slot=slot)
         await self.renew(claimed.work_order.attempt_id)
         return claimed
@@ -303,7 +302,7 @@ class World:
 
 
 async def make_world(database: Database) -> World:
-    """Makes a project with two people in an empty database."""
+    """Creates a project with two users in an empty database."""
     project = ProjectRow(id=new_id("prj"), name="default")
     people = [UserRow(id=new_id("usr"), name="admin"), UserRow(id=new_id("usr"), name="bea")]
     async with database.write() as session:
@@ -318,7 +317,7 @@ async def make_world(database: Database) -> World:
 
 
 def principal(project: ProjectRow, user: UserRow, scopes: frozenset[Scope]) -> Principal:
-    """Returns a user as a caller with some scopes."""
+    """Returns a user as an authenticated caller with the given scopes."""
     return Principal(
         project_id=project.id,
         project=project.name,
@@ -331,5 +330,5 @@ def principal(project: ProjectRow, user: UserRow, scopes: frozenset[Scope]) -> P
 
 
 def pass_time(seconds: float) -> None:
-    """Moves the database's clock, as this process sees it, into the future."""
+    """Advances the database's clock, as seen by this process."""
     SKEW.seconds += seconds

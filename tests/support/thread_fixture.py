@@ -1,6 +1,6 @@
-"""Limits tests to one thread, as trainers are.
+"""A fixture that limits tests to one thread, as trainers are limited.
 
-The fixture applies to all tests of a conftest that imports it.
+It applies to all tests below a conftest that imports it.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ import torch
 
 @pytest.fixture(autouse=True, scope="session")
 def one_thread() -> Iterator[None]:
-    """Uses one thread, as trainers do: more threads slow down networks of this size."""
+    """Limits torch to one thread; more threads slow down networks of this size."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield

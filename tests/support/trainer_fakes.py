@@ -1,6 +1,6 @@
 """Fakes of every trainer protocol that the engine uses.
 
-All fakes append their calls to one shared trace.
+All fakes append their calls to one shared list.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,7 +36,7 @@ REWARDS = np.zeros((1, 1), np.float64)
 
 
 class FakeMemory:
-    """Holds a single number."""
+    """A memory that holds a single number."""
 
     capacity = 1
 
@@ -54,7 +54,7 @@ class FakeMemory:
 
 
 class FakeAgent:
-    """Learns nothing and counts all calls."""
+    """An agent that does not learn and records all calls."""
 
     report_names = ("loss/fake",)
 
@@ -95,7 +95,7 @@ class FakeAgent:
 
 
 class FakeCollector:
-    """Episodes of `episode_steps` steps in every environment."""
+    """A collector whose episodes have `episode_steps` steps in every environment."""
 
     def __init__(self, trace: list[Any], num_envs: int = 1, episode_steps: int = 0) -> None:
         self.trace = trace
@@ -132,7 +132,7 @@ class FakeCollector:
 
 
 class FakeRecorder:
-    """Keeps the recorded values."""
+    """A recorder that keeps the recorded values."""
 
     def __init__(self, trace: list[Any]) -> None:
         self.trace = trace
@@ -169,7 +169,7 @@ class FakeRecorder:
 
 
 class FakeEvaluator:
-    """Returns the scores in turn, and the last one from then on."""
+    """An evaluator that returns the given scores in turn, then repeats the last one."""
 
     def __init__(self, trace: list[Any], scores: Sequence[float] = (0.0,)) -> None:
         self.trace = trace
@@ -184,7 +184,7 @@ class FakeEvaluator:
 
 
 class FakeSnapshotter:
-    """Keeps the states in memory."""
+    """A snapshotter that keeps the states in memory."""
 
     def __init__(self, trace: list[Any]) -> None:
         self.trace = trace
@@ -201,7 +201,7 @@ class FakeSnapshotter:
 
 
 class FakeControl:
-    """Requests a stop from the read number `after` of `order` on."""
+    """A control that requests a stop from the read with number `after` onwards."""
 
     def __init__(self, trace: list[Any], reason: StopReason | None = None, after: int = 1) -> None:
         self.trace = trace
@@ -219,7 +219,7 @@ class FakeControl:
 
 
 class TracingHook:
-    """Defines every method."""
+    """A hook that records every call."""
 
     def __init__(self, trace: list[Any]) -> None:
         self.trace = trace
@@ -245,7 +245,10 @@ class TracingHook:
 
 @dataclass
 class Rig:
-    """An engine on fakes. Change any part before `engine` is first asked for."""
+    """An engine on fakes.
+
+    Parts can be replaced until `engine` is first read.
+    """
 
     cadence: Cadence
     plan: CollectPlan = ONE_STEP

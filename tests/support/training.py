@@ -1,4 +1,4 @@
-"""Runs whose attempts report scripted records, without a trainer."""
+"""Runs whose attempts send scripted records, without a trainer."""
 
 from collections.abc import Sequence
 
@@ -19,17 +19,15 @@ async def train(
     content: Sequence[Json],
     end: End | None = None,
 ) -> str:
-    """Starts a job of one run, sends records that name no run, and ends the attempt unless it is to
-    go on.
+    """Starts a job of one run, sends records and ends the attempt.
 
     Args:
         world: The project.
         job: A queued job.
-        place: Worker and slot.
-        content: Records; their run is filled in.
+        place: Worker ID and slot.
+        content: Records without a run ID, which is added.
         end: Outcome and cause of the attempt; `None` leaves it running.
-
-    Returns:
+    /Returns:
         The run's ID.
     """
     order = (await world.start(job.id, place[0], slot=place[1])).work_order

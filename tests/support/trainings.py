@@ -1,4 +1,4 @@
-"""Real trainings in this process: work orders, parts, and what they recorded."""
+"""Real trainings in this process: work orders, assembled parts, and recorded values."""
 
 import json
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ RUN = new_id("run")
 
 
 class ListSink:
-    """Keeps the records that a recorder writes."""
+    """A sink that keeps the records of a recorder in a list."""
 
     def __init__(self) -> None:
         self.records: list[RunRecord] = []
@@ -31,7 +31,7 @@ class ListSink:
 
 
 def definition(agent: str = "dqn", num_envs: int = 1, **sections: Any) -> dict[str, Any]:
-    """Returns a small definition; `sections` replace or add to its own."""
+    """Returns a small definition; `sections` replace or add top-level members."""
     agents = {
         "dqn": {
             "name": "dqn",
@@ -89,7 +89,7 @@ class Trained:
     Args:
         order: Work order.
         directory: Directory of its snapshots.
-        snapshot: Snapshot to start from.
+        snapshot: Snapshot to resume from.
     """
 
     def __init__(self, order: WorkOrder, directory: Path, snapshot: Path | None = None) -> None:
@@ -101,9 +101,9 @@ class Trained:
         self.exact: bool | None = None
 
     def run(self, stop_at: int | None = None, pause_at: int | None = None) -> "Trained":
-        """Trains to the end.
+        """Trains until the budget is used.
 
-        `stop_at` leaves the loop as a kill would, `pause_at` as an order does.
+        `stop_at` aborts the loop as a kill does, `pause_at` as an order to pause does.
         """
         device = prepare_process(self.order.resources, self.order.runs[0].seed)
         context = TrainingContext(
@@ -150,7 +150,7 @@ class Trained:
     def points(self, until: int | None = None) -> list[tuple[Any, ...]]:
         """Returns everything that curves show, sorted, without wall times.
 
-        `until` drops points after that env_step.
+        `until` leaves out points after that env_step.
         """
         rows: list[tuple[Any, ...]] = []
         for record in self.dumped():
@@ -201,5 +201,5 @@ def _rows(record: dict[str, Any]) -> list[tuple[Any, ...]]:
 
 
 def load(order: WorkOrder, directory: Path) -> LoadedSnapshot:
-    """Returns a snapshot of the order's run."""
+    """Returns the loaded snapshot of the order's run."""
     return load_snapshot(directory, run_id=RUN, definition_hash=definition_hash(order.definition))

@@ -8,7 +8,7 @@ import pytest_asyncio
 
 from app.db.migrate import upgrade
 from tests.app.api.serving import Served, serve
-from tests.support.databases import empty
+from tests.support.databases import delete_rows
 from tests.support.postgres import PostgresServer
 
 
@@ -27,7 +27,7 @@ def module_database_url(
     """URL of a database that the tests of a module share."""
     if request.param == "postgresql":
         url: str = request.getfixturevalue("api_postgres")
-        empty(url)
+        delete_rows(url)
         return url
     target = tmp_path_factory.mktemp("shared") / "palestra.db"
     shutil.copy(request.getfixturevalue("migrated_sqlite"), target)

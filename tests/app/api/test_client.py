@@ -17,7 +17,7 @@ from palestra.contract.queries import EventView
 from palestra.downloads import DownloadError
 from tests.app.api.serving import Served
 from tests.support.api_samples import RUN, page
-from tests.support.fake_http_server import Answer, running_peer
+from tests.support.fake_http_server import Answer, running_fake_server
 from tests.support.listening import listening
 from tests.support.records import points
 from tests.support.server_fixture import definition
@@ -127,7 +127,7 @@ async def test_every_list_of_the_client_reads_all_pages(path: str) -> None:
 
     A new list route needs an entry in `LISTS`.
     """
-    with running_peer() as peer, Client(peer.url, "plr_test") as client:
+    with running_fake_server() as peer, Client(peer.url, "plr_test") as client:
         peer.on(
             "GET",
             path.replace("{run_id}", RUN),

@@ -11,8 +11,8 @@ from tests.support.fake_http_server import Peer, running_peer
 
 
 @pytest.fixture
-def peer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Peer]:
-    with running_peer() as running:
+def peer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeHttpServer]:
+    with running_fake_server() as running:
         monkeypatch.setenv("PALESTRA_SERVER", running.url)
         monkeypatch.setenv("PALESTRA_TOKEN", "plr_test")
         monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))

@@ -11,16 +11,21 @@ import pytest
 
 from tests.support import api_samples
 from tests.support.api_samples import RUN
-from tests.support.fake_http_server import Answer, Asked, Peer, running_peer
+from tests.support.fake_http_server import (
+    Answer,
+    FakeHttpServer,
+    RecordedRequest,
+    running_fake_server,
+)
 
 
 @pytest.fixture
-def peer() -> Iterator[Peer]:
-    with running_peer() as running:
+def peer() -> Iterator[FakeHttpServer]:
+    with running_fake_server() as running:
         yield running
 
 
-def start(peer: Peer, tmp_path: Path, *arguments: str) -> subprocess.Popen[str]:
+def start(peer: FakeHttpServer, tmp_path: Path, *arguments: str) -> subprocess.Popen[str]:
     environment = {
         **os.environ,
         "PALESTRA_SERVER": peer.url,
@@ -39,7 +44,7 @@ def start(peer: Peer, tmp_path: Path, *arguments: str) -> subprocess.Popen[str]:
 
 
 @pytest.mark.parametrize("presses", [1, 2])
-def test_ctrl_c_is_130(peer: Peer, tmp_path: Path, presses: int) -> None:
+def test_ctrl_c_is_130(peer: FakeHttpServer, tmp_path: Path, presses: int) -> None:
     peer.on("GET", "/runs", Answer(200, api_samples.page(api_samples.run())))
     process = start(peer, tmp_path, "watch", "exp")
     assert process.stdout is not None
@@ -50,8 +55,8 @@ def test_ctrl_c_is_130(peer: Peer, tmp_path: Path, presses: int) -> None:
     assert (process.returncode, errors) == (130, "")
 
 
-def test_a_broken_pipe_is_141(peer: Peer, tmp_path: Path) -> None:
-    def endless(asked: Asked) -> Answer:
+def test_a_broken_pipe_is_141(peer: FakeHttpServer, tmp_path: Path) -> None:
+    def endless(asked: RecordedRequest) -> Answer:
         first = int(asked.query["after"]) + 1
         lines = [
             {"n": n, "attempt_id": "a", "stream": "stdout", "wall": 1.0, "text": "x" * 200}
@@ -72,7 +77,7 @@ def test_a_broken_pipe_is_141(peer: Peer, tmp_path: Path) -> None:
     assert (process.returncode, errors) == (141, "")
 
 
-def test_a_pipe_that_breaks_under_json(peer: Peer, tmp_path: Path) -> None:
+def test_a_pipe_that_breaks_under_json(peer: FakeHttpServer, tmp_path: Path) -> None:
     peer.on(
         "GET",
         "/runs",

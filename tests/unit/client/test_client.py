@@ -18,17 +18,17 @@ from palestra.contract.queries import SeriesQuery
 from palestra.contract.states import JobState, RunState
 from tests.support import api_samples
 from tests.support.api_samples import JOB, RUN
-from tests.support.fake_http_server import Answer, Peer, problem, running_peer
+from tests.support.fake_http_server import Answer, FakeHttpServer, problem, running_fake_server
 
 
 @pytest.fixture
-def peer() -> Iterator[Peer]:
-    with running_peer() as running:
+def peer() -> Iterator[FakeHttpServer]:
+    with running_fake_server() as running:
         yield running
 
 
 @pytest.fixture
-def client(peer: Peer) -> Iterator[Client]:
+def client(peer: FakeHttpServer) -> Iterator[Client]:
     with Client(peer.url, "plr_test") as made:
         made._connection._sleep = lambda _seconds: None
         yield made
@@ -44,7 +44,7 @@ def test_the_package_exports_the_client() -> None:
         _ = palestra.Nothing
 
 
-def test_submit_sends_the_whole_document_with_a_key(peer: Peer, client: Client) -> None:
+def test_submit_sends_the_whole_document_with_a_key(peer: FakeHttpServer, client: Client) -> None:
     peer.on("POST", "/experiments", Answer(201, api_samples.experiment()))
     made = client.submit(definition(), JobOptions(seeds=(0, 1)), provenance={"command": "x"})
     (asked,) = peer.asked
@@ -58,7 +58,7 @@ def test_submit_sends_the_whole_document_with_a_key(peer: Peer, client: Client) 
 
 @pytest.mark.parametrize(("status", "created"), [(201, True), (200, False)])
 def test_submit_document_tells_new_from_known(
-    peer: Peer, client: Client, status: int, created: bool
+    peer: FakeHttpServer, client: Client, status: int, created: bool
 ) -> None:
     from palestra.contract.job_options import Submission
 
@@ -66,7 +66,9 @@ def test_submit_document_tells_new_from_known(
     assert client.submit_document(Submission(definition=definition()))[1] is created
 
 
-def test_a_lost_answer_is_asked_for_again_under_the_same_key(peer: Peer, client: Client) -> None:
+def test_a_lost_answer_is_asked_for_again_under_the_same_key(
+    peer: FakeHttpServer, client: Client
+) -> None:
     peer.on(
         "POST",
         "/experiments",
@@ -79,14 +81,14 @@ def test_a_lost_answer_is_asked_for_again_under_the_same_key(peer: Peer, client:
     assert (len(peer.asked), len(keys)) == (3, 1)
 
 
-def test_an_action_without_a_key_is_never_repeated(peer: Peer, client: Client) -> None:
+def test_an_action_without_a_key_is_never_repeated(peer: FakeHttpServer, client: Client) -> None:
     peer.on("POST", f"/jobs/{JOB}:cancel", Answer(drop=True))
     with pytest.raises(errors.UnreachableError, match="palestra up"):
         client.cancel(JOB)
     assert len(peer.asked) == 1
 
 
-def test_lists_follow_their_cursor(peer: Peer, client: Client) -> None:
+def test_lists_follow_their_cursor(peer: FakeHttpServer, client: Client) -> None:
     first = Answer(
         200, api_samples.page(api_samples.run(id=api_samples.numbered("run", 1)), cursor="next")
     )
@@ -105,7 +107,7 @@ def test_lists_follow_their_cursor(peer: Peer, client: Client) -> None:
     assert peer.asked[1].query["state"] == "running"
 
 
-def test_filters_of_experiments(peer: Peer, client: Client) -> None:
+def test_filters_of_experiments(peer: FakeHttpServer, client: Client) -> None:
     peer.on("GET", "/experiments", Answer(200, api_samples.page(api_samples.experiment())))
     assert [row.agent for row in client.experiments(agent="dqn", text="sam", archived=True)] == [
         "dqn"
@@ -118,14 +120,14 @@ def test_filters_of_experiments(peer: Peer, client: Client) -> None:
     }
 
 
-def test_control(peer: Peer, client: Client) -> None:
+def test_control(peer: FakeHttpServer, client: Client) -> None:
     for verb in ("pause", "resume", "cancel"):
         peer.on("POST", f"/jobs/{JOB}:{verb}", Answer(200, api_samples.job(state="pausing")))
         assert getattr(client, verb)(JOB, "why").state is JobState.PAUSING
         assert peer.asked[-1].body == {"reason": "why"}
 
 
-def test_evaluate_queues_a_schedule(peer: Peer, client: Client) -> None:
+def test_evaluate_queues_a_schedule(peer: FakeHttpServer, client: Client) -> None:
     peer.on(
         "POST",
         f"/runs/{RUN}/jobs",
@@ -141,7 +143,7 @@ def test_evaluate_queues_a_schedule(peer: Peer, client: Client) -> None:
     )
 
 
-def test_follow_and_test_queue_their_schedules(peer: Peer, client: Client) -> None:
+def test_follow_and_test_queue_their_schedules(peer: FakeHttpServer, client: Client) -> None:
     peer.on(
         "POST",
         f"/runs/{RUN}/jobs",
@@ -162,7 +164,7 @@ def test_follow_and_test_queue_their_schedules(peer: Peer, client: Client) -> No
     assert (third["schedule"], third["pool"]) == ("test", "small")
 
 
-def test_evaluations_of_one_source(peer: Peer, client: Client) -> None:
+def test_evaluations_of_one_source(peer: FakeHttpServer, client: Client) -> None:
     peer.on(
         "GET",
         f"/runs/{RUN}/evaluations",
@@ -172,7 +174,7 @@ def test_evaluations_of_one_source(peer: Peer, client: Client) -> None:
     assert (found.source, peer.asked[0].query["source"]) == ("train_data", "train_data")
 
 
-def test_reads(peer: Peer, client: Client) -> None:
+def test_reads(peer: FakeHttpServer, client: Client) -> None:
     peer.on("GET", "/session", Answer(200, api_samples.session()))
     peer.on("GET", f"/runs/{RUN}", Answer(200, api_samples.run_detail()))
     peer.on(
@@ -196,7 +198,7 @@ def test_reads(peer: Peer, client: Client) -> None:
     assert client.log(RUN).complete
 
 
-def test_series_are_queried_with_a_body(peer: Peer, client: Client) -> None:
+def test_series_are_queried_with_a_body(peer: FakeHttpServer, client: Client) -> None:
     answer = {
         "x": "env_step",
         "grid": [1.0],
@@ -235,7 +237,7 @@ def test_series_are_queried_with_a_body(peer: Peer, client: Client) -> None:
     ],
 )
 def test_each_refusal_is_its_own_exception(
-    peer: Peer, client: Client, status: int, kind: type[errors.ApiError]
+    peer: FakeHttpServer, client: Client, status: int, kind: type[errors.ApiError]
 ) -> None:
     peer.on("GET", f"/jobs/{JOB}", Answer(status, problem(status, "some_code", "Do this.")))
     with pytest.raises(kind, match="Do this") as caught:
@@ -243,7 +245,7 @@ def test_each_refusal_is_its_own_exception(
     assert (caught.value.code, caught.value.status) == ("some_code", status)
 
 
-def test_every_fault_of_a_document_is_told(peer: Peer, client: Client) -> None:
+def test_every_fault_of_a_document_is_told(peer: FakeHttpServer, client: Client) -> None:
     faults = (
         {"pointer": "/a", "code": "x", "message": "is wrong"},
         {"pointer": "/b", "code": "x", "message": "is worse"},
@@ -258,7 +260,9 @@ def test_every_fault_of_a_document_is_told(peer: Peer, client: Client) -> None:
 
 
 @pytest.mark.parametrize("raw", [b"<html>hello</html>", b"", b"[]", b'{"id": 3}'])
-def test_another_program_on_the_port_is_recognised(peer: Peer, client: Client, raw: bytes) -> None:
+def test_another_program_on_the_port_is_recognised(
+    peer: FakeHttpServer, client: Client, raw: bytes
+) -> None:
     peer.on("GET", f"/jobs/{JOB}", Answer(200, raw=raw))
     with pytest.raises(errors.UnexpectedAnswerError, match="is it a Palestra server"):
         client.job(JOB)
@@ -271,7 +275,9 @@ def test_no_server_is_one_sentence() -> None:
             client.session()
 
 
-def test_busy_servers_are_asked_again_after_the_time_they_name(peer: Peer, client: Client) -> None:
+def test_busy_servers_are_asked_again_after_the_time_they_name(
+    peer: FakeHttpServer, client: Client
+) -> None:
     waits: list[float] = []
     client._connection._sleep = waits.append
     busy = Answer(429, problem(429, "slow_down", "Wait."), headers={"Retry-After": "3"})
@@ -280,13 +286,15 @@ def test_busy_servers_are_asked_again_after_the_time_they_name(peer: Peer, clien
     assert waits == [3.0]
 
 
-def test_identifiers_never_change_the_path(peer: Peer, client: Client) -> None:
+def test_identifiers_never_change_the_path(peer: FakeHttpServer, client: Client) -> None:
     with pytest.raises(errors.NotFoundError):
         client.run("../session?x=1#y")
     assert peer.asked[0].path == "/api/v1/runs/..%2Fsession%3Fx%3D1%23y"
 
 
-def test_events_go_on_behind_the_last_one_after_a_loss(peer: Peer, client: Client) -> None:
+def test_events_go_on_behind_the_last_one_after_a_loss(
+    peer: FakeHttpServer, client: Client
+) -> None:
     stream = {"Content-Type": "text/event-stream"}
     first = Answer(
         200,
@@ -310,7 +318,7 @@ def test_events_go_on_behind_the_last_one_after_a_loss(peer: Peer, client: Clien
     assert peer.asked[0].query == {"type": "points", "run": RUN, "after": "2"}
 
 
-def test_events_without_reconnection_end(peer: Peer, client: Client) -> None:
+def test_events_without_reconnection_end(peer: FakeHttpServer, client: Client) -> None:
     peer.on(
         "GET",
         "/events",
@@ -323,13 +331,13 @@ def test_events_without_reconnection_end(peer: Peer, client: Client) -> None:
     assert [row.id for row in client.events(reconnect=False)] == [3]
 
 
-def test_a_refused_stream_is_an_exception(peer: Peer, client: Client) -> None:
+def test_a_refused_stream_is_an_exception(peer: FakeHttpServer, client: Client) -> None:
     peer.on("GET", "/events", Answer(401, problem(401, "unauthenticated", "Log in.")))
     with pytest.raises(errors.UnauthenticatedError):
         next(client.events())
 
 
-def test_watch_ends_with_the_last_run(peer: Peer, client: Client) -> None:
+def test_watch_ends_with_the_last_run(peer: FakeHttpServer, client: Client) -> None:
     second = api_samples.numbered("run", 2)
     pages = [
         api_samples.page(api_samples.run(seed=1, id=second), api_samples.run()),
@@ -344,7 +352,7 @@ def test_watch_ends_with_the_last_run(peer: Peer, client: Client) -> None:
     assert looks == [[(0, "running"), (1, "running")], [(0, "failed"), (1, "succeeded")]]
 
 
-def test_wait_returns_the_ended_job(peer: Peer, client: Client) -> None:
+def test_wait_returns_the_ended_job(peer: FakeHttpServer, client: Client) -> None:
     peer.on(
         "GET",
         f"/jobs/{JOB}",

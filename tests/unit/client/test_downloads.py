@@ -14,7 +14,13 @@ from palestra.client import Client
 from palestra.downloads import DownloadError, StoredFile, safe_name, store
 from tests.support import api_samples
 from tests.support.api_samples import NOW, RUN
-from tests.support.fake_http_server import Answer, Asked, Peer, problem, running_peer
+from tests.support.fake_http_server import (
+    Answer,
+    FakeHttpServer,
+    RecordedRequest,
+    problem,
+    running_fake_server,
+)
 
 CONTENT = bytes(range(256)) * 40
 ART = api_samples.numbered("art", 1)
@@ -124,13 +130,13 @@ def test_a_link_leads_nowhere_else(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def peer() -> Iterator[Peer]:
-    with running_peer() as running:
+def peer() -> Iterator[FakeHttpServer]:
+    with running_fake_server() as running:
         yield running
 
 
 @pytest.fixture
-def client(peer: Peer) -> Iterator[Client]:
+def client(peer: FakeHttpServer) -> Iterator[Client]:
     with Client(peer.url, "plr_test") as made:
         made._connection._sleep = lambda _seconds: None
         yield made
@@ -156,7 +162,7 @@ def view(**changes: object) -> dict[str, object]:
     }
 
 
-def cut(asked: Asked) -> Answer:
+def cut(asked: RecordedRequest) -> Answer:
     """Answers a range, but closes the connection after 3,000 bytes of it."""
     first = int(asked.headers.get("range", "bytes=0-").removeprefix("bytes=").removesuffix("-"))
     rest = CONTENT[first:]
@@ -168,7 +174,9 @@ def cut(asked: Asked) -> Answer:
     return Answer(206 if first else 200, raw=rest[:3_000], headers=headers)
 
 
-def test_a_cut_connection_is_taken_up_again(peer: Peer, client: Client, tmp_path: Path) -> None:
+def test_a_cut_connection_is_taken_up_again(
+    peer: FakeHttpServer, client: Client, tmp_path: Path
+) -> None:
     peer.on("GET", f"/artifacts/{ART}", Answer(200, view()))
     peer.on(
         "GET", f"/artifacts/{ART}/content", Answer(503, problem(503, "unavailable", "Later.")), cut
@@ -179,7 +187,7 @@ def test_a_cut_connection_is_taken_up_again(peer: Peer, client: Client, tmp_path
 
 
 def test_a_server_that_knows_no_ranges_sends_all_again(
-    peer: Peer, client: Client, tmp_path: Path
+    peer: FakeHttpServer, client: Client, tmp_path: Path
 ) -> None:
     peer.on("GET", f"/artifacts/{ART}", Answer(200, view()))
     octets = {"Content-Type": "application/octet-stream"}
@@ -187,14 +195,18 @@ def test_a_server_that_knows_no_ranges_sends_all_again(
     assert client.download(ART, tmp_path).read_bytes() == CONTENT
 
 
-def test_a_refusal_is_that_of_the_server(peer: Peer, client: Client, tmp_path: Path) -> None:
+def test_a_refusal_is_that_of_the_server(
+    peer: FakeHttpServer, client: Client, tmp_path: Path
+) -> None:
     peer.on("GET", f"/artifacts/{ART}", Answer(200, view()))
     with pytest.raises(errors.NotFoundError):
         client.download(ART, tmp_path)
     assert left_in(tmp_path) == set()
 
 
-def test_a_missing_export_says_how_to_make_one(peer: Peer, client: Client, tmp_path: Path) -> None:
+def test_a_missing_export_says_how_to_make_one(
+    peer: FakeHttpServer, client: Client, tmp_path: Path
+) -> None:
     peer.on(
         "GET",
         f"/runs/{RUN}/artifacts",

@@ -36,7 +36,7 @@ def test_ignored_files_are_not_part_of_the_id(tree: Path) -> None:
 
 
 def test_only_allow_listed_variables_are_recorded(
-    outside: Path, monkeypatch: pytest.MonkeyPatch
+    outside_work_tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "marked-secret")
@@ -111,7 +111,7 @@ def test_capture_is_complete_plain_json(tree: Path) -> None:
     assert record["hardware"]["cores"] >= 1
 
 
-def test_capture_outside_git(outside: Path) -> None:
+def test_capture_outside_git(outside_work_tree: Path) -> None:
     assert capture(["x"])["git"] is None
 
 

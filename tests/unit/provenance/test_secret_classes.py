@@ -170,7 +170,7 @@ def test_ordinary_names_are_shown(name: str) -> None:
 
 
 def test_the_values_of_allow_listed_variables_are_searched_and_counted(
-    outside: Path, monkeypatch: pytest.MonkeyPatch
+    outside_work_tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = capture(["x"])["redactions"]
     for index, token in enumerate(tokens().values()):

@@ -33,7 +33,7 @@ from tests.support.async_fakes import (
     make_agent,
     make_broken,
     make_env,
-    make_family,
+    make_env_with_subprocess,
     notes,
 )
 from workers.core.errors import SnapshotUnreadableError
@@ -147,7 +147,7 @@ def test_what_a_killed_process_had_started_ends_too(tmp_path: Path) -> None:
     with pytest.raises(ProcessFailedError, match="SIGKILL"):
         train(
             tmp_path,
-            make_env=functools.partial(make_family, folder=str(tmp_path)),
+            make_env=functools.partial(make_env_with_subprocess, folder=str(tmp_path)),
             global_step_hooks=[KillAt(1, 5)],
         )
     family = {one["child"] for one in notes(tmp_path, "family")}
