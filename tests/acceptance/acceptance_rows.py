@@ -1,10 +1,10 @@
-"""The rows of the acceptance table, and how a test says which one it shows."""
+"""The rows of the acceptance table, and the row to which a test belongs."""
 
 import re
 
 COUNTS = {"P": 82, "G": 49, "R": 29, "A": 22, "E": 15}
-"""Rows per API: PFRL's experiments, garage's trainer, polyaxon's RLExperiment, Agent and
-Experiment.
+"""Number of rows per API: PFRL's experiments (P), garage's trainer (G), polyaxon's RLExperiment
+(R), Agent (A) and Experiment (E).
 """
 
 ROWS = tuple(
@@ -14,9 +14,9 @@ _TEST = re.compile(r"::test_([PGRAE][0-9]+)_(\w+)")
 
 
 def row_of(nodeid: str) -> tuple[str, str] | None:
-    """Returns the row and the title of a test.
+    """Returns row and title of a test.
 
-    Of `...::test_P12_step_offset[...]` these are P12 and "step offset".
+    For `...::test_P12_step_offset[...]` these are P12 and "step offset".
     """
     match = _TEST.search(nodeid)
     return None if match is None else (match[1], match[2].replace("_", " "))

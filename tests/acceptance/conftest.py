@@ -1,6 +1,6 @@
-"""Prints the acceptance table: one line per row, ticked where every test of the row passed.
+"""Prints the acceptance table: one line per row, with a tick if every test of the row passed.
 
-`make acceptance` asks for it.
+`make acceptance` enables it by an option.
 """
 
 from collections.abc import Iterator
@@ -54,5 +54,5 @@ def _outcomes(reporter: pytest.TerminalReporter) -> Iterator[tuple[str, str, str
 
 @pytest.fixture(params=KINDS)
 def kind(request: pytest.FixtureRequest) -> Kind:
-    """Each of the two kinds of trainer: their rows apply to both."""
+    """Each of the two kinds of trainer."""
     return request.param  # type: ignore[no-any-return]

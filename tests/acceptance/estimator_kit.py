@@ -1,4 +1,4 @@
-"""Recording models, fake clocks and servers for the tests of experiments."""
+"""Recording fakes of models, clocks and servers for the tests of experiments."""
 
 from pathlib import Path
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from tests.acceptance.estimator_models import QUIET, Lines, Scripted, policy, regression
+from tests.acceptance.estimator_models import QUIET, CountingInputs, Scripted, policy, regression
 from workers.entrypoints.experiment_parts.context import ExperimentContext
 from workers.entrypoints.experiment_parts.rl_experiment import RLExperiment
 from workers.entrypoints.experiment_parts.schedules import Schedules
@@ -27,7 +27,7 @@ FAST = {"first_update": 4, "update_frequency": 2, "eval_steps": 2}
 
 
 class TracingHook(SessionRunHook):
-    """Records the calls that it receives."""
+    """A hook that records the calls that it receives."""
 
     def __init__(self, name: str = "") -> None:
         self.name = name
@@ -58,11 +58,13 @@ class TracingHook(SessionRunHook):
 
 
 class Killed(BaseException):
-    """Ends a training like a kill: nothing is saved."""
+    """Ends a training as a kill does: no state is saved."""
 
 
 class KillAt(SessionRunHook):
-    """Raises `Killed` at the first run after an update, when its boundary is complete."""
+    """A hook that raises `Killed` at the first run after an update, when its boundary
+    is complete.
+    """
 
     def __init__(self, step: int) -> None:
         self._step = step
@@ -88,7 +90,7 @@ class FakeTime:
 
 
 class Recorded:
-    """What was called on an estimator or agent, with its keyword arguments and the time."""
+    """Calls on an estimator or agent, with their keyword arguments and the time."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, dict[str, Any]]] = []
@@ -107,7 +109,7 @@ class Recorded:
 
 
 class CountingEstimator(Estimator):
-    """Records the calls of an estimator and counts its steps."""
+    """An estimator that records its calls and counts its steps."""
 
     def __init__(self, model_dir: Path, recorded: Recorded, **config: Any) -> None:
         super().__init__(regression, model_dir, RunConfig(**{**QUIET, **config}))
@@ -134,7 +136,7 @@ class CountingEstimator(Estimator):
 
 
 class CountingAgent(Agent):
-    """Records the calls of an agent and counts its steps."""
+    """An agent that records its calls and counts its steps."""
 
     def __init__(
         self, model_dir: Path, recorded: Recorded, memory: Memory | None = None, **config: Any
@@ -157,7 +159,7 @@ class CountingAgent(Agent):
 
 
 def with_time(experiment: Any, recorded: Recorded, **parts: Any) -> Any:
-    """Returns the experiment with a fake clock."""
+    """Replaces the experiment's clock by the fake one and returns the experiment."""
     assert isinstance(experiment, Schedules)
     experiment.context = ExperimentContext(
         now=recorded.time.now, sleep=recorded.time.sleep, **parts
@@ -187,7 +189,7 @@ def state_of(model: Any) -> dict[str, Any]:
 
 
 def same(left: Any, right: Any) -> bool:
-    """Whether two states are equal bit for bit."""
+    """Returns whether two states are equal bit for bit."""
     if isinstance(left, dict):
         return (
             isinstance(right, dict)
@@ -213,8 +215,11 @@ def same(left: Any, right: Any) -> bool:
     return type(left) is type(right) and left == right
 
 
-class Trainer:
-    """A predicate that trains a little before each evaluation, and ends after so many of them."""
+class TrainBeforeEvaluations:
+    """A predicate that trains some steps before each evaluation.
+
+    It ends the schedule after a given number of evaluations.
+    """
 
     def __init__(self, directory: Path, looks: int, train: bool = True) -> None:
         self.directory, self.looks, self.train = directory, looks, train
@@ -228,7 +233,7 @@ class Trainer:
 
 
 class FakeCounter:
-    """A shared step that grows by 500 each time it is read."""
+    """A shared step counter that increases by 500 each time it is read."""
 
     def __init__(self) -> None:
         self.at = 0
@@ -244,7 +249,7 @@ class FakeCounter:
 
 
 class FakeServer:
-    """Records the calls that it receives."""
+    """A server that records the calls that it receives."""
 
     def __init__(self, trace: list[str]) -> None:
         self.trace = trace
@@ -269,7 +274,7 @@ def experiment(
     directory: Path, recorded: Recorded | None = None, config: Any = None, **options: Any
 ) -> Experiment:
     recorded = recorded or Recorded()
-    inputs = {"train_input_fn": Lines(), "eval_input_fn": Lines(20)}
+    inputs = {"train_input_fn": CountingInputs(), "eval_input_fn": CountingInputs(20)}
     estimator = CountingEstimator(directory, recorded, **(config or {}))
     made: Experiment = with_time(Experiment(estimator, **{**inputs, **options}), recorded)
     return made

@@ -25,7 +25,7 @@ def slow_sgd(parameters: Any) -> torch.optim.Optimizer:
 
 
 def regression(features: Any, labels: Any, mode: Modes) -> EstimatorSpec:
-    """y = a x + b."""
+    """Model function of the linear model y = a x + b."""
     network = get_module("line", lambda: nn.Linear(1, 1))
     predicted = network(features["x"])
     if not mode.has_labels:
@@ -41,7 +41,7 @@ def regression(features: Any, labels: Any, mode: Modes) -> EstimatorSpec:
 
 
 def policy(features: Any, labels: Any, mode: Modes) -> EstimatorSpec:
-    """Values of two actions, learnt from rewards alone; explores half of the time."""
+    """Model function with values of two actions, learnt from rewards; explores half of the time."""
     network = get_module("values", lambda: nn.Linear(features["state"].flatten(1).shape[1], 2))
     values = network(features["state"].float().flatten(1))
     if not mode.has_labels:
@@ -59,8 +59,8 @@ def _half() -> Any:
     return constant(0.5)
 
 
-class Lines:
-    """Input functions that count how often they are called and how many batches are drawn."""
+class CountingInputs:
+    """Input functions that count their calls and the batches drawn from them."""
 
     def __init__(self, batches: int | None = None, rows: int = 4) -> None:
         self.calls = 0
@@ -82,9 +82,9 @@ class Lines:
 
 
 class Scripted(gym.Env[Any, Any]):
-    """Episodes of the same rewards; the observation is the step and the last action.
+    """An environment whose episodes all have the same rewards.
 
-    Counts the calls that it receives.
+    The observation is the step and the last action. It counts the calls that it receives.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class Scripted(gym.Env[Any, Any]):
 
 
 class TracingMemory(Memory):
-    """Records when a row is added."""
+    """A memory that records when a row is added."""
 
     def __init__(self, trace: list[Any], size: int = 100, batch_size: int = 4) -> None:
         super().__init__(size, batch_size)

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def directories(outdir: Path) -> set[str]:
-    """Returns the names of the directories of a training."""
+    """Returns the names of the directories that a training wrote."""
     return {path.name for path in outdir.iterdir() if path.is_dir()}
 
 
@@ -28,8 +28,8 @@ def manifest(directory: Path) -> dict[str, Any]:
     return read
 
 
-class Lines(logging.Handler):
-    """Collects the messages of a separate logger."""
+class RecordingLogger(logging.Handler):
+    """Collects the messages of a logger that no other test uses."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -42,8 +42,8 @@ class Lines(logging.Handler):
         self.lines.append(record.getMessage())
 
 
-class Fake:
-    """A caller's evaluator: counts its calls and scores 1, 2, 3 and so on at each interval."""
+class FakeEvaluator:
+    """A caller's evaluator that counts its calls and returns the scores 1, 2, 3 and so on."""
 
     def __init__(self, interval: int = 1) -> None:
         self.max_score = 0.0

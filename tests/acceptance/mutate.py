@@ -1,9 +1,9 @@
-"""Breaks the code in one place at a time, and reports whether the test of its row fails.
+"""Changes one place of the code at a time and reports whether the test of its row fails.
 
     python -m tests.acceptance.mutate [ROW ...]
 
-Works on a copy of the tracked files. Exit status 1 if a mutation was not noticed or no longer fits
-the code.
+Works on a copy of the tracked files. The exit status is 1 if the tests did not notice a mutation or
+if a mutation no longer fits the code.
 """
 
 import shutil

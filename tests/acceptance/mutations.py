@@ -10,13 +10,13 @@ from tests.acceptance.mutations_trainer import TRAINER
 
 
 class Mutation(NamedTuple):
-    """One mutation of the code."""
+    """One change of the code, and the row whose test must fail."""
 
     row: str
     what: str
     path: str
     old: str
-    """Occurs once in the file."""
+    """Text to replace, which occurs once in the file."""
     new: str
 
 

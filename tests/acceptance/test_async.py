@@ -1,4 +1,7 @@
-"""Rows P1 to P25: `train_agent_async`. Rows that only look at a result share a run."""
+"""Rows P1 to P25: `train_agent_async`.
+
+Tests that only read a result share one training.
+"""
 
 import functools
 import json
@@ -57,8 +60,8 @@ class Ran(NamedTuple):
         return outcome_of(self.outdir)
 
 
-class Lines(logging.Handler):
-    """Collects messages."""
+class RecordingHandler(logging.Handler):
+    """A logging handler that collects messages."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -78,8 +81,8 @@ def outcome_of(outdir: Path) -> dict[str, Any]:
 
 
 def train(folder: Path, processes: int = 1, **options: Any) -> Ran:
-    """Trains with the fakes, except where `options` replace them."""
-    handler, logger = Lines(), logging.getLogger("of the caller")
+    """Trains with the fakes, of which `options` may replace some."""
+    handler, logger = RecordingHandler(), logging.getLogger("of the caller")
     logger.setLevel(logging.INFO)
     logger.handlers = [handler]
     given = {
@@ -119,8 +122,8 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Ran:
 
 
 @pytest.fixture(scope="module")
-def alone(tmp_path_factory: pytest.TempPathFactory) -> Ran:
-    """One process in an environment whose rewards depend on seeds."""
+def single_process(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    """One process in an environment whose rewards depend on the seed."""
     return train(
         tmp_path_factory.mktemp("alone"),
         make_env=NOISY,
@@ -253,8 +256,8 @@ def test_P8_eval_n_steps(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_P9_eval_n_episodes(alone: Ran, tmp_path: Path) -> None:
-    assert [one["episodes"] for one in read_history(alone.outdir)] == [3, 3]
+def test_P9_eval_n_episodes(single_process: Ran, tmp_path: Path) -> None:
+    assert [one["episodes"] for one in read_history(single_process.outdir)] == [3, 3]
     for both in (
         {"eval_n_steps": 5, "eval_n_episodes": 5},
         {"eval_n_steps": None, "eval_n_episodes": None},
@@ -393,28 +396,32 @@ def test_P19_use_tensorboard(both: Ran) -> None:
 
 
 @pytest.mark.slow
-def test_P20_logger(both: Ran, alone: Ran) -> None:
+def test_P20_logger(both: Ran, single_process: Ran) -> None:
     lines = [line for line in both.lines if line.startswith("evaluation at step")]
     assert len(lines) == len(both.rows)
     assert any(
         line.startswith(f"evaluation at step {both.rows[0]['steps']} mean:{both.rows[0]['mean']}")
         for line in lines
     )
-    assert sum(line.startswith(f"outdir:{alone.outdir} step:") for line in alone.lines) == 8, (
-        "a line per episode of process 0"
-    )
+    assert (
+        sum(
+            line.startswith(f"outdir:{single_process.outdir} step:")
+            for line in single_process.lines
+        )
+        == 8
+    ), "a line per episode of process 0"
 
 
 @pytest.mark.slow
-def test_P21_random_seeds(alone: Ran, tmp_path: Path) -> None:
+def test_P21_random_seeds(single_process: Ran, tmp_path: Path) -> None:
     def rows(ran: Ran) -> list[dict[str, str]]:
         return [{key: value for key, value in row.items() if key != "elapsed"} for row in ran.rows]
 
     options = {"make_env": NOISY, "steps": 40, "eval_interval": 20, "eval_n_episodes": 3}
-    assert rows(train(tmp_path / "again", random_seeds=[0], **options)) == rows(alone), (
+    assert rows(train(tmp_path / "again", random_seeds=[0], **options)) == rows(single_process), (
         "and 0 is the default"
     )
-    assert rows(train(tmp_path / "other", random_seeds=[1], **options)) != rows(alone)
+    assert rows(train(tmp_path / "other", random_seeds=[1], **options)) != rows(single_process)
     for wrong in ([], [1, 2], [-1]):
         with pytest.raises(ValueError, match="random_seeds"):
             train(tmp_path / "wrong", random_seeds=wrong)

@@ -21,7 +21,7 @@ from tests.acceptance.estimator_kit import (
     state_of,
     with_time,
 )
-from tests.acceptance.estimator_models import Lines
+from tests.acceptance.estimator_models import CountingInputs
 from workers.core.types import StopReason
 from workers.entrypoints.experiment_parts.supervised_experiment import Experiment
 from workers.estimators.basic_hooks import GlobalStepWaiterHook
@@ -89,14 +89,14 @@ def test_E1_constructor(tmp_path: Path) -> None:
 
 def test_E2_estimator(tmp_path: Path) -> None:
     estimator = CountingEstimator(tmp_path, Recorded())
-    made = Experiment(estimator, Lines(), Lines())
+    made = Experiment(estimator, CountingInputs(), CountingInputs())
     assert made.estimator is estimator
     with pytest.raises(AttributeError):
         made.estimator = None  # type: ignore[misc]
 
 
 def test_E3_input_fns(tmp_path: Path) -> None:
-    train, evaluate = Lines(), Lines(7)
+    train, evaluate = CountingInputs(), CountingInputs(7)
     made = experiment(
         tmp_path, train_input_fn=train, eval_input_fn=evaluate, train_steps=5, eval_steps=None
     )
@@ -151,7 +151,7 @@ def test_E4_train_steps_and_eval_steps(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match="steps"):
             experiment(tmp_path, eval_steps=wrong).evaluate()
     finite = tmp_path / "finite"
-    ended = experiment(finite, train_input_fn=Lines(8), train_steps=100).train()
+    ended = experiment(finite, train_input_fn=CountingInputs(8), train_steps=100).train()
     assert ended.global_step == 8
     assert read_manifest(ended.latest_checkpoint()).stop == StopReason.INPUT_EXHAUSTED
     assert training_ended(finite)
@@ -162,7 +162,7 @@ def test_E4_train_steps_after_a_kill_at_any_update(tmp_path: Path) -> None:
         x = np.arange(50, dtype=np.float32)[:, None] / 50
         return ArrayBatches(x, 2 * x + 1, batch_size=8, seed=4)
 
-    for name, input_fn in (("replayed", Lines), ("saved", lambda: batches)):
+    for name, input_fn in (("replayed", CountingInputs), ("saved", lambda: batches)):
 
         def run(
             directory: str,
@@ -206,7 +206,7 @@ def test_E5_options(tmp_path: Path) -> None:
         wrong = experiment(tmp_path / "hooks", train_steps=9, **{f"{phase}_hooks": ["hook"]})
         with pytest.raises(TypeError, match="SessionRunHook"):
             wrong.train() if phase == "train" else wrong.evaluate()
-    made.estimator.train(Lines(), steps=1)
+    made.estimator.train(CountingInputs(), steps=1)
     recorded = Recorded()
     delayed = experiment(
         tmp_path / "hooks", recorded, eval_delay_secs=4, continuous_eval_throttle_secs=9

@@ -22,7 +22,7 @@ from tests.acceptance.estimator_kit import (
     state_of,
     with_time,
 )
-from tests.acceptance.estimator_models import Lines
+from tests.acceptance.estimator_models import CountingInputs
 from workers.core.errors import PartNotFoundError
 from workers.entrypoints.experiment_parts.documents import ExperimentConfig, create_experiment
 from workers.entrypoints.experiment_parts.run_experiment import default_schedule, run_experiment
@@ -35,7 +35,7 @@ from workers.supervised.modes import Modes
 
 
 def test_E9_continuous_eval(tmp_path: Path) -> None:
-    experiment(tmp_path).estimator.train(Lines(), steps=3)
+    experiment(tmp_path).estimator.train(CountingInputs(), steps=3)
     recorded = Recorded()
     given: list[Any] = []
 
@@ -54,7 +54,7 @@ def test_E9_continuous_eval(tmp_path: Path) -> None:
     assert given[0] is None
     assert given[1]["global_step"] == 3
     assert given[2:] == [{}] * 298
-    experiment(tmp_path).estimator.train(Lines(), max_steps=10)
+    experiment(tmp_path).estimator.train(CountingInputs(), max_steps=10)
     recorded = Recorded()
     experiment(tmp_path, recorded, train_steps=10).continuous_eval(
         delay_secs=5, throttle_delay_secs=7
@@ -71,7 +71,7 @@ def test_E9_continuous_eval(tmp_path: Path) -> None:
 
 
 def test_E10_continuous_eval_on_train_data(tmp_path: Path) -> None:
-    train, evaluate = Lines(), Lines(20)
+    train, evaluate = CountingInputs(), CountingInputs(20)
     made = experiment(
         tmp_path, train_input_fn=train, eval_input_fn=evaluate, train_steps=3, eval_steps=6
     )
@@ -131,7 +131,7 @@ def test_E12_continuous_train_and_evaluate(tmp_path: Path) -> None:
     finite = experiment(
         tmp_path / "finite",
         Recorded(),
-        train_input_fn=Lines(30),
+        train_input_fn=CountingInputs(30),
         train_steps=250,
         train_steps_per_iteration=20,
     )

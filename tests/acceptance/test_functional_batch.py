@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-from tests.acceptance.functional_kit import Fake, Lines, directories, manifest, steps_of, table
+from tests.acceptance.functional_kit import (
+    FakeEvaluator,
+    RecordingLogger,
+    directories,
+    manifest,
+    steps_of,
+    table,
+)
 from tests.support.pfrl_agents import ScriptedBatch
 from tests.support.recording_env import Counting, Line, lines
 from workers.entrypoints.functional import train_agent_batch, train_agent_batch_with_evaluation
@@ -16,7 +23,7 @@ from workers.entrypoints.functional_parts import batch_training
 from workers.hooks import EvaluationHook
 
 
-def evaluated(
+def train_batch_with_evaluation(
     agent: Any,
     env: Any,
     steps: int,
@@ -106,14 +113,14 @@ def test_P30_checkpoint_freq(tmp_path: Path) -> None:
 
 
 def test_P31_log_interval(tmp_path: Path) -> None:
-    log = Lines()
+    log = RecordingLogger()
     train_agent_batch(
         ScriptedBatch(), lines(4, (2,)), 20, tmp_path, log_interval=6, logger=log.logger
     )
     found = [line for line in log.lines if "average_R" in line]
     assert [line.split()[1] for line in found] == ["step:8", "step:12", "step:20"]
     assert "last_R:2.0 average_R:2.0" in found[0]
-    silent = Lines()
+    silent = RecordingLogger()
     train_agent_batch(ScriptedBatch(), lines(4), 20, tmp_path, logger=silent.logger)
     assert not [line for line in silent.lines if "average_R" in line]
 
@@ -146,7 +153,7 @@ def test_P33_step_offset(tmp_path: Path) -> None:
 
 
 def test_P34_evaluator(tmp_path: Path) -> None:
-    evaluator = Fake(interval=8)
+    evaluator = FakeEvaluator(interval=8)
     history = train_agent_batch(ScriptedBatch(), lines(4, (2,)), 16, tmp_path, evaluator=evaluator)
     assert evaluator.asked == [(4, 0), (8, 4), (12, 4), (16, 8)]
     assert [(entry["eval_score"], entry["step"]) for entry in history] == [(1.0, 8), (2.0, 16)]
@@ -157,7 +164,7 @@ def test_P34_evaluator(tmp_path: Path) -> None:
 def test_P35_successful_score(tmp_path: Path) -> None:
     agent = ScriptedBatch()
     history = train_agent_batch(
-        agent, lines(4), 100, tmp_path, evaluator=Fake(interval=4), successful_score=2.0
+        agent, lines(4), 100, tmp_path, evaluator=FakeEvaluator(interval=4), successful_score=2.0
     )
     assert len(history) == len(agent.named("batch_act")) == 2
     assert directories(tmp_path) == {"8_finish"}
@@ -177,7 +184,7 @@ def test_P36_step_hooks(tmp_path: Path) -> None:
 
 
 def test_P37_return_window_size(tmp_path: Path) -> None:
-    log = Lines()
+    log = RecordingLogger()
     train_agent_batch(
         ScriptedBatch(),
         lines(1, (1, 2, 3, 4)),
@@ -193,7 +200,7 @@ def test_P37_return_window_size(tmp_path: Path) -> None:
 
 
 def test_P38_logger(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    log = Lines()
+    log = RecordingLogger()
     with caplog.at_level("INFO"):
         train_agent_batch(
             ScriptedBatch(),
@@ -210,7 +217,9 @@ def test_P38_logger(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_P39_return_value(tmp_path: Path) -> None:
-    history = train_agent_batch(ScriptedBatch(), lines(4), 12, tmp_path, evaluator=Fake(interval=4))
+    history = train_agent_batch(
+        ScriptedBatch(), lines(4), 12, tmp_path, evaluator=FakeEvaluator(interval=4)
+    )
     assert [(entry["eval_score"], entry["step"], entry["updates"]) for entry in history] == [
         (1.0, 4, 1),
         (2.0, 8, 2),
@@ -219,7 +228,7 @@ def test_P39_return_value(tmp_path: Path) -> None:
 
 
 def test_P40_train_agent_batch_with_evaluation(tmp_path: Path) -> None:
-    history = evaluated(ScriptedBatch(), lines(4), 18, tmp_path, interval=8)
+    history = train_batch_with_evaluation(ScriptedBatch(), lines(4), 18, tmp_path, interval=8)
     assert [entry["step"] for entry in history] == steps_of(tmp_path) == [8, 16, 20]
     assert [entry["eval_score"] for entry in history] == [3.0] * 3
 
@@ -250,12 +259,12 @@ def test_P41_evaluation_budget(tmp_path: Path) -> None:
 
 
 def test_P42_eval_interval(tmp_path: Path) -> None:
-    evaluated(ScriptedBatch(), lines(4, (7,)), 120, tmp_path, interval=40)
+    train_batch_with_evaluation(ScriptedBatch(), lines(4, (7,)), 120, tmp_path, interval=40)
     assert steps_of(tmp_path) == [40, 80, 120]
     with pytest.raises(
         ValueError, match="eval_interval must be a whole number of at least 1, not None"
     ):
-        evaluated(ScriptedBatch(), lines(4), 120, tmp_path, interval=None)  # type: ignore[arg-type]
+        train_batch_with_evaluation(ScriptedBatch(), lines(4), 120, tmp_path, interval=None)  # type: ignore[arg-type]
 
 
 def test_P43_forwarded_parameters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -269,10 +278,10 @@ def test_P43_forwarded_parameters(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         "step_offset": 2,
         "return_window_size": 11,
         "step_hooks": (print,),
-        "logger": Lines().logger,
+        "logger": RecordingLogger().logger,
         "successful_score": 4.0,
     }
-    evaluated(ScriptedBatch(), lines(2), 9, **{**shared, "outdir": tmp_path})  # type: ignore[arg-type]
+    train_batch_with_evaluation(ScriptedBatch(), lines(2), 9, **{**shared, "outdir": tmp_path})  # type: ignore[arg-type]
     train_agent_batch(ScriptedBatch(), lines(2), 9, **shared)  # type: ignore[arg-type]
     for call in calls:
         assert {name: getattr(call, name) for name in shared} == shared
@@ -282,7 +291,7 @@ def test_P43_forwarded_parameters(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(("limit", "longest"), [(None, 5.0), (7, 7.0)])
 def test_P44_eval_max_episode_len(tmp_path: Path, limit: int | None, longest: float) -> None:
     agent = ScriptedBatch()
-    history = evaluated(
+    history = train_batch_with_evaluation(
         agent, lines(2, (0,)), 4, tmp_path, max_episode_len=5, eval_max_episode_len=limit
     )
     assert history[-1]["length_max"] == longest
@@ -293,7 +302,7 @@ def test_P44_eval_max_episode_len(tmp_path: Path, limit: int | None, longest: fl
 def test_P45_eval_env(tmp_path: Path) -> None:
     envs = lines(4, (5,))
     agent = ScriptedBatch()
-    evaluated(agent, envs, 40, tmp_path, interval=8, episodes=3)
+    train_batch_with_evaluation(agent, envs, 40, tmp_path, interval=8, episodes=3)
     assert [env.steps for env in envs] == [10] * 4
     assert [env.closed for env in envs] == [False] * 4
     assert [call[2][0][0] for call in agent.named("batch_observe")] == [
@@ -309,20 +318,22 @@ def test_P45_eval_env(tmp_path: Path) -> None:
             raise TypeError("a robot cannot be copied")
 
     with pytest.raises(ValueError, match="eval_env: give an environment of its own"):
-        evaluated(agent, [Uncopyable()], 8, tmp_path)
+        train_batch_with_evaluation(agent, [Uncopyable()], 8, tmp_path)
     own = lines(2, (5,))
-    evaluated(agent, [Uncopyable()], 8, tmp_path, eval_env=own)
+    train_batch_with_evaluation(agent, [Uncopyable()], 8, tmp_path, eval_env=own)
     assert own[0].steps > 0
 
 
 def test_P45_a_recipe_is_followed(tmp_path: Path) -> None:
     envs = [gym.make("CartPole-v1") for _ in range(2)]
-    history = evaluated(ScriptedBatch(), envs, 8, tmp_path, eval_env=envs)
+    history = train_batch_with_evaluation(ScriptedBatch(), envs, 8, tmp_path, eval_env=envs)
     assert len(history) == 2
 
 
 def test_P46_successful_score(tmp_path: Path) -> None:
-    history = evaluated(ScriptedBatch(), lines(3), 100, tmp_path, interval=4, successful_score=3.0)
+    history = train_batch_with_evaluation(
+        ScriptedBatch(), lines(3), 100, tmp_path, interval=4, successful_score=3.0
+    )
     assert len(history) == 1
     assert directories(tmp_path) == {"best", "6_finish"}
 
@@ -344,16 +355,22 @@ def test_P47_evaluation_hooks(tmp_path: Path) -> None:
     with pytest.raises(
         ValueError, match="Serial does not support train_agent_batch_with_evaluation"
     ):
-        evaluated(ScriptedBatch(), lines(4), 8, tmp_path / "new", evaluation_hooks=[Serial()])
+        train_batch_with_evaluation(
+            ScriptedBatch(), lines(4), 8, tmp_path / "new", evaluation_hooks=[Serial()]
+        )
     assert not (tmp_path / "new").exists()
     hook = Batch()
-    evaluated(ScriptedBatch(), lines(4), 8, tmp_path, evaluation_hooks=[hook])
+    train_batch_with_evaluation(ScriptedBatch(), lines(4), 8, tmp_path, evaluation_hooks=[hook])
     assert hook.steps == (4, 8)
 
 
 def test_P48_save_best_and_tensorboard(tmp_path: Path) -> None:
-    evaluated(ScriptedBatch(), lines(4), 8, tmp_path / "with", use_tensorboard=True)
-    evaluated(ScriptedBatch(), lines(4), 8, tmp_path / "without", save_best_so_far_agent=False)
+    train_batch_with_evaluation(
+        ScriptedBatch(), lines(4), 8, tmp_path / "with", use_tensorboard=True
+    )
+    train_batch_with_evaluation(
+        ScriptedBatch(), lines(4), 8, tmp_path / "without", save_best_so_far_agent=False
+    )
     assert directories(tmp_path / "with") == {"best", "8_finish"}
     assert directories(tmp_path / "without") == {"8_finish"}
     assert manifest(tmp_path / "with" / "best")["env_step"] == 4  # the second mean is equal
@@ -363,13 +380,15 @@ def test_P48_save_best_and_tensorboard(tmp_path: Path) -> None:
 
 def test_P49_vector_evaluation_fairness(tmp_path: Path) -> None:
     short, long = Line((1,)), Line((100,))
-    history = evaluated(ScriptedBatch(), lines(2), 4, tmp_path, episodes=4, eval_env=[short, long])
+    history = train_batch_with_evaluation(
+        ScriptedBatch(), lines(2), 4, tmp_path, episodes=4, eval_env=[short, long]
+    )
     assert history[0]["mean"] == (1 + 100 + 1 + 1) / 4
     assert (history[0]["min"], history[0]["max"]) == (1.0, 100.0)
 
 
 def test_P49_statistics_of_several_environments(tmp_path: Path) -> None:
     envs = [Counting((2,)), Counting((2,))]
-    evaluated(ScriptedBatch(), lines(2), 4, tmp_path, episodes=4, eval_env=envs)
+    train_batch_with_evaluation(ScriptedBatch(), lines(2), 4, tmp_path, episodes=4, eval_env=envs)
     assert float(table(tmp_path)[0]["laps"]) == np.mean([2, 2])
     assert [env.cleared for env in envs] == [1, 1]

@@ -12,7 +12,14 @@ import pytest
 import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from tests.acceptance.functional_kit import Fake, Lines, directories, manifest, steps_of, table
+from tests.acceptance.functional_kit import (
+    FakeEvaluator,
+    RecordingLogger,
+    directories,
+    manifest,
+    steps_of,
+    table,
+)
 from tests.support.pfrl_agents import Scripted
 from tests.support.recording_env import Counting, Line, Steady, lines
 from workers.core.errors import NumericalFailureError
@@ -28,7 +35,7 @@ from workers.hooks import (
 )
 
 
-def evaluated(
+def train_with_evaluation(
     agent: Any, env: Any, steps: int, outdir: Path, interval: int = 4, **options: Any
 ) -> list[Any]:
     """Trains with evaluation and returns the history."""
@@ -45,12 +52,12 @@ def evaluated(
 
 
 def test_P50_train_agent_with_evaluation(tmp_path: Path) -> None:
-    agent, evaluator = Scripted(), Fake()
+    agent, evaluator = Scripted(), FakeEvaluator()
     train_agent(agent, Line((3,)), 5, tmp_path, evaluator=evaluator)
     assert len(agent.named("act")) == len(agent.named("observe")) == 5
     assert evaluator.asked == [(3, 1), (5, 2)]
     again = Scripted()
-    evaluated(again, Line((3,)), 5, tmp_path / "own", interval=1)
+    train_with_evaluation(again, Line((3,)), 5, tmp_path / "own", interval=1)
     assert steps_of(tmp_path / "own") == [3, 5]
     assert [row["episodes"] for row in table(tmp_path / "own")] == ["1", "2"]
 
@@ -100,7 +107,7 @@ def test_P52_steps_of_an_evaluation(
     tmp_path: Path, budget: int, length: int, episodes: int, mean: float
 ) -> None:
     agent = Scripted()
-    history = evaluated(
+    history = train_with_evaluation(
         agent,
         Line((4,)),
         4,
@@ -115,7 +122,7 @@ def test_P52_steps_of_an_evaluation(
 
 
 def test_P53_eval_interval(tmp_path: Path) -> None:
-    evaluated(
+    train_with_evaluation(
         Scripted(),
         Line((7,)),
         40,
@@ -125,12 +132,14 @@ def test_P53_eval_interval(tmp_path: Path) -> None:
         eval_during_episode=True,
     )
     assert steps_of(tmp_path) == [10, 20, 30, 40]
-    evaluated(Scripted(), Line((7,)), 40, tmp_path / "late", interval=10)
+    train_with_evaluation(Scripted(), Line((7,)), 40, tmp_path / "late", interval=10)
     assert steps_of(tmp_path / "late") == [14, 21, 35, 40]
 
 
 def test_P54_checkpoint_freq(tmp_path: Path) -> None:
-    evaluated(Scripted(), Line((3,)), 12, tmp_path, checkpoint_freq=4, save_best_so_far_agent=False)
+    train_with_evaluation(
+        Scripted(), Line((3,)), 12, tmp_path, checkpoint_freq=4, save_best_so_far_agent=False
+    )
     assert directories(tmp_path) == {"4_checkpoint", "8_checkpoint", "12_finish"}
     train_agent(Scripted(), Line((3,)), 12, tmp_path / "few", checkpoint_freq=2, keep_checkpoints=2)
     assert directories(tmp_path / "few") == {"8_checkpoint", "10_checkpoint", "12_finish"}
@@ -138,7 +147,7 @@ def test_P54_checkpoint_freq(tmp_path: Path) -> None:
 
 def test_P55_train_max_episode_len(tmp_path: Path) -> None:
     agent = Scripted()
-    evaluated(agent, Line((0,)), 8, tmp_path, train_max_episode_len=3)
+    train_with_evaluation(agent, Line((0,)), 8, tmp_path, train_max_episode_len=3)
     flags = [(call[4], call[5]) for call in agent.named("observe")]
     assert flags == [(False, False), (False, False), (False, True)] * 2 + [(False, False)] * 2
     asking = Scripted()
@@ -153,7 +162,7 @@ def test_P55_train_max_episode_len(tmp_path: Path) -> None:
 
 def test_P56_step_offset(tmp_path: Path) -> None:
     agent, seen = Scripted(), []
-    evaluated(
+    train_with_evaluation(
         agent,
         Line((7,)),
         1_250,
@@ -170,7 +179,7 @@ def test_P56_step_offset(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("limit", "longest"), [(None, 3.0), (5, 5.0)])
 def test_P57_eval_max_episode_len(tmp_path: Path, limit: int | None, longest: float) -> None:
     agent = Scripted()
-    history = evaluated(
+    history = train_with_evaluation(
         agent,
         Line((0,)),
         6,
@@ -186,17 +195,19 @@ def test_P57_eval_max_episode_len(tmp_path: Path, limit: int | None, longest: fl
 def test_P58_eval_env(tmp_path: Path) -> None:
     env = Line((5,))
     agent = Scripted()
-    evaluated(agent, env, 15, tmp_path, interval=1)
+    train_with_evaluation(agent, env, 15, tmp_path, interval=1)
     assert [call[2][0] for call in agent.named("observe")] == [1, 2, 3, 4, 5] * 3
     assert steps_of(tmp_path) == [5, 10, 15]
     assert env.steps == 15 + 15
     own = Line((2,))
-    evaluated(agent, env, 15, tmp_path, interval=1, eval_env=own)
+    train_with_evaluation(agent, env, 15, tmp_path, interval=1, eval_env=own)
     assert (env.steps, own.steps) == (45, 6)
 
 
 def test_P59_successful_score(tmp_path: Path) -> None:
-    history = evaluated(Scripted(), Line((3,)), 100, tmp_path, interval=4, successful_score=3.0)
+    history = train_with_evaluation(
+        Scripted(), Line((3,)), 100, tmp_path, interval=4, successful_score=3.0
+    )
     assert [entry["step"] for entry in history] == [6]
     assert directories(tmp_path) == {"best", "6_finish"}
     assert manifest(tmp_path / "6_finish")["stop"] == "success_score"
@@ -212,8 +223,11 @@ def test_P60_step_hooks(tmp_path: Path) -> None:
     assert calls == [(True, True, 10 + number, number) for number in range(1, 5)]
 
 
-class Watching(EvaluationHook):
-    """Records its arguments, and whether a best agent existed at the call."""
+class RecordingHook(EvaluationHook):
+    """An evaluation hook that records its arguments.
+
+    It also records whether a best agent was already saved.
+    """
 
     support_train_agent = True
 
@@ -237,8 +251,8 @@ class Watching(EvaluationHook):
 
 
 def test_P61_evaluation_hooks(tmp_path: Path) -> None:
-    agent, env, hook = Scripted(), Counting((3,)), Watching(tmp_path)
-    evaluated(agent, env, 12, tmp_path, interval=6, evaluation_hooks=[hook])
+    agent, env, hook = Scripted(), Counting((3,)), RecordingHook(tmp_path)
+    train_with_evaluation(agent, env, 12, tmp_path, interval=6, evaluation_hooks=[hook])
     first, second = hook.calls
     assert (first["best"], first["max"], first["rows"]) == (False, -np.inf, 1)
     assert (second["best"], second["max"], second["rows"]) == (True, 3.0, 2)
@@ -254,9 +268,11 @@ def test_P61_evaluation_hooks(tmp_path: Path) -> None:
 
 def test_P61_a_pruned_trial(tmp_path: Path) -> None:
     optuna = pytest.importorskip("optuna")
-    hook = Watching(tmp_path, optuna.TrialPruned())
+    hook = RecordingHook(tmp_path, optuna.TrialPruned())
     with pytest.raises(optuna.TrialPruned):
-        evaluated(Scripted(), Line((3,)), 12, tmp_path, interval=6, evaluation_hooks=[hook])
+        train_with_evaluation(
+            Scripted(), Line((3,)), 12, tmp_path, interval=6, evaluation_hooks=[hook]
+        )
     assert directories(tmp_path) == {"6_except"}
     assert steps_of(tmp_path) == [6]
 
@@ -268,7 +284,7 @@ def test_P61_optuna(tmp_path: Path) -> None:
     )
     trial = study.ask()
     with pytest.raises(optuna.TrialPruned, match="pruned at step 9"):
-        evaluated(
+        train_with_evaluation(
             Scripted(),
             Line((3,)),
             30,
@@ -283,19 +299,23 @@ def test_P61_optuna(tmp_path: Path) -> None:
 def test_P62_save_best_so_far_agent(tmp_path: Path) -> None:
     env = Line((1, 1, 2, 2, 2, 3, 3))
     agent = Scripted()
-    evaluated(agent, env, 12, tmp_path, interval=1)
+    train_with_evaluation(agent, env, 12, tmp_path, interval=1)
     saved = [call[2] for call in agent.calls if call[0] == "save"]
     means = [float(row["mean"]) for row in table(tmp_path)]
     improvements = sum(
         mean > max(means[:index], default=-np.inf) for index, mean in enumerate(means)
     )
     assert len([path for path in saved if "/best." in path]) == improvements < len(means)
-    evaluated(Scripted(), Line((3,)), 12, tmp_path / "never", save_best_so_far_agent=False)
+    train_with_evaluation(
+        Scripted(), Line((3,)), 12, tmp_path / "never", save_best_so_far_agent=False
+    )
     assert "best" not in directories(tmp_path / "never")
 
 
 def test_P63_use_tensorboard(tmp_path: Path) -> None:
-    evaluated(Scripted(), Counting((3,)), 12, tmp_path, interval=6, use_tensorboard=True)
+    train_with_evaluation(
+        Scripted(), Counting((3,)), 12, tmp_path, interval=6, use_tensorboard=True
+    )
     events = EventAccumulator(str(tmp_path))
     events.Reload()
     tags = set(events.Tags()["scalars"])
@@ -310,26 +330,26 @@ def test_P63_use_tensorboard(tmp_path: Path) -> None:
 def test_P63_without_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "torch.utils.tensorboard", None)
     with pytest.raises(ImportError, match="pip install tensorboard"):
-        evaluated(Scripted(), Line(), 12, tmp_path, use_tensorboard=True)
+        train_with_evaluation(Scripted(), Line(), 12, tmp_path, use_tensorboard=True)
 
 
 def test_P64_eval_during_episode(tmp_path: Path) -> None:
     env = Line((5,))
     for eval_env in (None, env):
         with pytest.raises(ValueError, match="eval_during_episode: give an eval_env"):
-            evaluated(
+            train_with_evaluation(
                 Scripted(), env, 12, tmp_path / "new", eval_during_episode=True, eval_env=eval_env
             )
     assert not (tmp_path / "new").exists()
-    evaluator = Fake(interval=3)
+    evaluator = FakeEvaluator(interval=3)
     train_agent(Scripted(), env, 7, tmp_path, evaluator=evaluator, eval_during_episode=True)
     assert evaluator.asked == [(1, 0), (2, 0), (3, 0), (4, 0), (5, 1), (6, 1), (7, 2)]
 
 
 def test_P65_logger(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    log = Lines()
+    log = RecordingLogger()
     with caplog.at_level("INFO"):
-        evaluated(Scripted(), Line((3,)), 12, tmp_path, interval=6, logger=log.logger)
+        train_with_evaluation(Scripted(), Line((3,)), 12, tmp_path, interval=6, logger=log.logger)
     assert caplog.messages == []
     assert f"outdir:{tmp_path} step:6 episode:1 R:3.0" in next(
         line for line in log.lines if "step:6" in line
@@ -360,7 +380,7 @@ def test_P66_return_value(tmp_path: Path) -> None:
 
 
 def test_P67_scores(tmp_path: Path) -> None:
-    evaluated(Scripted(), Counting((3,)), 12, tmp_path, interval=6)
+    train_with_evaluation(Scripted(), Counting((3,)), 12, tmp_path, interval=6)
     header = (tmp_path / "scores.txt").read_text().splitlines()[0].split("\t")
     assert header == [
         "steps",
@@ -379,7 +399,7 @@ def test_P67_scores(tmp_path: Path) -> None:
         def get_statistics(self) -> list[tuple[str, Any]]:
             return [("entropy", 0.5), *super().get_statistics()]
 
-    evaluated(More(), Counting((3,)), 18, tmp_path, interval=6, step_offset=12)
+    train_with_evaluation(More(), Counting((3,)), 18, tmp_path, interval=6, step_offset=12)
     rows = table(tmp_path)
     assert [(row["steps"], row["entropy"], row["updates"]) for row in rows] == [
         ("6", "", "6"),
@@ -389,13 +409,13 @@ def test_P67_scores(tmp_path: Path) -> None:
 
 
 def test_P67_a_resume_appends(tmp_path: Path) -> None:
-    evaluated(Scripted(), Steady((3,)), 12, tmp_path, interval=3, checkpoint_freq=7)
-    history = evaluated(
+    train_with_evaluation(Scripted(), Steady((3,)), 12, tmp_path, interval=3, checkpoint_freq=7)
+    history = train_with_evaluation(
         Scripted(), Steady((3,)), 18, tmp_path, interval=3, resume=tmp_path / "7_checkpoint"
     )
     assert steps_of(tmp_path) == [3, 6, 9, 12, 15, 18]
     assert [entry["step"] for entry in history] == [3, 6, 9, 12, 15, 18]
-    evaluated(Scripted(), Steady((3,)), 3, tmp_path, interval=3)
+    train_with_evaluation(Scripted(), Steady((3,)), 3, tmp_path, interval=3)
     assert steps_of(tmp_path) == [3]
     assert len((tmp_path / "scores.1.txt").read_text().splitlines()) == 7  # nothing was lost
 
@@ -437,7 +457,9 @@ def test_P68_sigterm_during_an_evaluation(tmp_path: Path) -> None:
             return super().step(action)
 
     with pytest.raises(KeyboardInterrupt):
-        evaluated(Scripted(), Line((3,)), 20, tmp_path, interval=3, eval_env=Killing((1_000_000,)))
+        train_with_evaluation(
+            Scripted(), Line((3,)), 20, tmp_path, interval=3, eval_env=Killing((1_000_000,))
+        )
     assert directories(tmp_path) == {"3_except"}
 
 

@@ -13,7 +13,7 @@ from tests.acceptance.estimator_kit import (
     Killed,
     Recorded,
     TracingHook,
-    Trainer,
+    TrainBeforeEvaluations,
     make_agent,
     rl_experiment,
     same,
@@ -242,12 +242,12 @@ def test_R10_continuous_eval_throttle_secs(tmp_path: Path) -> None:
     recorded = Recorded()
     recorded.took = 25.0
     made = rl_experiment(tmp_path, recorded, continuous_eval_throttle_secs=60)
-    made.continuous_eval(continuous_eval_predicate_fn=Trainer(tmp_path, 4))
+    made.continuous_eval(continuous_eval_predicate_fn=TrainBeforeEvaluations(tmp_path, 4))
     assert recorded.times == [0, 60, 120, 180]
     recorded.times.clear()
     recorded.took = 100.0
     begun = recorded.time.at
-    made.continuous_eval(continuous_eval_predicate_fn=Trainer(tmp_path, 3))
+    made.continuous_eval(continuous_eval_predicate_fn=TrainBeforeEvaluations(tmp_path, 3))
     assert [at - begun for at in recorded.times] == [0, 100, 200], (
         "one that takes longer is not waited for again"
     )

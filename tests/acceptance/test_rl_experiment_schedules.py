@@ -12,7 +12,7 @@ from tests.acceptance.estimator_kit import (
     Killed,
     Recorded,
     TracingHook,
-    Trainer,
+    TrainBeforeEvaluations,
     make_agent,
     rl_experiment,
     same,
@@ -108,7 +108,7 @@ def test_R18_evaluate_is_greedy(tmp_path: Path) -> None:
 
 def test_R19_continuous_eval(tmp_path: Path) -> None:
     made = rl_experiment(tmp_path, train_steps=12)
-    made.continuous_eval(continuous_eval_predicate_fn=Trainer(tmp_path, 50))
+    made.continuous_eval(continuous_eval_predicate_fn=TrainBeforeEvaluations(tmp_path, 50))
     steps = [row["global_step"] for row in read_results(tmp_path, "continuous")]
     assert steps == [3, 6, 9, 12], "each new checkpoint once, then train_steps is reached"
     ended = tmp_path / "ended"
@@ -120,7 +120,7 @@ def test_R19_continuous_eval(tmp_path: Path) -> None:
     )
     paused = tmp_path / "paused"
     make_agent(paused).train(Scripted(), 4, 2, steps=5)
-    looks = Trainer(paused, 7, train=False)
+    looks = TrainBeforeEvaluations(paused, 7, train=False)
     rl_experiment(paused, train_steps=1000).continuous_eval(continuous_eval_predicate_fn=looks)
     assert len(looks.given) == 8, "a training that is only paused is waited for"
 
@@ -129,7 +129,9 @@ def test_R20_delay_secs_and_throttle_delay_secs(tmp_path: Path) -> None:
     recorded = Recorded()
     made = rl_experiment(tmp_path, recorded, eval_delay_secs=5, continuous_eval_throttle_secs=60)
     made.continuous_eval(
-        delay_secs=2, throttle_delay_secs=10, continuous_eval_predicate_fn=Trainer(tmp_path, 3)
+        delay_secs=2,
+        throttle_delay_secs=10,
+        continuous_eval_predicate_fn=TrainBeforeEvaluations(tmp_path, 3),
     )
     assert recorded.times == [2, 12, 22]
 
@@ -138,7 +140,7 @@ def test_R21_evaluate_checkpoint_only_once(tmp_path: Path) -> None:
     make_agent(tmp_path).train(Scripted(), 4, 2, steps=3)
     for once, evaluations in ((True, 1), (False, 5)):
         recorded = Recorded()
-        looks = Trainer(tmp_path, 5, train=False)
+        looks = TrainBeforeEvaluations(tmp_path, 5, train=False)
         rl_experiment(tmp_path, recorded).continuous_eval(
             evaluate_checkpoint_only_once=once, continuous_eval_predicate_fn=looks
         )
@@ -147,7 +149,7 @@ def test_R21_evaluate_checkpoint_only_once(tmp_path: Path) -> None:
 
 def test_R22_continuous_eval_predicate_fn(tmp_path: Path) -> None:
     make_agent(tmp_path).train(Scripted(), 4, 2, steps=3)
-    looks = Trainer(tmp_path, 2, train=False)
+    looks = TrainBeforeEvaluations(tmp_path, 2, train=False)
     recorded = Recorded()
     rl_experiment(tmp_path, recorded).continuous_eval(continuous_eval_predicate_fn=looks)
     assert looks.given[0] is None
@@ -166,8 +168,8 @@ def test_R22_continuous_eval_predicate_fn(tmp_path: Path) -> None:
             schedule(continuous_eval_predicate_fn=3)
 
 
-class SeedSpy(Scripted):
-    """Records the seeds of its episodes."""
+class SeedRecorder(Scripted):
+    """An environment that records the seeds of its episodes."""
 
     seeds: list[int | None]
 
@@ -180,8 +182,8 @@ def test_R23_continuous_eval_on_train_data(tmp_path: Path) -> None:
     seeds: dict[str, list[int | None]] = {}
 
     def env(name: str) -> Any:
-        def make() -> SeedSpy:
-            made = SeedSpy()
+        def make() -> SeedRecorder:
+            made = SeedRecorder()
             made.seeds = seeds.setdefault(name, [])
             return made
 

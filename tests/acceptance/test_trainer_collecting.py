@@ -1,4 +1,4 @@
-"""Rows of garage's Trainer about collecting and what is counted; for both trainers."""
+"""Rows of garage's Trainer about collecting and counters, for both kinds of trainer."""
 
 from pathlib import Path
 from typing import Any

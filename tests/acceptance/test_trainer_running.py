@@ -1,4 +1,4 @@
-"""Rows of garage's Trainer about epochs, train and resume; G23 to G38 for both trainers."""
+"""Rows of garage's Trainer about epochs, train and resume; G23 to G38 for both kinds of trainer."""
 
 import builtins
 import math

@@ -1,6 +1,5 @@
-"""Rows of garage's Trainer about snapshots: what is written, what a kill leaves, and the way back.
-
-For both trainers.
+"""Rows of garage's Trainer about snapshots: writing, kills and resumes, for both
+kinds of trainer.
 """
 
 import os
@@ -34,7 +33,7 @@ def trained(kind: Kind, path: Path, epochs: int, mode: str, gap: int = 1) -> Cou
 
 
 def restored(kind: Kind, path: Path, epoch: int | str = "last") -> tuple[Any, CountingAlgo]:
-    """Returns a fresh trainer and its algorithm, restored."""
+    """Returns a new trainer and its algorithm, restored from a snapshot."""
     trainer, algo = kind(SnapshotConfig(path / "restored")), CountingAlgo(CountingEnv())
     trainer.setup(algo, CountingEnv())
     trainer.restore(path, epoch)
@@ -42,9 +41,9 @@ def restored(kind: Kind, path: Path, epoch: int | str = "last") -> tuple[Any, Co
 
 
 def in_child(work: Callable[[], None]) -> int:
-    """Does some work in a forked process; returns how that ended.
+    """Calls a function in a forked process; returns how the process ended.
 
-    A kill loses nothing that was not synced, so syncing is left out.
+    Syncing is disabled: only a power loss could lose unsynced data.
     """
     pid = os.fork()
     if pid == 0:
@@ -123,7 +122,7 @@ def test_G18_mode_none(kind: Kind, tmp_path: Path) -> None:
 
 
 def test_G19_atomicity(kind: Kind, tmp_path: Path) -> None:
-    """A kill at each of the moments at which a file or directory is synced or renamed."""
+    """Kills the process at each call that syncs or renames a file or directory."""
     ended = -signal.SIGKILL
     moment = 0
     while ended == -signal.SIGKILL:
@@ -262,7 +261,7 @@ def killed_in_epoch(trainer: Any, epoch: int) -> None:
 
 
 def end_of(path: Path) -> tuple[dict[str, Any], list[list[str]]]:
-    """Returns the state of the last snapshot and the rows, without IDs of the attempt and times."""
+    """Returns the state of the last snapshot and the rows, without attempt IDs and times."""
     state = read_snapshot(path / "params").state
     for part, name in (
         (state["clock"], "wall_seconds"),
@@ -280,7 +279,9 @@ def end_of(path: Path) -> tuple[dict[str, Any], list[list[str]]]:
     "make", [a_reinforce, *(pytest.param(make, marks=pytest.mark.slow) for make in (a_dqn, a_ppo))]
 )
 def test_G39_resume_equality(kind: Kind, make: Callable[[Kind, Path], Any], tmp_path: Path) -> None:
-    """Twelve epochs straight are twelve epochs with a kill in any of ten of them, bit for bit."""
+    """Twelve uninterrupted epochs equal twelve epochs with a kill in any of ten of them, bit by
+    bit.
+    """
     epochs, batch = 12, 20
     straight = tmp_path / "straight"
     assert in_child(lambda: make(kind, straight).train(epochs, batch)) == 0
@@ -342,10 +343,10 @@ def test_restore_without_set_up_builds_the_parts_of_marked_classes(
 
 
 class Unmarked(CountingAlgo):
-    """An algorithm without a recipe of its own."""
+    """An algorithm class that is not marked for recipes."""
 
 
-def test_a_part_without_a_recipe(kind: Kind, tmp_path: Path) -> None:
+def test_a_part_without_a_recipe_must_be_set_up(kind: Kind, tmp_path: Path) -> None:
     strict = kind(SnapshotConfig(tmp_path / "strict"), rebuildable=True)
     strict.setup(Unmarked(CountingEnv()), None)
     with pytest.raises(

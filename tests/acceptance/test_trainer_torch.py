@@ -24,7 +24,7 @@ from workers.snapshot import SnapshotConfig
 
 
 class LazyAlgo(CountingAlgo):
-    """Holds lazy modules, one of which takes an action too, and a module that is not lazy."""
+    """An algorithm with lazy modules, one of which also takes an action, and a regular module."""
 
     def __init__(self) -> None:
         super().__init__(None)
@@ -59,7 +59,7 @@ def lazies(algo: Any) -> int:
 
 @pytest.fixture
 def defaults() -> Iterator[tuple[torch.device, torch.dtype]]:
-    """The defaults, which must be the same after the test."""
+    """Returns torch's default device and dtype, which must be the same after the test."""
     before = (torch.get_default_device(), torch.get_default_dtype())
     yield before
     assert (torch.get_default_device(), torch.get_default_dtype()) == before
@@ -131,9 +131,9 @@ def test_G45_initialize_tf_vars(tmp_path: Path) -> None:
 
 
 def test_G46_both_trainers() -> None:
-    """The rows G5 to G41 take the kind of trainer as a parameter.
+    """The rows G5 to G41 run for both kinds of trainer by the parameter `kind`.
 
-    Those without it are about other things than trainers.
+    Rows without the parameter do not depend on the kind.
     """
     apart = {f"G{number}" for number in (1, 2, 3, 4, 42, 47, 48)}
     assert (Trainer, TorchTrainer) == trainer_kit.KINDS

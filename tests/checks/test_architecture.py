@@ -1,4 +1,4 @@
-"""docs/architecture.md names files that exist, with their present lengths."""
+"""Files and file lengths named in docs/architecture.md are correct."""
 
 import re
 
@@ -10,16 +10,16 @@ PAGE = REPOSITORY / "docs/architecture.md"
 _PATH = re.compile(r"`((?:app|palestra|workers|frontend|tests|benchmarks|docs)/[\w./-]*)`")
 _LENGTH = re.compile(r"`([\w./]+\.py)` \((\d+) lines\)")
 TOLERANCE = 0.15
-"""Share by which a length in the page may differ from the file's."""
+"""Relative difference permitted between a length in the page and the file's length."""
 
 
 def paths(page: str) -> list[str]:
-    """The paths of the repository that a page names in backticks."""
+    """Returns the paths of the repository that a page names in backticks."""
     return _PATH.findall(page)
 
 
 def lengths(page: str) -> list[tuple[str, int]]:
-    """The files for which a page states a number of lines, with that number."""
+    """Returns the number of lines that a page states, for each file."""
     return [(path, int(lines)) for path, lines in _LENGTH.findall(page)]
 
 
@@ -30,7 +30,7 @@ def test_every_file_that_the_page_names_exists() -> None:
 
 
 @pytest.mark.parametrize(("path", "lines"), sorted(set(lengths(PAGE.read_text()))))
-def test_the_lengths_of_an_algorithms_files_are_true(path: str, lines: int) -> None:
+def test_stated_file_lengths_are_correct(path: str, lines: int) -> None:
     actual = len((REPOSITORY / path).read_text().splitlines())
     assert abs(actual - lines) <= TOLERANCE * actual, f"{path} has {actual} lines: amend the page"
 

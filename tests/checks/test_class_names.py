@@ -16,25 +16,27 @@ BOTH_SIDES = frozenset(
         "UnauthenticatedError",
     },
 )
-"""Client and server side of one problem code: `palestra.errors` and `app.domain.errors`."""
+"""Client and server class of one problem code: `palestra.errors` and `app.domain.errors`."""
 SIDES = ["app/domain/errors.py", "palestra/errors.py"]
 
 
 def sources() -> dict[str, str]:
-    """The source of each module by its path in the repository."""
+    """Returns the source of each module by its path in the repository."""
     paths = (path for package in PACKAGES for path in sorted((REPOSITORY / package).rglob("*.py")))
     return {path.relative_to(REPOSITORY).as_posix(): path.read_text() for path in paths}
 
 
 def public_classes(source: str) -> Iterable[str]:
-    """Names of a module's classes without a leading underscore, nested ones included."""
+    """Returns the names of a module's classes without a leading underscore, nested
+    ones included.
+    """
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
             yield node.name
 
 
 def defined_twice(modules: Mapping[str, str]) -> dict[str, list[str]]:
-    """The paths of the modules that define a class, for each name with more than one definition."""
+    """Returns the defining modules of each class name with more than one definition."""
     places = defaultdict(list)
     for path, source in modules.items():
         for name in public_classes(source):

@@ -1,5 +1,6 @@
-"""Every Python example of the documentation runs as it stands, one page at a time, top to bottom,
-in an empty directory.
+"""Every Python example of the documentation runs unchanged.
+
+The examples of a page run from top to bottom in an empty directory.
 """
 
 import re
@@ -28,5 +29,5 @@ def test_the_examples_of_a_page_run(page: str, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr[-4_000:]
 
 
-def test_the_page_of_training_has_examples() -> None:
+def test_the_training_page_has_examples() -> None:
     assert "training.md" in _PAGES

@@ -1,4 +1,6 @@
-"""Line 28: every block of README and docs is run by a test, or says what it needs and is parsed."""
+"""Every code block of README and docs is run by a test, or is marked with its requirement and
+parsed.
+"""
 
 import re
 import shlex
@@ -25,7 +27,7 @@ def name_of(block: Block) -> str:
     return f"{block.page}:{block.line}"
 
 
-def test_every_block_has_a_language_and_says_what_it_needs() -> None:
+def test_every_block_has_a_language_and_a_known_requirement() -> None:
     assert {block.language for block in BLOCKS} <= LANGUAGES
     assert {block.needs for block in NOT_RUN} <= NEEDS, "a new need: think of a test that has it"
     unmarked = [
@@ -39,7 +41,7 @@ def test_every_block_has_a_language_and_says_what_it_needs() -> None:
 
 
 @pytest.mark.parametrize("block", NOT_RUN, ids=name_of)
-def test_a_block_that_is_not_run_can_be_read(block: Block) -> None:
+def test_a_block_that_is_not_run_can_be_parsed(block: Block) -> None:
     if block.language != "sh":
         return
     subprocess.run(["sh", "-n"], input=block.text, text=True, check=True, timeout=20)
@@ -96,7 +98,7 @@ def help_of(command: tuple[str, ...]) -> str:
     ).stdout
 
 
-def test_the_reference_is_what_the_schema_says() -> None:
+def test_the_reference_agrees_with_the_schema() -> None:
     made = subprocess.run(
         [sys.executable, ".ci/tools/definition_reference.py"],
         capture_output=True,
@@ -110,7 +112,7 @@ def test_the_reference_is_what_the_schema_says() -> None:
     )
 
 
-def test_links_between_pages_lead_somewhere() -> None:
+def test_links_between_pages_have_a_target() -> None:
     for page in PAGES:
         for target in re.findall(r"\]\(([^)#\s]+)\)", page.read_text(encoding="utf-8")):
             assert target.startswith("http") or (page.parent / target).exists(), (
@@ -118,5 +120,5 @@ def test_links_between_pages_lead_somewhere() -> None:
             )
 
 
-def test_bash_is_there_for_the_blocks() -> None:
+def test_bash_is_installed() -> None:
     assert shutil.which("bash")

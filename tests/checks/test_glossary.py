@@ -18,21 +18,23 @@ EXEMPT = {
     "_TRIAL_BYTES": "a trial write to a store, not a run",
     "trial": "a trial write to a database, not a run",
 }
-"""Names that stay although they use a replaced word, each with the reason."""
+"""Names that may use a replaced word, each with the reason."""
 
 NOT_YET: frozenset[str] = frozenset()
-"""Names that are still to be renamed. Names leave this set; none is added."""
+"""Names that are still to be renamed; no name may be added."""
 
 
 def replaced_words(page: str) -> set[str]:
-    """The words in the last column of the glossary's tables."""
+    """Returns the words in the last column of the glossary's tables."""
     cells = (line.split("|")[3] for line in page.splitlines() if line.startswith("| "))
     words = {word.strip() for cell in cells for word in cell.split(",")}
     return words - {"", "replaces"}
 
 
 def names_in(source: str) -> Iterator[str]:
-    """The names that a module defines: classes, functions, parameters, variables, attributes."""
+    """Returns the names that a module defines: classes, functions, parameters, variables,
+    attributes.
+    """
     for node in ast.walk(ast.parse(source)):
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
@@ -46,12 +48,14 @@ def names_in(source: str) -> Iterator[str]:
 
 
 def words_of(name: str) -> set[str]:
-    """The words of a name in snake_case or CamelCase, in lower case."""
+    """Returns the words of a name in snake_case or CamelCase, in lower case."""
     return {word.lower() for word in _WORD.findall(name)}
 
 
 def names_of_the_code() -> dict[str, str]:
-    """A path in which each name is defined, names of modules and folders included."""
+    """Returns all names of the packages, modules and folders included, each with one
+    defining path.
+    """
     places = {}
     for package in PACKAGES:
         for file in sorted((REPOSITORY / package).rglob("*.py")):
@@ -67,7 +71,7 @@ def test_names_use_no_replaced_word() -> None:
     assert not wrong.keys() - EXEMPT.keys() - NOT_YET, "use the words of docs/glossary.md"
 
 
-def test_the_glossary_replaces_words() -> None:
+def test_the_glossary_lists_replaced_words() -> None:
     page = (
         "| word | meaning | replaces |\n|---|---|---|\n| job | Work | chore, task |\n| run | A | "
         "|\n"

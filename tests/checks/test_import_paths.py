@@ -1,7 +1,6 @@
-"""Names under which users reach Palestra's Python: what scripts, documents and snapshots name stays
-where it is, whatever moves behind it.
+"""The documented import paths of Palestra.
 
-Issue 16, step 1.
+Scripts, documents and snapshots contain these names, so they stay valid when the code is moved.
 """
 
 import importlib
@@ -94,18 +93,19 @@ NAMES: dict[str, tuple[str, ...]] = {
     "workers.core.recipes": ("rebuildable",),
     "workers.envs.own": ("register_own",),
 }
-"""Documented modules, and all that they are documented to hold."""
+"""Documented modules with their documented members."""
 
 PROGRAMS = ("workers.supervisor", "workers.entrypoints.resume")
-"""Modules that `python -m` starts, and whose name is promised or written down by workers that still
-run.
+"""Modules that `python -m` starts.
+
+Their names are documented, or stored by workers that are still running.
 """
 
 
 @pytest.mark.parametrize(
     ("module", "name"), [(module, name) for module, names in NAMES.items() for name in names]
 )
-def test_a_documented_name_is_there_and_is_what_it_is_called(module: str, name: str) -> None:
+def test_documented_names_can_be_imported(module: str, name: str) -> None:
     found = getattr(importlib.import_module(module), name)
     assert callable(found)
     assert found.__name__ == name
@@ -113,7 +113,7 @@ def test_a_documented_name_is_there_and_is_what_it_is_called(module: str, name: 
     assert inspect.getdoc(found)
 
 
-def test_what_two_documented_paths_hold_is_the_same() -> None:
+def test_two_documented_paths_give_the_same_object() -> None:
     paths = ("workers.estimators.models", "workers.snapshot", "workers.entrypoints.trainer")
     models, snapshot, trainer = map(importlib.import_module, paths)
     assert [models.model_function(name) for name in ("classifier", "dqn", "vpg")] == [
@@ -125,7 +125,7 @@ def test_what_two_documented_paths_hold_is_the_same() -> None:
     assert trainer.TFTrainer is trainer.TorchTrainer
 
 
-def test_what_recipes_name_is_marked_where_they_name_it() -> None:
+def test_classes_in_recipes_are_marked_under_their_documented_path() -> None:
     found = importlib.import_module("workers.entrypoints.agent_algorithm").AgentAlgorithm
     assert is_rebuildable(found)
     assert found.__module__ == "workers.entrypoints.agent_algorithm", (
@@ -133,7 +133,7 @@ def test_what_recipes_name_is_marked_where_they_name_it() -> None:
     )
 
 
-def test_environments_of_ours_are_registered_by_their_documented_module() -> None:
+def test_own_environments_are_registered_by_their_documented_module() -> None:
     code = (
         "import gymnasium; print(*(gymnasium.make('workers.envs.own:palestra/' + name).spec.id for "
         "name in ('BitFlip-v0', 'Recall-v0')))"
@@ -143,7 +143,7 @@ def test_environments_of_ours_are_registered_by_their_documented_module() -> Non
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_a_promised_program_starts(program: str) -> None:
+def test_documented_programs_start(program: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", program, "--help"], capture_output=True, text=True, check=False
     )

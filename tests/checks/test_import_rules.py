@@ -1,5 +1,6 @@
-"""Every import rule was seen to fail: a copy of the packages with one offending import more, judged
-by import-linter.
+"""Every import rule detects a violation.
+
+import-linter checks a copy of the packages to which one forbidden import was added.
 """
 
 import os
@@ -112,7 +113,7 @@ def lint(directory: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the packages and of the contracts."""
+    """Returns the path of a copy of the packages and of the contracts."""
     directory = tmp_path_factory.mktemp("rules")
     for package in PACKAGES:
         shutil.copytree(
@@ -122,19 +123,19 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-def test_the_rules_hold(sources: Path) -> None:
+def test_the_packages_keep_the_rules(sources: Path) -> None:
     done = lint(sources)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "0 broken" in done.stdout
 
 
-def test_every_rule_has_a_breach() -> None:
+def test_every_rule_has_a_violation() -> None:
     assert {contract["name"] for contract in CONTRACTS} == set(BREACHES)
 
 
 @pytest.mark.parametrize("round_", range(max(map(len, BREACHES.values()))))
-def test_breaches_are_seen(sources: Path, round_: int) -> None:
-    """Tests one violation of each rule at a time."""
+def test_violations_are_detected(sources: Path, round_: int) -> None:
+    """One violation of each rule is tested at a time."""
     breaches = {
         name: of_rule[round_] for name, of_rule in BREACHES.items() if round_ < len(of_rule)
     }
@@ -148,7 +149,7 @@ def test_breaches_are_seen(sources: Path, round_: int) -> None:
         for file, text in texts.items():
             (sources / file).write_text(text)
     assert done.returncode != 0
-    told = _told(done.stdout)
+    told = _broken_rules(done.stdout)
     for name, (file, line) in breaches.items():
         module = file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
         imported = line.removeprefix("import ")
@@ -160,16 +161,16 @@ def test_breaches_are_seen(sources: Path, round_: int) -> None:
         )
 
 
-def _told(output: str) -> dict[str, str]:
-    """Returns what import-linter prints for each broken rule: its underlined name, the imports."""
+def _broken_rules(output: str) -> dict[str, str]:
+    """Returns the imports that import-linter reports for each broken rule, by the rule's name."""
     parts = re.split(
         r"^(.+)\n-{3,}$", output.rsplit("Broken contracts", maxsplit=1)[-1], flags=re.MULTILINE
     )
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
-def test_every_part_is_under_a_rule() -> None:
-    """A part that is added later must not stay outside the lists of the contracts."""
+def test_every_package_is_in_a_rule() -> None:
+    """A package that is added later must be added to the lists of the contracts."""
     listed = {module for contract in CONTRACTS for module in _modules(contract)}
     parts = {
         f"{package}.{path.stem}"

@@ -1,10 +1,9 @@
-"""Writes what a version of Palestra leaves behind, for the tests that a later one still reads it.
+"""Writes files of every kind that a version of Palestra stores, for compatibility tests.
 
     python -m tests.compatibility.make DIRECTORY
 
-`tests/assets/stored` holds what the code before the moves of issue 16 wrote; it is never written
-anew, only added to: what was written once must be read for ever. A new set goes to a directory of
-its own beside it. Every part is as small as a few KiB.
+`tests/assets/stored` has the files of released versions. They are never written again, because
+every later version must read them; a new set gets a directory of its own. Each set is a few KiB.
 """
 
 import asyncio
@@ -42,7 +41,7 @@ from workers.estimators.models import classifier, dqn
 from workers.snapshot import SnapshotConfig
 
 BIT_FLIP = "workers.envs.own:palestra/BitFlip-v0"
-"""The documented ID of an environment of Palestra, which is stored unchanged."""
+"""Documented ID of an environment of Palestra, which is stored unchanged."""
 SAMPLERS: dict[str, Callable[..., Any]] = {
     "local": LocalSampler,
     "vec": VecSampler,
@@ -78,7 +77,7 @@ DEFINITIONS["ppo"]["agent"].update(hidden_sizes=[4])
 
 
 def main(directory: Path) -> None:
-    """Writes all parts below a directory that does not exist yet."""
+    """Writes all files below a directory that does not exist yet."""
     directory.mkdir(parents=True)
     for name, document in DEFINITIONS.items():
         job(directory / name, document, stop_at=15 if name == "classifier" else 80)
@@ -102,7 +101,9 @@ def job(target: Path, document: dict[str, Any], stop_at: int) -> None:
 
 
 def trainer(target: Path) -> None:
-    """A garage-style training of a built-in agent, which `restore` builds again from the recipe."""
+    """Writes a garage-style training of a built-in agent, which `restore` builds from
+    its recipe.
+    """
     made = Trainer(SnapshotConfig(str(target)), seed=1)
     parameters = {
         "name": "dqn",
@@ -116,7 +117,7 @@ def trainer(target: Path) -> None:
 
 
 def sampling_trainer(target: Path, kind: Callable[..., Any]) -> None:
-    """A garage-style training whose recipe holds a sampler of ours."""
+    """Writes a garage-style training whose recipe contains one of Palestra's samplers."""
     env, policy = CountingEnv(), ConstantPolicy()
     made = Trainer(SnapshotConfig(str(target)), rebuildable=True, seed=4)
     made.setup(GivenSamplerAlgo(policy, kind(policy, env, seed=3)), env)
@@ -124,7 +125,7 @@ def sampling_trainer(target: Path, kind: Callable[..., Any]) -> None:
 
 
 def functions(directory: Path) -> None:
-    """PFRL-style trainings, in this process and in another one."""
+    """Writes PFRL-style trainings, in this process and in another one."""
     train_agent(TallyAgent(), make_env(0, test=False), 40, str(directory / "train_agent"), seed=1)
     target = str(directory / "train_agent_async")
     train_agent_async(target, 1, make_env, steps=40, eval_interval=None, make_agent=make_agent)
@@ -138,14 +139,14 @@ def batches() -> Any:
 
 
 def estimator(target: Path) -> None:
-    """A model directory of a shipped model function."""
+    """Writes the model directory of a shipped model function."""
     Estimator(
         classifier, target, RunConfig(keep_checkpoint_max=1), {"classes": 3, "hidden_sizes": [4]}
     ).train(batches, max_steps=8)
 
 
 def agent(target: Path) -> None:
-    """A model directory of an agent of a shipped model function."""
+    """Writes the model directory of an agent with a shipped model function."""
     made = Agent(
         dqn,
         Memory(size=64, batch_size=8),
@@ -159,8 +160,9 @@ def agent(target: Path) -> None:
 
 
 async def database(target: Path) -> None:
-    """A SQLite database, as SQL: one run that was paused with a snapshot, one that succeeded,
-    telemetry of both.
+    """Writes a SQLite database as SQL.
+
+    It has a run that was paused with a snapshot, a run that succeeded, and telemetry of both.
     """
     with tempfile.TemporaryDirectory() as scratch:
         path = Path(scratch, "palestra.db")

@@ -1,8 +1,7 @@
-"""What an older version wrote is read by this one: snapshots of every face, and a database.
+"""Files of an older version are read by this one: snapshots of every API, and a database.
 
-Issue 16, step 1. `tests/assets/stored` was written by `tests.compatibility.make` before modules and
-classes moved, so the module paths in recipes, the ids of environments and the documents of the
-database are the old ones.
+`tests/assets/stored` was written before modules and classes were moved. Module paths in recipes,
+IDs of environments and documents in the database are therefore old ones.
 """
 
 import json
@@ -45,12 +44,12 @@ ASSETS = Path(__file__).parents[1] / "assets" / "stored"
 
 @pytest.fixture(params=sorted(path.name for path in ASSETS.iterdir() if path.is_dir()))
 def stored(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """A copy of what one version wrote: reading it may write beside it."""
+    """Copies the files of a version, since reading them may write beside them."""
     return Path(shutil.copytree(ASSETS / request.param, tmp_path / "stored"))
 
 
 @pytest.mark.parametrize("name", DEFINITIONS)
-def test_a_job_goes_on_from_its_snapshot(stored: Path, tmp_path: Path, name: str) -> None:
+def test_a_job_resumes_from_its_snapshot(stored: Path, tmp_path: Path, name: str) -> None:
     order = WorkOrder.model_validate_json((stored / name / "order.json").read_text("utf-8"))
     (snapshot,) = (stored / name).glob("snp_*")
     found = load_snapshot(
@@ -69,7 +68,7 @@ def test_a_job_goes_on_from_its_snapshot(stored: Path, tmp_path: Path, name: str
     assert 0 < found.manifest.update < last["update"]
 
 
-def test_a_trainer_builds_a_built_in_agent_again(stored: Path, tmp_path: Path) -> None:
+def test_a_trainer_restores_a_built_in_agent(stored: Path, tmp_path: Path) -> None:
     trainer = Trainer(SnapshotConfig(str(tmp_path / "again")))
     trainer.restore(stored / "trainer")
     trainer.resume(n_epochs=3)
@@ -78,7 +77,7 @@ def test_a_trainer_builds_a_built_in_agent_again(stored: Path, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("name", SAMPLERS)
-def test_a_trainer_builds_samplers_again(stored: Path, tmp_path: Path, name: str) -> None:
+def test_a_trainer_restores_samplers(stored: Path, tmp_path: Path, name: str) -> None:
     trainer = Trainer(SnapshotConfig(str(tmp_path / "again")))
     trainer.restore(stored / f"trainer_{name}")
     trainer.resume(n_epochs=3)
@@ -86,7 +85,7 @@ def test_a_trainer_builds_samplers_again(stored: Path, tmp_path: Path, name: str
     assert trainer.stats.total_epoch == 2
 
 
-def test_functions_go_on_from_their_snapshots(stored: Path) -> None:
+def test_training_functions_resume_from_their_snapshots(stored: Path) -> None:
     agent = TallyAgent()
     train_agent(
         agent, make_env(0, test=False), 60, str(stored / "train_agent"), seed=1, resume="latest"
@@ -100,7 +99,7 @@ def test_functions_go_on_from_their_snapshots(stored: Path) -> None:
     assert found.t == 60
 
 
-def test_model_directories_are_those_of_the_same_model_functions(stored: Path) -> None:
+def test_model_directories_load_with_the_same_model_functions(stored: Path) -> None:
     estimator = Estimator(
         classifier, stored / "estimator", params={"classes": 3, "hidden_sizes": [4]}
     )
@@ -119,13 +118,13 @@ def test_model_directories_are_those_of_the_same_model_functions(stored: Path) -
     assert agent.global_step == 12
 
 
-def test_an_environment_of_ours_is_found_under_its_documented_id() -> None:
+def test_an_own_environment_is_found_by_its_documented_id() -> None:
     assert isinstance(gym.make(BIT_FLIP, bits=4).reset(seed=1)[0], dict | np.ndarray)
 
 
 @pytest.fixture
 async def world(stored: Path, tmp_path: Path) -> AsyncIterator[World]:
-    """The stored database, brought up to this version."""
+    """The stored database, upgraded to this version."""
     path = tmp_path / "palestra.db"
     with sqlite3.connect(path) as connection:
         connection.executescript((stored / "database" / "palestra.sql").read_text("utf-8"))
@@ -174,7 +173,7 @@ async def test_a_database_is_read(stored: Path, world: World) -> None:
     assert sum(curve.n) == 49
 
 
-async def test_a_paused_run_of_an_older_database_goes_on(stored: Path, world: World) -> None:
+async def test_a_paused_run_of_an_older_database_is_resumed(stored: Path, world: World) -> None:
     known = facts(stored)
     await world.resume(known["job"])
     worker = await world.register(name="w2")

@@ -1,6 +1,4 @@
-"""The team set-up: every command, setting, secret and health check of docker-compose.yml against
-our own command line and settings.
-"""
+"""docker-compose.yml: commands, settings, secrets and health checks agree with the code."""
 
 import os
 import re
@@ -39,7 +37,7 @@ VARIABLE = re.compile(r"\$\{(\w+)(?::([-?])([^}]*))?\}")
 
 
 def filled(text: str, given: dict[str, str] = GIVEN) -> str:
-    """Fills variables in as docker compose does."""
+    """Substitutes variables as docker compose does."""
 
     def value(match: re.Match[str]) -> str:
         name, kind, rest = match.groups()
@@ -55,7 +53,7 @@ def environment(service: dict[str, Any]) -> dict[str, str]:
     return {name: filled(str(value)) for name, value in service.get("environment", {}).items()}
 
 
-def test_the_services_are_those_of_the_house() -> None:
+def test_the_compose_file_has_the_expected_services() -> None:
     assert set(SERVICES) == {
         "postgres",
         "valkey",
@@ -69,7 +67,7 @@ def test_the_services_are_those_of_the_house() -> None:
 
 
 @pytest.mark.parametrize("name", OURS)
-def test_the_settings_are_ours_and_hold_together(name: str) -> None:
+def test_the_settings_exist_and_are_consistent(name: str) -> None:
     if name in WORKERS:
         assert environment(SERVICES[name]).keys() == {"MUJOCO_GL"}
         return
@@ -94,7 +92,7 @@ def test_the_settings_are_ours_and_hold_together(name: str) -> None:
 
 
 def test_valkey_has_a_user_for_each_role() -> None:
-    """Line 15.17: the users of the embedded broker, with passwords that the shell fills in."""
+    """The users are those of the embedded broker, with passwords that the shell substitutes."""
     shell, flag, script = SERVICES["valkey"]["command"]
     assert (shell, flag) == ("sh", "-c")
     assert {
@@ -131,9 +129,12 @@ def test_the_server_may_be_reached_by_workers_and_by_its_public_name() -> None:
 
 
 @pytest.mark.parametrize("name", OURS)
-def test_the_commands_are_ours(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs the real command line up to the point where it would become the program, then asks that
-    program's own parser.
+def test_the_commands_are_accepted_by_the_command_line(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Runs the real command line until it would replace its process by the program.
+
+    The program's own parser then checks the arguments.
     """
     from palestra.cli.main import main
 
@@ -167,11 +168,11 @@ def test_the_commands_are_ours(name: str, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize("name", WORKERS)
-def test_a_worker_reads_its_token_from_a_secret_that_is_its_users_from_the_first_start_on(
+def test_the_workers_user_can_read_the_token_secret(
     name: str,
 ) -> None:
-    """Line 28: a file beside the compose file belongs to whoever made it, and the worker's user
-    could not read it.
+    """Regression: a bind-mounted file belongs to its creator, and the worker's user could not read
+    it.
     """
     worker = SERVICES[name]
     command = worker["command"]
@@ -193,8 +194,8 @@ def test_a_worker_reads_its_token_from_a_secret_that_is_its_users_from_the_first
     assert worker["profiles"] == ["cpu" if name == "worker-cpu" else "gpu"]
 
 
-def test_slots_gpus_pools_and_names_of_workers_can_be_chosen() -> None:
-    """Line 28: all of them were written into the compose file."""
+def test_slots_gpus_pools_and_names_of_workers_are_settings() -> None:
+    """Regression: they were constants of the compose file."""
     chosen = {
         **GIVEN,
         "PALESTRA_SLOTS": "4",
@@ -216,9 +217,9 @@ def test_slots_gpus_pools_and_names_of_workers_can_be_chosen() -> None:
     assert "--gpus" not in SERVICES["worker-cpu"]["command"]
 
 
-def test_workers_of_other_machines_reach_the_broker_where_they_are_told_to() -> None:
-    """Line 28: the address that they are told was a name that only the compose network knows, and
-    no port was published.
+def test_workers_on_other_machines_can_reach_the_broker() -> None:
+    """Regression: the server told them a host name of the compose network, and no port was
+    published.
     """
     chosen = {**GIVEN, "PALESTRA_BROKER_HOST": "10.0.0.5", "PALESTRA_BROKER_BIND": "10.0.0.5"}
     told = urlsplit(filled(SERVICES["server"]["environment"]["PALESTRA_WORKER_BROKER_URL"], chosen))
@@ -228,7 +229,7 @@ def test_workers_of_other_machines_reach_the_broker_where_they_are_told_to() -> 
 
 
 def test_the_workers_image_has_the_environments_of_the_extras() -> None:
-    """Line 28: a worker of the image knew Gymnasium's own environments only."""
+    """Regression: a worker in a container had only Gymnasium's own environments."""
     extras = filled(SERVICES["worker"]["build"]["args"]["EXTRAS"]).split(",")
     assert {"atari", "box2d", "mujoco", "sb3"} <= set(extras)
     declared = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"][
@@ -250,7 +251,7 @@ def test_the_server_s_health_check_asks_a_route_that_exists() -> None:
     assert url.path in app.openapi()["paths"]
 
 
-def test_everybody_waits_for_what_they_need() -> None:
+def test_services_wait_for_the_services_they_need() -> None:
     for name in ("server", "daemons"):
         assert SERVICES[name]["depends_on"] == {
             "migrate": {"condition": "service_completed_successfully"},
@@ -262,7 +263,7 @@ def test_everybody_waits_for_what_they_need() -> None:
         assert SERVICES[name]["healthcheck"]["test"]
 
 
-def test_no_secret_is_inside_and_none_has_a_default() -> None:
+def test_the_file_contains_no_secret_and_no_default_for_one() -> None:
     text = (REPOSITORY / "docker-compose.yml").read_text()
     required = {name for name, kind, _ in VARIABLE.findall(text) if kind == "?"}
     assert required == {"POSTGRES_PASSWORD", "VALKEY_PASSWORD", "VALKEY_WORKER_PASSWORD"}

@@ -1,4 +1,4 @@
-"""One suite for every bus: within a process, and over a real Valkey."""
+"""One test suite for every bus: the in-process bus and the one over a real Valkey."""
 
 import asyncio
 import contextlib
@@ -20,7 +20,7 @@ SECONDS = 5.0
 
 @dataclass
 class Valkey:
-    """A real server on a Unix socket, killable and restartable."""
+    """A real server on a Unix socket, which tests kill and restart."""
 
     directory: Path
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
@@ -91,7 +91,9 @@ async def _quiet(bus: Bus) -> None:
     await asyncio.sleep(0.05)
 
 
-async def test_every_subscriber_of_a_topic_hears_it_and_no_other(make: Callable[[], Bus]) -> None:
+async def test_every_subscriber_of_a_topic_and_no_other_is_notified(
+    make: Callable[[], Bus],
+) -> None:
     async with running(make()) as bus:
         one, two, other = (
             bus.subscribe("events"),
@@ -104,7 +106,7 @@ async def test_every_subscriber_of_a_topic_hears_it_and_no_other(make: Callable[
         assert await other.wait(0.05) == frozenset()
 
 
-async def test_rings_while_busy_are_one_ring(make: Callable[[], Bus]) -> None:
+async def test_notifications_while_busy_are_merged(make: Callable[[], Bus]) -> None:
     async with running(make()) as bus:
         subscription = bus.subscribe("events", "queue")
         for _ in range(1_000):
@@ -114,7 +116,7 @@ async def test_rings_while_busy_are_one_ring(make: Callable[[], Bus]) -> None:
         assert await subscription.wait(0.05) == frozenset()
 
 
-async def test_a_subscription_that_ended_hears_nothing(make: Callable[[], Bus]) -> None:
+async def test_an_ended_subscription_is_not_notified(make: Callable[[], Bus]) -> None:
     async with running(make()) as bus:
         subscription = bus.subscribe("events")
         bus.unsubscribe(subscription)
@@ -122,7 +124,7 @@ async def test_a_subscription_that_ended_hears_nothing(make: Callable[[], Bus]) 
         assert await subscription.wait(0.05) == frozenset()
 
 
-async def test_a_ring_between_two_waits_is_not_lost(make: Callable[[], Bus]) -> None:
+async def test_a_notification_between_two_waits_is_not_lost(make: Callable[[], Bus]) -> None:
     async with running(make()) as bus:
         subscription = bus.subscribe("events")
         assert await subscription.wait(0.01) == frozenset()
@@ -131,7 +133,7 @@ async def test_a_ring_between_two_waits_is_not_lost(make: Callable[[], Bus]) -> 
         assert await subscription.wait(0.01) == {"events"}
 
 
-async def test_cancelled_waits_leave_nothing_out_of_step(make: Callable[[], Bus]) -> None:
+async def test_cancelled_waits_lose_no_notification(make: Callable[[], Bus]) -> None:
     async with running(make()) as bus:
         subscription = bus.subscribe("events")
         for _ in range(500):
@@ -151,7 +153,7 @@ async def test_publishing_never_blocks_nor_fails_without_a_running_bus(
     assert await subscription.wait(SECONDS) == {"events"}
 
 
-async def test_other_processes_hear_it(valkey: Valkey) -> None:
+async def test_other_processes_are_notified(valkey: Valkey) -> None:
     url = f"unix://{valkey.socket}"
     async with running(RedisBus(url)) as here, running(RedisBus(url)) as there:
         await _quiet(there)
@@ -162,7 +164,7 @@ async def test_other_processes_hear_it(valkey: Valkey) -> None:
         assert await mine.wait(0.2) == frozenset(), "our own notification must not come back"
 
 
-async def test_a_killed_server_loses_no_subscriber_and_the_return_rings_everything(
+async def test_after_a_restart_of_the_server_all_subscribers_are_notified(
     valkey: Valkey,
 ) -> None:
     url = f"unix://{valkey.socket}"
@@ -182,7 +184,7 @@ async def test_a_killed_server_loses_no_subscriber_and_the_return_rings_everythi
         assert await theirs.wait(15.0) == {"events"}
 
 
-async def test_rubbish_on_the_channel_is_ignored(valkey: Valkey) -> None:
+async def test_invalid_messages_on_the_channel_are_ignored(valkey: Valkey) -> None:
     from redis.asyncio import Redis
 
     url = f"unix://{valkey.socket}"

@@ -1,9 +1,8 @@
-"""The training functions beside those of PFRL itself: the same agent and environment, over a table
-of settings.
+"""Palestra's training functions compared with PFRL's: same agent, same environment, many settings.
 
-Compared is all that PFRL does on purpose. Left out are its faults: that the end of training is not
-evaluated, that a batch always makes one vector step, and that a batch is evaluated on the training
-environments where there are no others.
+The comparison covers PFRL's intended behaviour. It leaves out its faults: PFRL does not evaluate at
+the end of training, a batch always makes one vector step, and a batch without evaluation
+environments is evaluated on the training environments.
 """
 
 import random
@@ -26,12 +25,12 @@ with warnings.catch_warnings():
 
 
 @pytest.fixture(autouse=True)
-def _quick_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("workers.snapshot.snapshot_directory.sync_file", lambda path: None)
 
 
 class OldGym:
-    """A Gymnasium environment with the methods of the older gym."""
+    """A Gymnasium environment with the interface of the older gym."""
 
     def __init__(self, env: Line) -> None:
         self.env = env
@@ -53,7 +52,7 @@ class OldGym:
 
 
 class Case(NamedTuple):
-    """One line of the table."""
+    """One combination of settings."""
 
     lengths: tuple[int, ...]
     steps: int
@@ -129,7 +128,7 @@ def batch(module: Any, case: Case, outdir: Path, wrap: Any) -> tuple[Any, list[A
 def compare(ours: Path, theirs: Path) -> None:
     """Compares records, directories and the agent's files.
 
-    Our evaluation of the end may be one more.
+    Palestra may have one more evaluation, at the end of training.
     """
     our_rows, their_rows = table(ours), table(theirs)
     extra = our_rows[len(their_rows) :]

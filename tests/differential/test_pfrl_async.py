@@ -1,4 +1,4 @@
-"""PFRL's own A3C under `train_agent_async`, with started processes: what upstream can only do with
+"""PFRL's A3C with `train_agent_async` in spawned processes; PFRL itself supports only
 forked ones.
 """
 

@@ -74,11 +74,11 @@ class Site:
         All pages share one login, which saves a link for each.
         """
         if self.login is None:
-            first = await self.stranger()
+            first = await self.open_context()
             await first.goto(await self.link())
             await first.wait_for_url("**/experiments**")
             self.login = await first.context.storage_state()
-        page = await self.stranger(self.login)
+        page = await self.open_context(self.login)
         await page.goto(path)
         return page
 
@@ -256,7 +256,7 @@ async def test_the_login_page_explains_how_to_log_in(site: Site) -> None:
     """Regression: the page asked for a password although no user had one, and did not use a pasted
     login link.
     """
-    page = await site.stranger()
+    page = await site.open_context()
     await page.goto(f"/experiments/{site.single}")
     await expect(page.get_by_text("palestra login-link")).to_be_visible()
     await expect(page.locator("input[name=password]")).to_have_count(0)

@@ -34,9 +34,7 @@ def test_ppo_improves_on_cartpole() -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("name", ["cartpole-dqn.yaml", "cartpole-ppo.yaml"])
-def test_eighteen_of_twenty_seeds_balance_the_pole_and_go_on_doing_so_on_other_episodes(
-    name, tmp_path
-) -> None:
+def test_eighteen_of_twenty_seeds_balance_the_pole_on_unseen_episodes(name, tmp_path) -> None:
     outcomes = trained_together(
         submitted(name), range(100, 120), tmp_path
     )  # the examples were chosen by the seeds below 50
@@ -52,7 +50,7 @@ def test_eighteen_of_twenty_seeds_balance_the_pole_and_go_on_doing_so_on_other_e
 @pytest.mark.slow
 @pytest.mark.timeout(3_600)
 def test_four_of_five_seeds_of_qr_dqn_balance_the_pole(tmp_path) -> None:
-    """When the bounds were set, all five reached 500 within 49,152 env_steps."""
+    """When the limits were set, all five seeds reached 500 within 49,152 env_steps."""
     outcomes = trained_together(
         submitted("learning/cartpole-qr-dqn.yaml"), range(100, 105), tmp_path
     )  # the preset was measured with the seeds below 5

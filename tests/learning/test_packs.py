@@ -1,4 +1,4 @@
-"""Seeds that learn as a pack come out as seeds that learn alone."""
+"""Seeds trained as a pack have the same distribution of returns as seeds trained singly."""
 
 from pathlib import Path
 
@@ -26,8 +26,9 @@ def submission(name: str, compile_mode: str) -> Submission:
 
 
 def distance(one: list[float], other: list[float]) -> float:
-    """Returns the greatest difference of the two samples' distribution functions (Kolmogorov and
-    Smirnov).
+    """Returns the Kolmogorov-Smirnov statistic of two samples.
+
+    It is the greatest difference of their empirical distribution functions.
     """
     edges = np.sort(np.concatenate((one, other)))
     first, second = (

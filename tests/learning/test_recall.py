@@ -1,4 +1,4 @@
-"""Line 15.12: what was shown twelve steps ago, which recurrent PPO named and DRQN did not."""
+"""Recurrent agents remember an observation from twelve steps ago."""
 
 import pytest
 

@@ -1,6 +1,4 @@
-"""Whole trainings through the real engine, environments and evaluator, without a worker around
-them.
-"""
+"""Whole trainings with the real engine, environments and evaluator, without a worker."""
 
 import json
 import time
@@ -26,7 +24,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 class Silent:
-    """A recorder, a snapshotter and a control that keep the last evaluation only."""
+    """A recorder, a snapshotter and a control that keep only the last evaluation."""
 
     order = None
     mean = float("nan")
@@ -79,7 +77,7 @@ class Trained:
 
 
 class Outcome(NamedTuple):
-    """The result of a run of a pack."""
+    """The result of one run of a pack."""
 
     reason: StopReason
     env_steps: int
@@ -92,7 +90,7 @@ class Outcome(NamedTuple):
 def trained_together(
     submission: Submission, seeds: Sequence[int], directory: Path
 ) -> list[Outcome]:
-    """Trains seeds as a worker trains a pack of them, and judges each as it leaves."""
+    """Trains seeds as a worker trains a pack of them, and evaluates each when it ends."""
     sinks, outcomes = [Evaluations() for _ in seeds], dict[int, Outcome]()
     with pack_of(submission, seeds, directory, sinks) as pack:
 
@@ -112,7 +110,7 @@ def trained_together(
 
 
 def submitted(name: str, **changes: Any) -> Submission:
-    """An example with some of its definition's sections changed."""
+    """Returns an example submission with some sections of its definition changed."""
     document = yaml.safe_load((EXAMPLES / name).read_text())
     for section, change in changes.items():
         document["definition"][section] = {**document["definition"].get(section, {}), **change}
@@ -120,5 +118,5 @@ def submitted(name: str, **changes: Any) -> Submission:
 
 
 def example(name: str, **changes: Any) -> RlDefinition:
-    """The definition of an example with some of its sections changed."""
+    """Returns the definition of an example with some of its sections changed."""
     return submitted(name, **changes).definition

@@ -107,7 +107,7 @@ def run(**changes: Any) -> dict[str, Any]:
 
 
 def run_detail(**changes: Any) -> dict[str, Any]:
-    """Returns a run with its attempts, jobs and snapshots."""
+    """Returns a run with its attempts, jobs and definition."""
     return {**run(), "attempts": [], "jobs": [], "definition": definition(), **changes}
 
 

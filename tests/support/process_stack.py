@@ -200,7 +200,7 @@ class Stack:
             name, [sys.executable, "-m", "workers.host", *place, *files], self._worker_environment
         )
         wait_for(
-            lambda: self._worker_is_back(title, before),
+            lambda: self._worker_is_online(title, before),
             30,
             f"the worker registers\n{self.log(name)}",
         )

@@ -1,5 +1,6 @@
-"""Line 15.12: the comparison of how many seeds reach a return: its intervals, and what it keeps
-between its pieces.
+"""The comparison of the number of seeds that reach a return.
+
+Covers its confidence intervals and its file of results.
 """
 
 import json
@@ -22,11 +23,11 @@ from benchmarks.reached import OURS, Kept, rows, trainings, wilson
         (40, 40, 0.9124, 1.0),
     ],
 )
-def test_intervals_are_those_of_wilson(reached: int, count: int, low: float, high: float) -> None:
+def test_intervals_are_wilson_intervals(reached: int, count: int, low: float, high: float) -> None:
     assert wilson(reached, count) == pytest.approx((low, high), abs=1e-4)
 
 
-def test_the_ends_of_an_interval_are_the_shares_that_are_just_not_refuted() -> None:
+def test_interval_bounds_are_the_extreme_shares_that_the_test_accepts() -> None:
     for reached, count in ((3, 20), (36, 40)):
         for end in wilson(reached, count):
             assert abs(reached / count - end) == pytest.approx(
@@ -44,7 +45,7 @@ def line(peer: str, seeds: str, returns: list[float], task: str = "ppo") -> dict
     }
 
 
-def test_what_is_kept_is_not_trained_again(tmp_path: Path) -> None:
+def test_seeds_with_stored_results_are_not_trained_again(tmp_path: Path) -> None:
     file, task = tmp_path / "kept", TASKS["ppo"]
     kept = Kept(task, file)
     kept.add(line(PACK, "0,1", [500.0, 300.0]))
@@ -59,7 +60,7 @@ def test_what_is_kept_is_not_trained_again(tmp_path: Path) -> None:
     assert commands == ["2,3", "0", "2", "3"]
 
 
-def test_a_lone_seed_is_trained_as_a_pack_too() -> None:
+def test_a_single_seed_is_trained_as_a_pack() -> None:
     commands = [
         command[command.index("--seeds") + 1]
         for command in trainings(Kept(TASKS["ppo"], None), TASKS["ppo"], [], range(3), 2)

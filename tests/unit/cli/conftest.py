@@ -1,4 +1,4 @@
-"""Commands in this process, against a real HTTP server that answers as it is told."""
+"""Runs commands in this process against a real HTTP server with scripted answers."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The processes of `palestra up`: which ends are followed by a new start."""
+"""The child processes of `palestra up`: which exit codes lead to a restart."""
 
 import sys
 from pathlib import Path
@@ -11,7 +11,7 @@ from tests.support.process_stack import wait_for
 
 
 def ended(data: Path, code: int) -> tuple[Children, list[str]]:
-    """Returns children of which one has ended with `code`, and what they report."""
+    """Returns children of which one has ended with `code`, and the lines that they reported."""
     said: list[str] = []
     directory = DataDir(data)
     directory.prepare()
@@ -21,8 +21,8 @@ def ended(data: Path, code: int) -> tuple[Children, list[str]]:
     return children, said
 
 
-def test_a_worker_that_finds_its_directory_taken_is_started_again(tmp_path: Path) -> None:
-    """Line 15.3: `palestra up` waits for the processes of the last worker to end."""
+def test_a_worker_whose_directory_is_in_use_is_started_again(tmp_path: Path) -> None:
+    """`palestra up` waits until the processes of the previous worker have ended."""
     children, said = ended(tmp_path, 75)
     first = children.pid("worker")
     children.tend()
@@ -36,7 +36,7 @@ def test_a_worker_that_finds_its_directory_taken_is_started_again(tmp_path: Path
     children.stop(())
 
 
-def test_a_worker_that_was_started_wrongly_is_not(tmp_path: Path) -> None:
+def test_a_worker_with_wrong_options_is_not_started_again(tmp_path: Path) -> None:
     children, _ = ended(tmp_path, 2)
     with pytest.raises(ChildFailedError):
         children.tend()

@@ -1,4 +1,4 @@
-"""Every command against a real HTTP server: what it asks, what it prints, how it ends."""
+"""Every command against a real HTTP server: its requests, its output and its exit code."""
 
 import json
 from pathlib import Path
@@ -330,7 +330,7 @@ def test_a_fault_of_ours_is_one_sentence(
 def test_the_catalogue_lists_agents_and_environments_with_their_code(
     peer: Peer, palestra: RunCommand
 ) -> None:
-    """Line 10: what a pool's workers can make is listed."""
+    """These are the parts that the workers of a pool can build."""
     offered = Catalogue.model_validate_json(json.dumps(walking())).model_dump(mode="json")
     peer.on("GET", "/catalogue", Answer(200, {"pool": "gpu", "known": True, "catalogue": offered}))
     code, out, _ = palestra("catalogue", "--pool", "gpu")

@@ -1,4 +1,6 @@
-"""Commands that change what is queued, runs or is listed, against a real HTTP server."""
+"""Commands that change queued and running jobs, runs and experiments, against a real
+HTTP server.
+"""
 
 import json
 

@@ -1,4 +1,7 @@
-"""Files that users wrote: what is read, and how each fault is told with path, line and column."""
+"""Files that users wrote.
+
+Each error names path, line and column.
+"""
 
 import io
 import json
@@ -61,12 +64,12 @@ def test_standard_input_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     assert read_submission("-").definition.name == "sample"
 
 
-def test_a_byte_order_mark_is_taken_off(file: Path) -> None:
+def test_a_byte_order_mark_is_removed(file: Path) -> None:
     file.write_bytes(b"\xef\xbb\xbf" + GOOD.encode())
     assert read_submission(str(file)).definition.name == "sample"
 
 
-def test_words_stay_words(file: Path) -> None:
+def test_yaml_words_such_as_no_stay_strings(file: Path) -> None:
     file.write_text(GOOD.replace("name: sample", "name: no"))
     assert read_submission(str(file)).definition.name == "no"
 
@@ -98,7 +101,7 @@ def test_words_stay_words(file: Path) -> None:
         ("name: sample", "name: 2020-01-01", None, None),
     ],
 )
-def test_faults_are_told_with_line_and_column(
+def test_errors_name_line_and_column(
     file: Path, old: str, new: str, place: str | None, told: str | None
 ) -> None:
     assert old in GOOD
@@ -111,7 +114,7 @@ def test_faults_are_told_with_line_and_column(
     assert sentence.startswith(f"{file}:{place}:" if place else str(file))
 
 
-def test_every_fault_has_its_line(file: Path) -> None:
+def test_every_error_of_a_file_is_reported_with_its_line(file: Path) -> None:
     file.write_text(GOOD.replace("learning_rate: 1e-3", "learning_rate: -1\n    gamma: 7"))
     assert len(refusal(file).splitlines()) == 2
 
@@ -137,7 +140,7 @@ def test_empty_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.timeout(20)
-def test_bombs_are_refused_quickly(file: Path) -> None:
+def test_documents_that_expand_exponentially_are_refused_quickly(file: Path) -> None:
     levels = [f"a{n}: &a{n} [{', '.join(f'*a{n - 1}' for _ in range(9))}]" for n in range(1, 7)]
     file.write_text("a0: &a0 x\n" + "\n".join(levels) + "\n")
     assert "too large once its aliases are followed" in refusal(file)

@@ -1,4 +1,4 @@
-"""Ctrl-C and broken pipes in real processes: exit codes as shells know them, and no traceback."""
+"""Ctrl-C and broken pipes in real processes: conventional exit codes and no traceback."""
 
 import os
 import signal
@@ -44,7 +44,7 @@ def start(peer: FakeHttpServer, tmp_path: Path, *arguments: str) -> subprocess.P
 
 
 @pytest.mark.parametrize("presses", [1, 2])
-def test_ctrl_c_is_130(peer: FakeHttpServer, tmp_path: Path, presses: int) -> None:
+def test_ctrl_c_exits_with_130(peer: FakeHttpServer, tmp_path: Path, presses: int) -> None:
     peer.on("GET", "/runs", Answer(200, api_samples.page(api_samples.run())))
     process = start(peer, tmp_path, "watch", "exp")
     assert process.stdout is not None
@@ -55,7 +55,7 @@ def test_ctrl_c_is_130(peer: FakeHttpServer, tmp_path: Path, presses: int) -> No
     assert (process.returncode, errors) == (130, "")
 
 
-def test_a_broken_pipe_is_141(peer: FakeHttpServer, tmp_path: Path) -> None:
+def test_a_broken_pipe_exits_with_141(peer: FakeHttpServer, tmp_path: Path) -> None:
     def endless(asked: RecordedRequest) -> Answer:
         first = int(asked.query["after"]) + 1
         lines = [
@@ -97,7 +97,7 @@ def test_a_pipe_that_breaks_under_json(peer: FakeHttpServer, tmp_path: Path) -> 
     assert (process.returncode, errors) == (141, "")
 
 
-def test_the_command_of_a_missing_part_names_the_extra(tmp_path: Path) -> None:
+def test_a_command_whose_packages_are_missing_names_the_extra(tmp_path: Path) -> None:
     program = (
         "import importlib.util, sys; real = importlib.util.find_spec;"
         "importlib.util.find_spec = lambda name, *a: None if name == 'celery' else real(name, *a);"
@@ -112,7 +112,7 @@ def test_the_command_of_a_missing_part_names_the_extra(tmp_path: Path) -> None:
     )
 
 
-def test_the_command_imports_nothing_heavy() -> None:
+def test_the_command_imports_no_large_library() -> None:
     program = (
         "import sys; import palestra.cli.main;"
         "sys.exit(', '.join({'fastapi', 'sqlalchemy', 'celery', 'torch', 'numpy'} & "

@@ -1,4 +1,4 @@
-"""Lines 15.22 and 15.23: commands that show one run and fetch what it left."""
+"""Commands that show one run and download its files."""
 
 import hashlib
 import json
@@ -75,7 +75,7 @@ def test_watching_ends_with_the_reasons_of_failed_runs(peer: Peer, palestra: Run
             seed=seed,
             state="failed",
             cause="user_exception",
-            failure=FELL,
+            failure=FAILURE,
         )
         for seed in (0, 1)
     ]
@@ -117,7 +117,7 @@ def test_watching_ends_with_the_reasons_of_failed_runs(peer: Peer, palestra: Run
 def test_the_exit_code_of_watch_tells_a_failure_from_a_cancellation(
     peer: Peer, palestra: RunCommand, states: tuple[str, ...], expected: int
 ) -> None:
-    """Line 15.22: the exit code was 1 in both cases."""
+    """Regression: the exit code was 1 in both cases."""
     runs = [
         api_samples.run(id=api_samples.numbered("run", seed), seed=seed, state=state)
         for seed, state in enumerate(states)
@@ -182,7 +182,7 @@ def test_show(peer: Peer, palestra: RunCommand) -> None:
         "state": "ended",
         "outcome": "failed",
         "cause": "user_exception",
-        "failure": FELL,
+        "failure": FAILURE,
         "fences": {RUN: 1},
         "resumed_from": {RUN: "snp_old"},
         "resume_quality": "exact",
@@ -193,7 +193,7 @@ def test_show(peer: Peer, palestra: RunCommand) -> None:
     failed = api_samples.run_detail(
         state="failed",
         cause="user_exception",
-        failure=FELL,
+        failure=FAILURE,
         attempts=[attempt],
         jobs=[api_samples.job()],
     )
@@ -234,7 +234,7 @@ def test_show(peer: Peer, palestra: RunCommand) -> None:
     _, out, _ = palestra("show", RUN, "--rows", "1")
     assert ("snp_b" in out, "snapshots (1 of 2)" in out) == (False, True)
     found = json.loads(palestra("show", RUN, "--json")[1])
-    assert found["failure"]["traceback"] == FELL["traceback"]
+    assert found["failure"]["traceback"] == FAILURE["traceback"]
     assert [
         len(found[part]) for part in ("attempts", "jobs", "snapshots", "evaluations", "artifacts")
     ] == [1, 1, 2, 1, 1]
@@ -315,6 +315,6 @@ def test_options_of_download_that_cannot_be(
 def test_a_video_that_cannot_be_written_is_refused_before_anything_is_asked(
     peer: Peer, palestra: RunCommand, video: str
 ) -> None:
-    """Line 15.23: `palestra play` checks the file before it asks the server."""
+    """`palestra play` checks the path before it sends a request to the server."""
     assert palestra("play", RUN, "--video", video)[0] == 2
     assert not peer.asked

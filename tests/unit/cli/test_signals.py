@@ -8,8 +8,11 @@ import pytest
 from palestra.cli.embedded.signals import Stopped, stop_signals
 
 
-class _Swallows:
-    """An object in whose finalizer a signal arrives: Python drops what the handler raises there."""
+class _SignalInFinalizer:
+    """An object whose finalizer receives a signal.
+
+    Python ignores exceptions that a signal handler raises there.
+    """
 
     def __del__(self) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
@@ -29,20 +32,20 @@ def _stopped(hurry: Callable[[], None], act: Callable[[], None]) -> Stopped:
     return stopped.value
 
 
-def test_the_first_signal_unwinds_with_its_exit_code() -> None:
+def test_the_first_signal_raises_with_its_exit_code() -> None:
     before = signal.getsignal(signal.SIGTERM)
     assert _stopped(lambda: None, lambda: os.kill(os.getpid(), signal.SIGTERM)).exit_code == 0
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-def test_a_signal_whose_exception_was_dropped_unwinds_all_the_same() -> None:
+def test_a_signal_whose_exception_was_ignored_raises_again() -> None:
     hurried: list[int] = []
-    held = [_Swallows()]
+    held = [_SignalInFinalizer()]
     assert _stopped(lambda: hurried.append(1), held.clear).args == (signal.SIGTERM,)
     assert hurried == [], "a reminder is no second signal"
 
 
-def test_who_stops_is_hurried_and_not_interrupted() -> None:
+def test_a_signal_during_the_shutdown_calls_the_hurry_callback() -> None:
     hurried: list[int] = []
     with stop_signals(lambda: hurried.append(1)) as signals:
         signals.stopping = True

@@ -1,5 +1,5 @@
-"""The client against a real HTTP server: what it sends, what it makes of answers, what it does when
-they fail to come.
+"""The client against a real HTTP server: its requests, how it parses answers, and
+lost connections.
 """
 
 from collections.abc import Iterator
@@ -57,7 +57,7 @@ def test_submit_sends_the_whole_document_with_a_key(peer: FakeHttpServer, client
 
 
 @pytest.mark.parametrize(("status", "created"), [(201, True), (200, False)])
-def test_submit_document_tells_new_from_known(
+def test_submit_document_returns_whether_the_experiment_is_new(
     peer: FakeHttpServer, client: Client, status: int, created: bool
 ) -> None:
     from palestra.contract.job_options import Submission
@@ -66,7 +66,7 @@ def test_submit_document_tells_new_from_known(
     assert client.submit_document(Submission(definition=definition()))[1] is created
 
 
-def test_a_lost_answer_is_asked_for_again_under_the_same_key(
+def test_a_request_with_a_lost_answer_is_repeated_with_the_same_key(
     peer: FakeHttpServer, client: Client
 ) -> None:
     peer.on(
@@ -245,7 +245,9 @@ def test_each_refusal_is_its_own_exception(
     assert (caught.value.code, caught.value.status) == ("some_code", status)
 
 
-def test_every_fault_of_a_document_is_told(peer: FakeHttpServer, client: Client) -> None:
+def test_every_error_of_a_document_is_in_the_exception(
+    peer: FakeHttpServer, client: Client
+) -> None:
     faults = (
         {"pointer": "/a", "code": "x", "message": "is wrong"},
         {"pointer": "/b", "code": "x", "message": "is worse"},
@@ -260,7 +262,7 @@ def test_every_fault_of_a_document_is_told(peer: FakeHttpServer, client: Client)
 
 
 @pytest.mark.parametrize("raw", [b"<html>hello</html>", b"", b"[]", b'{"id": 3}'])
-def test_another_program_on_the_port_is_recognised(
+def test_an_answer_of_another_program_raises_an_error_that_says_so(
     peer: FakeHttpServer, client: Client, raw: bytes
 ) -> None:
     peer.on("GET", f"/jobs/{JOB}", Answer(200, raw=raw))
@@ -268,16 +270,14 @@ def test_another_program_on_the_port_is_recognised(
         client.job(JOB)
 
 
-def test_no_server_is_one_sentence() -> None:
+def test_an_unreachable_server_raises_an_error_of_one_sentence() -> None:
     with Client("http://127.0.0.1:9", "x") as client:
         client._connection._sleep = lambda _seconds: None
         with pytest.raises(errors.UnreachableError, match="does not answer"):
             client.session()
 
 
-def test_busy_servers_are_asked_again_after_the_time_they_name(
-    peer: FakeHttpServer, client: Client
-) -> None:
+def test_busy_servers_are_retried_after_retry_after(peer: FakeHttpServer, client: Client) -> None:
     waits: list[float] = []
     client._connection._sleep = waits.append
     busy = Answer(429, problem(429, "slow_down", "Wait."), headers={"Retry-After": "3"})
@@ -292,7 +292,7 @@ def test_identifiers_never_change_the_path(peer: FakeHttpServer, client: Client)
     assert peer.asked[0].path == "/api/v1/runs/..%2Fsession%3Fx%3D1%23y"
 
 
-def test_events_go_on_behind_the_last_one_after_a_loss(
+def test_events_continue_after_the_last_one_when_the_connection_is_lost(
     peer: FakeHttpServer, client: Client
 ) -> None:
     stream = {"Content-Type": "text/event-stream"}

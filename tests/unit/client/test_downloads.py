@@ -1,6 +1,6 @@
-"""Line 15.23: what a run left could not be fetched.
+"""Downloads: stored files on the user's disk.
 
-Stored files on the user's disk: whole and verified or absent, and inside.
+A file is complete and verified or absent, and lies inside the target directory.
 """
 
 import hashlib
@@ -60,16 +60,16 @@ def left_in(directory: Path) -> set[str]:
         ("é.txt", "_.txt"),
     ],
 )
-def test_a_name_is_only_text(name: str, path: str) -> None:
-    """Line 15.23: whoever uploads a file chooses its name."""
+def test_file_names_cannot_leave_the_directory(name: str, path: str) -> None:
+    """A user who uploads a file chooses its name."""
     assert safe_name(name) == Path(path)
 
 
-def test_a_deep_name_keeps_its_end() -> None:
+def test_a_long_path_keeps_its_last_components() -> None:
     assert safe_name("/".join("abcdefghijkl")) == Path("e/f/g/h/i/j/k/l")
 
 
-def test_content_is_stored_whole_and_once(tmp_path: Path) -> None:
+def test_content_is_downloaded_completely_and_once(tmp_path: Path) -> None:
     target = store(stored("memory/part.npz"), tmp_path / "new", whole())
     assert (target, target.read_bytes()) == (tmp_path / "new" / "memory" / "part.npz", CONTENT)
     assert left_in(tmp_path) == {"new/memory/part.npz"}
@@ -80,7 +80,7 @@ def test_content_is_stored_whole_and_once(tmp_path: Path) -> None:
     assert store(stored("memory/part.npz"), tmp_path / "new", never) == target
 
 
-def test_what_ends_early_goes_on_where_it_ended(tmp_path: Path) -> None:
+def test_an_interrupted_download_continues_at_its_offset(tmp_path: Path) -> None:
     asked: list[int] = []
 
     def broken(offset: int) -> Iterator[bytes]:
@@ -99,7 +99,7 @@ def test_what_ends_early_goes_on_where_it_ended(tmp_path: Path) -> None:
         (lambda offset: iter([CONTENT[offset:100]]), "ended after 100 of 10240 bytes"),
     ],
 )
-def test_what_is_not_the_stored_content_leaves_nothing(
+def test_content_with_a_wrong_digest_leaves_no_file(
     tmp_path: Path, content: Callable[[int], Iterator[bytes]], words: str
 ) -> None:
     with pytest.raises(DownloadError, match=words):
@@ -107,14 +107,14 @@ def test_what_is_not_the_stored_content_leaves_nothing(
     assert left_in(tmp_path) == set()
 
 
-def test_another_file_is_never_replaced(tmp_path: Path) -> None:
+def test_a_file_with_other_content_is_never_replaced(tmp_path: Path) -> None:
     (tmp_path / "weights.bin").write_text("mine")
     with pytest.raises(DownloadError, match="exists with another content"):
         store(stored(), tmp_path, whole())
     assert (tmp_path / "weights.bin").read_text() == "mine"
 
 
-def test_a_link_leads_nowhere_else(tmp_path: Path) -> None:
+def test_symbolic_links_are_not_followed_out_of_the_directory(tmp_path: Path) -> None:
     outside, inside = tmp_path / "outside", tmp_path / "inside"
     outside.mkdir()
     inside.mkdir()
@@ -163,7 +163,7 @@ def view(**changes: object) -> dict[str, object]:
 
 
 def cut(asked: RecordedRequest) -> Answer:
-    """Answers a range, but closes the connection after 3,000 bytes of it."""
+    """Answers a range request, but closes the connection after 3,000 bytes."""
     first = int(asked.headers.get("range", "bytes=0-").removeprefix("bytes=").removesuffix("-"))
     rest = CONTENT[first:]
     headers = {
@@ -174,7 +174,7 @@ def cut(asked: RecordedRequest) -> Answer:
     return Answer(206 if first else 200, raw=rest[:3_000], headers=headers)
 
 
-def test_a_cut_connection_is_taken_up_again(
+def test_a_lost_connection_is_resumed_by_a_range_request(
     peer: FakeHttpServer, client: Client, tmp_path: Path
 ) -> None:
     peer.on("GET", f"/artifacts/{ART}", Answer(200, view()))
@@ -186,7 +186,7 @@ def test_a_cut_connection_is_taken_up_again(
     assert ranges == [None, None, "bytes=3000-", "bytes=6000-", "bytes=9000-"]
 
 
-def test_a_server_that_knows_no_ranges_sends_all_again(
+def test_a_server_without_range_requests_sends_the_whole_file_again(
     peer: FakeHttpServer, client: Client, tmp_path: Path
 ) -> None:
     peer.on("GET", f"/artifacts/{ART}", Answer(200, view()))
@@ -195,7 +195,7 @@ def test_a_server_that_knows_no_ranges_sends_all_again(
     assert client.download(ART, tmp_path).read_bytes() == CONTENT
 
 
-def test_a_refusal_is_that_of_the_server(
+def test_a_refused_download_raises_the_servers_error(
     peer: FakeHttpServer, client: Client, tmp_path: Path
 ) -> None:
     peer.on("GET", f"/artifacts/{ART}", Answer(200, view()))
@@ -204,7 +204,7 @@ def test_a_refusal_is_that_of_the_server(
     assert left_in(tmp_path) == set()
 
 
-def test_a_missing_export_says_how_to_make_one(
+def test_the_error_of_a_missing_export_says_how_to_make_one(
     peer: FakeHttpServer, client: Client, tmp_path: Path
 ) -> None:
     peer.on(

@@ -1,6 +1,6 @@
-"""Line 15.26: what no run can mean is refused when it is submitted.
+"""Definitions and reports with contradictory values are refused at submission.
 
-What was stored before stays readable.
+Stored ones remain readable.
 """
 
 import json
@@ -49,18 +49,18 @@ def refused(changes: dict[str, Any], **more: Any) -> list[str]:
         ),
     ],
 )
-def test_what_no_run_can_mean_is_refused(
+def test_contradictory_values_are_refused(
     changes: dict[str, Any], more: dict[str, Any], pointer: str
 ) -> None:
     assert refused(changes, **more) == [pointer]
 
 
-def test_every_fault_is_told_at_once() -> None:
+def test_all_errors_are_reported_together() -> None:
     twice = {"hooks": [SCHEDULE, SCHEDULE], "export": {"formats": ["weights", "weights"]}}
     assert len(refused(twice, provenance={"a": 2**64})) == 3
 
 
-def test_what_is_as_large_as_may_be_is_taken() -> None:
+def test_values_at_their_upper_limits_are_accepted() -> None:
     document = {
         "definition": definition(
             env={"id": "CartPole-v1", "kwargs": {"a": 2**63 - 1, "b": -(2**63)}}
@@ -70,7 +70,7 @@ def test_what_is_as_large_as_may_be_is_taken() -> None:
 
 
 @pytest.mark.parametrize("pack", ["auto", "off"])
-def test_an_agent_that_is_not_packed_may_be_left_alone(pack: str) -> None:
+def test_an_agent_that_cannot_be_packed_accepts_pack_size_1(pack: str) -> None:
     document = {
         "definition": definition(agent={"name": "drqn"}),
         "options": {"resources": {"pack": pack}},
@@ -78,7 +78,7 @@ def test_an_agent_that_is_not_packed_may_be_left_alone(pack: str) -> None:
     assert Submission.model_validate_json(json.dumps(document))
 
 
-def test_stored_definitions_of_that_kind_are_still_read() -> None:
+def test_stored_definitions_with_contradictory_values_are_still_read() -> None:
     odd = definition(
         name="\u3164",
         env={"id": "CartPole-v1", "kwargs": {"a": 10**400}},
@@ -88,7 +88,7 @@ def test_stored_definitions_of_that_kind_are_still_read() -> None:
     assert read_definition(canonical_json(read_definition(json.dumps(odd)))).name == "\u3164"
 
 
-def test_a_format_of_a_job_is_named_once() -> None:
+def test_a_repeated_export_format_is_refused() -> None:
     with pytest.raises(ValidationError, match="name each format once"):
         EvaluateOptions.model_validate_json('{"formats": ["onnx", "onnx"]}')
 
@@ -102,7 +102,7 @@ def test_a_format_of_a_job_is_named_once() -> None:
         "क\u094d\u200dष",
     ],
 )
-def test_names_with_joiners_are_taken_as_they_are(name: str) -> None:
+def test_names_with_joiners_are_accepted_unchanged(name: str) -> None:
     assert TypeAdapter(Title).validate_python(name) == name
 
 
@@ -110,7 +110,7 @@ def test_names_with_joiners_are_taken_as_they_are(name: str) -> None:
     "name",
     ["\u200d", "a\u200d", "\u200ca", "a\u200c\u200cb", "a \u200db", "\u00ad", "\u3164", "\u0301"],
 )
-def test_names_of_which_nothing_is_seen_or_whose_joiners_join_nothing_are_refused(
+def test_invisible_names_and_names_with_stray_joiners_are_refused(
     name: str,
 ) -> None:
     with pytest.raises(ValidationError):
@@ -138,7 +138,7 @@ def released(outcome: Outcome, cause: Cause, place: str = "report") -> Release:
         (Outcome.LOST, Cause.BUDGET),
     ],
 )
-def test_an_outcome_is_released_with_one_of_its_causes(
+def test_an_outcome_with_a_cause_of_another_outcome_is_refused(
     outcome: Outcome, cause: Cause, place: str
 ) -> None:
     with pytest.raises(ValidationError, match=f"cause {cause} does not go with outcome {outcome}"):
@@ -155,5 +155,5 @@ def test_an_outcome_is_released_with_one_of_its_causes(
         (Outcome.DRAINED, Cause.DRAIN),
     ],
 )
-def test_what_attempts_do_end_with_is_taken(outcome: Outcome, cause: Cause) -> None:
+def test_the_outcomes_of_real_attempts_are_accepted(outcome: Outcome, cause: Cause) -> None:
     assert released(outcome, cause).report.cause is cause

@@ -1,4 +1,7 @@
-"""Line 15.26: definitions that can only disappoint say so; those that need not say nothing."""
+"""Warnings about definitions that cannot learn or cannot reach their target.
+
+Other definitions get no warning.
+"""
 
 import json
 from pathlib import Path
@@ -59,11 +62,13 @@ def told(document: dict[str, Any], **options: Any) -> list[tuple[str, str]]:
         ),
     ],
 )
-def test_what_can_only_disappoint_is_told(changes: dict[str, Any], code: str, pointer: str) -> None:
+def test_definitions_that_cannot_learn_get_a_warning(
+    changes: dict[str, Any], code: str, pointer: str
+) -> None:
     assert (code, pointer) in told(definition(**changes))
 
 
-def test_supervised_definitions_are_told_of_too() -> None:
+def test_supervised_definitions_get_warnings() -> None:
     document = {"kind": "supervised", "name": "s", "loop": {"updates": 50}, **MLP}
     assert told(document) == []
     dear = {
@@ -87,11 +92,11 @@ def test_supervised_definitions_are_told_of_too() -> None:
         {"env": {"id": "CartPole-v1", "num_envs": 256, "vectorization": "async"}},
     ],
 )
-def test_nothing_is_told_where_nothing_is_wrong(changes: dict[str, Any]) -> None:
+def test_a_useful_definition_gets_no_warning(changes: dict[str, Any]) -> None:
     assert told(definition(**changes)) == []
 
 
-def test_a_test_of_a_definition_is_told_nothing() -> None:
+def test_a_test_job_gets_no_warning() -> None:
     assert told(definition(snapshot={"every_env_steps": 1}), schedule="test") == []
 
 

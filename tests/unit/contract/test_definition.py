@@ -80,7 +80,7 @@ def test_any_other_change_changes_the_hash(change: dict[str, Any]) -> None:
     assert definition_hash(load(minimal())) != definition_hash(load(minimal(**change)))
 
 
-def test_an_integer_and_the_same_float_are_one_definition() -> None:
+def test_an_integer_and_the_equal_float_give_the_same_hash() -> None:
     assert definition_hash(load(minimal(stop={"success_score": 475}))) == definition_hash(
         load(minimal(stop={"success_score": 475.0}))
     )
@@ -118,8 +118,8 @@ def test_code_is_part_of_the_identity() -> None:
     )
 
 
-def test_the_code_of_an_environment_is_part_of_the_identity_and_its_absence_is_not() -> None:
-    """Line 10: IDs of experiments without such an environment stand."""
+def test_the_code_of_an_environment_is_part_of_the_hash_only_if_present() -> None:
+    """IDs of experiments without such an environment do not change."""
     definition = load(minimal())
     assert canonical_json(BuiltinCode()) == b'{"kind":"builtin"}'
     assert identity_hash(definition, BuiltinCode()) == sha256_of(
@@ -146,10 +146,10 @@ def test_the_code_of_an_environment_is_part_of_the_identity_and_its_absence_is_n
     assert [TypeAdapter(Code).validate_json(canonical_json(code)) for code in codes] == codes
 
 
-def test_the_state_of_a_work_tree_is_no_code_of_a_submission() -> None:
-    """Line 11: no worker ever got that code.
+def test_work_tree_code_is_refused_in_submissions() -> None:
+    """No worker could load such code.
 
-    Experiments that were stored with it are still read.
+    Stored experiments that have it are still read.
     """
     document = {"definition": minimal(), "code": {"kind": "git", "head": "a" * 40}}
     with pytest.raises(ValidationError) as raised:
@@ -207,7 +207,7 @@ def test_the_id_is_a_slug_and_sixteen_digits() -> None:
         ({"agent": {"name": "mine", "parameters": {"": 1}}}, "/agent/parameters//[key]"),
     ],
 )
-def test_bad_definitions_are_refused_where_they_are_bad(change: dict[str, Any], where: str) -> None:
+def test_invalid_definitions_are_refused_with_a_pointer(change: dict[str, Any], where: str) -> None:
     assert pointers(minimal(**change)) == [where]
 
 
@@ -228,7 +228,7 @@ def test_bad_definitions_are_refused_where_they_are_bad(change: dict[str, Any], 
         ({"env": {"id": "CartPole-v1"}}, "/env"),
     ],
 )
-def test_bad_supervised_definitions_are_refused_where_they_are_bad(
+def test_invalid_supervised_definitions_are_refused_with_a_pointer(
     change: dict[str, Any], where: str
 ) -> None:
     assert where in pointers(supervised(**change))
@@ -242,7 +242,7 @@ def pointers(document: dict[str, Any]) -> list[str]:
     ]
 
 
-def test_a_misspelt_agent_with_parameters_is_told_what_there_is() -> None:
+def test_the_error_of_a_misspelt_agent_lists_the_known_agents() -> None:
     with pytest.raises(ValidationError, match="none of the built-in agents a2c, a3c"):
         load(minimal(agent={"name": "dnq", "gamma": 0.9}))
 
@@ -265,7 +265,7 @@ def test_parameters_of_registered_agents_are_part_of_the_identity_in_any_order()
 
 
 def doubling(times: int) -> dict[str, Any]:
-    """A schema of a few hundred bytes that is judged 2 ** times times."""
+    """Returns a schema of a few hundred bytes whose validation takes 2 ** times steps."""
     parts: dict[str, Any] = {"a0": {"type": "object"}}
     for index in range(1, times + 1):
         parts[f"a{index}"] = {"allOf": [{"$ref": f"#/$defs/a{index - 1}"}] * 2}
@@ -293,7 +293,7 @@ def doubling(times: int) -> dict[str, Any]:
         (json.loads('{"not":' * 65 + "{}" + "}" * 65), "64 deep"),
     ],
 )
-def test_a_schema_that_is_too_large_or_points_elsewhere_is_refused(
+def test_a_schema_that_is_too_large_or_has_external_references_is_refused(
     schema: dict[str, Any], told: str
 ) -> None:
     with pytest.raises(ValueError, match=told):
@@ -320,23 +320,23 @@ def test_bad_seeds_are_refused(seeds: list[Any]) -> None:
 
 @pytest.mark.parametrize("num_envs", [1, 2, 8])
 @pytest.mark.parametrize("name", sorted(set(BUILTIN_AGENTS) - {"sb3", "a3c"}))
-def test_the_defaults_of_every_agent_are_a_definition(name: str, num_envs: int) -> None:
-    """Line 15.12: `agent: {name: ppo}` alone was refused, since its minibatch was larger than its
+def test_every_agent_needs_no_parameters(name: str, num_envs: int) -> None:
+    """Regression: `agent: {name: ppo}` was refused, since its default minibatch exceeded its
     rollout.
     """
     loaded = load(minimal(agent={"name": name}, env={"id": "CartPole-v1", "num_envs": num_envs}))
     assert read_definition(canonical_json(loaded)) == loaded
 
 
-def test_the_defaults_of_a3c_are_a_definition() -> None:
-    """Line 15.12: its processes have an environment each."""
+def test_a3c_needs_no_parameters_with_an_environment_per_process() -> None:
+    """Each process of A3C has one environment."""
     assert load(minimal(agent={"name": "a3c"}))
 
 
-def test_a_minibatch_that_was_not_asked_for_is_no_larger_than_a_rollout() -> None:
-    """Line 15.12: and what fitted before is what it was, and keeps its ID.
+def test_the_default_minibatch_is_no_larger_than_the_rollout() -> None:
+    """A definition that was valid before keeps its values and its ID.
 
-    One that was asked for is never changed.
+    An explicit minibatch size is never changed.
     """
     sizes = {
         num_envs: load(

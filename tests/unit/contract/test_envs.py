@@ -22,12 +22,12 @@ def rl(**env: Any) -> Any:
     return read_definition(json.dumps(document))
 
 
-def test_no_preprocessing_leaves_the_identity_of_older_definitions() -> None:
+def test_definitions_without_preprocessing_keep_their_hash() -> None:
     assert definition_hash(rl()) == definition_hash(rl(preprocessing=None))
     assert b"preprocessing" not in canonical_json(rl())
 
 
-def test_preprocessing_is_part_of_the_identity_with_its_defaults() -> None:
+def test_preprocessing_is_part_of_the_hash_with_its_defaults() -> None:
     plain, named = (
         rl(preprocessing={}),
         rl(preprocessing={"name": "atari", "frame_stack": 4, "clip_rewards": True}),

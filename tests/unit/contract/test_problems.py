@@ -19,7 +19,7 @@ def problems(document: dict[str, Any], model: Any = Submission) -> list[tuple[st
     ]
 
 
-def test_pointers_leave_out_what_only_pydantic_knows() -> None:
+def test_pointers_contain_only_members_of_the_document() -> None:
     hooks = [{"name": "nan_guard", "updates": 0}]
     assert problems({"definition": definition(hooks=hooks)}) == [
         ("/definition/hooks/0/updates", "out_of_range", "must be at least 1")
@@ -34,7 +34,7 @@ def test_pointers_leave_out_what_only_pydantic_knows() -> None:
     ]
 
 
-def test_every_fault_is_told_once_and_none_that_only_follows() -> None:
+def test_every_error_is_reported_once_without_its_consequences() -> None:
     found = problems(
         {
             "definition": definition(agent={"name": "dqn", "gamma": 2, "lr": 1}),
@@ -62,7 +62,7 @@ def test_the_input_is_never_repeated() -> None:
         assert secret not in json.dumps(problems(document))
 
 
-def test_telemetry_is_told_by_record() -> None:
+def test_errors_of_telemetry_name_the_record() -> None:
     record = {
         "type": "points",
         "run": "run_" + "0" * 26,
@@ -90,7 +90,7 @@ def test_telemetry_is_told_by_record() -> None:
         ("", None),
     ],
 )
-def test_the_nearest_name(name: str, told: str | None) -> None:
+def test_an_unknown_field_is_answered_with_the_nearest_name(name: str, told: str | None) -> None:
     known = ["learning_rate", "gamma", "buffer_size", "batch_size"]
     assert nearest(name, known) == (f"; did you mean {told}?" if told else "")
 
@@ -102,15 +102,15 @@ def test_pointers_are_escaped_and_short() -> None:
     assert pointer(["\n\x1b[31m"]).isprintable()
 
 
-def test_thousands_of_faults_are_counted_and_not_described() -> None:
-    """Line 15.13: pydantic describes either all faults or none."""
+def test_thousands_of_errors_are_counted_and_not_described() -> None:
+    """Pydantic can describe either all errors or none."""
     unknown = {f"k{index}": 0 for index in range(1_500)}
     sentence = "has 1500 faults: check that this is the document which is wanted here"
     assert problems({"definition": definition(), **unknown}) == [("", "too_many_faults", sentence)]
 
 
-def test_a_long_array_tells_its_first_fault() -> None:
-    """Line 15.13: a megabyte can hold a third of a million faults."""
+def test_of_a_long_array_only_the_first_error_is_reported() -> None:
+    """A megabyte can contain a third of a million errors."""
     found = problems({"definition": definition(), "options": {"seeds": ["x"] * 10_000}})
     assert [place for place, _, _ in found] == ["/options/seeds/0"]
     hooks = [{"name": "nan_guard", "updates": 0}] * 3

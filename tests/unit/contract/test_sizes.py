@@ -1,4 +1,4 @@
-"""Sizes in words."""
+"""Sizes in bytes as text."""
 
 import pytest
 
@@ -18,5 +18,5 @@ from palestra.contract.sizes import size_in_words
         (3 * 2**50, "3,072.0 TiB"),
     ],
 )
-def test_a_size_is_told_in_its_own_unit(size: int, words: str) -> None:
+def test_a_size_is_written_in_the_largest_fitting_unit(size: int, words: str) -> None:
     assert size_in_words(size) == words

@@ -44,14 +44,14 @@ def test_samples_of_every_version_are_still_read_as_the_same_definition(sample: 
 
 @pytest.mark.parametrize("name", RELEASED_IDS)
 def test_documents_of_version_1_keep_their_id(name: str) -> None:
-    """Line 15.12: also where they are submitted again to a server that knows version 2."""
+    """This includes documents that are submitted again to a server that supports version 2."""
     raw = next(sample for sample in SAMPLES if sample.name == name).read_bytes()
     assert experiment_id(load_definition(raw), BuiltinCode()) == RELEASED_IDS[name]
 
 
 @pytest.mark.parametrize("name", ON_POLICY)
-def test_the_coefficient_of_a_halved_value_loss_is_halved_on_the_way_in(name: str) -> None:
-    """Line 15.12: said or meant: 0.5 of half the squared error is 0.25 of the squared error."""
+def test_the_upgrade_halves_the_value_coefficient(name: str) -> None:
+    """Explicit or by default: 0.5 times half the squared error is 0.25 times the squared error."""
     for said, meant in (
         ({}, 0.25),
         ({"value_coefficient": 0.3}, 0.15),
@@ -71,8 +71,8 @@ def test_the_coefficient_of_a_halved_value_loss_is_halved_on_the_way_in(name: st
 
 
 @pytest.mark.parametrize("name", ON_POLICY)
-def test_one_training_has_one_id_in_either_version_and_another_training_another(name: str) -> None:
-    """Line 15.12: what differs in meaning differs in ID, what differs in spelling does not."""
+def test_equivalent_documents_of_both_versions_have_the_same_id(name: str) -> None:
+    """Documents that differ in meaning have different IDs."""
     old = load_definition(written(1, {"name": name, "value_coefficient": 0.7}))
     same = load_definition(written(2, {"name": name, "value_coefficient": 0.35}))
     other = load_definition(written(2, {"name": name, "value_coefficient": 0.7}))
@@ -84,7 +84,7 @@ def test_one_training_has_one_id_in_either_version_and_another_training_another(
 
 
 def test_agents_without_a_value_coefficient_are_the_same_in_both_versions() -> None:
-    """Line 15.12: the upgrade changes only the coefficient of the value loss."""
+    """The upgrade changes only the coefficient of the value loss."""
     for agent in (
         {"name": "dqn"},
         {"name": "trpo"},
@@ -96,8 +96,8 @@ def test_agents_without_a_value_coefficient_are_the_same_in_both_versions() -> N
         assert experiment_id(one, BuiltinCode()) == experiment_id(two, BuiltinCode())
 
 
-def test_a_submission_is_brought_up_and_what_is_none_is_left_alone() -> None:
-    """Line 15.12: the same on the way in from a file and from the API."""
+def test_submissions_are_upgraded_and_other_documents_are_not_changed() -> None:
+    """Holds for documents from a file and from the API."""
     document = json.loads(written(1, {"name": "ppo"}, env={"id": "CartPole-v1", "num_envs": 8}))
     assert upgrade_submission({"definition": document, "options": {}})["definition"]["agent"] == {
         "name": "ppo",
@@ -110,13 +110,13 @@ def test_a_submission_is_brought_up_and_what_is_none_is_left_alone() -> None:
     }
 
 
-def test_every_released_version_has_a_sample_and_a_way_up() -> None:
+def test_every_released_version_has_a_sample_and_an_upgrade() -> None:
     versions = {json.loads(sample.read_text())["schema_version"] for sample in SAMPLES}
     assert versions == set(range(1, SCHEMA_VERSION + 1))
     assert set(STEPS) == set(range(1, SCHEMA_VERSION))
 
 
-def test_steps_are_taken_in_order_and_leave_the_input_alone() -> None:
+def test_upgrade_steps_run_in_order_and_do_not_change_the_input() -> None:
     document = {"schema_version": 1, "steps": 5}
     steps = {
         1: lambda old: {"env_steps": old["steps"]},
@@ -130,11 +130,11 @@ def test_steps_are_taken_in_order_and_leave_the_input_alone() -> None:
     ("version", "sentence"),
     [(99, "upgrade Palestra"), (0, "whole number"), (True, "whole number"), ("1", "whole number")],
 )
-def test_versions_that_cannot_be_read_say_so(version: object, sentence: str) -> None:
+def test_unsupported_versions_are_refused_with_a_remedy(version: object, sentence: str) -> None:
     with pytest.raises(UnsupportedSchemaError, match=sentence):
         upgrade({"schema_version": version})
 
 
-def test_a_version_whose_step_is_gone_says_so() -> None:
+def test_a_version_without_an_upgrade_step_is_refused() -> None:
     with pytest.raises(UnsupportedSchemaError, match="no step leads to 2"):
         upgrade({"schema_version": 1}, {}, current=2)

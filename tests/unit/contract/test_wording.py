@@ -1,4 +1,4 @@
-"""Line 15.26: no word of pydantic's reaches a user, whichever fault it finds."""
+"""Validation errors use Palestra's wording; pydantic's wording never reaches a user."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from tests.support.phrases import pydantic_phrases
 
 
 @pytest.mark.parametrize("kind", list_all_errors(), ids=lambda kind: kind["type"])
-def test_every_kind_of_fault_has_a_sentence_of_ours(kind: dict[str, Any]) -> None:
+def test_every_kind_of_validation_error_has_its_own_message(kind: dict[str, Any]) -> None:
     context = {**(kind["example_context"] or {}), "error": "must be even"}
     told = sentence(
         {"type": kind["type"], "loc": (), "msg": kind["example_message_python"], "ctx": context}
@@ -20,11 +20,11 @@ def test_every_kind_of_fault_has_a_sentence_of_ours(kind: dict[str, Any]) -> Non
     assert told == "is not valid" or not pydantic_phrases(told)
 
 
-def test_the_phrases_are_those_of_pydantic() -> None:
+def test_the_searched_phrases_occur_in_pydantics_messages() -> None:
     theirs = [kind["example_message_python"] for kind in list_all_errors()]
     assert sum(bool(pydantic_phrases(message)) for message in theirs) > len(theirs) * 0.6
 
 
-def test_bounds_of_one_are_in_the_singular() -> None:
+def test_a_limit_of_one_is_written_in_the_singular() -> None:
     assert sentence({"type": "too_short", "ctx": {"min_length": 1}}) == "must have at least 1 item"
     assert sentence({"type": "too_long", "ctx": {"max_length": 11}}) == "must have at most 11 items"

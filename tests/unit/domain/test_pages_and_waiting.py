@@ -36,7 +36,7 @@ def test_a_cursor_comes_back_as_it_was(value: int | str) -> None:
         "\ud800",
     ],
 )
-def test_garbage_is_no_cursor(text: str) -> None:
+def test_an_invalid_cursor_is_refused(text: str) -> None:
     with pytest.raises(InvalidError) as refused:
         keyset(PageRequest(sort="-name", cursor=text), COLUMNS)
     assert refused.value.code == "invalid_cursor"
@@ -90,7 +90,7 @@ POOL = {
         ({}, {}, "asked to start"),
     ],
 )
-def test_a_waiting_job_says_what_for(
+def test_a_waiting_job_has_the_reason_why_it_waits(
     job: dict[str, float], pool: dict[str, int], words: str
 ) -> None:
     assert words in explain(WaitingJob(**{**JOB, **job}), PoolFacts(**{**POOL, **pool}))

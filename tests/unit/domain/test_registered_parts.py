@@ -1,6 +1,6 @@
-"""Registered parts are looked up in catalogues, never imported.
+"""Registered parts: the server looks them up in workers' catalogues and never imports them.
 
-Their parameters are judged by the schemas given there.
+Their parameters are validated by the schemas in the catalogue.
 """
 
 import json
@@ -70,7 +70,7 @@ def test_code_and_defaults_come_from_the_catalogue() -> None:
     )
 
 
-def test_built_in_parts_stay_as_they_are() -> None:
+def test_built_in_parts_are_not_changed() -> None:
     plain = read_definition(json.dumps(definition()))
     for given in (BuiltinCode(), GIT):
         assert registered_parts.resolve(plain, given, [offered()], "default") == (plain, given)
@@ -78,7 +78,7 @@ def test_built_in_parts_stay_as_they_are() -> None:
     assert refusal(plain, code())[:2] == ("code_mismatch", "/code")
 
 
-def test_an_agent_that_nobody_offers_is_refused_with_a_remedy_even_without_workers() -> None:
+def test_an_unknown_agent_is_refused_with_a_remedy_even_without_workers() -> None:
     one = read_definition(json.dumps(definition(agent={"name": "tinny"})))
     kind, pointer, detail = refusal(one)
     assert (kind, pointer) == ("unknown_agent", "/definition/agent/name")
@@ -97,7 +97,7 @@ def test_an_agent_that_nobody_offers_is_refused_with_a_remedy_even_without_worke
         ({"other": 1}, "", "Additional properties"),
     ],
 )
-def test_parameters_are_judged_by_the_schema(
+def test_parameters_are_validated_by_the_schema(
     parameters: dict[str, Any], where: str, told: str
 ) -> None:
     kind, pointer, detail = refusal(tiny(**parameters))
@@ -106,7 +106,7 @@ def test_parameters_are_judged_by_the_schema(
     assert "fast" not in detail
 
 
-def test_other_code_than_the_pool_has_is_refused_and_that_of_any_worker_taken() -> None:
+def test_code_that_no_worker_of_the_pool_has_is_refused() -> None:
     for given in (code(digest="8" * 64), code(version="1.3.0"), code(distribution="other"), GIT):
         kind, pointer, detail = refusal(tiny(), given)
         assert (kind, pointer) == ("code_mismatch", "/code")
@@ -126,7 +126,7 @@ def test_other_code_than_the_pool_has_is_refused_and_that_of_any_worker_taken() 
 
 
 @pytest.mark.parametrize("pattern", ["(a+)+$", "^(([a-z])+.)+[A-Z]([a-z])+$"])
-def test_a_pattern_cannot_make_the_server_think_for_ever(pattern: str) -> None:
+def test_an_expensive_pattern_is_refused(pattern: str) -> None:
     schema = {"properties": {"text": {"type": "string", "pattern": pattern}}}
     worker = offered(
         agents=[
@@ -139,7 +139,7 @@ def test_a_pattern_cannot_make_the_server_think_for_ever(pattern: str) -> None:
 @pytest.mark.parametrize(
     "schema", [{"type": 7}, {"pattern": "("}, {"properties": {"a": {"pattern": "a(?=b)"}}}]
 )
-def test_a_schema_that_cannot_be_read_is_told_as_such(schema: dict[str, Any]) -> None:
+def test_an_invalid_schema_of_a_catalogue_is_reported(schema: dict[str, Any]) -> None:
     worker = offered(
         agents=[
             {"name": "tiny", "action_spaces": [], "parameters_schema": schema, "code": TINY_CODE}
@@ -216,8 +216,8 @@ def with_walk(**changes: Any) -> Catalogue:
     return Catalogue.model_validate_json(json.dumps({**walking(), **changes}))
 
 
-def test_the_code_of_an_environment_is_part_of_the_experiments() -> None:
-    """Line 10: a changed reward function did not change the experiment."""
+def test_the_code_of_an_environment_is_part_of_the_definition() -> None:
+    """Regression: a changed reward function did not change the experiment's ID."""
     resolved, found = registered_parts.resolve(walk(), BuiltinCode(), [with_walk()], "default")
     assert (resolved, found) == (walk(), BuiltinCode(environment=WALK))
     assert registered_parts.resolve(walk(), found, [with_walk()], "default")[1] == found
@@ -238,7 +238,7 @@ def test_the_code_of_an_environment_is_part_of_the_experiments() -> None:
     )
 
 
-def test_agent_and_environment_of_two_distributions_are_one_code() -> None:
+def test_agent_and_environment_may_come_from_two_distributions() -> None:
     one = walk(agent={"name": "tiny"})
     assert registered_parts.resolve(one, BuiltinCode(), [with_walk()], "default")[1] == code(
         environment=WALK
@@ -251,7 +251,7 @@ def test_agent_and_environment_of_two_distributions_are_one_code() -> None:
     )
 
 
-def test_code_of_an_environment_that_needs_none_is_refused() -> None:
+def test_code_for_a_built_in_environment_is_refused() -> None:
     plain = read_definition(json.dumps(definition()))
     assert refusal(plain, BuiltinCode(environment=WALK), [with_walk()])[:2] == (
         "code_mismatch",

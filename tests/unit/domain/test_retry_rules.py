@@ -27,7 +27,7 @@ def test_a_job_fails_once_its_infrastructure_failures_are_used_up() -> None:
     assert last.cause is Cause.WORKER_LOST
 
 
-def test_three_quick_deaths_in_a_row_are_poison() -> None:
+def test_three_short_attempts_in_a_row_fail_the_job_as_poison() -> None:
     history = History()
     for _ in range(2):
         verdict = judge(Cause.TRAINER_KILLED, SHORT, history, max_attempts=20)
@@ -38,7 +38,7 @@ def test_three_quick_deaths_in_a_row_are_poison() -> None:
     assert third.cause is Cause.POISON
 
 
-def test_a_long_life_between_quick_deaths_is_no_poison() -> None:
+def test_a_long_attempt_between_short_ones_resets_the_count() -> None:
     history = History()
     for lived in (SHORT, SHORT, LONG, SHORT, SHORT):
         verdict = judge(Cause.TRAINER_KILLED, lived, history, max_attempts=20)
@@ -68,7 +68,9 @@ def test_delays_grow_up_to_ten_minutes(failures: int) -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from(Cause), st.floats(0, 10_000)), max_size=200))
-def test_no_sequence_of_failures_is_retried_for_ever(failures: list[tuple[Cause, float]]) -> None:
+def test_no_sequence_of_failures_is_retried_without_end(
+    failures: list[tuple[Cause, float]],
+) -> None:
     history, requeued = History(), 0
     for cause, lived in failures:
         verdict = judge(cause, lived, history, max_attempts=20)

@@ -67,7 +67,7 @@ def test_a_finished_job_says_that_it_is_finished(state: JobState) -> None:
     st.sampled_from(Cause),
     st.booleans(),
 )
-def test_the_end_of_an_attempt_is_always_a_path_of_the_table_out_of_the_live_states(
+def test_the_end_of_an_attempt_is_a_transition_of_the_table(
     state: JobState, outcome: Outcome, cause: Cause, requeue: bool
 ) -> None:
     steps = path(state, outcome, cause, requeue=requeue)
@@ -78,13 +78,15 @@ def test_the_end_of_an_attempt_is_always_a_path_of_the_table_out_of_the_live_sta
 
 
 @given(st.sampled_from(Outcome), st.sampled_from(Cause), st.booleans())
-def test_a_cancelled_job_never_comes_back(outcome: Outcome, cause: Cause, requeue: bool) -> None:
+def test_a_cancelled_job_is_never_queued_again(
+    outcome: Outcome, cause: Cause, requeue: bool
+) -> None:
     end = path(JobState.CANCELLING, outcome, cause, requeue=requeue)[-1]
     assert end == (JobState.SUCCEEDED if outcome is Outcome.SUCCEEDED else JobState.CANCELLED)
 
 
 @pytest.mark.parametrize("cause", sorted(Cause))
-def test_every_cause_has_a_sentence(cause: Cause) -> None:
+def test_every_cause_has_a_message(cause: Cause) -> None:
     assert sentence(cause).endswith(".")
 
 
@@ -93,7 +95,7 @@ def test_infrastructure_failures_have_a_remedy(cause: Cause) -> None:
     assert "See " in sentence(cause)
 
 
-def test_a_runs_state_is_said_for_every_state_of_its_job() -> None:
+def test_every_job_state_maps_to_a_run_state() -> None:
     assert {run_state(state) for state in JobState} == set(RunState)
     assert all(run_state(state) == RunState.RUNNING for state in LIVE_JOB_STATES)
 

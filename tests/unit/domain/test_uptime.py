@@ -1,4 +1,4 @@
-"""Line 15.7: silence counts only while a server is up."""
+"""Uptime of the server: a worker's silence counts only while a server is running."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -11,7 +11,7 @@ def at(seconds: float) -> datetime:
     return START + timedelta(seconds=seconds)
 
 
-def test_silence_is_the_uptime_since_the_last_sign_of_life() -> None:
+def test_silence_is_the_uptime_since_the_last_heartbeat() -> None:
     log = UptimeLog(keep_seconds=100)
     assert log.seconds_since(at(0)) == 0
     for second in range(0, 60, 10):
@@ -32,7 +32,7 @@ def test_time_without_a_server_does_not_count_and_takes_no_memory() -> None:
     assert len(log._times) == 3
 
 
-def test_old_looks_are_forgotten_and_a_clock_that_goes_back_forgets_all() -> None:
+def test_old_samples_are_removed_and_a_clock_set_back_removes_all() -> None:
     log = UptimeLog(keep_seconds=100)
     for second in range(0, 1_000, 10):
         log.note(at(second), float(second))

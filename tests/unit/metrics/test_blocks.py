@@ -1,4 +1,4 @@
-"""Blocks: every value comes back bit by bit, and damaged bytes are refused."""
+"""Blocks of a series: values are decoded bit by bit, and damaged bytes are refused."""
 
 import struct
 
@@ -74,12 +74,12 @@ def test_damaged_bytes_never_decode_into_other_lengths(
         blocks.decode(cut)
 
 
-def test_a_pickle_is_no_block() -> None:
+def test_a_pickle_is_refused() -> None:
     with pytest.raises(BlockDamagedError):
         blocks.decode(b"\x80\x04K\x01." + b"\0" * 20)
 
 
-def test_regular_counters_take_little_room() -> None:
+def test_regular_counters_are_compressed_well() -> None:
     steps = np.arange(10_000, dtype=np.int64)
     value = np.zeros(10_000)
     assert len(blocks.encode(Columns(steps, steps, steps, steps, value, value))) < 3_000

@@ -1,4 +1,4 @@
-"""The fence chain: what belongs to a run's history after any sequence of resumes."""
+"""The fence chain: which records belong to a run's history after any sequence of resumes."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from app.metrics.fence_chain import Link, Position, chain, counts
 
 
-def test_without_attempts_everything_counts() -> None:
+def test_without_attempts_every_point_counts() -> None:
     assert counts(chain([]), 0, Position(10, 0))
 
 
@@ -18,7 +18,7 @@ def test_points_beyond_the_resumed_step_are_superseded() -> None:
     assert counts(history, 2, Position(50, 1))
 
 
-def test_an_attempt_that_was_passed_over_is_superseded_as_a_whole() -> None:
+def test_an_attempt_that_no_later_one_resumed_is_superseded_as_a_whole() -> None:
     history = chain(
         [Link(1, None, None), Link(2, 1, Position(100, 0)), Link(3, 1, Position(200, 0))]
     )
@@ -31,7 +31,7 @@ def test_a_fresh_start_supersedes_all() -> None:
     assert not counts(history, 1, Position(0, 0))
 
 
-def test_an_earlier_snapshot_bounds_the_whole_chain_below_it() -> None:
+def test_a_resume_from_an_earlier_snapshot_bounds_all_attempts_before_it() -> None:
     history = chain(
         [Link(1, None, None), Link(2, 1, Position(100, 0)), Link(3, 2, Position(60, 0))]
     )
@@ -49,7 +49,7 @@ def trees(draw: st.DrawFn) -> list[Link]:
 
 
 @given(trees(), st.integers(1, 8), st.integers(0, 6), st.integers(0, 6))
-def test_a_point_counts_exactly_if_every_resume_on_the_way_down_kept_it(
+def test_a_point_counts_exactly_if_every_later_resume_kept_it(
     links: list[Link], fence: int, step: int, update: int
 ) -> None:
     by_fence = {link.fence: link for link in links}

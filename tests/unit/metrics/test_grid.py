@@ -1,4 +1,4 @@
-"""The common grid equals a naive one, and keeps every extreme."""
+"""The common grid: equal to a reference implementation, and keeps minima and maxima."""
 
 import math
 
@@ -41,7 +41,7 @@ def _summary(bucket: list[float]) -> dict[str, float | int]:
 
 
 @given(points, st.integers(1, 50), st.tuples(st.integers(-10, 210), st.integers(0, 220)))
-def test_grid_equals_the_naive_one(
+def test_grid_equals_the_reference_implementation(
     data: list[tuple[float, float]], buckets: int, bounds: tuple[int, int]
 ) -> None:
     grid = Grid.over(float(bounds[0]), float(bounds[0] + bounds[1]), buckets)
@@ -60,7 +60,7 @@ def test_grid_equals_the_naive_one(
 
 
 @given(points, st.integers(1, 50))
-def test_no_extreme_is_lost_and_every_point_is_counted(
+def test_minima_and_maxima_are_kept_and_every_point_is_counted(
     data: list[tuple[float, float]], buckets: int
 ) -> None:
     grid = Grid.over(0.0, 200.0, buckets)

@@ -1,4 +1,4 @@
-"""Statistics over runs: exact where they can be, repeatable where they are drawn."""
+"""Statistics over runs: exact where possible; sampled ones are repeatable."""
 
 import numpy as np
 import pytest
@@ -68,8 +68,9 @@ NAN = float("nan")
 
 
 class TestCarryForward:
-    """Line 15.21: a seed that stops at its target leaves the mean, so that a curve which reached
-    450 falls to 306.
+    """Runs that ended keep their last value in the mean.
+
+    Otherwise a mean curve falls when a seed stops at its target.
     """
 
     MEANS = np.array(
@@ -80,7 +81,7 @@ class TestCarryForward:
         ]
     )
 
-    def test_a_run_that_is_over_counts_on_with_its_last_value_where_others_have_points(
+    def test_an_ended_run_keeps_its_last_value_where_others_have_points(
         self,
     ) -> None:
         means, carried = carry_forward(self.MEANS, [(1, 450.0), None, None])
@@ -90,7 +91,7 @@ class TestCarryForward:
         assert summarise(means).mean[3] == pytest.approx(350.0)
         assert summarise(self.MEANS).mean[3] == pytest.approx(300.0)
 
-    def test_a_gap_before_the_end_and_a_run_that_goes_on_are_left_alone(self) -> None:
+    def test_gaps_and_running_runs_are_not_filled(self) -> None:
         means, carried = carry_forward(self.MEANS, [(1, 450.0), None, (3, 294.0)])
         assert np.isnan(means[2, 1])
         assert np.isnan(means[:, 4]).all(), "nothing is carried beyond the last measured point"
@@ -102,12 +103,12 @@ class TestCarryForward:
         assert carried.tolist() == [1, 1]
 
     @given(matrices)
-    def test_without_a_run_that_is_over_nothing_changes(self, means: np.ndarray) -> None:
+    def test_without_an_ended_run_nothing_changes(self, means: np.ndarray) -> None:
         same, carried = carry_forward(means, [None] * len(means))
         np.testing.assert_array_equal(same, means)
         assert not carried.any()
 
 
-def test_one_run_has_no_spread() -> None:
-    """Line 15.20: a standard deviation of one run is unknown, not 0."""
+def test_one_run_has_no_standard_deviation() -> None:
+    """The standard deviation of a single run is unknown, not 0."""
     assert np.isnan(summarise(np.array([[5.0]])).stdev).all()

@@ -1,4 +1,4 @@
-"""The record of a run, and what must never be in it.
+"""The provenance record of a run, and the secrets that it must not contain.
 
 The rows P72 to P82 are in `tests/acceptance`.
 """

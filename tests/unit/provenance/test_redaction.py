@@ -1,4 +1,4 @@
-"""What is left as it is; `test_secret_classes.py` has what is not."""
+"""Text that redaction must not change; `test_secret_classes.py` tests what it replaces."""
 
 import pytest
 
@@ -24,11 +24,11 @@ from palestra.redaction import REDACTED, redact, redact_arguments
         "commit 0123456789abcdef0123456789abcdef01234567",
     ],
 )
-def test_code_stays(text: str) -> None:
+def test_code_is_not_changed(text: str) -> None:
     assert redact(text) == (text, 0)
 
 
-def test_arguments() -> None:
+def test_ordinary_arguments_are_not_changed() -> None:
     clean, count = redact_arguments(
         [
             "x",

@@ -1,5 +1,6 @@
-"""Line 16: no class of secrets reaches a record, from diffs, untracked files, command lines or the
-environment; and all are counted.
+"""Redaction of every class of secret in the record of a run.
+
+Covers diffs, untracked files, command lines and environment variables; replacements are counted.
 """
 
 import json
@@ -25,7 +26,7 @@ TEXTS = LINES | private_keys()
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_it_is_replaced_and_counted_in_text(name: str) -> None:
+def test_a_secret_is_replaced_and_counted_in_text(name: str) -> None:
     text, secret = TEXTS[name]
     clean, count = redact(f"before\n{text}\nafter\n")
     assert secret not in clean
@@ -35,7 +36,7 @@ def test_it_is_replaced_and_counted_in_text(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_it_is_replaced_in_added_lines_of_a_diff(name: str) -> None:
+def test_a_secret_is_replaced_in_added_lines_of_a_diff(name: str) -> None:
     text, secret = TEXTS[name]
     diff = "diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1 +1,9 @@\n" + "".join(
         f"+{line}\n" for line in text.splitlines()
@@ -49,7 +50,7 @@ def test_it_is_replaced_in_added_lines_of_a_diff(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", tokens())
-def test_it_is_replaced_in_a_command_line(name: str) -> None:
+def test_a_secret_is_replaced_in_a_command_line(name: str) -> None:
     token = tokens()[name]
     clean, count = redact_arguments(["train.py", token, f"--other={token}", f"logger.key={token}"])
     assert token not in " ".join(clean)
@@ -80,7 +81,7 @@ def recorded(tree: Path, **options: Any) -> tuple[dict[str, Any], str]:
     )
 
 
-def test_no_class_reaches_the_record_from_a_tracked_file(tree: Path) -> None:
+def test_no_secret_of_a_tracked_file_is_recorded(tree: Path) -> None:
     (tree / "agent.py").write_text("\n".join(text for text, _ in TEXTS.values()) + "\n")
     record, everything = recorded(tree)
     assert [name for name, (_, secret) in TEXTS.items() if secret in everything] == []
@@ -128,7 +129,7 @@ def test_untracked_files_are_recorded_whole_when_asked_for_without_their_secrets
         ".aws/config",
     ],
 )
-def test_a_file_that_holds_secrets_by_its_name_is_named_and_never_shown(
+def test_a_file_with_a_secret_file_name_is_listed_without_its_content(
     tree: Path, name: str
 ) -> None:
     commit_and_change(tree, name, "marked-blue\n")
@@ -143,7 +144,7 @@ def test_a_file_that_holds_secrets_by_its_name_is_named_and_never_shown(
     assert "+lr = 2" in record["git"]["diff"]
 
 
-def test_a_file_that_was_renamed_away_from_such_a_name_is_not_shown_by_it(tree: Path) -> None:
+def test_a_file_renamed_from_a_secret_file_name_is_listed_without_its_content(tree: Path) -> None:
     (tree / ".env").write_text("COLOUR=marked-blue\n")
     git("add", "--force", ".env")
     git("commit", "-q", "-m", "second")
@@ -165,7 +166,7 @@ def test_a_file_that_was_renamed_away_from_such_a_name_is_not_shown_by_it(tree: 
         "env/grid.py",
     ],
 )
-def test_ordinary_names_are_shown(name: str) -> None:
+def test_files_with_ordinary_names_are_recorded(name: str) -> None:
     assert not is_secret_name(name)
 
 
@@ -181,7 +182,7 @@ def test_the_values_of_allow_listed_variables_are_searched_and_counted(
 
 
 def test_a_text_is_cut_between_lines(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Half a secret would not be recognised."""
+    """A secret that is cut in two would not be recognised."""
     token = tokens()["GitHub ghp"]
     (tree / "agent.py").write_text("x = 1\n" * 20 + f"y = '{token}'\n")
     whole = len(capture(["x"])["git"]["diff"]) - len(REDACTED) + len(token)

@@ -18,8 +18,8 @@ from palestra.telemetry.transport import HttpTransport, Reply, SendResult, inter
 Handler = Callable[[httpx.Request], httpx.Response]
 
 
-class Server:
-    """The server's side of the contract, kept in memory; `faults` are answered first."""
+class FakeIngest:
+    """The server's side of ingest, in memory; `faults` are answered first."""
 
     def __init__(self) -> None:
         self.stored: list[dict] = []
@@ -66,12 +66,12 @@ def problem(status: int, code: str, **extra) -> httpx.Response:
 
 
 @pytest.fixture
-def server() -> Server:
-    return Server()
+def server() -> FakeIngest:
+    return FakeIngest()
 
 
 @pytest.fixture
-def make_shipper(server: Server, spool_directory: Path):
+def make_shipper(server: FakeIngest, spool_directory: Path):
     def make(after_seq: int = 0, **options) -> Shipper:
         client = httpx.Client(
             base_url="http://palestra.test", transport=httpx.MockTransport(server)
@@ -92,7 +92,7 @@ def fill(spool_directory: Path, point):
     return append
 
 
-def steps(server: Server) -> list[int]:
+def steps(server: FakeIngest) -> list[int]:
     return [record["env_step"][0] for record in server.stored]
 
 
@@ -103,7 +103,7 @@ def settle(shipper: Shipper) -> None:
     raise AssertionError("never settles")
 
 
-def test_batches_are_documents_of_the_contract(server, make_shipper, fill):
+def test_batches_match_the_contracts_schema(server, make_shipper, fill):
     fill(1, 12)
     shipper = make_shipper()
     settle(shipper)
@@ -113,12 +113,14 @@ def test_batches_are_documents_of_the_contract(server, make_shipper, fill):
     assert shipper.acked_seq == 12
 
 
-def test_it_sends_nothing_when_there_is_nothing(server, make_shipper):
+def test_an_empty_spool_sends_nothing(server, make_shipper):
     assert make_shipper().ship_once() is False
     assert server.batches == []
 
 
-def test_a_batch_keeps_the_servers_bounds(server, make_shipper, fill, spool_directory, monkeypatch):
+def test_a_batch_stays_within_the_servers_limits(
+    server, make_shipper, fill, spool_directory, monkeypatch
+):
     sizes: list[int] = []
 
     def measure(request: httpx.Request) -> httpx.Response:
@@ -133,7 +135,7 @@ def test_a_batch_keeps_the_servers_bounds(server, make_shipper, fill, spool_dire
     assert len(server.batches[0]["records"]) == 5_000
 
 
-def test_a_lost_answer_doubles_nothing(server, make_shipper, fill):
+def test_a_lost_answer_duplicates_no_record(server, make_shipper, fill):
     def take_and_lose(request: httpx.Request) -> httpx.Response:
         server.take(json.loads(request.content))
         raise httpx.ReadError("gone")
@@ -148,7 +150,7 @@ def test_a_lost_answer_doubles_nothing(server, make_shipper, fill):
     assert steps(server) == [1, 2, 3, 4, 5, 6, 7]
 
 
-def test_a_gap_rewinds_to_what_the_server_expects(server, make_shipper, fill):
+def test_a_gap_rewinds_to_the_expected_sequence_number(server, make_shipper, fill):
     fill(1, 9)
     server.take(
         {
@@ -165,7 +167,7 @@ def test_a_gap_rewinds_to_what_the_server_expects(server, make_shipper, fill):
     assert shipper.counts.rewinds == 1
 
 
-def test_a_server_that_forgot_its_tail_gets_it_again(server, make_shipper, fill):
+def test_records_that_a_server_lost_are_sent_again(server, make_shipper, fill):
     fill(1, 9)
     shipper = make_shipper()
     settle(shipper)
@@ -198,7 +200,7 @@ def test_a_stale_attempt_stops(server, make_shipper, fill, status, code):
     ],
     ids=["proxy404", "502", "portal", "500", "503", "429"],
 )
-def test_everything_else_is_tried_again(server, make_shipper, fill, answer):
+def test_other_errors_are_retried(server, make_shipper, fill, answer):
     fill(1, 3)
     server.faults = [lambda _: answer]
     said: list[str] = []
@@ -209,7 +211,7 @@ def test_everything_else_is_tried_again(server, make_shipper, fill, answer):
     assert len(said) == 1
 
 
-def test_retry_after_is_kept():
+def test_retry_after_is_respected():
     answer = problem(429, "too_many_requests")
     answer.headers["retry-after"] = "7"
     assert interpret(answer) == Reply(
@@ -217,7 +219,7 @@ def test_retry_after_is_kept():
     )
 
 
-def test_waits_grow_are_spread_and_end(server, make_shipper, fill):
+def test_retry_delays_grow_with_jitter_up_to_a_limit(server, make_shipper, fill):
     def fail(_: httpx.Request) -> httpx.Response:
         raise httpx.ConnectError("refused")
 
@@ -252,7 +254,7 @@ def test_too_large_batches_are_halved_and_grow_again(server, make_shipper, fill)
     assert len(server.batches[-1]["records"]) > 3
 
 
-def test_a_record_that_can_never_be_accepted_goes_in_as_a_note(
+def test_an_unstorable_record_is_replaced_by_a_note(
     server, make_shipper, fill, spool_directory, point
 ):
     def refuse_metric(request: httpx.Request) -> httpx.Response:
@@ -276,10 +278,8 @@ def test_a_record_that_can_never_be_accepted_goes_in_as_a_note(
     assert said
 
 
-def test_a_record_of_a_run_that_the_attempt_does_not_carry_goes_in_as_a_note_of_one_that_it_does(
-    server, make_shipper, fill
-):
-    """Line 15.6: such a record ended the whole attempt as stale."""
+def test_a_record_of_an_unknown_run_is_replaced_by_a_note(server, make_shipper, fill):
+    """Regression: such a record ended the whole attempt as stale."""
     other = "run_" + "9" * 26
 
     def refuse_other(request: httpx.Request) -> httpx.Response:
@@ -298,10 +298,10 @@ def test_a_record_of_a_run_that_the_attempt_does_not_carry_goes_in_as_a_note_of_
     assert shipper.counts.refused == 2
 
 
-def test_a_server_that_refuses_notes_too_loses_no_record(server, make_shipper, fill):
-    """Line 15.6: every record became a note once a broken server was repaired.
+def test_no_record_is_replaced_while_the_server_refuses_notes(server, make_shipper, fill):
+    """A server with a broken schema, for example, refuses every record.
 
-    A server with a broken schema, for example, refused all records.
+    Regression: every record had become a note when the server was repaired.
     """
     fill(1, 3)
     server.faults = [lambda _: problem(422, "unstorable_record")] * 9
@@ -311,7 +311,7 @@ def test_a_server_that_refuses_notes_too_loses_no_record(server, make_shipper, f
     assert shipper.counts.refused == 0
 
 
-def test_a_stored_other_content_is_counted_and_passed(server, make_shipper, fill):
+def test_a_conflict_with_stored_content_is_counted_and_skipped(server, make_shipper, fill):
     def conflict(request: httpx.Request) -> httpx.Response:
         batch = json.loads(request.content)
         return (
@@ -332,7 +332,7 @@ def test_a_stored_other_content_is_counted_and_passed(server, make_shipper, fill
     assert shipper.counts.conflicts == 1
 
 
-def test_flush_tells_whether_all_arrived(server, make_shipper, fill):
+def test_flush_returns_whether_all_records_arrived(server, make_shipper, fill):
     fill(1, 3)
     assert make_shipper().flush(5) is True
     fill(4, 4)
@@ -359,9 +359,9 @@ def test_it_runs_in_a_thread_until_stopped(server, make_shipper, fill, monkeypat
 
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
-def test_any_weather_delivers_everything_once(tmp_path_factory, data, point):
+def test_any_sequence_of_faults_delivers_every_record_once(tmp_path_factory, data, point):
     directory = tmp_path_factory.mktemp("spool")
-    server = Server()
+    server = FakeIngest()
 
     def lose(request: httpx.Request) -> httpx.Response:
         server.take(json.loads(request.content))

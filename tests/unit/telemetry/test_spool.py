@@ -33,7 +33,7 @@ def read_all(directory: Path, after_seq: int = 0) -> list[int]:
     return values
 
 
-def test_seq_is_the_ordinal(spool_directory: Path):
+def test_sequence_numbers_count_records_from_1(spool_directory: Path):
     with SpoolWriter(spool_directory) as writer:
         assert writer.last_seq() == 0
         assert writer.append_raw(numbers(1, 3)) == 3
@@ -93,7 +93,7 @@ def test_a_batch_is_bounded_by_bytes_but_never_empty(spool_directory: Path):
 
 
 @pytest.mark.parametrize("cut", range(1, 12))
-def test_a_torn_tail_is_cut_by_the_next_appender(spool_directory: Path, cut: int):
+def test_an_incomplete_last_record_is_removed_by_the_next_writer(spool_directory: Path, cut: int):
     with SpoolWriter(spool_directory) as writer:
         writer.append_raw([b"one", b"two", b"gone"])
     segment = next(spool_directory.glob("*.seg"))
@@ -104,7 +104,7 @@ def test_a_torn_tail_is_cut_by_the_next_appender(spool_directory: Path, cut: int
     assert SpoolReader(spool_directory).read().payloads == (b"one", b"two", b"three")
 
 
-def test_another_writer_cuts_the_tail_that_a_living_writer_sees(spool_directory: Path):
+def test_a_second_writer_removes_the_tail_that_a_live_writer_sees(spool_directory: Path):
     living = SpoolWriter(spool_directory)
     living.append_raw([b"one"])
     segment = next(spool_directory.glob("*.seg"))
@@ -114,7 +114,7 @@ def test_another_writer_cuts_the_tail_that_a_living_writer_sees(spool_directory:
     assert SpoolReader(spool_directory).read().payloads == (b"one", b"two")
 
 
-def test_zeros_at_the_end_are_a_torn_tail(spool_directory: Path):
+def test_zeros_at_the_end_are_an_incomplete_record(spool_directory: Path):
     with SpoolWriter(spool_directory) as writer:
         writer.append_raw([b"one"])
     with next(spool_directory.glob("*.seg")).open("ab") as file:
@@ -124,7 +124,7 @@ def test_zeros_at_the_end_are_a_torn_tail(spool_directory: Path):
     assert SpoolReader(spool_directory).read().payloads == (b"one", b"two")
 
 
-def test_damage_in_the_middle_is_refused_and_not_cut(spool_directory: Path):
+def test_damage_in_the_middle_is_refused_and_not_removed(spool_directory: Path):
     with SpoolWriter(spool_directory) as writer:
         writer.append_raw([b"one", b"two", b"three"])
     segment = next(spool_directory.glob("*.seg"))
@@ -140,7 +140,7 @@ def test_damage_in_the_middle_is_refused_and_not_cut(spool_directory: Path):
     assert segment.stat().st_size == len(data)
 
 
-def test_a_full_disk_leaves_nothing_of_the_append(
+def test_an_append_on_a_full_disk_writes_no_record(
     spool_directory: Path, monkeypatch: pytest.MonkeyPatch
 ):
     writer = SpoolWriter(spool_directory)
@@ -270,7 +270,7 @@ def _append_many(directory: Path, writer_number: int, count: int) -> None:
 
 
 @pytest.mark.processes
-def test_several_processes_never_disagree(spool_directory: Path):
+def test_records_of_several_processes_get_consecutive_numbers(spool_directory: Path):
     context = multiprocessing.get_context("spawn")
     processes = [
         context.Process(target=_append_many, args=(spool_directory, number, 400))
@@ -308,7 +308,7 @@ while True:
 
 
 @pytest.mark.processes
-def test_a_writer_killed_at_any_moment_loses_no_order(spool_directory: Path):
+def test_a_writer_killed_at_any_moment_leaves_records_in_order(spool_directory: Path):
     next_value = 1
     for round_number in range(5):
         process = subprocess.Popen(
@@ -333,7 +333,7 @@ def test_a_writer_killed_at_any_moment_loses_no_order(spool_directory: Path):
     st.integers(20, 400),
     st.data(),
 )
-def test_any_history_reads_back(tmp_path_factory, appends, segment_bytes, data):
+def test_any_sequence_of_operations_is_read_back(tmp_path_factory, appends, segment_bytes, data):
     directory = tmp_path_factory.mktemp("spool")
     written: list[bytes] = []
     writers = [SpoolWriter(directory, segment_bytes=segment_bytes) for _ in range(2)]

@@ -6,7 +6,7 @@ from tiny_agents.climber import HillClimber
 
 
 class Parameters(BaseModel):
-    """Parameters of the agent."""
+    """Parameters of `climber`."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -31,7 +31,7 @@ climber.action_spaces = ("discrete",)
 
 
 def fragile(parameters, context):
-    """Returns what nobody can train."""
+    """Returns an object without the methods of an agent."""
     return object()
 
 
@@ -42,5 +42,5 @@ fragile.parameters_schema = {
 
 
 def odd(parameters, context):
-    """Returns what nobody can train."""
+    """Returns an object without the methods of an agent."""
     return object()

@@ -6,7 +6,10 @@ import numpy as np
 
 
 class HillClimber:
-    """Keeps the weights of the linear policy with the highest return so far, and changes them."""
+    """Hill climbing on the weights of a linear policy.
+
+    Keeps the weights with the highest return so far and perturbs them for the next episode.
+    """
 
     def __init__(self, inputs, actions, noise, patience, seed):
         self.rng = np.random.default_rng(seed)

@@ -1,4 +1,4 @@
-"""A third-party model function and input function, with Palestra's tools for estimators."""
+"""A third-party model function and input function for Palestra's estimators."""
 
 import numpy as np
 import torch
@@ -9,7 +9,7 @@ from workers.estimators import EstimatorSpec, Modes, get_module, minimize
 
 
 def line(features, labels, mode, params):
-    """Fits a line."""
+    """Model function that fits a line."""
     network = get_module("line", lambda: nn.Linear(1, 1))
     predicted = network(features)[:, 0]
     if not mode.has_labels:

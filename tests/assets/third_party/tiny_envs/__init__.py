@@ -15,4 +15,4 @@ gym.register("CartPole-v1", entry_point="tiny_envs.walk:Walk")
 
 
 def register():
-    """For entry points that name a function."""
+    """Does nothing; entry points may name a function of the package."""

@@ -5,7 +5,7 @@ REWARD = 1.0
 
 
 class Walk(gym.Env):
-    """Walk to the right end of a corridor."""
+    """A corridor; the agent must walk to its right end."""
 
     def __init__(self, length=5):
         self.length = length
@@ -27,14 +27,14 @@ class Walk(gym.Env):
 
 
 class Given(Walk):
-    """Cannot be made without an argument."""
+    """An environment that requires an argument."""
 
     def __init__(self, length):
         super().__init__(length)
 
 
 class Words(Walk):
-    """Has observations that no agent takes."""
+    """An environment with text observations, which no agent supports."""
 
     def __init__(self):
         super().__init__()

@@ -1,8 +1,7 @@
-"""Compiled functions: each kind of arguments has code of its own, so none is ever run by code that
-was made for another.
+"""Compiled functions: a compiled version is reused only for arguments of the same kind.
 
-Most tests leave out the machine code and run the traced graph instead, which is as specialised: it
-holds sizes, dtypes and steps as constants.
+A kind is the sizes, dtypes and step counts that a trace holds as constants. Most tests run the
+traced graph without generating machine code, which is faster and equally specialised.
 """
 
 from collections.abc import Mapping
@@ -30,21 +29,21 @@ class State(NamedTuple):
     inner: tuple[Tensor, ...]
 
 
-def function(state: State, rows: Tensor) -> tuple[State, Tensor]:
-    """Depends on the number of rows, which a trace holds as a constant."""
+def mean_update(state: State, rows: Tensor) -> tuple[State, Tensor]:
+    """An update whose result depends on the number of rows, which a trace holds as a constant."""
     mean = rows.sum(0) / len(rows)
     return State(
         state.weight - mean * state.inner[0], tuple(one + 1 for one in state.inner)
     ), mean.sum() * len(state.inner)
 
 
-def batched(state: State, batch: tuple[Tensor]) -> tuple[State, Tensor]:
-    """Is given its rows in a tuple."""
-    return function(state, *batch)
+def batched_update(state: State, batch: tuple[Tensor]) -> tuple[State, Tensor]:
+    """Takes its rows in a tuple."""
+    return mean_update(state, *batch)
 
 
-def exchanged(state: State, rows: Tensor) -> tuple[State, Tensor]:
-    """Leaves one part as it is."""
+def partial_update(state: State, rows: Tensor) -> tuple[State, Tensor]:
+    """Returns one part of the state unchanged."""
     return State(state.weight, (state.inner[0] + rows.sum(),)), rows.mean()
 
 
@@ -59,9 +58,9 @@ def fails(*arguments):
     raise AssertionError("ran as it stands")
 
 
-def made_of(function, fallback=fails) -> Compiled:
-    """Compiles a function of ours."""
-    return Compiled(function, fallback=fallback, like=function, identity=None)
+def compiled(mean_update, fallback=fails) -> Compiled:
+    """Compiles a function with the given fallback."""
+    return Compiled(mean_update, fallback=fallback, like=mean_update, identity=None)
 
 
 def rows_of(count: int, width: int = 3, dtype: torch.dtype = torch.float32) -> Tensor:
@@ -73,7 +72,7 @@ def assert_equal(found: object, expected: object) -> None:
 
 
 def assert_right(quick: Compiled, state: State, rows: Tensor) -> None:
-    (found, value), (expected, wanted) = quick(state, rows), function(state, rows)
+    (found, value), (expected, wanted) = quick(state, rows), mean_update(state, rows)
     assert isinstance(found, State)
     assert_equal(found, expected)
     assert_equal(value, wanted)
@@ -91,31 +90,31 @@ def assert_right(quick: Compiled, state: State, rows: Tensor) -> None:
         pytest.param(state_of(), rows_of(8)[::2], id="rows apart"),
     ],
 )
-def test_arguments_of_another_kind_get_code_of_their_own(
+def test_arguments_of_another_kind_are_compiled_separately(
     traces, state: State, rows: Tensor
 ) -> None:
-    quick = made_of(function)
+    quick = compiled(mean_update)
     for _ in range(2):
         assert_right(quick, state_of(), rows_of(4))
         assert_right(quick, state, rows)
     assert len(traces) == 2
 
 
-def test_other_numbers_of_the_same_kind_share_code(traces) -> None:
-    quick, state = made_of(function), state_of()
+def test_other_values_of_the_same_kind_reuse_the_compiled_function(traces) -> None:
+    quick, state = compiled(mean_update), state_of()
     for step in range(4):
         assert_right(quick, state, rows_of(4) * step)
         state, _ = quick(state, rows_of(4))
     assert len(traces) == 1
 
 
-def test_a_held_state_is_written_to_and_equals_the_one_that_a_pure_function_returns(traces) -> None:
+def test_an_in_place_update_equals_the_pure_function(traces) -> None:
     first, held = state_of(), Held()
-    quick = Compiled(function, fallback=fails, like=function, identity=None, held=held)
+    quick = Compiled(mean_update, fallback=fails, like=mean_update, identity=None, held=held)
     found, expected = first, first
     for step in range(8):
         rows = rows_of(4) * step
-        (found, value), (expected, wanted) = quick(found, rows), function(expected, rows)
+        (found, value), (expected, wanted) = quick(found, rows), mean_update(expected, rows)
         assert_equal(found, expected)
         assert_equal(value, wanted)
         assert found is held.flat.tree
@@ -130,12 +129,12 @@ def test_a_held_state_is_written_to_and_equals_the_one_that_a_pure_function_retu
     assert len(traces) == 1
 
 
-def test_a_batch_that_is_filled_anew_is_looked_at_once_and_read_every_time(
-    traces, monkeypatch
-) -> None:
+def test_a_refilled_batch_is_inspected_once_and_read_at_every_call(traces, monkeypatch) -> None:
     looked, flat = [], compiled_update._flat
     monkeypatch.setattr(compiled_update, "_flat", lambda tree: looked.append(tree) or flat(tree))
-    quick = Compiled(batched, fallback=fails, like=batched, identity=None, held=Held())
+    quick = Compiled(
+        batched_update, fallback=fails, like=batched_update, identity=None, held=Held()
+    )
     batch, expected, threads = (rows_of(4).clone(),), state_of(), torch.get_num_threads()
     found: State = expected
     for step in range(12):
@@ -143,7 +142,7 @@ def test_a_batch_that_is_filled_anew_is_looked_at_once_and_read_every_time(
             torch, "get_num_threads", lambda threads=threads, step=step: threads + (step >= 8)
         )
         batch[0].copy_(rows_of(4) * step)
-        (found, value), (expected, wanted) = quick(found, batch), batched(expected, batch)
+        (found, value), (expected, wanted) = quick(found, batch), batched_update(expected, batch)
         assert_equal(found, expected)
         assert_equal(value, wanted)
         if step == 6:  # a state from elsewhere
@@ -152,11 +151,11 @@ def test_a_batch_that_is_filled_anew_is_looked_at_once_and_read_every_time(
     assert sum(tree is batch for tree in looked) < 8
 
 
-def test_only_what_is_held_is_written_to(traces) -> None:
+def test_only_the_held_state_is_updated_in_place(traces) -> None:
     held = Held()
     one, other = (
         Compiled(update, fallback=fails, like=update, identity=None, held=held)
-        for update in (function, exchanged)
+        for update in (mean_update, partial_update)
     )
     state, _ = one(State(torch.ones(3), (torch.tensor(2.0),)), rows_of(4))
     before = map_tensors(torch.clone, state)
@@ -164,11 +163,11 @@ def test_only_what_is_held_is_written_to(traces) -> None:
     replaced = state._replace(weight=copy.weight)
     after, _ = other(replaced, rows_of(4))
     assert_equal(copy, before)
-    assert_equal(after, exchanged(before, rows_of(4))[0])
+    assert_equal(after, partial_update(before, rows_of(4))[0])
     assert len(traces) == 2
 
 
-def test_a_state_is_copied_only_where_code_writes_to_it(monkeypatch) -> None:
+def test_a_state_is_copied_only_if_the_update_writes_in_place(monkeypatch) -> None:
     def broken(*_: object) -> None:
         raise RuntimeError("no C++ compiler")
 
@@ -177,10 +176,10 @@ def test_a_state_is_copied_only_where_code_writes_to_it(monkeypatch) -> None:
 
     def plainly(state: State, rows: Tensor) -> tuple[State, Tensor]:
         given.append(state)
-        return function(state, rows)
+        return mean_update(state, rows)
 
     quick, state = (
-        Compiled(function, fallback=plainly, like=function, identity=None, held=held),
+        Compiled(mean_update, fallback=plainly, like=mean_update, identity=None, held=held),
         state_of(),
     )
     for _ in range(3):
@@ -193,12 +192,12 @@ def test_a_state_is_copied_only_where_code_writes_to_it(monkeypatch) -> None:
 def test_a_copy_has_the_steps_that_code_was_made_for(traces) -> None:
     held = Held()
     quick, apart = (
-        Compiled(function, fallback=fails, like=function, identity=None, held=held),
+        Compiled(mean_update, fallback=fails, like=mean_update, identity=None, held=held),
         torch.arange(6.0)[::2],
     )
     found, _ = quick(State(apart, (torch.tensor(0.5),)), rows_of(4))
     assert found.weight.stride() == apart.stride()
-    assert_equal(found, function(State(apart, (torch.tensor(0.5),)), rows_of(4))[0])
+    assert_equal(found, mean_update(State(apart, (torch.tensor(0.5),)), rows_of(4))[0])
     assert_equal(apart, torch.tensor([0.0, 2.0, 4.0]))
 
 
@@ -216,7 +215,7 @@ def test_tensors_that_change_places_do_not_overwrite_one_another(traces) -> None
 
 def test_code_belongs_to_a_setting_of_determinism_and_a_number_of_threads(traces) -> None:
     quick, before, threads = (
-        made_of(function),
+        compiled(mean_update),
         torch.are_deterministic_algorithms_enabled(),
         torch.get_num_threads(),
     )
@@ -234,21 +233,21 @@ def test_code_belongs_to_a_setting_of_determinism_and_a_number_of_threads(traces
 
 
 def test_one_tensor_in_two_places_is_two_tensors_the_next_time(traces) -> None:
-    quick = made_of(lambda one, other: (one - other * 2,))
+    quick = compiled(lambda one, other: (one - other * 2,))
     same = torch.ones(3)
     assert torch.equal(quick(same, same)[0], -same)
     assert torch.equal(quick(same, torch.zeros(3))[0], same)
     assert len(traces) == 1
 
 
-def test_more_kinds_than_pay_run_as_they_stand(traces) -> None:
+def test_beyond_the_limit_of_kinds_functions_run_eagerly(traces) -> None:
     calls = []
 
     def plainly(*arguments):
         calls.append(arguments)
-        return function(*arguments)
+        return mean_update(*arguments)
 
-    quick = made_of(function, plainly)
+    quick = compiled(mean_update, plainly)
     for count in range(1, MOST_SIGNATURES + 4):
         assert_right(quick, state_of(), rows_of(count))
     assert len(traces) == MOST_SIGNATURES
@@ -257,12 +256,12 @@ def test_more_kinds_than_pay_run_as_they_stand(traces) -> None:
     assert len(calls) == 3
 
 
-def test_what_cannot_be_compiled_runs_as_it_stands_and_says_so_once(monkeypatch) -> None:
+def test_functions_that_cannot_be_compiled_run_eagerly_with_one_warning(monkeypatch) -> None:
     def broken(*arguments, **options):
         raise RuntimeError("no C++ compiler")
 
     monkeypatch.setattr("torch._inductor.aot_compile", broken)
-    quick = made_of(function, function)
+    quick = compiled(mean_update, mean_update)
     with structlog.testing.capture_logs() as logs:
         for _ in range(3):
             assert_right(quick, state_of(), rows_of(4))
@@ -293,13 +292,11 @@ BUILDS = {
         2,
     ),
 }
-"""The last is the number of updates that take turns."""
+"""Factory, parameters, action space and number of updates that alternate."""
 
 
 @pytest.mark.parametrize("name", BUILDS)
-def test_an_agent_obeys_a_new_learning_rate_and_resumes_exactly_on_one_piece_of_code(
-    traces, name: str
-) -> None:
+def test_a_new_learning_rate_and_a_resume_reuse_the_compiled_update(traces, name: str) -> None:
     build, hyper, space, updates = BUILDS[name]
 
     def learnt(agent, seeds):
@@ -358,8 +355,8 @@ def assert_close_states(found, expected) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.filterwarnings("ignore")
-def test_machine_code_of_several_kinds_side_by_side() -> None:
-    quick, same = made_of(function), torch.ones(3)
+def test_compiled_functions_of_several_kinds_are_used_in_turn() -> None:
+    quick, same = compiled(mean_update), torch.ones(3)
     doubled, rows = state_of(dtype=torch.float64), rows_of(4, dtype=torch.float64)
     for _ in range(2):
         for state, seen in (
@@ -368,10 +365,10 @@ def test_machine_code_of_several_kinds_side_by_side() -> None:
             (state_of(), rows_of(8)[::2]),
             (state_of(), rows_of(3, 4).T),
         ):
-            (found, value), (expected, wanted) = quick(state, seen), function(state, seen)
+            (found, value), (expected, wanted) = quick(state, seen), mean_update(state, seen)
             torch.testing.assert_close(found, expected)
             torch.testing.assert_close(value, wanted)
-    both = made_of(lambda one, other: (one - other * 2, other))
+    both = compiled(lambda one, other: (one - other * 2, other))
     assert torch.equal(both(same, same)[0], -same)
     left, kept = both(same, torch.zeros(3))
     assert torch.equal(left, same)
@@ -396,7 +393,7 @@ def test_machine_code_of_two_batch_sizes_equals_the_eager_update() -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.filterwarnings("ignore")
-def test_a_stack_that_shrinks_goes_on_with_code_of_its_own() -> None:
+def test_a_smaller_stack_is_compiled_separately() -> None:
     agents = [
         dqn.build(BUILDS["dqn"][1], context(spaces.Discrete(4), seed=seed)) for seed in range(4)
     ]

@@ -1,4 +1,7 @@
-"""Libraries on disk: found again by whoever needs the same code, and by nobody else."""
+"""The cache of compiled libraries on disk.
+
+A library is loaded again only for the same code, torch version and machine.
+"""
 
 import os
 import shutil
@@ -25,14 +28,15 @@ from workers.rl.agents.a3c import A3cMath
 
 OURS = [Path(package.__file__).parent for package in (workers, palestra)]
 UNCOMPILED = {"a3c", "cem", "recurrent_ppo", "reinforce", "trpo"}
-"""Cases in whose few updates nothing is traced."""
+"""Cases whose updates in the test are too few to be traced."""
 EXAMPLES = [torch.arange(3.0), torch.ones(3)]
 
 
 @pytest.fixture
 def compiler(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """Stands in for the compiler, which takes ten seconds and more: files that say what they were
-    made of, and what was made.
+    """Replaces the compiler, which takes more than ten seconds.
+
+    The written file contains the source of the graph; returns the list of written files.
     """
     made: list[Path] = []
 
@@ -58,7 +62,7 @@ def with_a_constant(scale):
     return lambda one, other: [one * held + other]
 
 
-def test_code_is_made_once_per_identity_and_once_per_graph(compiler) -> None:
+def test_each_identity_and_each_graph_is_compiled_once(compiler) -> None:
     first = library_cache.machine_code("one", "sizes", doubled, EXAMPLES)
     assert library_cache.machine_code("one", "sizes", tripled, EXAMPLES) == first, "not even traced"
     assert library_cache.machine_code("other", "sizes", doubled, EXAMPLES) == first
@@ -69,7 +73,7 @@ def test_code_is_made_once_per_identity_and_once_per_graph(compiler) -> None:
     assert len(compiler) == 3
 
 
-def test_graphs_that_differ_in_a_constant_alone_are_two(compiler) -> None:
+def test_graphs_with_different_constants_are_compiled_separately(compiler) -> None:
     for scale in (1.0, 2.0, 1.0):
         library_cache.machine_code(None, "sizes", with_a_constant(scale), EXAMPLES)
     assert len(compiler) == 2
@@ -82,7 +86,7 @@ def test_graphs_that_differ_in_a_constant_alone_are_two(compiler) -> None:
         ("workers.acceleration.library_cache._processor", lambda: "flags: none"),
     ],
 )
-def test_code_of_another_machine_or_another_torch_is_not_ours(
+def test_libraries_of_another_machine_or_torch_version_are_not_loaded(
     compiler, monkeypatch, name: str, value: object
 ) -> None:
     library_cache.machine_code("one", "sizes", doubled, EXAMPLES)
@@ -97,9 +101,7 @@ def test_code_of_another_machine_or_another_torch_is_not_ours(
 
 
 def test_a_changed_byte_in_any_folder_of_traced_sources_gives_another_key(tmp_path: Path) -> None:
-    """Issue 16, step 1: old machine code would be loaded after an edit in a folder that the key
-    leaves out.
-    """
+    """If the key left a folder out, outdated machine code would be loaded after an edit there."""
     originals = library_cache.traced_folders()
     folders = [
         Path(shutil.copytree(one, tmp_path / str(index))) for index, one in enumerate(originals)
@@ -116,10 +118,9 @@ def test_a_changed_byte_in_any_folder_of_traced_sources_gives_another_key(tmp_pa
     assert library_cache.digest_of_sources(folders) == before
 
 
-def test_code_made_of_other_sources_in_a_sub_folder_is_not_ours(
+def test_libraries_of_other_sources_in_a_subfolder_are_not_loaded(
     compiler, monkeypatch, tmp_path: Path
 ) -> None:
-    """Issue 16, step 1."""
     source = tmp_path / "sources" / "common" / "losses.py"
     source.parent.mkdir(parents=True)
     monkeypatch.setattr(library_cache, "traced_folders", lambda: [tmp_path / "sources"])
@@ -141,10 +142,10 @@ def test_code_made_of_other_sources_in_a_sub_folder_is_not_ours(
         if name not in UNCOMPILED
     ],
 )
-def test_all_of_ours_that_runs_while_an_update_is_traced_is_part_of_the_key(
+def test_all_modules_that_run_during_tracing_are_part_of_the_key(
     name: str, traces, monkeypatch
 ) -> None:
-    """Issue 16, step 1: what the key leaves out may be edited, and old machine code be loaded."""
+    """If a module is not part of the key, outdated machine code is loaded after an edit of it."""
     ran: set[str] = set()
     trace = library_cache._traced
 
@@ -175,7 +176,7 @@ def _one_source_of_each_folder(folders: list[Path]) -> Iterator[Path]:
         yield from by_folder.values()
 
 
-def test_of_many_libraries_those_not_loaded_for_longest_go(
+def test_the_least_recently_loaded_libraries_are_deleted(
     compiler, libraries: Path, monkeypatch
 ) -> None:
     assert MOST_LIBRARIES > 3
@@ -195,7 +196,7 @@ def test_of_many_libraries_those_not_loaded_for_longest_go(
     assert {one.name for one in libraries.glob("*.so")} == {one.name for one in compiler[-3:]}
 
 
-def test_a_directory_of_somebody_else_is_not_loaded_from(compiler, monkeypatch) -> None:
+def test_libraries_in_a_directory_of_another_user_are_not_loaded(compiler, monkeypatch) -> None:
     monkeypatch.setattr(os, "getuid", lambda: 4_242)
     with pytest.raises(PermissionError, match=f"set {CODE_VARIABLE} to a directory of your own"):
         library_cache.machine_code("one", "sizes", doubled, EXAMPLES)
@@ -203,7 +204,7 @@ def test_a_directory_of_somebody_else_is_not_loaded_from(compiler, monkeypatch) 
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if name not in {"a3c", "cem"}])
-def test_every_algorithm_says_all_that_its_updates_read(name: str) -> None:
+def test_every_algorithm_has_an_identity_of_all_values_it_reads(name: str) -> None:
     build, hyper, space = CASES[name]
     algorithm, again = (build(hyper, context(space, seed=seed)).algorithm for seed in (0, 1))
     identities = [identity_of(update) for update in algorithm.cycle]
@@ -213,7 +214,7 @@ def test_every_algorithm_says_all_that_its_updates_read(name: str) -> None:
     assert identity_of(changed.update) != identity_of(algorithm.update)
 
 
-def test_identities_tell_functions_values_and_spaces_apart() -> None:
+def test_identities_differ_for_other_functions_values_and_spaces() -> None:
     wide, narrow = (spaces.Box(-bound, bound, (2_000,), np.float32) for bound in (2.0, 1.0))
     uneven = spaces.Box(np.where(np.arange(2_000) == 1_000, -2, -1).astype(np.float32), narrow.high)
     discrete = spaces.Discrete(4)
@@ -235,7 +236,7 @@ def test_identities_tell_functions_values_and_spaces_apart() -> None:
     assert identity_of(A3cMath(actor_learner._model, actor_learner._hyper).slope) is not None
 
 
-def test_a_function_that_may_read_more_has_no_identity() -> None:
+def test_a_function_with_unknown_inputs_has_no_identity() -> None:
     algorithm = dqn.build(DqnParameters(), context(spaces.Discrete(4))).algorithm
 
     @dataclass(frozen=True)
@@ -273,7 +274,7 @@ print("torch._inductor" in sys.modules)
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_a_second_process_loads_no_compiler() -> None:
+def test_a_second_process_does_not_import_the_compiler() -> None:
     for compiles in ("True", "False"):
         finished = subprocess.run(
             [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False

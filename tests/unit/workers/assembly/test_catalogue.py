@@ -1,4 +1,4 @@
-"""How spaces and environments are described to the server."""
+"""The description of spaces and environments for the server."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ def test_spaces(space: Any, described: SpaceDescription) -> None:
     assert _space(space) == described
 
 
-def test_games_are_offered_by_the_ids_in_use_without_loading_them() -> None:
+def test_atari_games_are_listed_by_id_without_loading_them() -> None:
     register_games()
     games = {name: _describe_game(spec) for name, spec in gym.registry.items() if is_game(spec)}
     offered = {name for name, described in games.items() if described is not None}
@@ -44,7 +44,7 @@ def test_games_are_offered_by_the_ids_in_use_without_loading_them() -> None:
     assert len({name for name in offered if name.startswith("ALE/")}) > 100
 
 
-def test_palestras_own_are_offered() -> None:
+def test_palestras_own_environments_are_listed() -> None:
     described = _describe(gym.spec("palestra/BitFlip-v0"))
     assert described is not None
     assert (described.observation_space, described.action_space) == (

@@ -14,7 +14,7 @@ from workers.core.types import LearnSchedule
 
 
 @pytest.fixture(autouse=True)
-def no_wish(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_compile_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PALESTRA_WORKER_COMPILE")
 
 
@@ -22,11 +22,11 @@ def no_wish(monkeypatch: pytest.MonkeyPatch) -> None:
     ("updates", "mode"),
     [(WORTH_UPDATES, "compiled"), (WORTH_UPDATES - 1, "eager"), (float("inf"), "compiled")],
 )
-def test_auto_compiles_where_it_pays(updates: float, mode: str) -> None:
+def test_auto_compiles_if_the_training_is_long_enough(updates: float, mode: str) -> None:
     assert compile_mode("auto", "cpu", updates) == mode
 
 
-def test_auto_stays_eager_without_a_compiler_and_where_the_worker_wishes_it(
+def test_auto_runs_eagerly_without_a_compiler_or_if_the_worker_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("PALESTRA_WORKER_COMPILE", "eager")

@@ -1,4 +1,4 @@
-"""What a trainer's process is set to."""
+"""Process-wide settings of a trainer."""
 
 import platform
 import subprocess
@@ -32,7 +32,7 @@ print(faults_of(10))
     platform.libc_ver()[0] != "glibc",
     reason="another C library keeps what is freed by rules of its own",
 )
-def test_what_an_update_frees_is_used_again_without_new_pages() -> None:
+def test_memory_freed_by_an_update_is_reused_without_page_faults() -> None:
     done = subprocess.run(
         [sys.executable, "-c", FAULTS], capture_output=True, text=True, check=True, timeout=120
     )

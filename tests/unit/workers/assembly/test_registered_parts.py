@@ -1,5 +1,6 @@
-"""Agents of installed distributions: found by metadata, bound to the digest of their code, built,
-and refused in words.
+"""Agents of installed distributions.
+
+They are found by entry points, identified by the digest of their code, and built or refused.
 """
 
 import json
@@ -67,7 +68,7 @@ def context(num_envs: int = 1) -> AgentContext:
     return AgentContext(**spaces, num_envs=num_envs, seed=1)
 
 
-def test_discovery_imports_nothing_and_leaves_out_what_has_no_proper_name(installed: Path) -> None:
+def test_discovery_imports_nothing_and_skips_invalid_names(installed: Path) -> None:
     found = discover("agents")
     assert set(found.parts) >= {"hill_climber", "odd", "missing"}
     assert "letters, digits" in found.left_out["../odd"]
@@ -77,9 +78,7 @@ def test_discovery_imports_nothing_and_leaves_out_what_has_no_proper_name(instal
     assert set(discover("input_functions").parts) == {"points"}
 
 
-def test_the_digest_is_over_the_code_and_nothing_that_an_installer_or_python_writes(
-    installed: Path, tmp_path: Path
-) -> None:
+def test_the_digest_covers_the_code_and_no_generated_files(installed: Path, tmp_path: Path) -> None:
     first = digest_of(distribution("tiny-agents"))
     (installed / "tiny_agents" / "__pycache__").mkdir()
     (installed / "tiny_agents" / "__pycache__" / "x.pyc").write_bytes(b"1")
@@ -102,14 +101,14 @@ def test_the_digest_is_over_the_code_and_nothing_that_an_installer_or_python_wri
     )
 
 
-def test_a_distribution_without_files_is_left_out(installed: Path) -> None:
+def test_a_distribution_without_files_is_skipped(installed: Path) -> None:
     shutil.rmtree(installed / "tiny_agents")
     assert "install it as a wheel" in discover("agents").left_out["hill_climber"]
     with pytest.raises(PartNotFoundError, match="install it as a wheel"):
         registry.registered_part("agents", "hill_climber")
 
 
-def test_a_name_that_two_distributions_claim_is_nobodys(installed: Path) -> None:
+def test_a_name_that_two_distributions_register_is_not_offered(installed: Path) -> None:
     install(installed, "3.0", name="copycat", agents={"hill_climber": "tiny_agents:odd"})
     found = discover("agents")
     assert "two distributions" in found.left_out["hill_climber"]
@@ -117,7 +116,7 @@ def test_a_name_that_two_distributions_claim_is_nobodys(installed: Path) -> None
     assert "odd" in found.parts
 
 
-def test_a_worker_refuses_other_code_than_it_has(installed: Path) -> None:
+def test_a_worker_refuses_a_job_with_other_code(installed: Path) -> None:
     registry.check_code(rl(), code())
     for other in (
         code().model_copy(update={"digest": "0" * 64}),
@@ -142,7 +141,7 @@ def test_a_worker_refuses_other_code_than_it_has(installed: Path) -> None:
 
 
 def test_other_code_of_the_same_distribution_can_be_allowed(installed: Path) -> None:
-    """Line 15.8: what runs instead is told."""
+    """The work order permits it, and the run's log names the code that is used."""
     newer = code().model_copy(update={"digest": "0" * 64, "version": "1.3.0"})
     assert registry.check_code(rl(), code(), allow_change=True) is None
     assert registry.check_code(rl(), newer, allow_change=True) == code()
@@ -163,7 +162,7 @@ def test_a_factory_gets_its_model_of_parameters(installed: Path) -> None:
         )
 
 
-def test_what_is_no_agent_is_told_as_such(installed: Path) -> None:
+def test_an_object_without_an_agents_methods_is_refused(installed: Path) -> None:
     with pytest.raises(
         DefinitionError,
         match=(
@@ -193,7 +192,7 @@ def test_several_environments_take_the_batch_forms(
     assert [call[0] for call in scripted.calls] == ["batch_act", "act"]
 
 
-def test_an_agent_of_our_own_shape_is_taken_as_it_is(
+def test_an_agent_with_palestras_protocol_is_not_wrapped(
     installed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from tests.support.trainer_fakes import FakeAgent
@@ -206,7 +205,7 @@ def test_an_agent_of_our_own_shape_is_taken_as_it_is(
     assert registry.make_agent(RegisteredAgent(name="odd"), context()) is own
 
 
-def test_the_catalogue_lists_what_can_be_used_and_tells_what_not(installed: Path) -> None:
+def test_the_catalogue_lists_usable_agents_and_reasons_for_others(installed: Path) -> None:
     from workers.ipc.process_tree import python_environment
 
     environment = python_environment({"PYTHONPATH": str(installed)})
@@ -233,7 +232,9 @@ def test_the_catalogue_lists_what_can_be_used_and_tells_what_not(installed: Path
     assert [line.split()[2] for line in told] == ["../odd:", "dqn:", "fragile:", "missing:"]
 
 
-def test_it_trains_is_saved_with_its_own_files_and_goes_on(installed: Path, tmp_path: Path) -> None:
+def test_a_registered_agent_trains_saves_its_files_and_resumes(
+    installed: Path, tmp_path: Path
+) -> None:
     document = {**definition(loop={"env_steps": 1_500, "epoch_env_steps": 500}), "agent": HILL}
     order = work_order(document)
     first = Trained(order, tmp_path / "one").run(pause_at=700)
@@ -249,7 +250,7 @@ def test_it_trains_is_saved_with_its_own_files_and_goes_on(installed: Path, tmp_
     assert len(finals) == 1
 
 
-def test_an_agent_that_cannot_be_exported_says_so_before_it_trains(
+def test_an_agent_that_cannot_be_exported_is_refused_before_it_trains(
     installed: Path, tmp_path: Path
 ) -> None:
     document = {**definition(export={"formats": ["weights"]}), "agent": HILL}

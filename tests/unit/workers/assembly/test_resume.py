@@ -1,5 +1,6 @@
-"""Resume is exact: 2N in one go is N, an end, and N more, with the same weights and the same
-points.
+"""Exact resume: a training of 2N steps equals N steps, an interruption and N more steps.
+
+Weights and recorded points are compared bit by bit.
 """
 
 from pathlib import Path
@@ -104,7 +105,7 @@ def test_several_actor_learners_are_cut_at_the_exact_step_and_resume_statistical
 
 
 @pytest.mark.slow
-def test_an_evaluation_in_its_own_process_says_what_one_within_the_training_says(
+def test_an_evaluation_in_its_own_process_equals_one_within_the_training(
     tmp_path: Path,
 ) -> None:
     order = work_order(definition("dqn", 1, snapshot={"every_env_steps": 100, "keep_last": 100}))

@@ -1,6 +1,4 @@
-"""Resume of the agents for continuous actions, and of the cross-entropy method, is exact in whole
-trainings.
-"""
+"""Exact resume of whole trainings: agents for continuous actions and the cross-entropy method."""
 
 from pathlib import Path
 

@@ -1,5 +1,5 @@
-"""Supervised definitions through the assembled parts: they learn, resume to the last bit, are
-evaluated and exported.
+"""Supervised definitions through the assembled parts: training, exact resume,
+evaluation, export.
 """
 
 import json
@@ -24,7 +24,7 @@ EXAMPLE = Path(__file__).parents[4] / "examples" / "digits-classifier.yaml"
 
 
 def spirals(**sections: Any) -> dict[str, Any]:
-    """A classifier of points on spirals, small enough for a second."""
+    """Returns a definition of a classifier of points on spirals, which trains in a second."""
     return {
         "kind": "supervised",
         "name": "spirals",
@@ -54,7 +54,7 @@ def straight(tmp_path_factory: pytest.TempPathFactory) -> Trained:
     return Trained(work_order(spirals()), tmp_path_factory.mktemp("straight")).run()
 
 
-def test_it_learns(straight: Trained) -> None:
+def test_a_supervised_training_reduces_its_loss(straight: Trained) -> None:
     rows = evaluations(straight)
     assert [(row["env_step"], row["update"], row["final"]) for row in rows] == [
         (60, 60, False),
@@ -71,7 +71,7 @@ def test_it_learns(straight: Trained) -> None:
     assert {row["length_mean"] for row in rows} == {3}, "150 points in batches of 64"
 
 
-def test_the_example_reads_digits_that_it_never_saw(tmp_path: Path) -> None:
+def test_the_example_classifies_unseen_digits(tmp_path: Path) -> None:
     document = yaml.safe_load(EXAMPLE.read_text())["definition"]
     short = {
         **document,
@@ -83,7 +83,7 @@ def test_the_example_reads_digits_that_it_never_saw(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("pause_at", [1, 90, 119, 198])
-def test_a_resume_goes_on_to_the_last_bit(straight: Trained, tmp_path: Path, pause_at: int) -> None:
+def test_a_resume_is_bit_exact(straight: Trained, tmp_path: Path, pause_at: int) -> None:
     order = work_order(spirals())
     first = Trained(order, tmp_path / "first").run(pause_at=pause_at)
     newest = snapshots(first)[-1]
@@ -119,7 +119,7 @@ def test_series_epochs_snapshots_and_the_best_follow_the_updates(straight: Train
     assert written[-1] == ("finish", 200)
 
 
-def test_minus_the_loss_is_the_score_unless_told_otherwise(tmp_path: Path) -> None:
+def test_the_default_score_is_the_negative_loss(tmp_path: Path) -> None:
     rows = evaluations(
         Trained(
             work_order(spirals(evaluation={"every_updates": None}, loop={"updates": 20})), tmp_path
@@ -182,7 +182,7 @@ def test_a_loss_that_is_not_finite_ends_the_run_as_diverged(tmp_path: Path) -> N
         ),
     ],
 )
-def test_what_is_not_there_is_told(
+def test_missing_functions_and_metrics_are_named(
     tmp_path: Path, sections: dict[str, Any], error: type[Exception], told: str
 ) -> None:
     with pytest.raises(error, match=told):

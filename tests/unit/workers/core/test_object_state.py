@@ -1,4 +1,4 @@
-"""The rule by which the state of a user's object is found."""
+"""How the state of a user's object is found, saved and restored."""
 
 import logging
 import random
@@ -22,7 +22,7 @@ class Part:
 
 
 class Algorithm:
-    """Holds one of everything."""
+    """An object with one attribute of every kind."""
 
     def __init__(self, seed: int) -> None:
         torch.manual_seed(seed)
@@ -59,7 +59,7 @@ class Algorithm:
             torch.rand(3, generator=one) if isinstance(one, torch.Generator) else one.random()
 
 
-def test_everything_comes_back_through_the_disk(tmp_path: Path) -> None:
+def test_every_kind_of_attribute_is_restored_from_disk(tmp_path: Path) -> None:
     first, second = Algorithm(1), Algorithm(2)
     first.work()
     write_tree(tmp_path, {"agent": {"algorithm": state_of(first, "algo")}})
@@ -92,7 +92,7 @@ def test_everything_comes_back_through_the_disk(tmp_path: Path) -> None:
     assert torch.equal(*(torch.rand(3, generator=one.generators[2]) for one in (first, second)))
 
 
-def test_set_up_is_not_saved() -> None:
+def test_loggers_functions_and_given_parts_are_not_saved() -> None:
     state = state_of(Algorithm(1), "algo")
     assert state is not None
     assert not {"log", "rule"} & set(state["$attributes"])
@@ -146,7 +146,7 @@ def test_what_a_state_dict_may_not_hold_is_named() -> None:
         {(1, 2): 3},
     ],
 )
-def test_plain_data_comes_back(value: Any) -> None:
+def test_plain_data_is_restored(value: Any) -> None:
     assert unpack(pack(value, "x")) == value
     objects = np.array([None, "x", np.zeros(2)], object)
     assert [str(one) for one in unpack(pack(objects, "x"))] == [str(one) for one in objects]

@@ -1,4 +1,4 @@
-"""Recipes: what they hold, and what a hostile one cannot do."""
+"""Recipes of objects: their content, and that a malicious recipe cannot call arbitrary code."""
 
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from workers.snapshot.state_files import read_tree, write_tree
 
 @rebuildable
 class Holder:
-    """Keeps whatever it is given."""
+    """An object that keeps its argument."""
 
     def __init__(self, *parts: Any, **named: Any) -> None:
         self.parts, self.named = parts, named

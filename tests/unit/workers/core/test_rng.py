@@ -24,7 +24,7 @@ def draw() -> tuple[float, float, float]:
     return random.random(), float(np.random.rand()), float(torch.rand(1))  # noqa: NPY002
 
 
-def test_a_seed_is_the_same_for_ever() -> None:
+def test_derived_seeds_have_fixed_values() -> None:
     assert derive_seed(0, "env", 0, 0) == 7700031625376544601
     assert derive_seed(0, "env", 0, 0, bits=31) == 1792803319
 
@@ -35,7 +35,9 @@ def test_a_seed_is_the_same_for_ever() -> None:
     b=st.integers(0, 1_000),
     bits=st.integers(1, 64),
 )
-def test_seeds_fit_their_bits_and_tell_streams_apart(seed: int, a: int, b: int, bits: int) -> None:
+def test_derived_seeds_fit_their_bits_and_differ_between_streams(
+    seed: int, a: int, b: int, bits: int
+) -> None:
     assert 0 <= derive_seed(seed, "env", a, b, bits=bits) < 2**bits
     others = {
         derive_seed(seed, "env", a, b + 1),
@@ -45,14 +47,14 @@ def test_seeds_fit_their_bits_and_tell_streams_apart(seed: int, a: int, b: int, 
     assert derive_seed(seed, "env", a, b) not in others | {derive_seed(seed, "evaluation", a, b)}
 
 
-def test_a_generator_goes_on_through_json() -> None:
+def test_a_generator_restored_from_json_continues_its_stream() -> None:
     first, second = derive_generator(3, "explore"), derive_generator(4, "explore")
     first.integers(5, size=3)
     load_generator_state(second, json.loads(json.dumps(generator_state(first))))
     assert first.random(4).tolist() == second.random(4).tolist()
 
 
-def test_global_generators_come_back() -> None:
+def test_global_generators_are_restored() -> None:
     seed_global(5)
     first = draw()
     state = global_state()

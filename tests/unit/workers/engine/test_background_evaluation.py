@@ -1,5 +1,5 @@
-"""Evaluations that run beside training: of which state, when they are told of, and what waits for
-them.
+"""Evaluations that run concurrently with training: the evaluated state, and who waits
+for a result.
 """
 
 from typing import Any
@@ -15,8 +15,8 @@ from workers.rl.evaluate.vector_evaluator import summarise
 STEPS = Unit.ENV_STEPS
 
 
-class Beside:
-    """Has a result after `polls` polls, or at once when the caller waits for it."""
+class BackgroundEvaluator:
+    """An evaluator whose result is ready after `polls` polls, or when the caller waits for it."""
 
     def __init__(self, polls: int, scores: dict[int, float]) -> None:
         self.polls = polls
@@ -45,7 +45,7 @@ class Beside:
         return summarise([self.scores.get(clock.env_steps, 0.0)], [1], 0)
 
 
-def rig(when: Cadence, evaluator: Beside, **options: Any) -> Rig:
+def rig(when: Cadence, evaluator: BackgroundEvaluator, **options: Any) -> Rig:
     return Rig(when, evaluator=evaluator, **options)
 
 
@@ -53,8 +53,8 @@ def rows(made: Rig) -> list[Any]:
     return [row[1:] for row in made.recorder.rows if row[0] == "evaluation"]
 
 
-def test_training_goes_on_and_the_result_is_of_the_state_that_was_asked_about() -> None:
-    evaluator = Beside(polls=3, scores={4: 7.0, 8: 5.0})
+def test_training_continues_and_the_result_is_of_the_requested_state() -> None:
+    evaluator = BackgroundEvaluator(polls=3, scores={4: 7.0, 8: 5.0})
     made = rig(cadence({STEPS: 12}, evaluation=4, save_best=True), evaluator)
     made.engine.run()
     assert evaluator.asked == ["begin 4", "found 4", "begin 8", "found 8", "begin 12", "waited 12"]
@@ -69,30 +69,30 @@ def test_training_goes_on_and_the_result_is_of_the_state_that_was_asked_about() 
     assert "memory" not in made.snapshotter.states[0]
 
 
-def test_the_next_one_waits_for_the_one_before() -> None:
-    evaluator = Beside(polls=1_000, scores={})
+def test_an_evaluation_waits_for_the_previous_one() -> None:
+    evaluator = BackgroundEvaluator(polls=1_000, scores={})
     rig(cadence({STEPS: 5}, evaluation=2), evaluator).engine.run()
     assert evaluator.asked == ["begin 2", "waited 2", "begin 4", "waited 4", "inline 5"]
 
 
-def test_a_snapshot_waits_so_that_nothing_is_lost_with_it() -> None:
-    evaluator = Beside(polls=1_000, scores={})
+def test_a_snapshot_waits_for_the_running_evaluation() -> None:
+    evaluator = BackgroundEvaluator(polls=1_000, scores={})
     made = rig(cadence({STEPS: 6}, evaluation=4, snapshot=5, save_best=False), evaluator)
     made.engine.run()
     assert evaluator.asked == ["begin 4", "waited 4", "inline 6"]
     assert made.snapshotter.states[0]["loop"]["evaluations"]["at"] == [4, 4]
 
 
-def test_a_pause_waits_too() -> None:
-    evaluator = Beside(polls=1_000, scores={})
+def test_a_pause_waits_for_the_running_evaluation() -> None:
+    evaluator = BackgroundEvaluator(polls=1_000, scores={})
     made = rig(cadence({STEPS: 9}, evaluation=4), evaluator, order=StopReason.PAUSE, order_after=6)
     made.engine.run()
     assert evaluator.asked == ["begin 4", "waited 4"]
     assert [at for at, *_ in rows(made)] == [4]
 
 
-def test_a_failure_does_not_wait() -> None:
-    evaluator = Beside(polls=1_000, scores={})
+def test_an_exception_does_not_wait_for_the_running_evaluation() -> None:
+    evaluator = BackgroundEvaluator(polls=1_000, scores={})
     made = rig(cadence({STEPS: 9}, evaluation=4), evaluator)
     observe = made.agent.observe
 

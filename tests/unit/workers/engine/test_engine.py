@@ -1,4 +1,4 @@
-"""Order, counting and resume of the engine, on fakes."""
+"""The engine on fakes: order of calls, counters and resume."""
 
 import copy
 from dataclasses import replace
@@ -19,7 +19,7 @@ from workers.core.types import (
 STEPS = Unit.ENV_STEPS
 
 
-def test_the_order_of_one_iteration() -> None:
+def test_one_iteration_calls_the_parts_in_order() -> None:
     trace: list[Any] = []
     rig = Rig(
         cadence({STEPS: 10}, epoch=2, evaluation=2, snapshot=2),
@@ -155,7 +155,7 @@ def test_updates_end_exactly_at_their_budget() -> None:
     assert rig.agent.asked == [3, 3, 1]
 
 
-def test_a_hook_stops_at_its_own_boundary() -> None:
+def test_a_stop_requested_by_a_hook_takes_effect_at_the_next_boundary() -> None:
     class Stopper:
         def on_tick(self, view: Any, reports: Any) -> None:
             if view.clock.env_steps == 3:
@@ -180,7 +180,7 @@ def test_hooks_may_ask_for_an_evaluation_and_a_snapshot() -> None:
     assert rig.snapshotter.saved[0] == (SnapshotReason.PERIODIC, 3, 0.0)
 
 
-def test_an_exception_saves_and_goes_on_its_way() -> None:
+def test_an_exception_saves_a_snapshot_and_is_raised() -> None:
     rig = Rig(cadence({STEPS: 10}))
 
     def fail(_: Any) -> None:
@@ -207,7 +207,7 @@ def test_the_first_error_is_reported_when_saving_fails_as_well() -> None:
 
 @pytest.mark.parametrize("num_envs", [1, 3])
 @pytest.mark.parametrize("at", [1, 7, 19, 33])
-def test_resume_goes_on_as_if_nothing_had_happened(num_envs: int, at: int) -> None:
+def test_a_resumed_engine_makes_the_same_calls(num_envs: int, at: int) -> None:
     def rig(order_after: int | None = None) -> Rig:
         return Rig(
             cadence({STEPS: 120}, epoch=10, evaluation=15, snapshot=8),

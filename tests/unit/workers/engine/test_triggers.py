@@ -1,4 +1,4 @@
-"""Triggers and budgets, for any strides."""
+"""Triggers and budgets for step sizes of any length."""
 
 from dataclasses import dataclass
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tests.acceptance.estimator_kit import make_agent
-from tests.acceptance.estimator_models import QUIET, Lines, Scripted, regression
+from tests.acceptance.estimator_models import QUIET, CountingInputs, Scripted, regression
 from workers.core.errors import PartNotFoundError
 from workers.estimators.estimator import Estimator
 from workers.estimators.export_strategies import make_export_strategy
@@ -19,7 +19,9 @@ from workers.estimators.run_config import RunConfig
 def test_onnx_without_its_packages_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    estimator = Estimator(regression, tmp_path, RunConfig(**QUIET)).train(Lines(), max_steps=1)
+    estimator = Estimator(regression, tmp_path, RunConfig(**QUIET)).train(
+        CountingInputs(), max_steps=1
+    )
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     with pytest.raises(PartNotFoundError, match="pip install onnx onnxscript"):
         estimator.export(tmp_path / "x", ["onnx"])

@@ -15,7 +15,7 @@ from tests.acceptance.estimator_kit import (
     same,
     state_of,
 )
-from tests.acceptance.estimator_models import QUIET, Lines, Scripted, regression
+from tests.acceptance.estimator_models import QUIET, CountingInputs, Scripted, regression
 from workers.core.errors import NumericalFailureError
 from workers.core.null_parts import NoOrders
 from workers.core.types import StopReason
@@ -67,7 +67,7 @@ def session_with(
     return session
 
 
-def test_the_spec_asks_for_what_its_mode_needs() -> None:
+def test_a_spec_without_the_members_of_its_mode_is_refused() -> None:
     loss = torch.zeros(())
     EstimatorSpec(Modes.TRAIN, loss=loss, train_op=lambda: None)
     for mode, given in (
@@ -109,12 +109,12 @@ def test_a_diverged_training_is_not_resumed(tmp_path: Path) -> None:
 
     estimator = Estimator(model, tmp_path, RunConfig(**QUIET, save_checkpoints_steps=2))
     with pytest.raises(NumericalFailureError):
-        estimator.train(Lines(), max_steps=9)
+        estimator.train(CountingInputs(), max_steps=9)
     assert [path.name for path in sorted(tmp_path.iterdir())] == ["ckpt-2", "ckpt-4", "failed-4"]
     assert estimator.global_step == 4
     assert not training_ended(tmp_path)
     Estimator(model, tmp_path, RunConfig(**QUIET)).train(
-        Lines(), max_steps=9, hooks=[NanTensorHook(fail_on_nan_loss=False)]
+        CountingInputs(), max_steps=9, hooks=[NanTensorHook(fail_on_nan_loss=False)]
     )
     assert training_ended(tmp_path), "a hook of the caller's stands in for the default one"
     assert estimator.global_step == 4
@@ -221,7 +221,7 @@ def test_waiting_final_ops_and_bounds_of_evaluations() -> None:
         StopAfterNEvalsHook(0)
 
 
-def test_a_training_goes_on_without_its_server() -> None:
+def test_a_training_continues_without_its_server() -> None:
     def lost(updates: int) -> int:
         added.append(updates)
         raise RuntimeError("connection reset")
@@ -249,10 +249,14 @@ def test_state_of_hooks_is_saved(tmp_path: Path) -> None:
 
     for total in (4, 8):
         hooks = [Counting(), Counting()]
-        Estimator(regression, tmp_path, RunConfig(**QUIET)).train(Lines(), steps=4, hooks=hooks)
+        Estimator(regression, tmp_path, RunConfig(**QUIET)).train(
+            CountingInputs(), steps=4, hooks=hooks
+        )
         assert [hook.runs for hook in hooks] == [total, total]
     third = [Counting(), Counting(), Counting()]
-    Estimator(regression, tmp_path, RunConfig(**QUIET)).train(Lines(), steps=1, hooks=third)
+    Estimator(regression, tmp_path, RunConfig(**QUIET)).train(
+        CountingInputs(), steps=1, hooks=third
+    )
     assert [hook.runs for hook in third] == [9, 9, 1], "one that is new begins anew"
 
 
@@ -267,11 +271,13 @@ def test_an_order_from_outside_pauses(tmp_path: Path) -> None:
 
     estimator = CountingEstimator(tmp_path, Recorded())
     estimator.services = Services(control=Ordered())
-    estimator.train(Lines(), max_steps=50)
+    estimator.train(CountingInputs(), max_steps=50)
     assert estimator.global_step == 5
     assert not estimator.training_ended()
-    straight = CountingEstimator(tmp_path / "straight", Recorded()).train(Lines(), max_steps=12)
-    again = CountingEstimator(tmp_path, Recorded()).train(Lines(), max_steps=12)
+    straight = CountingEstimator(tmp_path / "straight", Recorded()).train(
+        CountingInputs(), max_steps=12
+    )
+    again = CountingEstimator(tmp_path, Recorded()).train(CountingInputs(), max_steps=12)
     assert same(state_of(again), state_of(straight))
 
 
@@ -298,7 +304,7 @@ def test_modules_belong_to_model_functions_and_come_before_the_optimiser() -> No
         get_module("a", lambda: torch.nn.Linear(3, 3))
 
 
-def test_addresses() -> None:
+def test_cluster_addresses_are_parsed() -> None:
     assert address_of("grpc://host:12") == ("host", 12)
     for wrong in ("host", ":1", "host:x", ""):
         with pytest.raises(ValueError, match="host:port"):
@@ -309,8 +315,8 @@ def test_events_are_written_when_asked(tmp_path: Path) -> None:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     config = RunConfig(tensorboard=True, save_summary_steps=2, log_step_count_steps=0)
-    estimator = Estimator(regression, tmp_path, config).train(Lines(), max_steps=6)
-    estimator.evaluate(Lines(2), name="one_pass")
+    estimator = Estimator(regression, tmp_path, config).train(CountingInputs(), max_steps=6)
+    estimator.evaluate(CountingInputs(2), name="one_pass")
 
     def steps(directory: Path, tag: str) -> list[int]:
         events = EventAccumulator(str(directory))
@@ -321,23 +327,23 @@ def test_events_are_written_when_asked(tmp_path: Path) -> None:
     assert steps(tmp_path / "eval_one_pass", "loss") == [6]
 
 
-def test_a_prediction_that_the_model_does_not_make_is_named(tmp_path: Path) -> None:
-    """Line 33: an unknown key gave empty rows."""
+def test_unknown_prediction_keys_are_refused(tmp_path: Path) -> None:
+    """Regression: an unknown key returned empty rows."""
     estimator = Estimator(regression, tmp_path, RunConfig(**QUIET))
-    estimator.train(Lines(2), steps=1)
+    estimator.train(CountingInputs(2), steps=1)
     with pytest.raises(ValueError, match="predicts nothing called 'typo'; it predicts results"):
-        next(estimator.predict(Lines(1), ["typo"]))
+        next(estimator.predict(CountingInputs(1), ["typo"]))
     with pytest.raises(ValueError, match="'typo'"):
-        next(estimator.predict(Lines(1), ["results", "typo"]))
+        next(estimator.predict(CountingInputs(1), ["results", "typo"]))
     with pytest.raises(TypeError, match="must be a list of names"):
-        next(estimator.predict(Lines(1), "results"))
+        next(estimator.predict(CountingInputs(1), "results"))
 
 
 @pytest.mark.parametrize(
     "name", ["global_step", "global_timestep", "global_episode", "loss", "wall"]
 )
-def test_a_metric_does_not_take_the_name_of_another_entry(name: str) -> None:
-    """Line 33: such a metric was overwritten without a word."""
+def test_metrics_with_reserved_names_are_refused(name: str) -> None:
+    """Regression: such a metric was overwritten without an error."""
     with pytest.raises(ValueError, match=f"an entry '{name}' of its own"):
         EstimatorSpec(Modes.EVAL, loss=torch.tensor(1.0), metrics={name: 1.0})
 
@@ -345,8 +351,8 @@ def test_a_metric_does_not_take_the_name_of_another_entry(name: str) -> None:
 @pytest.mark.parametrize(
     "kind", [Estimator, lambda model_fn, **given: Agent(model_fn, Memory(8, 2), **given)]
 )
-def test_arguments_of_another_type_are_named(kind: Any, tmp_path: Path) -> None:
-    """Line 33: a configuration that was a string ended in an AttributeError of something within."""
+def test_arguments_of_a_wrong_type_are_named(kind: Any, tmp_path: Path) -> None:
+    """Regression: a configuration given as a string caused an unrelated AttributeError."""
     with pytest.raises(TypeError, match="config must be a RunConfig or None, not a str"):
         kind(regression, model_dir=tmp_path, config="x")
     with pytest.raises(
@@ -360,8 +366,10 @@ def test_arguments_of_another_type_are_named(kind: Any, tmp_path: Path) -> None:
 
 
 def test_predictions_come_row_by_row(tmp_path: Path) -> None:
-    estimator = Estimator(regression, tmp_path, RunConfig(**QUIET)).train(Lines(), max_steps=3)
-    rows = list(estimator.predict(Lines(2, rows=3)))
+    estimator = Estimator(regression, tmp_path, RunConfig(**QUIET)).train(
+        CountingInputs(), max_steps=3
+    )
+    rows = list(estimator.predict(CountingInputs(2, rows=3)))
     assert len(rows) == 6
     assert rows[0]["results"].shape == (1,)
-    assert list(estimator.predict(Lines(1), predict_keys=[])) == [{}] * 4
+    assert list(estimator.predict(CountingInputs(1), predict_keys=[])) == [{}] * 4

@@ -1,4 +1,4 @@
-"""Hooks on fakes of the engine."""
+"""The hooks of the engine, on fakes."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +16,7 @@ NAN = float("nan")
 
 
 class View:
-    """Records the requests of a hook."""
+    """Records the requests that a hook makes."""
 
     def __init__(self) -> None:
         self.stop: StopReason | None = None
@@ -33,7 +33,7 @@ def feed(hook: NanGuardHook, view: Any, *losses: float, tensors: bool = True) ->
         hook.on_tick(view, [LearnReport(1, values)])
 
 
-def test_reports_of_several_kinds_are_judged_together_after_a_resume() -> None:
+def test_reports_of_several_kinds_are_counted_together_after_a_resume() -> None:
     view = View()
     hook = NanGuardHook(("q/mean", "loss/td", "gradient/norm"), 20)
     hook.load_state_dict({"bad": 0, "pending": [[1, False]] * 16})
@@ -60,7 +60,7 @@ def test_a_row_of_losses_that_are_not_finite_ends_the_run(tensors: bool) -> None
     assert view.stop is StopReason.DIVERGED
 
 
-def test_only_losses_are_judged() -> None:
+def test_only_losses_are_checked() -> None:
     view = View()
     hook = NanGuardHook(("loss/td", "q/mean"), 1)
     hook.on_tick(view, [LearnReport(1, [1.0, NAN])])  # type: ignore[arg-type]

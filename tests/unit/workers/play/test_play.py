@@ -1,7 +1,4 @@
-"""Line 15.23: no command played a snapshot.
-
-The player, as a process of its own, on snapshots that real trainings left.
-"""
+"""The player in a subprocess, on snapshots of real trainings."""
 
 import json
 import os
@@ -42,7 +39,7 @@ TRAININGS: dict[str, dict[str, Any]] = {
 
 
 def trained(root: Path, document: dict[str, Any]) -> PlayOrder:
-    """Trains and returns the order to play its last snapshot."""
+    """Trains and returns the order to play the last snapshot."""
     order = work_order(document)
     directory, report = execute(root, order)
     assert report.outcome is Outcome.SUCCEEDED, report.failure
@@ -81,8 +78,8 @@ def order(tmp_path_factory: pytest.TempPathFactory) -> PlayOrder:
 
 
 @pytest.mark.parametrize("agent", TRAININGS)
-def test_a_snapshot_plays_into_a_video(tmp_path: Path, agent: str) -> None:
-    """Line 15.23: built-in agents, recurrent ones and those of Stable-Baselines3."""
+def test_a_snapshot_can_be_played_into_a_video(tmp_path: Path, agent: str) -> None:
+    """Covers built-in agents, recurrent agents and those of Stable-Baselines3."""
     order = trained(tmp_path, TRAININGS[agent])
     code, played, said = run(
         tmp_path, order.model_copy(update={"video": str(tmp_path / "film.mp4")})
@@ -95,11 +92,8 @@ def test_a_snapshot_plays_into_a_video(tmp_path: Path, agent: str) -> None:
     assert frames == sum(one["length"] + 1 for one in played)
 
 
-def test_the_window_is_the_environment_s_own(tmp_path: Path, order: PlayOrder) -> None:
-    """Line 15.23: without a video the environment shows itself.
-
-    A machine without a display is told what to do.
-    """
+def test_without_a_video_the_environment_opens_a_window(tmp_path: Path, order: PlayOrder) -> None:
+    """On a machine without a display the error names the remedy."""
     code, shown, said = run(tmp_path, order, SDL_VIDEODRIVER="dummy")
     assert (code, len(shown)) == (0, 2), said
     filmed = run(tmp_path, order.model_copy(update={"video": str(tmp_path / "film.mp4")}))[1]
@@ -112,7 +106,7 @@ def test_the_window_is_the_environment_s_own(tmp_path: Path, order: PlayOrder) -
     )
 
 
-def test_what_cannot_be_played_is_said(tmp_path: Path, order: PlayOrder) -> None:
+def test_unplayable_snapshots_are_refused_with_a_reason(tmp_path: Path, order: PlayOrder) -> None:
     other = order.definition.model_copy(
         update={"name": "other", "agent": order.definition.agent.model_copy(update={"gamma": 0.5})}
     )

@@ -1,4 +1,4 @@
-"""The recorder: what comes out, when, and that nothing is lost."""
+"""The recorder: content and time of its records, and that none is lost."""
 
 import errno
 import json
@@ -28,7 +28,7 @@ RUN = RecordedRun(new_id("run"), ("loss/td", "q/mean"), lambda: {"explore/epsilo
 
 
 class Sink:
-    """Keeps records; may be full for a while."""
+    """Keeps records; may raise as a full disk does for a while."""
 
     def __init__(self) -> None:
         self.records: list[Any] = []
@@ -66,10 +66,8 @@ def wait_for(condition: Callable[[], object]) -> None:
         time.sleep(0.01)
 
 
-def test_more_than_a_record_holds_becomes_several(tmp_path: Path, clock: Clock) -> None:
-    """Line 31: episodes and points of one writing beyond the limit of a column, through a real
-    spool.
-    """
+def test_columns_above_the_limit_become_several_records(tmp_path: Path, clock: Clock) -> None:
+    """Writes more episodes and points at once than a column may hold, through a real spool."""
     count = 2 * MAX_COLUMN + 3
     spool = SpoolWriter(tmp_path)
     recorder = SpoolRecorder(RUN, spool)
@@ -99,10 +97,10 @@ def test_more_than_a_record_holds_becomes_several(tmp_path: Path, clock: Clock) 
     assert numbers == list(range(1, count + 1))
 
 
-def test_an_evaluation_of_more_episodes_than_a_record_holds_keeps_its_statistics(
+def test_an_evaluation_with_too_many_episodes_keeps_its_statistics(
     clock: Clock,
 ) -> None:
-    """Line 31, the same of an evaluation's returns."""
+    """Its list of returns is longer than a column may be."""
     sink = Sink()
     recorder = SpoolRecorder(RUN, sink)
     recorder.evaluation(
@@ -133,7 +131,7 @@ def tick(
 
 
 def close_windows(recorder: SpoolRecorder, clock: Clock) -> None:
-    """Closes some; the thread may take a moment to note what it met."""
+    """Closes several windows, with a pause in which the writer thread can report an error."""
     for step in range(1, 1_000):
         tick(recorder, clock, step * RUN.window_env_steps)
         time.sleep(0.005)
@@ -153,7 +151,7 @@ def test_a_window_is_a_mean_over_env_steps(clock: Clock) -> None:
     assert series(sink, "explore/epsilon") == [(11, 0.5), (20, 0.5)]
 
 
-def test_windows_that_are_written_together_keep_to_themselves(clock: Clock) -> None:
+def test_windows_that_are_written_together_stay_separate(clock: Clock) -> None:
     sink = Sink()
     recorder = SpoolRecorder(RUN, sink)
     tick(recorder, clock, 10, torch.tensor([1.0, 10.0]), torch.tensor([2.0, 20.0]))
@@ -164,8 +162,8 @@ def test_windows_that_are_written_together_keep_to_themselves(clock: Clock) -> N
     assert series(sink, "q/mean") == [(10, 15.0), (20, 50.0), (30, 80.0)]
 
 
-def test_tensors_of_a_window_are_freed_where_it_closes(clock: Clock) -> None:
-    """By the loop: the writer's thread would pass the interpreter's lock back and forth."""
+def test_tensors_of_a_window_are_freed_by_the_loops_thread(clock: Clock) -> None:
+    """If the writer thread freed them, both threads would compete for the interpreter lock."""
     sink, values = Sink(), [torch.tensor([1.0, 10.0]), torch.tensor([4.0, 20.0])]
     left = [weakref.ref(value) for value in values]
     recorder = SpoolRecorder(RUN, sink)
@@ -257,7 +255,7 @@ def test_what_a_full_disk_refused_is_written_later_and_in_order(clock: Clock) ->
     assert series(sink, "a") == [(0, 1.0), (0, 2.0)]
 
 
-def test_the_loop_hears_that_the_thread_could_not_write(clock: Clock) -> None:
+def test_an_error_of_the_writer_thread_is_raised_in_the_loop(clock: Clock) -> None:
     sink = Sink()
     sink.full = True
     recorder = SpoolRecorder(RUN, sink)
@@ -308,7 +306,9 @@ def test_the_recorders_of_a_pack_share_a_thread_and_one_that_fails_or_ends_leave
     assert threading.active_count() == threads
 
 
-def test_a_thread_writes_into_the_spool_without_being_asked(tmp_path: Path, clock: Clock) -> None:
+def test_the_writer_thread_writes_to_the_spool_without_a_flush(
+    tmp_path: Path, clock: Clock
+) -> None:
     with SpoolWriter(tmp_path) as spool:
         sink = Sink()
         recorder = SpoolRecorder(RUN, sink)

@@ -1,4 +1,4 @@
-"""Videos: what is written is what is read back."""
+"""Video files are read back as they were written."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -45,7 +45,7 @@ def test_the_poster_is_the_first_frame(tmp_path: Path) -> None:
     assert np.abs(picture - next(moving_square(1))).mean() < 6
 
 
-def test_odd_sides_lose_a_line_and_a_broken_rate_is_kept(tmp_path: Path) -> None:
+def test_odd_sizes_are_cropped_and_a_fractional_rate_is_kept(tmp_path: Path) -> None:
     files = write_video(tmp_path / "episode.mp4", moving_square(3, 65, 97), 12.5)
     with av.open(str(files.video)) as container:
         stream = container.streams.video[0]
@@ -61,7 +61,7 @@ def test_odd_sides_lose_a_line_and_a_broken_rate_is_kept(tmp_path: Path) -> None
         ([np.zeros((8, 8, 3), np.uint8), np.zeros((8, 10, 3), np.uint8)], 30, "frame 1"),
     ],
 )
-def test_what_is_no_video_is_refused_and_leaves_nothing(
+def test_invalid_frames_are_refused_and_leave_no_file(
     tmp_path: Path, frames: list[Frame], fps: float, said: str
 ) -> None:
     with pytest.raises(ValueError, match=said):

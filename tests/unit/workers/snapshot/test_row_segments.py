@@ -1,4 +1,4 @@
-"""Rows of streams as files that snapshots share."""
+"""Rows of streams in files that several snapshots share."""
 
 from pathlib import Path
 from typing import Any
@@ -68,7 +68,7 @@ def assert_holds(directory: Path, document: dict[str, Any], ring: Ring) -> None:
     counts=st.lists(st.integers(0, 30), min_size=1, max_size=6),
 )
 @settings(deadline=None, max_examples=20)
-def test_every_snapshot_gives_back_the_ring_as_it_was(tmp_path_factory, room, most, counts) -> None:
+def test_every_snapshot_restores_the_ring(tmp_path_factory, room, most, counts) -> None:
     root, ring, before = tmp_path_factory.mktemp("rows"), Ring(room), None
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(row_segments, "SEGMENT_BYTES", most * ROW_BYTES)
@@ -81,7 +81,7 @@ def test_every_snapshot_gives_back_the_ring_as_it_was(tmp_path_factory, room, mo
 
 
 @pytest.mark.usefixtures("four_rows")
-def test_full_stretches_are_links_and_only_what_is_new_is_written(tmp_path: Path) -> None:
+def test_full_segments_are_linked_and_only_new_rows_are_written(tmp_path: Path) -> None:
     ring = Ring(10)
     ring.extend(6)
     first = written(tmp_path / "1", ring)
@@ -134,7 +134,7 @@ def test_an_empty_stream_keeps_its_fields(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("four_rows")
-def test_rows_that_are_missing_or_others_are_refused(tmp_path: Path) -> None:
+def test_missing_or_changed_rows_are_refused(tmp_path: Path) -> None:
     ring = Ring(20)
     ring.extend(12)
     document = written(tmp_path / "1", ring)
@@ -163,7 +163,7 @@ def test_rows_that_are_missing_or_others_are_refused(tmp_path: Path) -> None:
         )
 
 
-def test_a_stream_says_which_rows_it_has() -> None:
+def test_a_stream_has_the_range_of_its_rows() -> None:
     ring = Ring(4)
     ring.extend(6)
     assert ring.stream.read(3, 6)["number"].tolist() == [3, 4, 5]
@@ -173,9 +173,7 @@ def test_a_stream_says_which_rows_it_has() -> None:
 
 
 @pytest.mark.usefixtures("four_rows")
-def test_snapshots_share_rows_and_each_is_whole_without_the_others(
-    tmp_path: Path, monkeypatch
-) -> None:
+def test_snapshots_share_rows_and_each_is_complete_by_itself(tmp_path: Path, monkeypatch) -> None:
     ring, kept, hashed = Ring(30), [], []
     describe = manifest.describe_file
     monkeypatch.setattr(
@@ -212,7 +210,9 @@ def test_snapshots_share_rows_and_each_is_whole_without_the_others(
 
 
 @pytest.mark.parametrize("kind", ["vectors", "frames", "frames whose room grows"])
-def test_a_memory_from_files_goes_on_like_one_from_its_state(tmp_path, kind, monkeypatch) -> None:
+def test_a_memory_restored_from_files_equals_one_restored_from_its_state(
+    tmp_path, kind, monkeypatch
+) -> None:
     observation = ((3,), np.float32) if kind == "vectors" else ((3, 2, 3), np.uint8)
     spec = ReplaySpec(
         capacity=400, num_envs=2, observation=observation, action=((), np.int64), n_step=3

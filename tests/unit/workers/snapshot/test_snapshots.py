@@ -1,4 +1,4 @@
-"""Snapshots: whole or absent, verified, refused where they are not ours."""
+"""Snapshots are complete or absent, and verified; snapshots of other runs are refused."""
 
 import json
 import os
@@ -90,7 +90,7 @@ def saved(tmp_path: Path) -> Path:
     return tmp_path / store(tmp_path).save(state(), CLOCK, SnapshotReason.PERIODIC, None)
 
 
-def test_a_tree_comes_back_as_it_was(tmp_path: Path) -> None:
+def test_a_state_tree_is_restored(tmp_path: Path) -> None:
     write_tree(tmp_path, state())
     back = read_tree(tmp_path)
     assert torch.equal(back["agent"]["weights"], state()["agent"]["weights"])
@@ -144,7 +144,7 @@ def test_no_file_is_a_pickle(saved: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["agent.safetensors", "memory.npz", "state.json"])
-def test_damage_is_found(saved: Path, name: str) -> None:
+def test_changed_bytes_are_detected(saved: Path, name: str) -> None:
     data = bytearray((saved / name).read_bytes())
     data[len(data) // 2] ^= 1
     (saved / name).write_bytes(data)
@@ -200,7 +200,7 @@ def test_a_newer_format_names_the_version_to_upgrade_to(saved: Path) -> None:
         verify(saved)
 
 
-def test_a_foreign_snapshot_is_refused(saved: Path, tmp_path: Path) -> None:
+def test_a_snapshot_of_another_run_is_refused(saved: Path, tmp_path: Path) -> None:
     with pytest.raises(SnapshotUnreadableError, match="belongs to"):
         load_snapshot(saved, run_id=new_id("run"), definition_hash=HASH)
     with pytest.raises(SnapshotUnreadableError, match="another definition"):
@@ -209,7 +209,7 @@ def test_a_foreign_snapshot_is_refused(saved: Path, tmp_path: Path) -> None:
         load_snapshot(saved.rename(tmp_path / new_id("snp")), run_id=RUN, definition_hash=HASH)
 
 
-def test_two_attempts_may_write_side_by_side(tmp_path: Path) -> None:
+def test_two_attempts_may_write_to_one_directory(tmp_path: Path) -> None:
     first, second = store(tmp_path), store(tmp_path)
     ids = [
         made.save(state(float(index)), CLOCK, SnapshotReason.PERIODIC, None)
@@ -242,7 +242,7 @@ def test_nothing_is_deleted_while_the_newest_cannot_be_read_back(
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(ids)
 
 
-def test_a_full_disk_leaves_the_older_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_keeps_older_snapshots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = store(tmp_path)
     kept = made.save(state(), CLOCK, SnapshotReason.PERIODIC, None)
     usage = SimpleNamespace(free=10)
@@ -270,7 +270,7 @@ def test_a_kill_at_any_moment_leaves_a_snapshot_or_none(tmp_path: Path, moment: 
         pid = os.fork()
         if pid == 0:
             try:
-                _die_at(moment, count)
+                _exit_at_call(moment, count)
                 made = store(directory)
                 made.save(state(), CLOCK, SnapshotReason.PERIODIC, None)
             finally:
@@ -283,7 +283,7 @@ def test_a_kill_at_any_moment_leaves_a_snapshot_or_none(tmp_path: Path, moment: 
     assert survivors
 
 
-def _die_at(moment: str, count: int) -> None:
+def _exit_at_call(moment: str, count: int) -> None:
     original, calls = getattr(writing_module, moment), []
 
     def dying(*arguments: Any) -> Any:
@@ -295,7 +295,7 @@ def _die_at(moment: str, count: int) -> None:
     setattr(writing_module, moment, dying)
 
 
-def test_an_agents_own_files_lie_beside_the_state_and_come_back_as_a_directory(
+def test_an_agents_own_files_are_stored_and_restored_as_a_directory(
     tmp_path: Path,
 ) -> None:
     def save(directory: str) -> None:
@@ -320,9 +320,7 @@ def test_an_agents_own_files_lie_beside_the_state_and_come_back_as_a_directory(
 
 
 @pytest.mark.parametrize("name", ["state.json", "a file", "a/b/c/d/e"])
-def test_an_agents_own_file_may_not_take_a_name_that_is_ours_or_cannot_be_stored(
-    tmp_path: Path, name: str
-) -> None:
+def test_reserved_or_invalid_file_names_of_agents_are_refused(tmp_path: Path, name: str) -> None:
     def save(directory: str) -> None:
         path = Path(directory, name)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -339,7 +337,7 @@ def test_an_agents_own_file_may_not_take_a_name_that_is_ours_or_cannot_be_stored
 
 
 @pytest.mark.parametrize("kills", range(1, 9))
-def test_a_kill_while_a_snapshot_takes_anothers_place_leaves_one_of_the_two(
+def test_a_kill_while_a_snapshot_is_replaced_leaves_one_of_the_two(
     tmp_path: Path, kills: int
 ) -> None:
     target = tmp_path / "params"

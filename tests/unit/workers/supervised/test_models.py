@@ -1,4 +1,4 @@
-"""The shipped model functions compute what their papers say, and learn from the right states."""
+"""The shipped model functions compute the formulas of their papers."""
 
 from typing import Any
 
@@ -106,7 +106,7 @@ def test_dueling_streams(dueling: str, expected: list[float]) -> None:
         QNetwork((1,), 2, "sum")
 
 
-def test_returns_end_with_their_episode() -> None:
+def test_returns_do_not_cross_episode_ends() -> None:
     reward = torch.tensor([1.0, 2.0, 4.0, 8.0])
     last = torch.tensor([False, True, False, False])
     assert returns_to_go(reward, last, 0.5).tolist() == [2.0, 2.0, 8.0, 8.0]
@@ -136,7 +136,7 @@ def test_training_and_evaluation_share_no_example(function: Any) -> None:
     assert rows(Modes.TRAIN) == training
 
 
-def test_passes_are_shuffled_anew_and_can_be_saved() -> None:
+def test_passes_are_reshuffled_and_their_state_can_be_saved() -> None:
     x = np.arange(10)
     source = ArrayBatches(x, x, batch_size=4, epochs=3, seed=1)
     drawn = [labels.tolist() for _, labels in source]
@@ -153,7 +153,7 @@ def test_passes_are_shuffled_anew_and_can_be_saved() -> None:
     assert [labels.tolist() for _, labels in other] == drawn[4:]
 
 
-def test_unknown_names_are_named() -> None:
+def test_errors_of_unknown_names_list_the_known_ones() -> None:
     for find, name in ((model_function, "oracle"), (input_function, "moon")):
         with pytest.raises(PartNotFoundError, match=name):
             find(name)

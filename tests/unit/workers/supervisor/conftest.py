@@ -66,7 +66,7 @@ def server() -> Iterator[ScriptedServer]:
 
 
 class Supervised:
-    """A real supervisor with a real fake trainer."""
+    """A real supervisor whose trainer is the scripted fake trainer, in real processes."""
 
     def __init__(self, state: Path, server: ScriptedServer, mode: str, **changes: Any) -> None:
         self.order = make_work_order(**changes)
@@ -151,7 +151,7 @@ class Supervised:
         )
 
     def wait_for_end(self, seconds: float = 30.0) -> dict[str, Any]:
-        """Waits for the supervisor's end and returns the report that the server got."""
+        """Waits until the supervisor ends; returns the report that the server received."""
         wait_for(self.is_gone, f"the supervisor ends\n{self.log()}", seconds)
         assert not self.processes()
         wait_for(self.slot_is_free, "the slot is free", 5)
@@ -185,7 +185,10 @@ def supervise(tmp_path: Path, server: ScriptedServer) -> Iterator[Callable[..., 
 
 @pytest.fixture
 def bench(tmp_path: Path, server: ScriptedServer) -> Iterator[Any]:
-    """A worker and a broker; imported here, since their module imports this one."""
+    """A worker and a broker.
+
+    The module is imported here, since it imports this one.
+    """
     from worker_bench import Bench
 
     found = Bench(tmp_path, server)

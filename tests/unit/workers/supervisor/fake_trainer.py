@@ -1,6 +1,6 @@
-"""A trainer without learning: appends points, obeys or misbehaves as `PALESTRA_TEST_TRAINER` says.
+"""A trainer that does not learn: it appends points, and follows orders or misbehaves.
 
-Run by a real supervisor.
+`PALESTRA_TEST_TRAINER` selects its behaviour. A real supervisor starts it.
 """
 
 import argparse
@@ -119,7 +119,7 @@ class Trainer:
         write_atomically(self.directory.report, report.model_dump_json().encode())
 
     def fail(self) -> None:
-        """Reports an exception as the real trainer does, with its traceback."""
+        """Reports an exception with its traceback, as the real trainer does."""
         try:
             float("a robot")
         except ValueError as error:

@@ -1,4 +1,4 @@
-"""A scripted HTTP peer for supervisors: keeps what it was sent, answers what a test tells it.
+"""A scripted HTTP server for supervisors, which records requests and sends the answers of a test.
 
 The real server has tests of its own.
 """

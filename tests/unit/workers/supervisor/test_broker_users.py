@@ -1,5 +1,6 @@
-"""Line 15.17: Valkey has a user for each role, whose rights are what Celery, kombu and redis-py
-really use.
+"""Valkey has a user for each role.
+
+Its rights are the commands that Celery, kombu and redis-py use.
 """
 
 import asyncio
@@ -27,7 +28,7 @@ ADMIN = "user admin on >password-of-admin ~* &* +@all"
 
 
 class GuardedBench(Bench):
-    """A worker and a Valkey with users."""
+    """A worker and a Valkey server with a user for each role."""
 
     def __init__(self, directory: Path, server: ScriptedServer) -> None:
         super().__init__(directory, server)
@@ -61,7 +62,7 @@ def guarded(tmp_path: Path, server: ScriptedServer) -> Iterator[GuardedBench]:
     found.close()
 
 
-def bells(guarded: GuardedBench, server: ScriptedServer, count: int) -> None:
+def send_dispatch_messages(guarded: GuardedBench, server: ScriptedServer, count: int) -> None:
     queue = CeleryDispatchQueue(guarded.url("server"))
     for _ in range(count):
         before = len(server.claims)
@@ -71,7 +72,7 @@ def bells(guarded: GuardedBench, server: ScriptedServer, count: int) -> None:
 
 
 async def fan_out(url: str) -> None:
-    """Rings a topic from one process's bus to another's."""
+    """Publishes a topic on one bus and receives it on another."""
     first, second = RedisBus(url), RedisBus(url)
     tasks = [asyncio.create_task(bus.run()) for bus in (first, second)]
     try:
@@ -97,14 +98,14 @@ def granted(user: str) -> set[str]:
     return set(re.findall(r"\+(\S+)", RULES[user]))
 
 
-def test_all_that_the_roles_do_is_granted_and_all_that_is_granted_is_done(
+def test_each_role_is_granted_exactly_the_commands_it_uses(
     guarded: GuardedBench, server: ScriptedServer
 ) -> None:
-    """Traces a worker from messages to its stop, the dispatcher and the live fan-out."""
+    """Traces the commands of a worker until its stop, of the dispatcher and of the live fan-out."""
     guarded.start_broker()
     guarded.start_worker()
     with guarded.admin() as broker:
-        bells(guarded, server, 3)
+        send_dispatch_messages(guarded, server, 3)
         asyncio.run(fan_out(guarded.url("server")))
         worker = guarded.processes[-1]
         worker.terminate()
@@ -114,17 +115,17 @@ def test_all_that_the_roles_do_is_granted_and_all_that_is_granted_is_done(
         assert not broker.exists("unacked", "unacked_index", "unacked_mutex")
 
 
-def test_a_broker_that_comes_back_is_consumed_again(
+def test_a_worker_reconnects_to_a_restarted_broker(
     guarded: GuardedBench, server: ScriptedServer
 ) -> None:
     broker = guarded.start_broker()
     guarded.start_worker()
-    bells(guarded, server, 1)
+    send_dispatch_messages(guarded, server, 1)
     broker.kill()
     broker.wait()
     (guarded.directory / "broker.log").unlink()
     guarded.start_broker()
-    bells(guarded, server, 2)
+    send_dispatch_messages(guarded, server, 2)
     with guarded.admin() as admin:
         assert admin.acl_log() == []
 
@@ -179,7 +180,9 @@ FORBIDDEN = [
         ),
     ],
 )
-def test_nobody_may_do_more(guarded: GuardedBench, user: str, more: list[tuple[str, ...]]) -> None:
+def test_other_commands_are_refused_for_every_role(
+    guarded: GuardedBench, user: str, more: list[tuple[str, ...]]
+) -> None:
     guarded.start_broker()
     with redis.Redis.from_url(guarded.url(user)) as connection:
         for command in FORBIDDEN + more:
@@ -192,7 +195,7 @@ def test_nobody_may_do_more(guarded: GuardedBench, user: str, more: list[tuple[s
         stranger.ping()
 
 
-def test_the_queues_are_those_of_the_pools_and_no_password_is_kept_in_clear() -> None:
+def test_users_reach_only_the_pools_queues_and_passwords_are_hashed() -> None:
     assert pool_queue("x") == f"{QUEUES}x"
     lines = "\n".join(user_lines(PASSWORDS))
     assert not [password for password in PASSWORDS.values() if password in lines]

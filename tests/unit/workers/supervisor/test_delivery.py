@@ -1,5 +1,6 @@
-"""Line 15.1: a training is not final before its results are stored, whatever happens to server and
-supervisor until then.
+"""A training is not final before its results are stored.
+
+This holds whatever happens to server and supervisor until then.
 """
 
 import os
@@ -48,8 +49,8 @@ def waits_for_room(supervised: Any, server: Any) -> None:
     )
 
 
-def test_a_run_waits_for_a_server_without_room(supervise, server):
-    """Line 15.1: 413 ended every upload, the attempt was released as succeeded and its files
+def test_uploads_wait_for_a_server_with_a_full_disk(supervise, server):
+    """Regression: 413 ended every upload, the attempt was released as succeeded and its files
     deleted.
     """
     server.fault = no_room
@@ -74,8 +75,8 @@ def test_a_run_waits_for_a_server_without_room(supervise, server):
     assert not supervised.directory.snapshots.exists()
 
 
-def test_results_that_a_person_gives_up_make_a_run_without_result(supervise, server):
-    """Line 15.1: a run whose model is lost was called succeeded."""
+def test_a_run_whose_results_a_user_gave_up_has_failed(supervise, server):
+    """Regression: a run whose model was lost was shown as succeeded."""
     server.fault = no_room
     supervised = supervise("train:60")
     waits_for_room(supervised, server)
@@ -87,9 +88,9 @@ def test_results_that_a_person_gives_up_make_a_run_without_result(supervise, ser
     assert not supervised.directory.snapshots.exists()
 
 
-def test_a_supervisor_that_dies_while_it_uploads_is_replaced(supervise, server, tmp_path):
-    """Line 15.1: the attempt was reported dead, and the only copies were left to a census that
-    deletes them.
+def test_a_supervisor_killed_during_uploads_is_replaced(supervise, server, tmp_path):
+    """Regression: the attempt was reported as lost and its files, the only copies, were deleted
+    later.
     """
     server.fault = no_room
     supervised = supervise("train:60")
@@ -115,8 +116,8 @@ def test_a_supervisor_that_dies_while_it_uploads_is_replaced(supervise, server, 
     assert server.steps() == list(range(1, 61))
 
 
-def test_an_attempt_that_the_server_gave_up_is_left_alone(supervise, server, tmp_path):
-    """Line 15.1: adoption is not retried, and the files of the attempt are not deleted at once."""
+def test_an_attempt_that_the_server_marked_as_lost_is_not_adopted(supervise, server, tmp_path):
+    """Adoption is not retried, and the files of the attempt are not deleted at once."""
     server.fault = no_room
     supervised = supervise("train:60")
     waits_for_room(supervised, server)
@@ -132,10 +133,12 @@ def test_an_attempt_that_the_server_gave_up_is_left_alone(supervise, server, tmp
     assert len(list(supervised.directory.snapshots.glob("*/weights.bin"))) == 2
 
 
-def test_what_the_server_refused_for_good_is_never_forgotten(
+def test_results_that_the_server_refused_are_never_deleted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Line 15.1: ended attempts are removed after a week, but no only copy of a result."""
+    """Directories of ended attempts are deleted after a week, unless they contain the only copy of
+    a result.
+    """
     for name in ("att_" + "1" * 26, "att_" + "2" * 26):
         attempt = AttemptDirectory(tmp_path / "attempts" / name)
         attempt.create(b"{}")

@@ -1,4 +1,4 @@
-"""A real Celery worker on a real Valkey; the server is scripted, the trainer is the real one."""
+"""A real Celery worker on a real Valkey, with a scripted server and the real trainer."""
 
 import json
 import signal
@@ -19,7 +19,7 @@ from workers.ipc.attempt_directory import attempts_under
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(120)]
 
 
-def test_a_killed_broker_comes_back_and_dispatch_messages_are_answered_again(
+def test_a_worker_claims_again_after_a_killed_broker_was_restarted(
     bench: Bench, server: ScriptedServer
 ):
     broker = bench.start_broker()
@@ -45,7 +45,7 @@ def test_a_killed_broker_comes_back_and_dispatch_messages_are_answered_again(
 
 
 def test_a_claim_whose_answer_was_lost_is_repeated(bench: Bench, server: ScriptedServer):
-    """Line 15.2: the same claim is sent again, for the same slot, until its answer arrives."""
+    """The same claim is sent for the same slot until its answer arrives."""
     bench.start_broker()
     answers: dict[str, tuple[int, Any]] = {}
     grant_once(server, definition=long_training())
@@ -64,10 +64,10 @@ def test_a_claim_whose_answer_was_lost_is_repeated(bench: Bench, server: Scripte
     assert len(list(attempts_under(bench.state))) == 1
 
 
-def test_a_slot_that_the_server_counts_as_busy_does_not_idle_the_others(
-    bench: Bench, server: ScriptedServer
-):
-    """Line 15.2: slot 0 is always tried first; refused with `slot_busy`, the next free slot is."""
+def test_after_slot_busy_the_next_free_slot_is_claimed(bench: Bench, server: ScriptedServer):
+    """Slot 0 is always tried first; if it is refused with `slot_busy`, the next free
+    slot is used.
+    """
     bench.start_broker()
     order = make_work_order(definition=long_training())
     answer = ClaimAnswer(
@@ -120,7 +120,7 @@ MALFORMED = [
 ]
 
 
-def test_nothing_in_the_queue_stops_the_worker(bench: Bench, server: ScriptedServer):
+def test_malformed_messages_do_not_stop_the_worker(bench: Bench, server: ScriptedServer):
     bench.start_broker()
     worker = bench.start_worker()
     time.sleep(1.0)
@@ -203,7 +203,9 @@ def test_a_draining_worker_takes_nothing(bench: Bench, server: ScriptedServer):
     wait_for(rung_again, "it listens again", 15)
 
 
-def test_it_waits_for_the_server_and_says_why(bench: Bench, server: ScriptedServer):
+def test_a_worker_waits_for_an_unreachable_server_and_logs_why(
+    bench: Bench, server: ScriptedServer
+):
     bench.start_broker()
     server.stop()
     worker = bench._start(

@@ -30,7 +30,7 @@ def add(path: Path, data: bytes) -> None:
         file.write(data)
 
 
-def test_whole_lines_come_once(log: Path):
+def test_complete_lines_are_returned_once(log: Path):
     tail = LogTail(log, RUN)
     assert lines(tail.poll()) == []
     add(log, b"one\ntwo\nthr")
@@ -40,7 +40,7 @@ def test_whole_lines_come_once(log: Path):
     assert lines(tail.finish()) == []
 
 
-def test_an_unfinished_line_shows_when_idle_and_at_the_end(log: Path):
+def test_an_unfinished_line_is_returned_when_idle_and_at_the_end(log: Path):
     clock = Clock()
     tail = LogTail(log, RUN, clock=clock)
     add(log, b"loading...")

@@ -1,4 +1,4 @@
-"""The pure parts of the parents: endings, limits, orders, slots, options."""
+"""Pure functions of host and supervisor: outcomes, limits, orders, slots and options."""
 
 import os
 import subprocess
@@ -120,7 +120,7 @@ def report(outcome: Outcome, cause: Cause) -> AttemptReport:
         ({"exit_status": None, "report": None, "order": Order.CANCEL}, "cancelled", "user"),
     ],
 )
-def test_endings(ending, outcome, cause):
+def test_outcomes_follow_from_report_exit_and_orders(ending, outcome, cause):
     found = report_of(TrainerExit(**{"report": None, **ending}))
     assert (found.outcome, found.cause) == (outcome, cause)
     assert (found.failure is not None) == (
@@ -149,7 +149,7 @@ def test_an_evaluation_does_not_stall():
     assert watch.check(10_000.0, {}) is None
 
 
-def test_memory():
+def test_memory_above_the_limit_is_a_breach():
     watch = LimitWatch(Schedule.TRAIN, Limits(), Resources(memory_mib=100), 0.0)
     assert watch.limits_memory
     assert watch.check_memory(100.0) is None
@@ -157,7 +157,7 @@ def test_memory():
     assert not LimitWatch(Schedule.TRAIN, Limits(), Resources(), 0.0).limits_memory
 
 
-def test_the_strongest_order_stays():
+def test_a_weaker_order_does_not_replace_a_stronger_one():
     box = OrderBox()
     for given, kept in (
         ("pause", "pause"),
@@ -201,7 +201,7 @@ def test_slots_are_taken_once_and_free_when_the_last_holder_is_gone(tmp_path: Pa
     second.release()
 
 
-def test_who_waits_gets_the_slot_that_its_last_process_is_about_to_leave(tmp_path: Path):
+def test_a_waiting_caller_gets_a_slot_once_its_last_process_ends(tmp_path: Path):
     slots = Slots(tmp_path, 1)
     held = slots.take()
     assert held is not None
@@ -214,7 +214,7 @@ def test_who_waits_gets_the_slot_that_its_last_process_is_about_to_leave(tmp_pat
     late.release()
 
 
-def test_a_look_at_the_slots_makes_nobody_miss_one(tmp_path: Path):
+def test_reading_the_slots_does_not_block_a_concurrent_claim(tmp_path: Path):
     slots, stop, missed = Slots(tmp_path, 1), threading.Event(), 0
 
     def look() -> None:
@@ -254,7 +254,7 @@ GPUS = (Gpu(index=0, name="a", memory_mib=1), Gpu(index=1, name="b", memory_mib=
 @pytest.mark.parametrize(
     ("text", "chosen"), [("", ()), ("0", (0,)), ("1,0", (1, 0)), ("all", (0, 1))]
 )
-def test_gpus_are_chosen(text, chosen):
+def test_gpus_are_chosen_by_index_or_uuid(text, chosen):
     assert tuple(gpu.index for gpu in choose_gpus(text, GPUS)) == chosen
 
 
@@ -268,12 +268,12 @@ def test_gpus_are_chosen(text, chosen):
         ("0,0", GPUS, "twice"),
     ],
 )
-def test_wrong_gpus_are_told(text, present, said):
+def test_unknown_gpus_are_refused(text, present, said):
     with pytest.raises(UsageError, match=said):
         choose_gpus(text, present)
 
 
-def test_the_token_file(tmp_path: Path):
+def test_the_token_file_must_be_private_and_not_empty(tmp_path: Path):
     path = tmp_path / "token"
     with pytest.raises(UsageError, match="cannot read the token file"):
         read_token(path)
@@ -304,7 +304,7 @@ def test_the_token_file(tmp_path: Path):
         (["--import", "a b"], "--import: 'a b' is not the name of a module"),
     ],
 )
-def test_wrong_options_are_told(tmp_path: Path, option, said):
+def test_invalid_options_are_refused_with_a_remedy(tmp_path: Path, option, said):
     path = tmp_path / "token"
     path.touch(0o600)
     path.write_text("t")
@@ -312,8 +312,8 @@ def test_wrong_options_are_told(tmp_path: Path, option, said):
         parse_options(["--server", "http://x", "--token-file", str(path), *option])
 
 
-def test_modules_to_import_reach_the_trainer_and_nothing_else_of_ours_does(tmp_path: Path):
-    """Line 10: trainers and evaluating processes register the catalogue's environments."""
+def test_of_the_workers_settings_only_imports_reach_the_trainer(tmp_path: Path):
+    """Trainers and evaluation processes import these modules to register their environments."""
     path = tmp_path / "token"
     path.touch(0o600)
     path.write_text("t")
@@ -369,7 +369,7 @@ def test_passwords_are_masked():
     assert "hunter2" not in masked("redis://:hunter2@h/0")
 
 
-def test_celery_is_set_as_its_rules_say():
+def test_celery_settings():
     conf = make_app("redis://h/0", "q").conf
     assert conf.worker_disable_prefetch is True
     assert conf.worker_prefetch_multiplier == 1
@@ -385,7 +385,7 @@ def test_celery_is_set_as_its_rules_say():
     assert set(SETTINGS) <= set(conf.keys())
 
 
-def test_the_census_tells_the_living_from_the_dead(tmp_path: Path):
+def test_the_census_finds_live_and_dead_attempts(tmp_path: Path):
     def attempt() -> AttemptDirectory:
         directory = AttemptDirectory(tmp_path / "attempts" / new_id("att"))
         directory.create(make_work_order().model_dump_json().encode())
@@ -417,7 +417,7 @@ def test_the_census_tells_the_living_from_the_dead(tmp_path: Path):
     assert released.root.exists()
 
 
-def test_a_zombie_does_not_live():
+def test_a_zombie_process_counts_as_dead():
     process = subprocess.Popen([sys.executable, "-c", "pass"])
     identity = identify(process.pid)
     deadline = time.monotonic() + 5

@@ -1,4 +1,7 @@
-"""What a supervisor hands to the trainer of a continuous evaluation, when, and what it removes."""
+"""The snapshots that a supervisor gives to the trainer of a continuous evaluation.
+
+Covers their order and timing, and which files are removed.
+"""
 
 import hashlib
 import json
@@ -28,8 +31,8 @@ from workers.supervisor.resource_usage import ResourceSampler
 from workers.supervisor.snapshot_feed import FeedParts, SnapshotFeed
 
 
-class Following:
-    """A feed whose clock and server a test moves."""
+class FeedBench:
+    """A feed with a fake clock and scripted answers of the server."""
 
     def __init__(self, root: Path, server: ScriptedServer, **follow: Any) -> None:
         run = {"run_id": new_id("run"), "seed": 1, "fence": 1, "follow": follow}
@@ -59,7 +62,7 @@ class Following:
         return 200, self.answer
 
     def ask(self, *evaluated: str) -> bool:
-        """Asks as the trainer does; returns whether the feed had an answer."""
+        """Sends a request as the trainer does; returns whether the feed answered it."""
         self.number += 1
         snapshot_requests.ask(self.directory, Wanted(number=self.number, evaluated=evaluated))
         return self.serve()
@@ -74,7 +77,7 @@ class Following:
         return sorted(path.name for path in self.directory.inputs.iterdir())
 
     def offer(self, content: bytes = b"weights", training: str = "live") -> str:
-        """Lets the server name a snapshot; returns its id."""
+        """Makes the server name a snapshot; returns its ID."""
         artifact, snapshot = new_id("art"), new_id("snp")
         self.server.blobs[artifact] = content
         file = {
@@ -95,11 +98,11 @@ class Following:
 
 
 @pytest.fixture
-def following(tmp_path: Path, server: ScriptedServer) -> Iterator[Callable[..., Following]]:
-    made: list[Following] = []
+def following(tmp_path: Path, server: ScriptedServer) -> Iterator[Callable[..., FeedBench]]:
+    made: list[FeedBench] = []
 
-    def make(**follow: Any) -> Following:
-        made.append(Following(tmp_path, server, **follow))
+    def make(**follow: Any) -> FeedBench:
+        made.append(FeedBench(tmp_path, server, **follow))
         return made[-1]
 
     yield make
@@ -108,7 +111,7 @@ def following(tmp_path: Path, server: ScriptedServer) -> Iterator[Callable[..., 
 
 
 def test_a_request_is_answered_with_a_verified_snapshot(
-    following: Callable[..., Following],
+    following: Callable[..., FeedBench],
 ) -> None:
     one = following()
     assert not one.ask()
@@ -120,8 +123,8 @@ def test_a_request_is_answered_with_a_verified_snapshot(
     assert one.requests[-1] == {"run_id": one.order.runs[0].run_id, "evaluated": [], "again": False}
 
 
-def test_what_was_evaluated_is_removed_before_the_wait_for_the_next(
-    following: Callable[..., Following],
+def test_an_evaluated_snapshot_is_removed_before_the_next_is_awaited(
+    following: Callable[..., FeedBench],
 ) -> None:
     one = following()
     first = one.offer()
@@ -139,8 +142,8 @@ def test_what_was_evaluated_is_removed_before_the_wait_for_the_next(
 @pytest.mark.parametrize(
     ("training", "end"), [("over", NoSnapshotReason.OVER), ("waiting", NoSnapshotReason.YIELD)]
 )
-def test_the_end_is_handed_on(
-    following: Callable[..., Following], training: str, end: NoSnapshotReason
+def test_the_end_of_the_training_is_passed_to_the_trainer(
+    following: Callable[..., FeedBench], training: str, end: NoSnapshotReason
 ) -> None:
     one = following()
     one.answer = {"training": training, "evaluated": 2}
@@ -148,7 +151,7 @@ def test_the_end_is_handed_on(
     assert one.given() == snapshot_requests.Given(number=1, end=end, stored=2)
 
 
-def test_starts_are_as_far_apart_as_asked(following: Callable[..., Following]) -> None:
+def test_evaluations_start_at_the_requested_interval(following: Callable[..., FeedBench]) -> None:
     one = following(throttle_seconds=10, delay_seconds=3)
     snapshot = one.offer()
     assert not one.ask(), "the delay comes first"
@@ -165,8 +168,8 @@ def test_starts_are_as_far_apart_as_asked(following: Callable[..., Following]) -
     assert one.ask(newer), "a slot is given back at once"
 
 
-def test_a_training_that_waits_for_the_slot_does_not_wait_for_distances(
-    following: Callable[..., Following],
+def test_the_interval_is_skipped_if_a_training_waits_for_the_slot(
+    following: Callable[..., FeedBench],
 ) -> None:
     one = following(throttle_seconds=3_600)
     one.offer()
@@ -179,7 +182,7 @@ def test_a_training_that_waits_for_the_slot_does_not_wait_for_distances(
 
 
 def test_the_same_snapshot_again_is_not_downloaded_again(
-    following: Callable[..., Following],
+    following: Callable[..., FeedBench],
 ) -> None:
     one = following(only_once=False, throttle_seconds=5)
     snapshot = one.offer()
@@ -191,8 +194,8 @@ def test_the_same_snapshot_again_is_not_downloaded_again(
     assert one.given() == snapshot_requests.Given(number=2, snapshot_id=snapshot, stored=4)
 
 
-def test_snapshots_that_went_away_meanwhile_are_asked_for_anew(
-    following: Callable[..., Following],
+def test_after_a_deleted_snapshot_the_next_one_is_requested(
+    following: Callable[..., FeedBench],
 ) -> None:
     one = following()
     one.server.fault = lambda method, path: problem(404, "not_found") if method == "GET" else None
@@ -207,7 +210,9 @@ def test_snapshots_that_went_away_meanwhile_are_asked_for_anew(
     assert one.serve()
 
 
-def test_what_can_never_be_had_ends_the_attempt(following: Callable[..., Following]) -> None:
+def test_a_snapshot_that_cannot_be_downloaded_ends_the_attempt(
+    following: Callable[..., FeedBench],
+) -> None:
     one = following()
     one.server.fault = lambda method, path: problem(404, "not_found") if method == "GET" else None
     one.offer()
@@ -217,8 +222,8 @@ def test_what_can_never_be_had_ends_the_attempt(following: Callable[..., Followi
     assert one.feed.breach.cause is Cause.NO_RESULT
 
 
-def test_a_refused_question_ends_the_attempt_unless_the_lease_does(
-    following: Callable[..., Following],
+def test_a_refused_request_ends_the_attempt(
+    following: Callable[..., FeedBench],
 ) -> None:
     one = following()
     one.server.fault = lambda method, path: problem(422, "invalid")
@@ -232,7 +237,7 @@ def test_a_refused_question_ends_the_attempt_unless_the_lease_does(
     assert other.feed.breach is None
 
 
-def test_an_absent_server_is_waited_for(following: Callable[..., Following]) -> None:
+def test_an_absent_server_is_waited_for(following: Callable[..., FeedBench]) -> None:
     one = following()
     one.server.fault = lambda method, path: problem(503, "busy")
     thread = threading.Thread(target=one.feed.run, args=(one.stop,))
@@ -254,7 +259,7 @@ def watch(schedule: Schedule, **limits: Any) -> LimitWatch:
     return LimitWatch(schedule, Limits.model_validate_json(json.dumps(limits)), Resources(), 0.0)
 
 
-def test_waiting_is_neither_wall_time_nor_a_stall() -> None:
+def test_waiting_counts_neither_as_wall_time_nor_as_a_stall() -> None:
     limits = watch(Schedule.CONTINUOUS_EVAL, wall_seconds=20, stall_seconds=10)
     for second in range(1_000):
         assert limits.check(float(second), {"looks": second, "waiting": True}) is None
@@ -274,19 +279,21 @@ def test_waiting_is_neither_wall_time_nor_a_stall() -> None:
     assert over.cause is Cause.TIME_LIMIT
 
 
-def test_a_follower_that_stopped_to_look_is_stalled() -> None:
+def test_a_trainer_that_stops_requesting_snapshots_is_stalled() -> None:
     limits = watch(Schedule.CONTINUOUS_EVAL_ON_TRAIN_DATA, stall_seconds=10)
     assert limits.check(1.0, {"looks": 1, "waiting": True}) is None
     stalled = limits.check(11.0, {"looks": 1, "waiting": True})
     assert stalled is not None
 
 
-def test_a_test_is_watched_for_stalls_too() -> None:
+def test_a_test_job_is_checked_for_stalls() -> None:
     assert watch(Schedule.TEST, stall_seconds=10).check(10.0, {}) is not None
     assert watch(Schedule.EVALUATE, stall_seconds=10).check(10.0, {}) is None
 
 
-def test_what_a_follower_uses_is_no_curve_of_the_training(tmp_path: Path) -> None:
+def test_resource_use_of_a_continuous_evaluation_is_not_in_the_trainings_curves(
+    tmp_path: Path,
+) -> None:
     directory = AttemptDirectory(tmp_path / new_id("att"))
     directory.create(b"{}")
     with SpoolWriter(directory.spool) as spool:
@@ -318,7 +325,9 @@ def test_a_real_supervisor_ends_a_trainer_that_can_get_no_snapshot(
     outcome: str,
     cause: str,
 ) -> None:
-    """A stale attempt is ended only through its lease, here by the order in a renewal."""
+    """A stale attempt is ended only through its lease, here by the order in the answer to a
+    renewal.
+    """
     server.follow = lambda _request: answer
     run = {"run_id": new_id("run"), "seed": 1, "fence": 1, "follow": {}}
     one = supervise("hang", schedule="continuous_eval", runs=[run], limits={"grace_seconds": 1})

@@ -1,4 +1,4 @@
-"""Real supervisors with real trainer processes; only the server is scripted."""
+"""Real supervisors with real trainer processes and a scripted server."""
 
 import hashlib
 import json
@@ -16,7 +16,7 @@ from palestra.telemetry.spool import spooled_seq
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(90)]
 
 
-def test_a_whole_attempt(supervise, server):
+def test_an_attempt_ships_telemetry_uploads_results_and_releases(supervise, server):
     supervised = supervise("train:120")
     report = supervised.wait_for_end()
     assert (report["outcome"], report["cause"], report["env_step"]) == ("succeeded", "budget", 120)
@@ -72,8 +72,8 @@ def test_a_job_without_gpus_sees_none(supervise):
     )
 
 
-def test_the_log_says_how_an_attempt_begins_and_ends(supervise, server):
-    """Line 15.22: the log had no line at the start and the end, and no traceback."""
+def test_the_log_has_the_begin_and_the_end_of_an_attempt(supervise, server):
+    """Regression: the log had neither, and no traceback."""
     supervise("raise").wait_for_end()
     lines = server.logged()
     assert " begins on " in lines[0]
@@ -87,8 +87,8 @@ def test_the_log_says_how_an_attempt_begins_and_ends(supervise, server):
     assert lines[-1] == "ValueError: could not convert string to float: 'a robot'"
 
 
-def test_the_log_tells_a_death_that_no_trainer_could_report(supervise, server):
-    """Line 15.22: the log of a killed trainer ended without the cause."""
+def test_the_log_has_the_cause_of_a_killed_trainer(supervise, server):
+    """Regression: the log of a killed trainer ended without the cause."""
     supervise("segfault").wait_for_end()
     assert server.logged()[-1].startswith(
         "failed (trainer_killed) at env_step 0, update 0, episode 0: The trainer was killed by "
@@ -99,7 +99,7 @@ def test_the_log_tells_a_death_that_no_trainer_could_report(supervise, server):
 @pytest.mark.parametrize(
     ("order", "outcome"), [("pause", "paused"), ("cancel", "cancelled"), ("drain", "drained")]
 )
-def test_orders_reach_the_trainer_which_saves(supervise, server, order, outcome):
+def test_orders_reach_the_trainer_which_saves_a_snapshot(supervise, server, order, outcome):
     supervised = supervise()
     supervised.wait_for_step(10)
     server.order = order
@@ -121,7 +121,7 @@ def test_sigterm_drains(supervise, server):
     assert supervised.wait_for_end()["outcome"] == "drained"
 
 
-def test_a_deaf_trainer_is_killed_after_its_grace(supervise, server):
+def test_a_trainer_that_ignores_orders_is_killed_after_the_grace_period(supervise, server):
     supervised = supervise("deaf", limits={"grace_seconds": 1})
     supervised.wait_for_step(5)
     server.order = "cancel"
@@ -138,7 +138,7 @@ def test_everything_that_the_trainer_started_ends_with_it(supervise, server):
     assert supervised.wait_for_end()["outcome"] == "paused"
 
 
-def test_a_killed_supervisor_takes_everything_along(supervise):
+def test_all_processes_end_with_a_killed_supervisor(supervise):
     supervised = supervise("children")
     supervised.wait_for_step(5)
     assert len(supervised.processes()) == 4
@@ -150,7 +150,7 @@ def test_a_killed_supervisor_takes_everything_along(supervise):
     assert not supervised.directory.released.exists()
 
 
-def test_a_killed_trainer_counts_as_such(supervise, server):
+def test_a_killed_trainer_is_reported_as_killed(supervise, server):
     supervised = supervise()
     supervised.wait_for_step(5)
     trainer = supervised.directory.trainer()
@@ -162,7 +162,7 @@ def test_a_killed_trainer_counts_as_such(supervise, server):
     assert report["env_step"] >= 5
 
 
-def test_a_crash_tells_the_signal_and_leaves_its_stack_in_the_log(supervise, server):
+def test_a_crash_is_reported_with_its_signal_and_logged_with_its_stack(supervise, server):
     supervised = supervise("segfault")
     report = supervised.wait_for_end()
     assert report["cause"] == "trainer_killed"
@@ -170,7 +170,7 @@ def test_a_crash_tells_the_signal_and_leaves_its_stack_in_the_log(supervise, ser
     assert any("Segmentation fault" in line for line in server.logged())
 
 
-def test_an_exit_without_result_is_told_with_the_last_line(supervise):
+def test_an_exit_without_a_report_is_reported_with_the_last_output_line(supervise):
     report = supervise("exit:3").wait_for_end()
     assert (report["outcome"], report["cause"]) == ("failed", "no_result")
     assert "exit status 3" in report["failure"]["message"]
@@ -200,7 +200,7 @@ def test_too_much_memory_ends_the_attempt(supervise):
 
 
 @pytest.mark.parametrize("where", ["renew", "telemetry"])
-def test_a_stale_attempt_ends_quietly(supervise, server, where):
+def test_a_stale_attempt_ends_without_a_release(supervise, server, where):
     supervised = supervise("children")
     supervised.wait_for_step(5)
     server.fault = lambda _method, path: problem(409, "stale_attempt") if where in path else None
@@ -210,7 +210,7 @@ def test_a_stale_attempt_ends_quietly(supervise, server, where):
     assert not supervised.directory.released.exists()
 
 
-def test_an_absent_server_stops_nothing_and_loses_nothing(supervise, server):
+def test_an_unreachable_server_neither_stops_the_training_nor_loses_records(supervise, server):
     supervised = supervise("train:250")
     supervised.wait_for_step(30)
     server.stop()
@@ -234,7 +234,7 @@ def test_an_absent_server_stops_nothing_and_loses_nothing(supervise, server):
     )
 
 
-def test_a_server_that_lost_its_tail_gets_it_before_the_release(supervise, server):
+def test_records_that_a_server_lost_are_sent_again_before_the_release(supervise, server):
     supervised = supervise("train:60")
     lost = []
 
@@ -284,7 +284,7 @@ def test_the_snapshot_to_resume_from_is_there_before_the_trainer(supervise, serv
     assert len(times) == 3
 
 
-def test_a_snapshot_that_is_gone_is_told(supervise, server):
+def test_a_deleted_resume_snapshot_fails_the_attempt_with_a_reason(supervise, server):
     file = {"name": "w.bin", "size": 1, "sha256": "0" * 64, "artifact_id": "art_" + "7" * 26}
     snapshot = {
         "snapshot_id": "snp_" + "5" * 26,
@@ -304,8 +304,8 @@ def test_a_snapshot_that_is_gone_is_told(supervise, server):
     assert snapshot["snapshot_id"] in report["failure"]["message"]
 
 
-def test_a_refused_upload_becomes_a_note_and_the_run_has_no_result(supervise, server):
-    """Line 15.1: the run was called succeeded, and its only copies were deleted."""
+def test_a_refused_upload_fails_the_run_with_a_note(supervise, server):
+    """Regression: the run was shown as succeeded and its only copies were deleted."""
     server.fault = lambda method, path: (
         problem(413, "quota_exceeded") if path.endswith("/artifacts") and method == "POST" else None
     )
@@ -321,7 +321,7 @@ def test_a_refused_upload_becomes_a_note_and_the_run_has_no_result(supervise, se
     assert server.releases[0]["last_seq"] == len(server.records)
 
 
-def test_samples_of_the_machine_arrive(supervise, server):
+def test_resource_samples_reach_the_server(supervise, server):
     supervised = supervise("train")
     wait_for(lambda: any(record["type"] == "system" for record in server.records), "a sample", 15)
     server.order = "cancel"

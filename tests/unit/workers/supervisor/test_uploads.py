@@ -1,5 +1,5 @@
-"""Lines 15.1 and 15.4: what is uploaded, in which order, what is never lost, and what a run's end
-says of it.
+"""Uploads of snapshots and exports: their order, retries, and the outcome of a run
+without results.
 """
 
 import random
@@ -63,8 +63,8 @@ def upload_all(waiting: SnapshotBacklog) -> list[int]:
     return steps
 
 
-def test_the_newest_goes_first_then_the_best_then_older_ones() -> None:
-    """Line 15.4: snapshots were uploaded oldest first."""
+def test_uploads_are_ordered_newest_then_best_then_older_snapshots() -> None:
+    """Regression: snapshots were uploaded oldest first."""
     assert upload_all(backlog(written(1), written(2, 9.0), written(3, 5.0), written(4))) == [
         4,
         2,
@@ -78,8 +78,8 @@ def test_the_newest_goes_first_then_the_best_then_older_ones() -> None:
     ]
 
 
-def test_a_snapshot_that_cannot_be_sent_makes_room_for_the_next() -> None:
-    """Line 15.4: the next snapshot is uploaded instead."""
+def test_after_a_failed_upload_another_snapshot_is_uploaded() -> None:
+    """The next snapshot is uploaded before the failed one is retried."""
     waiting = backlog(written(1), written(2, 9.0), written(3))
     newest = waiting.next()
     assert newest is not None
@@ -90,8 +90,9 @@ def test_a_snapshot_that_cannot_be_sent_makes_room_for_the_next() -> None:
 @pytest.mark.parametrize("runs", [1, 2, 5])
 @pytest.mark.parametrize("seed", range(20))
 def test_no_snapshot_waits_longer_than_the_bound(runs: int, seed: int) -> None:
-    """Line 15.4: however fast snapshots come, after `uploads_behind` uploads one or a newer one of
-    its run is stored.
+    """After `uploads_behind` uploads, a snapshot or a newer one of its run is stored.
+
+    This holds however fast snapshots are written.
     """
     chooser = random.Random(seed)
     names = ["run_" + str(index) * 26 for index in range(runs)]
@@ -125,9 +126,7 @@ def test_no_snapshot_waits_longer_than_the_bound(runs: int, seed: int) -> None:
 
 
 class Attempt:
-    """An attempt's directory, a store of snapshots as a trainer has one, and an uploader against a
-    scripted server.
-    """
+    """An attempt's directory, its snapshot store, and an uploader with a scripted server."""
 
     def __init__(self, root: Path, server: ScriptedServer) -> None:
         self.directory = AttemptDirectory(root / "attempts" / new_id("att"))
@@ -156,7 +155,7 @@ class Attempt:
         self.announced.append(snapshot)
 
     def save(self, step: int, score: float | None = None) -> str:
-        """Writes a snapshot with a state of its own and rows that it shares with the one before."""
+        """Writes a snapshot with a state of its own; it shares rows with the previous snapshot."""
         rows = {"observation": np.arange(4_000, dtype=np.float32).reshape(1_000, 4)}
         state = {
             "agent": {"weights": np.full(2_000, float(step))},
@@ -191,8 +190,8 @@ def stored_whole(server: ScriptedServer, snapshot: SnapshotWritten) -> bool:
 def test_snapshots_faster_than_the_network_are_stored_within_the_bound(
     attempt: Attempt, server: ScriptedServer
 ) -> None:
-    """Line 15.4: with 0.15 s of delay 40 of 43 snapshots were cleared away before their turn, and
-    none of the last was stored.
+    """Regression: with a delay of 0.15 s, 40 of 43 snapshots, the last one among them, were deleted
+    before they were uploaded.
     """
     server.fault = lambda _method, _path: time.sleep(DELAY)
     stop, stored_at = threading.Event(), [0]
@@ -229,12 +228,10 @@ def test_snapshots_faster_than_the_network_are_stored_within_the_bound(
     )
 
 
-def test_what_is_sent_is_not_cleared_away_under_it(
+def test_retention_keeps_files_that_are_being_uploaded(
     attempt: Attempt, server: ScriptedServer
 ) -> None:
-    """Line 15.4: the local retention deleted the files that were being sent, shared segments among
-    them.
-    """
+    """Regression: the worker's retention deleted them, shared segments among them."""
     first = attempt.save(1)
     calls = []
 
@@ -261,10 +258,10 @@ def test_what_is_sent_is_not_cleared_away_under_it(
     assert attempt.uploader.backlog.files == 0
 
 
-def test_a_server_without_room_is_asked_again_and_told_why(
+def test_uploads_to_a_full_server_are_retried_and_reported(
     attempt: Attempt, server: ScriptedServer
 ) -> None:
-    """Line 15.1: 413 was final, and the only copies were deleted."""
+    """Regression: 413 was treated as final, and the only copies were deleted."""
     attempt.save(1)
     server.fault = lambda _method, _path: problem(
         507, "storage_full", detail="The disk of the server's artifact store is full."
@@ -283,7 +280,7 @@ def test_a_server_without_room_is_asked_again_and_told_why(
 
 @pytest.mark.parametrize("status", [408, 425, 429, 500, 502, 503, 504, 507])
 def test_only_a_refusal_is_final(attempt: Attempt, server: ScriptedServer, status: int) -> None:
-    """Line 15.1: other answers are retried."""
+    """Every other answer is retried."""
     attempt.save(1)
     server.fault = lambda _method, _path: problem(status, "any")
     with pytest.raises(ServerUnreachableError):
@@ -293,10 +290,10 @@ def test_only_a_refusal_is_final(attempt: Attempt, server: ScriptedServer, statu
     assert stored_whole(server, attempt.announced[0])
 
 
-def test_what_is_refused_for_good_stays_on_the_worker_and_the_run_has_failed(
+def test_refused_files_stay_on_the_worker_and_the_run_has_failed(
     attempt: Attempt, server: ScriptedServer
 ) -> None:
-    """Line 15.1: the refused files were deleted with all others."""
+    """Regression: refused files were deleted."""
     export = attempt.directory.exports / RUN / "weights.safetensors"
     export.parent.mkdir(parents=True)
     export.write_bytes(b"the only copy")
@@ -316,10 +313,10 @@ def test_what_is_refused_for_good_stays_on_the_worker_and_the_run_has_failed(
     assert "weights.safetensors" in judged.failure.message
 
 
-def test_content_that_was_damaged_on_the_way_is_sent_again(
+def test_content_damaged_during_the_upload_is_sent_again(
     attempt: Attempt, server: ScriptedServer
 ) -> None:
-    """Line 15.1: `hash_mismatch` says "send it again" and was taken as final."""
+    """Regression: the answer `hash_mismatch`, which asks for a repetition, was treated as final."""
     attempt.save(1)
     answers: list[Any] = [problem(422, "hash_mismatch")]
     server.fault = lambda method, _path: answers.pop() if method == "PUT" and answers else None
@@ -329,10 +326,10 @@ def test_content_that_was_damaged_on_the_way_is_sent_again(
     assert stored_whole(server, attempt.announced[0])
 
 
-def test_a_snapshot_that_the_server_skips_is_dropped(
+def test_a_snapshot_that_the_server_skips_is_not_uploaded(
     attempt: Attempt, server: ScriptedServer
 ) -> None:
-    """Line 15.4: a skipped snapshot is not uploaded."""
+    """The server answers `snapshot_skipped`."""
     attempt.save(1)
     server.fault = lambda _method, path: (
         problem(409, "snapshot_skipped") if path.endswith("artifacts") else None
@@ -368,7 +365,7 @@ Judge = Callable[[MissingResults], None]
 def test_a_run_has_a_result_only_if_its_last_snapshot_and_its_exports_are_stored(
     happened: Judge, outcome: Outcome
 ) -> None:
-    """Line 15.1: otherwise the run has failed."""
+    """Otherwise the run has failed."""
     missing = MissingResults()
     happened(missing)
     assert (
@@ -382,7 +379,7 @@ def test_a_run_has_a_result_only_if_its_last_snapshot_and_its_exports_are_stored
 
 
 def test_of_a_pack_only_the_run_without_a_result_has_failed() -> None:
-    """Line 15.1: the other runs of the pack have succeeded."""
+    """The other runs of the pack have succeeded."""
     other = "run_" + "2" * 26
     missing = MissingResults()
     missing.export(RUN, "weights", "no")

@@ -1,4 +1,4 @@
-"""Line 15.5: a full disk of a worker ends an attempt as `disk_full`, wherever it is met."""
+"""A full disk of a worker ends an attempt with the cause `disk_full`, whichever write fails."""
 
 import errno
 import sqlite3
@@ -57,10 +57,10 @@ def spool(directory: Path) -> None:
     "write",
     [save_with_torch, save_with_safetensors, save_with_numpy, save_archive, write_rows, spool],
 )
-def test_every_library_that_meets_a_full_disk_is_understood(
+def test_the_full_disk_error_of_every_library_is_recognised(
     tmp_path: Path, write: Callable[[Path], None]
 ) -> None:
-    """Line 15.5: `user_exception: SafetensorError ... os error 28`."""
+    """Regression: a SafetensorError with "os error 28" was reported as `user_exception`."""
     with small_disk(tmp_path / "disk", 1_024) as disk:
         fill(disk, leave=100_000)
         with pytest.raises(Exception) as failed:
@@ -70,8 +70,8 @@ def test_every_library_that_meets_a_full_disk_is_understood(
     assert failure.message.startswith("The worker's disk is full")
 
 
-def test_a_short_write_on_a_disk_with_room_is_something_else(tmp_path: Path) -> None:
-    """Line 15.5: torch does not say why a write failed, so the disk decides."""
+def test_a_short_write_on_a_disk_with_space_is_another_error(tmp_path: Path) -> None:
+    """torch does not report why a write failed, so the free space of the disk decides."""
     error = RuntimeError("[enforce fail at inline_container.cc:664] . unexpected pos 64 vs 0")
     assert describe_failure(error, tmp_path)[0] is Cause.USER_EXCEPTION
     with small_disk(tmp_path / "disk", 1_024) as disk:
@@ -79,8 +79,8 @@ def test_a_short_write_on_a_disk_with_room_is_something_else(tmp_path: Path) -> 
         assert describe_failure(error, disk)[0] is Cause.DISK_FULL
 
 
-def test_what_was_being_handled_counts_unless_it_was_hidden() -> None:
-    """Line 15.5: an agent that raises another exception while it handles the full disk."""
+def test_a_full_disk_error_in_the_exception_chain_counts_unless_suppressed() -> None:
+    """An agent may raise another exception while it handles the full disk."""
 
     def fail(*, hidden: bool) -> BaseException:
         try:
@@ -98,10 +98,10 @@ def test_what_was_being_handled_counts_unless_it_was_hidden() -> None:
 
 
 @pytest.mark.parametrize("leave", [0, 60_000])
-def test_a_trainer_whose_disk_is_full_says_so_even_where_its_report_does_not_fit(
+def test_a_full_disk_is_reported_even_if_the_report_cannot_be_written(
     tmp_path: Path, leave: int
 ) -> None:
-    """Line 15.5: `no_result`, since the report itself could not be written."""
+    """Regression: the outcome was `no_result`, since the report could not be written."""
     with small_disk(tmp_path / "disk", 2_048) as disk:
         order = make_work_order(resources={"cpu_threads": 1})
         directory = AttemptDirectory(disk / "attempts" / order.attempt_id)
@@ -118,8 +118,8 @@ def test_a_trainer_whose_disk_is_full_says_so_even_where_its_report_does_not_fit
             )
 
 
-def test_a_trainer_that_dies_on_a_full_disk_without_a_word_is_understood() -> None:
-    """Line 15.5: the cause is `disk_full` although the trainer left no report."""
+def test_a_trainer_that_crashes_on_a_full_disk_ends_as_disk_full() -> None:
+    """The cause is `disk_full` although the trainer wrote no report."""
     for status in (1, 120, -7):
         ended = report_of(
             TrainerExit(exit_status=status, report=None, order=Order.CONTINUE, disk_is_full=True)
@@ -137,8 +137,8 @@ def test_a_trainer_that_dies_on_a_full_disk_without_a_word_is_understood() -> No
     )
 
 
-def test_inputs_that_find_no_room_for_a_directory_are_a_full_disk(tmp_path: Path) -> None:
-    """Line 15.5: only the download itself was understood."""
+def test_a_full_disk_while_inputs_are_stored_ends_as_disk_full(tmp_path: Path) -> None:
+    """Regression: only errors during the download itself were recognised."""
 
     class Full:
         def download(self, *_: object) -> None:

@@ -1,4 +1,4 @@
-"""A worker is killed, stopped and started again, and enrols; its trainings are kept or ended."""
+"""A worker that is killed, stopped, started again and enrolled; its trainings continue or end."""
 
 import os
 import signal
@@ -40,12 +40,12 @@ sys.exit(main(sys.argv[3:]))
 
 
 @pytest.mark.parametrize("goes_on", [True, False])
-def test_children_that_were_forked_as_their_worker_died_do_not_keep_the_next_one_out(
+def test_children_forked_by_a_killed_worker_do_not_block_the_next_worker(
     bench: Bench, server: ScriptedServer, goes_on: bool
 ):
-    """Line 15.3: killed between fork and the child's death signal.
+    """The worker is killed between a fork and the child's request to be killed with its parent.
 
-    Such a child ends by itself; one that cannot, is ended.
+    Such a child ends by itself; otherwise the next worker ends it.
     """
     bench.start_broker()
     flag, paused = bench.directory / "pause", bench.directory / "paused"
@@ -89,7 +89,7 @@ def _is_gone(process: psutil.Process) -> bool:
 
 
 @pytest.mark.slow
-def test_a_killed_worker_leaves_its_training_to_the_next_one_which_drains_it(
+def test_the_next_worker_adopts_and_drains_the_training_of_a_killed_worker(
     bench: Bench, server: ScriptedServer
 ):
     bench.start_broker()
@@ -139,7 +139,7 @@ def test_a_killed_worker_leaves_its_training_to_the_next_one_which_drains_it(
     assert "attempt-token" not in bench.log("worker") + attempt.supervisor_log.read_text()
 
 
-def test_a_dead_supervisor_is_reported_once_and_a_stopped_worker_may_keep_its_trainings(
+def test_a_killed_supervisor_is_reported_once_and_trainings_outlive_a_stopped_worker(
     bench: Bench, server: ScriptedServer
 ):
     bench.start_broker()
@@ -168,12 +168,10 @@ def test_a_dead_supervisor_is_reported_once_and_a_stopped_worker_may_keep_its_tr
     assert not tree(attempt.mark, None)
 
 
-def test_a_worker_enrols_once_and_comes_back_with_its_own_secret(
-    bench: Bench, server: ScriptedServer
-):
-    """Line 15.17: the enrolment token registers and does nothing else.
+def test_a_worker_enrols_once_and_then_uses_its_own_secret(bench: Bench, server: ScriptedServer):
+    """The enrolment token permits nothing but registration.
 
-    A lost answer is asked for again with the same number.
+    After a lost answer the same enrolment number is sent again.
     """
     bench.start_broker()
     server.loses_answer = lambda path: path.endswith("/workers") and len(server.registrations) == 1
@@ -200,10 +198,10 @@ def test_a_worker_enrols_once_and_comes_back_with_its_own_secret(
     ] == "worker-secret"
 
 
-def test_a_worker_whose_secret_ended_enrols_anew_with_another_number(
-    bench: Bench, server: ScriptedServer
-):
-    """Line 15.17: an admin forgot it. Its pool's processes claim with the new secret."""
+def test_a_worker_with_a_revoked_secret_enrols_again(bench: Bench, server: ScriptedServer):
+    """An admin revoked the secret; the worker sends another number, and its processes use the new
+    secret.
+    """
     bench.start_broker()
     bench.start_worker()
     first = server.registrations[0]["enrolment"]
@@ -222,8 +220,8 @@ def test_a_worker_whose_secret_ended_enrols_anew_with_another_number(
     assert ("/api/v1/leases", good) in server.credentials
 
 
-def test_a_name_that_is_taken_is_tried_again_later(bench: Bench, server: ScriptedServer):
-    """Line 15.17: exit code 75 has service managers and `palestra up` start it again."""
+def test_a_worker_whose_name_is_in_use_exits_with_75(bench: Bench, server: ScriptedServer):
+    """Service managers and `palestra up` restart a process that exits with 75."""
     server.fault = lambda _method, path: (
         problem(409, "worker_name_taken") if path == "/workers" else None
     )

@@ -1,4 +1,4 @@
-"""A real Celery worker on a real Valkey, each killable; the server is scripted."""
+"""A real Celery worker and a real Valkey that tests can kill, with a scripted server."""
 
 import json
 import signal
@@ -23,7 +23,7 @@ QUEUE = pool_queue("default")
 
 
 class Bench:
-    """Valkey and a worker, each killable."""
+    """Valkey and a worker in processes that tests can kill."""
 
     def __init__(self, directory: Path, server: ScriptedServer) -> None:
         self.directory = directory

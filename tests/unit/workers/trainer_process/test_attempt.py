@@ -1,4 +1,4 @@
-"""The trainer process: what it makes of a work order, and how its ends are told."""
+"""The trainer process: how it executes a work order, and how it reports outcomes."""
 
 import json
 import os
@@ -44,7 +44,7 @@ def attempt(root: Path, order: WorkOrder) -> AttemptDirectory:
 
 
 def execute(root: Path, order: WorkOrder) -> tuple[AttemptDirectory, AttemptReport]:
-    """Executes an order in this process."""
+    """Executes a work order in this process."""
     directory = attempt(root, order)
     return directory, run_here(directory)
 
@@ -69,8 +69,8 @@ def records(directory: AttemptDirectory, kind: str) -> list[dict[str, Any]]:
     return [document for document in documents if document["type"] == kind]
 
 
-def give_snapshot(source: AttemptDirectory, order: dict[str, Any]) -> dict[str, Any]:
-    """Returns the reference of the newest snapshot of an attempt, as the server would name it."""
+def with_newest_snapshot(source: AttemptDirectory, order: dict[str, Any]) -> dict[str, Any]:
+    """Returns the order with the newest snapshot of an attempt, as the server sends it."""
     written = records(source, "snapshot")[-1]
     files = [{**file, "artifact_id": new_id("art")} for file in written["files"]]
     names = ("snapshot_id", "env_step", "update", "episode", "resume_exact")
@@ -80,7 +80,7 @@ def give_snapshot(source: AttemptDirectory, order: dict[str, Any]) -> dict[str, 
 def with_input(
     root: Path, source: AttemptDirectory, order: WorkOrder
 ) -> tuple[AttemptDirectory, AttemptReport]:
-    """Executes an order whose snapshot lies ready in its inputs."""
+    """Executes a work order whose snapshot is in its input directory."""
     reference = order.runs[0].snapshot
     assert reference is not None
     directory = attempt(root, order)
@@ -92,9 +92,9 @@ def with_input(
 
 @contextmanager
 def running(directory: AttemptDirectory) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
-    """Starts a trainer as its supervisor would.
+    """Starts a trainer as its supervisor does.
 
-    Yields it and the end of the pipe that orders go into.
+    Yields the process and the write end of the pipe for orders.
     """
     read_end, write_end = os.pipe()
     command = [
@@ -143,7 +143,7 @@ def test_training_then_evaluation_and_export_of_its_snapshot(tmp_path: Path) -> 
     order = work_order(
         document,
         schedule="evaluate",
-        **give_snapshot(trained, {"episodes": 4, "evaluation_seed": 99}),
+        **with_newest_snapshot(trained, {"episodes": 4, "evaluation_seed": 99}),
     )
     evaluated, report = with_input(tmp_path, trained, order)
     assert report.outcome is Outcome.SUCCEEDED
@@ -152,7 +152,9 @@ def test_training_then_evaluation_and_export_of_its_snapshot(tmp_path: Path) -> 
     assert evaluation["snapshot_id"] == records(trained, "snapshot")[-1]["snapshot_id"]
 
     order = work_order(
-        document, schedule="export", **give_snapshot(trained, {"formats": ["weights", "program"]})
+        document,
+        schedule="export",
+        **with_newest_snapshot(trained, {"formats": ["weights", "program"]}),
     )
     exported, report = with_input(tmp_path, trained, order)
     assert report.outcome is Outcome.SUCCEEDED
@@ -174,11 +176,8 @@ def logged(directory: AttemptDirectory, run_id: str = RUN) -> list[str]:
     ]
 
 
-def test_the_log_says_what_the_attempt_works_on_and_reaches(tmp_path: Path) -> None:
-    """Line 15.22: a training wrote no log lines.
-
-    After six minutes the log was still empty.
-    """
+def test_the_log_has_the_task_the_progress_and_the_result(tmp_path: Path) -> None:
+    """Regression: the log of a training was empty."""
     document = definition()
     trained, _ = execute(tmp_path, work_order(document, seed=5))
     first, *rest = logged(trained)
@@ -210,7 +209,7 @@ def test_the_log_says_what_the_attempt_works_on_and_reaches(tmp_path: Path) -> N
     resumed, _ = with_input(
         tmp_path,
         trained,
-        work_order(document, schedule="evaluate", **give_snapshot(trained, {"episodes": 1})),
+        work_order(document, schedule="evaluate", **with_newest_snapshot(trained, {"episodes": 1})),
     )
     newest = snapshots[-1]["snapshot_id"]
     start, result = logged(resumed)
@@ -227,7 +226,9 @@ def test_an_evaluate_job_without_a_seed_uses_other_episodes_than_the_training(
     document = definition()
     trained, _ = execute(tmp_path, work_order(document))
     evaluated, _ = with_input(
-        tmp_path, trained, work_order(document, schedule="evaluate", **give_snapshot(trained, {}))
+        tmp_path,
+        trained,
+        work_order(document, schedule="evaluate", **with_newest_snapshot(trained, {})),
     )
     assert records(evaluated, "evaluation")[0]["seed"] not in {
         one["seed"] for one in records(trained, "evaluation")
@@ -239,7 +240,9 @@ def test_a_resume_goes_on_from_its_snapshot(tmp_path: Path) -> None:
         loop={"env_steps": 300}, evaluation={"every_env_steps": None, "episodes": 1}
     )
     first, _ = execute(tmp_path, work_order(document))
-    second, report = with_input(tmp_path, first, work_order(document, **give_snapshot(first, {})))
+    second, report = with_input(
+        tmp_path, first, work_order(document, **with_newest_snapshot(first, {}))
+    )
     assert (report.outcome, report.resume_quality, report.env_step) == (
         Outcome.SUCCEEDED,
         ResumeQuality.EXACT,
@@ -258,7 +261,9 @@ def test_an_unrepeatable_environment_makes_the_resume_statistical(tmp_path: Path
         evaluation={"every_env_steps": None, "steps": 5, "episodes": None},
     )
     first, _ = execute(tmp_path, work_order(document))
-    second, report = with_input(tmp_path, first, work_order(document, **give_snapshot(first, {})))
+    second, report = with_input(
+        tmp_path, first, work_order(document, **with_newest_snapshot(first, {}))
+    )
     assert report.resume_quality is ResumeQuality.STATISTICAL
     assert [note["code"] for note in records(second, "note")] == ["env_not_deterministic"]
 
@@ -267,7 +272,9 @@ def test_without_memory_the_resume_is_statistical_and_says_so(tmp_path: Path) ->
     document = definition(snapshot={"every_env_steps": 100, "memory": "none"})
     first, _ = execute(tmp_path, work_order(document))
     assert not records(first, "snapshot")[0]["resume_exact"]
-    second, report = with_input(tmp_path, first, work_order(document, **give_snapshot(first, {})))
+    second, report = with_input(
+        tmp_path, first, work_order(document, **with_newest_snapshot(first, {}))
+    )
     assert report.resume_quality is ResumeQuality.STATISTICAL
     assert [note["code"] for note in records(second, "note")] == ["resume_statistical"]
 
@@ -286,7 +293,7 @@ def test_without_memory_the_resume_is_statistical_and_says_so(tmp_path: Path) ->
         (definition(env={"id": "OddLeaver-v0"}), Cause.USER_EXCEPTION, "sys.exit(0)"),
     ],
 )
-def test_failures_are_told_with_their_cause(
+def test_failures_are_reported_with_their_cause(
     tmp_path: Path, document: dict[str, Any], cause: Cause, text: str
 ) -> None:
     _, report = execute(tmp_path, work_order(document))
@@ -296,7 +303,7 @@ def test_failures_are_told_with_their_cause(
     assert "Traceback" in (report.failure.traceback or "")
 
 
-def test_a_memory_that_runs_out_is_told_as_such(
+def test_an_out_of_memory_error_is_reported_as_such(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for error, cause in (
@@ -325,7 +332,7 @@ def test_a_loss_that_is_not_finite_ends_as_diverged(tmp_path: Path) -> None:
 def test_a_damaged_snapshot_is_refused(tmp_path: Path) -> None:
     document = definition()
     first, _ = execute(tmp_path, work_order(document))
-    order = work_order(document, **give_snapshot(first, {}))
+    order = work_order(document, **with_newest_snapshot(first, {}))
     assert order.runs[0].snapshot is not None
     (first.snapshots / order.runs[0].snapshot.snapshot_id / "state.json").write_text("{}")
     _, report = with_input(tmp_path, first, order)
@@ -342,7 +349,9 @@ def test_a_damaged_snapshot_is_refused(tmp_path: Path) -> None:
         ("SIGTERM", Outcome.DRAINED, Cause.DRAIN),
     ],
 )
-def test_an_order_saves_and_ends(tmp_path: Path, word: str, outcome: Outcome, cause: Cause) -> None:
+def test_an_order_saves_a_snapshot_and_ends_the_trainer(
+    tmp_path: Path, word: str, outcome: Outcome, cause: Cause
+) -> None:
     directory = attempt(tmp_path, work_order(definition(**LONG)))
     with running(directory) as (process, control):
         if word == "SIGTERM":
@@ -357,7 +366,7 @@ def test_an_order_saves_and_ends(tmp_path: Path, word: str, outcome: Outcome, ca
     assert (directory.snapshots / last["snapshot_id"] / "MANIFEST.json").exists()
 
 
-def test_the_end_of_the_pipe_ends_the_trainer_at_once(tmp_path: Path) -> None:
+def test_the_end_of_the_pipe_ends_the_trainer(tmp_path: Path) -> None:
     directory = attempt(tmp_path, work_order(definition(**LONG)))
     with running(directory) as (process, control):
         os.close(control)
@@ -378,7 +387,7 @@ def test_a_killed_trainer_resumes_exactly_in_a_new_process(tmp_path: Path) -> No
     with running(killed) as (process, _):
         process.kill()
     resumed, report = with_input(
-        tmp_path, killed, work_order(document, **give_snapshot(killed, {}))
+        tmp_path, killed, work_order(document, **with_newest_snapshot(killed, {}))
     )
     assert report.resume_quality is ResumeQuality.EXACT
 
@@ -391,11 +400,13 @@ def test_a_killed_trainer_resumes_exactly_in_a_new_process(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("agent", ["dqn", "ppo"])
 def test_an_onnx_export_acts_like_the_policy(tmp_path: Path, agent: str) -> None:
-    """Line 15.9: an export job of the format onnx."""
+    """An export job with the format onnx."""
     document = definition(agent, loop={"env_steps": 200})
     trained, _ = execute(tmp_path, work_order(document))
     order = work_order(
-        document, schedule="export", **give_snapshot(trained, {"formats": ["program", "onnx"]})
+        document,
+        schedule="export",
+        **with_newest_snapshot(trained, {"formats": ["program", "onnx"]}),
     )
     exported, report = with_input(tmp_path, trained, order)
     assert report.outcome is Outcome.SUCCEEDED, report.failure
@@ -410,10 +421,10 @@ def test_an_onnx_export_acts_like_the_policy(tmp_path: Path, agent: str) -> None
     )
 
 
-def test_a_worker_without_onnx_says_so_before_it_trains(
+def test_a_worker_without_onnx_fails_before_it_trains(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Line 15.9: a training that could not export at its end fails at its start, with the cause."""
+    """A training that could not be exported at its end fails at its start, with the cause."""
     monkeypatch.setattr("workers.export.onnx.PACKAGES", ("onnx", "surely_not_installed"))
     directory, report = execute(
         tmp_path, work_order(definition(export={"formats": ["weights", "onnx"]}))

@@ -1,4 +1,4 @@
-"""Packs of several runs in one trainer process, compared with the same runs alone."""
+"""Packs of several runs in one trainer process, compared with the same runs trained singly."""
 
 import json
 import shutil
@@ -26,14 +26,14 @@ SEEDS = (7, 8, 9)
 
 
 def pack(document: dict[str, Any], **changes: Any) -> WorkOrder:
-    """Returns a work order of a run per seed."""
+    """Returns a work order with one run per seed."""
     order = json.loads(work_order(document).model_dump_json())
     order["runs"] = [{"run_id": new_id("run"), "seed": seed, "fence": 1} for seed in SEEDS]
     return WorkOrder.model_validate_json(json.dumps({**order, **changes}))
 
 
 def of_run(directory: AttemptDirectory, kind: str, run_id: str) -> list[dict[str, Any]]:
-    """Records of one run without what differs from attempt to attempt."""
+    """Returns the records of one run without values that differ between attempts."""
     dropped = {"run", "wall", "seq", "seconds"}
     return [
         {key: value for key, value in one.items() if key not in dropped}
@@ -43,7 +43,7 @@ def of_run(directory: AttemptDirectory, kind: str, run_id: str) -> list[dict[str
 
 
 @pytest.mark.parametrize("agent", ["ppo", pytest.param("dqn", marks=pytest.mark.slow)])
-def test_each_run_of_a_pack_records_what_it_records_alone(tmp_path: Path, agent: str) -> None:
+def test_each_run_of_a_pack_records_the_same_as_a_single_run(tmp_path: Path, agent: str) -> None:
     document = definition(agent, num_envs=2)
     order = pack(document)
     directory, report = execute(tmp_path, order)
@@ -61,7 +61,7 @@ def test_each_run_of_a_pack_records_what_it_records_alone(tmp_path: Path, agent:
         assert steps == [one["env_step"] for one in of_run(alone, "snapshot", own)]
 
 
-def test_a_run_that_reaches_its_score_leaves_and_the_others_go_on(tmp_path: Path) -> None:
+def test_a_run_that_reaches_its_score_ends_and_the_others_continue(tmp_path: Path) -> None:
     document = definition(stop={"success_score": 12.0})
     order = pack(document)
     directory, report = execute(tmp_path, order)
@@ -77,7 +77,7 @@ def test_a_run_that_reaches_its_score_leaves_and_the_others_go_on(tmp_path: Path
 
 
 def test_each_run_of_a_pack_has_a_log_of_its_own(tmp_path: Path) -> None:
-    """Line 15.22: what a pack wrote went into the log of its first run."""
+    """Regression: all lines went into the log of the pack's first run."""
     order = pack(definition(stop={"success_score": 12.0}))
     directory, report = execute(tmp_path, order)
     for end, seed in zip(report.runs, SEEDS, strict=True):
@@ -121,7 +121,10 @@ def test_runs_that_ended_stay_ended_where_another_one_fails(
 
 
 def episode_returns(directory: AttemptDirectory, run_id: str) -> list[float]:
-    """Returns of the training episodes; how many of them a record holds is a matter of time."""
+    """Returns the returns of the training episodes.
+
+    How many of them one record has depends on timing.
+    """
     return [
         value
         for one in records(directory, "episodes")
@@ -133,8 +136,9 @@ def episode_returns(directory: AttemptDirectory, run_id: str) -> list[float]:
 def from_snapshots(
     root: Path, source: AttemptDirectory, order: WorkOrder, env_step: int
 ) -> tuple[AttemptDirectory, AttemptReport]:
-    """Executes the order from each run's snapshot at `env_step`, as if the previous attempt was
-    killed after that snapshot.
+    """Executes the order with each run's snapshot at `env_step` as input.
+
+    This is the state after an attempt that was killed after that snapshot.
     """
     document = {**json.loads(order.model_dump_json()), "attempt_id": new_id("att")}
     written = {

@@ -1,4 +1,4 @@
-"""What a trainer makes of each schedule beyond `train`, `evaluate` and `export`."""
+"""How a trainer executes the schedules other than `train`, `evaluate` and `export`."""
 
 import json
 import os
@@ -48,7 +48,7 @@ def execute(directory: AttemptDirectory) -> AttemptReport:
 
 
 def records(directory: AttemptDirectory, kind: str = "") -> list[dict[str, Any]]:
-    """Returns the records of one type, or all but the lines of the log."""
+    """Returns the records of one type; by default all but the log lines."""
     documents = [json.loads(payload) for payload in SpoolReader(directory.spool).read().payloads]
     return [
         document
@@ -59,7 +59,7 @@ def records(directory: AttemptDirectory, kind: str = "") -> list[dict[str, Any]]
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> AttemptDirectory:
-    """A training with a snapshot every 100 env_steps, of which the last three are left."""
+    """A training that wrote a snapshot every 100 env_steps, of which the last three are kept."""
     document = definition(
         **SMALL, snapshot={"every_env_steps": 100, "keep_last": 3, "keep_best": False}
     )
@@ -72,7 +72,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> AttemptDirectory:
 def fed(
     directory: AttemptDirectory, source: AttemptDirectory, answers: Sequence[str | NoSnapshotReason]
 ) -> Iterator[list[snapshot_requests.Wanted]]:
-    """Answers the trainer's requests as its supervisor would; yields the requests."""
+    """Answers the trainer's requests as its supervisor does; yields the list of requests."""
     heard: list[snapshot_requests.Wanted] = []
     stop = threading.Event()
 
@@ -178,7 +178,7 @@ def test_rounds_end_exactly_with_an_evaluation_and_a_snapshot(tmp_path: Path) ->
     assert (directory.exports / RUN / "weights.safetensors").exists()
 
 
-def test_rounds_go_on_from_any_of_their_ends(tmp_path: Path) -> None:
+def test_rounds_resume_from_the_end_of_any_round(tmp_path: Path) -> None:
     document = definition(
         **SMALL, snapshot={"every_env_steps": None, "keep_best": False, "keep_last": 3}
     )
@@ -201,7 +201,7 @@ def test_rounds_go_on_from_any_of_their_ends(tmp_path: Path) -> None:
         assert [one["returns"] for one in rest] == [one["returns"] for one in whole[place + 1 :]]
 
 
-def test_without_a_distance_between_evaluations_a_round_is_a_tenth(tmp_path: Path) -> None:
+def test_without_an_evaluation_interval_a_round_is_a_tenth_of_the_budget(tmp_path: Path) -> None:
     sections = {
         "loop": {"env_steps": 100},
         "evaluation": {"every_env_steps": None, "episodes": 1, "max_episode_steps": 10},
@@ -227,9 +227,7 @@ def test_train_and_evaluate_always_exports(
     assert files <= {path.name for path in (directory.exports / RUN).iterdir()}
 
 
-def test_each_snapshot_that_is_handed_in_is_evaluated(
-    tmp_path: Path, trained: AttemptDirectory
-) -> None:
+def test_each_given_snapshot_is_evaluated(tmp_path: Path, trained: AttemptDirectory) -> None:
     directory = attempt(tmp_path, same_definition(trained, "continuous_eval"))
     newest, *older = reversed(written(trained))
     with fed(directory, trained, [newest, *older, NoSnapshotReason.OVER]) as heard:
@@ -262,7 +260,7 @@ def test_a_named_seed_gives_every_snapshot_the_same_episodes(
     assert [one["seed"] for one in records(directory, "evaluation")] == [9, 9]
 
 
-def test_the_same_snapshot_again_meets_other_episodes(
+def test_a_repeated_snapshot_is_evaluated_on_other_episodes(
     tmp_path: Path, trained: AttemptDirectory
 ) -> None:
     directory = attempt(
@@ -276,7 +274,7 @@ def test_the_same_snapshot_again_meets_other_episodes(
     assert len({one["seed"] for one in records(directory, "evaluation")}) == 3
 
 
-def test_a_follower_gives_its_slot_back_when_told(
+def test_a_continuous_evaluation_ends_when_its_slot_is_needed(
     tmp_path: Path, trained: AttemptDirectory
 ) -> None:
     directory = attempt(tmp_path, same_definition(trained, "continuous_eval"))
@@ -285,7 +283,7 @@ def test_a_follower_gives_its_slot_back_when_told(
     assert (report.outcome, report.cause) == (Outcome.DRAINED, Cause.DRAIN)
 
 
-def test_a_run_that_left_no_snapshot_cannot_be_followed(
+def test_a_run_without_snapshots_cannot_be_evaluated_continuously(
     tmp_path: Path, trained: AttemptDirectory
 ) -> None:
     directory = attempt(tmp_path, same_definition(trained, "continuous_eval"))
@@ -294,7 +292,7 @@ def test_a_run_that_left_no_snapshot_cannot_be_followed(
     assert (report.outcome, report.cause) == (Outcome.FAILED, Cause.NO_RESULT)
 
 
-def test_a_follower_ends_at_the_success_score(tmp_path: Path) -> None:
+def test_a_continuous_evaluation_ends_at_the_success_score(tmp_path: Path) -> None:
     document = definition(**SMALL, stop={"success_score": 1.0, "success_evaluations": 2})
     source = attempt(tmp_path / "source", work_order(document))
     assert execute(source).cause is Cause.SUCCESS_SCORE
@@ -311,7 +309,7 @@ def test_a_follower_ends_at_the_success_score(tmp_path: Path) -> None:
     assert len(records(directory, "evaluation")) == 2
 
 
-def test_on_train_data_the_episodes_are_those_of_the_training(
+def test_evaluations_on_train_data_use_the_seeds_of_the_training(
     tmp_path: Path, trained: AttemptDirectory
 ) -> None:
     from workers.rl.envs.vector import SerialVector
@@ -340,7 +338,7 @@ def test_on_train_data_the_episodes_are_those_of_the_training(
     ] * 2
 
 
-def test_a_waiting_follower_ends_at_an_order_at_once(
+def test_a_waiting_continuous_evaluation_ends_at_an_order(
     tmp_path: Path, trained: AttemptDirectory
 ) -> None:
     directory = attempt(tmp_path, same_definition(trained, "continuous_eval"))

@@ -1,6 +1,4 @@
-"""The translations of an order: from the server's word to the engine's stop reason and the
-attempt's outcome.
-"""
+"""Mappings of an order: from the server's order to the engine's stop reason and the outcome."""
 
 import pytest
 
@@ -26,7 +24,7 @@ def test_each_order_that_ends_an_attempt_has_an_outcome() -> None:
         ("drain", (Outcome.DRAINED, Cause.DRAIN)),
     ],
 )
-def test_a_word_of_the_control_pipe_becomes_its_outcome(
+def test_each_order_on_the_control_pipe_has_its_outcome(
     word: str, end: tuple[Outcome, Cause]
 ) -> None:
     reason = REASON_OF_ORDER[Order(word)]

@@ -102,7 +102,7 @@ def test_each_snapshot_is_evaluated(
         )
 
 
-def test_what_the_model_does_not_fit_fails_with_a_sentence(tmp_path: Path) -> None:
+def test_options_that_do_not_fit_the_model_fail_with_a_reason(tmp_path: Path) -> None:
     directory = attempt(
         tmp_path, work_order(spirals(evaluation={"metric": "f1", "goal": "maximize"}))
     )

@@ -1,7 +1,4 @@
-"""`train_agent_async` where something goes wrong, in every process and from every side.
-
-And what goes on after it.
-"""
+"""Faults during `train_agent_async`, in every process, and trainings resumed after them."""
 
 import functools
 import json
@@ -59,15 +56,15 @@ if __name__ == "__main__":
 
 
 @pytest.fixture(autouse=True)
-def nothing_left() -> Iterator[None]:
-    """Every test leaves no process behind."""
+def no_process_left() -> Iterator[None]:
+    """Checks that a test leaves no process behind."""
     before = descendants()
     yield
     wait_for(lambda: descendants() <= before)
 
 
 def descendants() -> set[int]:
-    """Returns the processes below this one, but for the one that Python itself keeps."""
+    """Returns the descendants of this process, except Python's own resource tracker."""
     return {one.pid for one in psutil.Process().children(recursive=True) if not is_tracker(one)}
 
 
@@ -111,7 +108,7 @@ def outcome_of(folder: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize("index", [0, 1, 2])
 @pytest.mark.slow
-def test_any_process_killed_ends_the_run_with_an_error_and_is_saved_by_another(
+def test_a_killed_process_ends_the_run_and_another_one_saves_a_snapshot(
     index: int, tmp_path: Path
 ) -> None:
     hooks = [NoteSteps(str(tmp_path)), KillAt(index, 10)]
@@ -128,14 +125,14 @@ def test_any_process_killed_ends_the_run_with_an_error_and_is_saved_by_another(
 
 
 @pytest.mark.slow
-def test_the_only_process_killed(tmp_path: Path) -> None:
+def test_the_run_ends_if_its_only_process_is_killed(tmp_path: Path) -> None:
     with pytest.raises(ProcessFailedError, match="SIGKILL") as caught:
         train(tmp_path, 1, global_step_hooks=[KillAt(0, 3)])
     assert "nothing could be saved" in caught.value.__notes__
 
 
 @pytest.mark.slow
-def test_a_process_that_leaves_without_a_word_is_an_error(tmp_path: Path) -> None:
+def test_a_process_that_exits_without_a_report_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(
         ProcessFailedError, match=r"process 1 .* ended with status 0 and said nothing"
     ):
@@ -143,7 +140,7 @@ def test_a_process_that_leaves_without_a_word_is_an_error(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_what_a_killed_process_had_started_ends_too(tmp_path: Path) -> None:
+def test_subprocesses_of_a_killed_process_end(tmp_path: Path) -> None:
     with pytest.raises(ProcessFailedError, match="SIGKILL"):
         train(
             tmp_path,
@@ -163,7 +160,7 @@ def test_what_a_killed_process_had_started_ends_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_an_environment_that_cannot_be_made_ends_everything_before_a_step(tmp_path: Path) -> None:
+def test_an_environment_that_cannot_be_made_ends_the_run_before_a_step(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="no map of the maze") as caught:
         train(tmp_path, make_env=functools.partial(make_broken, failing=1))
     assert "Raised in process 1." in caught.value.__notes__
@@ -184,8 +181,8 @@ def test_an_exception_of_an_evaluation_hook_keeps_its_type(tmp_path: Path) -> No
     assert 20 in {row["step"] for row in read_history(tmp_path / "out")}
 
 
-def test_the_result_is_named_by_the_steps_asked_for_however_many_were_made(tmp_path: Path) -> None:
-    """Line 29: four processes that step at once overshoot 3 steps by up to three more.
+def test_the_final_snapshot_is_named_by_the_requested_steps(tmp_path: Path) -> None:
+    """Four processes that step concurrently exceed 3 steps by up to three.
 
     PFRL's scripts load `3_finish`.
     """
@@ -196,7 +193,7 @@ def test_the_result_is_named_by_the_steps_asked_for_however_many_were_made(tmp_p
 
 
 @pytest.mark.slow
-def test_four_processes_make_each_step_once(tmp_path: Path) -> None:
+def test_four_processes_count_each_step_once(tmp_path: Path) -> None:
     train(tmp_path, 4, steps=400, eval_interval=100, eval_n_episodes=1)
     steps = steps_of(tmp_path)
     assert steps == list(range(1, len(steps) + 1))
@@ -226,7 +223,7 @@ def test_any_kind_of_event_stops_training(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_an_event_that_is_set_already_trains_nothing_and_saves(tmp_path: Path) -> None:
+def test_an_event_that_is_already_set_saves_without_training(tmp_path: Path) -> None:
     event = threading.Event()
     event.set()
     train(tmp_path, stop_event=event)
@@ -234,14 +231,14 @@ def test_an_event_that_is_set_already_trains_nothing_and_saves(tmp_path: Path) -
 
 
 @pytest.mark.slow
-def test_the_event_is_set_at_the_end_in_any_case(tmp_path: Path) -> None:
+def test_the_event_is_always_set_at_the_end(tmp_path: Path) -> None:
     event = threading.Event()
     train(tmp_path, 1, steps=3, stop_event=event)
     assert event.is_set()
 
 
 @pytest.mark.slow
-def test_steps_that_are_over_train_nothing(tmp_path: Path) -> None:
+def test_a_finished_step_budget_trains_nothing(tmp_path: Path) -> None:
     train(tmp_path, steps=10, step_offset=10, eval_interval=5, eval_n_episodes=1)
     assert steps_of(tmp_path) == []
     assert [one["step"] for one in read_history(tmp_path / "out")] == [10]
@@ -250,7 +247,7 @@ def test_steps_that_are_over_train_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 @pytest.mark.slow
-def test_forked_processes_take_closures(tmp_path: Path) -> None:
+def test_forked_processes_accept_closures(tmp_path: Path) -> None:
     agent = TallyAgent()
     agent.note = lambda: None  # type: ignore[attr-defined]
     result = train(
@@ -267,7 +264,7 @@ def test_forked_processes_take_closures(tmp_path: Path) -> None:
     assert steps == list(range(1, len(steps) + 1))
 
 
-def test_what_cannot_cross_to_a_process_is_named_at_once(tmp_path: Path) -> None:
+def test_arguments_that_cannot_be_pickled_are_named_before_training(tmp_path: Path) -> None:
     agent = TallyAgent()
     agent.note = lambda: None  # type: ignore[attr-defined]
     for options, name in (
@@ -285,7 +282,7 @@ def test_what_cannot_cross_to_a_process_is_named_at_once(tmp_path: Path) -> None
 
 
 class Supported:
-    """Says that it works here, but holds what cannot cross."""
+    """A hook that declares support for `train_agent_async` but cannot be pickled."""
 
     support_train_agent_async = True
 
@@ -298,8 +295,10 @@ class Supported:
 @pytest.mark.parametrize(
     "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
 )
-def test_a_signal_to_the_caller_saves_and_ends_all(number: signal.Signals, tmp_path: Path) -> None:
-    with running(tmp_path) as caller:
+def test_a_signal_to_the_caller_saves_and_ends_all_processes(
+    number: signal.Signals, tmp_path: Path
+) -> None:
+    with running_script(tmp_path) as caller:
         caller.send_signal(number)
         _, errors = caller.communicate(timeout=120)
     assert caller.returncode != 0
@@ -310,16 +309,16 @@ def test_a_signal_to_the_caller_saves_and_ends_all(number: signal.Signals, tmp_p
 
 
 @pytest.mark.slow
-def test_a_killed_caller_takes_its_processes_along(tmp_path: Path) -> None:
-    with running(tmp_path) as caller:
+def test_processes_end_with_their_killed_caller(tmp_path: Path) -> None:
+    with running_script(tmp_path) as caller:
         pids = {one["pid"] for one in notes(tmp_path, "step")}
         caller.kill()
         caller.communicate()
     wait_for(lambda: not any(psutil.pid_exists(pid) for pid in pids))
 
 
-class running:  # noqa: N801 - a context manager
-    """A script that trains, in a process of its own, once both of its processes made steps."""
+class running_script:  # noqa: N801 - a context manager
+    """Runs a training script in a subprocess; entered once both of its processes made steps."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -340,7 +339,7 @@ class running:  # noqa: N801 - a context manager
 
 
 @pytest.mark.slow
-def test_one_process_goes_on_bit_for_bit(tmp_path: Path) -> None:
+def test_one_process_resumes_bit_exactly(tmp_path: Path) -> None:
     options: dict[str, Any] = {
         "make_env": functools.partial(make_env, kind=NoisyEnv, length=7),
         "eval_interval": 20,
@@ -361,7 +360,7 @@ def test_one_process_goes_on_bit_for_bit(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_several_processes_go_on_with_exact_steps(tmp_path: Path) -> None:
+def test_several_processes_resume_with_exact_step_counts(tmp_path: Path) -> None:
     options: dict[str, Any] = {
         "make_env": functools.partial(make_env, kind=NoisyEnv),
         "eval_interval": 40,
@@ -383,7 +382,7 @@ def test_several_processes_go_on_with_exact_steps(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_run_ended_by_an_exception_goes_on(tmp_path: Path) -> None:
+def test_a_run_ended_by_an_exception_can_be_resumed(tmp_path: Path) -> None:
     options: dict[str, Any] = {"eval_interval": 20, "eval_n_episodes": 1}
     with pytest.raises(PrunedError):
         train(tmp_path, 1, steps=60, evaluation_hooks=[PruneAt(40)], **options)
@@ -394,7 +393,7 @@ def test_a_run_ended_by_an_exception_goes_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_damaged_snapshot_is_not_gone_on_from(tmp_path: Path) -> None:
+def test_a_damaged_snapshot_is_refused(tmp_path: Path) -> None:
     train(tmp_path, 1, steps=5)
     path = tmp_path / "out" / "5_finish" / "tally.json"
     path.write_text(path.read_text() + " ")

@@ -1,4 +1,4 @@
-"""Tensors that several processes share, and what travels to them."""
+"""Tensors that several processes share, and objects that are sent to them."""
 
 import pickle
 from multiprocessing import context
@@ -14,12 +14,12 @@ from workers.entrypoints.async_training.training_process import _single
 from workers.rl.agents.shared_tensors import adopt, share
 
 
-class Plain:
-    """No torch at all."""
+class TorchFreeAgent:
+    """An agent without torch objects."""
 
 
-class Bare:
-    """Does not say what is shared."""
+class UndeclaredAgent:
+    """An agent that does not declare which attributes are shared."""
 
     def __init__(self) -> None:
         self.net = torch.nn.BatchNorm1d(2)
@@ -28,16 +28,16 @@ class Bare:
         self.name = "bare"
 
 
-class Syncing(CountingAgent):
-    """Copies what is shared into what it keeps for itself."""
+class SyncingAgent(CountingAgent):
+    """An agent that copies the shared parameters into its private network."""
 
     def sync_parameters(self) -> None:
         with torch.no_grad():
             self.private.weight.copy_(self.model.weight)
 
 
-class Naming(CountingAgent):
-    """Names what cannot be shared."""
+class InvalidSharedAgent(CountingAgent):
+    """An agent that declares a shared attribute which cannot be shared."""
 
     shared_attributes = ("t",)
 
@@ -70,8 +70,8 @@ def test_an_optimiser_of_an_adopting_agent_updates_the_shared_parameters() -> No
     assert host.model.weight[0].tolist() == [-1.0] * 4
 
 
-def test_without_a_word_from_the_agent_all_of_torch_is_shared_with_buffers() -> None:
-    host, other = Bare(), Bare()
+def test_without_a_declaration_all_modules_optimisers_and_tensors_are_shared() -> None:
+    host, other = UndeclaredAgent(), UndeclaredAgent()
     host.net.running_mean.fill_(7.0)  # type: ignore[union-attr]
     shared = share(host)
     assert set(shared) == {"net", "optimizer", "level"}
@@ -82,8 +82,8 @@ def test_without_a_word_from_the_agent_all_of_torch_is_shared_with_buffers() -> 
     assert other.level.tolist() == [2.0] * 3
 
 
-def test_an_agent_that_keeps_a_copy_is_told_to_copy() -> None:
-    host, other = Syncing(0), Syncing(1)
+def test_sync_parameters_is_called_on_agents_that_keep_a_copy() -> None:
+    host, other = SyncingAgent(0), SyncingAgent(1)
     with torch.no_grad():
         host.model.weight.fill_(3.0)
     adopt(other, share(host))
@@ -100,11 +100,11 @@ def test_agents_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ValueError, match="make_agent: optimizer is not the same"):
         adopt(other, share(host))
     with pytest.raises(TypeError, match="shared_attributes names 't', a int"):
-        share(Naming(0))
-    assert share(Plain()) == {}
+        share(InvalidSharedAgent(0))
+    assert share(TorchFreeAgent()) == {}
 
 
-def test_only_shared_tensors_travel_by_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_shared_tensors_are_sent_by_shared_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     agent = CountingAgent(0)
     share(agent)
     rehearsal: Any = type(
@@ -129,12 +129,12 @@ def test_only_shared_tensors_travel_by_memory(monkeypatch: pytest.MonkeyPatch) -
     assert copied.optimizer.param_groups[0]["params"][0] is copied.model.weight
 
 
-def test_a_parcel_that_was_not_sent_holds_its_very_value() -> None:
+def test_an_unsent_parcel_returns_the_same_object() -> None:
     value = object()
     assert Parcel(value).unpack() is value
 
 
-def test_what_cannot_cross_is_said_with_a_remedy() -> None:
+def test_objects_that_cannot_be_pickled_are_refused_with_a_remedy() -> None:
     assert crosses({"a": 1}) is None
     with pytest.raises(
         TypeError, match=r"make_env cannot be sent to a new process .*start_method=\"fork\""

@@ -1,4 +1,4 @@
-"""The shared state of several engines: under contention, after kills, and within an engine."""
+"""The state that several engines share: concurrent access, killed processes, use in an engine."""
 
 import math
 import multiprocessing
@@ -140,7 +140,7 @@ def test_a_clock_shows_what_its_process_claimed_last() -> None:
     assert (first.env_steps, first.episodes, first.updates) == (3, 1, 5)
 
 
-def test_a_loaded_clock_counts_on_for_all() -> None:
+def test_a_loaded_clock_continues_for_all_processes() -> None:
     block, other = SharedBlock(2), SharedBlock(2)
     source = clock_of(other)
     source.count(7, 2)

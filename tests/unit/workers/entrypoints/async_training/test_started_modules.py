@@ -1,6 +1,6 @@
 """A process of `train_agent_async` does not load torch unless its agent imports it.
 
-torch takes seconds and hundreds of MB.
+Importing torch takes seconds and hundreds of MB.
 """
 
 import functools
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.processes, pytest.mark.timeout(300)]
 def loaded_modules(folder: Path, **options: Any) -> list[list[str]]:
     """Trains, evaluates, saves and ends in two processes.
 
-    Returns which modules each environment found when it was closed.
+    Returns the modules that each environment found loaded when it was closed.
     """
     make_env = functools.partial(
         make_modules_env, folder=str(folder), looked_for=("torch", "stable_baselines3"), **options
@@ -38,14 +38,13 @@ def loaded_modules(folder: Path, **options: Any) -> list[list[str]]:
     return [one["found"] for one in found]
 
 
-def test_started_processes_load_no_torch_that_the_agent_does_not_bring(tmp_path: Path) -> None:
-    """Issue 16, step 1."""
+def test_processes_load_no_torch_unless_the_agent_imports_it(tmp_path: Path) -> None:
     assert loaded_modules(tmp_path) == [[]] * 4, (
         "two processes with an environment each to train and to evaluate"
     )
 
 
 @pytest.mark.slow
-def test_what_an_environment_brings_is_seen(tmp_path: Path) -> None:
-    """Issue 16, step 1: the test above can fail."""
+def test_modules_that_an_environment_imports_are_found(tmp_path: Path) -> None:
+    """Shows that the test above can fail."""
     assert loaded_modules(tmp_path, brings="torch") == [["torch"]] * 4

@@ -1,4 +1,4 @@
-"""Environments that a caller hands over."""
+"""Environments that the caller of a training function provides."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ def together(*envs: Line) -> VectorWrapper:
     )
 
 
-def test_a_list_must_fit_together() -> None:
+def test_environments_of_a_list_must_have_the_same_spaces() -> None:
     env = Line()
     with pytest.raises(ValueError, match="holds one environment twice"):
         as_vector([env, env])
@@ -48,8 +48,8 @@ def test_a_list_must_fit_together() -> None:
     "space",
     [gym.spaces.Dict({"a": gym.spaces.Discrete(2)}), gym.spaces.Tuple([gym.spaces.Discrete(2)])],
 )
-def test_observations_of_several_parts_are_refused_in_every_form(space: Any) -> None:
-    """Line 33: the caller's agent would get a vector in place of the parts that it expects."""
+def test_composite_observation_spaces_are_refused(space: Any) -> None:
+    """The caller's agent would receive a flat vector instead of the parts that it expects."""
 
     class Parted(Nested):
         observation_space = space
@@ -86,7 +86,7 @@ def test_flags_and_limits_of_a_vector() -> None:
     ]
 
 
-def test_a_slot_that_waits_stays_as_it_is() -> None:
+def test_an_inactive_slot_does_not_change() -> None:
     waiting, running = Line((1,)), Line((5,))
     vector = as_vector(together(waiting, running))
     vector.begin(ALL, [1, 2])
@@ -97,7 +97,7 @@ def test_a_slot_that_waits_stays_as_it_is() -> None:
     assert [terminated.tolist() for *_, terminated, _ in seen] == [[True, False]] * 3
 
 
-def test_running_episodes_of_a_vector_are_found_again() -> None:
+def test_running_episodes_of_a_vector_environment_are_restored() -> None:
     def vector() -> Any:
         return as_vector(together(FromSeed(), FromSeed(), FromSeed()), max_episode_steps=9)
 
@@ -113,7 +113,7 @@ def test_running_episodes_of_a_vector_are_found_again() -> None:
         assert one.tolist() == other.tolist()
 
 
-def test_an_episode_that_is_not_repeated_is_given_up() -> None:
+def test_an_episode_that_is_not_reproducible_is_abandoned() -> None:
     first, second = as_vector(together(Line(), Line())), as_vector(together(Line(), Line()))
     first.begin(ALL, [1, 2])
     first.begin(ALL, [1, 2])  # its observations count the episodes
@@ -162,7 +162,7 @@ def test_copies_follow_the_recipe_or_are_deep() -> None:
     assert wrapped.step(0)[1] == 2.0
 
 
-def test_ragged_infos_are_let_be() -> None:
+def test_ragged_infos_are_ignored() -> None:
     class Ragged(Line):
         def step(self, action: Any) -> Any:
             observation, reward, terminated, truncated, _ = super().step(action)

@@ -1,4 +1,4 @@
-"""How a call is ended from outside."""
+"""Signals and time limits that end a call of a training function."""
 
 import os
 import signal
@@ -9,7 +9,7 @@ from workers.core.types import StopReason
 from workers.entrypoints.functional_parts.interrupts import Interrupts, TerminatedError
 
 
-def test_the_first_signal_asks_and_the_second_raises() -> None:
+def test_the_first_signal_requests_a_stop_and_the_second_raises() -> None:
     before = signal.getsignal(signal.SIGTERM)
     interrupts = Interrupts(None, lambda: 0.0)
     with interrupts.listening():
@@ -23,7 +23,7 @@ def test_the_first_signal_asks_and_the_second_raises() -> None:
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-def test_time_runs_out() -> None:
+def test_the_time_limit_requests_a_stop() -> None:
     now = [0.0]
     interrupts = Interrupts(5.0, lambda: now[0])
     assert interrupts.order is None

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.functional_kit import Lines
+from tests.acceptance.functional_kit import RecordingLogger
 from tests.support.trainer_fakes import FakeRecorder
 from workers.core.types import EpisodeEnd
 from workers.entrypoints.functional_parts.episodes_csv import EpisodesFile
@@ -39,20 +39,20 @@ def test_a_new_column_shifts_nothing(tmp_path: Path) -> None:
     assert scores.column("mean") == [0.5, 1.5]
 
 
-def test_rows_of_the_future_and_torn_ones_are_dropped(tmp_path: Path) -> None:
+def test_rows_after_the_snapshot_and_incomplete_rows_are_removed(tmp_path: Path) -> None:
     path = tmp_path / "scores.txt"
     path.write_text("steps\tmean\n1\t1.0\n3\t3.0\n2\n2\t2")
     ScoresFile(path, ["steps", "mean"], keep_until=2)
     assert path.read_text() == "steps\tmean\n1\t1.0\n"
 
 
-def test_a_value_cannot_break_the_table(tmp_path: Path) -> None:
+def test_tabs_and_newlines_in_values_do_not_break_the_table(tmp_path: Path) -> None:
     path = tmp_path / "scores.txt"
     ScoresFile(path, ["steps"], keep_until=0).append({"steps": "1\t2\n3"})
     assert path.read_text() == "steps\n1 2 3\n"
 
 
-def test_a_rewrite_that_fails_leaves_the_file(
+def test_a_failed_rewrite_does_not_change_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "scores.txt"
@@ -103,7 +103,7 @@ def test_a_group_fans_out_in_order_and_keeps_state_by_name() -> None:
 
 
 def test_an_interval_that_is_jumped_over_is_logged_once() -> None:
-    log = Lines()
+    log = RecordingLogger()
     lines = LogRecorder(log.logger, "out", list, interval=2, window=2)
     lines.begin(0)
     for step in (1, 7, 8):

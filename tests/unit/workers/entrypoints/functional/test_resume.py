@@ -1,4 +1,4 @@
-"""A training that was killed and goes on is the same, bit for bit, as one that never was."""
+"""Trainings that were killed and resumed equal uninterrupted ones bit by bit."""
 
 import csv
 import errno
@@ -30,15 +30,15 @@ STEPS = 120
 
 
 @pytest.fixture(autouse=True)
-def _quick_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Disables syncing to disk, which matters only if the machine loses power."""
+def _no_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Disables fsync, which matters only if the machine loses power."""
     monkeypatch.setattr("workers.snapshot.snapshot_directory.sync_file", lambda path: None)
 
 
 def learn(
     kind: str, outdir: Path, agent: Learner, steps: int = STEPS, **options: Any
 ) -> list[dict[str, Any]]:
-    """Trains in the way that is named and returns the history."""
+    """Trains with the function of the given kind and returns the history."""
     options = {
         "eval_n_steps": None,
         "eval_n_episodes": 3,
@@ -63,7 +63,7 @@ def learn(
 
 
 def outcome(outdir: Path, agent: Learner, history: list[dict[str, Any]]) -> Any:
-    """Returns everything that must be equal: all values except durations."""
+    """Returns all values that must be equal: everything except durations."""
     rows = [line.split("\t") for line in (outdir / "scores.txt").read_text().splitlines()]
     with (outdir / "episodes.csv").open() as file:
         episodes = [row[:-1] for row in csv.reader(file)]
@@ -76,7 +76,7 @@ def outcome(outdir: Path, agent: Learner, history: list[dict[str, Any]]) -> Any:
 
 
 def killed(kind: str, outdir: Path, at: int) -> None:
-    """Trains in a process that kills itself after a step."""
+    """Trains in a subprocess that kills itself after step `at`."""
 
     def hook(env: Any, agent: Any, step: int) -> None:
         if step == at:
@@ -109,7 +109,7 @@ def test_kill_and_resume_change_nothing(tmp_path: Path, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["serial", "batch"])
-def test_a_longer_budget_goes_on_from_the_end(tmp_path: Path, kind: str) -> None:
+def test_a_longer_budget_resumes_from_the_end(tmp_path: Path, kind: str) -> None:
     first, second, whole = Learner(), Learner(seed=5), Learner()
     learn(kind, tmp_path / "parts", first, steps=60)
     learn(kind, tmp_path / "parts", second, resume=tmp_path / "parts" / "60_finish")
@@ -117,7 +117,7 @@ def test_a_longer_budget_goes_on_from_the_end(tmp_path: Path, kind: str) -> None
     assert second.weights.tobytes() == whole.weights.tobytes()
 
 
-def test_vector_environments_go_on_in_the_middle_of_their_episodes(tmp_path: Path) -> None:
+def test_vector_environments_resume_within_their_episodes(tmp_path: Path) -> None:
     def envs() -> Any:
         inner = gym.make_vec(
             "CartPole-v1",
@@ -134,7 +134,7 @@ def test_vector_environments_go_on_in_the_middle_of_their_episodes(tmp_path: Pat
     assert second.weights.tobytes() == whole.weights.tobytes()
 
 
-def test_environments_in_processes(tmp_path: Path) -> None:
+def test_environments_in_subprocesses_resume_exactly(tmp_path: Path) -> None:
     envs = AsyncVectorEnv([FromSeed, FromSeed], autoreset_mode=AutoresetMode.DISABLED)
     together, alone = Learner(), Learner()
     train_agent_batch_with_evaluation(
@@ -147,7 +147,7 @@ def test_environments_in_processes(tmp_path: Path) -> None:
     assert together.weights.tobytes() == alone.weights.tobytes()
 
 
-def test_best_score_and_rows_survive(tmp_path: Path) -> None:
+def test_best_score_and_rows_are_restored(tmp_path: Path) -> None:
     def run(steps: int, reward: float, **options: Any) -> list[Any]:
         own = {
             "eval_n_steps": None,
@@ -171,7 +171,7 @@ def test_best_score_and_rows_survive(tmp_path: Path) -> None:
     ] == [6, 6, 6, 3, 3, 4.5]
 
 
-def test_a_torn_snapshot_is_refused_and_latest_takes_the_one_before(tmp_path: Path) -> None:
+def test_latest_skips_an_incomplete_snapshot(tmp_path: Path) -> None:
     train_agent(Learner(), FromSeed(), 20, tmp_path, checkpoint_freq=6, seed=1)
     torn = tmp_path / "20_finish" / "agent.npz"
     torn.write_bytes(torn.read_bytes()[:-7])
@@ -191,7 +191,7 @@ def test_a_torn_snapshot_is_refused_and_latest_takes_the_one_before(tmp_path: Pa
         train_agent(Learner(), FromSeed(), 20, tmp_path, resume=tmp_path / "nothing")
 
 
-def test_latest_of_nothing_begins_anew(tmp_path: Path) -> None:
+def test_latest_without_a_snapshot_starts_from_the_beginning(tmp_path: Path) -> None:
     agent = Learner()
     train_agent(agent, FromSeed(), 10, tmp_path / "new", resume="latest", seed=3)
     assert agent.t == 10
@@ -206,7 +206,7 @@ def test_latest_is_of_the_newest_training(tmp_path: Path) -> None:
     assert read_manifest(tmp_path / "22_finish").seed == 2
 
 
-def test_what_a_killed_writer_left_is_repaired(tmp_path: Path) -> None:
+def test_files_of_a_killed_writer_are_repaired(tmp_path: Path) -> None:
     train_agent(Learner(), FromSeed(), 20, tmp_path, checkpoint_freq=6, seed=1)
     (tmp_path / "20_finish").rename(tmp_path / "20_finish.old")
     (tmp_path / "18_checkpoint.tmp").mkdir()
@@ -217,10 +217,10 @@ def test_what_a_killed_writer_left_is_repaired(tmp_path: Path) -> None:
     }
 
 
-def test_a_snapshot_that_another_process_writes_is_left_alone(tmp_path: Path) -> None:
-    """Line 32: a training that begins in a directory in which another one is writing.
+def test_an_unfinished_snapshot_of_a_live_writer_is_kept(tmp_path: Path) -> None:
+    """A training begins in a directory in which another process is writing a snapshot.
 
-    What a killed writer left goes.
+    Unfinished snapshots of killed writers are deleted.
     """
     script = """
 import sys, time
@@ -287,7 +287,7 @@ def test_a_snapshot_of_another_training_is_refused(tmp_path: Path) -> None:
         train_agent(Learner(), FromSeed(), 9, tmp_path, resume="latest", seed=2)
 
 
-def test_weights_alone(tmp_path: Path) -> None:
+def test_an_agent_can_be_loaded_without_resuming(tmp_path: Path) -> None:
     source, target = Learner(), Learner(seed=5)
     train_agent(source, FromSeed(), 5, tmp_path / "a", seed=1)
     before = target.rng.bit_generator.state
@@ -352,7 +352,7 @@ def test_an_exception_of_a_batch_closes_the_environments(tmp_path: Path) -> None
         ("steps", 1.5),
     ],
 )
-def test_what_is_out_of_range_is_refused_before_anything_is_made(
+def test_arguments_out_of_range_are_refused_before_any_file_is_written(
     tmp_path: Path, name: str, value: Any
 ) -> None:
     with pytest.raises(ValueError, match=f"{name} must be"):
@@ -362,7 +362,7 @@ def test_what_is_out_of_range_is_refused_before_anything_is_made(
     assert not (tmp_path / "new").exists()
 
 
-def test_what_an_environment_says_of_its_own_cause_stays(tmp_path: Path) -> None:
+def test_the_cause_of_an_environments_exception_is_kept(tmp_path: Path) -> None:
     error = ValueError("the robot fell over")
     error.__cause__ = OSError("no hand")
     with pytest.raises(ValueError, match="fell over") as caught:
@@ -371,7 +371,7 @@ def test_what_an_environment_says_of_its_own_cause_stays(tmp_path: Path) -> None
     assert isinstance(error.__cause__, OSError)
 
 
-def test_observations_keep_their_values_in_foreign_memories(tmp_path: Path) -> None:
+def test_observations_in_an_external_agents_memory_keep_their_values(tmp_path: Path) -> None:
     agent = Scripted()
     train_agent(agent, Steady((4,)), 4, tmp_path)
     assert [call[2][0] for call in agent.named("observe")] == [1, 2, 3, 4]

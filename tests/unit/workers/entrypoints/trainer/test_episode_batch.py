@@ -1,4 +1,7 @@
-"""Line 35: batches of episodes have garage's fields and methods: its algorithms run unchanged."""
+"""Batches of episodes have garage's fields and methods.
+
+garage's algorithms therefore run unchanged.
+"""
 
 from typing import Any
 
@@ -25,7 +28,7 @@ STEPS = (
 
 
 def batch(**changes: Any) -> EpisodeBatch:
-    """Returns an episode of three steps that terminated and one of two that was cut."""
+    """Returns an episode of three steps that terminated and one of two steps that was truncated."""
     given = {
         "env_spec": SPEC,
         "episode_infos": {"goal": np.array([[1, 2], [3, 4]])},
@@ -48,7 +51,7 @@ def same(one: EpisodeBatch, two: EpisodeBatch) -> None:
         np.testing.assert_equal(getattr(one, name), getattr(two, name), err_msg=name)
 
 
-def test_what_follows_each_step() -> None:
+def test_next_observations_and_step_types_of_each_step() -> None:
     made = batch()
     assert made.next_observations.tolist() == [[1], [2], [10], [4], [20]]
     assert made.terminated.tolist() == [False, False, True, False, False]
@@ -88,7 +91,7 @@ def test_split_and_concatenate_are_opposites() -> None:
         EpisodeBatch.concatenate()
 
 
-def test_lists_of_dicts_go_both_ways() -> None:
+def test_lists_of_dicts_are_converted_in_both_directions() -> None:
     made = batch()
     same(EpisodeBatch.from_list(SPEC, made.to_list()), made)
     rollouts = [
@@ -138,7 +141,7 @@ def test_arrays_that_do_not_fit_are_named(field: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", [LocalSampler, VecSampler, ProcessSampler])
-def test_samplers_say_what_the_environment_is(kind: Any) -> None:
+def test_samplers_have_the_spec_of_the_environment(kind: Any) -> None:
     sampler = kind(ConstantPolicy(), gym.make("CartPole-v1"), 50, seed=1)
     try:
         made = sampler.obtain_samples(0, 20, None)

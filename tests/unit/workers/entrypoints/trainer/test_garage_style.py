@@ -1,4 +1,4 @@
-"""Line 35: an algorithm that is written for garage's Trainer and dowel's table trains here."""
+"""An algorithm written for garage's Trainer and dowel's tabular logger trains here."""
 
 import csv
 from pathlib import Path
@@ -19,7 +19,7 @@ from workers.snapshot import SnapshotConfig
 class PolicyGradient:
     """REINFORCE with a mean baseline over padded arrays, in garage's style.
 
-    All its parts are arguments, and it records into dowel's table.
+    All its parts are arguments, and it logs to dowel's `tabular`.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ def test_an_algorithm_of_garages_style_learns_and_its_table_is_the_epochs_row(
     assert dowel.tabular.as_dict == {}
 
 
-def test_what_is_no_cell_is_left_to_dowel_which_says_so(tmp_path: Path) -> None:
+def test_values_that_are_not_numbers_are_left_to_dowels_warning(tmp_path: Path) -> None:
     trainer, algo = Trainer(SnapshotConfig(tmp_path)), CountingAlgo(CountingEnv())
 
     def body(_: Any, epoch: int) -> None:

@@ -1,4 +1,4 @@
-"""The table of a training under late columns, kills and resumes."""
+"""progress.csv of a training: columns that appear late, kills and resumes."""
 
 import itertools
 from pathlib import Path
@@ -15,7 +15,7 @@ def test_late_columns_and_missing_cells(tmp_path: Path) -> None:
     assert table.state_dict() == {"columns": ["a", "b", "c"], "rows": 3}
 
 
-def test_a_resume_goes_back_to_the_rows_and_columns_of_its_snapshot(tmp_path: Path) -> None:
+def test_a_resume_truncates_the_table_to_its_snapshot(tmp_path: Path) -> None:
     path = tmp_path / "progress.csv"
     table = ProgressCsv(path)
     table.begin()
@@ -33,7 +33,7 @@ def test_a_resume_goes_back_to_the_rows_and_columns_of_its_snapshot(tmp_path: Pa
     assert [one.name for one in tmp_path.iterdir()] == ["progress.csv"]
 
 
-def test_a_torn_row_does_not_join_the_next_one(tmp_path: Path) -> None:
+def test_an_incomplete_row_is_not_joined_with_the_next_one(tmp_path: Path) -> None:
     path = tmp_path / "progress.csv"
     path.write_text("a,b\n1,2\n3")
     again = ProgressCsv(path)
@@ -42,7 +42,7 @@ def test_a_torn_row_does_not_join_the_next_one(tmp_path: Path) -> None:
     assert path.read_text() == "a,b\n1,2\n7,\n"
 
 
-def test_a_resume_into_another_directory_takes_the_rows_along(tmp_path: Path) -> None:
+def test_a_resume_into_another_directory_copies_the_rows(tmp_path: Path) -> None:
     path = tmp_path / "new" / "progress.csv"
     table = ProgressCsv(path)
     table.begin(["a"], [["1"], ["2"]])

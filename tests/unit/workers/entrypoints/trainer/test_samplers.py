@@ -1,4 +1,4 @@
-"""Samplers: what a batch holds, what repeats, and what happens to worker processes."""
+"""Samplers: content of a batch, reproducibility, and worker processes."""
 
 import os
 import random
@@ -29,7 +29,7 @@ from workers.entrypoints.trainer_parts.samplers import LocalSampler, VecSampler
 
 @rebuildable
 class FailingEnv(CountingEnv):
-    """Fails in its third step, as asked."""
+    """An environment that raises, exits or hangs in its third step."""
 
     def __init__(self, how: str) -> None:
         super().__init__()
@@ -47,7 +47,7 @@ class FailingEnv(CountingEnv):
 
 @pytest.fixture
 def opened() -> Iterator[Callable[[Any], Any]]:
-    """Closes the samplers that it is given."""
+    """Closes samplers at the end of a test."""
     samplers: list[Any] = []
 
     def keep(sampler: Any) -> Any:
@@ -77,11 +77,8 @@ def same(one: EpisodeBatch, two: EpisodeBatch) -> None:
         np.testing.assert_array_equal(getattr(one, name), getattr(two, name), err_msg=name)
 
 
-def test_many_short_episodes_cost_by_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Line 32: episodes are counted as they come.
-
-    Counting all of them again after each round made 32,000 take 77 s.
-    """
+def test_sampling_time_is_linear_in_the_number_of_episodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Regression: all episodes were counted again after each round, so 32,000 took 77 s."""
     counted = []
     lengths = Episode.__len__
 
@@ -100,7 +97,7 @@ def test_many_short_episodes_cost_by_their_number(monkeypatch: pytest.MonkeyPatc
         assert len(counted) < 200 * 5
 
 
-def test_whole_episodes_exact_steps_and_exact_episodes() -> None:
+def test_batches_have_whole_episodes_or_exact_counts() -> None:
     def lengths(unit: Any, count: int, n_workers: int) -> list[int]:
         sampler = LocalSampler(
             ConstantPolicy(), CountingEnv(5), n_workers=n_workers, seed=1, unit=unit
@@ -172,7 +169,7 @@ def test_the_same_seed_gives_the_same_episodes_and_leaves_the_global_generators_
         same(one, LocalSampler(policy, cart(), n_workers=2, seed=8).obtain_samples(0, 50, None))
 
 
-def test_without_a_seed_the_global_one_decides() -> None:
+def test_without_a_seed_the_global_generator_is_used() -> None:
     random.seed(5)
     first = LocalSampler(ConstantPolicy(), CountingEnv()).seed
     random.seed(5)
@@ -181,7 +178,7 @@ def test_without_a_seed_the_global_one_decides() -> None:
 
 
 @pytest.mark.parametrize("kind", ["local", "vec"])
-def test_a_sampler_goes_on_from_its_state(kind: str) -> None:
+def test_a_sampler_continues_from_its_state(kind: str) -> None:
     def make() -> Any:
         policy = torch.manual_seed(0) and TorchPolicy(4, 2)
         return (
@@ -210,7 +207,9 @@ def test_a_vectorised_sampler_finishes_what_it_began_in_order() -> None:
 
 
 @pytest.mark.slow
-def test_processes_give_what_this_process_gives(opened: Callable[[Any], Any]) -> None:
+def test_worker_processes_return_the_same_batches_as_this_process(
+    opened: Callable[[Any], Any],
+) -> None:
     assert MultiprocessingSampler is ProcessSampler
     policy = TorchPolicy(4, 2)
     sampler = opened(ProcessSampler(TorchPolicy(4, 2), cart(), n_workers=2, seed=7))

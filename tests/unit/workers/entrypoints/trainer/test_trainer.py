@@ -1,4 +1,4 @@
-"""Faults that a trainer must stand, beyond the rows of the acceptance table."""
+"""Faults and options of the garage-style trainer beyond the rows of the acceptance table."""
 
 import json
 import os
@@ -37,7 +37,7 @@ def ready(path: Path, mode: str = "all", **options: Any) -> tuple[Trainer, Count
     return trainer, algo
 
 
-def test_sigterm_takes_the_way_of_an_exception(tmp_path: Path) -> None:
+def test_sigterm_is_handled_like_an_exception(tmp_path: Path) -> None:
     before = signal.signal(
         signal.SIGTERM, signal.SIG_DFL
     )  # a trainer leaves a handler of somebody else alone
@@ -148,7 +148,7 @@ def test_a_fresh_training_in_a_used_directory_sets_the_old_table_aside(tmp_path:
 
 
 @pytest.mark.slow
-def test_a_trainer_with_processes_goes_on_after_a_restore(tmp_path: Path) -> None:
+def test_a_trainer_with_worker_processes_continues_after_a_restore(tmp_path: Path) -> None:
     def make(path: Path) -> tuple[Trainer, CountingAlgo]:
         env, algo = CountingEnv(), CountingAlgo(None)
         algo._sampler = ProcessSampler(ConstantPolicy(), env, n_workers=2, seed=3)  # type: ignore[assignment]
@@ -172,7 +172,7 @@ def test_a_trainer_with_processes_goes_on_after_a_restore(tmp_path: Path) -> Non
 def test_a_sampler_as_an_argument_of_the_algorithm_is_built_again(
     kind: Any, tmp_path: Path
 ) -> None:
-    """Line 30: `restore` without `setup` builds every sampler, which continues where it was."""
+    """`restore` without `setup` builds every sampler again, and each continues from its state."""
 
     def trained(path: Path, epochs: int) -> dict[str, Any]:
         env, policy = CountingEnv(), ConstantPolicy()
@@ -193,8 +193,8 @@ def test_a_sampler_as_an_argument_of_the_algorithm_is_built_again(
     ]
 
 
-def test_numpy_integers_are_counts(tmp_path: Path) -> None:
-    """Line 32: NumPy's integers in arguments, assignments and snapshots."""
+def test_numpy_integers_are_accepted_as_counts(tmp_path: Path) -> None:
+    """This holds for arguments, assigned attributes and snapshots."""
     trainer, algo = (
         Trainer(SnapshotConfig(tmp_path, "all", np.int64(1))),
         CountingAlgo(CountingEnv()),
@@ -231,7 +231,7 @@ def test_policies_without_parameters_are_sampled_as_they_are(tmp_path: Path) -> 
     assert set(trainer.obtain_episodes(0, 5).actions) == {1}
 
 
-def test_our_own_agents_learn_by_their_schedule_and_on_demand(tmp_path: Path) -> None:
+def test_built_in_agents_learn_by_their_schedule_and_on_demand(tmp_path: Path) -> None:
     hyper = {
         "name": "dqn",
         "learning_starts": 10,
@@ -292,7 +292,7 @@ def test_restore_continues_the_random_stream_instead_of_replaying_it(tmp_path: P
     assert again == drawn[2:]
 
 
-def test_the_usual_numbers_about_a_batch() -> None:
+def test_log_performance_records_the_statistics_of_a_batch() -> None:
     env = gym.wrappers.TimeLimit(CountingEnv(5, reward=2.0), 3)
     batch = LocalSampler(ConstantPolicy(), env, seed=1).obtain_samples(0, 6, None)
     row, returns = performance(4, batch, 0.5)
