@@ -21,7 +21,7 @@ ACTIONS = {
 
 
 def parameters_of(name: str, **values: Any) -> BuiltinAgent:
-    """Parameters of a built-in agent; values that its model does not have are left out."""
+    """Returns the parameters of a built-in agent; values that its model lacks are left out."""
     model = PARAMETER_MODELS[name]
     return model(name=name, **{key: values[key] for key in values if key in model.model_fields})
 
@@ -35,7 +35,7 @@ def context(action_space=None, observation_space=BOX, num_envs=2, seed=0, **more
 def experience(
     agent, steps: int, num_envs: int, rng: np.random.Generator, size: int = 3
 ) -> Experience:
-    """Random transitions whose actions are the agent's own."""
+    """Returns random transitions whose actions the agent chose."""
     observation = rng.uniform(-1, 1, (steps, num_envs, size)).astype(np.float32)
     action = np.stack([agent.act(row, explore=True) for row in observation])
     terminated = rng.random((steps, num_envs)) < 0.1

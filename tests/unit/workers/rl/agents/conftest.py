@@ -10,14 +10,14 @@ from workers.acceleration.library_cache import CODE_VARIABLE
 
 @pytest.fixture(autouse=True)
 def libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where compiled code is kept: nothing is found that another test or another day left there."""
+    """Keeps compiled libraries in a temporary directory, so that tests load no earlier ones."""
     monkeypatch.setenv(CODE_VARIABLE, str(tmp_path))
     return tmp_path / "updates"
 
 
 @pytest.fixture
 def traces(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[Tensor]]:
-    """The examples of the graphs that were made instead of machine code, which run as they are."""
+    """Runs traced graphs instead of compiling them; returns the list of their example inputs."""
     made: list[Sequence[Tensor]] = []
 
     def kept(

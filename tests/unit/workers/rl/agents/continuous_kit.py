@@ -58,7 +58,7 @@ def row(stack: Any, index: int) -> Any:
 def modules(
     vector: torch.Tensor, sizes: tuple[int, ...], copies: int = 1
 ) -> list[torch.nn.Sequential]:
-    """Modules with a ReLU between layers and the parameters of a flat vector.
+    """Returns modules with a ReLU between layers and the parameters of a flat vector.
 
     Tensors of all copies are stacked.
     """
@@ -91,10 +91,11 @@ def follow(target: torch.nn.Module, online: torch.nn.Module, tau: float) -> None
             slow.lerp_(fast, tau)
 
 
-def learns_a_bandit(build, hyper, rounds=20) -> None:
-    """The reward is minus the squared distance of the action from half the observation.
+def assert_learns_a_bandit(build, hyper, rounds=20) -> None:
+    """Asserts that an agent learns a bandit with continuous actions.
 
-    1-step episodes.
+    The reward is minus the squared distance of the action from half the observation; episodes have
+    one step.
     """
     agent = build(
         hyper,

@@ -1,4 +1,4 @@
-"""Batches and agents for the tests of the family of the deep Q-network."""
+"""Batches and agents for tests of the deep Q-network family."""
 
 import numpy as np
 import torch
@@ -15,11 +15,11 @@ Q_LEARNERS = {
     for name, model in PARAMETER_MODELS.items()
     if issubclass(model, QLearningParameters)
 }
-"""Parameter model of every agent of the family, by its name."""
+"""Parameter model of every agent of the family, by the agent's name."""
 
 
 def algorithm_of(hyper, **more):
-    """The mathematics for observations of 3 numbers and 4 actions."""
+    """Returns the algorithm for observations of 3 numbers and 4 actions."""
     return make_agent(hyper, context(**more)).algorithm
 
 

@@ -1,4 +1,6 @@
-"""A3C: its gradient by other means, shared updates, and a training in two processes."""
+"""A3C: gradient compared with independent computations, shared updates, training in
+two processes.
+"""
 
 import json
 from functools import partial
@@ -31,7 +33,7 @@ def made(index: int = 0, action_space=None, **more) -> A3c:
     )
 
 
-def lived(agent: A3c, steps: int, rng: np.random.Generator) -> None:
+def run_randomly(agent: A3c, steps: int, rng: np.random.Generator) -> None:
     """Lets the agent act and observe in an environment with random observations and rewards."""
     observation = rng.uniform(-1, 1, 3).astype(np.float32)
     for _ in range(steps):
@@ -109,7 +111,7 @@ def test_the_gradient_equals_the_sums_of_the_paper_and_padding_adds_nothing() ->
         torch.testing.assert_close(means, torch.cat((told.detach(), expected.norm().unsqueeze(0))))
 
 
-def test_a_rollout_ends_after_t_max_or_with_the_episode_and_a_cut_is_worth_what_follows() -> None:
+def test_a_rollout_ends_after_t_max_or_with_the_episode_and_bootstraps_if_truncated() -> None:
     agent, row = made(), np.ones(3, np.float32)
     seen = []
     agent._learn = lambda behind: (
@@ -123,21 +125,21 @@ def test_a_rollout_ends_after_t_max_or_with_the_episode_and_a_cut_is_worth_what_
     assert seen == [(4, value), (2, 0.0), (1, value)]
 
 
-def test_processes_see_what_the_others_learnt_after_their_own_next_update() -> None:
+def test_a_process_reads_the_shared_parameters_after_its_next_update() -> None:
     one, other = made(0), made(1)
     adopt(other, share(one))
     assert torch.equal(one._own, other._own)
     begin = one.parameters.clone()
-    lived(one, 4, np.random.default_rng(0))
+    run_randomly(one, 4, np.random.default_rng(0))
     assert not torch.equal(begin, one.parameters)
     assert torch.equal(other.parameters, one.parameters)
     assert torch.equal(other._own, begin)
-    lived(other, 4, np.random.default_rng(1))
+    run_randomly(other, 4, np.random.default_rng(1))
     assert torch.equal(other._own, one.parameters)
     assert not torch.equal(one._own, one.parameters)
 
 
-def test_processes_explore_by_numbers_of_their_own() -> None:
+def test_processes_have_different_random_streams() -> None:
     row = np.ones(3, np.float32)
     drawn = [[int(agent.act(row)) for _ in range(40)] for agent in (made(0), made(1), made(0))]
     assert drawn[0] == drawn[2]
@@ -147,18 +149,18 @@ def test_processes_explore_by_numbers_of_their_own() -> None:
 @pytest.mark.parametrize("space", [spaces.Discrete(3), TORQUE])
 def test_a_state_in_mid_rollout_continues_bit_exactly(space) -> None:
     first, second = made(0, space), made(0, space, learning_rate=0.01)
-    lived(first, 10, np.random.default_rng(0))
+    run_randomly(first, 10, np.random.default_rng(0))
     shared = second.parameters
     second.load_state_dict(first.state_dict())
     assert second.parameters is shared
     for agent in (first, second):
-        lived(agent, 10, np.random.default_rng(1))
+        run_randomly(agent, 10, np.random.default_rng(1))
     assert_same_state(first.state_dict(), second.state_dict())
 
 
 def test_files_hold_the_shared_tensors(tmp_path) -> None:
     first, second = made(), made()
-    lived(first, 10, np.random.default_rng(0))
+    run_randomly(first, 10, np.random.default_rng(0))
     first.save(str(tmp_path))
     second.load(str(tmp_path))
     assert torch.equal(first.parameters, second.parameters)

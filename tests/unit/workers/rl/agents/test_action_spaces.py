@@ -1,4 +1,4 @@
-"""Line 15.12: which action spaces agents take is declared once, and refusals follow from it."""
+"""Each agent declares its action spaces once; the errors for other spaces follow from it."""
 
 import re
 
@@ -36,7 +36,7 @@ def named(message: str) -> set[str]:
 
 @pytest.mark.parametrize("kind", sorted(SPACES))
 @pytest.mark.parametrize("name", OWN)
-def test_an_agent_takes_what_it_declares_and_names_those_that_take_the_rest(name, kind) -> None:
+def test_an_agent_refuses_undeclared_spaces_and_names_agents_for_them(name, kind) -> None:
     if kind in ACTION_SPACES[name]:
         assert made(name, SPACES[kind])
         return
@@ -46,7 +46,7 @@ def test_an_agent_takes_what_it_declares_and_names_those_that_take_the_rest(name
 
 
 @pytest.mark.parametrize("name", sorted(name for name in OWN if "box" in ACTION_SPACES[name]))
-def test_a_box_without_bounds_is_taken_or_those_that_take_it_are_named(name) -> None:
+def test_an_unbounded_box_is_accepted_or_refused_with_other_agents(name) -> None:
     endless = spaces.Box(-np.inf, np.inf, (2,), np.float32)
     if name not in NEEDS_BOUNDS:
         assert made(name, endless)
@@ -61,7 +61,7 @@ def test_a_box_without_bounds_is_taken_or_those_that_take_it_are_named(name) -> 
 
 
 @pytest.mark.parametrize("name", ["dqn", "sac", "ppo", "cem"])
-def test_what_no_agent_takes_asks_for_another_space(name) -> None:
+def test_a_space_that_no_agent_supports_is_refused(name) -> None:
     for space, sentence in (
         (spaces.Dict({"a": spaces.Discrete(2)}), "no built-in agent takes Dict"),
         (spaces.Box(0, 5, (1,), np.int64), "whole"),

@@ -100,7 +100,7 @@ PARTICULAR = {
         spaces.Discrete(4, start=2),
     ),
 }
-"""Agents that need other parameters or another action space than those of `FOUND`, and variants."""
+"""Variants of agents, and agents that need other parameters or spaces than those in `FOUND`."""
 
 SMALL = {"batch_size": 16, "hidden_sizes": (16,), "learning_starts": 8}
 FOUND = {
@@ -115,7 +115,7 @@ CASES = FOUND | PARTICULAR
 TRACED = {"dqn", "ppo-box", "sac", "recurrent_ppo"}
 """Cases that are traced in every test run.
 
-Of the others, which take a second or two each, it is a slow test.
+Tracing the others is a slow test: each takes one or two seconds.
 """
 
 
@@ -152,15 +152,18 @@ def trained(case, seed=0, **more) -> TrainableAgent:
 
 
 def learn_once(agent: TrainableAgent, updates: int, rng: np.random.Generator) -> None:
-    """Gathers until the agent learns; only a search by whole episodes may need several rounds."""
+    """Collects until the agent learns.
+
+    Only agents that learn from whole episodes may need several rounds.
+    """
     for _ in range(3):
         if made := gather(agent, rng) + agent.learn(updates).updates:
             break
     assert 1 <= made <= updates
 
 
-def test_what_was_learnt_on_the_cpu_is_reported_in_numbers(case) -> None:
-    """Freeing a tensor in the recorder's thread would hand over the interpreter's lock."""
+def test_reports_of_updates_on_the_cpu_contain_numbers(case) -> None:
+    """If the recorder's thread freed tensors, it would compete for the interpreter lock."""
     agent, rng = trained(case), np.random.default_rng(1)
     for _ in range(3):
         if gather(agent, rng) or (report := agent.learn(1)).updates:
@@ -173,9 +176,9 @@ def test_what_was_learnt_on_the_cpu_is_reported_in_numbers(case) -> None:
 
 
 def gather(agent: TrainableAgent, rng: np.random.Generator) -> int:
-    """Gathers, and returns the updates that were made meanwhile.
+    """Collects, and returns the number of updates made meanwhile.
 
-    A3C updates while it gathers, as a process of it does.
+    Only A3C updates while it collects, as each of its processes does.
     """
     if not isinstance(agent, SharedA3c):
         agent.observe(experience(agent, 20, 2, rng))
@@ -199,7 +202,7 @@ def parameters(agent: TrainableAgent) -> StateTree:
     return learning[field]
 
 
-def test_the_protocol_is_kept(case) -> None:
+def test_the_agent_implements_the_protocol(case) -> None:
     agent: TrainableAgent = trained(case)
     assert isinstance(agent, Stateful)
     assert isinstance(agent.memory, Stateful)
@@ -272,7 +275,7 @@ def test_a_state_of_another_network_is_refused(case) -> None:
         other.load_state_dict(trained(case).state_dict())
 
 
-def test_nothing_is_learnt_in_eval_mode_however_it_is_left(learner) -> None:
+def test_eval_mode_learns_nothing_and_ends_after_an_exception(learner) -> None:
     agent = trained(learner)
     before, kept = parameters(agent), len(agent.memory)
 
@@ -332,7 +335,7 @@ def test_the_acting_module_can_be_exported_with_any_batch_size(traced_case) -> N
     torch.testing.assert_close(program.module()(observation), module(observation))
 
 
-def test_without_a_compiler_the_agent_learns_all_the_same(traced_case, monkeypatch) -> None:
+def test_without_a_compiler_the_agent_learns_eagerly(traced_case, monkeypatch) -> None:
     learner = _learner(traced_case)
 
     def broken(*arguments, **options):

@@ -1,4 +1,7 @@
-"""Batches show the arrays of a sample: each is wrapped once and shows what was drawn last."""
+"""Batches are views of a sample's arrays.
+
+Each array is wrapped once, and the batch has the values drawn last.
+"""
 
 import numpy as np
 import torch
@@ -28,7 +31,7 @@ def assert_shows(batches: list, sample: Sample) -> None:
             assert np.array_equal(tensor.numpy(), array[index])
 
 
-def test_a_batch_whose_arrays_are_filled_anew_is_the_same_object() -> None:
+def test_a_batch_with_refilled_arrays_is_the_same_object() -> None:
     memory, made = replay(Uniform), Batches(torch.device("cpu"))
     first = made.of(memory.sample(2, 8), ())
     sample = memory.sample(2, 8)

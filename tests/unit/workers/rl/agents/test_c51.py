@@ -27,7 +27,10 @@ HYPER = C51Parameters(
 
 
 def naive_projection(probabilities, reward, discount, support):
-    """Algorithm 1, atom by atom; where b is whole the two neighbours are one, which gets all."""
+    """Algorithm 1 of the paper, computed atom by atom.
+
+    If b is an integer, both neighbours are the same atom, which gets the whole probability.
+    """
     low, high, width = support[0], support[-1], support[1] - support[0]
     result = np.zeros_like(probabilities)
     for n, row in enumerate(probabilities):
@@ -58,9 +61,9 @@ def test_projection_equals_algorithm_1(atoms) -> None:
 
 
 def test_projection_by_hand() -> None:
-    """Atoms at 0, 1, 2: half of 1.5 goes to either side.
+    """With atoms at 0, 1 and 2, a value of 1.5 is divided equally between two atoms.
 
-    Whole numbers stay whole; what lies outside goes to the edge.
+    Integer values get one atom; values outside the support go to the nearest end.
     """
     support = torch.tensor([0.0, 1.0, 2.0])
     sure = torch.tensor([[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.5, 0.0, 0.5]])
@@ -133,8 +136,11 @@ def test_update_equals_a_module_with_an_optimizer(double) -> None:
     )
 
 
-def test_a_chain_of_states_gets_its_distribution() -> None:
-    """A chain ends with -1 or 1, each half of the time: two peaks, which a mean would hide."""
+def test_the_distribution_of_a_chain_is_learnt() -> None:
+    """The chain ends with -1 or 1, each with probability one half.
+
+    A correct distribution has two peaks; a mean alone would not show them.
+    """
     algorithm = algorithm_of(
         C51Parameters(
             hidden_sizes=(),
@@ -164,7 +170,7 @@ def test_a_chain_of_states_gets_its_distribution() -> None:
 
 @pytest.mark.parametrize("kind", [C51Parameters, RainbowParameters])
 @pytest.mark.parametrize("least", [1.0, 2.0])
-def test_atoms_need_room(kind, least) -> None:
+def test_v_min_must_lie_below_v_max(kind, least) -> None:
     with pytest.raises(ValidationError, match="must lie below v_max"):
         kind(v_min=least, v_max=1.0)
 

@@ -19,7 +19,7 @@ HYPER = CemParameters(
 
 
 def rewards_of(lengths: list[int], num_envs: int, value: float = 1.0):
-    """Returns rewards, ends and slots in use of one episode per environment."""
+    """Returns rewards, episode ends and active slots of one episode per environment."""
     steps = max(lengths)
     active = np.arange(steps)[:, None] < np.array(lengths)
     ended = np.arange(steps)[:, None] == np.array(lengths) - 1
@@ -133,7 +133,7 @@ def test_each_environment_is_played_by_its_candidate() -> None:
 @pytest.mark.parametrize(
     "space", [spaces.Discrete(4, start=2), spaces.Box(-2, 2, (1, 2), np.float64)]
 )
-def test_what_the_engine_is_owed(space) -> None:
+def test_a_generation_is_learnt_at_episode_ends(space) -> None:
     agent: TrainableAgent = build(HYPER.model_copy(update={"hidden_sizes": (5,)}), context(space))
     assert isinstance(agent, Stateful)
     assert isinstance(agent.memory, Stateful)
@@ -215,7 +215,7 @@ def test_unreadable_actions_and_too_small_a_population_are_refused_with_a_remedy
 
 
 def test_cem_finds_a_linear_policy() -> None:
-    """The return is larger, the closer the action is to a linear function of the observation."""
+    """The return increases as the action approaches a linear function of the observation."""
     agent = build(
         HYPER.model_copy(update={"population_size": 40, "noise": 0.1}),
         context(spaces.Box(-1, 1, (1,), np.float32), num_envs=40),

@@ -1,4 +1,4 @@
-"""Agents for continuous actions in a pack learn and act as they do alone."""
+"""Agents for continuous actions learn and act in a pack as they do singly."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_pack_learns_what_each_learns_alone(name) -> None:
+def test_a_pack_learns_the_same_as_single_agents(name) -> None:
     build, hyper = CASES[name]
     alone, together = ([agent_of(build, hyper, seed=seed) for seed in (3, 1, 4)] for _ in range(2))
     pack = Pack(together, "eager")

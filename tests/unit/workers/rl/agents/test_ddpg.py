@@ -12,7 +12,7 @@ from tests.unit.workers.rl.agents.continuous_kit import (
     algorithm_of,
     flat,
     follow,
-    learns_a_bandit,
+    assert_learns_a_bandit,
     modules,
     random_batch,
     row,
@@ -191,4 +191,4 @@ def test_ddpg_learns_a_bandit() -> None:
         learning_starts=64,
         critic_weight_decay=0.0,
     )
-    learns_a_bandit(build, hyper)
+    assert_learns_a_bandit(build, hyper)

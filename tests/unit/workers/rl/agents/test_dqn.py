@@ -18,7 +18,7 @@ from workers.rl.agents.dqn import Dqn, build
 from workers.rl.networks.action_values import action_values
 
 
-def mathematics(inputs=3, actions=4, **hyper) -> Dqn:
+def make_algorithm(inputs=3, actions=4, **hyper) -> Dqn:
     options = {"hidden_sizes": (8,)} | hyper
     space = spaces.Box(-1, 1, (inputs,), np.float32)
     streams = {name: options.get(name, False) for name in ("dueling", "noisy")}
@@ -29,7 +29,7 @@ def mathematics(inputs=3, actions=4, **hyper) -> Dqn:
 
 
 def table(math_: Dqn, values: list[list[float]]) -> dict[str, torch.Tensor]:
-    """Parameters of a linear network that gives `values[state]` for a one-hot state."""
+    """Returns parameters of a linear network that gives `values[state]` for a one-hot state."""
     weight = torch.tensor(values).T.contiguous()
     return {"q.0.weight": weight, "q.0.bias": torch.zeros(len(weight))}
 
@@ -73,7 +73,7 @@ def state_of(math_: Dqn, seed=0) -> QState:
     [(True, [1 + 0.5 * 10.0, 2.0, 3 + 0.5 * 40.0]), (False, [1 + 0.5 * 20.0, 2.0, 3 + 0.5 * 40.0])],
 )
 def test_td_targets_by_hand(double, expected) -> None:
-    math_ = mathematics(inputs=2, actions=2, hidden_sizes=(), gamma=0.5, double=double)
+    math_ = make_algorithm(inputs=2, actions=2, hidden_sizes=(), gamma=0.5, double=double)
     online, target = (
         table(math_, [[2.0, 1.0], [0.0, 3.0]]),
         table(math_, [[10.0, 20.0], [30.0, 40.0]]),
@@ -88,7 +88,7 @@ def test_td_targets_by_hand(double, expected) -> None:
 
 @pytest.mark.parametrize(("loss", "expected"), [("huber", [0.125, 4.5]), ("mse", [0.25, 25.0])])
 def test_loss_by_hand(loss, expected) -> None:
-    math_ = mathematics(inputs=2, actions=2, hidden_sizes=(), loss=loss)
+    math_ = make_algorithm(inputs=2, actions=2, hidden_sizes=(), loss=loss)
     parameters = table(math_, [[1.0, 7.0], [8.0, 2.0]])
     batch = batch_of(
         torch.eye(2),
@@ -108,7 +108,7 @@ def test_loss_by_hand(loss, expected) -> None:
 
 
 def test_a_non_finite_target_network_never_reaches_terminal_targets() -> None:
-    math_ = mathematics(inputs=2, actions=2, hidden_sizes=())
+    math_ = make_algorithm(inputs=2, actions=2, hidden_sizes=())
     broken = table(math_, [[math.nan, math.inf], [math.nan, math.inf]])
     batch = random_batch(4, 2, 2)._replace(discount=torch.zeros(4))
     assert torch.equal(math_.td_targets(broken, broken, batch), batch.reward)
@@ -117,7 +117,7 @@ def test_a_non_finite_target_network_never_reaches_terminal_targets() -> None:
 @pytest.mark.parametrize("loss", ["huber", "mse"])
 @pytest.mark.parametrize("double", [True, False])
 def test_update_equals_a_module_with_an_optimizer(loss, double) -> None:
-    math_ = mathematics(loss=loss, double=double, target_update_every=7, max_grad_norm=0.3)
+    math_ = make_algorithm(loss=loss, double=double, target_update_every=7, max_grad_norm=0.3)
     state = state_of(math_)
     online, target = (
         torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.ReLU(), torch.nn.Linear(8, 4))
@@ -158,7 +158,7 @@ def test_update_equals_a_module_with_an_optimizer(loss, double) -> None:
 
 
 def test_both_gradients_give_the_same_update() -> None:
-    math_ = mathematics()
+    math_ = make_algorithm()
     state = state_of(math_)
     eager, functional = (
         math_.update(gradient, state, random_batch())
@@ -168,7 +168,7 @@ def test_both_gradients_give_the_same_update() -> None:
 
 
 def test_update_is_pure() -> None:
-    math_ = mathematics()
+    math_ = make_algorithm()
     state, batch = state_of(math_), random_batch()
     before = map_tensors(torch.clone, state), map_tensors(torch.clone, batch)
     first, second = (
@@ -180,7 +180,7 @@ def test_update_is_pure() -> None:
 
 
 def test_vmap_over_four_seeds_equals_four_updates() -> None:
-    math_ = mathematics(target_update_every=3)
+    math_ = make_algorithm(target_update_every=3)
     states, batches = (
         [state_of(math_, seed) for seed in range(4)],
         [random_batch(seed=seed) for seed in range(4)],
@@ -297,7 +297,7 @@ def test_a_state_in_mid_training_continues_bit_exactly() -> None:
 
 
 def test_dqn_learns_the_identity() -> None:
-    """Discrete observations; reward 1 for the action of the same number."""
+    """Observations are discrete; the reward is 1 if action and observation are equal."""
     hyper = DqnParameters(gamma=0.0, learning_rate=1e-2, batch_size=32, hidden_sizes=(16,))
     agent = build(hyper, context(spaces.Discrete(5), spaces.Discrete(5), num_envs=100, seed=1))
     rng = np.random.default_rng(0)

@@ -25,7 +25,7 @@ HYPER = DrqnParameters(
 
 
 class Module(nn.Module):
-    """The network in the usual style; an LSTM that is begun anew by hand."""
+    """The network as torch modules; the LSTM state is reset explicitly."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ class Module(nn.Module):
         return self.memory(torch.relu(self.torso(observation)), state)
 
     def one(self, batch, n: int, burn_in: int) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
-        """Values [A] of each step of sequence n, and of each step's own successor."""
+        """Returns the values [A] of each step of sequence n and of each step's successor."""
         state = torch.zeros(4), torch.zeros(4)
         values, following = [], []
         for t in range(len(batch.action)):
@@ -149,7 +149,7 @@ def remembered(agent: DrqnAgent) -> np.ndarray:
     return agent.state_dict()["recurrent"]["training"].copy()
 
 
-def test_acting_remembers_until_the_episode_ends() -> None:
+def test_the_recurrent_state_is_kept_until_the_episode_ends() -> None:
     agent = make_agent(HYPER, context())
     rng, step = (
         np.random.default_rng(0),
@@ -169,7 +169,7 @@ def test_acting_remembers_until_the_episode_ends() -> None:
     assert np.array_equal(remembered(agent), expected.detach().numpy())
 
 
-def test_evaluation_remembers_apart_from_training() -> None:
+def test_evaluations_have_a_separate_recurrent_state() -> None:
     agent = make_agent(HYPER, context())
     rng = np.random.default_rng(0)
     agent.act(rng.normal(size=(2, 3)).astype(np.float32), explore=True)
@@ -203,15 +203,15 @@ def test_a_state_of_another_number_of_environments_is_refused() -> None:
         other.load_state_dict(one.state_dict())
 
 
-def test_a_burn_in_leaves_something() -> None:
+def test_a_burn_in_must_be_shorter_than_the_sequence() -> None:
     with pytest.raises(ValidationError, match="leaves nothing"):
         DrqnParameters(sequence_length=4, burn_in=4)
 
 
-def test_it_learns_to_remember_and_keeps_on_doing_so_in_evaluations() -> None:
-    """The first observation is one of two cues, the second says nothing.
+def test_drqn_learns_to_remember_a_cue() -> None:
+    """The first observation is one of two cues, the second is the same in all episodes.
 
-    The action there is to name the cue.
+    The reward is for naming the cue in the second step.
     """
     hyper = DrqnParameters(
         hidden_sizes=(),

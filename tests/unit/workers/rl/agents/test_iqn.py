@@ -48,8 +48,10 @@ def test_quantile_huber_loss_by_hand() -> None:
     )
 
 
-def test_the_loss_is_least_at_the_quantile() -> None:
-    """Of 0, 1, …, 100 the quantile of 0.9 is 90, up to the width of the quadratic part."""
+def test_the_loss_is_minimal_at_the_quantile() -> None:
+    """For the values 0, 1, …, 100 the quantile of 0.9 is 90, up to the width of the
+    quadratic part.
+    """
     samples, at = torch.arange(101.0), torch.arange(80.0, 100.0, 0.5)
     losses = [
         quantile_huber((samples - q).view(1, 1, -1), torch.tensor([[0.9]]), 0.1).mean() for q in at
@@ -58,7 +60,7 @@ def test_the_loss_is_least_at_the_quantile() -> None:
 
 
 class Module(nn.Module):
-    """The network of the paper in the usual style."""
+    """The network of the paper as torch modules."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -139,8 +141,8 @@ def test_fractions_lie_between_0_and_1_and_greedy_ones_are_even() -> None:
     )
 
 
-def test_quantiles_of_a_coin_are_learnt() -> None:
-    """A reward of 0 or 1, each half of the time: quantiles below one half are 0, others 1."""
+def test_the_quantiles_of_two_equally_likely_rewards_are_learnt() -> None:
+    """The reward is 0 or 1: quantiles below one half are 0, the others 1."""
     algorithm = algorithm_of(IqnParameters(hidden_sizes=(16,), learning_rate=1e-2, kappa=0.1))
     state, rng, zeros = start(algorithm), np.random.default_rng(0), torch.zeros(32)
     for step in range(300):

@@ -1,4 +1,4 @@
-"""After a resume that could not restore an episode, nothing is learnt across the gap."""
+"""After a resume that could not restore an episode, no transition connects the two episodes."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,10 @@ LOST = np.array([True, False])
 
 
 def steps(agent, count: int, reward: float) -> Experience:
-    """`count` vector steps of two environments whose episodes go on, each with the same reward."""
+    """Returns the experience of `count` steps of two environments with running episodes.
+
+    The agent chooses the actions; all rewards are equal.
+    """
     shape = (count, 2)
     observation = np.full((*shape, 3), reward / 1_000, np.float32)
     action = np.stack([agent.act(row, explore=True) for row in observation])
@@ -48,7 +51,7 @@ def test_rewards_of_two_episodes_are_not_summed_up() -> None:
     [DrqnParameters(memory_units=4), RecurrentPpoParameters(memory_units=4)],
     ids=["drqn", "recurrent ppo"],
 )
-def test_what_was_remembered_of_a_lost_episode_is_forgotten(hyper) -> None:
+def test_the_recurrent_state_of_a_lost_episode_is_reset(hyper) -> None:
     agent = make_agent(hyper, context())
     agent.observe(steps(agent, 1, 1.0))
     before = agent.state_dict()["recurrent"]["training"].copy()
@@ -59,7 +62,7 @@ def test_what_was_remembered_of_a_lost_episode_is_forgotten(hyper) -> None:
     assert np.array_equal(after[1], before[1])
 
 
-def test_noise_that_wanders_begins_anew() -> None:
+def test_correlated_noise_is_reset() -> None:
     agent = make_agent(DdpgParameters(learning_starts=0, noise="ornstein_uhlenbeck"), context(BOX))
     agent.observe(steps(agent, 3, 1.0))
     assert agent.state_dict()["explorer"]["fresh"] is None
@@ -74,7 +77,7 @@ CUT = {
 
 
 @pytest.mark.parametrize("hyper", CUT.values(), ids=CUT)
-def test_a_rollout_counts_the_lost_episode_as_cut_short(hyper) -> None:
+def test_a_rollout_treats_a_lost_episode_as_truncated(hyper) -> None:
     agent = make_agent(hyper, context())
     agent.episodes_lost(LOST)  # nothing is stored yet
     one = steps(agent, 1, 1.0)
@@ -84,7 +87,7 @@ def test_a_rollout_counts_the_lost_episode_as_cut_short(hyper) -> None:
     assert agent.memory.contents()["truncated"].tolist() == [[True, False], [False, False]]
 
 
-def test_an_episode_that_ended_was_not_cut_short() -> None:
+def test_an_ended_episode_is_not_treated_as_truncated() -> None:
     agent = make_agent(PpoParameters(rollout_steps=8), context())
     one = steps(agent, 1, 1.0)
     one.terminated[0, 0] = True

@@ -12,7 +12,7 @@ from tests.unit.workers.rl.agents.continuous_kit import (
     algorithm_of,
     flat,
     follow,
-    learns_a_bandit,
+    assert_learns_a_bandit,
     modules,
     random_batch,
     row,
@@ -35,7 +35,7 @@ HYPER = NafParameters(
 
 
 def naive(outputs: np.ndarray, action: np.ndarray) -> float:
-    """Q of one sample, by loops."""
+    """Returns Q of one sample, computed with loops."""
     size = len(action)
     lower, entry = np.zeros((size, size)), size + 1
     for i in range(size):
@@ -184,6 +184,6 @@ def test_discrete_actions_are_refused_with_a_remedy() -> None:
 
 
 def test_naf_learns_a_bandit() -> None:
-    learns_a_bandit(
+    assert_learns_a_bandit(
         build, NafParameters(hidden_sizes=(32,), learning_rate=5e-3, learning_starts=64)
     )

@@ -63,9 +63,9 @@ def normalised_by_hand(rows: np.ndarray, active: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("own_actions", [True, False])
 def test_observations_are_normalised_from_the_first_step_on(own_actions) -> None:
-    """Line 15.12: taken in, then normalised, as VecNormalize and NormalizeObservation do.
+    """Statistics are updated before normalising, as in VecNormalize and NormalizeObservation.
 
-    The first rollout was only clipped.
+    Regression: observations of the first rollout were only clipped.
     """
     agent = ppo.build(
         PpoParameters(rollout_steps=6, minibatch_size=12, normalize_observations=True), context()
@@ -87,8 +87,8 @@ def test_observations_are_normalised_from_the_first_step_on(own_actions) -> None
     )
 
 
-def test_slots_that_wait_do_not_count_for_the_statistics() -> None:
-    """Line 15.12: REINFORCE, for example, lets slots wait between its episodes."""
+def test_inactive_slots_are_not_in_the_statistics() -> None:
+    """REINFORCE, for example, leaves slots inactive between its episodes."""
     agent = reinforce.build(ReinforceParameters(episodes=2, normalize_observations=True), context())
     rng, active = (
         np.random.default_rng(0),
@@ -105,8 +105,8 @@ def test_slots_that_wait_do_not_count_for_the_statistics() -> None:
     assert agent.state_dict()["normalisers"]["observations"]["count"] == 6
 
 
-def test_a_collector_of_whole_episodes_says_who_waits() -> None:
-    """Line 15.12: the statistics include only the steps from which the agent learns."""
+def test_a_collector_of_whole_episodes_marks_inactive_slots() -> None:
+    """The statistics include only the steps from which the agent learns."""
     vector = make_vector(EnvDefinition(id="CartPole-v1", num_envs=2))
     spaces_of = context(vector.single_action_space, vector.single_observation_space)
     agent = reinforce.build(ReinforceParameters(episodes=3, normalize_observations=True), spaces_of)

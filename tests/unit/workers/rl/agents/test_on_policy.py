@@ -1,6 +1,6 @@
-"""A2C and REINFORCE: their mathematics by hand and by other means.
+"""A2C and REINFORCE, and the code shared by all on-policy agents.
 
-And what the shell of on-policy agents does for all of them.
+Updates are compared with calculations by hand and with independent implementations.
 """
 
 import numpy as np
@@ -31,9 +31,10 @@ AGENTS = {
 
 
 def naive_n_step(reward, value, behind, flags, successor_value, gamma) -> np.ndarray:
-    """All rewards up to the end of episode or rollout and the value behind, minus the value.
+    """Returns the n-step advantage of each step.
 
-    Per step.
+    It is the discounted rewards to the end of episode or rollout, plus the value of the last
+    successor, minus the value of the step.
     """
     (terminated, truncated), (steps, envs) = flags, reward.shape
     result = np.zeros((steps, envs))
@@ -181,7 +182,7 @@ def test_reinforce_learns_from_whole_episodes_and_their_returns_to_go_only() -> 
     assert agent.collect_plan.episodes == 8
 
 
-def test_a_rollout_without_a_whole_episode_teaches_reinforce_nothing() -> None:
+def test_reinforce_makes_no_update_without_a_whole_episode() -> None:
     agent = reinforce.build(ReinforceParameters(), context())
     gathered = experience(agent, 3, 2, np.random.default_rng(0))
     gathered.terminated[:], gathered.truncated[:] = False, False
@@ -239,7 +240,7 @@ def test_a_state_in_mid_rollout_continues_bit_exactly(name) -> None:
     assert_same_state(first.state_dict(), second.state_dict())
 
 
-def test_images_are_read_by_one_trunk_for_policy_and_value() -> None:
+def test_policy_and_value_share_one_image_encoder() -> None:
     space = spaces.Box(0, 255, (36, 36, 1), np.uint8)
     agent = ppo.build(
         PpoParameters(rollout_steps=2, minibatch_size=4, passes=1, hidden_sizes=(16,)),
@@ -261,7 +262,7 @@ def test_images_are_read_by_one_trunk_for_policy_and_value() -> None:
 
 @pytest.mark.parametrize("name", ["a2c", "reinforce", "trpo"])
 def test_a_bandit_is_learnt(name) -> None:
-    """Arm 2 of 4 pays; every step ends the episode."""
+    """Only arm 2 of 4 is rewarded; every step ends the episode."""
     build, hyper = AGENTS[name]
     if name == "trpo":
         hyper = hyper.model_copy(update={"value_minibatch_size": 128, "value_passes": 1})

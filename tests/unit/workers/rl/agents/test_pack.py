@@ -1,4 +1,4 @@
-"""A pack against the same agents as single runs: by streams, and as runs of engines."""
+"""Packs of agents compared with the same agents trained singly, with batches and in engines."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -71,16 +71,15 @@ PACKABLE: dict[str, Any] = {
     ),
     "dqn-every-4": (dqn.build, DqnParameters(**SMALL, train_every=4, updates_per_train=2)),
 }
-"""Factory and parameters of every agent that is packed and takes the actions of CartPole, and
-variants.
+"""Factory and parameters of every agent that can be packed and supports CartPole, with variants.
 
-Those for continuous actions alone are in `test_continuous_packs.py`.
+Agents for continuous actions only are in `test_continuous_packs.py`.
 """
 
 ON_ENGINES = {"dqn", "ppo"}
-"""Cases whose runs on engines are compared in every test run.
+"""Cases whose runs in engines are compared in every test run.
 
-Of the others that is a slow test; their updates are compared in any case.
+For the others this is a slow test; their updates are always compared.
 """
 
 
@@ -102,12 +101,12 @@ def default_dtype() -> Iterator[Any]:
 
 
 def batch_of(drawn: Any) -> Any:
-    """The batch of what an agent's `batches` yields."""
+    """Returns the batch in an item of an agent's `batches`."""
     return drawn.batch if isinstance(drawn, SampledBatch) else drawn
 
 
 def recorded(case, count: int, dtype: torch.dtype) -> tuple[list[Any], list[list[Any]]]:
-    """Learning states of three agents, and for each as many batches as asked for, in `dtype`."""
+    """Returns learning states of three agents and `count` batches for each, in `dtype`."""
     build, hyper = case
 
     def cast(tensor: torch.Tensor) -> torch.Tensor:
@@ -144,7 +143,7 @@ STREAMS = [  # the last is from how many rows on the update is stacked
 
 
 @pytest.mark.parametrize(("name", "how", "few"), STREAMS)
-def test_a_pack_learns_from_one_stream_what_each_learns_alone(
+def test_a_pack_learns_the_same_from_batches_as_single_agents(
     name: str, how: Any, few: int, default_dtype, monkeypatch
 ) -> None:
     dtype, count, rtol = how
@@ -172,7 +171,7 @@ def test_a_pack_learns_from_one_stream_what_each_learns_alone(
 
 
 class Runs:
-    """Engines of three runs on CartPole, each alone or all as a pack."""
+    """Engines of three runs on CartPole, as single runs or as a pack."""
 
     def __init__(
         self,
@@ -229,7 +228,7 @@ def states_of(runs: Runs) -> list[Any]:
 
 
 def assert_close(one: Any, other: Any) -> None:
-    """Asserts equality up to rounding differences of stacked arithmetic."""
+    """Asserts equality up to the rounding differences of stacked arithmetic."""
     if isinstance(one, Mapping):
         assert one.keys() == other.keys()
         for key in one:
@@ -242,7 +241,7 @@ def assert_close(one: Any, other: Any) -> None:
         assert np.array_equal(one, other)
 
 
-def test_runs_of_a_pack_are_those_that_train_alone(case) -> None:
+def test_runs_of_a_pack_equal_single_runs(case) -> None:
     together, alone = Runs(case, together=True), Runs(case, together=False)
     assert [result.reason for result in together.run(together=True)] == [StopReason.BUDGET] * 3
     alone.run(together=False)
@@ -260,7 +259,7 @@ def test_runs_of_a_pack_are_those_that_train_alone(case) -> None:
     [(False, 0, 1), (True, 1, 1), (True, 10**9, 3)],
     ids=["eager", "small", "kept"],
 )
-def test_members_that_end_early_leave_and_the_others_go_on(
+def test_members_that_end_early_leave_and_the_others_continue(
     case, is_compiled: bool, worth: int, rows: int, monkeypatch
 ) -> None:
     monkeypatch.setattr(pack, "WORTH_CODE", worth)
@@ -346,7 +345,7 @@ def test_an_error_in_one_member_saves_all(case) -> None:
     ] == [1, 1, 1]
 
 
-def test_members_out_of_step_are_told(case) -> None:
+def test_members_with_different_step_counts_are_refused(case) -> None:
     runs = Runs(case, together=True)
     runs.engines[0].collect()
     with pytest.raises(RuntimeError, match="out of step"):

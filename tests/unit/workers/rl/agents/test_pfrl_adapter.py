@@ -54,7 +54,7 @@ def test_observations_are_copies_and_each_is_kept_once() -> None:
     assert second[2] is seen[2]
 
 
-def test_after_an_end_the_new_observation_is_taken() -> None:
+def test_after_an_episode_end_the_first_observation_of_the_next_is_used() -> None:
     agent = ScriptedBatch()
     adapter = ExternalAgent(agent, num_envs=3, batch=True)
     rows = np.array([[1.0], [2.0], [3.0]])
@@ -98,12 +98,12 @@ def test_without_state_its_files_are_loaded(tmp_path: Path) -> None:
     assert (target.updates, target.t) == (5, 9)
 
 
-def test_checkpoints_hold_what_the_agents_own_save_writes_unless_asked_for_more(
+def test_checkpoints_contain_the_files_of_the_agents_save_by_default(
     tmp_path: Path,
 ) -> None:
-    """Line 34: PFRL's agents save their memory only in `save_snapshot`.
+    """PFRL's agents save their memory only in `save_snapshot`.
 
-    Checkpoints do not contain it by default.
+    Checkpoints contain it only on request.
     """
 
     class WithMemory(Scripted):
@@ -144,8 +144,8 @@ def test_a_snapshot_of_its_own_is_used(tmp_path: Path, save_memory: bool, names:
     assert adapter.wrapped.remembered == save_memory
 
 
-class Torch(Scripted):
-    """Has networks and an optimiser, saved as PFRL saves them."""
+class TorchAgent(Scripted):
+    """An agent with networks and an optimiser, saved as PFRL saves them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -161,7 +161,7 @@ class Torch(Scripted):
     ("parts", "restored"), [(None, (True, True)), (("target",), (False, True))]
 )
 def test_parts_of_a_snapshot(tmp_path: Path, parts: Any, restored: tuple[bool, bool]) -> None:
-    source, target = Torch(), Torch()
+    source, target = TorchAgent(), TorchAgent()
     source.optimizer.param_groups[0]["lr"] = 0.25
     source.save(str(tmp_path))
     ExternalAgent(target, num_envs=1, batch=False).load_parts(
@@ -177,7 +177,7 @@ def test_parts_of_a_snapshot(tmp_path: Path, parts: Any, restored: tuple[bool, b
 
 
 def test_learning_rate_is_that_of_the_optimiser() -> None:
-    agent = Torch()
+    agent = TorchAgent()
     adapter = ExternalAgent(agent, num_envs=1, batch=False)
     adapter.learning_rate = 0.125
     assert agent.optimizer.param_groups[0]["lr"] == adapter.learning_rate == 0.125

@@ -1,4 +1,4 @@
-"""Distributions of actions against those of torch."""
+"""Action distributions compared with those of torch."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def space(request):
 
 
 def references(space, parameters, outputs) -> list:
-    """Independent parts of the distribution, by torch."""
+    """Returns the independent components of the distribution as torch distributions."""
     match space:
         case spaces.Discrete():
             return [Categorical(logits=outputs)]

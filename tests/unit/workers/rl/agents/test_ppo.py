@@ -24,7 +24,10 @@ TORQUE = spaces.Box(np.float32([-2, 0]), np.float32([2, 10]), dtype=np.float32)
 
 
 def naive_advantages(delta, ended, decay) -> np.ndarray:
-    """The definition: discounted sums of temporal-difference errors to the end of the episode."""
+    """Returns generalised advantages by definition.
+
+    They are discounted sums of temporal-difference errors to the end of the episode.
+    """
     steps, envs = delta.shape
     result = np.zeros((steps, envs))
     for b in range(envs):
@@ -93,7 +96,10 @@ def test_a_rollout_becomes_advantages_with_the_values_of_true_successors(
 
 
 def uniform_agent(**hyper) -> RolloutAgent:
-    """Zero parameters: both actions have probability one half, every value is 0."""
+    """Returns an agent with zero parameters.
+
+    Both actions have probability one half and every value is 0.
+    """
     agent = build(PpoParameters(normalize_advantages=False, **hyper), context(spaces.Discrete(2)))
     agent.learning_state = agent.learning_state._replace(
         parameters=torch.zeros_like(agent.learning_state.parameters)
@@ -114,7 +120,7 @@ def clipping_batch(ratios: list[float], advantage: list[float]) -> RolloutBatch:
 
 
 def test_clipped_loss_by_hand() -> None:
-    """Line 15.12: the value loss is the squared error, as in Stable-Baselines3 and PFRL."""
+    """The value loss is the squared error, as in Stable-Baselines3 and PFRL."""
     agent = uniform_agent(value_coefficient=0.5, entropy_coefficient=0.1)
     batch = clipping_batch([1.0, 1.5, 0.5, 1.5, 0.5], [1.0, 1.0, 1.0, -1.0, -1.0])
     total, (report,) = agent.algorithm.loss(agent.named_parameters(), batch)
@@ -134,10 +140,10 @@ def test_clipped_loss_by_hand() -> None:
 
 
 @pytest.mark.parametrize("coefficient", [0.5, 0.3, 1.7])
-def test_a_definition_of_version_1_learns_as_it_did(coefficient) -> None:
-    """Line 15.12: bit for bit.
+def test_an_upgraded_definition_of_version_1_learns_the_same(coefficient) -> None:
+    """The weights are equal bit for bit.
 
-    Its coefficient, halved, times the squared error, is its coefficient times half of it.
+    Half the coefficient times the squared error equals the coefficient times half of it.
     """
     document = definition(
         schema_version=1,
@@ -169,9 +175,7 @@ def test_a_definition_of_version_1_learns_as_it_did(coefficient) -> None:
     ("ratio", "advantage", "moves"),
     [(1.5, 1.0, False), (0.5, -1.0, False), (0.5, 1.0, True), (1.5, -1.0, True), (1.1, 1.0, True)],
 )
-def test_the_gradient_vanishes_exactly_where_clipping_forbids_to_go_further(
-    ratio, advantage, moves
-) -> None:
+def test_the_gradient_is_zero_exactly_where_the_ratio_is_clipped(ratio, advantage, moves) -> None:
     agent = uniform_agent(value_coefficient=0.0)
     split, batch = agent.algorithm.model.layout.split, clipping_batch([ratio], [advantage])
     slope, _, _ = eager_gradient(
@@ -314,7 +318,7 @@ def test_a_state_in_mid_rollout_continues_bit_exactly(space) -> None:
 
 
 def test_ppo_learns_the_identity() -> None:
-    """Reward falls with the distance between action and observation."""
+    """The reward decreases with the distance between action and observation."""
     hyper = PpoParameters(
         gamma=0.0,
         learning_rate=1e-2,

@@ -1,4 +1,4 @@
-"""What holds for every agent of the family of the deep Q-network."""
+"""Tests of every agent of the deep Q-network family."""
 
 import numpy as np
 import pytest
@@ -276,7 +276,7 @@ LEARNERS = {name: model() for name, model in Q_LEARNERS.items()} | {
 
 @pytest.mark.parametrize("name", LEARNERS)
 def test_agents_learn_the_identity(name) -> None:
-    """Discrete observations; reward 1 for the action of the same number."""
+    """Observations are discrete; the reward is 1 if action and observation are equal."""
     hyper = LEARNERS[name].model_copy(
         update={"gamma": 0.0, "learning_rate": 1e-2, "batch_size": 32, "hidden_sizes": (16,)}
     )

@@ -34,13 +34,13 @@ ALL_OPTIONS = QrDqnParameters(
 
 
 def naive_targets(reward, discount, following, choosing) -> list[list[float]]:
-    """T theta_j of algorithm 1, sample by sample.
+    """Returns T theta_j of algorithm 1, computed sample by sample.
 
     Args:
-        reward: [B].
-        discount: [B]: gamma^n, 0 where the episode terminated.
-        following: Quantiles of the target network behind the n steps [B, A, N].
-        choosing: Quantiles of the network that chooses a* [B, A, N].
+       reward: Rewards [B].
+       discount: gamma^n [B]; 0 where the episode terminated.
+       following: Quantiles of the target network after the n steps [B, A, N].
+       choosing: Quantiles of the network that chooses a* [B, A, N].
     """
     targets = []
     for b, quantiles in enumerate(following.tolist()):
@@ -51,7 +51,11 @@ def naive_targets(reward, discount, following, choosing) -> list[list[float]]:
 
 
 def naive_loss(quantiles, targets, weight, kappa) -> float:
-    """Mean over samples of w sum over i of 1/N sum over j of rho(T theta_j - theta_i)."""
+    """Returns the weighted quantile Huber loss, computed with loops.
+
+    It is the mean over samples of w times the sum over i of the mean over j of rho(T theta_j -
+    theta_i).
+    """
     total = 0.0
     for b, row in enumerate(quantiles.tolist()):
         for i, theta in enumerate(row):
@@ -107,10 +111,10 @@ def test_targets_and_loss_equal_loops_over_samples_and_quantiles(double, kappa) 
 
 
 def test_loss_by_hand() -> None:
-    """Two quantiles at 0.25 and 0.75 are 0 and 2, the targets 1 and 4.
+    """The quantiles at 0.25 and 0.75 are 0 and 2, the targets 1 and 4.
 
-    Errors of the first 1 and 4: 0.25 (0.5 + 3.5) / 2; of the second -1 and 2:
-    (0.25 * 0.5 + 0.75 * 1.5) / 2.
+    The loss of the first, with errors 1 and 4, is 0.25 (0.5 + 3.5) / 2; that of the second, with
+    errors -1 and 2, is (0.25 * 0.5 + 0.75 * 1.5) / 2.
     """
     algorithm = algorithm_of(QrDqnParameters(hidden_sizes=(), quantiles=2))
     parameters = {"q.0.weight": torch.zeros(8, 3), "q.0.bias": torch.tensor([0.0, 2.0]).repeat(4)}
@@ -196,8 +200,8 @@ def test_all_options_together_take_other_noise_for_each_network() -> None:
     )
 
 
-def test_quantiles_of_a_coin_are_learnt() -> None:
-    """A reward of 0 or 1, equally likely: quantiles below one half are 0, those above it 1."""
+def test_the_quantiles_of_two_equally_likely_rewards_are_learnt() -> None:
+    """The reward is 0 or 1: quantiles below one half are 0, those above it 1."""
     algorithm = algorithm_of(
         QrDqnParameters(hidden_sizes=(16,), quantiles=4, learning_rate=1e-2, kappa=0.1)
     )

@@ -1,4 +1,4 @@
-"""Recurrent PPO: what it learns from against naive unrolling, and its acting states."""
+"""Recurrent PPO: its training data compared with naive unrolling, and its acting states."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ COLUMNS = ("observation", "action", "reward", "terminated", "truncated", "next_o
 
 
 def stepped(agent, steps: int, rng: np.random.Generator, num_envs: int = 2) -> list[Experience]:
-    """Lets the agent act and observe one vector step after the other."""
+    """Lets the agent act and observe one vector step after the other; returns the transitions."""
     pieces = []
     for _ in range(steps):
         pieces.append(experience(agent, 1, num_envs, rng))
@@ -34,9 +34,9 @@ def stepped(agent, steps: int, rng: np.random.Generator, num_envs: int = 2) -> l
 
 
 def naive_states(agent, pieces, state) -> tuple[list, list]:
-    """States after each step, made one environment and one step at a time.
+    """Returns the recurrent state after each step and the values of the true successors.
 
-    And the values of the true successors.
+    They are computed one environment and one step at a time.
     """
     model, named = agent.algorithm.model, agent.named_parameters()
     states, successors = [], []
@@ -125,7 +125,7 @@ def test_a_state_in_mid_rollout_continues_bit_exactly() -> None:
     assert_same_state(first.state_dict(), second.state_dict())
 
 
-def test_an_evaluation_remembers_for_itself() -> None:
+def test_evaluations_have_a_separate_recurrent_state() -> None:
     agent = build(HYPER, context())
     stepped(agent, 3, np.random.default_rng(0))
     before = agent.state_dict()["recurrent"]["training"].copy()

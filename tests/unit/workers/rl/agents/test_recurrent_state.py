@@ -8,7 +8,7 @@ def rows(*values: float) -> np.ndarray:
     return np.array([[value, value] for value in values], np.float32)
 
 
-def test_states_of_training_go_on_and_begin_anew_where_an_episode_ended() -> None:
+def test_training_states_continue_and_are_reset_at_episode_ends() -> None:
     state = RecurrentState(2, 3)
     assert np.array_equal(state.before(3, explore=True), rows(0, 0, 0))
     state.after(rows(1, 2, 3), explore=True)
@@ -37,7 +37,7 @@ def test_a_greedy_action_counts_once_its_step_was_made() -> None:
     assert np.array_equal(state.before(3, explore=False), rows(0, 0, 0))
 
 
-def test_what_is_handed_out_is_never_written_to() -> None:
+def test_returned_states_are_never_modified() -> None:
     state = RecurrentState(2, 2)
     given = rows(1, 2)
     state.after(given, explore=True)

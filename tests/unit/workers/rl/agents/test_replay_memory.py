@@ -1,4 +1,4 @@
-"""Which memory an agent gets, in an environment with goals."""
+"""The replay memory of an agent in an environment with goals."""
 
 import numpy as np
 import pytest
@@ -45,7 +45,7 @@ def agent_for(env, hyper):
 
 
 @pytest.mark.parametrize("ratio", [0.0, 4.0])
-def test_goals_that_were_reached_by_chance_are_learnt_from(flips, ratio) -> None:
+def test_transitions_are_relabelled_with_reached_goals(flips, ratio) -> None:
     agent = agent_for(flips, DqnParameters(hindsight=HindsightReplay(ratio=ratio), batch_size=8))
     collector = VectorCollector(flips, agent, 0)
     for _ in range(60):
@@ -69,7 +69,7 @@ def test_an_environment_without_goals_is_refused(kind) -> None:
         make_agent(hyper, context(None if kind is DqnParameters else BOX))
 
 
-def test_agents_keep_what_happened_unless_they_are_told_otherwise(flips) -> None:
+def test_agents_do_not_relabel_goals_by_default(flips) -> None:
     assert not isinstance(agent_for(flips, DqnParameters()).memory, Hindsight)
 
 

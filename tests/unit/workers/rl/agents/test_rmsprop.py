@@ -1,4 +1,4 @@
-"""RMSprop against torch's, and against the formula of TensorFlow's."""
+"""RMSprop compared with torch's, and with the formula of TensorFlow's."""
 
 import numpy as np
 import pytest

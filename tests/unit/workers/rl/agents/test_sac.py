@@ -13,7 +13,7 @@ from tests.unit.workers.rl.agents.continuous_kit import (
     algorithm_of,
     flat,
     follow,
-    learns_a_bandit,
+    assert_learns_a_bandit,
     modules,
     random_batch,
     row,
@@ -157,7 +157,7 @@ def test_update_equals_modules_with_optimizers(learn_temperature) -> None:
     torch.testing.assert_close(state.log_temperature, log_alpha.detach(), rtol=1e-4, atol=1e-5)
 
 
-def test_targets_move_a_share_of_the_way() -> None:
+def test_target_networks_are_updated_by_tau() -> None:
     math_ = algorithm_of(build, HYPER)
     state = state_of(math_)
     after = math_.update(eager_gradient, state, batch_of()).state
@@ -264,7 +264,7 @@ def test_discrete_and_unbounded_actions_are_refused_with_a_remedy() -> None:
 
 
 def test_sac_learns_a_bandit() -> None:
-    learns_a_bandit(
+    assert_learns_a_bandit(
         build,
         SacParameters(
             hidden_sizes=(32,),

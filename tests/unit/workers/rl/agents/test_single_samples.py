@@ -1,4 +1,4 @@
-"""Line 15.12: the advantage of a batch of one sample is not reduced to zero."""
+"""An advantage in a batch of one sample is not standardised to zero."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ ONE = {
 def policy_moves(agent: object, steps: int) -> float:
     """Lets an agent learn from `steps` steps, the last of which ends an episode.
 
-    Returns how far its policy moved.
+    Returns the distance between its policy parameters before and after.
     """
     before = {
         name: tensor.clone()
@@ -59,7 +59,7 @@ def test_a_single_weight_stays_and_several_are_standardised() -> None:
     torch.testing.assert_close(standardised(torch.tensor([1.0, 3.0])), torch.tensor([-1.0, 1.0]))
 
 
-def test_a_pack_learns_from_single_samples_as_its_agents_alone_do() -> None:
+def test_a_pack_learns_the_same_from_single_samples_as_single_agents() -> None:
     alone, members = (
         [
             make_agent(ONE["ppo"], context(spaces.Discrete(3), num_envs=1, seed=seed))

@@ -12,7 +12,7 @@ from tests.unit.workers.rl.agents.continuous_kit import (
     algorithm_of,
     flat,
     follow,
-    learns_a_bandit,
+    assert_learns_a_bandit,
     modules,
     random_batch,
     row,
@@ -202,7 +202,7 @@ def test_discrete_actions_are_refused_with_a_remedy() -> None:
 
 
 def test_td3_learns_a_bandit() -> None:
-    learns_a_bandit(
+    assert_learns_a_bandit(
         build,
         Td3Parameters(hidden_sizes=(32,), batch_size=64, learning_rate=5e-3, learning_starts=64),
     )

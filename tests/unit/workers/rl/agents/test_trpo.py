@@ -1,4 +1,4 @@
-"""TRPO: conjugate gradients, Fisher products and line search against explicit ones."""
+"""TRPO: conjugate gradients, Fisher products and line search compared with direct computations."""
 
 import numpy as np
 import pytest
@@ -51,7 +51,7 @@ def test_fisher_products_equal_an_explicit_hessian_of_the_divergence(space) -> N
         )
 
 
-def judged(gains, divergences):
+def preset_evaluation(gains, divergences):
     """Returns a function that gives preset gains and divergences for steps of 1, 1/2, 1/4, ...
 
     The step is the difference from zero parameters.
@@ -77,7 +77,9 @@ def judged(gains, divergences):
 def test_the_line_search_takes_the_longest_step_that_improves_within_the_region(
     gains, divergences, length
 ) -> None:
-    moved = line_search(judged(gains, divergences), torch.zeros(2), torch.ones(2), 1.0, 3)
+    moved = line_search(
+        preset_evaluation(gains, divergences), torch.zeros(2), torch.ones(2), 1.0, 3
+    )
     torch.testing.assert_close(moved, torch.full((2,), length))
 
 

@@ -1,4 +1,4 @@
-"""Actor-learners: exact step grants, one consistent state at rest, and failing processes."""
+"""Actor-learners: exact numbers of steps, a consistent state between steps, failing processes."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -32,14 +32,17 @@ SEED = 3
 _actor_learner = actor_learners._actor_learner
 
 
-def with_odd_envs(*arguments: Any) -> ActorLearner:
-    """Is imported with this module, which registers environments, by the processes."""
+def actor_learner_with_test_envs(*arguments: Any) -> ActorLearner:
+    """Runs an actor-learner process.
+
+    Spawned processes import this module with the function, which registers its environments.
+    """
     return _actor_learner(*arguments)
 
 
 @pytest.fixture(autouse=True)
-def _odd_envs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(actor_learners, "_actor_learner", with_odd_envs)
+def _use_test_envs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(actor_learners, "_actor_learner", actor_learner_with_test_envs)
 
 
 def defined(processes: int = 1, env: str = "CartPole-v1", **kwargs: Any) -> RlDefinition:
@@ -72,7 +75,7 @@ def steps(count: int) -> CollectPlan:
 
 @pytest.fixture
 def opened() -> Iterator[Callable[[RlDefinition, SharedA3c], ActorLearners]]:
-    """Starts actor-learners, and ends them."""
+    """Returns a function that starts actor-learners, which are stopped at the end of the test."""
     started: list[ActorLearners] = []
 
     def start(definition: RlDefinition, agent: SharedA3c) -> ActorLearners:
@@ -86,7 +89,7 @@ def opened() -> Iterator[Callable[[RlDefinition, SharedA3c], ActorLearners]]:
         assert not any(psutil.pid_exists(pid) for pid in one.pids)
 
 
-def test_two_processes_make_exactly_the_env_steps_and_every_episode_is_told_once(
+def test_two_processes_make_the_exact_steps_and_report_each_episode_once(
     opened: Any,
 ) -> None:
     definition = defined(2, "OddWalk-v0", length=7)
@@ -124,7 +127,7 @@ def test_two_processes_make_exactly_the_env_steps_and_every_episode_is_told_once
     )
 
 
-def test_a_process_learns_from_what_the_other_wrote() -> None:
+def test_a_process_uses_the_parameters_that_another_one_updated() -> None:
     definition, count = defined(2), SharedCount()
     agent = shared(definition)
     first, second = (member(definition, agent, count, index) for index in (0, 1))
@@ -158,7 +161,7 @@ def own_of(one: ActorLearner) -> torch.Tensor:
     return torch.from_numpy(one(("state",))["learner"]["own"]["$torch"])
 
 
-def test_one_process_does_what_a_plain_loop_does_however_it_is_cut(opened: Any) -> None:
+def test_one_process_equals_a_plain_loop_for_any_collect_lengths(opened: Any) -> None:
     definition = defined(1)
     agent = shared(definition)
     learners = opened(definition, agent)

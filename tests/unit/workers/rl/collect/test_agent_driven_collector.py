@@ -1,4 +1,4 @@
-"""The collector of agents with their own loop, and the engine that is advanced within it."""
+"""The collector of agents with their own loop, and the engine that this loop advances."""
 
 from collections.abc import Callable
 from typing import Any
@@ -40,7 +40,7 @@ def test_each_step_is_handed_out_once_and_episodes_begin_at_once() -> None:
     assert not made.state_dict()["over"].any()
 
 
-def test_running_episodes_come_back_and_the_resume_is_told_to_be_statistical() -> None:
+def test_running_episodes_are_restored_and_the_resume_is_statistical() -> None:
     one, other = collector(), collector()
     one.begin()
     one.step(np.array([0, 1]))
@@ -54,7 +54,7 @@ def test_running_episodes_come_back_and_the_resume_is_told_to_be_statistical() -
 
 
 class Steps:
-    """A loop of so many steps; its collector counts one env_step for each."""
+    """A loop of a given number of steps; its collector counts one env_step for each."""
 
     def __init__(self, rig: Rig, steps: int) -> None:
         self.rig, self.steps, self.made = rig, steps, 0

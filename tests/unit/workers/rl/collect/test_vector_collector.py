@@ -1,4 +1,4 @@
-"""Collecting: shapes, flags, seeds, whole episodes."""
+"""The vector collector: shapes, flags, seeds and whole episodes."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from workers.rl.envs.factory import make_vector
 
 
 class Constant:
-    """Always chooses 1."""
+    """An agent that always chooses action 1."""
 
     def __init__(self) -> None:
         self.lost: list[Any] = []
@@ -63,7 +63,7 @@ def test_the_last_observation_can_be_seen_before_the_lazy_reset() -> None:
     assert made.collect(CollectPlan(vector_steps=1)).observation[0, 0, 1] == 0
 
 
-def test_truncation_is_told_apart() -> None:
+def test_truncation_is_distinguished_from_termination() -> None:
     experience = collector(max_episode_steps=2, num_envs=1).collect(CollectPlan(vector_steps=2))
     assert experience.truncated[:, 0].tolist() == [False, True]
     assert not experience.terminated.any()

@@ -1,4 +1,4 @@
-"""Atari games: preprocessing, seeds, restored episodes and their ends, in both ways."""
+"""Atari games in both implementations: preprocessing, seeds, restored episodes and episode ends."""
 
 import sys
 from typing import Any
@@ -29,7 +29,7 @@ def actions(steps: int, num_envs: int = 1) -> Any:
 
 
 def played(vector: Any, chosen: Any) -> list[Any]:
-    """Returns copies of what each step returned."""
+    """Returns copies of the results of each step."""
     return [tuple(np.array(part) for part in vector.advance(one)) for one in chosen]
 
 
@@ -59,7 +59,7 @@ def test_an_episode_is_repeated_from_its_seed_whatever_was_before_and_in_any_slo
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_running_game_is_found_again(way: str) -> None:
+def test_a_running_game_is_restored(way: str) -> None:
     vector, other = make_vector(spec(2, way)), make_vector(spec(2, way))
     vector.begin(np.array([True, False]), [7, 0])
     played(vector, actions(9, 2))
@@ -118,7 +118,7 @@ def test_a_game_ends_in_a_terminal_state_and_rewards_are_raw(way: str) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_lost_life_is_heard_as_an_end_while_the_game_goes_on(way: str) -> None:
+def test_a_lost_life_ends_the_learners_episode_while_the_game_continues(way: str) -> None:
     vector = make_training_vector(
         spec(1, way, preprocessing=AtariPreprocessing(terminal_on_life_loss=True))
     )
@@ -276,7 +276,7 @@ def counted(num_envs: int = 2, sticky: float = 0.0, name: str = "ALE/Breakout-v5
 
 
 def trained_on(vector: Any, steps: int, seed: int, over: Any = None) -> tuple[list[Any], Any]:
-    """Steps like a collector, resetting episodes that ended.
+    """Steps a vector environment like a collector, resetting episodes that ended.
 
     Returns copies of all observations, and which episodes ended.
     """
@@ -297,10 +297,10 @@ def assert_equal(first: list[Any], second: list[Any]) -> None:
 
 
 @pytest.mark.parametrize("steps", [5, 12, 37, 61])
-def test_games_that_are_seeded_once_are_found_again_and_go_on_the_same(steps: int) -> None:
-    """Line 15.12: in mid-episode, at the end of one, and many resets after the seed.
+def test_games_that_are_seeded_once_are_restored_and_continue_identically(steps: int) -> None:
+    """Restores within an episode, at its end, and many resets after the seed.
 
-    The next episodes are the same, too.
+    The following episodes are also identical.
     """
     vector, other = counted(), counted()
     if steps == 37:  # the slots are no longer in step
@@ -318,9 +318,9 @@ def test_games_that_are_seeded_once_are_found_again_and_go_on_the_same(steps: in
 
 
 def test_a_game_is_seeded_once_in_many_episodes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Line 15.12: each seed loads the ROM.
+    """Seeding a game loads its ROM again.
 
-    Sticky actions, and a game whose reset draws from their numbers, need one for each episode.
+    Sticky actions, and games whose reset draws random numbers, need a seed for each episode.
     """
     import ale_py.vector_env as native
 
@@ -345,7 +345,7 @@ def test_a_game_is_seeded_once_in_many_episodes(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_an_evaluation_begins_each_game_from_its_seed() -> None:
-    """Line 15.12: its episodes are filmed again from the seeds that they were counted with."""
+    """A film repeats an episode of the evaluation from its seed."""
     vector = make_vector(spec(1, "native", kwargs={"repeat_action_probability": 0.0}))
     first = [np.array(vector.begin(np.array([True]), [seed])) for seed in (7, 8, 9)]
     again = [np.array(vector.begin(np.array([True]), [seed])) for seed in (9, 8, 7)][::-1]
@@ -353,8 +353,8 @@ def test_an_evaluation_begins_each_game_from_its_seed() -> None:
     vector.close()
 
 
-def test_a_game_is_seeded_anew_before_finding_back_takes_long() -> None:
-    """Line 15.12: at most 63 resets lie between a seed and an episode."""
+def test_a_game_is_seeded_again_after_63_resets() -> None:
+    """At most 63 resets must be repeated to restore an episode."""
     vector = counted(1)
     for seed in range(70):
         vector.begin(np.array([True]), [seed])

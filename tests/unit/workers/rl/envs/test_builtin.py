@@ -1,4 +1,4 @@
-"""The two test environments of Palestra's own."""
+"""The two test environments that are part of Palestra."""
 
 import subprocess
 import sys
@@ -18,7 +18,7 @@ from workers.rl.envs.goal_rule import goal_rule
 
 
 @pytest.mark.parametrize("name", sorted(OWN))
-def test_it_keeps_gymnasiums_rules(name: str) -> None:
+def test_the_environments_pass_gymnasiums_checker(name: str) -> None:
     check_env(gym.make(name).unwrapped, skip_render_check=True)
 
 
@@ -38,7 +38,7 @@ def _episode(spec: EnvDefinition) -> Any:
     return np.stack(shown)
 
 
-def test_anyone_can_make_them_by_their_module() -> None:
+def test_the_environments_can_be_made_by_their_module() -> None:
     code = (
         "import gymnasium; print(gymnasium.make('workers.envs.own:palestra/BitFlip-v0', "
         "bits=5).action_space.n)"
@@ -124,7 +124,7 @@ def test_environments_that_judge_one_goal_at_a_time_are_asked_so() -> None:
         ]
 
 
-def test_the_cue_is_seen_once_and_asked_for_later() -> None:
+def test_the_cue_is_shown_once_and_must_be_named_later() -> None:
     env = gym.make("palestra/Recall-v0", cues=3, delay=4)
     for seed in range(10):
         cue = env.reset(seed=seed)[0]

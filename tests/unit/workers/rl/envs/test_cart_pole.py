@@ -1,4 +1,4 @@
-"""Cart-pole on arrays and on Python's numbers equals Gymnasium's bit by bit."""
+"""The vectorised cart-pole equals Gymnasium's bit by bit, on arrays and on Python numbers."""
 
 import functools
 from typing import Any
@@ -24,7 +24,10 @@ def both(num_envs: int = 9, **options: Any) -> tuple[Any, Any]:
 
 
 def actions_of(generator: np.random.Generator, observation: Any) -> Any:
-    """Balances in the first slots, so that episodes last, and not at all in the others."""
+    """Returns actions that balance the pole in the first slots, so that their episodes last.
+
+    Actions of the other slots are random.
+    """
     lean = observation[:, 2] + 0.3 * observation[:, 3] > 0
     return np.where(np.arange(len(lean)) < 4, lean, generator.integers(0, 2, len(lean))).astype(
         np.int64
@@ -35,7 +38,7 @@ def actions_of(generator: np.random.Generator, observation: Any) -> Any:
     "options", [{"max_episode_steps": 60}, {"kwargs": {"sutton_barto_reward": True}}]
 )
 @pytest.mark.parametrize("singly", [False, True])
-def test_every_number_is_that_of_gymnasium(options: Any, singly: bool) -> None:
+def test_every_result_equals_gymnasiums(options: Any, singly: bool) -> None:
     limit, kwargs = options.get("max_episode_steps", 500), options.get("kwargs", {})
     fast = both(**options)[int(singly)]
     slow = SerialVector(
@@ -59,7 +62,7 @@ def test_every_number_is_that_of_gymnasium(options: Any, singly: bool) -> None:
     assert ended[1] > 20 or "kwargs" in options
 
 
-def test_a_running_episode_is_found_again() -> None:
+def test_a_running_episode_is_restored() -> None:
     first, second = both()[0], both()[0]
     first.begin(np.arange(9) < 6, list(range(9)))
     for step in range(5):
@@ -76,7 +79,7 @@ def test_a_running_episode_is_found_again() -> None:
 
 
 @pytest.mark.parametrize("to_fast", [True, False])
-def test_an_episode_is_found_again_by_copies_that_step_otherwise(to_fast: bool) -> None:
+def test_an_episode_is_restored_by_the_other_implementation(to_fast: bool) -> None:
     fast, slow = both()
     source, found = (slow, fast) if to_fast else (fast, slow)
     source.begin(np.arange(9) < 8, list(range(9)))

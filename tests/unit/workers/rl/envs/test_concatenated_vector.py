@@ -1,4 +1,4 @@
-"""Concatenated vector environments step as each one does alone."""
+"""A concatenated vector environment steps each part as that part steps by itself."""
 
 from typing import Any
 
@@ -51,7 +51,7 @@ def test_each_vector_saves_the_episodes_that_the_whole_steps(
         assert all(one.reproduced for one in own.restore_episodes(saved))
 
 
-def test_what_a_learner_hears_is_joined_too() -> None:
+def test_learner_rewards_are_concatenated() -> None:
     told = AtariPreprocessing(clip_rewards=True, terminal_on_life_loss=False)
     whole = joined(
         [ReportingVector(vector, told) for vector in vectors("OddWalk-v0", kwargs={"length": 3})]

@@ -1,4 +1,4 @@
-"""Line 10: environments of installed distributions and of `--import`, and their code."""
+"""Environments of installed distributions and of `--import`, and the digest of their code."""
 
 import json
 import os
@@ -40,7 +40,7 @@ gym.register("{id}", entry_point="tiny_envs.walk:Walk", max_episode_steps=9)
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A directory on Python's path, and everything that was registered is forgotten afterwards."""
+    """A directory on Python's path; environments registered by the test are removed afterwards."""
     before = dict(gym.registry)
     directory = tmp_path / "site"
     directory.mkdir()
@@ -70,7 +70,7 @@ def forget(registry: dict[str, Any]) -> None:
 
 @pytest.fixture
 def again() -> Callable[[], None]:
-    """Clears all state that a fresh process would not have."""
+    """Clears all state that a new process would not have."""
     builtin = {
         name: spec
         for name, spec in gym.registry.items()
@@ -91,7 +91,7 @@ def loose(site: Path, text: str = REGISTERS.format(id="Loose-v0")) -> Path:
     return site / "loose.py"
 
 
-def test_environments_of_our_group_are_known_and_have_the_code_of_their_distribution(
+def test_environments_of_the_entry_point_group_have_their_distributions_code(
     site: Path,
 ) -> None:
     install_environments(site)
@@ -104,7 +104,7 @@ def test_environments_of_our_group_are_known_and_have_the_code_of_their_distribu
     assert env.single_observation_space == gym.spaces.Box(0, 1, (5,), np.float32)
 
 
-def test_a_changed_reward_is_other_code(site: Path, again: Callable[[], None]) -> None:
+def test_a_changed_reward_changes_the_digest(site: Path, again: Callable[[], None]) -> None:
     install_environments(site)
     before = code("tiny/Walk-v0")
     source = site / "tiny_envs" / "walk.py"
@@ -126,8 +126,8 @@ def test_a_changed_reward_is_other_code(site: Path, again: Callable[[], None]) -
         "Nowhere-v0",
     ],
 )
-def test_what_comes_with_gymnasium_ale_py_and_palestra_needs_no_code(site: Path, name: str) -> None:
-    """So that existing IDs stand."""
+def test_environments_of_gymnasium_ale_py_and_palestra_have_no_code(site: Path, name: str) -> None:
+    """IDs of existing experiments therefore do not change."""
     install_environments(site)
     assert environment_code(name) is None
     register_sources()
@@ -170,7 +170,7 @@ def test_an_environment_belongs_to_the_module_that_registers_it_whoever_imports_
     assert {"Loose-v0", "tiny/Walk-v0"} <= set(register_sources().owners)
 
 
-def test_an_id_that_two_modules_register_is_nobodys(
+def test_an_id_that_two_modules_register_is_not_offered(
     site: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loose(site, REGISTERS.format(id="tiny/Walk-v0"))
@@ -335,7 +335,7 @@ def test_the_option_is_checked_without_an_import(name: str, told: str) -> None:
 def test_a_module_of_the_working_directory_is_found_by_trainers(
     site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They work elsewhere."""
+    """Trainers run in another working directory."""
     (tmp_path / "here").mkdir()
     (tmp_path / "here" / "loose.py").write_text("")
     monkeypatch.chdir(tmp_path / "here")

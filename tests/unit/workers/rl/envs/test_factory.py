@@ -1,4 +1,4 @@
-"""Vector environments, and how they restore an episode in progress."""
+"""Vector environments, and how they restore the episodes in progress."""
 
 from typing import Any
 
@@ -73,7 +73,7 @@ def test_the_same_seed_begins_the_same_episode(vectorization: str) -> None:
 
 @pytest.mark.parametrize("vectorization", ["sync", "async"])
 @pytest.mark.parametrize("name", ["CartPole-v1", "Pendulum-v1", "OddSelfSaving-v0"])
-def test_a_running_episode_is_found_again(name: str, vectorization: str) -> None:
+def test_a_running_episode_is_restored(name: str, vectorization: str) -> None:
     made = spec(name, num_envs=2, vectorization=vectorization)
     vector, other = make_vector(made), make_vector(made)
     begun(vector)
@@ -96,7 +96,7 @@ def test_a_running_episode_is_found_again(name: str, vectorization: str) -> None
     other.close()
 
 
-def test_an_environment_that_does_not_repeat_itself_is_found_out() -> None:
+def test_an_environment_that_is_not_reproducible_is_detected() -> None:
     vector, other = (make_vector(spec("OddRestless-v0", num_envs=2)) for _ in range(2))
     begun(vector)
     vector.advance(np.array([0, 0]))
@@ -105,7 +105,7 @@ def test_an_environment_that_does_not_repeat_itself_is_found_out() -> None:
     assert [result.observation for result in restored] == [None, None]
 
 
-def test_an_ended_episode_needs_no_way_back() -> None:
+def test_an_ended_episode_is_not_restored() -> None:
     vector, other = (make_vector(spec("OddWalk-v0", kwargs={"length": 1})) for _ in range(2))
     begun(vector)
     vector.advance(np.array([0]))

@@ -1,4 +1,4 @@
-"""Rewards that the learner receives differ from the returns of the game, which stay unchanged."""
+"""Separate rewards for the learner, which leave the recorded returns of the game unchanged."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from workers.rl.envs.learner_rewards import ReportingVector
 
 
 class Playing:
-    """Always does nothing."""
+    """An agent that always chooses action 0."""
 
     def act(self, observation: Any, *, explore: bool) -> Any:
         assert explore
@@ -22,7 +22,7 @@ class Playing:
 
 
 class Ale:
-    """Loses a life at each third frame of a game of 7."""
+    """A fake game of 7 frames that loses a life at each third frame."""
 
     def __init__(self, line: Line) -> None:
         self.line = line
@@ -45,7 +45,9 @@ def collected(plan: CollectPlan, **told: Any) -> Any:
 @pytest.mark.parametrize(
     "plan", [CollectPlan(vector_steps=14), CollectPlan(env_steps=28, whole_episodes=True)]
 )
-def test_clipped_rewards_and_lost_lives_are_heard_and_returns_stay_raw(plan: CollectPlan) -> None:
+def test_the_learner_gets_clipped_rewards_and_life_losses_and_returns_stay_raw(
+    plan: CollectPlan,
+) -> None:
     experience = collected(plan, terminal_on_life_loss=True)
     assert experience.reward.tolist() == [[1.0, -0.5]] * 14
     assert np.flatnonzero(experience.terminated[:, 0]).tolist() == [2, 5, 6, 9, 12, 13]

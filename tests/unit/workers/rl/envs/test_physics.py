@@ -1,4 +1,4 @@
-"""Environments of Box2D and MuJoCo: seeds repeat episodes, and an episode can be restored."""
+"""Environments of Box2D and MuJoCo: a seed repeats an episode, and episodes can be restored."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ BOTH = np.ones(2, np.bool_)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_seed_repeats_the_episode_and_a_running_one_is_found_again(name: str) -> None:
+def test_a_seed_repeats_the_episode_and_a_running_one_is_restored(name: str) -> None:
     vector, other = (make_vector(EnvDefinition(id=name, num_envs=2)) for _ in range(2))
     space = vector.single_action_space
     space.seed(1)
@@ -39,7 +39,7 @@ def test_a_seed_repeats_the_episode_and_a_running_one_is_found_again(name: str) 
     other.close()
 
 
-def test_mujoco_warns_in_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mujoco_warnings_are_logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     make_vector(EnvDefinition(id="HalfCheetah-v5")).close()
     assert list(tmp_path.iterdir()) == []

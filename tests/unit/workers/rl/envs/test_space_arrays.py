@@ -1,4 +1,4 @@
-"""Observations of many parts as one vector, and actions of several choices."""
+"""Composite observations as flat vectors, and composite actions as integer arrays."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ DEEP = spaces.Tuple(
 
 
 class Choosing:
-    """Takes the same action everywhere."""
+    """An agent that takes the same action in every environment."""
 
     def act(self, observation: Any, *, explore: bool) -> Any:
         assert explore
@@ -44,7 +44,7 @@ class Choosing:
 
 
 @pytest.mark.parametrize("space", [SPACE, DEEP], ids=["dict", "tuple"])
-def test_the_vector_is_that_of_gymnasium(space: Any) -> None:
+def test_the_flat_vector_equals_gymnasiums(space: Any) -> None:
     space.seed(3)
     flat = Flattener(space)
     for _ in range(20):
@@ -126,7 +126,7 @@ def test_experience_holds_vectors_and_int64_actions() -> None:
     assert np.array_equal(experience.observation[1:], experience.next_observation[:-1])
 
 
-def test_environments_of_several_parts_are_flattened_where_the_agent_is_ours() -> None:
+def test_composite_observations_are_flattened_for_built_in_agents() -> None:
     env = Nested()
     vector = SerialVector([lambda: EpisodeEnv(env, 0, None)])
     vector.begin(np.array([True]), [4])
@@ -143,7 +143,7 @@ def test_environments_of_several_parts_are_flattened_where_the_agent_is_ours() -
         spaces.Dict({"a": spaces.Box(0, 1, (0,))}),
     ],
 )
-def test_a_space_without_a_number_is_refused(space) -> None:
-    """Line 15.12: it ended in a ZeroDivisionError where weights are drawn."""
+def test_an_empty_observation_space_is_refused(space) -> None:
+    """Regression: it raised a ZeroDivisionError when weights were initialised."""
     with pytest.raises(TypeError, match="at least one number"):
         array_layout(space)

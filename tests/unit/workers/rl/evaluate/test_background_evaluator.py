@@ -1,4 +1,4 @@
-"""The evaluation process: equal results, the requested state, and failures."""
+"""The evaluation process: equal results, the evaluated state, and failures."""
 
 import functools
 import os
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.processes
 
 
 class Scale:
-    """Its evaluation is its weight times the env_steps."""
+    """An agent whose evaluation is its weight times the env_steps."""
 
     def __init__(self, weight: float = 0.0) -> None:
         self.weight = torch.tensor([weight])
@@ -110,7 +110,7 @@ def test_an_exception_that_cannot_be_pickled_arrives_as_text() -> None:
 
 
 @pytest.mark.slow
-def test_a_killed_process_is_started_anew_and_asked_again() -> None:
+def test_a_killed_process_is_restarted_and_the_request_repeated() -> None:
     evaluator = SubprocessEvaluator(functools.partial(build, "slow"), Scale(2.0))
     first = evaluator.evaluate(clock(1)).seed
     evaluator.begin(clock(5))
@@ -122,7 +122,7 @@ def test_a_killed_process_is_started_anew_and_asked_again() -> None:
 
 
 @pytest.mark.slow
-def test_one_that_always_dies_is_an_error() -> None:
+def test_a_process_that_is_killed_repeatedly_is_an_error() -> None:
     evaluator = SubprocessEvaluator(functools.partial(build, "dies"), Scale())
     with pytest.raises(EvaluatorLostError, match="status 7"):
         evaluator.evaluate(clock(1))

@@ -1,4 +1,4 @@
-"""Filming an evaluation: the chosen episode from its seed, without disturbing anything."""
+"""Filming an evaluation: the chosen episode is repeated from its seed without side effects."""
 
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -26,7 +26,10 @@ from workers.rl.evaluate.vector_evaluator import (
 
 
 class Leaning:
-    """Pushes to the side to which the pole leans: episodes of different lengths."""
+    """An agent that pushes to the side to which the pole leans.
+
+    Its episodes have different lengths.
+    """
 
     def act(self, observation: Any, *, explore: bool) -> Any:
         assert not explore
@@ -40,7 +43,7 @@ class Leaning:
 AGENT: Any = Leaning()
 
 
-def test_the_film_shows_the_very_episode_that_was_counted() -> None:
+def test_the_film_shows_the_evaluated_episode() -> None:
     evaluator = VectorEvaluator(
         make_vector(EnvDefinition(id="CartPole-v1", num_envs=3)),
         AGENT,
@@ -63,7 +66,7 @@ def test_the_film_shows_the_very_episode_that_was_counted() -> None:
     film.close()
 
 
-def test_an_agent_that_asks_for_it_hears_of_each_step_of_a_film() -> None:
+def test_observe_evaluation_is_called_for_each_step_of_a_film() -> None:
     class Listening(Leaning):
         def __init__(self) -> None:
             self.resets: list[bool] = []
@@ -92,7 +95,7 @@ def test_an_environment_without_pictures_is_refused() -> None:
 @pytest.mark.parametrize(
     ("choice", "episode"), [("first", 0), ("best", 1), ("worst", 2), ("median", 0)]
 )
-def test_the_choice(choice: Choice, episode: int) -> None:
+def test_the_best_the_worst_or_the_first_episode_is_filmed(choice: Choice, episode: int) -> None:
     assert chosen_episode((5.0, 9.0, float("nan"), 9.0), choice) == episode
 
 

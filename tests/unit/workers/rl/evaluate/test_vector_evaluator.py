@@ -1,4 +1,4 @@
-"""Evaluation: fairness, budgets, statistics, and that it disturbs nothing."""
+"""The vector evaluator: unbiased episodes, budgets, statistics, and no side effects."""
 
 import random
 from contextlib import AbstractContextManager, nullcontext
@@ -25,8 +25,8 @@ from workers.rl.evaluate.vector_evaluator import (
 CLOCK: Any = SimpleNamespace(env_steps=100, updates=7)
 
 
-class Greedy:
-    """Chooses 1, and draws from every global generator."""
+class DrawingAgent:
+    """An agent that always chooses 1 and draws from every global generator."""
 
     def act(self, observation: Any, *, explore: bool) -> Any:
         assert not explore
@@ -43,7 +43,7 @@ def evaluator(num_envs: int = 1, seed: int = 5, **budget: Any) -> VectorEvaluato
     env = make_vector(
         EnvDefinition(id="OddWalk-v0", num_envs=num_envs, kwargs={"random_length": True})
     )
-    agent: Any = Greedy()
+    agent: Any = DrawingAgent()
     return VectorEvaluator(env, agent, EvaluationBudget(**budget), fixed_seed(seed))
 
 
@@ -74,7 +74,7 @@ def test_the_success_rate_is_the_share_of_the_counted_episodes(
         kwargs={"random_length": True},
         vectorization=vectorization,
     )
-    agent: Any = Greedy()
+    agent: Any = DrawingAgent()
     judged = VectorEvaluator(make_vector(spec), agent, EvaluationBudget(episodes=9), fixed_seed(5))
     result = judged.evaluate(CLOCK)
     judged.close()
@@ -99,7 +99,7 @@ def test_the_statistics() -> None:
     assert summarise([1.0, float("inf")], [1, 1], 0).max == float("inf")
 
 
-def test_it_disturbs_no_generator() -> None:
+def test_an_evaluation_restores_every_global_generator() -> None:
     made = evaluator(2, episodes=3)
     before = global_state()
     made.evaluate(CLOCK)

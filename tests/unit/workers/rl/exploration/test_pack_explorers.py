@@ -1,4 +1,4 @@
-"""Explorers of a pack choose the same actions as each explorer alone."""
+"""The explorers of a pack choose the same actions as each explorer does singly."""
 
 from typing import Any
 
@@ -46,7 +46,7 @@ def test_joined_explorers_draw_what_each_draws(name: str) -> None:
         assert str(mine.state_dict()) == str(own.state_dict())
 
 
-def test_explorers_that_drew_unlike_numbers_are_told() -> None:
+def test_explorers_with_different_draw_counts_are_refused() -> None:
     build, greedy = CASES["epsilon"]
     first, second = (build(derive_generator(seed, "agent/explore")) for seed in range(2))
     first.explore(greedy, 0)

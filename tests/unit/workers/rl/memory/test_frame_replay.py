@@ -41,7 +41,7 @@ def memory(
 
 
 def assert_samples_agree(replay: Replay, naive: NaiveReplay) -> int:
-    """Compares samples with the expected ones; returns the number of different transitions."""
+    """Compares samples with the expected ones; returns the number of distinct transitions."""
     expected, sample = naive.by_place(), replay.sample(8, 16)
     flat = [column.reshape(-1, *column.shape[2:]) for column in sample]
     for observation, action, reward, successor, discount, _, place in zip(*flat, strict=True):
@@ -97,7 +97,7 @@ def test_short_episodes_shorten_the_memory_but_never_spoil_a_stack(rule, n_step)
     assert len(replay) == 400
 
 
-def test_anything_that_is_no_stack_moved_on_by_one_is_kept_exactly() -> None:
+def test_stacks_that_are_not_shifted_by_one_frame_are_stored_exactly() -> None:
     generator, steps = np.random.default_rng(0), 20
     replay, naive = memory(spec_of(steps, 2, 3), spare=6.0), NaiveReplay(steps, 2)
     for _ in range(12):
@@ -120,8 +120,8 @@ def test_anything_that_is_no_stack_moved_on_by_one_is_kept_exactly() -> None:
 
 @pytest.mark.parametrize("rule", sorted(RULES))
 @pytest.mark.parametrize("n_step", [1, 3])
-def test_colour_images_get_all_of_the_capacity(rule, n_step) -> None:
-    """Line 15.12: channels are no frames of time, and a memory for 200 steps held 70 of them."""
+def test_a_memory_of_colour_images_has_the_whole_capacity(rule, n_step) -> None:
+    """Regression: channels were counted as frames, so a memory for 200 steps stored 70."""
     generator, steps, num_envs = np.random.default_rng(0), 200, 2
     replay, naive = (
         memory(spec_of(steps, num_envs, 3, n_step), rule=rule, spare=1 / 16, grows=True),
@@ -152,10 +152,10 @@ def test_colour_images_get_all_of_the_capacity(rule, n_step) -> None:
 )
 @example(steps=10, num_envs=3, k=1, end=1.0, pieces=[3, 19, 26])  # rows beyond the capacity
 @settings(deadline=None, max_examples=40)
-def test_short_episodes_get_all_of_the_capacity(steps, num_envs, k, end, pieces) -> None:
-    """Line 15.12: a memory holds as much as was asked, whatever shares few frames.
+def test_a_memory_of_short_episodes_has_the_whole_capacity(steps, num_envs, k, end, pieces) -> None:
+    """The capacity is kept if few frames are shared.
 
-    Also when it was loaded meanwhile.
+    This also holds if the memory was loaded meanwhile.
     """
     spec = spec_of(steps, num_envs, k)
     replay, naive, stream = (
@@ -175,8 +175,8 @@ def test_short_episodes_get_all_of_the_capacity(steps, num_envs, k, end, pieces)
         replay = loaded
 
 
-def test_a_memory_that_was_stored_before_it_could_grow_goes_on_as_it_was() -> None:
-    """Line 15.12: rows of older snapshots hold places, not numbers."""
+def test_a_memory_of_an_older_snapshot_continues_with_its_capacity() -> None:
+    """Older snapshots store the places of frames instead of their numbers."""
     spec, stream = spec_of(200, 2, 3), FrameStream(0, 2, 3, end=0.5)
     old, new = memory(spec, spare=0.0), memory(spec, spare=0.0, seed=3, grows=True)
     for _ in range(20):

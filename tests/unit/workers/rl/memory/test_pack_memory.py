@@ -118,7 +118,7 @@ def test_fewer_members_may_draw_as_many_rows_as_all_did(case) -> None:
         np.testing.assert_array_equal(drawn.reward[:, index], memory.sample(1, 6).reward)
 
 
-def test_a_member_alone_is_told_that_its_rows_do_not_go_on() -> None:
+def test_a_separated_members_newest_rows_count_as_truncated() -> None:
     case = CASES["n-step"]
     shared, alone, rng = together(memories(case)), memories(case), np.random.default_rng(0)
     extend(shared, alone, columns(case, 4, MEMBERS, rng))

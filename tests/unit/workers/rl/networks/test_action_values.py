@@ -123,8 +123,8 @@ def test_fractions_are_embedded_by_arrays_as_by_tensors() -> None:
 
 
 @pytest.mark.parametrize("kind", ["lstm", "gru"])
-def test_a_fresh_cell_keeps_what_it_saw_a_dozen_steps_ago(kind) -> None:
-    """Line 15.12: with a gate that began half open 0.3 % was left, too little to learn by."""
+def test_an_initial_cell_keeps_information_over_twelve_steps(kind) -> None:
+    """Regression: with an initial bias of 0 for the gate, 0.3 % of the state was left."""
     cell, traces = Recurrent("m", 8, 32, kind), []
     for seed in range(5):
         generator = torch.Generator().manual_seed(seed)
@@ -142,10 +142,10 @@ def test_a_fresh_cell_keeps_what_it_saw_a_dozen_steps_ago(kind) -> None:
 
 
 @pytest.mark.parametrize(("kind", "gate"), [("lstm", slice(4, 8)), ("gru", slice(4, 8))])
-def test_the_gate_that_keeps_begins_one_higher(kind, gate) -> None:
-    """Line 15.12: rows H to 2 H, in torch's order, are the gate that keeps the state.
+def test_the_gate_that_keeps_the_state_has_an_initial_bias_of_one(kind, gate) -> None:
+    """It is the forget gate of an LSTM and the update gate of a GRU.
 
-    It is the forget gate of an LSTM and the update gate of a GRU.
+    In torch's order these are the rows H to 2 H.
     """
     cell, module = (
         Recurrent("m", 3, 4, kind),

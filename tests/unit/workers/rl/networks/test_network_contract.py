@@ -1,4 +1,4 @@
-"""The contract between agents and every network."""
+"""The interface between agents and every network."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The mathematics of networks, against loops and against torch's own modules."""
+"""The layers of networks, compared with loops and with torch's modules."""
 
 import math
 
@@ -126,7 +126,7 @@ def test_the_mean_of_dueling_values_is_the_value_stream() -> None:
 
 
 def test_a_noisy_layer_by_hand() -> None:
-    """Equations 9 to 11 as loops."""
+    """Computes equations 9 to 11 of the paper with loops."""
     network = NoisyMlp("n", (2, 3))
     parameters, noise = (
         network.initial_uniform(seeded()),
@@ -182,7 +182,7 @@ def test_noisy_layers_begin_as_the_paper_says_and_without_noise_are_the_mean() -
 
 
 def test_the_embedding_of_quantiles_by_hand() -> None:
-    """Equation 4 as loops."""
+    """Computes equation 4 of the paper with loops."""
     network = CosineEmbedding("tau", features=3, cosines=5)
     parameters = network.initial_uniform(seeded())
     features, fractions = torch.randn(2, 3), torch.rand(2, 4)

@@ -30,7 +30,7 @@ ALGORITHMS: dict[str, tuple[str, dict[str, Any]]] = {
         {**OFF_POLICY, "action_noise": {"name": "normal"}, "train_freq": [2, "step"]},
     ),
 }
-"""Environment and small parameters of each."""
+"""Environment and small parameters of each algorithm."""
 
 
 def document(
@@ -38,7 +38,7 @@ def document(
 ) -> dict[str, Any]:
     """Returns a definition of 200 env_steps.
 
-    `parameters` among the sections are added to the small ones.
+    `parameters` in the sections are added to the small ones of the algorithm.
     """
     env, parameters = ALGORITHMS[algorithm]
     parameters = {**parameters, **sections.pop("parameters", {})}
@@ -58,7 +58,7 @@ def document(
 
 
 class Sb3Trained(Trained):
-    """One attempt at training with an algorithm's own loop."""
+    """One attempt at training with a Stable-Baselines3 algorithm and its own loop."""
 
     def _drive(self, training: Training, stop_at: int | None, pause_at: int | None) -> None:
         assert training.own_loop is not None

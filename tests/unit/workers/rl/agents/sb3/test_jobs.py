@@ -1,4 +1,4 @@
-"""Trainings by an algorithm's own loop in the trainer process, and how they end."""
+"""Jobs of Stable-Baselines3 agents in the trainer process, and their outcomes."""
 
 import json
 import signal
@@ -34,7 +34,7 @@ def records(directory: AttemptDirectory, kind: str) -> list[dict]:
     return [document for document in documents if document["type"] == kind]
 
 
-def test_a_training_that_exports_and_is_evaluated_as_it_goes(tmp_path: Path) -> None:
+def test_a_training_evaluates_and_exports(tmp_path: Path) -> None:
     given = document("PPO", export={"formats": ["weights", "program"]})
     directory, report = execute(tmp_path, given, schedule="train_and_evaluate")
     assert (report.outcome, report.cause, report.env_step) == (
@@ -60,13 +60,13 @@ def test_a_snapshot_is_evaluated_again_with_the_same_result(algorithm, tmp_path:
 
 
 @pytest.mark.parametrize(("algorithm", "at"), [("DQN", 44), ("PPO", 32)])
-def test_a_trial_ends_with_the_first_update(algorithm, at, tmp_path: Path) -> None:
+def test_a_test_job_ends_with_the_first_update(algorithm, at, tmp_path: Path) -> None:
     _, report = execute(tmp_path, document(algorithm), schedule="test")
     assert (report.outcome, report.env_step) == (Outcome.SUCCEEDED, at), report.failure
     assert report.update >= 1
 
 
-def test_a_trial_of_what_never_learns_is_told(tmp_path: Path) -> None:
+def test_a_test_job_without_an_update_fails_with_a_reason(tmp_path: Path) -> None:
     _, report = execute(
         tmp_path, document("DQN", parameters={"learning_starts": 5_000}), schedule="test"
     )
@@ -76,8 +76,8 @@ def test_a_trial_of_what_never_learns_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("algorithm", ["DQN", "PPO"])
-def test_what_is_not_finite_ends_as_diverged(algorithm, tmp_path: Path) -> None:
-    """The guard ends the training if the algorithm continues with such losses.
+def test_non_finite_losses_end_as_diverged(algorithm, tmp_path: Path) -> None:
+    """A hook ends the training if the algorithm continues with non-finite losses.
 
     Otherwise the algorithm raises its own exception.
     """
@@ -113,7 +113,7 @@ def test_an_exception_within_the_library_reaches_the_report_and_the_state_is_sav
 
 
 @pytest.mark.parametrize(("env", "at"), [("OddBroken-v0", 2), ("OddLeaver-v0", 0)])
-def test_an_environment_that_breaks_is_told_as_ever(env, at, tmp_path: Path) -> None:
+def test_an_exception_of_the_environment_is_reported_as_such(env, at, tmp_path: Path) -> None:
     _, report = execute(tmp_path, document("A2C", env={"id": env}))
     assert (report.outcome, report.cause, report.env_step) == (
         Outcome.FAILED,
@@ -122,7 +122,7 @@ def test_an_environment_that_breaks_is_told_as_ever(env, at, tmp_path: Path) -> 
     )
 
 
-def test_an_evaluation_that_breaks_is_told_once(tmp_path: Path, monkeypatch) -> None:
+def test_an_exception_of_an_evaluation_is_reported_once(tmp_path: Path, monkeypatch) -> None:
     def fails(self, clock):
         raise ZeroDivisionError("within the evaluation")
 
@@ -171,7 +171,7 @@ def test_wrong_parameters_are_named(algorithm, changes, words, tmp_path: Path) -
     assert all(word in report.failure.message for word in words), report.failure.message
 
 
-def test_an_algorithm_that_cannot_act_there_says_so(tmp_path: Path) -> None:
+def test_an_unsupported_action_space_is_refused(tmp_path: Path) -> None:
     _, report = execute(tmp_path, document("DQN", env={"id": "Pendulum-v1"}))
     assert report.failure is not None
     assert "DQN of Stable-Baselines3" in report.failure.message

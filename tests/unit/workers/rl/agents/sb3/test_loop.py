@@ -1,4 +1,7 @@
-"""The algorithms train in their own loop, and everything else of a job goes on as for any agent."""
+"""Stable-Baselines3 algorithms train in their own loop.
+
+Evaluations, snapshots and budgets work as for every other agent.
+"""
 
 import itertools
 import json
@@ -31,9 +34,9 @@ def of_type(run: Sb3Trained, kind: str) -> list[dict]:
 
 
 def updates_of(algorithm: str) -> int:
-    """Optimiser steps within 200 env_steps.
+    """Returns the number of optimiser steps within 200 env_steps.
 
-    One per step after the warm-up of 40, or as many as the rollouts give.
+    It is one per step after the warm-up of 40 steps, or follows from the rollouts.
     """
     return {
         "A2C": 200 // 8,
@@ -44,7 +47,7 @@ def updates_of(algorithm: str) -> int:
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_it_trains_and_is_seen_at_the_very_steps(algorithm, tmp_path: Path) -> None:
+def test_evaluations_and_snapshots_are_made_at_their_steps(algorithm, tmp_path: Path) -> None:
     run = trained(tmp_path, document(algorithm))
     assert run.result.reason is StopReason.BUDGET
     assert (run.clock.env_steps, run.clock.updates) == (200, updates_of(algorithm))
@@ -61,10 +64,10 @@ def test_it_trains_and_is_seen_at_the_very_steps(algorithm, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("algorithm", ["DQN", "PPO"])
-def test_it_learns_what_the_library_alone_learns(algorithm, tmp_path: Path) -> None:
-    """Evaluations, snapshots and the engine in between change nothing.
+def test_the_weights_equal_those_of_the_library_alone(algorithm, tmp_path: Path) -> None:
+    """Evaluations, snapshots and the engine do not change the training.
 
-    Weights are those of a plain `learn` on the same episodes.
+    The weights are those of a plain `learn` on the same episodes.
     """
     run = trained(tmp_path, document(algorithm, 2, loop={"env_steps": 256, "epoch_env_steps": 100}))
 
@@ -125,7 +128,7 @@ def test_a_pause_is_followed_by_a_statistical_resume(algorithm, tmp_path: Path) 
     assert resumed.clock.updates > paused.clock.updates
 
 
-def test_a_snapshot_brings_everything_back(tmp_path: Path) -> None:
+def test_a_snapshot_restores_the_whole_state(tmp_path: Path) -> None:
     definition = document("SAC")
     directory, _ = trained(tmp_path, definition, pause_at=99).snapshot_at("stop")
     saved = load(work_order(definition), directory).state
@@ -143,7 +146,7 @@ def test_a_snapshot_brings_everything_back(tmp_path: Path) -> None:
         )
 
 
-def test_without_its_memory_it_learns_only_once_there_is_one_again(tmp_path: Path) -> None:
+def test_without_a_saved_memory_learning_waits_for_the_warm_up(tmp_path: Path) -> None:
     definition = document("DQN", snapshot={"every_env_steps": None, "memory": "none"})
     paused = trained(tmp_path, definition, pause_at=99)
     resumed = trained(tmp_path, definition, paused.snapshot_at("stop")[0])
@@ -152,7 +155,7 @@ def test_without_its_memory_it_learns_only_once_there_is_one_again(tmp_path: Pat
     assert resumed.agent._model.gradient_steps == 1
 
 
-def test_several_environments_and_an_end_of_episodes(tmp_path: Path) -> None:
+def test_several_environments_and_an_episode_budget(tmp_path: Path) -> None:
     run = trained(
         tmp_path,
         document(
@@ -165,13 +168,13 @@ def test_several_environments_and_an_end_of_episodes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("loop", "at"), [({"updates": 10}, 80), ({"episodes": 3}, None)])
-def test_other_budgets_end_it_too(loop, at, tmp_path: Path) -> None:
+def test_other_budgets_end_the_training(loop, at, tmp_path: Path) -> None:
     run = trained(tmp_path, document("A2C", loop={"env_steps": 10_000, **loop}))
     assert run.result.reason is StopReason.BUDGET
     assert run.clock.env_steps == at or run.clock.episodes == loop["episodes"]
 
 
-def test_a_success_score_ends_it(tmp_path: Path) -> None:
+def test_a_success_score_ends_the_training(tmp_path: Path) -> None:
     run = trained(tmp_path, document("A2C", stop={"success_score": 1.0, "success_evaluations": 2}))
     assert run.result.reason is StopReason.SUCCESS_SCORE
     assert run.clock.env_steps == 150
@@ -221,7 +224,7 @@ def _is_pickle(content: bytes) -> bool:
     return True
 
 
-def test_what_somebody_elses_loop_drives_is_refused(tmp_path: Path) -> None:
+def test_features_that_need_the_engines_loop_are_refused(tmp_path: Path) -> None:
     from workers.entrypoints.agent_algorithm import AgentAlgorithm
 
     algorithm = AgentAlgorithm({"name": "sb3", "algorithm": "A2C"}, "CartPole-v1")

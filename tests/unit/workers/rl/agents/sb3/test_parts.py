@@ -1,4 +1,4 @@
-"""Adapters between Palestra and Stable-Baselines3: environment, observations, state, acting."""
+"""Adapters between Palestra and Stable-Baselines3: environment, observations, state and acting."""
 
 import numpy as np
 import pytest
@@ -25,11 +25,10 @@ def context(action=ARM, observation=BOX, num_envs=2, **more) -> AgentContext:
     return AgentContext(observation, action, num_envs, 3, **more)
 
 
-class Scripted:
-    """Two environments with scripted ends.
+class ScriptedVector:
+    """Two environments whose episodes end at fixed steps.
 
-    The first is truncated in step 1 and terminates in step 2, the second does both at once in step
-    2.
+    The first is truncated in step 1 and terminated in step 2; the second is both in step 2.
     """
 
     def __init__(self) -> None:
@@ -55,9 +54,9 @@ class Scripted:
         )
 
 
-def test_the_environment_is_what_the_library_expects() -> None:
+def test_the_environment_has_the_librarys_interface() -> None:
     env, told = LoopEnv(2, Observations(BOX, several=False), spaces.Discrete(2)), []
-    env.attach(Scripted(), lambda: told.append(1) or len(told) < 3)
+    env.attach(ScriptedVector(), lambda: told.append(1) or len(told) < 3)
     assert env.reset().shape == (2, 3)
     observation, reward, done, infos = env.step(np.zeros(2, np.int64))
     assert told == [], "nothing is over before the first step"
@@ -102,7 +101,7 @@ def rows(space: spaces.Space, count: int) -> tuple[list, np.ndarray]:
     return elements, np.stack(elements)
 
 
-def test_parts_of_observations_come_back_from_the_vector() -> None:
+def test_composite_observations_are_restored_from_the_flat_vector() -> None:
     elements, flat = rows(PARTS, 5)
     parts = Observations(PARTS, several=True)(flat)
     for key, space in PARTS.spaces.items():
@@ -179,7 +178,7 @@ def test_the_exported_policy_becomes_a_program(case) -> None:
     )
 
 
-def test_acting_greedily_draws_nothing_and_changes_no_mode() -> None:
+def test_greedy_actions_draw_no_random_numbers_and_keep_the_mode() -> None:
     made = agent(context(spaces.Discrete(3)), "DQN", **SMALL)
     made._model.policy.set_training_mode(True)
     before = global_state()
