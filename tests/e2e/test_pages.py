@@ -71,7 +71,7 @@ class Site:
     async def page(self, path: str) -> Page:
         """Returns a page that is logged in.
 
-        All pages share one login, which saves a link for each.
+        All pages share one login, since an address may log in only ten times a minute.
         """
         if self.login is None:
             first = await self.open_context()

@@ -1,4 +1,4 @@
-"""The address to which a login is counted, behind proxies and with IPv6."""
+"""The client address used for login limits, behind proxies and with IPv6."""
 
 from ipaddress import ip_network
 
@@ -25,20 +25,20 @@ from app.settings import SettingsError, load_settings
         ("testclient", ["1.1.1.1"], "testclient"),
     ],
 )
-def test_the_rightmost_address_that_no_proxy_has_counts(
+def test_the_rightmost_untrusted_address_is_the_clients(
     peer: str, headers: list[str], address: str
 ) -> None:
     assert client_address(peer, headers, [ip_network("10.0.0.0/8")]) == address
 
 
-def test_ipv6_counts_by_its_network() -> None:
+def test_ipv6_addresses_are_limited_by_network() -> None:
     assert (
         subscriber("2001:db8:1:2:3:4:5:6") == subscriber("2001:db8:1:2::9") == "2001:db8:1:2::/64"
     )
     assert subscriber("203.0.113.7") == "203.0.113.7"
 
 
-def test_proxies_are_addresses_or_networks() -> None:
+def test_trusted_proxies_are_addresses_or_networks() -> None:
     settings = load_settings({}, {"PALESTRA_TRUSTED_PROXIES": "127.0.0.1,10.0.0.0/8,::1"})
     assert len(settings.proxy_networks) == 3
     with pytest.raises(SettingsError, match=r"trusted_proxies.*'proxy.local' is no address"):

@@ -1,4 +1,4 @@
-"""The signed cookie of known browsers, and the file of its keys."""
+"""The signed cookie of known browsers, and the file with its signing keys."""
 
 import threading
 from pathlib import Path
@@ -21,14 +21,14 @@ def test_a_cookie_names_a_browser_and_its_user() -> None:
     assert all(len(cookie) < LONGEST for cookie in cookies)
 
 
-def test_a_cookie_ends_after_180_days() -> None:
+def test_a_cookie_expires_after_180_days() -> None:
     cookie = sign(KEY, "usr_a", NOW)
     assert LIFE_SECONDS == 180 * 24 * 3_600
     assert isinstance(read([KEY], cookie, NOW + LIFE_SECONDS - 1), KnownBrowser)
     assert read([KEY], cookie, NOW + LIFE_SECONDS + 1) is None
 
 
-def test_a_forged_cookie_is_no_cookie() -> None:
+def test_a_forged_cookie_is_rejected() -> None:
     cookie = sign(KEY, "usr_a", NOW)
     version, user, device, issued, signature = cookie.split(".")
     forged = [
@@ -50,7 +50,7 @@ def test_a_forged_cookie_is_no_cookie() -> None:
     assert read([], cookie, NOW) is None
 
 
-def test_the_keys_are_made_once_and_are_their_owner_s_alone(tmp_path: Path) -> None:
+def test_the_key_file_is_created_once_and_private(tmp_path: Path) -> None:
     found: list[tuple[bytes, ...]] = []
     processes = [DeviceKeys(tmp_path) for _ in range(8)]
     threads = [
@@ -81,7 +81,7 @@ def test_a_rotation_keeps_one_older_key_and_reaches_running_processes(tmp_path: 
 
 
 @pytest.mark.parametrize("text", ["", "no key\n", "00\n", "\u00e9"])
-def test_a_damaged_file_costs_no_login(tmp_path: Path, text: str) -> None:
+def test_a_damaged_key_file_does_not_prevent_logins(tmp_path: Path, text: str) -> None:
     (tmp_path / FILE).write_text(text, "utf-8")
     keys = DeviceKeys(tmp_path)
     with capture_logs() as logs:
@@ -90,14 +90,14 @@ def test_a_damaged_file_costs_no_login(tmp_path: Path, text: str) -> None:
     assert FILE in logs[0]["error"]
 
 
-def test_a_directory_that_cannot_be_written_costs_no_login(tmp_path: Path) -> None:
+def test_an_unwritable_directory_does_not_prevent_logins(tmp_path: Path) -> None:
     keys = DeviceKeys(tmp_path / "missing")
     with capture_logs() as logs:
         assert keys.current() == keys.current() != ()
     assert [log["event"] for log in logs] == ["access.device_key_not_stored"]
 
 
-def test_a_file_that_others_may_read_is_told(tmp_path: Path) -> None:
+def test_a_key_file_that_others_can_read_gets_a_warning(tmp_path: Path) -> None:
     DeviceKeys(tmp_path).current()
     (tmp_path / FILE).chmod(0o644)
     with capture_logs() as logs:

@@ -1,4 +1,4 @@
-"""The rules for guesses at passwords, with a clock that the test sets."""
+"""Rate limits for password guesses, with a fake clock."""
 
 import pytest
 from hypothesis import given
@@ -20,7 +20,7 @@ NOW = 1_000.0
 
 
 def _guess(limits: LoginLimits, guess: Guess, now: float, *, right: bool = False) -> int:
-    """Returns 0 for a guess that was admitted, else the seconds to wait."""
+    """Returns 0 for an admitted guess, else the seconds to wait."""
     try:
         with limits.admit(guess, now) as admission:
             admission.is_correct = right
@@ -63,7 +63,7 @@ def test_a_full_table_keeps_the_keys_that_have_no_guess_left() -> None:
     assert len(budget._whole_at) <= 100
 
 
-def test_one_account_from_many_addresses() -> None:
+def test_guesses_at_one_account_are_limited_over_all_addresses() -> None:
     limits = LoginLimits()
     guesses = [Guess("admin", f"address {index}") for index in range(10_000)]
     assert _admitted(limits, guesses) == limits.admitted == PER_ACCOUNT.at_once
@@ -74,7 +74,7 @@ def test_one_account_from_many_addresses() -> None:
     assert _guess(limits, Guess("bea", "address 0"), NOW) == 0, "others are not held up"
 
 
-def test_many_accounts_from_one_address() -> None:
+def test_guesses_from_one_address_are_limited_over_all_accounts() -> None:
     limits = LoginLimits()
     guesses = [Guess(f"user {index}", "lab") for index in range(10_000)]
     assert _admitted(limits, guesses) == PER_ADDRESS.at_once
@@ -84,7 +84,7 @@ def test_many_accounts_from_one_address() -> None:
     limits.check_address("lab", NOW + PER_ADDRESS.seconds)
 
 
-def test_a_known_browser_has_guesses_of_its_own_and_no_more() -> None:
+def test_a_known_browser_has_a_separate_limit() -> None:
     limits = LoginLimits()
     _admitted(limits, [Guess("admin", "lab") for _ in range(100)])
     own = [Guess("admin", "lab", browser="hers") for _ in range(100)]
@@ -105,7 +105,7 @@ def test_a_right_password_is_not_counted_as_a_guess() -> None:
     assert _admitted(limits, [Guess("admin", "lab") for _ in range(50)]) == PER_ACCOUNT.at_once
 
 
-def test_few_logins_wait_at_once_and_known_browsers_have_places_of_their_own() -> None:
+def test_waiting_logins_are_limited_with_separate_places_for_known_browsers() -> None:
     limits = LoginLimits()
     strangers = [
         limits.admit(Guess(f"user {index}", f"address {index}"), NOW)
@@ -129,7 +129,7 @@ def test_few_logins_wait_at_once_and_known_browsers_have_places_of_their_own() -
     assert _admitted(limits, fresh) == PER_ACCOUNT.at_once, "the refused ones were not counted"
 
 
-def test_every_refusal_names_the_ways_around_it() -> None:
+def test_every_refusal_names_other_ways_to_log_in() -> None:
     limits = LoginLimits()
     _admitted(limits, [Guess("admin", "lab") for _ in range(20)])
     for guess in (Guess("admin", "another"), Guess("bea", "lab")):

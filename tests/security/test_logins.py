@@ -1,7 +1,6 @@
-"""Line 15.18: guesses at passwords are limited by address and by account, and nobody locks
-another out.
+"""Password guesses are limited by address and by account, and no client can lock another one out.
 
-The long form of the attacks is `benchmarks/login_attack.py`.
+`benchmarks/login_attack.py` runs the attacks in full.
 """
 
 import asyncio
@@ -45,14 +44,14 @@ async def shared(
 
 @pytest.fixture
 def served(shared: Served) -> Served:
-    """The server before the first guess."""
+    """The server with all login limits reset."""
     shared.app.state.login_limits = LoginLimits()
     return shared
 
 
 @pytest.fixture
 def verified(monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
-    """Counts what reaches argon2: the stored hash of each verification."""
+    """Records the stored hash of each argon2 verification."""
     stored_hashes: list[str | None] = []
     verify = passwords._verify
 
@@ -89,7 +88,10 @@ async def _log_in(
 
 
 async def _all(logins: list[Coroutine[Any, Any, httpx.Response]]) -> list[httpx.Response]:
-    """Returns the answers to logins of which as many are under way as may wait."""
+    """Returns the answers to concurrent logins.
+
+    At most as many run at a time as may wait for argon2.
+    """
     places = asyncio.Semaphore(MOST_WAITING)
 
     async def one(login: Coroutine[Any, Any, httpx.Response]) -> httpx.Response:
@@ -117,10 +119,10 @@ def _statuses(answers: list[httpx.Response]) -> list[int]:
     return sorted(answer.status_code for answer in answers)
 
 
-async def test_guesses_at_one_account_from_many_addresses(
+async def test_guesses_at_one_account_are_limited_over_all_addresses(
     served: Served, verified: list[str | None]
 ) -> None:
-    """A person with a known browser or a login link gets in meanwhile."""
+    """The user can still log in with a known browser or a login link."""
     cookie = await _known_browser(served)
     verified.clear()
     began = time.monotonic()
@@ -146,10 +148,10 @@ async def test_guesses_at_one_account_from_many_addresses(
     assert (await _log_in(served, "203.0.113.1", "admin", PASSWORD, cookie=cookie)).is_success
 
 
-async def test_guesses_at_many_accounts_from_one_address_behind_a_proxy(
+async def test_guesses_from_one_address_behind_a_proxy_are_limited(
     served: Served, verified: list[str | None]
 ) -> None:
-    """The others of a lab that shares the address get in with known browsers and links."""
+    """Other users with the same address can still log in with known browsers and login links."""
     cookie = await _known_browser(served, "203.0.113.7")
     verified.clear()
     began = time.monotonic()
@@ -166,7 +168,7 @@ async def test_guesses_at_many_accounts_from_one_address_behind_a_proxy(
     assert (known.status_code, link.status_code, other.status_code) == (201, 201, 201)
 
 
-async def test_a_header_of_strangers_is_not_believed(served: Served) -> None:
+async def test_a_forwarded_header_of_an_untrusted_peer_is_ignored(served: Served) -> None:
     answers = await _all(
         [
             _log_in(served, "203.0.113.7", f"user{index}", forwarded=f"198.51.100.{index}")
@@ -176,10 +178,12 @@ async def test_a_header_of_strangers_is_not_believed(served: Served) -> None:
     assert _statuses(answers) == [401] * PER_ADDRESS.at_once + [429]
 
 
-async def test_more_logins_than_can_be_verified_are_refused_at_once(
+async def test_logins_beyond_the_verification_queue_are_refused_without_delay(
     served: Served, verified: list[str | None]
 ) -> None:
-    """Many addresses at many accounts: the queue before argon2 has an end."""
+    """Many addresses guess at many accounts; the number of logins that wait for
+    argon2 is limited.
+    """
     cookie = await _known_browser(served)
     verified.clear()
     attack = [
@@ -199,7 +203,7 @@ async def test_more_logins_than_can_be_verified_are_refused_at_once(
     assert busy[0].headers["retry-after"] == "1"
 
 
-async def test_the_cookie_of_one_account_is_no_cookie_of_another(served: Served) -> None:
+async def test_the_cookie_of_one_account_is_invalid_for_another(served: Served) -> None:
     cookie = await _known_browser(served)
     await _add_user(served, "ann", passwords._HASHER.hash(PASSWORD))
     guesses = [_log_in(served, f"203.0.113.{index}", "ann") for index in range(PER_ACCOUNT.at_once)]
@@ -222,7 +226,7 @@ async def test_a_stolen_cookie_gives_few_guesses(
 
 
 @pytest.mark.parametrize("tls", [False, True])
-async def test_the_cookie_is_for_this_server_s_pages_alone(served: Served, tls: bool) -> None:
+async def test_the_cookie_is_same_site_and_http_only(served: Served, tls: bool) -> None:
     state, settings = served.app.state, served.app.state.settings
     address = {"public_url": "https://127.0.0.1" if tls else ""}
     state.settings = settings.model_copy(update=address)
@@ -249,7 +253,7 @@ async def test_logging_out_leaves_the_browser_known(served: Served) -> None:
 
 
 async def test_codes_of_links_are_not_counted_as_guesses(served: Served) -> None:
-    """They have 256 bits; a wrong one costs one read of the database."""
+    """A code has 256 bits; a wrong one costs one read of the database."""
     from app.domain.secrets import new_secret
 
     transport = httpx.ASGITransport(served.app, client=("203.0.113.7", 1))
@@ -261,7 +265,10 @@ async def test_codes_of_links_are_not_counted_as_guesses(served: Served) -> None
 
 
 async def test_unknown_names_take_as_long_as_known_ones(served: Served) -> None:
-    """Also where the stored hash has other parameters; the full figures are the benchmark's."""
+    """This also holds if the stored hash has other parameters.
+
+    The benchmark measures the distributions in full.
+    """
     cheaper = PasswordHasher(time_cost=1, memory_cost=8_192, parallelism=1)
     await _add_user(served, "old", cheaper.hash(PASSWORD))
     spent: dict[str, list[float]] = {"admin": [], "old": [], "nobody": []}
@@ -277,7 +284,7 @@ async def test_unknown_names_take_as_long_as_known_ones(served: Served) -> None:
     assert max(medians.values()) < 1.05 * min(medians.values()), medians
 
 
-async def test_verifying_a_password_that_nobody_has_is_as_much_work(served: Served) -> None:
+async def test_verifying_an_unknown_user_takes_as_long_as_a_wrong_password(served: Served) -> None:
     stored = passwords._HASHER.hash(PASSWORD)
     spent: dict[str | None, list[float]] = {stored: [], None: []}
     for _ in range(15):

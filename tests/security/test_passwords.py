@@ -1,4 +1,4 @@
-"""New passwords, their hashes, and hashes that were made with other parameters."""
+"""Rules for new passwords, their hashes, and the renewal of hashes with other parameters."""
 
 import pytest
 from argon2 import PasswordHasher
@@ -69,7 +69,7 @@ async def test_a_good_password_is_hashed_and_recognised(password: str) -> None:
     assert not (await passwords.verify(stored, password + "x")).is_correct
 
 
-async def test_what_is_no_hash_lets_nobody_in() -> None:
+async def test_an_invalid_stored_hash_refuses_every_password() -> None:
     for stored in (None, "", "x", "$argon2id$v=19$m=19456,t=2,p=1$broken"):
         assert not (await passwords.verify(stored, PASSWORD)).is_correct
 
@@ -93,7 +93,7 @@ async def test_a_login_renews_a_hash_with_other_parameters(
     assert await _stored(database, world) == renewed, "one with today's parameters stays"
 
 
-async def test_a_password_that_changed_during_the_login_lets_nobody_in(
+async def test_a_password_changed_during_the_login_is_refused(
     database: Database, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await _store(database, world, CHEAPER.hash(PASSWORD))

@@ -1,4 +1,4 @@
-"""What the tests of the commands share."""
+"""The fixture type and the document that tests of the commands share."""
 
 import json
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from tests.support import api_samples
 
 RunCommand = Callable[..., tuple[int, str, str]]
-"""Type of the fixture `palestra`: arguments of a command to exit code, stdout and stderr."""
+"""Type of the fixture `palestra`: takes the arguments, returns exit code, stdout and stderr."""
 
 DOCUMENT = json.dumps({"definition": api_samples.definition(), "options": {"seeds": [0]}})
 """The document that the fixture `peer` writes as `x.yaml`."""

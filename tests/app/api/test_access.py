@@ -222,7 +222,7 @@ async def test_a_token_creates_no_token_with_more_scopes(shared: Served) -> None
         assert (await client.get("/api/v1/session")).status_code == 401
 
 
-async def test_logins_by_password_are_slowed_down_and_tell_nothing(shared: Served) -> None:
+async def test_password_logins_are_rate_limited_and_reveal_nothing(shared: Served) -> None:
     shared.app.state.login_limits = LoginLimits()
     async with shared.client() as client:
         answers = [

@@ -1,4 +1,7 @@
-"""The audit log as requests fill it: who, from where, with which credential."""
+"""Entries of the audit log that requests write.
+
+An entry names the user, the address and the credential of its request.
+"""
 
 import contextlib
 from collections.abc import AsyncIterator, Sequence
@@ -18,7 +21,7 @@ PROXY = "127.0.0.1"
 
 
 async def entries(served: Served, action: str) -> Sequence[AuditRow]:
-    """Returns the entries of an action, oldest first."""
+    """Returns the entries of an action, the oldest first."""
     query = select(AuditRow).where(AuditRow.action == action).order_by(AuditRow.id)
     async with served.database.read() as session:
         return (await session.scalars(query)).all()
@@ -28,7 +31,7 @@ async def entries(served: Served, action: str) -> Sequence[AuditRow]:
 async def behind_proxy(
     module_database_url: str, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Served]:
-    """A server that trusts the proxy from which the requests of the tests come."""
+    """A server that trusts the proxy from which the tests send requests."""
     directory: Path = tmp_path_factory.mktemp("proxied")
     async with serve(module_database_url, directory, trusted_proxies=(PROXY,)) as served:
         yield served

@@ -57,7 +57,7 @@ def _check_problem(row: Row, answer: httpx.Response) -> None:
     if "expected_seq" in row:
         assert problem["expected_seq"] == row["expected_seq"]
     sentences = [problem["detail"], *(error["message"] for error in problem["errors"])]
-    assert not pydantic_phrases(" ".join(sentences)), "line 15.26: faults are told in our own words"
+    assert not pydantic_phrases(" ".join(sentences)), "errors use our own wording"
     assert any(row.get("text", "") in sentence for sentence in sentences), sentences
     if "pointer" in row:
         found = [error for error in problem["errors"] if error["pointer"] == row["pointer"]]

@@ -1,4 +1,4 @@
-"""The audit log's chain: hashed at commit, in the order of the commits, without gaps."""
+"""The hash chain of the audit log: hashes are computed at commit, in commit order, without gaps."""
 
 import asyncio
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from tests.support.server_fixture import World
 
 
 async def entries(database: Database) -> Sequence[AuditRow]:
-    """Returns all entries, oldest first."""
+    """Returns all entries, the oldest first."""
     async with database.read() as session:
         return (await session.scalars(select(AuditRow).order_by(AuditRow.id))).all()
 
@@ -35,7 +35,7 @@ async def end(database: Database) -> tuple[int, str]:
 
 
 async def check(database: Database) -> Sequence[AuditRow]:
-    """Asserts that all entries form a chain from 1 to its stored end; returns them."""
+    """Asserts that the entries form a chain from 1 to the stored end, and returns them."""
     found = await entries(database)
     assert [row.id for row in found] == list(range(1, len(found) + 1))
     assert [row.hash for row in found] == [rows.hash_of(row) for row in found]
@@ -110,7 +110,9 @@ async def test_a_rolled_back_transaction_leaves_neither_an_entry_nor_a_gap(
 
 
 async def test_a_commit_that_fails_after_the_insert_leaves_no_gap(database: Database) -> None:
-    """The process takes the entry of the failed commit for the last one, which it is not."""
+    """The process still has the entry of the failed commit as the last one and must read the stored
+    one.
+    """
 
     async def fail() -> None:
         async with database.write() as session:
@@ -128,7 +130,7 @@ async def test_a_commit_that_fails_after_the_insert_leaves_no_gap(database: Data
     assert [row.object_id for row in await check(database)] == ["before", "after"]
 
 
-async def test_a_rolled_back_savepoint_takes_its_entries_with_it(database: Database) -> None:
+async def test_a_rolled_back_savepoint_leaves_no_entry(database: Database) -> None:
     async with database.write() as session:
         record(session, "before")
         event_log.record(session, "job", {}, project_id="prj_x")
@@ -145,10 +147,8 @@ async def test_a_rolled_back_savepoint_takes_its_entries_with_it(database: Datab
         assert len((await session.execute(text("SELECT id FROM events"))).all()) == 1
 
 
-async def test_entries_stand_in_the_order_of_their_commits(
-    database: Database, database_url: str
-) -> None:
-    """Two servers write at once: each takes its own last entry for the chain's until it looks."""
+async def test_entries_are_in_commit_order(database: Database, database_url: str) -> None:
+    """Two servers write concurrently; each must read the last entry of the other."""
     other = Database(database_url, pool_size=20)
     try:
 
@@ -176,8 +176,8 @@ async def test_entries_stand_in_the_order_of_their_commits(
     assert all(one.at <= two.at for one, two in pairwise(found))
 
 
-async def test_entries_outlive_their_project(database: Database) -> None:
-    """Issue 17: `audit.project_id` cascaded, so that deleting a project deleted its audit."""
+async def test_entries_remain_after_their_project_is_deleted(database: Database) -> None:
+    """Regression: `audit.project_id` cascaded, so deleting a project deleted its audit entries."""
     project = ProjectRow(id=new_id("prj"), name="short")
     async with database.write() as session:
         session.add(project)
@@ -216,7 +216,7 @@ async def test_the_hash_does_not_depend_on_the_time_zone_of_the_connection(
     await check(database)
 
 
-async def test_a_chain_whose_stored_end_was_lost_goes_on_from_its_last_entry(
+async def test_a_chain_without_its_stored_end_continues_from_the_last_entry(
     database: Database,
 ) -> None:
     async with database.write() as session:
@@ -228,7 +228,7 @@ async def test_a_chain_whose_stored_end_was_lost_goes_on_from_its_last_entry(
     assert [row.object_id for row in await check(database)] == ["one", "two"]
 
 
-async def test_every_move_of_a_job_is_in_the_chain(world: World, database: Database) -> None:
+async def test_every_transition_of_a_job_is_in_the_chain(world: World, database: Database) -> None:
     worker = await world.register()
     job = await world.one_job()
     await world.pause(job.id)

@@ -1,4 +1,7 @@
-"""The audit log of an older database becomes a chain, also when the migration is interrupted."""
+"""The migration that makes a chain of an older database's audit log.
+
+It can be interrupted and repeated.
+"""
 
 import json
 import sqlite3
@@ -34,7 +37,10 @@ OLD_AUDIT = sa.table(
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def old_url(request: pytest.FixtureRequest, tmp_path: Path, worker_id: str) -> str:
-    """URL of a database with the schema before the chain, a project, a user and a token."""
+    """URL of a database with the schema before the chain.
+
+    It has a project, a user and a token.
+    """
     if request.param == "sqlite":
         url = f"sqlite:///{tmp_path / 'old.db'}"
     else:
@@ -65,7 +71,7 @@ def _instant(connection: sa.Connection, at: datetime) -> Any:
 
 
 def fill(url: str, count: int) -> None:
-    """Adds entries whose ids have gaps, as rolled back transactions leave them."""
+    """Adds entries whose IDs have gaps, as rolled back transactions leave them."""
     with migrate._connection(url) as connection:
         rows = [
             {
@@ -85,7 +91,7 @@ def fill(url: str, count: int) -> None:
 
 
 async def migrated(url: str, count: int) -> None:
-    """Asserts that a migrated database holds the entries of `fill` as a chain."""
+    """Asserts that a migrated database has the entries of `fill` as a chain."""
     database = Database(url)
     try:
         found = await check(database)
@@ -119,7 +125,7 @@ def test_a_database_without_entries_is_migrated(old_url: str) -> None:
 
 
 class Killed(BaseException):
-    """Stands for the end of the process: nothing is caught, the connection is dropped."""
+    """Simulates a killed process: no code catches it, and the connection is closed."""
 
 
 async def test_a_migration_that_is_killed_at_any_statement_is_applied_again(
@@ -154,7 +160,7 @@ async def test_a_migration_that_is_killed_at_any_statement_is_applied_again(
     await migrated(old_url, 40)
 
 
-async def test_the_step_can_be_taken_back(old_url: str) -> None:
+async def test_the_migration_can_be_downgraded(old_url: str) -> None:
     fill(old_url, 40)
     upgrade(old_url)
     with migrate._connection(old_url) as connection:
@@ -182,8 +188,8 @@ async def test_the_step_can_be_taken_back(old_url: str) -> None:
     upgrade(old_url)
 
 
-def test_the_database_of_the_tests_is_that_of_the_first_version(tmp_path: Path) -> None:
-    """The stored database of version 0.1.0 holds entries that this step chains."""
+def test_the_stored_database_of_the_first_version_is_migrated(tmp_path: Path) -> None:
+    """The stored database of version 0.1.0 has entries that the migration chains."""
     stored = Path(__file__).parents[2] / "assets" / "stored" / "0.1.0-before-the-moves"
     path = tmp_path / "palestra.db"
     with sqlite3.connect(path) as connection:

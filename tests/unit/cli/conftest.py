@@ -7,7 +7,7 @@ import pytest
 
 from palestra.cli.main import main
 from tests.support.commands import DOCUMENT, RunCommand
-from tests.support.fake_http_server import Peer, running_peer
+from tests.support.fake_http_server import FakeHttpServer, running_fake_server
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def peer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeHttpSe
 
 
 @pytest.fixture
-def palestra(peer: Peer, capsys: pytest.CaptureFixture[str]) -> RunCommand:
+def palestra(peer: FakeHttpServer, capsys: pytest.CaptureFixture[str]) -> RunCommand:
     def run(*arguments: str) -> tuple[int, str, str]:
         code = main(arguments)
         captured = capsys.readouterr()

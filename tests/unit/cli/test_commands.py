@@ -11,11 +11,13 @@ from palestra.contract.catalogue import Catalogue
 from tests.support import api_samples
 from tests.support.api_samples import JOB, RUN
 from tests.support.commands import DOCUMENT, RunCommand
-from tests.support.fake_http_server import Answer, Peer, problem
+from tests.support.fake_http_server import Answer, FakeHttpServer, problem
 from tests.support.server_fixture import walking
 
 
-def test_submit(peer: Peer, palestra: RunCommand) -> None:
+def test_submit_sends_the_document_and_prints_the_runs(
+    peer: FakeHttpServer, palestra: RunCommand
+) -> None:
     peer.on(
         "POST",
         "/experiments",
@@ -35,10 +37,10 @@ def test_submit(peer: Peer, palestra: RunCommand) -> None:
     assert peer.asked[1].body["provenance"] == {}
 
 
-def test_the_option_code_is_refused_with_the_way_that_works(
-    peer: Peer, palestra: RunCommand
+def test_the_option_code_is_refused_with_a_remedy(
+    peer: FakeHttpServer, palestra: RunCommand
 ) -> None:
-    """Line 11: the option changed the ID of the experiment and nothing else."""
+    """Regression: the option changed the ID of the experiment and had no other effect."""
     code, out, err = palestra("submit", "x.yaml", "--code", str(Path(__file__).parent))
     assert (code, out, peer.asked) == (2, "", [])
     assert "--code: the state of a work tree changed the experiment's ID and nothing else" in err
@@ -46,8 +48,8 @@ def test_the_option_code_is_refused_with_the_way_that_works(
     assert "--code" not in palestra("submit", "--help")[1]
 
 
-def test_submit_prints_warnings(peer: Peer, palestra: RunCommand) -> None:
-    """Line 15.26: warnings are not printed to the output, which programs read as JSON."""
+def test_submit_prints_warnings(peer: FakeHttpServer, palestra: RunCommand) -> None:
+    """Warnings go to standard error, since programs read standard output as JSON."""
     told = {
         "code": "no_updates",
         "pointer": "/definition/agent/learning_starts",
@@ -62,7 +64,9 @@ def test_submit_prints_warnings(peer: Peer, palestra: RunCommand) -> None:
 
 
 @pytest.mark.parametrize(("state", "expected"), [("succeeded", 0), ("failed", 1)])
-def test_submit_and_watch(peer: Peer, palestra: RunCommand, state: str, expected: int) -> None:
+def test_submit_and_watch(
+    peer: FakeHttpServer, palestra: RunCommand, state: str, expected: int
+) -> None:
     peer.on("POST", "/experiments", Answer(201, api_samples.experiment()))
     done = api_samples.run(state=state, latest_evaluation=api_samples.evaluation(481.0))
     peer.on(
@@ -76,7 +80,9 @@ def test_submit_and_watch(peer: Peer, palestra: RunCommand, state: str, expected
     assert "evaluation 481.0 ± 1.0" in out
 
 
-def test_watch_shows_the_metrics_of_a_supervised_run(peer: Peer, palestra: RunCommand) -> None:
+def test_watch_shows_the_metrics_of_a_supervised_run(
+    peer: FakeHttpServer, palestra: RunCommand
+) -> None:
     evaluated = api_samples.evaluation(-0.25, metrics={"loss": 0.25, "accuracy": 0.9375})
     peer.on(
         "GET",
@@ -90,7 +96,9 @@ def test_watch_shows_the_metrics_of_a_supervised_run(peer: Peer, palestra: RunCo
     assert "accuracy 0.9375  loss 0.2500" in out
 
 
-def test_one_episode_has_no_spread(peer: Peer, palestra: RunCommand) -> None:
+def test_an_evaluation_of_one_episode_shows_no_deviation(
+    peer: FakeHttpServer, palestra: RunCommand
+) -> None:
     only = api_samples.evaluation(481.0, episodes=1, stdev=0.0)
     peer.on(
         "GET",
@@ -107,8 +115,8 @@ def test_one_episode_has_no_spread(peer: Peer, palestra: RunCommand) -> None:
     assert row == ["500", "1", "481.0", "-", "480.0", "481.0", "482.0"]
 
 
-def test_odd_file_names_are_taken_literally(
-    peer: Peer, palestra: RunCommand, tmp_path: Path
+def test_unusual_file_names_are_used_literally(
+    peer: FakeHttpServer, palestra: RunCommand, tmp_path: Path
 ) -> None:
     peer.on("POST", "/experiments", Answer(201, api_samples.experiment()))
     for name in ("name; rm -rf ~", "-x.yaml", "*.yaml"):
@@ -116,7 +124,7 @@ def test_odd_file_names_are_taken_literally(
         assert palestra("submit", "--no-provenance", "--", name)[0] == 0
 
 
-def test_lists(peer: Peer, palestra: RunCommand) -> None:
+def test_lists(peer: FakeHttpServer, palestra: RunCommand) -> None:
     peer.on(
         "GET", "/experiments", Answer(200, api_samples.page(api_samples.experiment(id="[bold]x")))
     )
@@ -136,7 +144,7 @@ def test_lists(peer: Peer, palestra: RunCommand) -> None:
         assert isinstance(json.loads(palestra(command, "--json")[1]), list)
 
 
-def test_submit_with_a_schedule(peer: Peer, palestra: RunCommand) -> None:
+def test_submit_with_a_schedule(peer: FakeHttpServer, palestra: RunCommand) -> None:
     peer.on("POST", "/experiments", Answer(201, api_samples.experiment()))
     assert (
         palestra(
@@ -163,7 +171,7 @@ def _log(first: int, *texts: str, complete: bool) -> dict[str, Any]:
     }
 
 
-def test_logs(peer: Peer, palestra: RunCommand) -> None:
+def test_logs(peer: FakeHttpServer, palestra: RunCommand) -> None:
     peer.on(
         "GET",
         f"/runs/{RUN}/log",
@@ -175,7 +183,7 @@ def test_logs(peer: Peer, palestra: RunCommand) -> None:
     assert peer.asked[1].query["after"] == "2"
 
 
-def test_logs_follow_until_the_run_ended(peer: Peer, palestra: RunCommand) -> None:
+def test_logs_follow_until_the_run_ended(peer: FakeHttpServer, palestra: RunCommand) -> None:
     pieces = [_log(1, "a", complete=True), _log(2, "b", complete=True), _log(3, complete=True)]
     peer.on("GET", f"/runs/{RUN}/log", *(Answer(200, piece) for piece in pieces))
     peer.on(
@@ -188,7 +196,7 @@ def test_logs_follow_until_the_run_ended(peer: Peer, palestra: RunCommand) -> No
     assert [json.loads(line)["text"] for line in out.splitlines()] == ["a", "b"]
 
 
-def test_watch_of_a_run_shows_its_experiment(peer: Peer, palestra: RunCommand) -> None:
+def test_watch_of_a_run_shows_its_experiment(peer: FakeHttpServer, palestra: RunCommand) -> None:
     peer.on("GET", f"/runs/{RUN}", Answer(200, api_samples.run_detail()))
     peer.on("GET", "/runs", Answer(200, api_samples.page(api_samples.run(state="succeeded"))))
     code, out, _ = palestra("watch", RUN, "--json")
@@ -196,7 +204,7 @@ def test_watch_of_a_run_shows_its_experiment(peer: Peer, palestra: RunCommand) -
     assert peer.asked[1].query["experiment"] == "sample-0123456789abcdef"
 
 
-def test_provenance(peer: Peer, palestra: RunCommand) -> None:
+def test_provenance(peer: FakeHttpServer, palestra: RunCommand) -> None:
     record = {
         "run_id": RUN,
         "experiment_id": "x",
@@ -209,7 +217,7 @@ def test_provenance(peer: Peer, palestra: RunCommand) -> None:
 
 
 def test_login_keeps_the_token_for_this_user_only(
-    peer: Peer, palestra: RunCommand, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    peer: FakeHttpServer, palestra: RunCommand, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     token = tmp_path / "token"
     token.touch(mode=0o600)
@@ -224,8 +232,8 @@ def test_login_keeps_the_token_for_this_user_only(
     assert peer.asked[-1].headers["authorization"] == "Bearer plr_kept"
 
 
-def test_a_refused_login_keeps_nothing(
-    peer: Peer, palestra: RunCommand, monkeypatch: pytest.MonkeyPatch
+def test_a_refused_login_stores_no_token(
+    peer: FakeHttpServer, palestra: RunCommand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import io
 
@@ -237,8 +245,8 @@ def test_a_refused_login_keeps_nothing(
     assert not logins_path().exists()
 
 
-def test_a_token_file_that_others_may_read_is_pointed_out(
-    peer: Peer, palestra: RunCommand, tmp_path: Path
+def test_a_token_file_that_others_can_read_gets_a_warning(
+    peer: FakeHttpServer, palestra: RunCommand, tmp_path: Path
 ) -> None:
     (tmp_path / "token").write_text("plr_x")
     (tmp_path / "token").chmod(0o644)
@@ -255,8 +263,8 @@ def test_a_token_file_without_a_token_is_refused(
     assert palestra("runs", "--token-file", str(tmp_path / "token"))[0] == 2
 
 
-def test_the_embedded_palestra_of_this_directory_is_found(
-    peer: Peer, palestra: RunCommand, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_the_server_of_the_current_data_directory_is_found(
+    peer: FakeHttpServer, palestra: RunCommand, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.delenv("PALESTRA_SERVER")
     monkeypatch.delenv("PALESTRA_TOKEN")
@@ -284,7 +292,7 @@ def test_the_embedded_palestra_of_this_directory_is_found(
         ["db"],
     ],
 )
-def test_wrong_usage_is_exit_code_2_and_no_traceback(
+def test_wrong_usage_exits_with_2_and_no_traceback(
     palestra: RunCommand, arguments: list[str]
 ) -> None:
     code, _, err = palestra(*arguments)
@@ -316,7 +324,7 @@ def test_version_and_help(palestra: RunCommand) -> None:
         assert f"\n  {command} " in out
 
 
-def test_a_fault_of_ours_is_one_sentence(
+def test_an_internal_error_prints_one_sentence(
     palestra: RunCommand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("palestra.cli.queries.connect", lambda *_: 1 / 0)
@@ -328,7 +336,7 @@ def test_a_fault_of_ours_is_one_sentence(
 
 
 def test_the_catalogue_lists_agents_and_environments_with_their_code(
-    peer: Peer, palestra: RunCommand
+    peer: FakeHttpServer, palestra: RunCommand
 ) -> None:
     """These are the parts that the workers of a pool can build."""
     offered = Catalogue.model_validate_json(json.dumps(walking())).model_dump(mode="json")

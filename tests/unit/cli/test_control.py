@@ -9,11 +9,13 @@ import pytest
 from tests.support import api_samples
 from tests.support.api_samples import JOB, RUN
 from tests.support.commands import RunCommand
-from tests.support.fake_http_server import Answer, Peer, problem
+from tests.support.fake_http_server import Answer, FakeHttpServer, problem
 
 
-def test_a_worker_is_forgotten_by_its_name(peer: Peer, palestra: RunCommand) -> None:
-    """Line 15.17: `palestra forget-worker` takes the name of a worker."""
+def test_forget_worker_takes_the_name_of_a_worker(
+    peer: FakeHttpServer, palestra: RunCommand
+) -> None:
+    """The command looks the worker's ID up."""
     worker = api_samples.worker(id=f"wrk_{'0' * 26}", name="gpu-1")
     peer.on("GET", "/workers", Answer(200, api_samples.page(worker)))
     peer.on("POST", f"/workers/{worker['id']}:forget", Answer(200, worker))
@@ -26,14 +28,14 @@ def test_a_worker_is_forgotten_by_its_name(peer: Peer, palestra: RunCommand) -> 
 
 
 @pytest.mark.parametrize("verb", ["pause", "resume", "cancel"])
-def test_control_of_a_job(peer: Peer, palestra: RunCommand, verb: str) -> None:
+def test_control_of_a_job(peer: FakeHttpServer, palestra: RunCommand, verb: str) -> None:
     peer.on("POST", f"/jobs/{JOB}:{verb}", Answer(200, api_samples.job(state="paused")))
     code, out, _ = palestra(verb, JOB, "--reason", "why", "--json")
     assert (code, json.loads(out)[0]["state"]) == (0, "paused")
     assert peer.asked[0].body == {"reason": "why"}
 
 
-def test_control_of_a_run_and_of_an_experiment(peer: Peer, palestra: RunCommand) -> None:
+def test_control_of_a_run_and_of_an_experiment(peer: FakeHttpServer, palestra: RunCommand) -> None:
     peer.on("GET", f"/runs/{RUN}", Answer(200, api_samples.run_detail()))
     peer.on("GET", "/experiments/exp", Answer(200, api_samples.experiment()))
     ended, evaluation = (
@@ -55,8 +57,8 @@ def test_control_of_a_run_and_of_an_experiment(peer: Peer, palestra: RunCommand)
     assert (code, "no job to resume" in err) == (1, True)
 
 
-def test_control_of_a_run_says_what_it_does_to_the_others_of_its_pack(
-    peer: Peer, palestra: RunCommand
+def test_control_of_a_run_names_the_other_runs_of_its_pack(
+    peer: FakeHttpServer, palestra: RunCommand
 ) -> None:
     packed = api_samples.job(run_ids=[RUN, "run_b", "run_c"])
     peer.on("GET", f"/runs/{RUN}", Answer(200, api_samples.run_detail()))
@@ -66,9 +68,11 @@ def test_control_of_a_run_says_what_it_does_to_the_others_of_its_pack(
     assert "runs of" not in palestra("cancel", JOB)[1]
 
 
-def test_cancel_of_an_experiment_goes_on_behind_a_refusal(peer: Peer, palestra: RunCommand) -> None:
-    """Line 15.24: the first 409, of a job that had just ended, kept the command from all the
-    others.
+def test_cancel_of_an_experiment_continues_after_a_refusal(
+    peer: FakeHttpServer, palestra: RunCommand
+) -> None:
+    """Regression: a 409 for a job that had just ended kept the command from
+    cancelling the others.
     """
     peer.on("GET", "/experiments/exp", Answer(200, api_samples.experiment()))
     peer.on(
@@ -101,8 +105,8 @@ def test_cancel_of_an_experiment_goes_on_behind_a_refusal(peer: Peer, palestra: 
     )
 
 
-def test_archive_and_unarchive(peer: Peer, palestra: RunCommand) -> None:
-    """Line 15.24: no command could restore an archived experiment."""
+def test_archive_and_unarchive(peer: FakeHttpServer, palestra: RunCommand) -> None:
+    """Regression: no command could restore an archived experiment."""
     peer.on(
         "POST",
         "/experiments/exp:archive",
@@ -114,7 +118,7 @@ def test_archive_and_unarchive(peer: Peer, palestra: RunCommand) -> None:
     assert json.loads(palestra("unarchive", "exp", "--json")[1])["archived_at"] is None
 
 
-def test_cancel_of_a_finished_job_says_so(peer: Peer, palestra: RunCommand) -> None:
+def test_cancel_of_a_finished_job_says_so(peer: FakeHttpServer, palestra: RunCommand) -> None:
     peer.on(
         "POST",
         f"/jobs/{JOB}:cancel",
@@ -123,8 +127,8 @@ def test_cancel_of_a_finished_job_says_so(peer: Peer, palestra: RunCommand) -> N
     assert palestra("cancel", JOB) == (1, "", "palestra: The job has already succeeded.\n")
 
 
-def test_retry(peer: Peer, palestra: RunCommand) -> None:
-    """Line 15.8: a failed run is trained again by command."""
+def test_retry_trains_a_failed_run_again(peer: FakeHttpServer, palestra: RunCommand) -> None:
+    """The command sends the run's ID and prints the new job."""
     peer.on("POST", f"/runs/{RUN}:retry", Answer(201, api_samples.job(state="queued")))
     assert palestra("retry", RUN)[:2] == (0, f"queued  {JOB}\n")
     assert peer.asked[0].body == {"origin": "newest", "allow_code_change": False, "reason": ""}
@@ -136,8 +140,10 @@ def test_retry(peer: Peer, palestra: RunCommand) -> None:
     assert palestra("retry", RUN, "--from", "middle")[0] == 2
 
 
-def test_resume_with_other_code(peer: Peer, palestra: RunCommand) -> None:
-    """Line 15.8: an option permits other code."""
+def test_resume_has_an_option_that_permits_changed_code(
+    peer: FakeHttpServer, palestra: RunCommand
+) -> None:
+    """Without the option a resume with changed code is refused."""
     refusal = problem(409, "code_changed", "The experiment was made with tiny 1.0.")
     peer.on(
         "POST",

@@ -10,9 +10,9 @@ import pytest
 from tests.support import api_samples
 from tests.support.api_samples import JOB, RUN
 from tests.support.commands import RunCommand
-from tests.support.fake_http_server import Answer, Peer
+from tests.support.fake_http_server import Answer, FakeHttpServer
 
-FELL = {
+FAILURE = {
     "message": "ValueError: the robot \x1b[31mfell over\nand again",
     "exception": "ValueError",
     "traceback": "Traceback\n  boom",
@@ -66,8 +66,8 @@ def _snapshot(name: str, **changes: Any) -> dict[str, Any]:
     }
 
 
-def test_watching_ends_with_the_reasons_of_failed_runs(peer: Peer, palestra: RunCommand) -> None:
-    """Line 15.22: `submit --watch` ended with exit code 1 and did not print why."""
+def test_watch_prints_why_runs_failed(peer: FakeHttpServer, palestra: RunCommand) -> None:
+    """Regression: `submit --watch` ended with exit code 1 and did not print why."""
     peer.on("POST", "/experiments", Answer(201, api_samples.experiment()))
     failed = [
         api_samples.run(
@@ -114,8 +114,8 @@ def test_watching_ends_with_the_reasons_of_failed_runs(peer: Peer, palestra: Run
     ("states", "expected"),
     [(("succeeded", "cancelled"), 3), (("cancelled", "failed"), 1), (("succeeded",), 0)],
 )
-def test_the_exit_code_of_watch_tells_a_failure_from_a_cancellation(
-    peer: Peer, palestra: RunCommand, states: tuple[str, ...], expected: int
+def test_watch_exits_differently_for_failures_and_cancellations(
+    peer: FakeHttpServer, palestra: RunCommand, states: tuple[str, ...], expected: int
 ) -> None:
     """Regression: the exit code was 1 in both cases."""
     runs = [
@@ -127,9 +127,9 @@ def test_the_exit_code_of_watch_tells_a_failure_from_a_cancellation(
     assert "3 cancelled" in palestra("--help")[1]
 
 
-def test_lists_say_why(peer: Peer, palestra: RunCommand) -> None:
-    """Line 15.22: `runs`, `jobs` and `experiments` never said why."""
-    why = {"state": "failed", "cause": "user_exception", "failure": FELL}
+def test_lists_show_why_runs_and_jobs_failed(peer: FakeHttpServer, palestra: RunCommand) -> None:
+    """Regression: `runs`, `jobs` and `experiments` never showed the cause."""
+    why = {"state": "failed", "cause": "user_exception", "failure": FAILURE}
     peer.on("GET", "/runs", Answer(200, api_samples.page(api_samples.run(**why))))
     peer.on(
         "GET",
@@ -163,15 +163,19 @@ def test_lists_say_why(peer: Peer, palestra: RunCommand) -> None:
     assert "…" in out
 
 
-def test_waiting_for_a_cancelled_job_is_exit_code_3(peer: Peer, palestra: RunCommand) -> None:
-    """Line 15.22: exit codes tell a failure from a cancellation."""
+def test_waiting_for_a_cancelled_job_exits_with_3(
+    peer: FakeHttpServer, palestra: RunCommand
+) -> None:
+    """A failed job exits with 1."""
     peer.on("POST", f"/runs/{RUN}/jobs", Answer(201, api_samples.job(state="queued")))
     peer.on("GET", f"/jobs/{JOB}", Answer(200, api_samples.job(state="cancelled", cause="user")))
     assert palestra("evaluate", RUN, "--wait") == (3, "", f"palestra: {JOB} cancelled: user\n")
 
 
-def test_show(peer: Peer, palestra: RunCommand) -> None:
-    """Line 15.22: no command showed one run with its attempts, jobs and results."""
+def test_show_prints_a_run_with_its_attempts_jobs_and_results(
+    peer: FakeHttpServer, palestra: RunCommand
+) -> None:
+    """Regression: no command printed all of these."""
     attempt = {
         "id": api_samples.numbered("att", 1),
         "job_id": JOB,
@@ -240,8 +244,8 @@ def test_show(peer: Peer, palestra: RunCommand) -> None:
     ] == [1, 1, 2, 1, 1]
 
 
-def test_artifacts(peer: Peer, palestra: RunCommand) -> None:
-    """Line 15.23: no command listed the files of a run."""
+def test_artifacts_lists_the_files_of_a_run(peer: FakeHttpServer, palestra: RunCommand) -> None:
+    """Regression: no command listed them."""
     peer.on(
         "GET",
         f"/runs/{RUN}/artifacts",
@@ -254,8 +258,10 @@ def test_artifacts(peer: Peer, palestra: RunCommand) -> None:
     assert palestra("artifacts", RUN, "--kind", "nonsense")[0] == 2
 
 
-def test_download(peer: Peer, palestra: RunCommand, tmp_path: Path) -> None:
-    """Line 15.23: a snapshot, an export or one file, into a directory named like the run."""
+def test_download_stores_files_in_a_directory_named_like_the_run(
+    peer: FakeHttpServer, palestra: RunCommand, tmp_path: Path
+) -> None:
+    """It downloads a snapshot, an export or one file."""
     best = {**_stored("weights.bin", b"1234", 2), "artifact_id": api_samples.numbered("art", 2)}
     file = {name: best[name] for name in ("name", "size", "sha256", "artifact_id")}
     peer.on(
@@ -304,16 +310,16 @@ def test_download(peer: Peer, palestra: RunCommand, tmp_path: Path) -> None:
         ("--artifact", "a", "--export", "onnx"),
     ],
 )
-def test_options_of_download_that_cannot_be(
-    peer: Peer, palestra: RunCommand, options: tuple[str, ...]
+def test_conflicting_options_of_download_are_refused(
+    peer: FakeHttpServer, palestra: RunCommand, options: tuple[str, ...]
 ) -> None:
     assert palestra("download", RUN, *options)[0] == 2
     assert not peer.asked
 
 
 @pytest.mark.parametrize("video", ["film.avi", "no/where/film.mp4"])
-def test_a_video_that_cannot_be_written_is_refused_before_anything_is_asked(
-    peer: Peer, palestra: RunCommand, video: str
+def test_an_unwritable_video_path_is_refused_before_any_request(
+    peer: FakeHttpServer, palestra: RunCommand, video: str
 ) -> None:
     """`palestra play` checks the path before it sends a request to the server."""
     assert palestra("play", RUN, "--video", video)[0] == 2

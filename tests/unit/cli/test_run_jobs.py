@@ -7,10 +7,10 @@ import pytest
 from tests.support import api_samples
 from tests.support.api_samples import JOB, RUN
 from tests.support.commands import RunCommand
-from tests.support.fake_http_server import Answer, Peer
+from tests.support.fake_http_server import Answer, FakeHttpServer
 
 
-def test_evaluate(peer: Peer, palestra: RunCommand) -> None:
+def test_evaluate(peer: FakeHttpServer, palestra: RunCommand) -> None:
     peer.on("POST", f"/runs/{RUN}/jobs", Answer(201, api_samples.job(state="queued")))
     peer.on("GET", f"/jobs/{JOB}", Answer(200, api_samples.job(state="succeeded")))
     peer.on(
@@ -24,7 +24,7 @@ def test_evaluate(peer: Peer, palestra: RunCommand) -> None:
     assert "477.0" in palestra("evaluate", RUN, "--wait")[1]
 
 
-def test_evaluate_follows_a_training(peer: Peer, palestra: RunCommand) -> None:
+def test_evaluate_follows_a_training(peer: FakeHttpServer, palestra: RunCommand) -> None:
     peer.on(
         "POST",
         f"/runs/{RUN}/jobs",
@@ -53,14 +53,14 @@ def test_evaluate_follows_a_training(peer: Peer, palestra: RunCommand) -> None:
         ("--follow", "--on-train-data", "--seed", "1"),
     ],
 )
-def test_options_of_evaluate_that_do_not_go_together(
-    peer: Peer, palestra: RunCommand, options: tuple[str, ...]
+def test_conflicting_options_of_evaluate_are_refused(
+    peer: FakeHttpServer, palestra: RunCommand, options: tuple[str, ...]
 ) -> None:
     assert palestra("evaluate", RUN, *options)[0] == 2
     assert not peer.asked
 
 
-def test_test(peer: Peer, palestra: RunCommand) -> None:
+def test_test(peer: FakeHttpServer, palestra: RunCommand) -> None:
     peer.on(
         "POST", f"/runs/{RUN}/jobs", Answer(201, api_samples.job(state="queued", schedule="test"))
     )
@@ -74,7 +74,7 @@ def test_test(peer: Peer, palestra: RunCommand) -> None:
     assert peer.asked[0].body["schedule"] == "test"
 
 
-def test_a_failed_evaluation_is_a_failure(peer: Peer, palestra: RunCommand) -> None:
+def test_a_failed_evaluation_exits_with_1(peer: FakeHttpServer, palestra: RunCommand) -> None:
     peer.on("POST", f"/runs/{RUN}/jobs", Answer(201, api_samples.job(state="queued")))
     failed = api_samples.job(state="failed", failure={"message": "The snapshot is gone."})
     peer.on("GET", f"/jobs/{JOB}", Answer(200, failed))
@@ -82,8 +82,8 @@ def test_a_failed_evaluation_is_a_failure(peer: Peer, palestra: RunCommand) -> N
     assert (code, "The snapshot is gone." in err) == (1, True)
 
 
-def test_export(peer: Peer, palestra: RunCommand) -> None:
-    """Line 15.9: formats and the pool reach the server; what is no format is refused here."""
+def test_export_sends_formats_and_pool(peer: FakeHttpServer, palestra: RunCommand) -> None:
+    """An unknown format is refused before a request is sent."""
     done = api_samples.job(schedule="export", state="succeeded")
     peer.on(
         "POST", f"/runs/{RUN}/jobs", Answer(201, api_samples.job(schedule="export", state="queued"))
@@ -119,10 +119,10 @@ def test_export(peer: Peer, palestra: RunCommand) -> None:
         (("onnx", "onnx"), "name each format once"),
     ],
 )
-def test_formats_that_are_none(
+def test_unknown_export_formats_are_refused(
     palestra: RunCommand, formats: tuple[str, ...], sentence: str
 ) -> None:
-    """Line 15.9: an unknown format is refused by the command."""
+    """The command refuses them itself."""
     code, _, err = palestra(
         "export", RUN, *(part for name in formats for part in ("--format", name))
     )

@@ -11,7 +11,7 @@ from workers.entrypoints.functional import train_agent_async
 
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, "2", True])
 @pytest.mark.parametrize("name", ["processes", "max_episode_len"])
-def test_a_count_is_a_whole_number_of_at_least_1(name: str, wrong: Any, tmp_path: Path) -> None:
+def test_counts_must_be_positive_integers(name: str, wrong: Any, tmp_path: Path) -> None:
     arguments: dict[str, Any] = {"processes": 2, "steps": 10, "make_agent": make_agent}
     with pytest.raises(
         ValueError, match=f"{name} must be a whole number of at least 1, not {wrong!r}"
@@ -20,7 +20,7 @@ def test_a_count_is_a_whole_number_of_at_least_1(name: str, wrong: Any, tmp_path
     assert not (tmp_path / "out").exists()
 
 
-def test_a_step_hook_can_be_called(tmp_path: Path) -> None:
+def test_step_hooks_must_be_callable(tmp_path: Path) -> None:
     with pytest.raises(
         TypeError,
         match=r"global_step_hooks: a int cannot be called as hook\(env, agent, step\)",

@@ -10,9 +10,9 @@ from tests.unit.workers.rl.agents.agent_kit import assert_same_state, context, e
 from tests.unit.workers.rl.agents.continuous_kit import (
     agent_of,
     algorithm_of,
+    assert_learns_a_bandit,
     flat,
     follow,
-    assert_learns_a_bandit,
     modules,
     random_batch,
     row,
