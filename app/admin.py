@@ -1,6 +1,6 @@
 """Administration on the machine that holds the database.
 
-`python -m app.admin bootstrap | token | login-link | prepare`
+`python -m app.admin bootstrap | token | login-link | prepare | rotate-device-keys`
 
 Answers one JSON object. There is no default password: the first login happens through a one-time
 link.
@@ -21,9 +21,10 @@ from app.db.engine import Database, DatabaseUrlError, Session
 from app.db.migrate import upgrade
 from app.db.models.projects import MembershipRow
 from app.db.startup_check import DatabaseStartError, check_database
-from app.domain.errors import DomainError, InvalidError
+from app.domain.errors import DomainError, InvalidError, UnavailableError
 from app.logging import scrub_text
 from app.services.access import logins, members, principals, tokens
+from app.services.access.device_keys import FILE, DeviceKeys
 from app.settings import Settings, SettingsError, load_settings
 from palestra.contract.access import TokenRequest, TokenView
 from palestra.contract.documents import canonical_json
@@ -152,6 +153,20 @@ async def _token(
     ).model_dump(mode="json")
 
 
+async def _rotate_device_keys(
+    _session: Session, settings: Settings, _values: argparse.Namespace
+) -> dict[str, Any]:
+    try:
+        DeviceKeys(settings.data_dir).rotate()
+    except OSError as error:
+        raise UnavailableError(
+            "device_keys",
+            f"{settings.data_dir / FILE} cannot be replaced: {error.strerror}. Run this as the "
+            "server's user, with its --data-dir.",
+        ) from None
+    return {"file": str(settings.data_dir / FILE)}
+
+
 async def _issue(session: Session, request: TokenRequest) -> TokenView:
     membership = await members.bootstrap(session)
     return await tokens.issue_token(session, membership.project_id, membership.user_id, request)
@@ -199,6 +214,11 @@ def _read_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     link.add_argument("--user", help="name of the person; the first admin by default")
     link.set_defaults(command=_login_link)
+    rotate = commands.add_parser(
+        "rotate-device-keys",
+        help="sign the cookies of known browsers with a new key; the second time, older ones end",
+    )
+    rotate.set_defaults(command=_rotate_device_keys)
     prepare = commands.add_parser(
         "prepare", help="all before a start: upgrade, first project, tokens, login link"
     )

@@ -36,7 +36,7 @@ def check_address(request: Request) -> None:
     Raises:
         TooManyRequestsError: With the seconds to wait.
     """
-    if _device(request) is None:
+    if _known_browser(request) is None:
         limits: LoginLimits = request.app.state.login_limits
         limits.check_address(subscriber_of(request), time.monotonic())
 
@@ -52,10 +52,10 @@ async def limited(request: Request, account: Account) -> AsyncIterator[None]:
         UnavailableError: If too many logins wait already.
     """
     began = time.monotonic()
-    device = _device(request)
-    is_known = device is not None and device.user_id == account.user_id
+    browser = _known_browser(request)
+    is_own = browser is not None and browser.user_id == account.user_id
     guess = Guess(
-        account.key, subscriber_of(request), device.id if device is not None and is_known else None
+        account.key, subscriber_of(request), browser.id if browser is not None and is_own else None
     )
     limits: LoginLimits = request.app.state.login_limits
     try:
@@ -81,7 +81,7 @@ def remember_browser(request: Request, response: Response, user_id: str) -> None
     )
 
 
-def _device(request: Request) -> KnownBrowser | None:
+def _known_browser(request: Request) -> KnownBrowser | None:
     cookie = request.cookies.get(_cookie_name(request))
     return None if not cookie else device_cookies.read(_keys(request), cookie, time.time())
 

@@ -49,8 +49,8 @@ def read(keys: Sequence[bytes], cookie: str, now: float) -> KnownBrowser | None:
         return None
     if not any(hmac.compare_digest(_signature(key, payload), signature) for key in keys):
         return None
-    _, user_id, device_id, issued = parts
-    return KnownBrowser(device_id, user_id) if now - int(issued) <= LIFE_SECONDS else None
+    _, user_id, browser_id, issued = parts
+    return KnownBrowser(browser_id, user_id) if now - int(issued) <= LIFE_SECONDS else None
 
 
 def _signature(key: bytes, payload: str) -> str:

@@ -12,6 +12,7 @@ from app.admin import main
 from app.db.migrate import upgrade
 from app.domain.secrets import hash_secret
 from app.main import create_app
+from app.services.access.device_keys import FILE, DeviceKeys
 from app.settings import Settings
 from app.startup import claimed
 from palestra.cli.embedded.datadir import DataDir
@@ -179,6 +180,20 @@ def test_prepare_keeps_valid_token_files_and_replaces_others(
     assert again["code"] != first["code"]
     (tmp_path / "user.token").write_bytes(b"\xff")
     assert prepare()["tokens"]["up"].startswith("plr_")
+
+
+def test_the_keys_of_known_browsers_are_rotated(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keys = DeviceKeys(data)
+    before = keys.current()
+    assert run(capsys, "rotate-device-keys") == {"file": str(data / FILE)}
+    assert keys.current()[1:] == before
+    (data / FILE).write_text("no key\n")
+    assert main(["rotate-device-keys"]) == 1
+    problem = capsys.readouterr().err
+    assert str(data / FILE) in problem
+    assert f"delete {FILE}" in problem
 
 
 def test_no_shipped_file_contains_a_password() -> None:

@@ -89,5 +89,5 @@ def _read(path: Path) -> tuple[bytes, ...]:
     except ValueError:
         keys = ()
     if not keys or any(len(key) != _BYTES for key in keys):
-        raise OSError(errno.EINVAL, f"holds something else than keys: delete {FILE}")
+        raise OSError(errno.EINVAL, f"it holds something else than keys: delete {FILE}")
     return keys
