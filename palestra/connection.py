@@ -5,16 +5,16 @@ Only requests that are safe to repeat are retried; problem details are raised as
 Knows nothing of the API's resources.
 """
 
-import json
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import httpx
 from httpx_sse import EventSource, SSEError
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from palestra.backoff import Backoff
+from palestra.contract.answers import Answer, read_answer
 from palestra.contract.documents import Document
 from palestra.contract.queries import EventView
 from palestra.contract.views import Page, Problem
@@ -22,8 +22,6 @@ from palestra.errors import PalestraError, UnexpectedAnswerError, UnreachableErr
 from palestra.telemetry.transport import open_client
 
 PREFIX: Final = "/api/v1"
-
-_Answer = TypeVar("_Answer", bound=BaseModel)
 
 _RETRIED_STATUSES: Final = frozenset({429, 502, 503, 504})
 _LONGEST_WAIT: Final = 10.0
@@ -68,19 +66,19 @@ class Connection:
         self._http.close()
 
     def get(
-        self, kind: type[_Answer], path: str, parameters: Mapping[str, Any] | None = None
-    ) -> _Answer:
+        self, kind: type[Answer], path: str, parameters: Mapping[str, Any] | None = None
+    ) -> Answer:
         """Returns the answer to a GET below `/api/v1` as a `kind`."""
         return self.send(kind, "GET", path, parameters=parameters)[0]
 
     def post(
         self,
-        kind: type[_Answer],
+        kind: type[Answer],
         path: str,
         body: Document | None = None,
         *,
         key: str | None = None,
-    ) -> _Answer:
+    ) -> Answer:
         """Returns the answer to a POST.
 
         With a `key`, sent as `Idempotency-Key`, it is retried like a GET.
@@ -88,8 +86,8 @@ class Connection:
         return self.send(kind, "POST", path, body=body, key=key)[0]
 
     def pages(
-        self, kind: type[_Answer], path: str, parameters: Mapping[str, Any] | None = None
-    ) -> Iterator[_Answer]:
+        self, kind: type[Answer], path: str, parameters: Mapping[str, Any] | None = None
+    ) -> Iterator[Answer]:
         """Yields every item of a list, page by page."""
         cursor: str | None = None
         while True:
@@ -101,14 +99,14 @@ class Connection:
 
     def send(
         self,
-        kind: type[_Answer],
+        kind: type[Answer],
         method: str,
         path: str,
         *,
         body: Document | None = None,
         parameters: Mapping[str, Any] | None = None,
         key: str | None = None,
-    ) -> tuple[_Answer, int]:
+    ) -> tuple[Answer, int]:
         """Returns the answer to a request, and its status.
 
         A GET, and a request with a `key`, is retried.
@@ -232,7 +230,7 @@ def clean(parameters: Mapping[str, Any] | None) -> dict[str, Any]:
     }
 
 
-def read(kind: type[_Answer], answer: httpx.Response) -> _Answer:
+def read(kind: type[Answer], answer: httpx.Response) -> Answer:
     """Returns the body of an answer as a `kind`.
 
     Raises:
@@ -240,8 +238,8 @@ def read(kind: type[_Answer], answer: httpx.Response) -> _Answer:
     """
     try:
         if answer.is_success:
-            return kind.model_validate_json(answer.content)
-        problem = Problem.model_validate_json(answer.content)
+            return read_answer(kind, answer.content)
+        problem = read_answer(Problem, answer.content)
     except ValidationError:
         where = f"{answer.request.method} {answer.request.url.path}"
         raise UnexpectedAnswerError(
@@ -251,12 +249,9 @@ def read(kind: type[_Answer], answer: httpx.Response) -> _Answer:
     raise from_problem(problem)
 
 
-_EVENT: Final = TypeAdapter(EventView)
-
-
 def _event(data: str) -> EventView:
     try:
-        return _EVENT.validate_python(json.loads(data))
+        return read_answer(EventView, data)
     except ValueError:
         raise UnexpectedAnswerError(
             "the event stream holds something that is not an event"

@@ -36,6 +36,8 @@ def _arrays(schema: CoreSchema, model: type[BaseModel]) -> Iterator[dict[str, An
 class Document(Described):
     """A frozen, strict document: unknown keys, coercions and non-finite numbers are refused.
 
+    Inside an answer of the server unknown keys are ignored (`answers.py`).
+
     Validate documents from JSON bytes (`model_validate_json`): strict mode then reads arrays as
     tuples and strings as enumerations.
     """

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from palestra.contract.answers import EXACT
 from palestra.contract.catalogue import Catalogue
 from palestra.contract.code import Code
 from palestra.contract.definition import Definition
@@ -156,7 +157,7 @@ class FailureCount(View):
 class ExperimentDetail(ExperimentView):
     """An experiment with its whole definition."""
 
-    definition: Definition
+    definition: Annotated[Definition, EXACT]
     warnings: list[SubmissionWarning] = Field(default_factory=list)
     """What the user should know of the definition."""
 
@@ -259,7 +260,7 @@ class RunDetail(RunView):
 
     attempts: list[AttemptView]
     jobs: list[JobView]
-    definition: Definition
+    definition: Annotated[Definition, EXACT]
 
 
 class SnapshotFileView(View):

@@ -12,7 +12,8 @@ Item = TypeVar("Item")
 class View(Described):
     """Base class of the answers of the API.
 
-    Readers ignore members that they do not know, so that a newer server may add some.
+    Readers ignore members that they do not know, so that a newer server may add some
+    (`answers.py`).
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", ser_json_inf_nan="strings")

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import Field, model_validator
 
 from palestra.contract import outcomes
+from palestra.contract.answers import EXACT
 from palestra.contract.code import Code
 from palestra.contract.definition import Definition
 from palestra.contract.documents import Document
@@ -124,7 +125,7 @@ class Claim(Document):
 class ClaimAnswer(Document):
     """The claim succeeded: a lease of `lease_seconds` began."""
 
-    work_order: WorkOrder
+    work_order: Annotated[WorkOrder, EXACT]
     token: str
     """Good for this attempt only, and only while its lease lives."""
     lease_seconds: Annotated[float, Field(gt=0)]

@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol
 
 import httpx
 
+from palestra.contract.answers import CONTRACT_HEADER, CONTRACT_VERSION, read_answer
 from palestra.contract.telemetry import TelemetryAck
 
 
@@ -76,7 +77,11 @@ def open_client(server: str, token: str, *, timeout: float = 20.0) -> httpx.Clie
     """
     url = httpx.URL(server)
     local = url.host in {"localhost", "127.0.0.1", "::1"}
-    headers = {"Authorization": f"Bearer {token}", "User-Agent": "palestra"}
+    headers = {
+        "Authorization": f"Bearer {token}",
+        "User-Agent": "palestra",
+        CONTRACT_HEADER: str(CONTRACT_VERSION),
+    }
     # Reading the certificates takes a tenth of a second, which plain HTTP has no use for; nothing
     # here follows a redirect to HTTPS.
     verify = url.scheme != "http"
@@ -157,7 +162,7 @@ def retry_after(answer: httpx.Response) -> float:
 def _acknowledged(answer: httpx.Response) -> Reply:
     try:
         return Reply(
-            SendResult.ACKNOWLEDGED, seq=TelemetryAck.model_validate_json(answer.content).acked_seq
+            SendResult.ACKNOWLEDGED, seq=read_answer(TelemetryAck, answer.content).acked_seq
         )
     except ValueError:
         return Reply(

@@ -9,11 +9,12 @@ import hashlib
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import httpx
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
+from palestra.contract.answers import Answer, read_answer
 from palestra.contract.documents import Document
 from palestra.contract.registration import (
     Registration,
@@ -35,8 +36,6 @@ from palestra.contract.work_order import (
     SnapshotFileRef,
 )
 from palestra.telemetry.transport import read_problem, retry_after
-
-Answer = TypeVar("Answer", bound=BaseModel)
 
 _JSON: Final = {"Content-Type": "application/json"}
 _CHUNK: Final = 256 * 1024
@@ -207,7 +206,7 @@ def _post(
         _call(client, "POST", path, content=body.model_dump_json(), headers=_JSON, **options)
     )
     try:
-        return model.model_validate_json(answer.content)
+        return read_answer(model, answer.content)
     except ValidationError as error:
         where = ".".join(str(part) for part in error.errors()[0]["loc"])
         raise ServerUnreachableError(

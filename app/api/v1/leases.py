@@ -4,6 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter
 
+from app.api.answer_route import AnswerRoute
 from app.api.auth import OfAttempt, WorkerCaller
 from app.api.deps import DatabaseDep, SettingsDep, WriteSession
 from app.api.strict_body import LARGE, json_body
@@ -21,7 +22,7 @@ from palestra.contract.work_order import (
     RenewalAnswer,
 )
 
-router = APIRouter(prefix="/leases", tags=["leases"])
+router = APIRouter(prefix="/leases", tags=["leases"], route_class=AnswerRoute)
 
 
 @router.post("", status_code=201, responses={404: {}, 409: {}})

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Request
 
 from app.api import strict_body
+from app.api.answer_route import AnswerRoute
 from app.api.auth import AttemptCaller
 from app.api.errors import HttpProblemError
 from app.services.telemetry.batches import Delivery
@@ -17,7 +18,7 @@ from palestra.contract.telemetry import (
     TelemetryBatch,
 )
 
-router = APIRouter(tags=["telemetry"])
+router = APIRouter(tags=["telemetry"], route_class=AnswerRoute)
 
 
 async def _read(request: Request) -> TelemetryBatch:

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
+from app.api.answer_route import AnswerRoute
 from app.api.auth import Admin, Enroller, Reader, WorkerCaller
 from app.api.deps import ReadSession, SettingsDep, WriteSession
 from app.api.strict_body import json_body
@@ -19,7 +20,7 @@ from palestra.contract.registration import (
 from palestra.contract.resources import CatalogueView, PoolView, WorkerView
 from palestra.contract.views import Page
 
-router = APIRouter(tags=["workers"])
+router = APIRouter(tags=["workers"], route_class=AnswerRoute)
 
 MAX_REGISTRATION = 2**20
 """Bytes of a registration; the catalogue of all built-in parts and Atari games has 40,000."""
