@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Self, TypeVar
 
 import httpx
@@ -89,6 +90,8 @@ class Stack:
         """Address of the server for the worker; a test may set it to that of a proxy."""
         self._http = httpx.Client(base_url=self.url, timeout=20, trust_env=False, verify=False)
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.trees: dict[str, Path] = {}
+        """Source tree of another version from which a process is started, by the process's name."""
         self.tokens: dict[str, str] = {}
         self.login_url = ""
         self._environment = self._make_environment(database_url, settings or {})
@@ -141,8 +144,7 @@ class Stack:
         command = [sys.executable, "-m", module, *arguments]
         done = subprocess.run(
             command,
-            env=self._environment,
-            cwd=REPOSITORY,
+            **self._place("server"),
             capture_output=True,
             text=True,
             check=False,
@@ -216,13 +218,20 @@ class Stack:
         with (self.directory / f"{name}.log").open("ab") as output:
             self.processes[name] = subprocess.Popen(
                 command,
-                env={**self._environment, **(more or {})},
-                cwd=REPOSITORY,
+                **self._place(name, more or {}),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
                 start_new_session=True,
             )
+
+    def _place(self, name: str, more: Mapping[str, str] = MappingProxyType({})) -> dict[str, Any]:
+        """Returns environment and working directory of a process."""
+        environment = {**self._environment, **more}
+        tree = self.trees.get(name)
+        if tree is not None:
+            environment["PYTHONPATH"] = str(tree)
+        return {"env": environment, "cwd": tree or REPOSITORY}
 
     def kill(self, name: str) -> None:
         """Sends SIGKILL to a process that this stack started."""
