@@ -4,12 +4,15 @@ The test holds for as long as workers of that version are supported: changes of 
 tables must leave it alone. `tests/support/previous_version.py` names the commit.
 """
 
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from benchmarks._chaos.curves import differences, history_of
@@ -19,7 +22,7 @@ from tests.support.process_stack import REPOSITORY, Stack, wait_for
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(300)]
 
-ENV_STEPS = 12_000
+ENV_STEPS = 10_000
 SETTINGS = {"PALESTRA_RENEW_SECONDS": "0.5", "PALESTRA_HEARTBEAT_SECONDS": "0.5"}
 
 
@@ -34,11 +37,13 @@ def definition(number: int) -> dict[str, Any]:
     """Returns one of several experiments with the same training: a score that is never reached
     tells them apart.
     """
-    return cartpole(ENV_STEPS, name=f"training {number}", stop={"success_score": 10_000 + number})
+    agent = {"name": "dqn", "learning_starts": 200, "train_every": 1, "hidden_sizes": [32, 32]}
+    score = {"success_score": 10_000 + number}
+    return cartpole(ENV_STEPS, name=f"training {number}", agent=agent, stop=score)
 
 
-def submitted(stack: Stack, number: int) -> str:
-    (run,) = stack.submit(definition(number), seeds=[1])
+def submitted(stack: Stack, number: int, pool: str) -> str:
+    (run,) = stack.submit(definition(number), seeds=[1], pool=pool)
     return str(run["id"])
 
 
@@ -51,18 +56,16 @@ def trains(stack: Stack, run_id: str, steps: int = 500) -> dict[str, Any]:
     return wait_for(lambda: live_attempt(stack, run_id), 30, "the attempt is live")
 
 
-def drain(stack: Stack, name: str) -> None:
-    """Lets a worker claim nothing more, and waits until it heard so from the server."""
-    (worker,) = [row for row in stack.get("workers")["items"] if row["name"] == name]
-    stack.post(f"workers/{worker['id']}:drain")
-
-
-def tree_of(stack: Stack, attempt: dict[str, Any]) -> set[str]:
-    """Returns the source trees that supervisor and trainer of an attempt run from."""
+def trees_of(stack: Stack, attempt: dict[str, Any]) -> set[Path]:
+    """Returns the source trees that the live supervisor and trainer of an attempt run from."""
     (supervisor,) = stack.module_processes("workers.supervisor", attempt["id"])
     (trainer, *_) = stack.module_processes("workers.trainer_process", attempt["id"])
-    paths = [process.environ().get("PYTHONPATH", "") for process in (supervisor, trainer)]
-    return {path.split(":")[0] for path in paths}
+    paths = [process.environ()["PYTHONPATH"] for process in (supervisor, trainer)]
+    return {Path(path.split(os.pathsep)[0]) for path in paths}
+
+
+def tree_of_server(stack: Stack) -> Path:
+    return Path(psutil.Process(stack.processes["server"].pid).cwd())
 
 
 def pause_and_resume(stack: Stack, run_id: str) -> None:
@@ -72,7 +75,7 @@ def pause_and_resume(stack: Stack, run_id: str) -> None:
     stack.post(f"jobs/{job_id}:resume", {})
 
 
-def is_whole(stack: Stack, run_id: str, worker: str, attempts: int) -> dict[str, Any]:
+def history_of_whole_run(stack: Stack, run_id: str, worker: str, attempts: int) -> dict[str, Any]:
     """Waits for the end of a run, checks that its curve has no gap, and returns its history."""
     run = stack.wait_for_run(
         run_id, lambda run: run["state"] == "succeeded", 120, "the run succeeds"
@@ -99,33 +102,26 @@ def test_a_worker_of_the_previous_version_trains_on_while_the_server_is_upgraded
     stack = Stack(directory / "data", settings=SETTINGS)
     stack.trees = dict.fromkeys(("server", "worker", "second"), previous)
     with stack:
-        # A live training of the previous version, in the middle of which its server is replaced.
-        through = submitted(stack, 0)
+        through = submitted(stack, 0, "default")
         attempt = trains(stack, through)
-        assert tree_of(stack, attempt) == {str(previous)}
-        assert Path(f"/proc/{stack.processes['server'].pid}/cwd").resolve() == previous
+        assert (tree_of_server(stack), trees_of(stack, attempt)) == (previous, {previous})
         assert stack.stop("server") == 0
         del stack.trees["server"]
         stack.run("app.db", "upgrade")
         stack.start_server()
-        assert Path(f"/proc/{stack.processes['server'].pid}/cwd").resolve() == REPOSITORY
-        assert trains(stack, through)["id"] == attempt["id"], "the attempt goes on"
-        drain(stack, "tester")
+        assert (tree_of_server(stack), trees_of(stack, attempt)) == (REPOSITORY, {previous})
 
-        # A worker of the previous version enrols with the present server, trains, pauses, resumes.
-        stack.start_worker("second")
-        afterwards = submitted(stack, 1)
-        assert tree_of(stack, trains(stack, afterwards)) == {str(previous)}
-        pause_and_resume(stack, afterwards)
-        trains(stack, afterwards)
-        drain(stack, "second")
+        # A worker of the previous version enrols with the present server, beside a present one.
+        with ThreadPoolExecutor() as threads:
+            list(
+                threads.map(lambda name: stack.start_worker(name, pool=name), ("second", "present"))
+            )
+        paused, present = submitted(stack, 1, "second"), submitted(stack, 2, "present")
+        assert trees_of(stack, trains(stack, paused)) == {previous}
+        assert trees_of(stack, trains(stack, present)) == {REPOSITORY}
+        pause_and_resume(stack, paused)
 
-        # The same training by the present worker.
-        stack.start_worker("present")
-        present = submitted(stack, 2)
-        assert str(previous) not in tree_of(stack, trains(stack, present))
-
-        expected = is_whole(stack, present, "present", 1)
-        assert differences(expected, is_whole(stack, through, "worker", 1)) == []
-        assert differences(expected, is_whole(stack, afterwards, "second", 2)) == []
+        expected = history_of_whole_run(stack, present, "present", 1)
         assert len(expected["curves"]) >= 3
+        assert differences(expected, history_of_whole_run(stack, through, "worker", 1)) == []
+        assert differences(expected, history_of_whole_run(stack, paused, "second", 2)) == []

@@ -12,7 +12,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Self, TypeVar
 
 import httpx
@@ -142,9 +141,11 @@ class Stack:
     def run(self, module: str, *arguments: str) -> str:
         """Runs a module of the server until it ends and returns its output."""
         command = [sys.executable, "-m", module, *arguments]
+        environment, tree = self._place("server")
         done = subprocess.run(
             command,
-            **self._place("server"),
+            env=environment,
+            cwd=tree,
             capture_output=True,
             text=True,
             check=False,
@@ -173,12 +174,15 @@ class Stack:
         self._start("server", [sys.executable, "-m", "app.main"])
         wait_for(self.server_is_ready, 30, f"the server is ready\n{self.log('server')}")
 
-    def start_worker(self, name: str = "worker", server: str | None = None) -> None:
+    def start_worker(
+        self, name: str = "worker", server: str | None = None, pool: str = "default"
+    ) -> None:
         """Starts a worker and waits until the server lists it as online.
 
         Args:
             name: Name of the process and of its state directory, for a second worker.
             server: Address of the server; `worker_url` by default.
+            pool: Pool of the worker.
         """
         title = "tester" if name == "worker" else name
         files = [
@@ -191,7 +195,7 @@ class Stack:
             "--server",
             server or self.worker_url,
             "--pool",
-            "default",
+            pool,
             "--slots",
             str(self.slots),
             "--name",
@@ -215,23 +219,24 @@ class Stack:
         )
 
     def _start(self, name: str, command: list[str], more: Mapping[str, str] | None = None) -> None:
+        environment, tree = self._place(name)
         with (self.directory / f"{name}.log").open("ab") as output:
             self.processes[name] = subprocess.Popen(
                 command,
-                **self._place(name, more or {}),
+                env={**environment, **(more or {})},
+                cwd=tree,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
                 start_new_session=True,
             )
 
-    def _place(self, name: str, more: Mapping[str, str] = MappingProxyType({})) -> dict[str, Any]:
-        """Returns environment and working directory of a process."""
-        environment = {**self._environment, **more}
+    def _place(self, name: str) -> tuple[dict[str, str], Path]:
+        """Returns the environment of a process and its working directory, the source tree."""
         tree = self.trees.get(name)
-        if tree is not None:
-            environment["PYTHONPATH"] = str(tree)
-        return {"env": environment, "cwd": tree or REPOSITORY}
+        if tree is None:
+            return self._environment, REPOSITORY
+        return {**self._environment, "PYTHONPATH": str(tree)}, tree
 
     def kill(self, name: str) -> None:
         """Sends SIGKILL to a process that this stack started."""
