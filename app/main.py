@@ -20,7 +20,7 @@ from fastapi.routing import iter_route_contexts
 
 import palestra
 from app import process_parts, startup
-from app.api import dashboard, errors, health, openapi, v1
+from app.api import dashboard, errors, health, openapi, refusals, v1
 from app.api.compression import Compression
 from app.api.query import check_query
 from app.api.security_middleware import Guard
@@ -30,6 +30,7 @@ from app.domain.login_limits import LoginLimits
 from app.logging import configure_logging, scrub_text
 from app.services.access.device_keys import DeviceKeys
 from app.services.access.last_used import Touches
+from app.services.audit.refusals import Refusals
 from app.settings import Settings, SettingsError, load_settings
 
 _log = structlog.get_logger("palestra.server")
@@ -58,7 +59,9 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.touches = Touches()
     app.state.login_limits = LoginLimits()
     app.state.device_keys = DeviceKeys(settings.data_dir)
+    app.state.refusals = Refusals()
     errors.install(app)
+    refusals.install(app)
     app.include_router(health.router, dependencies=[Depends(check_query)])
     v1.include(app)
     app.router.default = dashboard.Dashboard(settings.dashboard_dir)

@@ -50,6 +50,7 @@ async def start(state: State, stack: AsyncExitStack) -> None:
         hub.run(),
         intake.run(),
         state.touches.run(database),
+        state.refusals.run(database),
         uptime.count_for_ever(database),
     ):
         group.start(work)

@@ -133,6 +133,9 @@ class Settings(BaseModel):
     link_seconds: Annotated[int, Field(ge=60, le=86_400)] = 3_600
     """Life of a setup or login link."""
 
+    audit_keep_days: Annotated[int, Field(ge=0, le=36_500)] = 0
+    """Days for which entries of the audit log are kept; 0 keeps them for ever."""
+
     idempotency_seconds: Annotated[int, Field(ge=60)] = 86_400
     """How long an `Idempotency-Key` is remembered."""
 

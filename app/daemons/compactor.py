@@ -1,4 +1,4 @@
-"""The compactor: deletes old idempotency answers, old events and unreferenced blobs.
+"""The compactor: deletes old answers, events and audit entries, and unreferenced blobs.
 
 The history of runs is never deleted.
 """
@@ -12,6 +12,7 @@ from app.db.engine import Database
 from app.db.repositories import retention
 from app.services.artifacts import artifacts
 from app.services.artifacts.blob_store import BlobStore
+from app.services.audit import retention as audit_retention
 
 _log = structlog.get_logger("palestra.compactor")
 
@@ -27,12 +28,21 @@ class Compactor:
         database: Database of the rows.
         store: Store of the blobs.
         idempotency_seconds: Seconds for which the answer of an idempotency key is kept.
+        audit_keep_days: Days for which entries of the audit log are kept; 0 keeps them for ever.
     """
 
-    def __init__(self, database: Database, store: BlobStore, *, idempotency_seconds: float) -> None:
+    def __init__(
+        self,
+        database: Database,
+        store: BlobStore,
+        *,
+        idempotency_seconds: float,
+        audit_keep_days: int = 0,
+    ) -> None:
         self._database = database
         self._store = store
         self._idempotency = idempotency_seconds
+        self._audit_keep_days = audit_keep_days
 
     async def run(self) -> None:
         """Cleans up every ten minutes until it is cancelled."""
@@ -50,6 +60,8 @@ class Compactor:
             forgotten = await retention.forget_answers(
                 session, self._idempotency
             ) + await retention.forget_events(session, EVENT_SECONDS)
+        async with self._database.write() as session:
+            forgotten += await audit_retention.cut(session, self._audit_keep_days)
         blobs = await artifacts.sweep(self._database, self._store)
         if forgotten or blobs:
             _log.info("compactor.forgot", rows=forgotten, blobs=blobs)

@@ -22,6 +22,7 @@ async def run(database: Database, settings: Settings) -> None:
         database,
         BlobStore(settings.artifact_dir, settings.reserve_mib * 2**20),
         idempotency_seconds=settings.idempotency_seconds,
+        audit_keep_days=settings.audit_keep_days,
     )
     try:
         async with asyncio.TaskGroup() as group:

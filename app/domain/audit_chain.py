@@ -5,12 +5,34 @@ that are added later leave the hashes of older entries as they are.
 """
 
 from collections.abc import Mapping
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any, Final, Literal
 
 from palestra.contract.documents import sha256_of
 
 GENESIS: Final = "0" * 64
 """Stands for the hash before the first entry."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChainPlace:
+    """An entry's place in the chain: its id and its hash."""
+
+    id: int
+    hash: str
+
+
+BEGIN: Final = ChainPlace(0, GENESIS)
+"""The place before the first entry."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChainFault:
+    """The first entry at which a chain is broken, and how."""
+
+    kind: Literal["changed", "missing", "replaced", "added", "end_lost", "checkpoint"]
+    entry: int
+    message: str
 
 
 def entry_hash(content: Mapping[str, Any], previous_hash: str) -> str:
@@ -26,3 +48,43 @@ def entry_hash(content: Mapping[str, Any], previous_hash: str) -> str:
     """
     stated = {name: value for name, value in content.items() if value is not None}
     return sha256_of({**stated, "previous_hash": previous_hash})
+
+
+def fault_between(
+    before: ChainPlace, row: ChainPlace, stated: str, computed: str
+) -> ChainFault | None:
+    """Returns how an entry does not continue the chain; `None` if it does.
+
+    Args:
+        before: The entry before it.
+        row: The entry's id and stored hash.
+        stated: The hash that the entry names as the one before it.
+        computed: The hash of the entry's content (`entry_hash`).
+    """
+    if row.id != before.id + 1:
+        return missing(before.id + 1, row.id - 1)
+    if computed != row.hash:
+        message = f"Entry {row.id} was changed: its content does not give its hash."
+        return ChainFault("changed", row.id, message)
+    if stated != before.hash:
+        message = (
+            f"Entry {row.id} does not continue entry {before.id}: one of the two was replaced."
+        )
+        return ChainFault("replaced", row.id, message)
+    return None
+
+
+def fault_at_end(last: ChainPlace, end: ChainPlace) -> ChainFault | None:
+    """Returns how the last entry differs from the stored end of the chain."""
+    if last.id < end.id:
+        return missing(last.id + 1, end.id)
+    if last.hash != end.hash:
+        message = f"Entry {last.id} is not the one that was written last: it was replaced."
+        return ChainFault("replaced", last.id, message)
+    return None
+
+
+def missing(first: int, last: int) -> ChainFault:
+    """Returns the fault of a chain without the entries from `first` to `last`."""
+    which = f"Entry {first} is" if first == last else f"Entries {first} to {last} are"
+    return ChainFault("missing", first, f"{which} missing.")

@@ -50,6 +50,21 @@ class UnauthenticatedError(DomainError):
     """The credential is missing, wrong, expired or revoked: 401."""
 
 
+class LoginRefusedError(UnauthenticatedError):
+    """A wrong name, password or login link: 401.
+
+    Args:
+        code: Stable error code for programs.
+        detail: A sentence a user can act on.
+        user_id: User whose login was tried. It is for the audit log alone: an answer that told
+            whether a name exists would help to find names.
+    """
+
+    def __init__(self, code: str, detail: str, user_id: str | None = None) -> None:
+        super().__init__(code, detail)
+        self.user_id = user_id
+
+
 class TooLargeError(DomainError):
     """The request exceeds a size limit: 413."""
 

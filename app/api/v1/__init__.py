@@ -9,6 +9,7 @@ from app.api.auth import authenticate
 from app.api.query import check_query
 from app.api.v1 import (
     artifacts,
+    audit,
     definitions,
     document,
     events,
@@ -42,6 +43,7 @@ PARTS: Final[tuple[ModuleType, ...]] = (
     telemetry,
     artifacts,
     workers,
+    audit,
 )
 
 

@@ -27,8 +27,11 @@ class CanonicalJson(TypeDecorator[dict[str, Any]]):
         return None if value is None else canonical_json(value).decode()
 
     def process_result_value(self, value: str | None, _dialect: Dialect) -> dict[str, Any] | None:
-        """Returns the object."""
-        return None if value is None else json.loads(value)
+        """Returns the object; text that is no JSON as the member `unreadable` of one."""
+        try:
+            return None if value is None else json.loads(value)
+        except (ValueError, RecursionError):
+            return {"unreadable": value}
 
 
 class AuditRow(Base):

@@ -1,7 +1,6 @@
 """The audit log: appends to the chain and reads it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 from weakref import WeakKeyDictionary
@@ -13,7 +12,7 @@ from app.db.clock import EPOCH
 from app.db.engine import Session
 from app.db.models.audit import AuditChainRow, AuditRow
 from app.db.repositories import pending_rows
-from app.domain.audit_chain import GENESIS, entry_hash
+from app.domain.audit_chain import BEGIN, GENESIS, ChainPlace, entry_hash
 
 _LOG: Final = "audit"
 _HASHED: Final = (
@@ -32,14 +31,6 @@ _HASHED: Final = (
     "data",
 )
 """Columns whose values the hash covers as they are."""
-
-
-@dataclass(frozen=True, slots=True)
-class ChainPlace:
-    """An entry's place in the chain: its id and its hash."""
-
-    id: int
-    hash: str
 
 
 _last_known: Final[WeakKeyDictionary[Any, ChainPlace]] = WeakKeyDictionary()
@@ -136,7 +127,7 @@ def _stored_end(session: SyncSession) -> ChainPlace:
     newest = session.execute(
         select(AuditRow.id, AuditRow.hash).order_by(AuditRow.id.desc()).limit(1)
     ).one_or_none()
-    end = ChainPlace(0, GENESIS) if newest is None else ChainPlace(*newest)
+    end = BEGIN if newest is None else ChainPlace(*newest)
     ends = {"last_id": end.id, "last_hash": end.hash}
     session.execute(
         insert(AuditChainRow),

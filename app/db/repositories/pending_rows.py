@@ -44,14 +44,14 @@ def _insert_pending(session: SyncSession) -> None:
         return
     session.flush()
     pending = session.info.pop(_PENDING)
-    at = _lock(session)
+    at = lock(session)
     for log, insert in _inserts.items():
         rows = [row for name, row in pending if name == log]
         if rows:
             insert(session, rows, at)
 
 
-def _lock(session: SyncSession) -> datetime:
+def lock(session: SyncSession) -> datetime:
     """Takes the lock and returns the time by the clock of the database's machine."""
     if session.get_bind().dialect.name == "postgresql":
         found = session.execute(select(func.pg_advisory_xact_lock(_APPEND_LOCK), db_now())).one()

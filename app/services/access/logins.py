@@ -10,6 +10,7 @@ from app.db.repositories import access as rows
 from app.domain.errors import (
     ConflictError,
     ForbiddenError,
+    LoginRefusedError,
     UnauthenticatedError,
 )
 from app.domain.principal import Principal
@@ -78,29 +79,30 @@ async def login(
     No session is open while the password is verified.
 
     Raises:
-        UnauthenticatedError: For an unknown user or a wrong password, with the same message and
+        LoginRefusedError: For an unknown user or a wrong password, with the same message and
             as much work.
     """
     verified = await passwords.verify(account.password_hash, password)
     user_id, stored = account.user_id, account.password_hash
     if user_id is None or stored is None or not verified.is_correct:
-        raise _wrong_login()
+        raise _wrong_login(user_id)
     async with database.write() as session:
         audit_log.set_origin(session, origin)
         if not await rows.replace_password_hash(
             session, user_id, stored, verified.new_hash or stored
         ):
-            raise _wrong_login()
+            raise _wrong_login(user_id)
         membership = await rows.membership_of(session, user_id)
         if membership is None:
             raise ForbiddenError("no_project", "This user belongs to no project. Ask an admin.")
         return await _open_login(session, user_id, membership.project_id)
 
 
-def _wrong_login() -> UnauthenticatedError:
-    return UnauthenticatedError(
+def _wrong_login(user_id: str | None) -> LoginRefusedError:
+    return LoginRefusedError(
         "wrong_login",
         f"User name or password is wrong. No password was set, or it is lost? {_NEW_LINK}",
+        user_id,
     )
 
 
@@ -130,7 +132,7 @@ async def redeem(database: Database, request: SetupRequest, origin: RequestOrigi
     new password is hashed outside of it.
 
     Raises:
-        UnauthenticatedError: If the code is unknown, used or expired.
+        LoginRefusedError: If the code is unknown, used or expired.
         InvalidError: If the password is too easy to guess.
         ConflictError: If another user has the name.
     """
@@ -157,14 +159,21 @@ async def redeem(database: Database, request: SetupRequest, origin: RequestOrigi
         return await _open_login(session, found.user.id, found.project.id)
 
 
-def _link_used() -> UnauthenticatedError:
-    return UnauthenticatedError("link_used", f"This link was used or has expired. {_NEW_LINK}")
+def _link_used() -> LoginRefusedError:
+    return LoginRefusedError("link_used", f"This link was used or has expired. {_NEW_LINK}")
 
 
 async def logout(session: Session, principal: Principal) -> None:
     """Ends the caller's browser login."""
     if principal.session_id is not None:
         await rows.end_login(session, principal.session_id)
+        audit_log.record(
+            session,
+            "login.close",
+            principal.session_id,
+            project_id=principal.project_id,
+            actor=f"user:{principal.user_id}",
+        )
 
 
 async def _open_login(session: Session, user_id: str, project_id: str) -> Login:

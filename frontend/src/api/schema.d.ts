@@ -112,6 +112,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/audit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Search Audit
+         * @description Lists entries of the audit log, the newest first.
+         */
+        get: operations["search_audit"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/audit:export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export Audit
+         * @description Sends entries of the audit log as JSON lines, the oldest first.
+         */
+        get: operations["export_audit"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/catalogue": {
         parameters: {
             query?: never;
@@ -1530,6 +1570,93 @@ export interface components {
             worker_id: string;
             /** Worker Name */
             worker_name: string;
+        };
+        /**
+         * AuditEntry
+         * @description An entry of the audit log: who did what to which object, when, from where.
+         *
+         *     `hash` is the SHA-256 of the canonical JSON of the other members, without `user` and without
+         *     those that are `null`, with `at` as whole microseconds since the Unix epoch.
+         */
+        AuditEntry: {
+            /**
+             * Action
+             * @description Type of the object and what was done, for example `token.revoke`.
+             */
+            action: string;
+            /**
+             * Actor
+             * @description `user:ID`, `token:ID`, `attempt:ID`, `worker:ID`, `daemon:NAME` or `anonymous`.
+             */
+            actor: string;
+            /**
+             * Address
+             * @description Address from which the request came.
+             */
+            address: string | null;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /**
+             * Code
+             * @description Code of the refusal.
+             */
+            code: string | null;
+            /**
+             * Count
+             * @description Number of refusals of one credential and route within a minute; else 1.
+             */
+            count: number;
+            /**
+             * Credential
+             * @description ID of the login, token, worker or attempt.
+             */
+            credential: string | null;
+            /**
+             * Data
+             * @description What changed.
+             */
+            data: {
+                [key: string]: unknown;
+            };
+            /** Hash */
+            hash: string;
+            /**
+             * Id
+             * @description Counts from 1 without gaps, in the order of the commits.
+             */
+            id: number;
+            /** Object Id */
+            object_id: string;
+            /** Object Type */
+            object_type: string;
+            /**
+             * Outcome
+             * @enum {string}
+             */
+            outcome: "allowed" | "refused";
+            /**
+             * Previous Hash
+             * @description Hash of the entry before this one; 64 zeros in the first.
+             */
+            previous_hash: string;
+            /**
+             * Project Id
+             * @description `null` for what concerns the whole server.
+             */
+            project_id: string | null;
+            /**
+             * User
+             * @description The person's present name; `null` once the person is deleted.
+             */
+            user?: string | null;
+            /**
+             * User Id
+             * @description The person: who was logged in, or held the token, or whose login was tried.
+             */
+            user_id: string | null;
         };
         /**
          * Backlog
@@ -3869,6 +3996,16 @@ export interface components {
         Page_ArtifactView_: {
             /** Items */
             items: components["schemas"]["ArtifactView"][];
+            /**
+             * Next Cursor
+             * @description Pass as `cursor` for the next page; `null` on the last.
+             */
+            next_cursor: string | null;
+        };
+        /** Page[AuditEntry] */
+        Page_AuditEntry_: {
+            /** Items */
+            items: components["schemas"]["AuditEntry"][];
             /**
              * Next Cursor
              * @description Pass as `cursor` for the next page; `null` on the last.
@@ -7334,6 +7471,164 @@ export interface operations {
             };
             /** @description Not now. */
             503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    search_audit: {
+        parameters: {
+            query?: {
+                /** @description Items per page. */
+                limit?: number;
+                /** @description `next_cursor` of the page before. */
+                cursor?: string | null;
+                /** @description ID or name of a user. */
+                user?: string | null;
+                object_type?: string | null;
+                object_id?: string | null;
+                /** @description The action, or what it begins with. */
+                action?: string | null;
+                outcome?: ("allowed" | "refused") | null;
+                /** @description From this time on. */
+                since?: string | null;
+                /** @description Before this time. */
+                until?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_AuditEntry_"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    export_audit: {
+        parameters: {
+            query?: {
+                /** @description ID or name of a user. */
+                user?: string | null;
+                object_type?: string | null;
+                object_id?: string | null;
+                /** @description The action, or what it begins with. */
+                action?: string | null;
+                outcome?: ("allowed" | "refused") | null;
+                /** @description From this time on. */
+                since?: string | null;
+                /** @description Before this time. */
+                until?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One `AuditEntry` per line. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/jsonl": string;
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };

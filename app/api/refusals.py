@@ -1,0 +1,82 @@
+"""Notes refused requests for the audit log.
+
+Refusals with 401 and 403 are noted where a credential or a tried login tells whose they are. A 404
+is not: an object of another project is answered like one that does not exist, and a look-up that
+tells them apart would take time that tells them apart too.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+
+from app.api.auth import cookie_name
+from app.api.errors import HttpProblemError, from_domain
+from app.api.origin import address_of, origin_of
+from app.db.repositories.credentials import Credential
+from app.domain.errors import DomainError, LoginRefusedError
+from app.domain.principal import Principal
+from app.domain.secrets import hash_secret, is_well_formed
+from app.services.access.audit_actor import actor
+from app.services.audit.refusals import Refusal, Refusals
+
+_REFUSED = frozenset({401, 403})
+_Handler = Callable[[Request, Any], Response | Awaitable[Response]]
+
+
+def install(app: FastAPI) -> None:
+    """Notes what the handlers of errors answer, once they are registered."""
+    for kind in (HttpProblemError, DomainError):
+        app.add_exception_handler(kind, _noting(app.exception_handlers[kind]))
+
+
+def _noting(handler: _Handler) -> _Handler:
+    async def note_and_answer(request: Request, error: Exception) -> Response:
+        refusal = _refusal(request, error)
+        if refusal is not None:
+            refusals: Refusals = request.app.state.refusals
+            refusals.note(refusal)
+        answer = handler(request, error)
+        return answer if isinstance(answer, Response) else await answer
+
+    return note_and_answer
+
+
+def _refusal(request: Request, error: Exception) -> Refusal | None:
+    answered = from_domain(error) if isinstance(error, DomainError) else error
+    route = request.scope.get("route")
+    if not isinstance(answered, HttpProblemError) or answered.status not in _REFUSED or not route:
+        return None
+    refusal = Refusal(
+        route=f"{request.method} {route.path}",
+        code=answered.code,
+        address=address_of(request) or None,
+    )
+    if isinstance(error, LoginRefusedError):
+        tried = error.user_id
+        return replace(refusal, action="login.refuse", object_id=tried or "unknown", user_id=tried)
+    principal: Principal | None = getattr(request.state, "principal", None)
+    if principal is not None:
+        return replace(refusal, caller=_caller(request, principal))
+    secret = _secret(request)
+    return None if secret is None else replace(refusal, secret_hash=hash_secret(secret))
+
+
+def _caller(request: Request, principal: Principal) -> Credential | None:
+    origin = origin_of(request)
+    return Credential(
+        id=origin.credential or "",
+        actor=actor(principal),
+        project_id=principal.project_id,
+        user_id=origin.user_id,
+    )
+
+
+def _secret(request: Request) -> str | None:
+    """Returns the secret of a request whose credential was not accepted, if it has our form."""
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    secret = (
+        token.strip() if scheme.lower() == "bearer" else request.cookies.get(cookie_name(request))
+    )
+    return secret if secret and is_well_formed(secret) else None

@@ -1,0 +1,64 @@
+"""Credentials by the hashes of their secrets, those that have ended included, for the audit log."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from sqlalchemy import Select, func, select
+
+from app.db.engine import Session
+from app.db.models.access import LoginSessionRow, TokenRow
+from app.db.models.jobs import AttemptRow
+from app.db.models.workers import WorkerRow
+from app.db.repositories import chunked_in
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Credential:
+    """A credential as the audit log names it."""
+
+    id: str
+    actor: str
+    """`user:ID` of a login; `token:ID`, `worker:ID` or `attempt:ID`."""
+    project_id: str | None
+    user_id: str | None
+    """The person; `None` for workers and attempts."""
+
+
+async def by_hash(session: Session, hashes: Collection[str]) -> Mapping[str, Credential]:
+    """Returns the credentials of some hashes, whether they are still valid or not."""
+    found: dict[str, Credential] = {}
+    for some in chunked_in.cut(hashes):
+        for kind, query in _queries(some).items():
+            for digest, row_id, project_id, user_id in await session.execute(query):
+                actor = f"user:{user_id}" if kind == "login" else f"{kind}:{row_id}"
+                found[digest] = Credential(
+                    id=row_id,
+                    actor=actor,
+                    project_id=project_id,
+                    user_id=user_id if kind in {"login", "token"} else None,
+                )
+    return found
+
+
+def _queries(hashes: list[str]) -> Mapping[str, Select[str, str, str, str]]:
+    """Returns a query of (hash, id, project, user) for each kind of credential."""
+    return {
+        "token": select(
+            TokenRow.secret_hash, TokenRow.id, TokenRow.project_id, TokenRow.user_id
+        ).where(TokenRow.secret_hash.in_(hashes)),
+        "login": select(
+            LoginSessionRow.secret_hash,
+            LoginSessionRow.id,
+            LoginSessionRow.project_id,
+            LoginSessionRow.user_id,
+        ).where(LoginSessionRow.secret_hash.in_(hashes)),
+        "worker": select(
+            func.coalesce(WorkerRow.secret_hash, ""),
+            WorkerRow.id,
+            WorkerRow.project_id,
+            WorkerRow.created_by,
+        ).where(WorkerRow.secret_hash.in_(hashes)),
+        "attempt": select(
+            AttemptRow.token_hash, AttemptRow.id, AttemptRow.project_id, AttemptRow.worker_id
+        ).where(AttemptRow.token_hash.in_(hashes)),
+    }

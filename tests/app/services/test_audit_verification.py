@@ -1,0 +1,326 @@
+"""Verification of the audit log: each way to falsify it is found at the right entry."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from sqlalchemy import delete, insert, select, text, update
+
+from app.db.clock import SKEW
+from app.db.engine import Database
+from app.db.models import AuditChainRow, AuditRow
+from app.db.repositories import audit as rows
+from app.db.repositories import audit_entries
+from app.domain.audit_chain import GENESIS, ChainPlace
+from app.services.audit import retention, verification
+from app.services.audit.verification import verify
+from tests.app.services.test_audit_chain import entries, record
+
+DAY = 86_400.0
+
+
+async def fill(database: Database, count: int) -> None:
+    """Appends entries `o1` to `oN`, each in a transaction of its own."""
+    for i in range(1, count + 1):
+        async with database.write() as session:
+            record(session, f"o{i}", text=f"entry {i}")
+
+
+async def execute(database: Database, *statements: Any) -> None:
+    async with database.write() as session:
+        for statement in statements:
+            await session.execute(statement.execution_options(synchronize_session=False))
+
+
+async def fault(database: Database, noted: ChainPlace | None = None) -> tuple[str, int] | None:
+    """Returns kind and entry of the fault that a verification reports."""
+    found = (await verify(database, noted)).fault
+    return None if found is None else (found.kind, found.entry)
+
+
+def at(entry: int) -> Any:
+    return AuditRow.id == entry
+
+
+def recomputed(row: AuditRow, **changes: Any) -> dict[str, Any]:
+    """Returns the columns of a changed entry with the hash that fits them."""
+    columns = {column.name: getattr(row, column.name) for column in AuditRow.__table__.columns}
+    changed = AuditRow(**{**columns, **changes})
+    return {**columns, **changes, "hash": rows.hash_of(changed)}
+
+
+async def test_an_intact_log_is_reported_with_its_end(database: Database) -> None:
+    empty = await verify(database)
+    assert (empty.entries, empty.last_id, empty.last_hash, empty.fault) == (0, 0, GENESIS, None)
+    await fill(database, 7)
+    found = await verify(database)
+    last = (await entries(database))[-1]
+    assert (found.entries, found.removed, found.fault) == (7, 0, None)
+    assert (found.last_id, found.last_hash) == (7, last.hash)
+    assert await fault(database, ChainPlace(7, last.hash)) is None
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"actor": "user:usr_b"},
+        {"user_id": "usr_b"},
+        {"user_id": None},
+        {"credential": "tok_x"},
+        {"address": "10.0.0.1"},
+        {"project_id": None},
+        {"action": "thing.other"},
+        {"object_id": "o5"},
+        {"outcome": "refused"},
+        {"code": "x"},
+        {"count": 2},
+        {"data": {"text": "entry 3 "}},
+        {"data": {}},
+        {"at": "microsecond"},
+        {"hash": "0" * 64},
+        {"previous_hash": "0" * 64},
+    ],
+    ids=str,
+)
+async def test_a_change_of_any_column_is_found(database: Database, values: dict[str, Any]) -> None:
+    await fill(database, 6)
+    if values == {"at": "microsecond"}:
+        step = text("1") if "sqlite" in str(database.engine.url) else text("interval '1 us'")
+        values = {"at": AuditRow.at.op("+")(step)}
+    await execute(database, update(AuditRow).where(at(3)).values(**values))
+    assert await fault(database) == ("changed", 3)
+
+
+async def test_a_change_with_a_fitting_hash_is_found_at_the_next_entry(database: Database) -> None:
+    await fill(database, 6)
+    third = (await entries(database))[2]
+    await execute(
+        database, update(AuditRow).where(at(3)).values(recomputed(third, object_id="other"))
+    )
+    assert await fault(database) == ("replaced", 4)
+
+
+async def test_a_changed_last_entry_with_a_fitting_hash_is_found(database: Database) -> None:
+    await fill(database, 6)
+    last = (await entries(database))[-1]
+    await execute(
+        database, update(AuditRow).where(at(6)).values(recomputed(last, object_id="other"))
+    )
+    assert await fault(database) == ("replaced", 6)
+
+
+@pytest.mark.parametrize(
+    ("gone", "found"),
+    [
+        ([1], ("missing", 1)),
+        ([3], ("missing", 3)),
+        ([3, 4], ("missing", 3)),
+        ([6], ("missing", 6)),
+        ([5, 6], ("missing", 5)),
+        ([1, 2, 3, 4, 5, 6], ("missing", 1)),
+    ],
+)
+async def test_deleted_entries_are_found(
+    database: Database, gone: list[int], found: tuple[str, int]
+) -> None:
+    await fill(database, 6)
+    await execute(database, delete(AuditRow).where(AuditRow.id.in_(gone)))
+    assert await fault(database) == found
+    await fill(database, 1)
+    assert await fault(database) == found, "what is appended later does not hide it"
+
+
+async def test_entries_that_moved_up_over_a_deleted_one_are_found(database: Database) -> None:
+    await fill(database, 6)
+    await execute(
+        database,
+        delete(AuditRow).where(at(3)),
+        *(update(AuditRow).where(at(old)).values(id=old - 1) for old in (4, 5, 6)),
+    )
+    assert await fault(database) == ("changed", 3)
+
+
+async def test_reordered_entries_are_found(database: Database) -> None:
+    await fill(database, 6)
+    await execute(
+        database,
+        *(
+            update(AuditRow).where(at(old)).values(id=new)
+            for old, new in ((3, 99), (4, 3), (99, 4))
+        ),
+    )
+    assert await fault(database) == ("changed", 3)
+
+
+async def test_inserted_entries_are_found(database: Database) -> None:
+    await fill(database, 6)
+    last = (await entries(database))[-1]
+    added = recomputed(last, id=7, previous_hash=last.hash, object_id="by hand")
+    await execute(database, insert(AuditRow).values(added))
+    assert await fault(database) == ("added", 7)
+    await execute(database, update(AuditRow).where(at(7)).values(recomputed(last, id=0)))
+    assert await fault(database) == ("added", 0)
+
+
+async def test_a_lost_end_is_reported(database: Database) -> None:
+    await fill(database, 3)
+    await execute(database, delete(AuditChainRow))
+    assert await fault(database) == ("end_lost", 1)
+
+
+async def test_a_content_that_cannot_be_read_counts_as_changed(database: Database) -> None:
+    await fill(database, 6)
+    await execute(database, text("UPDATE audit SET data = '{\"a\": ' WHERE id = 4"))
+    assert await fault(database) == ("changed", 4)
+
+
+async def test_a_rewritten_log_is_found_by_an_end_that_was_noted(database: Database) -> None:
+    """Whoever can write the database can compute a whole new chain; a noted hash shows it."""
+    await fill(database, 6)
+    noted = await verify(database)
+    place = ChainPlace(noted.last_id, noted.last_hash)
+    await execute(database, delete(AuditRow), delete(AuditChainRow))
+    await fill(database, 5)
+    assert await fault(database) is None
+    assert await fault(database, place) == ("missing", 6)
+    await fill(database, 3)
+    assert await fault(database, place) == ("replaced", 6)
+
+
+async def test_a_long_log_is_walked_in_batches(database: Database) -> None:
+    async with database.write() as session:
+        for i in range(4_321):
+            record(session, f"o{i}", text="Grüße 🙂")
+    assert (await verify(database)).entries == 4_321
+    await execute(database, update(AuditRow).where(at(3_999)).values(count=3))
+    assert await fault(database) == ("changed", 3_999)
+
+
+async def test_entries_may_be_appended_while_the_log_is_verified(database: Database) -> None:
+    await fill(database, 5)
+    stop = asyncio.Event()
+
+    async def write() -> None:
+        while not stop.is_set():
+            await fill(database, 1)
+
+    writer = asyncio.create_task(write())
+    try:
+        for _ in range(15):
+            assert await fault(database) is None
+    finally:
+        stop.set()
+        await writer
+
+
+async def cut(database: Database, keep_days: int) -> int:
+    async with database.write() as session:
+        return await retention.cut(session, keep_days)
+
+
+async def test_entries_older_than_the_retention_time_are_removed(database: Database) -> None:
+    await fill(database, 4)
+    SKEW.seconds = 5 * DAY
+    await fill(database, 3)
+    assert await cut(database, 0) == 0
+    assert await cut(database, 5) == 0, "it waits until the oldest is a day older"
+    SKEW.seconds = 11 * DAY
+    noted = ChainPlace(4, (await entries(database))[3].hash)
+    assert await cut(database, 10) == 4
+    assert [row.object_id for row in await entries(database)] == ["o1", "o2", "o3", "log"]
+    found = await verify(database, noted)
+    assert (found.entries, found.removed, found.last_id, found.fault) == (4, 4, 8, None)
+    told = (await entries(database))[-1]
+    assert (told.action, told.project_id) == ("audit.cut", None)
+    assert told.data == {"last_id": 4, "hash": noted.hash, "entries": 4, "keep_days": 10}
+    assert await fault(database, ChainPlace(4, "f" * 64)) == ("replaced", 4)
+    SKEW.seconds = 40 * DAY
+    assert await cut(database, 10) == 4
+    await fill(database, 2)
+    assert (await verify(database)).removed == 8
+    assert await fault(database) is None
+
+
+async def test_a_removal_by_hand_is_no_retention(database: Database) -> None:
+    await fill(database, 6)
+    third = (await entries(database))[2]
+    await execute(
+        database,
+        delete(AuditRow).where(AuditRow.id <= 3),
+        update(AuditChainRow).values(checkpoint_id=3, checkpoint_hash=third.hash),
+    )
+    assert await fault(database) == ("checkpoint", 3)
+
+
+async def test_a_removal_after_that_of_the_retention_is_found(database: Database) -> None:
+    await fill(database, 6)
+    SKEW.seconds = 20 * DAY
+    await fill(database, 3)
+    assert await cut(database, 10) == 6
+    await execute(database, delete(AuditRow).where(at(7)))
+    assert await fault(database) == ("missing", 7)
+
+
+async def test_a_removal_is_rolled_back_as_a_whole(database: Database) -> None:
+    await fill(database, 4)
+    SKEW.seconds = 20 * DAY
+
+    async def fail() -> None:
+        async with database.write() as session:
+            assert await retention.cut(session, 10) == 4
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        await fail()
+    found = await verify(database)
+    assert (found.entries, found.removed, found.fault) == (4, 0, None)
+
+
+async def test_servers_remove_and_append_at_the_same_time(
+    database: Database, database_url: str
+) -> None:
+    """Two compactors and two writers: nobody waits for ever, and the chain stays intact."""
+    await fill(database, 30)
+    SKEW.seconds = 20 * DAY
+    other = Database(database_url)
+    try:
+        async with asyncio.timeout(60):
+            await asyncio.gather(
+                cut(database, 10), fill(other, 15), cut(other, 10), fill(database, 15)
+            )
+    finally:
+        await other.dispose()
+    found = await verify(database)
+    assert (found.removed, found.fault) == (30, None)
+    cuts = [row for row in await entries(database) if row.action == "audit.cut"]
+    assert len(cuts) == 1
+
+
+async def test_a_removal_during_a_verification_is_no_fault(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await fill(database, 9)
+    SKEW.seconds = 20 * DAY
+    await fill(database, 2)
+    monkeypatch.setattr(verification, "_BATCH", 2)
+    oldest_first = audit_entries.oldest_first
+    removed: list[int] = []
+
+    async def interrupted(*arguments: Any, **options: Any) -> Any:
+        if options["after"] == 4 and not removed:
+            removed.append(await cut(database, 10))
+        return await oldest_first(*arguments, **options)
+
+    monkeypatch.setattr(audit_entries, "oldest_first", interrupted)
+    found = await verify(database)
+    assert removed == [9]
+    assert (found.fault, found.removed) == (None, 9)
+
+
+async def test_the_stored_end_alone_was_moved_back(database: Database) -> None:
+    await fill(database, 6)
+    fourth = (await entries(database))[3]
+    await execute(database, update(AuditChainRow).values(last_id=4, last_hash=fourth.hash))
+    assert await fault(database) == ("added", 5)
+    async with database.read() as session:
+        assert await session.scalar(select(AuditChainRow.last_id)) == 4
