@@ -16,7 +16,6 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from palestra.contract.answers import read_answer
 from palestra.contract.names import DISPATCH_TASK
 from palestra.contract.states import Cause, Outcome
 from palestra.contract.work_order import (
@@ -222,6 +221,6 @@ def _read(arguments: Sequence[object], keywords: Mapping[str, object]) -> Dispat
     if arguments:
         return None
     try:
-        return read_answer(DispatchMessage, json.dumps(keywords))
+        return DispatchMessage.model_validate_json(json.dumps(keywords))
     except (ValidationError, TypeError, ValueError):
         return None

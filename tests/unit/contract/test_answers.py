@@ -18,7 +18,6 @@ from palestra.contract.work_order import (
     AdoptionAnswer,
     Claim,
     ClaimAnswer,
-    DispatchMessage,
     FollowAnswer,
     Renewal,
     RenewalAnswer,
@@ -29,7 +28,6 @@ from palestra.errors import UnexpectedAnswerError
 from palestra.telemetry.transport import SendResult, interpret, open_client
 from tests.support.fake_http_server import Answer, Peer, running_peer
 from tests.support.trainings import definition, work_order
-from workers.host.dispatch_task import _read as read_message
 from workers.ipc.server_api import AttemptApi, ServerUnreachableError, WorkerApi
 
 JOB, WORKER = "job_" + "0" * 26, "wrk_" + "0" * 26
@@ -58,7 +56,6 @@ ANSWERS = [
     AdoptionAnswer(token="t", slot=0, renew_seconds=1),
     FollowAnswer(training="live", snapshot=SNAPSHOT),
     TelemetryAck(acked_seq=4),
-    DispatchMessage(job_id=JOB, expected_attempt=1),
 ]
 UNKNOWN = {"unknown": {"nested": [1, None]}}
 
@@ -189,10 +186,3 @@ def test_a_worker_does_not_start_a_work_order_that_it_does_not_know_whole(peer: 
 def test_an_acknowledgement_with_an_unknown_key_counts() -> None:
     reply = interpret(answered({"acked_seq": 9, **UNKNOWN}))
     assert (reply.verdict, reply.seq) == (SendResult.ACKNOWLEDGED, 9)
-
-
-def test_a_dispatch_message_with_an_unknown_key_is_taken() -> None:
-    sent = {"v": 1, "job_id": JOB, "expected_attempt": 2}
-    taken = read_message((), {**sent, **UNKNOWN})
-    assert taken == DispatchMessage(job_id=JOB, expected_attempt=2)
-    assert read_message((), {**sent, "v": 2}) is None

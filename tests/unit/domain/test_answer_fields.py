@@ -61,8 +61,8 @@ def test_words_that_an_older_worker_does_not_know_are_not_sent() -> None:
 
 def test_a_dispatch_message_keeps_its_fields() -> None:
     assert set(DispatchMessage.model_fields) == {"v", "job_id", "expected_attempt"}, (
-        "any worker of the pool may take the message, also one that refuses unknown keys: pass "
-        "the value with the claim's answer"
+        "any worker of the pool may take the message, and refuses unknown keys: pass the value "
+        "with the claim's answer"
     )
 
 
