@@ -26,7 +26,7 @@ from palestra.contract.work_order import (
 )
 from palestra.errors import UnexpectedAnswerError
 from palestra.telemetry.transport import SendResult, interpret, open_client
-from tests.support.fake_http_server import Answer, Peer, running_peer
+from tests.support.fake_http_server import Answer, FakeHttpServer, running_fake_server
 from tests.support.trainings import definition, work_order
 from workers.ipc.server_api import AttemptApi, ServerUnreachableError, WorkerApi
 
@@ -157,27 +157,31 @@ def test_a_client_refuses_a_definition_with_an_unknown_key() -> None:
 
 
 @pytest.fixture
-def peer() -> Iterator[Peer]:
-    with running_peer() as running:
+def server() -> Iterator[FakeHttpServer]:
+    with running_fake_server() as running:
         yield running
 
 
-def test_a_supervisor_reads_the_renewal_of_a_newer_server_and_names_its_version(peer: Peer) -> None:
+def test_a_supervisor_reads_the_renewal_of_a_newer_server_and_names_its_version(
+    server: FakeHttpServer,
+) -> None:
     newer = {"order": "pause", "acked_seq": 7, "lease_seconds": 30, **UNKNOWN}
-    peer.on("POST", "/leases/att_1:renew", Answer(body=newer))
-    with open_client(peer.url, "token") as client:
+    server.on("POST", "/leases/att_1:renew", Answer(body=newer))
+    with open_client(server.url, "token") as client:
         answer = AttemptApi(client, "att_1").renew(Renewal())
     assert (answer.order, answer.acked_seq, answer.give_up) == ("pause", 7, False)
-    assert [asked.headers["palestra-contract"] for asked in peer.asked] == ["2"]
+    assert [asked.headers["palestra-contract"] for asked in server.asked] == ["2"]
 
 
-def test_a_worker_does_not_start_a_work_order_that_it_does_not_know_whole(peer: Peer) -> None:
+def test_a_worker_does_not_start_a_work_order_that_it_does_not_know_whole(
+    server: FakeHttpServer,
+) -> None:
     newer = plain(CLAIMED)
     newer["work_order"]["definition"]["agent"].update(UNKNOWN)
-    peer.on("POST", "/leases", Answer(body=newer))
+    server.on("POST", "/leases", Answer(body=newer))
     claim = Claim(job_id=JOB, expected_attempt=1, worker_id=WORKER, slot=0)
     with (
-        open_client(peer.url, "token") as client,
+        open_client(server.url, "token") as client,
         pytest.raises(ServerUnreachableError, match=r"work_order.*unknown"),
     ):
         WorkerApi(client).claim(claim)
