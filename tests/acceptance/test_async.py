@@ -29,7 +29,7 @@ from tests.support.async_fakes import (
     make_env,
     make_env_of,
     make_failing,
-    notes,
+    read_records,
 )
 from tests.support.async_torch import CountingAgent, make_counting
 from workers.entrypoints.functional import read_history, train_agent_async
@@ -49,7 +49,7 @@ class Ran(NamedTuple):
 
     @property
     def steps(self) -> list[int]:
-        return sorted(one["step"] for one in notes(self.folder, "step"))
+        return sorted(one["step"] for one in read_records(self.folder, "step"))
 
     @property
     def rows(self) -> list[dict[str, str]]:
@@ -105,8 +105,8 @@ def train(folder: Path, processes: int = 1, **options: Any) -> Ran:
 
 
 @pytest.fixture(scope="module")
-def both(tmp_path_factory: pytest.TempPathFactory) -> Ran:
-    """Two processes on CartPole, with all optional features enabled."""
+def two_processes(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    """Training in two processes on CartPole, with all optional features enabled."""
     folder = tmp_path_factory.mktemp("both")
     return train(
         folder,
@@ -123,7 +123,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Ran:
 
 @pytest.fixture(scope="module")
 def single_process(tmp_path_factory: pytest.TempPathFactory) -> Ran:
-    """One process in an environment whose rewards depend on the seed."""
+    """Training in one process, in an environment whose rewards depend on the seed."""
     return train(
         tmp_path_factory.mktemp("alone"),
         make_env=NOISY,
@@ -133,14 +133,14 @@ def single_process(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     )
 
 
-def test_P1_train_agent_async(both: Ran) -> None:
-    assert isinstance(both.agent, TallyAgent)
-    assert both.steps == list(range(1, len(both.steps) + 1))
-    assert len(both.steps) >= STEPS
+def test_P1_train_agent_async(two_processes: Ran) -> None:
+    assert isinstance(two_processes.agent, TallyAgent)
+    assert two_processes.steps == list(range(1, len(two_processes.steps) + 1))
+    assert len(two_processes.steps) >= STEPS
 
 
 @pytest.mark.slow
-def test_P2_outdir(both: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_P2_outdir(two_processes: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = {
         "scores.txt",
         "episodes.csv",
@@ -150,8 +150,12 @@ def test_P2_outdir(both: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         "profile_0.prof",
         "profile_1.prof",
     }
-    there = {path.name for path in both.outdir.iterdir() if not path.name.startswith("events.out")}
-    assert there == {*expected, both.outcome["snapshot"]}
+    there = {
+        path.name
+        for path in two_processes.outdir.iterdir()
+        if not path.name.startswith("events.out")
+    }
+    assert there == {*expected, two_processes.outcome["snapshot"]}
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     monkeypatch.setenv("TMPDIR", str(tmp_path / "here"))
@@ -168,8 +172,8 @@ def test_P2_outdir(both: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert [path.name for path in tmp_path.iterdir() if path.name != "here"] == ["deep"]
 
 
-def test_P3_processes(both: Ran, tmp_path: Path) -> None:
-    assert len({one["pid"] for one in notes(both.folder, "step")}) == 2
+def test_P3_processes(two_processes: Ran, tmp_path: Path) -> None:
+    assert len({one["pid"] for one in read_records(two_processes.folder, "step")}) == 2
     for wrong in (0, -1, 1.5):
         with pytest.raises(ValueError, match="processes"):
             train(tmp_path, wrong)  # type: ignore[arg-type]
@@ -177,8 +181,8 @@ def test_P3_processes(both: Ran, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_P4_make_env(both: Ran, tmp_path: Path) -> None:
-    calls = notes(both.folder, "make_env")
+def test_P4_make_env(two_processes: Ran, tmp_path: Path) -> None:
+    calls = read_records(two_processes.folder, "make_env")
     assert Counter((one["index"], one["test"]) for one in calls) == {
         (0, False): 1,
         (0, True): 1,
@@ -186,9 +190,11 @@ def test_P4_make_env(both: Ran, tmp_path: Path) -> None:
         (1, True): 1,
     }
     assert {one["index"]: one["pid"] for one in calls} == {
-        one["index"]: one["pid"] for one in notes(both.folder, "step")
+        one["index"]: one["pid"] for one in read_records(two_processes.folder, "step")
     }
-    assert [one["test"] for one in notes(train(tmp_path, steps=1).folder, "make_env")] == [False]
+    assert [one["test"] for one in read_records(train(tmp_path, steps=1).folder, "make_env")] == [
+        False
+    ]
     with pytest.raises(
         TypeError,
         match=r"make_env cannot be sent to a new process .* function or class of a module",
@@ -197,33 +203,38 @@ def test_P4_make_env(both: Ran, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_P5_profile(both: Ran, tmp_path: Path) -> None:
+def test_P5_profile(two_processes: Ran, tmp_path: Path) -> None:
     for index in range(2):
         functions = {
-            name for _, _, name in pstats.Stats(str(both.outdir / f"profile_{index}.prof")).stats
+            name
+            for _, _, name in pstats.Stats(
+                str(two_processes.outdir / f"profile_{index}.prof")
+            ).stats
         }  # type: ignore[attr-defined]
         assert {"collect", "observe"} <= functions
     assert not list(train(tmp_path, steps=1).outdir.glob("*.prof"))
 
 
-def test_P6_steps(both: Ran) -> None:
-    assert STEPS <= len(both.steps) <= STEPS + 1
-    assert both.outcome["overshoot"] == len(both.steps) - STEPS
-    assert both.outcome["env_steps"] == len(both.steps)
+def test_P6_steps(two_processes: Ran) -> None:
+    assert STEPS <= len(two_processes.steps) <= STEPS + 1
+    assert two_processes.outcome["overshoot"] == len(two_processes.steps) - STEPS
+    assert two_processes.outcome["env_steps"] == len(two_processes.steps)
     assert (
-        f"training ended: budget at step {len(both.steps)}, {len(both.steps) - STEPS} beyond steps"
-        in both.lines
+        f"training ended: budget at step {len(two_processes.steps)}, "
+        f"{len(two_processes.steps) - STEPS} beyond steps" in two_processes.lines
     )
-    assert read_manifest(both.outdir / f"{STEPS}_finish").env_step == len(both.steps)
+    assert read_manifest(two_processes.outdir / f"{STEPS}_finish").env_step == len(
+        two_processes.steps
+    )
 
 
 @pytest.mark.slow
-def test_P7_eval_interval(tmp_path: Path, both: Ran) -> None:
+def test_P7_eval_interval(tmp_path: Path, two_processes: Ran) -> None:
     ran = train(tmp_path, 2, steps=500, eval_interval=100)
     steps = sorted(int(row["steps"]) for row in ran.rows)
     assert steps[:4] == [100, 200, 300, 400]
     assert steps[4:] == [len(ran.steps)]
-    assert sorted(int(row["steps"]) for row in both.rows)[:3] == [50, 100, 150]
+    assert sorted(int(row["steps"]) for row in two_processes.rows)[:3] == [50, 100, 150]
     none = train(tmp_path / "none", steps=5)
     assert not (none.outdir / "scores.txt").exists()
     assert read_history(none.outdir) == []
@@ -258,12 +269,12 @@ def test_P8_eval_n_steps(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_P9_eval_n_episodes(single_process: Ran, tmp_path: Path) -> None:
     assert [one["episodes"] for one in read_history(single_process.outdir)] == [3, 3]
-    for both in (
+    for two_processes in (
         {"eval_n_steps": 5, "eval_n_episodes": 5},
         {"eval_n_steps": None, "eval_n_episodes": None},
     ):
         with pytest.raises(ValueError, match="exactly one of eval_n_steps and eval_n_episodes"):
-            train(tmp_path, eval_interval=10, **both)
+            train(tmp_path, eval_interval=10, **two_processes)
     assert not (tmp_path / "deep").exists()
 
 
@@ -289,7 +300,7 @@ def test_P11_max_episode_len(tmp_path: Path) -> None:
     )
     seen = [
         (one["training"], int(one["at"]), one["done"], one["reset"])
-        for one in notes(tmp_path, "observe")
+        for one in read_records(tmp_path, "observe")
     ]
     episode = [(1, False, False), (2, False, False), (3, False, False), (4, False, True)]
     assert seen == [(True, *one) for one in episode * 2] + [(False, *one) for one in episode]
@@ -335,20 +346,26 @@ def test_P14_agent(tmp_path: Path) -> None:
     )
 
 
-def test_P15_make_agent(both: Ran, tmp_path: Path) -> None:
-    in_processes = {one["pid"] for one in notes(both.folder, "step")}
-    calls = [one["index"] for one in notes(both.folder, "make_agent") if one["pid"] in in_processes]
+def test_P15_make_agent(two_processes: Ran, tmp_path: Path) -> None:
+    in_processes = {one["pid"] for one in read_records(two_processes.folder, "step")}
+    calls = [
+        one["index"]
+        for one in read_records(two_processes.folder, "make_agent")
+        if one["pid"] in in_processes
+    ]
     assert sorted(calls) == [0, 1]
     assert [
-        one["index"] for one in notes(both.folder, "make_agent") if one["pid"] not in in_processes
+        one["index"]
+        for one in read_records(two_processes.folder, "make_agent")
+        if one["pid"] not in in_processes
     ] == [0], "the one that is returned"
     with pytest.raises(ValueError, match="give agent or make_agent"):
         train(tmp_path, make_agent=None)
     assert not (tmp_path / "deep").exists()
 
 
-def test_P16_global_step_hooks(both: Ran) -> None:
-    seen = notes(both.folder, "step")
+def test_P16_global_step_hooks(two_processes: Ran) -> None:
+    seen = read_records(two_processes.folder, "step")
     assert max(Counter(one["step"] for one in seen).values()) == 1
     assert {one["agent"] for one in seen} == {"TallyAgent"}
     assert len({one["env"] for one in seen}) == 1
@@ -356,10 +373,12 @@ def test_P16_global_step_hooks(both: Ran) -> None:
     assert sorted(owners) == [0, 1]
 
 
-def test_P17_evaluation_hooks(both: Ran, tmp_path: Path) -> None:
-    told = notes(both.folder, "evaluation")
-    assert sorted(one["step"] for one in told) == sorted(int(row["steps"]) for row in both.rows)
-    assert {one["mean"] for one in told} == {float(row["mean"]) for row in both.rows}
+def test_P17_evaluation_hooks(two_processes: Ran, tmp_path: Path) -> None:
+    told = read_records(two_processes.folder, "evaluation")
+    assert sorted(one["step"] for one in told) == sorted(
+        int(row["steps"]) for row in two_processes.rows
+    )
+    assert {one["mean"] for one in told} == {float(row["mean"]) for row in two_processes.rows}
     assert [name for name, _ in told[0]["agent_stats"]] == ["total", "draws"]
     with pytest.raises(ValueError, match="UnsupportedHook does not support train_agent_async"):
         train(tmp_path, eval_interval=10, evaluation_hooks=[UnsupportedHook()])
@@ -386,21 +405,24 @@ def test_P18_save_best_so_far_agent(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_P19_use_tensorboard(both: Ran) -> None:
-    events = list(both.outdir.glob("events.out.tfevents*"))
+def test_P19_use_tensorboard(two_processes: Ran) -> None:
+    events = list(two_processes.outdir.glob("events.out.tfevents*"))
     assert len(events) == 1
     read = EventAccumulator(str(events[0])).Reload()
     means = {event.step: event.value for event in read.Scalars("eval/mean")}
-    assert means == {int(row["steps"]): pytest.approx(float(row["mean"])) for row in both.rows}
+    assert means == {
+        int(row["steps"]): pytest.approx(float(row["mean"])) for row in two_processes.rows
+    }
     assert {"agent/total", "eval/stdev", "extras/meanplusstdev"} <= set(read.Tags()["scalars"])
 
 
 @pytest.mark.slow
-def test_P20_logger(both: Ran, single_process: Ran) -> None:
-    lines = [line for line in both.lines if line.startswith("evaluation at step")]
-    assert len(lines) == len(both.rows)
+def test_P20_logger(two_processes: Ran, single_process: Ran) -> None:
+    lines = [line for line in two_processes.lines if line.startswith("evaluation at step")]
+    assert len(lines) == len(two_processes.rows)
+    first = two_processes.rows[0]
     assert any(
-        line.startswith(f"evaluation at step {both.rows[0]['steps']} mean:{both.rows[0]['mean']}")
+        line.startswith(f"evaluation at step {first['steps']} mean:{first['mean']}")
         for line in lines
     )
     assert (
@@ -438,7 +460,7 @@ def test_P22_stop_event(tmp_path: Path) -> None:
         global_step_hooks=[NoteSteps(str(tmp_path)), SetAt(event, 50)],
     )
     assert ran.steps == list(range(1, len(ran.steps) + 1))
-    after = Counter(one["index"] for one in notes(tmp_path, "step") if one["step"] > 50)
+    after = Counter(one["index"] for one in read_records(tmp_path, "step") if one["step"] > 50)
     assert max(after.values(), default=0) <= 1
     assert ran.outcome["reason"] == "requested"
     assert read_manifest(ran.outdir / f"{len(ran.steps)}_finish").stop == "requested"
@@ -449,7 +471,7 @@ def test_P23_exception_event(tmp_path: Path) -> None:
     event = threading.Event()
 
     def set_later() -> None:
-        while len(notes(tmp_path, "step")) < 20:
+        while len(read_records(tmp_path, "step")) < 20:
             time.sleep(0.01)
         event.set()
 
@@ -477,7 +499,7 @@ def test_P24_use_shared_memory(tmp_path: Path) -> None:
             use_shared_memory=share,
             global_step_hooks=pause,
         )
-        made = Counter(one["index"] for one in notes(folder, "step"))
+        made = Counter(one["index"] for one in read_records(folder, "step"))
         assert min(made[0], made[1]) > 0
         assert ran.agent.model.weight[0].tolist() == [made[0], made[1] if share else 0, 0, 0]
         assert ran.agent.optimizer.state[ran.agent.model.weight]["momentum_buffer"][

@@ -24,7 +24,9 @@ from workers.snapshot import SnapshotConfig, snapshot_directory
 from workers.snapshot.snapshot_directory import read_snapshot
 
 
-def trained(kind: Kind, path: Path, epochs: int, mode: str, gap: int = 1) -> CountingAlgo:
+def train_counting_algo(
+    kind: Kind, path: Path, epochs: int, mode: str, gap: int = 1
+) -> CountingAlgo:
     """Trains an algorithm that adds 1 to its policy's parameter per epoch."""
     trainer, algo = kind(SnapshotConfig(path, mode, gap)), CountingAlgo(CountingEnv())
     trainer.setup(algo, CountingEnv())
@@ -32,7 +34,7 @@ def trained(kind: Kind, path: Path, epochs: int, mode: str, gap: int = 1) -> Cou
     return algo
 
 
-def restored(kind: Kind, path: Path, epoch: int | str = "last") -> tuple[Any, CountingAlgo]:
+def restored_trainer(kind: Kind, path: Path, epoch: int | str = "last") -> tuple[Any, CountingAlgo]:
     """Returns a new trainer and its algorithm, restored from a snapshot."""
     trainer, algo = kind(SnapshotConfig(path / "restored")), CountingAlgo(CountingEnv())
     trainer.setup(algo, CountingEnv())
@@ -40,7 +42,7 @@ def restored(kind: Kind, path: Path, epoch: int | str = "last") -> tuple[Any, Co
     return trainer, algo
 
 
-def in_child(work: Callable[[], None]) -> int:
+def run_in_child(work: Callable[[], None]) -> int:
     """Calls a function in a forked process; returns how the process ended.
 
     Syncing is disabled: only a power loss could lose unsynced data.
@@ -73,20 +75,20 @@ def test_G12_save(kind: Kind, tmp_path: Path) -> None:
     assert state["agent"]["algorithm"]["$attributes"]["policy"]["$attributes"]["value"] == {
         "$data": 1.0
     }
-    assert restored(kind, tmp_path)[0].train_args.start_epoch == 5
+    assert restored_trainer(kind, tmp_path)[0].train_args.start_epoch == 5
 
 
 def test_G13_mode_last(kind: Kind, tmp_path: Path) -> None:
-    trained(kind, tmp_path, 3, "last")
+    train_counting_algo(kind, tmp_path, 3, "last")
     assert names(tmp_path) == ["params"]
-    trainer, algo = restored(kind, tmp_path)
+    trainer, algo = restored_trainer(kind, tmp_path)
     assert (trainer.stats.total_epoch, algo.policy.value) == (2, 3.0)
 
 
 def test_G14_mode_all(kind: Kind, tmp_path: Path) -> None:
-    trained(kind, tmp_path, 3, "all")
+    train_counting_algo(kind, tmp_path, 3, "all")
     assert names(tmp_path) == ["itr_0", "itr_1", "itr_2"]
-    assert [restored(kind, tmp_path, epoch)[1].policy.value for epoch in range(3)] == [
+    assert [restored_trainer(kind, tmp_path, epoch)[1].policy.value for epoch in range(3)] == [
         1.0,
         2.0,
         3.0,
@@ -94,31 +96,31 @@ def test_G14_mode_all(kind: Kind, tmp_path: Path) -> None:
 
 
 def test_G15_mode_gap(kind: Kind, tmp_path: Path) -> None:
-    trained(kind, tmp_path, 4, "gap", 2)
+    train_counting_algo(kind, tmp_path, 4, "gap", 2)
     assert names(tmp_path) == ["itr_0", "itr_2"]
 
 
 def test_G16_mode_gap_overwrite(kind: Kind, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="more than 1 in mode 'gap_overwrite'"):
         SnapshotConfig(tmp_path, "gap_overwrite", 1)
-    trained(kind, tmp_path, 4, "gap_overwrite", 2)
+    train_counting_algo(kind, tmp_path, 4, "gap_overwrite", 2)
     assert names(tmp_path) == ["params"]
-    assert restored(kind, tmp_path)[1].policy.value == 3.0
+    assert restored_trainer(kind, tmp_path)[1].policy.value == 3.0
 
 
 def test_G17_mode_gap_and_last(kind: Kind, tmp_path: Path) -> None:
-    trained(kind, tmp_path, 4, "gap_and_last", 2)
+    train_counting_algo(kind, tmp_path, 4, "gap_and_last", 2)
     assert names(tmp_path) == ["itr_0", "itr_2", "params"]
     assert [
-        restored(kind, tmp_path, which)[1].policy.value for which in ("first", "last", 2, 3)
+        restored_trainer(kind, tmp_path, which)[1].policy.value for which in ("first", "last", 2, 3)
     ] == [1.0, 4.0, 3.0, 4.0]
 
 
 def test_G18_mode_none(kind: Kind, tmp_path: Path) -> None:
-    trained(kind, tmp_path, 2, "none")
+    train_counting_algo(kind, tmp_path, 2, "none")
     assert names(tmp_path) == []
     with pytest.raises(FileNotFoundError, match="holds no snapshot"):
-        restored(kind, tmp_path)
+        restored_trainer(kind, tmp_path)
 
 
 def test_G19_atomicity(kind: Kind, tmp_path: Path) -> None:
@@ -128,7 +130,7 @@ def test_G19_atomicity(kind: Kind, tmp_path: Path) -> None:
     while ended == -signal.SIGKILL:
         moment += 1
         path = tmp_path / str(moment)
-        trained(kind, path, 1, "last")
+        train_counting_algo(kind, path, 1, "last")
 
         def die(moment: int = moment, path: Path = path) -> None:
             left = moment
@@ -148,12 +150,12 @@ def test_G19_atomicity(kind: Kind, tmp_path: Path) -> None:
 
             snapshot_directory.sync_file = lambda one: (sync(one), count())[0]  # type: ignore[assignment]
             Path.rename = counted_rename  # type: ignore[method-assign, assignment]
-            trainer, _ = restored(kind, path)
+            trainer, _ = restored_trainer(kind, path)
             trainer._session.config = SnapshotConfig(path)
             trainer.resume(2)
 
-        ended = in_child(die)
-        _, algo = restored(kind, path)
+        ended = run_in_child(die)
+        _, algo = restored_trainer(kind, path)
         assert algo.policy.value in {1.0, 2.0}
         assert names(path) == ["params"]
         assert algo.policy.value == 1.0 or moment > 4
@@ -186,25 +188,25 @@ def test_G21_from_epoch(kind: Kind, tmp_path: Path) -> None:
     (tmp_path / "notes.pkl").write_text("somebody else's")
     (tmp_path / "itr_999").mkdir()
     found = {
-        which: restored(kind, tmp_path, which)[1].policy.value
+        which: restored_trainer(kind, tmp_path, which)[1].policy.value
         for which in ("last", "first", 80, "80", "1")
     }
     assert found == {"last": 120.0, "first": 1.0, 80: 80.0, "80": 80.0, "1": 1.0}
     with pytest.raises(
         FileNotFoundError, match="no snapshot of epoch 7; it has those of 1, 80, 120"
     ):
-        restored(kind, tmp_path, 7)
+        restored_trainer(kind, tmp_path, 7)
     for wrong in ("newest", "-1", -1, "1.0", True):
         with pytest.raises(ValueError, match="from_epoch must be"):
-            restored(kind, tmp_path, wrong)
+            restored_trainer(kind, tmp_path, wrong)
     with pytest.raises(FileNotFoundError, match="is no directory"):
         trainer.restore(tmp_path / "nowhere")
 
 
 def test_G22_no_seed_recorded(kind: Kind, tmp_path: Path) -> None:
-    trained(kind, tmp_path, 1, "last")
+    train_counting_algo(kind, tmp_path, 1, "last")
     assert read_snapshot(tmp_path / "params").state["trainer"]["seed"] is None
-    trainer, algo = restored(kind, tmp_path)
+    trainer, algo = restored_trainer(kind, tmp_path)
     trainer.resume(2)
     assert algo.seen == [0, 1]
 
@@ -260,7 +262,7 @@ def killed_in_epoch(trainer: Any, epoch: int) -> None:
     trainer.step_epochs = steps
 
 
-def end_of(path: Path) -> tuple[dict[str, Any], list[list[str]]]:
+def final_state(path: Path) -> tuple[dict[str, Any], list[list[str]]]:
     """Returns the state of the last snapshot and the rows, without attempt IDs and times."""
     state = read_snapshot(path / "params").state
     for part, name in (
@@ -284,8 +286,8 @@ def test_G39_resume_equality(kind: Kind, make: Callable[[Kind, Path], Any], tmp_
     """
     epochs, batch = 12, 20
     straight = tmp_path / "straight"
-    assert in_child(lambda: make(kind, straight).train(epochs, batch)) == 0
-    state, table = end_of(straight)
+    assert run_in_child(lambda: make(kind, straight).train(epochs, batch)) == 0
+    state, table = final_state(straight)
     assert len(table) == epochs + 1
     for k in range(1, 11) if kind is Trainer else (1, 10):
         path = tmp_path / str(k)
@@ -302,9 +304,9 @@ def test_G39_resume_equality(kind: Kind, make: Callable[[Kind, Path], Any], tmp_
             assert trainer.restore_report.exact
             trainer.resume()
 
-        assert in_child(first) == -signal.SIGKILL
-        assert in_child(second) == 0
-        other, rows = end_of(path)
+        assert run_in_child(first) == -signal.SIGKILL
+        assert run_in_child(second) == 0
+        other, rows = final_state(path)
         assert rows == table
         assert set(other) == set(state)
         for name, leaf in state.items():
@@ -316,7 +318,7 @@ def test_G39_resume_equality(kind: Kind, make: Callable[[Kind, Path], Any], tmp_
 
 
 def test_G47_resume_directory(tmp_path: Path) -> None:
-    trained(TorchTrainer, tmp_path, 2, "all")
+    train_counting_algo(TorchTrainer, tmp_path, 2, "all")
     assert main([str(tmp_path), "--n-epochs", "3"]) == 0
     assert names(tmp_path) == ["itr_0", "itr_1", "itr_2"]
     assert len(read_rows(tmp_path / "progress.csv")[1]) == 3

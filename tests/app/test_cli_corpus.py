@@ -158,7 +158,7 @@ def start(directory: Path, *arguments: str, stderr: Any = subprocess.PIPE) -> su
 def wait_until_ready(process: subprocess.Popen[str], url: str | None = None) -> None:
     """Waits for the line that the server prints when it is ready.
 
-    Asks `/readyz` instead where the output is not read.
+    If the output is not read, it polls `/readyz` instead.
     """
     if process.stderr is None:
         wait_for(

@@ -80,17 +80,17 @@ def main(directory: Path) -> None:
     """Writes all files below a directory that does not exist yet."""
     directory.mkdir(parents=True)
     for name, document in DEFINITIONS.items():
-        job(directory / name, document, stop_at=15 if name == "classifier" else 80)
-    trainer(directory / "trainer")
+        write_job(directory / name, document, stop_at=15 if name == "classifier" else 80)
+    write_trainer(directory / "trainer")
     for name, kind in SAMPLERS.items():
-        sampling_trainer(directory / f"trainer_{name}", kind)
-    functions(directory)
-    estimator(directory / "estimator")
-    agent(directory / "agent")
-    asyncio.run(database(directory / "database"))
+        write_sampling_trainer(directory / f"trainer_{name}", kind)
+    write_functions(directory)
+    write_estimator(directory / "estimator")
+    write_agent(directory / "agent")
+    asyncio.run(write_database(directory / "database"))
 
 
-def job(target: Path, document: dict[str, Any], stop_at: int) -> None:
+def write_job(target: Path, document: dict[str, Any], stop_at: int) -> None:
     """Writes the newest snapshot of a killed training by definition."""
     order = work_order(document)
     with tempfile.TemporaryDirectory() as scratch:
@@ -100,7 +100,7 @@ def job(target: Path, document: dict[str, Any], stop_at: int) -> None:
     (target / "order.json").write_text(order.model_dump_json(indent=1) + "\n", "utf-8")
 
 
-def trainer(target: Path) -> None:
+def write_trainer(target: Path) -> None:
     """Writes a garage-style training of a built-in agent, which `restore` builds from
     its recipe.
     """
@@ -116,7 +116,7 @@ def trainer(target: Path) -> None:
     made.train(n_epochs=2, batch_size=40)
 
 
-def sampling_trainer(target: Path, kind: Callable[..., Any]) -> None:
+def write_sampling_trainer(target: Path, kind: Callable[..., Any]) -> None:
     """Writes a garage-style training whose recipe contains one of Palestra's samplers."""
     env, policy = CountingEnv(), ConstantPolicy()
     made = Trainer(SnapshotConfig(str(target)), rebuildable=True, seed=4)
@@ -124,7 +124,7 @@ def sampling_trainer(target: Path, kind: Callable[..., Any]) -> None:
     made.train(2, 10)
 
 
-def functions(directory: Path) -> None:
+def write_functions(directory: Path) -> None:
     """Writes PFRL-style trainings, in this process and in another one."""
     train_agent(TallyAgent(), make_env(0, test=False), 40, str(directory / "train_agent"), seed=1)
     target = str(directory / "train_agent_async")
@@ -138,14 +138,14 @@ def batches() -> Any:
         yield {"x": generator.random((4, 2), np.float32)}, generator.integers(0, 3, 4)
 
 
-def estimator(target: Path) -> None:
+def write_estimator(target: Path) -> None:
     """Writes the model directory of a shipped model function."""
     Estimator(
         classifier, target, RunConfig(keep_checkpoint_max=1), {"classes": 3, "hidden_sizes": [4]}
     ).train(batches, max_steps=8)
 
 
-def agent(target: Path) -> None:
+def write_agent(target: Path) -> None:
     """Writes the model directory of an agent with a shipped model function."""
     made = Agent(
         dqn,
@@ -159,7 +159,7 @@ def agent(target: Path) -> None:
     ).train()
 
 
-async def database(target: Path) -> None:
+async def write_database(target: Path) -> None:
     """Writes a SQLite database as SQL.
 
     It has a run that was paused with a snapshot, a run that succeeded, and telemetry of both.

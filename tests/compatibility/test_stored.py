@@ -44,7 +44,7 @@ ASSETS = Path(__file__).parents[1] / "assets" / "stored"
 
 @pytest.fixture(params=sorted(path.name for path in ASSETS.iterdir() if path.is_dir()))
 def stored(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """Copies the files of a version, since reading them may write beside them."""
+    """Copy of the files of one version, since reading them may write beside them."""
     return Path(shutil.copytree(ASSETS / request.param, tmp_path / "stored"))
 
 

@@ -20,7 +20,7 @@ SECONDS = 5.0
 
 @dataclass
 class Valkey:
-    """A real server on a Unix socket, which tests kill and restart."""
+    """A Valkey server on a Unix socket, which tests kill and restart."""
 
     directory: Path
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)

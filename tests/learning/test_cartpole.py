@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from tests.learning.trainings import Trained, example, submitted, trained_together
+from tests.learning.trainings import Trained, example, example_submission, trained_together
 from workers.core.types import StopReason
 
 
@@ -36,7 +36,7 @@ def test_ppo_improves_on_cartpole() -> None:
 @pytest.mark.parametrize("name", ["cartpole-dqn.yaml", "cartpole-ppo.yaml"])
 def test_eighteen_of_twenty_seeds_balance_the_pole_on_unseen_episodes(name, tmp_path) -> None:
     outcomes = trained_together(
-        submitted(name), range(100, 120), tmp_path
+        example_submission(name), range(100, 120), tmp_path
     )  # the examples were chosen by the seeds below 50
     solved = [
         one
@@ -52,7 +52,7 @@ def test_eighteen_of_twenty_seeds_balance_the_pole_on_unseen_episodes(name, tmp_
 def test_four_of_five_seeds_of_qr_dqn_balance_the_pole(tmp_path) -> None:
     """When the limits were set, all five seeds reached 500 within 49,152 env_steps."""
     outcomes = trained_together(
-        submitted("learning/cartpole-qr-dqn.yaml"), range(100, 105), tmp_path
+        example_submission("learning/cartpole-qr-dqn.yaml"), range(100, 105), tmp_path
     )  # the preset was measured with the seeds below 5
     solved = [
         one

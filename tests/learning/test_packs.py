@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks._train_in_process import Evaluations, pack_of, training_of
 from palestra.contract.job_options import Submission
-from tests.learning.trainings import submitted
+from tests.learning.trainings import example_submission
 from workers.trainer_process.schedules.native import train, train_pack
 
 SHORT = {
@@ -18,7 +18,7 @@ SHORT = {
 
 
 def submission(name: str, compile_mode: str) -> Submission:
-    short = submitted(name, **SHORT)
+    short = example_submission(name, **SHORT)
     options = short.options.model_copy(
         update={"resources": short.options.resources.model_copy(update={"compile": compile_mode})}
     )

@@ -23,7 +23,7 @@ from workers.trainer_process.schedules.native import train_pack
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-class Silent:
+class LastEvaluationRecorder:
     """A recorder, a snapshotter and a control that keep only the last evaluation."""
 
     order = None
@@ -48,7 +48,7 @@ class Trained:
     """The result of a training."""
 
     def __init__(self, definition: RlDefinition, seed: int) -> None:
-        silent, env = Silent(), make_vector(definition.env)
+        silent, env = LastEvaluationRecorder(), make_vector(definition.env)
         agent = build_agent(definition, env, seed, "cpu")
         evaluator = build_evaluator(definition, agent, training_seeds(seed))
         parts = Parts(
@@ -109,7 +109,7 @@ def trained_together(
     return [outcomes[index] for index in range(len(seeds))]
 
 
-def submitted(name: str, **changes: Any) -> Submission:
+def example_submission(name: str, **changes: Any) -> Submission:
     """Returns an example submission with some sections of its definition changed."""
     document = yaml.safe_load((EXAMPLES / name).read_text())
     for section, change in changes.items():
@@ -119,4 +119,4 @@ def submitted(name: str, **changes: Any) -> Submission:
 
 def example(name: str, **changes: Any) -> RlDefinition:
     """Returns the definition of an example with some of its sections changed."""
-    return submitted(name, **changes).definition
+    return example_submission(name, **changes).definition

@@ -23,7 +23,7 @@ def connect(port: int, address: str = "127.0.0.1", seconds: float = 20) -> socke
 
 
 @contextmanager
-def half_sent(port: int, count: int, addresses: int) -> Iterator[list[socket.socket]]:
+def send_half_requests(port: int, count: int, addresses: int) -> Iterator[list[socket.socket]]:
     """Opens connections from 127.0.2.1 upwards and sends half a request on each."""
     allow_descriptors(count + 500)
     with contextlib.ExitStack() as stack:

@@ -87,7 +87,9 @@ async def _log_in(
         return await client.post("/api/v1/session", json={"user": user, "password": password})
 
 
-async def _all(logins: list[Coroutine[Any, Any, httpx.Response]]) -> list[httpx.Response]:
+async def _log_in_concurrently(
+    logins: list[Coroutine[Any, Any, httpx.Response]],
+) -> list[httpx.Response]:
     """Returns the answers to concurrent logins.
 
     At most as many run at a time as may wait for argon2.
@@ -156,7 +158,7 @@ async def test_guesses_from_one_address_behind_a_proxy_are_limited(
     verified.clear()
     began = time.monotonic()
     forwarded = [f"198.51.100.{index}, 203.0.113.7" for index in range(200)]  # the left is forged
-    answers = await _all(
+    answers = await _log_in_concurrently(
         [_log_in(served, PROXY, f"user {text}", forwarded=text) for text in forwarded]
     )
     most = PER_ADDRESS.at_once + int((time.monotonic() - began) / PER_ADDRESS.seconds)
@@ -169,7 +171,7 @@ async def test_guesses_from_one_address_behind_a_proxy_are_limited(
 
 
 async def test_a_forwarded_header_of_an_untrusted_peer_is_ignored(served: Served) -> None:
-    answers = await _all(
+    answers = await _log_in_concurrently(
         [
             _log_in(served, "203.0.113.7", f"user{index}", forwarded=f"198.51.100.{index}")
             for index in range(PER_ADDRESS.at_once + 1)
@@ -207,7 +209,7 @@ async def test_the_cookie_of_one_account_is_invalid_for_another(served: Served) 
     cookie = await _known_browser(served)
     await _add_user(served, "ann", passwords._HASHER.hash(PASSWORD))
     guesses = [_log_in(served, f"203.0.113.{index}", "ann") for index in range(PER_ACCOUNT.at_once)]
-    assert _statuses(await _all(guesses)) == [401] * PER_ACCOUNT.at_once
+    assert _statuses(await _log_in_concurrently(guesses)) == [401] * PER_ACCOUNT.at_once
     hers = await _log_in(served, "192.0.2.1", "ann", PASSWORD, cookie=cookie)
     assert hers.status_code == 429
     assert (await _log_in(served, "192.0.2.1", "admin", PASSWORD, cookie=cookie)).is_success
@@ -218,7 +220,7 @@ async def test_a_stolen_cookie_gives_few_guesses(
 ) -> None:
     cookie = await _known_browser(served)
     verified.clear()
-    answers = await _all(
+    answers = await _log_in_concurrently(
         [_log_in(served, f"203.0.113.{index}", cookie=cookie) for index in range(30)]
     )
     assert _statuses(answers).count(401) == len(verified) == 20, "its own, and an unknown one's"

@@ -19,7 +19,7 @@ import gymnasium as gym
 import numpy as np
 
 
-def note(folder: str | Path, kind: str, **facts: Any) -> None:
+def append_record(folder: str | Path, kind: str, **facts: Any) -> None:
     """Appends a record to this process's file in a single write."""
     line = json.dumps({"pid": os.getpid(), **facts}) + "\n"
     descriptor = os.open(Path(folder) / f"{kind}.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -27,7 +27,7 @@ def note(folder: str | Path, kind: str, **facts: Any) -> None:
     os.close(descriptor)
 
 
-def notes(folder: str | Path, kind: str) -> list[dict[str, Any]]:
+def read_records(folder: str | Path, kind: str) -> list[dict[str, Any]]:
     """Returns the records of a kind."""
     path = Path(folder) / f"{kind}.jsonl"
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
@@ -111,7 +111,7 @@ class FailingEnv(ScriptedEnv):
 
 
 class ModulesEnv(ScriptedEnv):
-    """Records on `close` which of the given modules are loaded.
+    """An environment that records on `close` which of the given modules are loaded.
 
     It may import one itself.
     """
@@ -125,7 +125,7 @@ class ModulesEnv(ScriptedEnv):
 
     def close(self) -> None:
         ours = sum(name.startswith("workers.") for name in sys.modules)
-        note(
+        append_record(
             self.folder,
             "modules",
             found=[name for name in self.looked_for if name in sys.modules],
@@ -158,7 +158,7 @@ class TallyAgent:
 
     def observe(self, observation: Any, reward: float, done: bool, reset: bool) -> None:
         if self.folder is not None:
-            note(
+            append_record(
                 self.folder,
                 "observe",
                 index=self.index,
@@ -212,7 +212,7 @@ def make_env(
 ) -> ScriptedEnv:
     """Records its call and makes an environment."""
     if folder is not None:
-        note(folder, "make_env", index=process_idx, test=test)
+        append_record(folder, "make_env", index=process_idx, test=test)
     return kind(**options)
 
 
@@ -233,8 +233,8 @@ def make_failing(process_idx: int, test: bool, *, failing: int, at_step: int) ->
     return FailingEnv(at_step) if process_idx == failing and not test else ScriptedEnv()
 
 
-def make_broken(process_idx: int, test: bool, *, failing: int) -> ScriptedEnv:
-    """Raises in one process instead of making an environment."""
+def make_env_or_raise(process_idx: int, test: bool, *, failing: int) -> ScriptedEnv:
+    """Raises in the processes of `failing` instead of making an environment."""
     if process_idx == failing:
         raise FileNotFoundError("no map of the maze")
     return ScriptedEnv()
@@ -243,21 +243,21 @@ def make_broken(process_idx: int, test: bool, *, failing: int) -> ScriptedEnv:
 def make_env_with_subprocess(process_idx: int, test: bool, *, folder: str) -> ScriptedEnv:
     """Makes an environment that starts a subprocess."""
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-    note(folder, "family", index=process_idx, child=child.pid)
+    append_record(folder, "family", index=process_idx, child=child.pid)
     return ScriptedEnv()
 
 
 def make_agent(process_idx: int, *, folder: str | None = None, noting: bool = False) -> TallyAgent:
     """Records its call and makes an agent."""
     if folder is not None:
-        note(folder, "make_agent", index=process_idx)
+        append_record(folder, "make_agent", index=process_idx)
     return TallyAgent(folder if noting else None, process_idx)
 
 
 def make_cartpole(process_idx: int, test: bool, *, folder: str | None = None) -> Any:
     """Records its call and makes CartPole."""
     if folder is not None:
-        note(folder, "make_env", index=process_idx, test=test)
+        append_record(folder, "make_env", index=process_idx, test=test)
     return gym.make("CartPole-v1")
 
 
@@ -273,7 +273,7 @@ class NoteSteps:
 
     def __call__(self, env: Any, agent: Any, step: int) -> None:
         mark = getattr(env, "mark", 0.0)
-        note(
+        append_record(
             self.folder,
             "step",
             step=step,
@@ -369,7 +369,7 @@ class NoteEvaluations:
             "agent_stats": [list(one) for one in agent_stats],
             "env": type(env).__name__,
         }
-        note(self.folder, "evaluation", **facts)
+        append_record(self.folder, "evaluation", **facts)
 
 
 class UnsupportedHook:

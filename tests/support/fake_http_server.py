@@ -65,7 +65,7 @@ class FakeHttpServer:
 def problem(
     status: int, code: str, detail: str, errors: tuple[dict[str, str], ...] = ()
 ) -> dict[str, Any]:
-    """Returns problem details."""
+    """Returns an answer with problem details."""
     return {
         "type": f"urn:palestra:problem:{code}",
         "title": "x",

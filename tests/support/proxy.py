@@ -45,7 +45,7 @@ class Proxy:
         self._partitioned.clear()
 
     def drop_connections(self) -> None:
-        """Resets every connection."""
+        """Resets every open connection."""
         with self._lock:
             dropped, self._connections = self._connections, set()
         for connection in dropped:

@@ -11,7 +11,8 @@ class Line(gym.Env[np.ndarray, Any]):
     """Episodes of given lengths, in turn.
 
     The observation is (step, episode); the reward is constant.
-    /Args:
+
+    Args:
         lengths: Lengths of the episodes, in turn; 0 stands for an episode that never ends.
         reward: Reward of each step.
         fail_at: Number of the step, over all episodes, that raises `error`.

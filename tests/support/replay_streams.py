@@ -135,7 +135,7 @@ class NaiveReplay:
                 break
         return observation, action, total, successor, 0.0 if terminated else discount
 
-    def by_place(self) -> dict[int, tuple[Any, ...]]:
+    def expected_samples(self) -> dict[int, tuple[Any, ...]]:
         """Returns the expected sample of each place."""
         return {
             self.place(step, b): self.transition(step, b)

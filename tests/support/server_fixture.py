@@ -270,7 +270,7 @@ class World:
     async def claim(
         self, job_id: str, worker_id: str, *, attempt: int = 1, slot: int = 0
     ) -> ClaimAnswer:
-        """Claims a job."""
+        """Claims a job as its worker; returns the claim's answer."""
         body = Claim(job_id=job_id, expected_attempt=attempt, worker_id=worker_id, slot=slot)
         async with self.database.write() as session:
             return await claims.claim(
@@ -278,7 +278,7 @@ class World:
             )
 
     async def renew(self, attempt_id: str, **progress: Any) -> RenewalAnswer:
-        """Renews a lease."""
+        """Renews the lease of an attempt; returns the answer with the order."""
         async with self.database.write() as session:
             return await leases.renew(session, attempt_id, Renewal(**progress), self.settings)
 
@@ -293,7 +293,7 @@ class World:
     async def release(
         self, attempt_id: str, outcome: Outcome, cause: Cause, *, last_seq: int = 0, **report: Any
     ) -> None:
-        """Releases a lease."""
+        """Releases the lease of an attempt with its outcome and cause."""
         body = Release(
             report=AttemptReport(outcome=outcome, cause=cause, **report), last_seq=last_seq
         )

@@ -27,8 +27,6 @@ async def train(
         place: Worker ID and slot.
         content: Records without a run ID, which is added.
         end: Outcome and cause of the attempt; `None` leaves it running.
-    /Returns:
-        The run's ID.
     """
     order = (await world.start(job.id, place[0], slot=place[1])).work_order
     run_id = order.runs[0].run_id

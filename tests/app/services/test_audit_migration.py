@@ -70,7 +70,7 @@ def _instant(connection: sa.Connection, at: datetime) -> Any:
     return (at - epoch) // timedelta(microseconds=1) if is_sqlite else at
 
 
-def fill(url: str, count: int) -> None:
+def add_entries(url: str, count: int) -> None:
     """Adds entries whose IDs have gaps, as rolled back transactions leave them."""
     with migrate._connection(url) as connection:
         rows = [
@@ -90,7 +90,7 @@ def fill(url: str, count: int) -> None:
         connection.commit()
 
 
-async def migrated(url: str, count: int) -> None:
+async def assert_migrated(url: str, count: int) -> None:
     """Asserts that a migrated database has the entries of `fill` as a chain."""
     database = Database(url)
     try:
@@ -112,9 +112,9 @@ async def migrated(url: str, count: int) -> None:
 
 
 async def test_entries_of_an_older_database_are_chained_in_their_order(old_url: str) -> None:
-    fill(old_url, 12_345)
+    add_entries(old_url, 12_345)
     assert upgrade(old_url) == head()
-    await migrated(old_url, 12_345)
+    await assert_migrated(old_url, 12_345)
 
 
 def test_a_database_without_entries_is_migrated(old_url: str) -> None:
@@ -131,7 +131,7 @@ class Killed(BaseException):
 async def test_a_migration_that_is_killed_at_any_statement_is_applied_again(
     old_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fill(old_url, 40)
+    add_entries(old_url, 40)
     statements: list[str] = []
     stop_at = 0
 
@@ -157,11 +157,11 @@ async def test_a_migration_that_is_killed_at_any_statement_is_applied_again(
             continue
         break
     assert stop_at > 15, "every statement was reached"
-    await migrated(old_url, 40)
+    await assert_migrated(old_url, 40)
 
 
 async def test_the_migration_can_be_downgraded(old_url: str) -> None:
-    fill(old_url, 40)
+    add_entries(old_url, 40)
     upgrade(old_url)
     with migrate._connection(old_url) as connection:
         for project in ("NULL", "'prj_deleted'"):

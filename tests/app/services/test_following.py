@@ -39,8 +39,8 @@ async def next_of(
     return await continuous_evaluation.next_snapshot(one.database, one.attempt_id, request)
 
 
-def answered(answer: FollowAnswer) -> tuple[str | None, str]:
-    """Returns the ID of the snapshot in an answer and the state of the training."""
+def snapshot_and_training_state(answer: FollowAnswer) -> tuple[str | None, str]:
+    """Returns the snapshot ID in an answer and the state of the training."""
     return (None if answer.snapshot is None else answer.snapshot.snapshot_id, answer.training)
 
 
@@ -48,33 +48,33 @@ async def test_snapshots_are_given_newest_first_and_each_once(storing: Storing) 
     first, second = await storing.snapshot(100), await storing.snapshot(200)
     one = await follower(storing)
     answer = await next_of(one)
-    assert answered(answer) == (second, "live")
+    assert snapshot_and_training_state(answer) == (second, "live")
     assert answer.snapshot is not None
     assert {file.name for file in answer.snapshot.files} == {"state", "memory"}
-    assert answered(await next_of(one, second)) == (first, "live"), (
+    assert snapshot_and_training_state(await next_of(one, second)) == (first, "live"), (
         "what is not stored yet counts when the attempt names it"
     )
     await evaluate(one, second)
-    assert answered(await next_of(one)) == (first, "live"), (
+    assert snapshot_and_training_state(await next_of(one)) == (first, "live"), (
         "what is stored counts for later attempts"
     )
     third = await storing.snapshot(300)
-    assert answered(await next_of(one, first)) == (third, "live")
+    assert snapshot_and_training_state(await next_of(one, first)) == (third, "live")
     await evaluate(one, third)
     nothing = await next_of(one, first)
-    assert (answered(nothing), nothing.evaluated) == ((None, "live"), 2)
-    assert answered(await next_of(one, first, again=True)) == (third, "live")
+    assert (snapshot_and_training_state(nothing), nothing.evaluated) == ((None, "live"), 2)
+    assert snapshot_and_training_state(await next_of(one, first, again=True)) == (third, "live")
 
 
 async def test_unverified_and_superseded_snapshots_are_left_out(storing: Storing) -> None:
     kept = await storing.snapshot(100)
     one = await follower(storing)
     await storing.snapshot(200, upload=False)
-    assert answered(await next_of(one)) == (kept, "live")
+    assert snapshot_and_training_state(await next_of(one)) == (kept, "live")
     await storing.world.heartbeat(storing.worker_id, dead=[storing.attempt_id])
     await storing.world.start(storing.job_id, storing.worker_id, attempt=2, slot=2)
-    assert answered(await next_of(one)) == (kept, "live")
-    assert answered(await next_of(one, kept)) == (None, "live")
+    assert snapshot_and_training_state(await next_of(one)) == (kept, "live")
+    assert snapshot_and_training_state(await next_of(one, kept)) == (None, "live")
 
 
 async def test_the_files_of_a_given_snapshot_are_kept_until_the_next_one_is_given(
@@ -86,7 +86,7 @@ async def test_the_files_of_a_given_snapshot_are_kept_until_the_next_one_is_give
     for step in (200, 300, 400):
         last = await storing.snapshot(step)
     assert (await storing.snapshots())[first].state == "verified"
-    assert answered(await next_of(one, first)) == (last, "live")
+    assert snapshot_and_training_state(await next_of(one, first)) == (last, "live")
     await storing.snapshot(500)
     assert (await storing.snapshots())[first].state == "deleted"
 
@@ -97,11 +97,15 @@ async def test_a_continuous_evaluation_releases_its_slot_without_a_live_training
     first = await storing.snapshot(100)
     one = await follower(storing)
     await storing.world.pause(storing.job_id)
-    assert answered(await next_of(one)) == (first, "live"), "while it saves, more may come"
+    assert snapshot_and_training_state(await next_of(one)) == (first, "live"), (
+        "while it saves, more may come"
+    )
     await end(storing, Outcome.PAUSED, Cause.USER)
-    assert answered(await next_of(one)) == (first, "waiting"), "what is there is evaluated first"
+    assert snapshot_and_training_state(await next_of(one)) == (first, "waiting"), (
+        "what is there is evaluated first"
+    )
     await evaluate(one, first)
-    assert answered(await next_of(one, again=True)) == (None, "waiting")
+    assert snapshot_and_training_state(await next_of(one, again=True)) == (None, "waiting")
     await end(one, Outcome.DRAINED, Cause.DRAIN)
     assert (await storing.world.job(one.job_id)).state is JobState.QUEUED
 
@@ -110,8 +114,8 @@ async def test_a_continuous_evaluation_ends_with_the_training(storing: Storing) 
     one = await follower(storing)
     last = await storing.snapshot(100)
     await end(storing)
-    assert answered(await next_of(one)) == (last, "over")
-    assert answered(await next_of(one, last)) == (None, "over")
+    assert snapshot_and_training_state(await next_of(one)) == (last, "over")
+    assert snapshot_and_training_state(await next_of(one, last)) == (None, "over")
 
 
 async def test_only_a_live_continuous_evaluation_gets_snapshots_of_its_own_runs(

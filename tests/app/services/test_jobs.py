@@ -15,7 +15,7 @@ async def worker(world: World) -> str:
     return (await world.register()).worker_id
 
 
-async def reach(world: World, worker: str, state: JobState) -> tuple[str, str | None]:
+async def new_job_in_state(world: World, worker: str, state: JobState) -> tuple[str, str | None]:
     """Brings a new job into a state; returns the job and its live attempt."""
     job = await world.one_job()
     if state is JobState.QUEUED:
@@ -46,7 +46,7 @@ REACHABLE = [state for state in JobState if state not in {JobState.LOST, JobStat
 
 @pytest.mark.parametrize("state", REACHABLE)
 async def test_cancel_at_each_state(world: World, worker: str, state: JobState) -> None:
-    job_id, attempt = await reach(world, worker, state)
+    job_id, attempt = await new_job_in_state(world, worker, state)
     assert (await world.job(job_id)).state is state
     if state in {JobState.SUCCEEDED, JobState.FAILED}:
         with pytest.raises(ConflictError) as refused:
@@ -64,7 +64,7 @@ async def test_cancel_at_each_state(world: World, worker: str, state: JobState) 
 
 @pytest.mark.parametrize("state", REACHABLE)
 async def test_pause_at_each_state(world: World, worker: str, state: JobState) -> None:
-    job_id, attempt = await reach(world, worker, state)
+    job_id, attempt = await new_job_in_state(world, worker, state)
     expected = {
         JobState.QUEUED: JobState.PAUSED,
         JobState.PAUSED: JobState.PAUSED,
@@ -85,7 +85,7 @@ async def test_pause_at_each_state(world: World, worker: str, state: JobState) -
 
 @pytest.mark.parametrize("state", REACHABLE)
 async def test_resume_at_each_state(world: World, worker: str, state: JobState) -> None:
-    job_id, _ = await reach(world, worker, state)
+    job_id, _ = await new_job_in_state(world, worker, state)
     expected = {
         JobState.PAUSED: JobState.QUEUED,
         **{same: same for same in (JobState.QUEUED, JobState.STARTING, JobState.RUNNING)},
@@ -101,7 +101,7 @@ async def test_resume_at_each_state(world: World, worker: str, state: JobState) 
 async def test_fifty_concurrent_user_requests_leave_a_legal_state(
     world: World, worker: str
 ) -> None:
-    job_id, attempt = await reach(world, worker, JobState.RUNNING)
+    job_id, attempt = await new_job_in_state(world, worker, JobState.RUNNING)
     assert attempt is not None
     wishes = [world.pause, world.cancel, world.resume] * 16
     answers = await asyncio.gather(*(wish(job_id) for wish in wishes), return_exceptions=True)
@@ -115,7 +115,7 @@ async def test_fifty_concurrent_user_requests_leave_a_legal_state(
 async def test_every_transition_is_in_the_audit_log_and_the_event_log(
     world: World, worker: str, database: Database
 ) -> None:
-    job_id, attempt = await reach(world, worker, JobState.PAUSING)
+    job_id, attempt = await new_job_in_state(world, worker, JobState.PAUSING)
     assert attempt is not None
     await world.release(attempt, Outcome.PAUSED, Cause.USER)
     async with database.read() as session:
@@ -135,7 +135,7 @@ async def test_every_transition_is_in_the_audit_log_and_the_event_log(
 async def test_a_refused_change_writes_no_audit_entry_or_event(
     world: World, worker: str, database: Database
 ) -> None:
-    job_id, _ = await reach(world, worker, JobState.SUCCEEDED)
+    job_id, _ = await new_job_in_state(world, worker, JobState.SUCCEEDED)
 
     async def traces() -> tuple[int, int]:
         async with database.read() as session:

@@ -33,7 +33,7 @@ async def reaper(database: Database, clock: Clock) -> Reaper:
     return Reaper(database, reclaim_seconds=100, monotonic=clock)
 
 
-async def watch(reaper: Reaper, clock: Clock, seconds: float, *, is_up: bool = True) -> int:
+async def run_reaper(reaper: Reaper, clock: Clock, seconds: float, *, is_up: bool = True) -> int:
     """Runs the reaper every ten seconds for `seconds`, with a live server or without one.
 
     Returns the number of attempts that it marked as lost.
@@ -54,9 +54,9 @@ async def test_an_attempt_without_renewals_is_lost_and_its_job_queued_again(
     job = await world.one_job()
     await world.start(job.id, worker)
     await reaper.tick()
-    assert await watch(reaper, clock, 90) == 0
+    assert await run_reaper(reaper, clock, 90) == 0
     assert (await world.job(job.id)).state is JobState.RUNNING
-    assert await watch(reaper, clock, 30) == 1
+    assert await run_reaper(reaper, clock, 30) == 1
     lost = await world.job(job.id)
     assert (lost.state, lost.cause) == (JobState.QUEUED, Cause.LEASE_EXPIRED)
 
@@ -68,7 +68,7 @@ async def test_an_attempt_that_renews_is_never_lost(
     attempt = (await world.start((await world.one_job()).id, worker)).work_order.attempt_id
     await reaper.tick()
     for _ in range(10):
-        assert await watch(reaper, clock, 60) == 0
+        assert await run_reaper(reaper, clock, 60) == 0
         await world.renew(attempt)
 
 
@@ -80,8 +80,8 @@ async def test_a_fresh_reaper_waits_for_the_whole_limit(
     clock.advance(5_000)
     reaper = Reaper(database, reclaim_seconds=100, monotonic=clock)
     assert await reaper.tick() == 0
-    assert await watch(reaper, clock, 90) == 0
-    assert await watch(reaper, clock, 20) == 1
+    assert await run_reaper(reaper, clock, 90) == 0
+    assert await run_reaper(reaper, clock, 20) == 1
 
 
 async def test_time_without_a_reaper_does_not_count(
@@ -89,11 +89,11 @@ async def test_time_without_a_reaper_does_not_count(
 ) -> None:
     worker = (await world.register()).worker_id
     await world.start((await world.one_job()).id, worker)
-    assert await watch(reaper, clock, 90) == 0
+    assert await run_reaper(reaper, clock, 90) == 0
     clock.advance(3_600)
     assert await reaper.tick() == 0
-    assert await watch(reaper, clock, 10) == 0
-    assert await watch(reaper, clock, 20) == 1
+    assert await run_reaper(reaper, clock, 10) == 0
+    assert await run_reaper(reaper, clock, 20) == 1
 
 
 async def test_time_without_a_server_does_not_count(
@@ -104,11 +104,11 @@ async def test_time_without_a_server_does_not_count(
     job = await world.one_job()
     await world.start(job.id, worker)
     await reaper.tick()
-    assert await watch(reaper, clock, 60) == 0
-    assert await watch(reaper, clock, 3_600, is_up=False) == 0
-    assert await watch(reaper, clock, 20) == 0
+    assert await run_reaper(reaper, clock, 60) == 0
+    assert await run_reaper(reaper, clock, 3_600, is_up=False) == 0
+    assert await run_reaper(reaper, clock, 20) == 0
     assert (await world.job(job.id)).state is JobState.RUNNING
-    assert await watch(reaper, clock, 30) == 1
+    assert await run_reaper(reaper, clock, 30) == 1
 
 
 async def test_time_in_which_the_server_process_was_suspended_does_not_count(
@@ -119,9 +119,9 @@ async def test_time_in_which_the_server_process_was_suspended_does_not_count(
     await world.start((await world.one_job()).id, worker)
     await reaper.tick()
     for _ in range(8):
-        assert await watch(reaper, clock, 10) == 0
+        assert await run_reaper(reaper, clock, 10) == 0
         clock.advance(29)
-    assert await watch(reaper, clock, 40) == 1
+    assert await run_reaper(reaper, clock, 40) == 1
 
 
 def test_the_default_reclaim_time_is_two_minutes() -> None:
@@ -136,12 +136,12 @@ async def test_a_jump_of_the_databases_clock_loses_no_attempt(
 ) -> None:
     worker = (await world.register()).worker_id
     await world.start((await world.one_job()).id, worker)
-    assert await watch(reaper, clock, 120) == 1
+    assert await run_reaper(reaper, clock, 120) == 1
     again = await world.jobs()
     await world.start(again[0].id, worker, attempt=2)
     pass_time(7_200)
     assert await reaper.tick() == 0
-    assert await watch(reaper, clock, 90) == 0
+    assert await run_reaper(reaper, clock, 90) == 0
 
 
 async def test_a_mass_expiry_is_delayed_before_attempts_are_lost(
@@ -153,10 +153,10 @@ async def test_a_mass_expiry_is_delayed_before_attempts_are_lost(
         (await world.start(job.id, worker, slot=slot)).work_order.attempt_id
         for slot, job in enumerate(await world.jobs())
     ]
-    assert await watch(reaper, clock, 110) == 0
-    assert await watch(reaper, clock, 80) == 0
+    assert await run_reaper(reaper, clock, 110) == 0
+    assert await run_reaper(reaper, clock, 80) == 0
     await world.renew(attempts[0])
-    assert await watch(reaper, clock, 40) == 2
+    assert await run_reaper(reaper, clock, 40) == 2
 
 
 async def test_a_delayed_mass_expiry_ends_when_the_workers_renew(
@@ -168,10 +168,10 @@ async def test_a_delayed_mass_expiry_ends_when_the_workers_renew(
         (await world.start(job.id, worker, slot=slot)).work_order.attempt_id
         for slot, job in enumerate(await world.jobs())
     ]
-    assert await watch(reaper, clock, 150) == 0
+    assert await run_reaper(reaper, clock, 150) == 0
     for attempt in attempts:
         await world.renew(attempt)
-    assert await watch(reaper, clock, 90) == 0
+    assert await run_reaper(reaper, clock, 90) == 0
     assert {job.state for job in await world.jobs()} == {JobState.RUNNING}
 
 
@@ -191,7 +191,7 @@ async def test_the_reaper_never_touches_a_finished_job(
     attempt = (await world.start(job.id, worker)).work_order.attempt_id
     await world.release(attempt, outcome, cause)
     before = await world.job(job.id)
-    assert await watch(reaper, clock, 300) == 0
+    assert await run_reaper(reaper, clock, 300) == 0
     assert await world.job(job.id) == before
 
 

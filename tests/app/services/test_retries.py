@@ -137,7 +137,7 @@ def edited(digest: str) -> Any:
     return json.loads(json.dumps(catalogue()).replace(TINY_CODE["digest"], digest * 64))
 
 
-async def paused_tiny(world: World) -> tuple[str, str, str]:
+async def paused_run(world: World) -> tuple[str, str, str]:
     """Returns run ID, job ID and worker ID of a paused training with a registered agent."""
     worker = await world.register()
     await world.submit(definition(agent={"name": "tiny", "parameters": {}}))
@@ -149,7 +149,7 @@ async def paused_tiny(world: World) -> tuple[str, str, str]:
 
 
 async def test_a_resume_with_other_code_is_refused_and_the_run_stays_paused(world: World) -> None:
-    run_id, job_id, _ = await paused_tiny(world)
+    run_id, job_id, _ = await paused_run(world)
     await world.register(catalogue=edited("8"))
     with pytest.raises(
         ConflictError, match=r"made with tiny-agents .*--allow-code-change"
@@ -192,7 +192,7 @@ async def test_a_resume_with_another_environment_is_refused_unless_allowed(world
 
 
 async def test_a_resume_with_other_code_can_be_allowed_and_is_shown(world: World) -> None:
-    run_id, job_id, worker_id = await paused_tiny(world)
+    run_id, job_id, worker_id = await paused_run(world)
     await world.register(catalogue=edited("8"))
     assert (await world.resume(job_id, allow_code_change=True)).allow_code_change
     claimed = await world.start(job_id, worker_id, attempt=2)
@@ -207,7 +207,7 @@ async def test_a_resume_with_other_code_can_be_allowed_and_is_shown(world: World
 
 async def test_an_attempt_that_finds_other_code_leaves_the_run_paused(world: World) -> None:
     """The catalogue dates from the worker's start, so only the trainer detects the change."""
-    run_id, job_id, worker_id = await paused_tiny(world)
+    run_id, job_id, worker_id = await paused_run(world)
     for number in (2, 3):
         await world.resume(job_id)
         claimed = await world.claim(job_id, worker_id, attempt=number)
@@ -240,7 +240,7 @@ async def test_a_first_attempt_with_changed_code_fails_and_can_be_retried(world:
 
 
 async def test_a_retry_with_other_code_is_refused_unless_allowed(world: World) -> None:
-    run_id, job_id, worker_id = await paused_tiny(world)
+    run_id, job_id, worker_id = await paused_run(world)
     await world.cancel(job_id)
     await world.register(catalogue=edited("8"))
     with pytest.raises(ConflictError) as refused:

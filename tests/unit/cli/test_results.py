@@ -166,7 +166,7 @@ def test_lists_show_why_runs_and_jobs_failed(peer: FakeHttpServer, palestra: Run
 def test_waiting_for_a_cancelled_job_exits_with_3(
     peer: FakeHttpServer, palestra: RunCommand
 ) -> None:
-    """A failed job exits with 1."""
+    """For a failed job the exit code is 1."""
     peer.on("POST", f"/runs/{RUN}/jobs", Answer(201, api_samples.job(state="queued")))
     peer.on("GET", f"/jobs/{JOB}", Answer(200, api_samples.job(state="cancelled", cause="user")))
     assert palestra("evaluate", RUN, "--wait") == (3, "", f"palestra: {JOB} cancelled: user\n")

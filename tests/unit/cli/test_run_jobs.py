@@ -122,7 +122,7 @@ def test_export_sends_formats_and_pool(peer: FakeHttpServer, palestra: RunComman
 def test_unknown_export_formats_are_refused(
     palestra: RunCommand, formats: tuple[str, ...], sentence: str
 ) -> None:
-    """The command refuses them itself."""
+    """The command refuses them before it sends a request."""
     code, _, err = palestra(
         "export", RUN, *(part for name in formats for part in ("--format", name))
     )

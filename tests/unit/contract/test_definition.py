@@ -320,7 +320,7 @@ def test_bad_seeds_are_refused(seeds: list[Any]) -> None:
 
 @pytest.mark.parametrize("num_envs", [1, 2, 8])
 @pytest.mark.parametrize("name", sorted(set(BUILTIN_AGENTS) - {"sb3", "a3c"}))
-def test_every_agent_needs_no_parameters(name: str, num_envs: int) -> None:
+def test_no_agent_requires_parameters(name: str, num_envs: int) -> None:
     """Regression: `agent: {name: ppo}` was refused, since its default minibatch exceeded its
     rollout.
     """

@@ -31,7 +31,7 @@ climber.action_spaces = ("discrete",)
 
 
 def fragile(parameters, context):
-    """Returns an object without the methods of an agent."""
+    """Returns an object; its parameter schema has a reference that cannot be resolved."""
     return object()
 
 

@@ -15,8 +15,8 @@ from workers.rl.evaluate.vector_evaluator import summarise
 NAN = float("nan")
 
 
-class View:
-    """Records the requests that a hook makes."""
+class RecordingView:
+    """A view of a run that records the requests of a hook."""
 
     def __init__(self) -> None:
         self.stop: StopReason | None = None
@@ -34,7 +34,7 @@ def feed(hook: NanGuardHook, view: Any, *losses: float, tensors: bool = True) ->
 
 
 def test_reports_of_several_kinds_are_counted_together_after_a_resume() -> None:
-    view = View()
+    view = RecordingView()
     hook = NanGuardHook(("q/mean", "loss/td", "gradient/norm"), 20)
     hook.load_state_dict({"bad": 0, "pending": [[1, False]] * 16})
     kinds = (
@@ -52,7 +52,7 @@ def test_reports_of_several_kinds_are_counted_together_after_a_resume() -> None:
 
 @pytest.mark.parametrize("tensors", [True, False])
 def test_a_row_of_losses_that_are_not_finite_ends_the_run(tensors: bool) -> None:
-    view = View()
+    view = RecordingView()
     hook = NanGuardHook(("q/mean", "loss/td"), 4)
     feed(hook, view, NAN, NAN, NAN, 1.0, float("inf"), NAN, NAN, tensors=tensors)
     assert view.stop is None
@@ -61,14 +61,14 @@ def test_a_row_of_losses_that_are_not_finite_ends_the_run(tensors: bool) -> None
 
 
 def test_only_losses_are_checked() -> None:
-    view = View()
+    view = RecordingView()
     hook = NanGuardHook(("loss/td", "q/mean"), 1)
     hook.on_tick(view, [LearnReport(1, [1.0, NAN])])  # type: ignore[arg-type]
     assert view.stop is None
 
 
 def test_the_row_goes_on_after_a_resume() -> None:
-    view = View()
+    view = RecordingView()
     first = NanGuardHook(("q/mean", "loss/td"), 60)
     feed(first, view, *[NAN] * 55)
     second = NanGuardHook(("q/mean", "loss/td"), 60)
@@ -80,14 +80,14 @@ def test_the_row_goes_on_after_a_resume() -> None:
 
 
 def test_success_needs_its_evaluations_in_a_row_and_is_remembered() -> None:
-    view: Any = View()
+    view: Any = RecordingView()
     hook = SuccessHook(10.0, 2)
     for score in (11.0, 9.0, 10.0):
         hook.on_evaluation(view, summarise([score], [1], 0))
     assert view.stop is None
     hook.on_evaluation(view, summarise([10.0], [1], 0))
     assert view.stop is StopReason.SUCCESS_SCORE
-    later: Any = View()
+    later: Any = RecordingView()
     again = SuccessHook(10.0, 2)
     again.load_state_dict(hook.state_dict())
     again.on_start(later)
@@ -95,7 +95,7 @@ def test_success_needs_its_evaluations_in_a_row_and_is_remembered() -> None:
 
 
 def test_the_learning_rate_falls_to_its_end_and_stays() -> None:
-    view: Any = View()
+    view: Any = RecordingView()
     hook = LearningRateHook(1.0, 0.2, 100)
     hook.on_start(view)
     assert view.agent.learning_rate == 1.0

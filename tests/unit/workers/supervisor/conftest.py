@@ -187,7 +187,7 @@ def supervise(tmp_path: Path, server: ScriptedServer) -> Iterator[Callable[..., 
 def bench(tmp_path: Path, server: ScriptedServer) -> Iterator[Any]:
     """A worker and a broker.
 
-    The module is imported here, since it imports this one.
+    `worker_bench` is imported in the function, since it imports this module.
     """
     from worker_bench import Bench
 

@@ -77,7 +77,7 @@ def with_newest_snapshot(source: AttemptDirectory, order: dict[str, Any]) -> dic
     return {**order, "snapshot": {**{name: written[name] for name in names}, "files": files}}
 
 
-def with_input(
+def execute_with_input(
     root: Path, source: AttemptDirectory, order: WorkOrder
 ) -> tuple[AttemptDirectory, AttemptReport]:
     """Executes a work order whose snapshot is in its input directory."""
@@ -91,7 +91,7 @@ def with_input(
 
 
 @contextmanager
-def running(directory: AttemptDirectory) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+def running_trainer(directory: AttemptDirectory) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
     """Starts a trainer as its supervisor does.
 
     Yields the process and the write end of the pipe for orders.
@@ -145,7 +145,7 @@ def test_training_then_evaluation_and_export_of_its_snapshot(tmp_path: Path) -> 
         schedule="evaluate",
         **with_newest_snapshot(trained, {"episodes": 4, "evaluation_seed": 99}),
     )
-    evaluated, report = with_input(tmp_path, trained, order)
+    evaluated, report = execute_with_input(tmp_path, trained, order)
     assert report.outcome is Outcome.SUCCEEDED
     (evaluation,) = records(evaluated, "evaluation")
     assert (evaluation["episodes"], evaluation["seed"], evaluation["env_step"]) == (4, 99, 600)
@@ -156,7 +156,7 @@ def test_training_then_evaluation_and_export_of_its_snapshot(tmp_path: Path) -> 
         schedule="export",
         **with_newest_snapshot(trained, {"formats": ["weights", "program"]}),
     )
-    exported, report = with_input(tmp_path, trained, order)
+    exported, report = execute_with_input(tmp_path, trained, order)
     assert report.outcome is Outcome.SUCCEEDED
     weights = load_file(exported.exports / RUN / "weights.safetensors")
     assert all(
@@ -206,7 +206,7 @@ def test_the_log_has_the_task_the_progress_and_the_result(tmp_path: Path) -> Non
     ]
     assert {record["stream"] for record in records(trained, "log")} == {"palestra"}
 
-    resumed, _ = with_input(
+    resumed, _ = execute_with_input(
         tmp_path,
         trained,
         work_order(document, schedule="evaluate", **with_newest_snapshot(trained, {"episodes": 1})),
@@ -225,7 +225,7 @@ def test_an_evaluate_job_without_a_seed_uses_other_episodes_than_the_training(
 ) -> None:
     document = definition()
     trained, _ = execute(tmp_path, work_order(document))
-    evaluated, _ = with_input(
+    evaluated, _ = execute_with_input(
         tmp_path,
         trained,
         work_order(document, schedule="evaluate", **with_newest_snapshot(trained, {})),
@@ -240,7 +240,7 @@ def test_a_resume_goes_on_from_its_snapshot(tmp_path: Path) -> None:
         loop={"env_steps": 300}, evaluation={"every_env_steps": None, "episodes": 1}
     )
     first, _ = execute(tmp_path, work_order(document))
-    second, report = with_input(
+    second, report = execute_with_input(
         tmp_path, first, work_order(document, **with_newest_snapshot(first, {}))
     )
     assert (report.outcome, report.resume_quality, report.env_step) == (
@@ -261,7 +261,7 @@ def test_an_unrepeatable_environment_makes_the_resume_statistical(tmp_path: Path
         evaluation={"every_env_steps": None, "steps": 5, "episodes": None},
     )
     first, _ = execute(tmp_path, work_order(document))
-    second, report = with_input(
+    second, report = execute_with_input(
         tmp_path, first, work_order(document, **with_newest_snapshot(first, {}))
     )
     assert report.resume_quality is ResumeQuality.STATISTICAL
@@ -272,7 +272,7 @@ def test_without_memory_the_resume_is_statistical_and_says_so(tmp_path: Path) ->
     document = definition(snapshot={"every_env_steps": 100, "memory": "none"})
     first, _ = execute(tmp_path, work_order(document))
     assert not records(first, "snapshot")[0]["resume_exact"]
-    second, report = with_input(
+    second, report = execute_with_input(
         tmp_path, first, work_order(document, **with_newest_snapshot(first, {}))
     )
     assert report.resume_quality is ResumeQuality.STATISTICAL
@@ -335,7 +335,7 @@ def test_a_damaged_snapshot_is_refused(tmp_path: Path) -> None:
     order = work_order(document, **with_newest_snapshot(first, {}))
     assert order.runs[0].snapshot is not None
     (first.snapshots / order.runs[0].snapshot.snapshot_id / "state.json").write_text("{}")
-    _, report = with_input(tmp_path, first, order)
+    _, report = execute_with_input(tmp_path, first, order)
     assert report.failure is not None
     assert "SHA-256" in report.failure.message
 
@@ -353,7 +353,7 @@ def test_an_order_saves_a_snapshot_and_ends_the_trainer(
     tmp_path: Path, word: str, outcome: Outcome, cause: Cause
 ) -> None:
     directory = attempt(tmp_path, work_order(definition(**LONG)))
-    with running(directory) as (process, control):
+    with running_trainer(directory) as (process, control):
         if word == "SIGTERM":
             process.send_signal(signal.SIGTERM)
         else:
@@ -368,7 +368,7 @@ def test_an_order_saves_a_snapshot_and_ends_the_trainer(
 
 def test_the_end_of_the_pipe_ends_the_trainer(tmp_path: Path) -> None:
     directory = attempt(tmp_path, work_order(definition(**LONG)))
-    with running(directory) as (process, control):
+    with running_trainer(directory) as (process, control):
         os.close(control)
         assert process.wait(5) == ABANDONED_EXIT
     assert not directory.report.exists()
@@ -384,9 +384,9 @@ def test_a_killed_trainer_resumes_exactly_in_a_new_process(tmp_path: Path) -> No
     document = definition("dqn", 2, **sections)
     straight, _ = execute(tmp_path, work_order(document))
     killed = attempt(tmp_path, work_order(document))
-    with running(killed) as (process, _):
+    with running_trainer(killed) as (process, _):
         process.kill()
-    resumed, report = with_input(
+    resumed, report = execute_with_input(
         tmp_path, killed, work_order(document, **with_newest_snapshot(killed, {}))
     )
     assert report.resume_quality is ResumeQuality.EXACT
@@ -400,7 +400,7 @@ def test_a_killed_trainer_resumes_exactly_in_a_new_process(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("agent", ["dqn", "ppo"])
 def test_an_onnx_export_acts_like_the_policy(tmp_path: Path, agent: str) -> None:
-    """An export job with the format onnx."""
+    """The file is written by an export job with the format onnx."""
     document = definition(agent, loop={"env_steps": 200})
     trained, _ = execute(tmp_path, work_order(document))
     order = work_order(
@@ -408,7 +408,7 @@ def test_an_onnx_export_acts_like_the_policy(tmp_path: Path, agent: str) -> None
         schedule="export",
         **with_newest_snapshot(trained, {"formats": ["program", "onnx"]}),
     )
-    exported, report = with_input(tmp_path, trained, order)
+    exported, report = execute_with_input(tmp_path, trained, order)
     assert report.outcome is Outcome.SUCCEEDED, report.failure
     files = exported.exports / RUN
     assert {path.name for path in files.iterdir()} == {"policy.pt2", "policy.onnx"}

@@ -133,7 +133,7 @@ def episode_returns(directory: AttemptDirectory, run_id: str) -> list[float]:
     ]
 
 
-def from_snapshots(
+def execute_from_snapshots(
     root: Path, source: AttemptDirectory, order: WorkOrder, env_step: int
 ) -> tuple[AttemptDirectory, AttemptReport]:
     """Executes the order with each run's snapshot at `env_step` as input.
@@ -178,7 +178,7 @@ def test_a_pack_is_resumed_as_a_pack(tmp_path: Path) -> None:
         )
     )
     whole, _ = execute(tmp_path, order)
-    rest, report = from_snapshots(tmp_path, whole, order, 390)
+    rest, report = execute_from_snapshots(tmp_path, whole, order, 390)
     assert report.resume_quality is ResumeQuality.EXACT
     assert {end.env_step for end in report.runs} == {500}
     for run in order.runs:

@@ -69,7 +69,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> AttemptDirectory:
 
 
 @contextmanager
-def fed(
+def answer_requests(
     directory: AttemptDirectory, source: AttemptDirectory, answers: Sequence[str | NoSnapshotReason]
 ) -> Iterator[list[snapshot_requests.Wanted]]:
     """Answers the trainer's requests as its supervisor does; yields the list of requests."""
@@ -230,7 +230,7 @@ def test_train_and_evaluate_always_exports(
 def test_each_given_snapshot_is_evaluated(tmp_path: Path, trained: AttemptDirectory) -> None:
     directory = attempt(tmp_path, same_definition(trained, "continuous_eval"))
     newest, *older = reversed(written(trained))
-    with fed(directory, trained, [newest, *older, NoSnapshotReason.OVER]) as heard:
+    with answer_requests(directory, trained, [newest, *older, NoSnapshotReason.OVER]) as heard:
         report = execute(directory)
     assert (report.outcome, report.cause, report.env_step) == (Outcome.SUCCEEDED, Cause.BUDGET, 100)
     made = records(directory)
@@ -255,7 +255,7 @@ def test_a_named_seed_gives_every_snapshot_the_same_episodes(
             trained, "continuous_eval", follow={"same_episodes": True}, evaluation_seed=9
         ),
     )
-    with fed(directory, trained, [*written(trained)[:2], NoSnapshotReason.OVER]):
+    with answer_requests(directory, trained, [*written(trained)[:2], NoSnapshotReason.OVER]):
         execute(directory)
     assert [one["seed"] for one in records(directory, "evaluation")] == [9, 9]
 
@@ -269,7 +269,7 @@ def test_a_repeated_snapshot_is_evaluated_on_other_episodes(
             trained, "continuous_eval", follow={"only_once": False, "throttle_seconds": 1}
         ),
     )
-    with fed(directory, trained, [written(trained)[-1]] * 3 + [NoSnapshotReason.OVER]):
+    with answer_requests(directory, trained, [written(trained)[-1]] * 3 + [NoSnapshotReason.OVER]):
         execute(directory)
     assert len({one["seed"] for one in records(directory, "evaluation")}) == 3
 
@@ -278,7 +278,7 @@ def test_a_continuous_evaluation_ends_when_its_slot_is_needed(
     tmp_path: Path, trained: AttemptDirectory
 ) -> None:
     directory = attempt(tmp_path, same_definition(trained, "continuous_eval"))
-    with fed(directory, trained, [NoSnapshotReason.YIELD]):
+    with answer_requests(directory, trained, [NoSnapshotReason.YIELD]):
         report = execute(directory)
     assert (report.outcome, report.cause) == (Outcome.DRAINED, Cause.DRAIN)
 
@@ -287,7 +287,7 @@ def test_a_run_without_snapshots_cannot_be_evaluated_continuously(
     tmp_path: Path, trained: AttemptDirectory
 ) -> None:
     directory = attempt(tmp_path, same_definition(trained, "continuous_eval"))
-    with fed(directory, trained, [NoSnapshotReason.OVER]):
+    with answer_requests(directory, trained, [NoSnapshotReason.OVER]):
         report = execute(directory)
     assert (report.outcome, report.cause) == (Outcome.FAILED, Cause.NO_RESULT)
 
@@ -303,7 +303,7 @@ def test_a_continuous_evaluation_ends_at_the_success_score(tmp_path: Path) -> No
             source, "continuous_eval", follow={"only_once": False, "throttle_seconds": 1}
         ),
     )
-    with fed(directory, source, [snapshot] * 5):
+    with answer_requests(directory, source, [snapshot] * 5):
         report = execute(directory)
     assert (report.outcome, report.cause) == (Outcome.SUCCEEDED, Cause.SUCCESS_SCORE)
     assert len(records(directory, "evaluation")) == 2
@@ -327,7 +327,7 @@ def test_evaluations_on_train_data_use_the_seeds_of_the_training(
     )
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(SerialVector, "begin", begin)
-        with fed(
+        with answer_requests(
             directory, trained, [written(trained)[-1], written(trained)[-2], NoSnapshotReason.OVER]
         ):
             assert execute(directory).outcome is Outcome.SUCCEEDED

@@ -28,10 +28,10 @@ from tests.support.async_fakes import (
     SlowEnv,
     TallyAgent,
     make_agent,
-    make_broken,
     make_env,
+    make_env_or_raise,
     make_env_with_subprocess,
-    notes,
+    read_records,
 )
 from workers.core.errors import SnapshotUnreadableError
 from workers.entrypoints.async_training.process_group import ProcessFailedError
@@ -99,7 +99,7 @@ def train(folder: Path, processes: int = 2, **options: Any) -> Any:
 
 
 def steps_of(folder: Path) -> list[int]:
-    return sorted(one["step"] for one in notes(folder, "step"))
+    return sorted(one["step"] for one in read_records(folder, "step"))
 
 
 def outcome_of(folder: Path) -> dict[str, Any]:
@@ -147,7 +147,7 @@ def test_subprocesses_of_a_killed_process_end(tmp_path: Path) -> None:
             make_env=functools.partial(make_env_with_subprocess, folder=str(tmp_path)),
             global_step_hooks=[KillAt(1, 5)],
         )
-    family = {one["child"] for one in notes(tmp_path, "family")}
+    family = {one["child"] for one in read_records(tmp_path, "family")}
     assert len(family) == 2
     wait_for(
         lambda: (
@@ -162,7 +162,7 @@ def test_subprocesses_of_a_killed_process_end(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_an_environment_that_cannot_be_made_ends_the_run_before_a_step(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="no map of the maze") as caught:
-        train(tmp_path, make_env=functools.partial(make_broken, failing=1))
+        train(tmp_path, make_env=functools.partial(make_env_or_raise, failing=1))
     assert "Raised in process 1." in caught.value.__notes__
     assert steps_of(tmp_path) == []
     assert not list((tmp_path / "out").glob("*_except"))
@@ -213,7 +213,7 @@ def test_any_kind_of_event_stops_training(kind: str, tmp_path: Path) -> None:
         threading.Event() if kind == "thread" else multiprocessing.get_context("fork").Event()
     )
     thread = threading.Thread(
-        target=lambda: (wait_for(lambda: len(notes(tmp_path, "step")) > 20), event.set())
+        target=lambda: (wait_for(lambda: len(read_records(tmp_path, "step")) > 20), event.set())
     )
     thread.start()
     train(tmp_path, stop_event=event)
@@ -311,7 +311,7 @@ def test_a_signal_to_the_caller_saves_and_ends_all_processes(
 @pytest.mark.slow
 def test_processes_end_with_their_killed_caller(tmp_path: Path) -> None:
     with running_script(tmp_path) as caller:
-        pids = {one["pid"] for one in notes(tmp_path, "step")}
+        pids = {one["pid"] for one in read_records(tmp_path, "step")}
         caller.kill()
         caller.communicate()
     wait_for(lambda: not any(psutil.pid_exists(pid) for pid in pids))
@@ -330,7 +330,7 @@ class running_script:  # noqa: N801 - a context manager
         )
 
     def __enter__(self) -> Any:
-        wait_for(lambda: len({one["pid"] for one in notes(self.folder, "step")}) == 2, 120.0)
+        wait_for(lambda: len({one["pid"] for one in read_records(self.folder, "step")}) == 2, 120.0)
         return self.process
 
     def __exit__(self, *_: object) -> None:
@@ -374,7 +374,7 @@ def test_several_processes_resume_with_exact_step_counts(tmp_path: Path) -> None
     assert 120 <= len(steps) <= 122
     evaluated = [one["step"] for one in read_history(tmp_path / "out")]
     assert sorted(evaluated) == sorted({40, len(before), 80, len(steps)})
-    begun = [one["mark"] for one in notes(tmp_path, "step")]
+    begun = [one["mark"] for one in read_records(tmp_path, "step")]
     episodes = len(set(begun))
     assert episodes >= outcome_of(tmp_path)["episodes"] - 2, (
         "processes do not repeat the episodes of before"

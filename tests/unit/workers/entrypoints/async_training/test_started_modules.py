@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.async_fakes import make_agent, make_modules_env, notes
+from tests.support.async_fakes import make_agent, make_modules_env, read_records
 from workers.entrypoints.functional import train_agent_async
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(300)]
@@ -33,7 +33,7 @@ def loaded_modules(folder: Path, **options: Any) -> list[list[str]]:
         make_agent=make_agent,
         use_tensorboard=True,
     )
-    found = notes(folder, "modules")
+    found = read_records(folder, "modules")
     assert all(one["ours"] > 10 for one in found)
     return [one["found"] for one in found]
 

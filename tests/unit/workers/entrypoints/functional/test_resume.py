@@ -75,7 +75,7 @@ def outcome(outdir: Path, agent: Learner, history: list[dict[str, Any]]) -> Any:
     return (weights, state, agent.t, [[*row[:2], *row[3:]] for row in rows], episodes, entries)
 
 
-def killed(kind: str, outdir: Path, at: int) -> None:
+def train_until_killed(kind: str, outdir: Path, at: int) -> None:
     """Trains in a subprocess that kills itself after step `at`."""
 
     def hook(env: Any, agent: Any, step: int) -> None:
@@ -104,7 +104,7 @@ def test_kill_and_resume_change_nothing(tmp_path: Path, kind: str) -> None:
     expected = outcome(tmp_path / "whole", whole, learn(kind, tmp_path / "whole", whole))
     for at in (26, 30, 40, 49, 51, 63, 76, 80, 101, 119):
         outdir, agent = tmp_path / str(at), Learner(seed=99)
-        killed(kind, outdir, at)
+        train_until_killed(kind, outdir, at)
         assert outcome(outdir, agent, learn(kind, outdir, agent, resume="latest")) == expected
 
 

@@ -46,8 +46,8 @@ class FailingEnv(CountingEnv):
 
 
 @pytest.fixture
-def opened() -> Iterator[Callable[[Any], Any]]:
-    """Closes samplers at the end of a test."""
+def close_at_end() -> Iterator[Callable[[Any], Any]]:
+    """Returns a function that registers a sampler, which is closed at the end of the test."""
     samplers: list[Any] = []
 
     def keep(sampler: Any) -> Any:
@@ -208,11 +208,11 @@ def test_a_vectorised_sampler_finishes_what_it_began_in_order() -> None:
 
 @pytest.mark.slow
 def test_worker_processes_return_the_same_batches_as_this_process(
-    opened: Callable[[Any], Any],
+    close_at_end: Callable[[Any], Any],
 ) -> None:
     assert MultiprocessingSampler is ProcessSampler
     policy = TorchPolicy(4, 2)
-    sampler = opened(ProcessSampler(TorchPolicy(4, 2), cart(), n_workers=2, seed=7))
+    sampler = close_at_end(ProcessSampler(TorchPolicy(4, 2), cart(), n_workers=2, seed=7))
     local = LocalSampler(TorchPolicy(4, 2), cart(), n_workers=2, seed=7)
     same(
         sampler.obtain_samples(0, 60, policy.state_dict()),
@@ -225,7 +225,7 @@ def test_worker_processes_return_the_same_batches_as_this_process(
         sampler.obtain_samples(1, 60, policy.state_dict()),
         local.obtain_samples(1, 60, policy.state_dict()),
     )
-    other = opened(ProcessSampler(TorchPolicy(4, 2), cart(), n_workers=2, seed=1))
+    other = close_at_end(ProcessSampler(TorchPolicy(4, 2), cart(), n_workers=2, seed=1))
     other.load_state_dict(state)
     batch = other.obtain_samples(
         1,
@@ -249,14 +249,16 @@ def test_closures_are_refused_before_anything_starts() -> None:
 
 
 @pytest.mark.slow
-def test_a_worker_that_raises_or_dies_is_a_clear_error(opened: Callable[[Any], Any]) -> None:
-    raising = opened(ProcessSampler(ConstantPolicy(), FailingEnv("raise"), n_workers=2, seed=1))
+def test_a_worker_that_raises_or_dies_is_a_clear_error(close_at_end: Callable[[Any], Any]) -> None:
+    raising = close_at_end(
+        ProcessSampler(ConstantPolicy(), FailingEnv("raise"), n_workers=2, seed=1)
+    )
     with pytest.raises(
         SamplerWorkerError, match=r"(?s)sampler worker 0 raised.*the simulator is gone"
     ):
         raising.obtain_samples(0, 5, None)
     assert len(raising.state_dict()["workers"]) == 2
-    dying = opened(ProcessSampler(ConstantPolicy(), FailingEnv("die"), n_workers=1, seed=1))
+    dying = close_at_end(ProcessSampler(ConstantPolicy(), FailingEnv("die"), n_workers=1, seed=1))
     with pytest.raises(
         SamplerWorkerError, match=r"sampler worker 0 \(process \d+\) was ended by SIGKILL"
     ):

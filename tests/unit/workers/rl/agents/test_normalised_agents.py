@@ -50,7 +50,7 @@ def test_statistics_do_not_depend_on_the_pieces_of_a_rollout_and_stand_still_in_
     assert_same_state(after, whole.state_dict()["normalisers"])
 
 
-def normalised_by_hand(rows: np.ndarray, active: np.ndarray) -> np.ndarray:
+def normalise_by_hand(rows: np.ndarray, active: np.ndarray) -> np.ndarray:
     """Normalises each step by the mean and deviation of all steps up to and including it."""
     result = np.zeros_like(rows)
     for t in range(len(rows)):
@@ -77,7 +77,7 @@ def test_observations_are_normalised_from_the_first_step_on(own_actions) -> None
         np.random.default_rng(0),
     )
     agent.observe(gathered)
-    wanted = normalised_by_hand(gathered.observation, np.ones((6, 2), np.bool_))
+    wanted = normalise_by_hand(gathered.observation, np.ones((6, 2), np.bool_))
     taken = agent.taken()
     np.testing.assert_allclose(taken["observation"], wanted, rtol=1e-4, atol=1e-5)
     seen = gathered.observation.reshape(-1, 3).astype(np.float64)
@@ -100,7 +100,7 @@ def test_inactive_slots_are_not_in_the_statistics() -> None:
         agent.act(row, explore=True)
         observations.append(agent._met[-1])
     np.testing.assert_allclose(
-        np.stack(observations), normalised_by_hand(rows, active), rtol=1e-4, atol=1e-5
+        np.stack(observations), normalise_by_hand(rows, active), rtol=1e-4, atol=1e-5
     )
     assert agent.state_dict()["normalisers"]["observations"]["count"] == 6
 

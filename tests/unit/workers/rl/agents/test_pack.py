@@ -105,7 +105,7 @@ def batch_of(drawn: Any) -> Any:
     return drawn.batch if isinstance(drawn, SampledBatch) else drawn
 
 
-def recorded(case, count: int, dtype: torch.dtype) -> tuple[list[Any], list[list[Any]]]:
+def states_and_batches(case, count: int, dtype: torch.dtype) -> tuple[list[Any], list[list[Any]]]:
     """Returns learning states of three agents and `count` batches for each, in `dtype`."""
     build, hyper = case
 
@@ -152,7 +152,7 @@ def test_a_pack_learns_the_same_from_batches_as_single_agents(
     default_dtype(dtype)
     build, hyper = case
     algorithm = build(hyper, context()).algorithm
-    states, streams = recorded(case, count, dtype)
+    states, streams = states_and_batches(case, count, dtype)
     together, update = (
         map_tensors(lambda *rows: torch.stack(rows), *states),
         stacked(algorithm.update, mode="eager"),

@@ -24,7 +24,7 @@ HYPER = RecurrentPpoParameters(
 COLUMNS = ("observation", "action", "reward", "terminated", "truncated", "next_observation")
 
 
-def stepped(agent, steps: int, rng: np.random.Generator, num_envs: int = 2) -> list[Experience]:
+def make_steps(agent, steps: int, rng: np.random.Generator, num_envs: int = 2) -> list[Experience]:
     """Lets the agent act and observe one vector step after the other; returns the transitions."""
     pieces = []
     for _ in range(steps):
@@ -52,10 +52,10 @@ def naive_states(agent, pieces, state) -> tuple[list, list]:
 
 def test_what_is_learnt_equals_naive_unrolling_through_ends_of_episodes() -> None:
     agent, rng = build(HYPER, context()), np.random.default_rng(3)
-    first = stepped(agent, 6, rng)
+    first = make_steps(agent, 6, rng)
     agent.learn(1)
     start = torch.from_numpy(agent.state_dict()["recurrent"]["training"].copy())
-    pieces = stepped(agent, 6, rng)
+    pieces = make_steps(agent, 6, rng)
     assert any((piece.truncated | piece.terminated).any() for piece in (*first, *pieces[:-1]))
     for t in range(5):  # the next row shows the successor, but where the episode ended
         over = (pieces[t].terminated | pieces[t].truncated)[0]
@@ -89,7 +89,7 @@ def test_what_is_learnt_equals_naive_unrolling_through_ends_of_episodes() -> Non
 @pytest.mark.parametrize("space", [spaces.Discrete(4), spaces.Box(-2, 2, (2,), np.float32)])
 def test_the_first_update_has_ratio_one_and_both_gradients_agree(space) -> None:
     agent = build(HYPER.model_copy(update={"minibatch_envs": 2}), context(space))
-    stepped(agent, 6, np.random.default_rng(0))
+    make_steps(agent, 6, np.random.default_rng(0))
     batch = next(iter(agent.batches(1)))
     state = agent.learning_state
     eager, functional = (
@@ -106,28 +106,28 @@ def test_updates_are_passes_over_environments() -> None:
     agent = build(HYPER, context())
     assert agent.learn_schedule.every_env_steps == 12
     assert agent.learn_schedule.updates == 4
-    stepped(agent, 6, np.random.default_rng(0))
+    make_steps(agent, 6, np.random.default_rng(0))
     assert agent.learn(100).updates == 4
 
 
 def test_a_state_in_mid_rollout_continues_bit_exactly() -> None:
     hyper = HYPER.model_copy(update={"normalize_observations": True, "normalize_rewards": True})
     first, rng = build(hyper, context(seed=3)), np.random.default_rng(0)
-    stepped(first, 6, rng)
+    make_steps(first, 6, rng)
     first.learn(100)
-    stepped(first, 3, rng)
+    make_steps(first, 3, rng)
     second = build(hyper, context(seed=99))
     second.load_state_dict(first.state_dict())
     second.memory.load_state_dict(first.memory.state_dict())
     for agent in (first, second):
-        stepped(agent, 3, np.random.default_rng(1))
+        make_steps(agent, 3, np.random.default_rng(1))
         assert agent.learn(100).updates == 4
     assert_same_state(first.state_dict(), second.state_dict())
 
 
 def test_evaluations_have_a_separate_recurrent_state() -> None:
     agent = build(HYPER, context())
-    stepped(agent, 3, np.random.default_rng(0))
+    make_steps(agent, 3, np.random.default_rng(0))
     before = agent.state_dict()["recurrent"]["training"].copy()
     row = np.ones((2, 3), np.float32)
     with agent.eval_mode():

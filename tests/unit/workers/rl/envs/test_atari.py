@@ -28,7 +28,7 @@ def actions(steps: int, num_envs: int = 1) -> Any:
     return np.random.default_rng(1).integers(0, 4, (steps, num_envs))
 
 
-def played(vector: Any, chosen: Any) -> list[Any]:
+def results_of_steps(vector: Any, chosen: Any) -> list[Any]:
     """Returns copies of the results of each step."""
     return [tuple(np.array(part) for part in vector.advance(one)) for one in chosen]
 
@@ -43,16 +43,17 @@ def test_an_episode_is_repeated_from_its_seed_whatever_was_before_and_in_any_slo
     one, two = make_vector(spec(1, way)), make_vector(spec(2, way))
     chosen = actions(60)
     start = one.begin(np.array([True]), [7]).copy()
-    first = played(one, chosen)
+    first = results_of_steps(one, chosen)
     two.begin(np.array([True, False]), [3, 0])
-    played(two, actions(20, 2))
+    results_of_steps(two, actions(20, 2))
     again = two.begin(np.array([False, True]), [0, 7])
     assert (start.shape, start.dtype) == ((1, 4, 84, 84), np.uint8)
     assert np.array_equal(again[1], start[0])
-    assert_same(first, played(two, np.repeat(chosen, 2, axis=1)), 0, 1)
+    assert_same(first, results_of_steps(two, np.repeat(chosen, 2, axis=1)), 0, 1)
     one.begin(np.array([True]), [8])
     assert any(
-        not np.array_equal(a[0], b[0]) for a, b in zip(first, played(one, chosen), strict=True)
+        not np.array_equal(a[0], b[0])
+        for a, b in zip(first, results_of_steps(one, chosen), strict=True)
     )
     one.close()
     two.close()
@@ -62,15 +63,20 @@ def test_an_episode_is_repeated_from_its_seed_whatever_was_before_and_in_any_slo
 def test_a_running_game_is_restored(way: str) -> None:
     vector, other = make_vector(spec(2, way)), make_vector(spec(2, way))
     vector.begin(np.array([True, False]), [7, 0])
-    played(vector, actions(9, 2))
+    results_of_steps(vector, actions(9, 2))
     vector.begin(np.array([False, True]), [0, 8])
-    seen = played(vector, actions(12, 2))[-1][0]
+    seen = results_of_steps(vector, actions(12, 2))[-1][0]
     restored = other.restore_episodes(vector.save_episodes())
     assert [one.reproduced for one in restored] == [True, True]
     assert np.array_equal(np.stack([one.observation for one in restored]), seen)
     going_on = actions(15, 2)[::-1]
     for slot in range(2):
-        assert_same(played(vector, going_on[slot::2]), played(other, going_on[slot::2]), slot, slot)
+        assert_same(
+            results_of_steps(vector, going_on[slot::2]),
+            results_of_steps(other, going_on[slot::2]),
+            slot,
+            slot,
+        )
     vector.close()
     other.close()
 
@@ -79,9 +85,9 @@ def test_a_running_game_is_restored(way: str) -> None:
 def test_the_last_observation_of_a_game_is_kept_until_the_next_begins(way: str) -> None:
     vector = make_vector(spec(2, way, max_episode_steps=20))
     first = vector.begin(np.ones(2, np.bool_), [7, 8]).copy()
-    steps = played(vector, np.zeros((10, 2), np.int64))
+    steps = results_of_steps(vector, np.zeros((10, 2), np.int64))
     vector.begin(np.array([False, True]), [0, 9])
-    steps += played(vector, np.zeros((14, 2), np.int64))
+    steps += results_of_steps(vector, np.zeros((14, 2), np.int64))
     assert [bool(step[3][0]) for step in steps] == [False] * 19 + [True] * 5
     assert not any(step[3][1] for step in steps)
     last = steps[19][0][0]
@@ -106,13 +112,13 @@ def test_a_game_ends_in_a_terminal_state_and_rewards_are_raw(way: str) -> None:
     vector.begin(np.array([True]), [3])
     steps = []
     while not (steps and steps[-1][2][0]):
-        steps += played(vector, np.array([[1]]))
+        steps += results_of_steps(vector, np.array([[1]]))
         assert len(steps) < 2_000
     assert max(float(step[1][0]) for step in steps) >= 10.0
     assert steps[-1][0].shape == (1, 1, 32, 32)
     assert vector.advance(np.array([1]))[1].tolist() == [0.0]
     start = vector.begin(np.array([True]), [3]).copy()
-    assert_same(steps[:20], played(vector, np.ones((20, 1), np.int64)), 0, 0)
+    assert_same(steps[:20], results_of_steps(vector, np.ones((20, 1), np.int64)), 0, 0)
     assert not np.array_equal(start[0], steps[-1][0][0])
     vector.close()
 
@@ -138,7 +144,7 @@ def test_a_lost_life_ends_the_learners_episode_while_the_game_continues(way: str
 def test_the_games_own_time_limit_truncates(way: str) -> None:
     vector = make_vector(spec(1, way, kwargs={"max_num_frames_per_episode": 80}))
     vector.begin(np.array([True]), [3])
-    played(vector, np.zeros((30, 1), np.int64))
+    results_of_steps(vector, np.zeros((30, 1), np.int64))
     *_, terminated, truncated = vector.advance(np.array([0]))
     assert (terminated.tolist(), truncated.tolist()) == ([False], [True])
     vector.close()
@@ -178,7 +184,10 @@ def test_sticky_actions_repeat_the_last_one() -> None:
         )
         vector.begin(np.array([True]), [3])
         return np.stack(
-            [step[0][0] for step in played(vector, np.array([[1], [2], [3], [2], [3], [3]] * 4))]
+            [
+                step[0][0]
+                for step in results_of_steps(vector, np.array([[1], [2], [3], [2], [3], [3]] * 4))
+            ]
         )
 
     free, again, stuck, some = frames(0.0), frames(0.0), frames(1.0), frames(0.25)
@@ -275,7 +284,7 @@ def counted(num_envs: int = 2, sticky: float = 0.0, name: str = "ALE/Breakout-v5
     )
 
 
-def trained_on(vector: Any, steps: int, seed: int, over: Any = None) -> tuple[list[Any], Any]:
+def step_and_reset(vector: Any, steps: int, seed: int, over: Any = None) -> tuple[list[Any], Any]:
     """Steps a vector environment like a collector, resetting episodes that ended.
 
     Returns copies of all observations, and which episodes ended.
@@ -305,13 +314,13 @@ def test_games_that_are_seeded_once_are_restored_and_continue_identically(steps:
     vector, other = counted(), counted()
     if steps == 37:  # the slots are no longer in step
         vector.begin(np.array([True, False]), [5, 0])
-        played(vector, actions(4, 2))
-    _, over = trained_on(vector, steps, 0)
+        results_of_steps(vector, actions(4, 2))
+    _, over = step_and_reset(vector, steps, 0)
     saved = vector.save_episodes()
     restored = other.restore_episodes(saved)
     assert [one.reproduced for one in restored] == [True, True]
     assert_equal(
-        trained_on(vector, 70, 1, over.copy())[0], trained_on(other, 70, 1, over.copy())[0]
+        step_and_reset(vector, 70, 1, over.copy())[0], step_and_reset(other, 70, 1, over.copy())[0]
     )
     vector.close()
     other.close()
@@ -339,7 +348,7 @@ def test_a_game_is_seeded_once_in_many_episodes(monkeypatch: pytest.MonkeyPatch)
     ):
         loaded.clear()
         vector = counted(sticky=sticky, name=name)
-        trained_on(vector, 60, 0)
+        step_and_reset(vector, 60, 0)
         assert least <= sum(loaded) <= most, (sticky, name, loaded)
         vector.close()
 

@@ -24,7 +24,7 @@ from workers.rl.evaluate.vector_evaluator import summarise
 pytestmark = pytest.mark.processes
 
 
-class Scale:
+class LinearScoreAgent:
     """An agent whose evaluation is its weight times the env_steps."""
 
     def __init__(self, weight: float = 0.0) -> None:
@@ -45,7 +45,7 @@ class UnpicklableError(Exception):
 
 
 class Product:
-    def __init__(self, agent: Scale, fault: str) -> None:
+    def __init__(self, agent: LinearScoreAgent, fault: str) -> None:
         self.agent = agent
         self.fault = fault
 
@@ -67,7 +67,7 @@ class Product:
 
 
 def build(fault: str = "") -> Any:
-    agent = Scale()
+    agent = LinearScoreAgent()
     return agent, Product(agent, fault)
 
 
@@ -76,7 +76,7 @@ def clock(env_steps: int) -> StillClock:
 
 
 def test_it_evaluates_the_state_that_was_asked_about_and_training_goes_on() -> None:
-    agent = Scale(2.0)
+    agent = LinearScoreAgent(2.0)
     evaluator = SubprocessEvaluator(functools.partial(build, "slow"), agent)
     evaluator.begin(clock(10))
     agent.weight += 100
@@ -91,7 +91,7 @@ def test_it_evaluates_the_state_that_was_asked_about_and_training_goes_on() -> N
 
 
 def test_what_it_raises_is_raised_here_and_it_goes_on() -> None:
-    evaluator = SubprocessEvaluator(functools.partial(build, "raises"), Scale(1.0))
+    evaluator = SubprocessEvaluator(functools.partial(build, "raises"), LinearScoreAgent(1.0))
     for _ in range(2):
         with pytest.raises(ValueError, match="fell over") as caught:
             evaluator.evaluate(clock(1))
@@ -101,7 +101,7 @@ def test_what_it_raises_is_raised_here_and_it_goes_on() -> None:
 
 def test_an_exception_that_cannot_be_pickled_arrives_as_text() -> None:
     fault = "raises what cannot be pickled"
-    evaluator = SubprocessEvaluator(functools.partial(build, fault), Scale(1.0))
+    evaluator = SubprocessEvaluator(functools.partial(build, fault), LinearScoreAgent(1.0))
     for _ in range(2):
         with pytest.raises(EvaluationRaisedError, match="UnpicklableError: knee at") as caught:
             evaluator.evaluate(clock(1))
@@ -111,7 +111,7 @@ def test_an_exception_that_cannot_be_pickled_arrives_as_text() -> None:
 
 @pytest.mark.slow
 def test_a_killed_process_is_restarted_and_the_request_repeated() -> None:
-    evaluator = SubprocessEvaluator(functools.partial(build, "slow"), Scale(2.0))
+    evaluator = SubprocessEvaluator(functools.partial(build, "slow"), LinearScoreAgent(2.0))
     first = evaluator.evaluate(clock(1)).seed
     evaluator.begin(clock(5))
     os.kill(first, signal.SIGKILL)
@@ -123,14 +123,14 @@ def test_a_killed_process_is_restarted_and_the_request_repeated() -> None:
 
 @pytest.mark.slow
 def test_a_process_that_is_killed_repeatedly_is_an_error() -> None:
-    evaluator = SubprocessEvaluator(functools.partial(build, "dies"), Scale())
+    evaluator = SubprocessEvaluator(functools.partial(build, "dies"), LinearScoreAgent())
     with pytest.raises(EvaluatorLostError, match="status 7"):
         evaluator.evaluate(clock(1))
     evaluator.close()
 
 
 def test_an_agent_with_files_of_its_own_is_refused() -> None:
-    agent: Any = Scale()
+    agent: Any = LinearScoreAgent()
     agent.state_dict = lambda: {"files": OwnFiles(lambda _: None)}
     with pytest.raises(DefinitionError, match="continuous_eval"):
         SubprocessEvaluator(build, agent).begin(clock(1))

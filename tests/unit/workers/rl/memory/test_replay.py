@@ -118,7 +118,7 @@ def test_n_step_returns_by_hand() -> None:
         rows[:-1], np.zeros((5, 1), int), rewards[:, np.newaxis], rows[1:], terminated, truncated
     )
     sample = replay.sample(1, 200)
-    by_place = {
+    expected_samples = {
         int(p): (float(r), float(d), float(s[0]))
         for p, r, d, s in zip(
             sample.places[0],
@@ -128,7 +128,7 @@ def test_n_step_returns_by_hand() -> None:
             strict=True,
         )
     }
-    assert by_place == {
+    assert expected_samples == {
         1: (pytest.approx(2 + 0.9 * 4 + 0.81 * 8), 0.0, 4.0),  # terminated in its third row
         2: (pytest.approx(4 + 0.9 * 8), 0.0, 4.0),  # in its second
         3: (8.0, 0.0, 4.0),

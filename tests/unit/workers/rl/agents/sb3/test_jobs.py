@@ -77,9 +77,9 @@ def test_a_test_job_without_an_update_fails_with_a_reason(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("algorithm", ["DQN", "PPO"])
 def test_non_finite_losses_end_as_diverged(algorithm, tmp_path: Path) -> None:
-    """A hook ends the training if the algorithm continues with non-finite losses.
+    """A hook ends the training when it reads a non-finite loss.
 
-    Otherwise the algorithm raises its own exception.
+    Some algorithms raise an exception of their own first.
     """
     odd = {"id": "OddWalk-v0", "kwargs": {"nan_reward": True}}
     _, report = execute(
