@@ -57,8 +57,8 @@ class TracingHook(SessionRunHook):
         return sum(values.learned for values in self.values)
 
 
-class Killed(BaseException):
-    """Ends a training as a kill does: no state is saved."""
+class SimulatedKill(BaseException):
+    """Exception that ends a training as a kill does: no state is saved."""
 
 
 class KillAt(SessionRunHook):
@@ -71,7 +71,7 @@ class KillAt(SessionRunHook):
 
     def before_run(self, run_context: RunContext) -> None:
         if run_context.session.global_step >= self._step:
-            raise Killed
+            raise SimulatedKill
 
 
 class FakeTime:
@@ -89,7 +89,7 @@ class FakeTime:
         self.at += seconds
 
 
-class Recorded:
+class CallLog:
     """Calls on an estimator or agent, with their keyword arguments and the time."""
 
     def __init__(self) -> None:
@@ -111,7 +111,7 @@ class Recorded:
 class CountingEstimator(Estimator):
     """An estimator that records its calls and counts its steps."""
 
-    def __init__(self, model_dir: Path, recorded: Recorded, **config: Any) -> None:
+    def __init__(self, model_dir: Path, recorded: CallLog, **config: Any) -> None:
         super().__init__(regression, model_dir, RunConfig(**{**QUIET, **config}))
         self.recorded = recorded
 
@@ -139,7 +139,7 @@ class CountingAgent(Agent):
     """An agent that records its calls and counts its steps."""
 
     def __init__(
-        self, model_dir: Path, recorded: Recorded, memory: Memory | None = None, **config: Any
+        self, model_dir: Path, recorded: CallLog, memory: Memory | None = None, **config: Any
     ) -> None:
         super().__init__(
             policy,
@@ -158,7 +158,7 @@ class CountingAgent(Agent):
         return super().evaluate(env, *args, **options)
 
 
-def with_time(experiment: Any, recorded: Recorded, **parts: Any) -> Any:
+def set_fake_clock(experiment: Any, recorded: CallLog, **parts: Any) -> Any:
     """Replaces the experiment's clock by the fake one and returns the experiment."""
     assert isinstance(experiment, Schedules)
     experiment.context = ExperimentContext(
@@ -188,17 +188,17 @@ def state_of(model: Any) -> dict[str, Any]:
     return state
 
 
-def same(left: Any, right: Any) -> bool:
+def are_equal(left: Any, right: Any) -> bool:
     """Returns whether two states are equal bit for bit."""
     if isinstance(left, dict):
         return (
             isinstance(right, dict)
             and left.keys() == right.keys()
-            and all(same(left[key], right[key]) for key in left)
+            and all(are_equal(left[key], right[key]) for key in left)
         )
     if isinstance(left, list | tuple):
         return len(left) == len(right) and all(
-            same(one, other) for one, other in zip(left, right, strict=True)
+            are_equal(one, other) for one, other in zip(left, right, strict=True)
         )
     if isinstance(left, torch.Tensor):
         return (
@@ -271,25 +271,25 @@ class FakeServer:
 
 
 def experiment(
-    directory: Path, recorded: Recorded | None = None, config: Any = None, **options: Any
+    directory: Path, recorded: CallLog | None = None, config: Any = None, **options: Any
 ) -> Experiment:
-    recorded = recorded or Recorded()
+    recorded = recorded or CallLog()
     inputs = {"train_input_fn": CountingInputs(), "eval_input_fn": CountingInputs(20)}
     estimator = CountingEstimator(directory, recorded, **(config or {}))
-    made: Experiment = with_time(Experiment(estimator, **{**inputs, **options}), recorded)
+    made: Experiment = set_fake_clock(Experiment(estimator, **{**inputs, **options}), recorded)
     return made
 
 
 def rl_experiment(
     directory: Path,
-    recorded: Recorded | None = None,
+    recorded: CallLog | None = None,
     env: Any = None,
     config: Any = None,
     **options: Any,
 ) -> RLExperiment:
-    recorded = recorded or Recorded()
+    recorded = recorded or CallLog()
     agent = CountingAgent(directory, recorded, **(config or {}))
-    made: RLExperiment = with_time(
+    made: RLExperiment = set_fake_clock(
         RLExperiment(agent, env or Scripted(), **{**FAST, **options}), recorded
     )
     return made

@@ -7,7 +7,14 @@ from typing import Any
 import gymnasium as gym
 import pytest
 
-from tests.acceptance.estimator_kit import KillAt, Killed, TracingHook, make_agent, same, state_of
+from tests.acceptance.estimator_kit import (
+    KillAt,
+    SimulatedKill,
+    TracingHook,
+    are_equal,
+    make_agent,
+    state_of,
+)
 from tests.acceptance.estimator_models import QUIET, Scripted, policy
 from workers.estimators.agents import Agent, PGAgent
 from workers.estimators.checkpoints import all_checkpoints, key_of
@@ -99,7 +106,7 @@ def test_A4_model_dir(tmp_path: Path) -> None:
     straight = make_agent(tmp_path / "straight").train(Scripted(), 4, 3, max_steps=12)
     make_agent(tmp_path / "twice").train(Scripted(), 4, 3, max_steps=5)
     again = make_agent(tmp_path / "twice").train(Scripted(), 4, 3, max_steps=12)
-    assert same(state_of(straight), state_of(again))
+    assert are_equal(state_of(straight), state_of(again))
     assert counts(again) == counts(straight)
 
 
@@ -114,13 +121,13 @@ def test_A4_model_dir_after_a_kill_at_any_update(tmp_path: Path, environment: st
     straight = agent("straight").train(env(), 10, 7, max_steps=30)
     inside = 0
     for kill in (1, 2, 3, 5, 8, 11, 13, 17, 22, 29):
-        with pytest.raises(Killed):
+        with pytest.raises(SimulatedKill):
             agent(f"kill{kill}", kill).train(env(), 10, 7, max_steps=30, hooks=[KillAt(kill)])
         killed = state_of(agent(f"kill{kill}"))
         assert killed["clock"]["updates"] == kill
         inside += not killed["collector"]["episodes"][0]["over"]
         resumed = agent(f"kill{kill}").train(env(), 10, 7, max_steps=30)
-        assert same(state_of(resumed), state_of(straight)), f"killed at update {kill}"
+        assert are_equal(state_of(resumed), state_of(straight)), f"killed at update {kill}"
     assert inside >= 3, "some of the kills fall into the middle of an episode"
 
 

@@ -9,17 +9,17 @@ import pytest
 
 from tests.acceptance.estimator_kit import (
     CLUSTER,
+    CallLog,
     CountingEstimator,
     FakeServer,
     KillAt,
-    Killed,
-    Recorded,
+    SimulatedKill,
     TracingHook,
+    are_equal,
     experiment,
     make_agent,
-    same,
+    set_fake_clock,
     state_of,
-    with_time,
 )
 from tests.acceptance.estimator_models import CountingInputs
 from workers.core.types import StopReason
@@ -88,7 +88,7 @@ def test_E1_constructor(tmp_path: Path) -> None:
 
 
 def test_E2_estimator(tmp_path: Path) -> None:
-    estimator = CountingEstimator(tmp_path, Recorded())
+    estimator = CountingEstimator(tmp_path, CallLog())
     made = Experiment(estimator, CountingInputs(), CountingInputs())
     assert made.estimator is estimator
     with pytest.raises(AttributeError):
@@ -183,14 +183,14 @@ def test_E4_train_steps_after_a_kill_at_any_update(tmp_path: Path) -> None:
 
         straight = run("straight")
         for kill in (1, 2, 3, 5, 7, 11, 14, 19, 24, 29):
-            with pytest.raises(Killed):
+            with pytest.raises(SimulatedKill):
                 run(f"kill{kill}", kill, train_hooks=[KillAt(kill)])
             assert (
                 list(all_checkpoints(tmp_path / name / f"kill{kill}"))[-1] == kill
                 if kill > 29 // 2
                 else True
             )
-            assert same(state_of(run(f"kill{kill}")), state_of(straight)), (
+            assert are_equal(state_of(run(f"kill{kill}")), state_of(straight)), (
                 f"{name}: killed at update {kill}"
             )
 
@@ -207,7 +207,7 @@ def test_E5_options(tmp_path: Path) -> None:
         with pytest.raises(TypeError, match="SessionRunHook"):
             wrong.train() if phase == "train" else wrong.evaluate()
     made.estimator.train(CountingInputs(), steps=1)
-    recorded = Recorded()
+    recorded = CallLog()
     delayed = experiment(
         tmp_path / "hooks", recorded, eval_delay_secs=4, continuous_eval_throttle_secs=9
     )
@@ -249,7 +249,7 @@ def _delays_by_global_step(directory: Path) -> None:
             return updates
 
     for task, step in ((1, 5545), (2, 8788)):
-        recorded = Recorded()
+        recorded = CallLog()
         made = experiment(
             directory,
             recorded,
@@ -257,7 +257,7 @@ def _delays_by_global_step(directory: Path) -> None:
             train_steps=1,
             delay_workers_by_global_step=True,
         )
-        with_time(made, recorded, make_counter=lambda _: Counter()).train()
+        set_fake_clock(made, recorded, make_counter=lambda _: Counter()).train()
         waiter = next(
             hook
             for hook in recorded.of("train")[0]["hooks"]
@@ -283,23 +283,23 @@ def test_E6_members(tmp_path: Path) -> None:
 
 
 def test_E7_train(tmp_path: Path) -> None:
-    recorded = Recorded()
+    recorded = CallLog()
     made = experiment(tmp_path, recorded, train_steps=4)
     assert made.train() is made.estimator
     call = recorded.of("train")
     assert [(one["max_steps"], one["steps"]) for one in call] == [(4, None)]
     for delay in (0, 1, 3):
-        recorded = Recorded()
+        recorded = CallLog()
         experiment(tmp_path, recorded, train_steps=4).train(delay_secs=delay)
         assert recorded.times == [delay]
     for task, seconds in ((0, 0.0), (2, 10.0)):
-        recorded = Recorded()
+        recorded = CallLog()
         config = {**CLUSTER, "task_id": task}
         made = experiment(tmp_path / str(task), recorded, config=config, train_steps=1)
-        with_time(made, recorded, make_counter=lambda _: FakeServer([])).train()
+        set_fake_clock(made, recorded, make_counter=lambda _: FakeServer([])).train()
         assert recorded.times == [seconds]
     begun: list[str] = []
-    recorded = Recorded()
+    recorded = CallLog()
 
     class Slow:
         def __init__(self, _: Any) -> None: ...
@@ -315,7 +315,7 @@ def test_E7_train(tmp_path: Path) -> None:
 
     config = {**CLUSTER, "master": "c:1", "task_id": 2}
     made = experiment(tmp_path / "server", recorded, config=config, train_steps=1)
-    with_time(made, recorded, make_server=Slow, make_counter=lambda _: FakeServer([])).train()
+    set_fake_clock(made, recorded, make_server=Slow, make_counter=lambda _: FakeServer([])).train()
     assert (begun, recorded.times) == (["start", "stop"], [10.0]), (
         "the start of the server counts as part of the delay"
     )
@@ -325,7 +325,7 @@ def test_E8_evaluate(tmp_path: Path) -> None:
     with pytest.raises(EstimatorNotTrainedError, match=str(tmp_path)):
         experiment(tmp_path).evaluate()
     hook = TracingHook()
-    recorded = Recorded()
+    recorded = CallLog()
     made = experiment(tmp_path, recorded, train_steps=4, eval_steps=5, eval_hooks=[hook])
     made.train()
     result = made.evaluate(delay_secs=6)

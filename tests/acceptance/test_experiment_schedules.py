@@ -12,15 +12,15 @@ import torch
 
 from tests.acceptance.estimator_kit import (
     CLUSTER,
+    CallLog,
     FakeServer,
     KillAt,
-    Killed,
-    Recorded,
+    SimulatedKill,
     TracingHook,
+    are_equal,
     experiment,
-    same,
+    set_fake_clock,
     state_of,
-    with_time,
 )
 from tests.acceptance.estimator_models import CountingInputs
 from workers.core.errors import PartNotFoundError
@@ -36,7 +36,7 @@ from workers.supervised.modes import Modes
 
 def test_E9_continuous_eval(tmp_path: Path) -> None:
     experiment(tmp_path).estimator.train(CountingInputs(), steps=3)
-    recorded = Recorded()
+    recorded = CallLog()
     given: list[Any] = []
 
     def predicate(result: Any) -> bool:
@@ -55,12 +55,12 @@ def test_E9_continuous_eval(tmp_path: Path) -> None:
     assert given[1]["global_step"] == 3
     assert given[2:] == [{}] * 298
     experiment(tmp_path).estimator.train(CountingInputs(), max_steps=10)
-    recorded = Recorded()
+    recorded = CallLog()
     experiment(tmp_path, recorded, train_steps=10).continuous_eval(
         delay_secs=5, throttle_delay_secs=7
     )
     assert (len(recorded.calls), recorded.times) == (1, [5]), "train_steps is reached"
-    recorded = Recorded()
+    recorded = CallLog()
     looks = iter([True] * 4 + [False])
     made = experiment(tmp_path, recorded, train_steps=99)
     made.continuous_eval(0, 7, False, lambda _: next(looks))
@@ -84,7 +84,7 @@ def test_E10_continuous_eval_on_train_data(tmp_path: Path) -> None:
 
 
 def test_E11_train_and_evaluate(tmp_path: Path) -> None:
-    recorded = Recorded()
+    recorded = CallLog()
     strategies = [
         ExportStrategy(
             name, lambda model, path, checkpoint, result: (path.name, result["global_step"])
@@ -99,9 +99,9 @@ def test_E11_train_and_evaluate(tmp_path: Path) -> None:
     assert result is not None
     assert result["global_step"] == 7
     failing = experiment(tmp_path, train_steps=9, train_hooks=[KillAt(8)])
-    with pytest.raises(Killed):
+    with pytest.raises(SimulatedKill):
         failing.train_and_evaluate()
-    with pytest.raises(Killed):
+    with pytest.raises(SimulatedKill):
         failing.train_and_evaluate()
     assert len(failing._train_hooks) == 1, "the hooks are as they were, also after an error"
 
@@ -111,26 +111,26 @@ def test_E11_evaluation_during_training_changes_nothing(tmp_path: Path) -> None:
     experiment(tmp_path / "with", config=config, train_steps=12).train_and_evaluate()
     plain = experiment(tmp_path / "without", config=config, train_steps=12)
     plain.train()
-    assert same(state_of(plain.estimator), state_of(experiment(tmp_path / "with").estimator))
+    assert are_equal(state_of(plain.estimator), state_of(experiment(tmp_path / "with").estimator))
     assert len(read_results(tmp_path / "with", None)) == 6
 
 
 def test_E12_continuous_train_and_evaluate(tmp_path: Path) -> None:
-    recorded = Recorded()
+    recorded = CallLog()
     made = experiment(tmp_path, recorded, train_steps=250, train_steps_per_iteration=100)
     result, exports = made.continuous_train_and_evaluate(lambda result: result is None)
     assert [name for name, _ in recorded.calls] == ["train", "evaluate"]
     assert (recorded.of("train")[0]["steps"], recorded.of("train")[0]["max_steps"]) == (100, None)
     assert result is not None
     assert (result["global_step"], exports) == (100, [])
-    recorded = Recorded()
+    recorded = CallLog()
     experiment(
         tmp_path, recorded, train_steps=250, train_steps_per_iteration=100
     ).continuous_train_and_eval()
     assert [call["steps"] for call in recorded.of("train")] == [100, 50]
     finite = experiment(
         tmp_path / "finite",
-        Recorded(),
+        CallLog(),
         train_input_fn=CountingInputs(30),
         train_steps=250,
         train_steps_per_iteration=20,
@@ -143,7 +143,7 @@ def test_E12_continuous_train_and_evaluate(tmp_path: Path) -> None:
 def test_E13_run_std_server(tmp_path: Path) -> None:
     trace: list[str] = []
     made = experiment(tmp_path, config={**CLUSTER, "task_id": 1})
-    with_time(made, Recorded(), make_server=lambda _: FakeServer(trace)).run_std_server()
+    set_fake_clock(made, CallLog(), make_server=lambda _: FakeServer(trace)).run_std_server()
     assert trace == ["start", "join"]
     for missing in ("cluster", "master", "task_type"):
         config = {**CLUSTER, "task_id": 1}
@@ -159,7 +159,7 @@ def test_E14_test(tmp_path: Path) -> None:
     strategy = ExportStrategy(
         "one", lambda model, path, checkpoint, result: exported.append(checkpoint.name)
     )
-    recorded, hook, train_hook = Recorded(), TracingHook(), TracingHook()
+    recorded, hook, train_hook = CallLog(), TracingHook(), TracingHook()
     options = {
         "train_steps": 50,
         "export_strategies": strategy,
@@ -225,7 +225,7 @@ def test_E15_create_experiment(tmp_path: Path) -> None:
         assert [strategy.name for strategy in made.export_strategies] == ["policy"]
         assert made.estimator.params == CONFIG["model"]["params"]
         assert (made.estimator.config.seed, made.estimator.model_dir) == (3, str(tmp_path))
-    with_time(made, Recorded())
+    set_fake_clock(made, CallLog())
     result = made.train().evaluate(bound_input("spirals", Modes.EVAL, {}))
     assert result["global_step"] == 25, "the hook of the document stops it"
     assert made.evaluate()["accuracy"] >= 0

@@ -17,7 +17,7 @@ from tests.acceptance.functional_kit import (
     table,
 )
 from tests.support.pfrl_agents import ScriptedBatch
-from tests.support.recording_env import Counting, Line, lines
+from tests.support.recording_env import Counting, EpisodeLengthsEnv, lines
 from workers.entrypoints.functional import train_agent_batch, train_agent_batch_with_evaluation
 from workers.entrypoints.functional_parts import batch_training
 from workers.hooks import EvaluationHook
@@ -68,7 +68,7 @@ def test_P27_agent_and_env(tmp_path: Path) -> None:
 
 def test_P27_vector_environments(tmp_path: Path) -> None:
     def make(mode: AutoresetMode) -> SyncVectorEnv:
-        return SyncVectorEnv([lambda: Line((2,))] * 3, autoreset_mode=mode)
+        return SyncVectorEnv([lambda: EpisodeLengthsEnv((2,))] * 3, autoreset_mode=mode)
 
     agent = ScriptedBatch()
     train_agent_batch(agent, make(AutoresetMode.DISABLED), 9, tmp_path)
@@ -127,7 +127,9 @@ def test_P31_log_interval(tmp_path: Path) -> None:
 
 def test_P32_max_episode_len(tmp_path: Path) -> None:
     agent = ScriptedBatch()
-    train_agent_batch(agent, [Line((0,)), Line((2,))], 16, tmp_path, max_episode_len=3)
+    train_agent_batch(
+        agent, [EpisodeLengthsEnv((0,)), EpisodeLengthsEnv((2,))], 16, tmp_path, max_episode_len=3
+    )
     calls = agent.named("batch_observe")
     assert [[bool(flag) for flag in call[5]] for call in calls] == [
         [index % 3 == 2, False] for index in range(8)
@@ -313,7 +315,7 @@ def test_P45_eval_env(tmp_path: Path) -> None:
         5,
     ] * 2  # no episode was disturbed
 
-    class Uncopyable(Line):
+    class Uncopyable(EpisodeLengthsEnv):
         def __deepcopy__(self, memo: Any) -> Any:
             raise TypeError("a robot cannot be copied")
 
@@ -379,7 +381,7 @@ def test_P48_save_best_and_tensorboard(tmp_path: Path) -> None:
 
 
 def test_P49_vector_evaluation_fairness(tmp_path: Path) -> None:
-    short, long = Line((1,)), Line((100,))
+    short, long = EpisodeLengthsEnv((1,)), EpisodeLengthsEnv((100,))
     history = train_batch_with_evaluation(
         ScriptedBatch(), lines(2), 4, tmp_path, episodes=4, eval_env=[short, long]
     )

@@ -21,7 +21,7 @@ from tests.acceptance.functional_kit import (
     table,
 )
 from tests.support.pfrl_agents import Scripted
-from tests.support.recording_env import Counting, Line, Steady, lines
+from tests.support.recording_env import Counting, EpisodeLengthsEnv, Steady, lines
 from workers.core.errors import NumericalFailureError
 from workers.entrypoints.functional import train_agent, train_agent_with_evaluation
 from workers.hooks import (
@@ -53,17 +53,17 @@ def train_with_evaluation(
 
 def test_P50_train_agent_with_evaluation(tmp_path: Path) -> None:
     agent, evaluator = Scripted(), FakeEvaluator()
-    train_agent(agent, Line((3,)), 5, tmp_path, evaluator=evaluator)
+    train_agent(agent, EpisodeLengthsEnv((3,)), 5, tmp_path, evaluator=evaluator)
     assert len(agent.named("act")) == len(agent.named("observe")) == 5
     assert evaluator.asked == [(3, 1), (5, 2)]
     again = Scripted()
-    train_with_evaluation(again, Line((3,)), 5, tmp_path / "own", interval=1)
+    train_with_evaluation(again, EpisodeLengthsEnv((3,)), 5, tmp_path / "own", interval=1)
     assert steps_of(tmp_path / "own") == [3, 5]
     assert [row["episodes"] for row in table(tmp_path / "own")] == ["1", "2"]
 
 
 def test_P51_agent_env_steps_outdir(tmp_path: Path) -> None:
-    agent, env = Scripted(), Line((3,))
+    agent, env = Scripted(), EpisodeLengthsEnv((3,))
     train_agent(agent, env, 7, tmp_path / "new")
     assert agent.t == 7
     assert len(env.resets) == 3
@@ -81,7 +81,7 @@ def test_P51_agent_env_steps_outdir(tmp_path: Path) -> None:
 
 def test_P51_seed_decides_the_episodes(tmp_path: Path) -> None:
     def seeds(**options: Any) -> list[int | None]:
-        env = Line((3,))
+        env = EpisodeLengthsEnv((3,))
         train_agent(Scripted(), env, 9, tmp_path, **options)
         return env.resets
 
@@ -96,7 +96,9 @@ def test_P51_seed_decides_the_episodes(tmp_path: Path) -> None:
 def test_P52_evaluation_budget(tmp_path: Path) -> None:
     for steps, episodes in ((5, 5), (None, None)):
         with pytest.raises(ValueError, match="exactly one of eval_n_steps and eval_n_episodes"):
-            train_agent_with_evaluation(Scripted(), Line(), 5, steps, episodes, 5, tmp_path / "new")
+            train_agent_with_evaluation(
+                Scripted(), EpisodeLengthsEnv(), 5, steps, episodes, 5, tmp_path / "new"
+            )
     assert not (tmp_path / "new").exists()
 
 
@@ -109,12 +111,12 @@ def test_P52_steps_of_an_evaluation(
     agent = Scripted()
     history = train_with_evaluation(
         agent,
-        Line((4,)),
+        EpisodeLengthsEnv((4,)),
         4,
         tmp_path,
         eval_n_steps=budget,
         eval_n_episodes=None,
-        eval_env=Line((length,)),
+        eval_env=EpisodeLengthsEnv((length,)),
     )
     assert (history[0]["episodes"], history[0]["mean"]) == (episodes, mean)
     assert len(agent.named("act", training=False)) == budget
@@ -124,47 +126,59 @@ def test_P52_steps_of_an_evaluation(
 def test_P53_eval_interval(tmp_path: Path) -> None:
     train_with_evaluation(
         Scripted(),
-        Line((7,)),
+        EpisodeLengthsEnv((7,)),
         40,
         tmp_path,
         interval=10,
-        eval_env=Line((7,)),
+        eval_env=EpisodeLengthsEnv((7,)),
         eval_during_episode=True,
     )
     assert steps_of(tmp_path) == [10, 20, 30, 40]
-    train_with_evaluation(Scripted(), Line((7,)), 40, tmp_path / "late", interval=10)
+    train_with_evaluation(Scripted(), EpisodeLengthsEnv((7,)), 40, tmp_path / "late", interval=10)
     assert steps_of(tmp_path / "late") == [14, 21, 35, 40]
 
 
 def test_P54_checkpoint_freq(tmp_path: Path) -> None:
     train_with_evaluation(
-        Scripted(), Line((3,)), 12, tmp_path, checkpoint_freq=4, save_best_so_far_agent=False
+        Scripted(),
+        EpisodeLengthsEnv((3,)),
+        12,
+        tmp_path,
+        checkpoint_freq=4,
+        save_best_so_far_agent=False,
     )
     assert directories(tmp_path) == {"4_checkpoint", "8_checkpoint", "12_finish"}
-    train_agent(Scripted(), Line((3,)), 12, tmp_path / "few", checkpoint_freq=2, keep_checkpoints=2)
+    train_agent(
+        Scripted(),
+        EpisodeLengthsEnv((3,)),
+        12,
+        tmp_path / "few",
+        checkpoint_freq=2,
+        keep_checkpoints=2,
+    )
     assert directories(tmp_path / "few") == {"8_checkpoint", "10_checkpoint", "12_finish"}
 
 
 def test_P55_train_max_episode_len(tmp_path: Path) -> None:
     agent = Scripted()
-    train_with_evaluation(agent, Line((0,)), 8, tmp_path, train_max_episode_len=3)
+    train_with_evaluation(agent, EpisodeLengthsEnv((0,)), 8, tmp_path, train_max_episode_len=3)
     flags = [(call[4], call[5]) for call in agent.named("observe")]
     assert flags == [(False, False), (False, False), (False, True)] * 2 + [(False, False)] * 2
     asking = Scripted()
-    train_agent(asking, Line((0,), needs_reset_at=2), 4, tmp_path / "asks")
+    train_agent(asking, EpisodeLengthsEnv((0,), needs_reset_at=2), 4, tmp_path / "asks")
     assert [(call[4], call[5]) for call in asking.named("observe")] == [
         (False, False),
         (False, True),
     ] * 2
     with pytest.raises(ValueError, match="maximum episode length"):
-        train_agent(asking, Line(), 4, tmp_path, max_episode_len=0)
+        train_agent(asking, EpisodeLengthsEnv(), 4, tmp_path, max_episode_len=0)
 
 
 def test_P56_step_offset(tmp_path: Path) -> None:
     agent, seen = Scripted(), []
     train_with_evaluation(
         agent,
-        Line((7,)),
+        EpisodeLengthsEnv((7,)),
         1_250,
         tmp_path,
         interval=300,
@@ -181,32 +195,32 @@ def test_P57_eval_max_episode_len(tmp_path: Path, limit: int | None, longest: fl
     agent = Scripted()
     history = train_with_evaluation(
         agent,
-        Line((0,)),
+        EpisodeLengthsEnv((0,)),
         6,
         tmp_path,
         train_max_episode_len=3,
         eval_max_episode_len=limit,
-        eval_env=Line((0,)),
+        eval_env=EpisodeLengthsEnv((0,)),
     )
     assert history[0]["length_max"] == longest
     assert agent.named("observe", training=False)[int(longest) - 1][4:] == (False, True)
 
 
 def test_P58_eval_env(tmp_path: Path) -> None:
-    env = Line((5,))
+    env = EpisodeLengthsEnv((5,))
     agent = Scripted()
     train_with_evaluation(agent, env, 15, tmp_path, interval=1)
     assert [call[2][0] for call in agent.named("observe")] == [1, 2, 3, 4, 5] * 3
     assert steps_of(tmp_path) == [5, 10, 15]
     assert env.steps == 15 + 15
-    own = Line((2,))
+    own = EpisodeLengthsEnv((2,))
     train_with_evaluation(agent, env, 15, tmp_path, interval=1, eval_env=own)
     assert (env.steps, own.steps) == (45, 6)
 
 
 def test_P59_successful_score(tmp_path: Path) -> None:
     history = train_with_evaluation(
-        Scripted(), Line((3,)), 100, tmp_path, interval=4, successful_score=3.0
+        Scripted(), EpisodeLengthsEnv((3,)), 100, tmp_path, interval=4, successful_score=3.0
     )
     assert [entry["step"] for entry in history] == [6]
     assert directories(tmp_path) == {"best", "6_finish"}
@@ -214,7 +228,7 @@ def test_P59_successful_score(tmp_path: Path) -> None:
 
 
 def test_P60_step_hooks(tmp_path: Path) -> None:
-    agent, env, calls = Scripted(), Line((3,)), []
+    agent, env, calls = Scripted(), EpisodeLengthsEnv((3,)), []
 
     def hook(given_env: Any, given_agent: Any, step: int) -> None:
         calls.append((given_env is env, given_agent is agent, step, len(agent.named("observe"))))
@@ -271,7 +285,7 @@ def test_P61_a_pruned_trial(tmp_path: Path) -> None:
     hook = RecordingHook(tmp_path, optuna.TrialPruned())
     with pytest.raises(optuna.TrialPruned):
         train_with_evaluation(
-            Scripted(), Line((3,)), 12, tmp_path, interval=6, evaluation_hooks=[hook]
+            Scripted(), EpisodeLengthsEnv((3,)), 12, tmp_path, interval=6, evaluation_hooks=[hook]
         )
     assert directories(tmp_path) == {"6_except"}
     assert steps_of(tmp_path) == [6]
@@ -286,7 +300,7 @@ def test_P61_optuna(tmp_path: Path) -> None:
     with pytest.raises(optuna.TrialPruned, match="pruned at step 9"):
         train_with_evaluation(
             Scripted(),
-            Line((3,)),
+            EpisodeLengthsEnv((3,)),
             30,
             tmp_path,
             interval=3,
@@ -297,7 +311,7 @@ def test_P61_optuna(tmp_path: Path) -> None:
 
 
 def test_P62_save_best_so_far_agent(tmp_path: Path) -> None:
-    env = Line((1, 1, 2, 2, 2, 3, 3))
+    env = EpisodeLengthsEnv((1, 1, 2, 2, 2, 3, 3))
     agent = Scripted()
     train_with_evaluation(agent, env, 12, tmp_path, interval=1)
     saved = [call[2] for call in agent.calls if call[0] == "save"]
@@ -307,7 +321,7 @@ def test_P62_save_best_so_far_agent(tmp_path: Path) -> None:
     )
     assert len([path for path in saved if "/best." in path]) == improvements < len(means)
     train_with_evaluation(
-        Scripted(), Line((3,)), 12, tmp_path / "never", save_best_so_far_agent=False
+        Scripted(), EpisodeLengthsEnv((3,)), 12, tmp_path / "never", save_best_so_far_agent=False
     )
     assert "best" not in directories(tmp_path / "never")
 
@@ -330,11 +344,11 @@ def test_P63_use_tensorboard(tmp_path: Path) -> None:
 def test_P63_without_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "torch.utils.tensorboard", None)
     with pytest.raises(ImportError, match="pip install tensorboard"):
-        train_with_evaluation(Scripted(), Line(), 12, tmp_path, use_tensorboard=True)
+        train_with_evaluation(Scripted(), EpisodeLengthsEnv(), 12, tmp_path, use_tensorboard=True)
 
 
 def test_P64_eval_during_episode(tmp_path: Path) -> None:
-    env = Line((5,))
+    env = EpisodeLengthsEnv((5,))
     for eval_env in (None, env):
         with pytest.raises(ValueError, match="eval_during_episode: give an eval_env"):
             train_with_evaluation(
@@ -349,7 +363,9 @@ def test_P64_eval_during_episode(tmp_path: Path) -> None:
 def test_P65_logger(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     log = RecordingLogger()
     with caplog.at_level("INFO"):
-        train_with_evaluation(Scripted(), Line((3,)), 12, tmp_path, interval=6, logger=log.logger)
+        train_with_evaluation(
+            Scripted(), EpisodeLengthsEnv((3,)), 12, tmp_path, interval=6, logger=log.logger
+        )
     assert caplog.messages == []
     assert f"outdir:{tmp_path} step:6 episode:1 R:3.0" in next(
         line for line in log.lines if "step:6" in line
@@ -357,13 +373,15 @@ def test_P65_logger(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert len([line for line in log.lines if "statistics" in line]) == 4
     assert len([line for line in log.lines if line.startswith("evaluation episode")]) == 2
     with caplog.at_level(logging.INFO):
-        train_agent(Scripted(), Line(), 3, tmp_path)
+        train_agent(Scripted(), EpisodeLengthsEnv(), 3, tmp_path)
     assert "R:3.0" in caplog.text
 
 
 def test_P66_return_value(tmp_path: Path) -> None:
     agent = Scripted()
-    trained, history = train_agent_with_evaluation(agent, Line((3,)), 9, None, 2, 3, tmp_path)
+    trained, history = train_agent_with_evaluation(
+        agent, EpisodeLengthsEnv((3,)), 9, None, 2, 3, tmp_path
+    )
     assert trained is agent
     assert [entry["step"] for entry in history] == [3, 6, 9]
     spread = {"mean": 3.0, "median": 3.0, "stdev": 0.0, "max": 3.0, "min": 3.0}
@@ -426,12 +444,12 @@ def test_P67_a_resume_appends(tmp_path: Path) -> None:
 def test_P68_exception(tmp_path: Path, error: BaseException) -> None:
     agent = Scripted()
     with pytest.raises(type(error)) as caught:
-        train_agent(agent, Line((4,), fail_at=7, error=error), 20, tmp_path)
+        train_agent(agent, EpisodeLengthsEnv((4,), fail_at=7, error=error), 20, tmp_path)
     assert caught.value is error
     assert directories(tmp_path) == {"6_except"}
     assert manifest(tmp_path / "6_except")["reason"] == "exception"
     again = Scripted()
-    train_agent(again, Line((4,)), 20, tmp_path, resume="latest")
+    train_agent(again, EpisodeLengthsEnv((4,)), 20, tmp_path, resume="latest")
     assert (again.t, len(again.named("act"))) == (20, 14)
 
 
@@ -443,14 +461,14 @@ def test_P68_sigterm(tmp_path: Path) -> None:
             os.kill(os.getpid(), signal.SIGTERM)
 
     with pytest.raises(KeyboardInterrupt):
-        train_agent(Scripted(), Line((3,)), 20, tmp_path, step_hooks=[hook])
+        train_agent(Scripted(), EpisodeLengthsEnv((3,)), 20, tmp_path, step_hooks=[hook])
     assert directories(tmp_path) == {"5_except"}
     assert manifest(tmp_path / "5_except")["stop"] == "drain"
     assert signal.getsignal(signal.SIGTERM) is before
 
 
 def test_P68_sigterm_during_an_evaluation(tmp_path: Path) -> None:
-    class Killing(Line):
+    class Killing(EpisodeLengthsEnv):
         def step(self, action: Any) -> Any:
             if self.steps == 10:
                 os.kill(os.getpid(), signal.SIGTERM)
@@ -458,13 +476,20 @@ def test_P68_sigterm_during_an_evaluation(tmp_path: Path) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         train_with_evaluation(
-            Scripted(), Line((3,)), 20, tmp_path, interval=3, eval_env=Killing((1_000_000,))
+            Scripted(),
+            EpisodeLengthsEnv((3,)),
+            20,
+            tmp_path,
+            interval=3,
+            eval_env=Killing((1_000_000,)),
         )
     assert directories(tmp_path) == {"3_except"}
 
 
 def test_P68_sigterm_is_left_alone_in_threads(tmp_path: Path) -> None:
-    thread = threading.Thread(target=train_agent, args=(Scripted(), Line(), 3, tmp_path))
+    thread = threading.Thread(
+        target=train_agent, args=(Scripted(), EpisodeLengthsEnv(), 3, tmp_path)
+    )
     thread.start()
     thread.join()
     assert directories(tmp_path) == {"3_finish"}
@@ -481,14 +506,14 @@ def test_P69_step_hook(tmp_path: Path) -> None:
     kept, plain = Kept(), []
     train_agent(
         Scripted(),
-        Line(),
+        EpisodeLengthsEnv(),
         3,
         tmp_path,
         step_hooks=(kept, lambda env, agent, step: plain.append(step)),
     )
     assert kept.steps == plain == [1, 2, 3]
     with pytest.raises(TypeError, match="step_hooks: a int cannot be called"):
-        train_agent(Scripted(), Line(), 3, tmp_path, step_hooks=(3,))  # type: ignore[arg-type]
+        train_agent(Scripted(), EpisodeLengthsEnv(), 3, tmp_path, step_hooks=(3,))  # type: ignore[arg-type]
 
 
 def test_P70_linear_interpolation_hook() -> None:
@@ -509,7 +534,7 @@ def test_P71_setter_on_torch_lr(tmp_path: Path, setter: Any) -> None:
     agent = Scripted()
     agent.optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=9.0)  # type: ignore[attr-defined]
     hook = LinearInterpolationHook(11, 1.0, 0.0, setter)
-    train_agent(agent, Line(), 6, tmp_path, step_hooks=[hook])
+    train_agent(agent, EpisodeLengthsEnv(), 6, tmp_path, step_hooks=[hook])
     assert agent.optimizer.param_groups[0]["lr"] == hook.value(6) == 0.5  # type: ignore[attr-defined]
     with pytest.raises(TypeError, match="Scripted has no torch optimiser"):
         set_learning_rate(None, Scripted(), 1.0)
@@ -521,5 +546,11 @@ def test_statistics_that_diverge_end_training(tmp_path: Path) -> None:
             return [("loss", float("nan") if self.t < 2 or self.t > 5 else 1.0)]
 
     with pytest.raises(NumericalFailureError, match="loss is nan at step 6"):
-        train_agent(Diverging(), Line(), 20, tmp_path, step_hooks=[FiniteStatisticsHook(every=1)])
+        train_agent(
+            Diverging(),
+            EpisodeLengthsEnv(),
+            20,
+            tmp_path,
+            step_hooks=[FiniteStatisticsHook(every=1)],
+        )
     assert directories(tmp_path) == {"6_except"}

@@ -9,14 +9,14 @@ import gymnasium as gym
 import pytest
 
 from tests.acceptance.estimator_kit import (
+    CallLog,
     KillAt,
-    Killed,
-    Recorded,
+    SimulatedKill,
     TracingHook,
     TrainBeforeEvaluations,
+    are_equal,
     make_agent,
     rl_experiment,
-    same,
     state_of,
 )
 from tests.acceptance.estimator_models import Scripted, policy
@@ -97,7 +97,7 @@ def test_R2_agent_and_env(tmp_path: Path) -> None:
     own.evaluate()
     assert [env.closes for env in opened] == [1, 1]
     failing = rl_experiment(tmp_path / "failing", env=make, train_steps=3, train_hooks=[KillAt(1)])
-    with pytest.raises(Killed):
+    with pytest.raises(SimulatedKill):
         failing.train()
     assert [env.closes for env in opened] == [1, 1, 1]
 
@@ -134,12 +134,14 @@ def test_R3_train_steps_after_a_kill_within_an_episode(tmp_path: Path, environme
     straight = run("straight")
     inside = 0
     for kill in (1, 2, 3, 4, 6, 9, 12, 16, 20, 24):
-        with pytest.raises(Killed):
+        with pytest.raises(SimulatedKill):
             run(f"kill{kill}", kill, train_hooks=[KillAt(kill)])
         inside += not state_of(make_agent(tmp_path / f"kill{kill}"))["collector"]["episodes"][0][
             "over"
         ]
-        assert same(state_of(run(f"kill{kill}")), state_of(straight)), f"killed at update {kill}"
+        assert are_equal(state_of(run(f"kill{kill}")), state_of(straight)), (
+            f"killed at update {kill}"
+        )
     assert inside >= 3
 
 
@@ -227,7 +229,7 @@ def test_R8_hooks(tmp_path: Path) -> None:
 
 
 def test_R9_eval_delay_secs(tmp_path: Path) -> None:
-    recorded = Recorded()
+    recorded = CallLog()
     made = rl_experiment(tmp_path, recorded, train_steps=2, eval_delay_secs=7)
     made.train()
     before = recorded.time.at
@@ -239,7 +241,7 @@ def test_R9_eval_delay_secs(tmp_path: Path) -> None:
 
 
 def test_R10_continuous_eval_throttle_secs(tmp_path: Path) -> None:
-    recorded = Recorded()
+    recorded = CallLog()
     recorded.took = 25.0
     made = rl_experiment(tmp_path, recorded, continuous_eval_throttle_secs=60)
     made.continuous_eval(continuous_eval_predicate_fn=TrainBeforeEvaluations(tmp_path, 4))
@@ -314,7 +316,7 @@ def test_R14_train_steps_per_iteration(tmp_path: Path) -> None:
             rl_experiment(tmp_path, train_steps_per_iteration=wrong)
 
     def first_round(name: str, train_steps: int | None) -> int:
-        recorded = Recorded()
+        recorded = CallLog()
         made = rl_experiment(
             tmp_path / name, recorded, train_steps=train_steps, train_steps_per_iteration=None
         )
@@ -324,10 +326,10 @@ def test_R14_train_steps_per_iteration(tmp_path: Path) -> None:
 
     assert first_round("tenth", 55) == 5
     assert first_round("one", 7) == 1
-    recorded = Recorded()
+    recorded = CallLog()
     made = rl_experiment(
         tmp_path / "default", recorded, train_steps_per_iteration=None, train_hooks=[KillAt(1)]
     )
-    with pytest.raises(Killed):
+    with pytest.raises(SimulatedKill):
         made.continuous_train_and_evaluate()
     assert recorded.of("train")[0]["steps"] == 1000

@@ -9,14 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.estimator_kit import CLUSTER, FakeCounter, Recorded, rl_experiment, with_time
+from tests.acceptance.estimator_kit import (
+    CLUSTER,
+    CallLog,
+    FakeCounter,
+    rl_experiment,
+    set_fake_clock,
+)
 from tests.support.process_stack import free_port
 from workers.estimators.basic_hooks import GlobalStepWaiterHook
 
 
 def test_R12_delay_workers_by_global_step(tmp_path: Path) -> None:
     for task, step in ((0, 0), (1, 5545), (2, 8788)):
-        recorded, counter = Recorded(), FakeCounter()
+        recorded, counter = CallLog(), FakeCounter()
         made = rl_experiment(
             tmp_path / str(task),
             recorded,
@@ -24,7 +30,7 @@ def test_R12_delay_workers_by_global_step(tmp_path: Path) -> None:
             train_steps=2,
             delay_workers_by_global_step=True,
         )
-        with_time(made, recorded, make_counter=lambda _, counter=counter: counter)
+        set_fake_clock(made, recorded, make_counter=lambda _, counter=counter: counter)
         made.train()
         waiter = next(
             hook
@@ -37,21 +43,21 @@ def test_R12_delay_workers_by_global_step(tmp_path: Path) -> None:
         assert counter.added == 2, "its own updates count for the others"
         assert made.agent.latest_checkpoint() is None, "the master writes the checkpoints"
     for task, seconds in ((1, 5.0), (2, 10.0)):
-        recorded = Recorded()
+        recorded = CallLog()
         made = rl_experiment(
             tmp_path / f"time{task}", recorded, config={**CLUSTER, "task_id": task}, train_steps=2
         )
-        with_time(made, recorded, make_counter=lambda _: FakeCounter()).train()
+        set_fake_clock(made, recorded, make_counter=lambda _: FakeCounter()).train()
         assert recorded.times == [seconds]
-    recorded = Recorded()
+    recorded = CallLog()
     big = {**CLUSTER, "cluster": {"worker": ["a:1"] * 100, "master": ["m:1"]}, "task_id": 50}
-    with_time(
+    set_fake_clock(
         rl_experiment(tmp_path / "many", recorded, config=big, train_steps=2),
         recorded,
         make_counter=lambda _: FakeCounter(),
     ).train()
     assert recorded.times == [60.0]
-    recorded = Recorded()
+    recorded = CallLog()
     made = rl_experiment(
         tmp_path / "explicit",
         recorded,
@@ -59,7 +65,7 @@ def test_R12_delay_workers_by_global_step(tmp_path: Path) -> None:
         train_steps=2,
         delay_workers_by_global_step=True,
     )
-    with_time(made, recorded, make_counter=lambda _: FakeCounter()).train(delay_secs=3)
+    set_fake_clock(made, recorded, make_counter=lambda _: FakeCounter()).train(delay_secs=3)
     assert recorded.times == [3.0], "an explicit delay wins"
     assert not any(
         isinstance(hook, GlobalStepWaiterHook) for hook in recorded.of("train")[0]["hooks"]

@@ -9,15 +9,15 @@ import pytest
 
 from tests.acceptance.estimator_kit import (
     CLUSTER,
-    Killed,
-    Recorded,
+    CallLog,
+    SimulatedKill,
     TracingHook,
     TrainBeforeEvaluations,
+    are_equal,
     make_agent,
     rl_experiment,
-    same,
+    set_fake_clock,
     state_of,
-    with_time,
 )
 from tests.acceptance.estimator_models import Scripted
 from tests.support.process_stack import free_port
@@ -53,7 +53,7 @@ def test_R16_extend_hooks(tmp_path: Path) -> None:
 
 
 def test_R17_train(tmp_path: Path) -> None:
-    recorded = Recorded()
+    recorded = CallLog()
     made = rl_experiment(tmp_path, recorded, train_steps=3)
     assert made.train(delay_secs=11) is made.agent
     assert recorded.times == [11]
@@ -83,7 +83,7 @@ def test_R18_evaluate(tmp_path: Path) -> None:
     assert result == returns | {"global_step": 3, "global_timestep": timestep, "global_episode": 1}
     assert made.evaluate() == result
     assert read_results(tmp_path, "one_pass") == [result, result]
-    assert same(state_of(made.agent), before), "an evaluation changes nothing of the training"
+    assert are_equal(state_of(made.agent), before), "an evaluation changes nothing of the training"
 
 
 def test_R18_evaluate_is_greedy(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_R19_continuous_eval(tmp_path: Path) -> None:
 
 
 def test_R20_delay_secs_and_throttle_delay_secs(tmp_path: Path) -> None:
-    recorded = Recorded()
+    recorded = CallLog()
     made = rl_experiment(tmp_path, recorded, eval_delay_secs=5, continuous_eval_throttle_secs=60)
     made.continuous_eval(
         delay_secs=2,
@@ -139,7 +139,7 @@ def test_R20_delay_secs_and_throttle_delay_secs(tmp_path: Path) -> None:
 def test_R21_evaluate_checkpoint_only_once(tmp_path: Path) -> None:
     make_agent(tmp_path).train(Scripted(), 4, 2, steps=3)
     for once, evaluations in ((True, 1), (False, 5)):
-        recorded = Recorded()
+        recorded = CallLog()
         looks = TrainBeforeEvaluations(tmp_path, 5, train=False)
         rl_experiment(tmp_path, recorded).continuous_eval(
             evaluate_checkpoint_only_once=once, continuous_eval_predicate_fn=looks
@@ -150,12 +150,12 @@ def test_R21_evaluate_checkpoint_only_once(tmp_path: Path) -> None:
 def test_R22_continuous_eval_predicate_fn(tmp_path: Path) -> None:
     make_agent(tmp_path).train(Scripted(), 4, 2, steps=3)
     looks = TrainBeforeEvaluations(tmp_path, 2, train=False)
-    recorded = Recorded()
+    recorded = CallLog()
     rl_experiment(tmp_path, recorded).continuous_eval(continuous_eval_predicate_fn=looks)
     assert looks.given[0] is None
     assert looks.given[1]["global_step"] == 3
     assert looks.given[2] == {}
-    recorded = Recorded()
+    recorded = CallLog()
     rl_experiment(tmp_path, recorded).continuous_eval(continuous_eval_predicate_fn=lambda _: False)
     assert recorded.calls == []
     made = rl_experiment(tmp_path)
@@ -190,7 +190,7 @@ def test_R23_continuous_eval_on_train_data(tmp_path: Path) -> None:
         return make
 
     rl_experiment(tmp_path, env=env("training"), train_episodes=4).train()
-    recorded = Recorded()
+    recorded = CallLog()
     rl_experiment(tmp_path, recorded, env=env("same"), eval_steps=3).continuous_eval_on_train_data(
         delay_secs=1, throttle_delay_secs=2
     )
@@ -225,7 +225,7 @@ def test_R24_train_and_evaluate(tmp_path: Path) -> None:
 
 
 def test_R25_continuous_train_and_evaluate(tmp_path: Path) -> None:
-    recorded = Recorded()
+    recorded = CallLog()
     strategy = ExportStrategy("one", lambda model, path, checkpoint, result: checkpoint.name)
     options = {
         "train_steps": 250,
@@ -238,7 +238,7 @@ def test_R25_continuous_train_and_evaluate(tmp_path: Path) -> None:
     assert [row["global_step"] for row in read_results(tmp_path, "one_pass")] == [100, 200, 250]
     assert result is not None
     assert (result["global_step"], exports) == (250, ["ckpt-250"])
-    recorded = Recorded()
+    recorded = CallLog()
     again, _ = rl_experiment(tmp_path, recorded, **options).continuous_train_and_eval()
     assert recorded.calls == [], "nothing is left to do"
     assert again == result
@@ -252,15 +252,15 @@ def test_R25_continuous_train_and_evaluate_begun_again(tmp_path: Path) -> None:
 
         def before_run(self, run_context: Any) -> None:
             if run_context.session.global_step == self.at:
-                raise Killed
+                raise SimulatedKill
 
     options = {"train_steps": 25, "train_steps_per_iteration": 10, "eval_steps": 1}
     config = {"save_checkpoints_steps": 3}
-    with pytest.raises(Killed):
+    with pytest.raises(SimulatedKill):
         rl_experiment(
             tmp_path, config=config, train_hooks=[KillOnce(16)], **options
         ).continuous_train_and_evaluate()
-    recorded = Recorded()
+    recorded = CallLog()
     rl_experiment(tmp_path, recorded, config=config, **options).continuous_train_and_evaluate()
     assert [call["steps"] for call in recorded.of("train")] == [5, 5], (
         "from the checkpoint at 15 to the end of its round, and the last one"
@@ -268,7 +268,7 @@ def test_R25_continuous_train_and_evaluate_begun_again(tmp_path: Path) -> None:
     assert [row["global_step"] for row in read_results(tmp_path, "one_pass")] == [10, 20, 25]
     other = tmp_path / "other"
     make_agent(other).train(Scripted(), 4, 2, steps=10)
-    recorded = Recorded()
+    recorded = CallLog()
     rl_experiment(other, recorded, **options).continuous_train_and_evaluate()
     assert [name for name, _ in recorded.calls] == [
         "evaluate",
@@ -279,11 +279,11 @@ def test_R25_continuous_train_and_evaluate_begun_again(tmp_path: Path) -> None:
     ]
     straight = rl_experiment(tmp_path / "straight", **options)
     straight.continuous_train_and_evaluate()
-    assert same(state_of(straight.agent), state_of(make_agent(other)))
+    assert are_equal(state_of(straight.agent), state_of(make_agent(other)))
 
 
 def test_R26_continuous_eval_predicate_fn(tmp_path: Path) -> None:
-    recorded = Recorded()
+    recorded = CallLog()
     strategy = ExportStrategy("one", lambda *_: "exported")
     made = rl_experiment(tmp_path, recorded, train_steps=9, export_strategies=strategy)
     assert made.continuous_train_and_evaluate(lambda _: False) == (None, []), (
@@ -317,7 +317,7 @@ def test_R27_run_std_server(tmp_path: Path) -> None:
         servers.append(original(config))
         return servers[-1]
 
-    with_time(made, Recorded(), make_server=remembering)
+    set_fake_clock(made, CallLog(), make_server=remembering)
     thread = threading.Thread(target=made.run_std_server)
     thread.start()
     counter = made.context.make_counter(RunConfig(**config))
@@ -335,7 +335,7 @@ def test_R28_test(tmp_path: Path) -> None:
     strategy = ExportStrategy(
         "one", lambda model, path, checkpoint, result: exported.append((checkpoint.name, path))
     )
-    recorded = Recorded()
+    recorded = CallLog()
     hook = TracingHook()
     made = rl_experiment(
         tmp_path,

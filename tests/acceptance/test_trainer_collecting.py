@@ -7,13 +7,13 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from tests.acceptance.trainer_kit import Kind, ready, rows
+from tests.acceptance.trainer_kit import Kind, make_trainer, rows
 from tests.support.garage_kit import ConstantPolicy, CountingAlgo, CountingEnv, Reinforce
 from workers.snapshot import SnapshotConfig
 
 
 def test_G5_obtain_episodes(kind: Kind, tmp_path: Path) -> None:
-    trainer, _ = ready(kind, tmp_path)
+    trainer, _ = make_trainer(kind, tmp_path)
     batch = trainer.obtain_episodes(0, 12)
     assert batch.lengths.tolist() == [5, 5, 5]
     assert trainer.total_env_steps == 15
@@ -22,7 +22,7 @@ def test_G5_obtain_episodes(kind: Kind, tmp_path: Path) -> None:
 
 
 def test_G6_itr(kind: Kind, tmp_path: Path) -> None:
-    trainer, algo = ready(kind, tmp_path)
+    trainer, algo = make_trainer(kind, tmp_path)
     forwarded: list[int] = []
     obtain = algo._sampler.obtain_samples
     algo._sampler.obtain_samples = lambda itr, *args, **kwargs: (
@@ -34,7 +34,7 @@ def test_G6_itr(kind: Kind, tmp_path: Path) -> None:
 
 
 def test_G7_batch_size(kind: Kind, tmp_path: Path) -> None:
-    trainer, algo = ready(kind, tmp_path)
+    trainer, algo = make_trainer(kind, tmp_path)
     with pytest.raises(ValueError, match="no batch_size: give it here, or to train"):
         trainer.obtain_episodes(0)
     lengths: list[int] = []
@@ -46,7 +46,7 @@ def test_G7_batch_size(kind: Kind, tmp_path: Path) -> None:
 
 
 def test_G8_agent_update(kind: Kind, tmp_path: Path) -> None:
-    trainer, algo = ready(kind, tmp_path, n_workers=2)
+    trainer, algo = make_trainer(kind, tmp_path, n_workers=2)
     algo.policy.value = 3.0
     assert set(trainer.obtain_episodes(0, 5).agent_infos["value"]) == {3.0}
     algo.exploration_policy = ConstantPolicy(8.0)
@@ -63,7 +63,7 @@ def test_G8_agent_update(kind: Kind, tmp_path: Path) -> None:
 
 
 def test_G9_env_update(kind: Kind, tmp_path: Path) -> None:
-    trainer, _ = ready(kind, tmp_path, n_workers=2)
+    trainer, _ = make_trainer(kind, tmp_path, n_workers=2)
     assert trainer.obtain_episodes(0, 5).lengths.tolist() == [5, 5]
     assert trainer.obtain_episodes(0, 5, env_update=CountingEnv(3)).lengths.tolist() == [3, 3]
     assert trainer.obtain_episodes(0, 5).lengths.tolist() == [3, 3]
@@ -86,7 +86,9 @@ def test_G10_no_sampler(kind: Kind, tmp_path: Path) -> None:
 
 def test_G11_obtain_samples(kind: Kind, tmp_path: Path) -> None:
     env = gym.make("CartPole-v1")
-    first, second = (ready(kind, tmp_path / name, env=env, algo=Reinforce(env))[0] for name in "ab")
+    first, second = (
+        make_trainer(kind, tmp_path / name, env=env, algo=Reinforce(env))[0] for name in "ab"
+    )
     second._session.algo.policy.load_state_dict(first._session.algo.policy.state_dict())
     batch, samples = first.obtain_episodes(0, 50), second.obtain_samples(0, 50)
     assert len(samples) == len(batch)
@@ -100,7 +102,7 @@ def test_G11_obtain_samples(kind: Kind, tmp_path: Path) -> None:
 
 def test_G40_get_env_copy(kind: Kind, tmp_path: Path) -> None:
     env = CountingEnv()
-    trainer, _ = ready(kind, tmp_path, env=env)
+    trainer, _ = make_trainer(kind, tmp_path, env=env)
     env.reset()
     copied = trainer.get_env_copy()
     copied.step(0)
@@ -121,7 +123,7 @@ def test_G40_get_env_copy(kind: Kind, tmp_path: Path) -> None:
 
 
 def test_G41_total_env_steps(kind: Kind, tmp_path: Path) -> None:
-    trainer, algo = ready(kind, tmp_path)
+    trainer, algo = make_trainer(kind, tmp_path)
     assert trainer.total_env_steps == 0
 
     def body(trainer: Any, _: int) -> None:
@@ -131,7 +133,7 @@ def test_G41_total_env_steps(kind: Kind, tmp_path: Path) -> None:
     trainer.train(1, 10)
     assert trainer.total_env_steps == 110
     assert rows(tmp_path)[0]["TotalEnvSteps"] == "110"
-    second, _ = ready(kind, tmp_path / "second")
+    second, _ = make_trainer(kind, tmp_path / "second")
     second.restore(tmp_path)
     assert second.total_env_steps == 110
     with pytest.raises(ValueError, match="total_env_steps"):

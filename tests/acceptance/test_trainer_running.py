@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.acceptance.trainer_kit import Kind, ready, rows
+from tests.acceptance.trainer_kit import Kind, make_trainer, rows
 from tests.support.garage_kit import CountingAlgo, CountingEnv, names
 from workers.entrypoints.trainer import ExperimentStats, NotSetupError, TrainArgs, Trainer
 from workers.entrypoints.trainer_parts import episode_plots as trainer_plots
@@ -27,9 +27,9 @@ def test_G1_experiment_stats(tmp_path: Path) -> None:
         total_epoch=3, total_itr=7, total_env_steps=90, last_episode=[{"rewards": np.arange(3.0)}]
     )
     assert (stats.total_epoch, stats.total_itr, stats.total_env_steps) == (3, 7, 90)
-    trainer, _ = ready(Trainer, tmp_path)
+    trainer, _ = make_trainer(Trainer, tmp_path)
     trainer.train(2, 10, store_episodes=True)
-    second, _ = ready(Trainer, tmp_path / "second")
+    second, _ = make_trainer(Trainer, tmp_path / "second")
     second.restore(tmp_path)
     assert (second.stats.total_epoch, second.stats.total_itr, second.stats.total_env_steps) == (
         1,
@@ -50,10 +50,10 @@ def test_G2_train_args(tmp_path: Path) -> None:
         start_epoch=2,
     )
     assert args == TrainArgs(4, 10, False, True, True, 2)
-    trainer, _ = ready(Trainer, tmp_path)
+    trainer, _ = make_trainer(Trainer, tmp_path)
     trainer.train(3, 10)
     assert trainer.train_args.start_epoch == 0
-    assert ready(Trainer, tmp_path / "second")[0].restore(tmp_path).start_epoch == 3
+    assert make_trainer(Trainer, tmp_path / "second")[0].restore(tmp_path).start_epoch == 3
     with pytest.raises(ValueError, match="n_epochs"):
         TrainArgs(-1, 10, False, False, False, 0)
 
@@ -89,7 +89,7 @@ def test_G4_setup(tmp_path: Path) -> None:
 
 
 def test_G23_log_diagnostics(kind: Kind, tmp_path: Path) -> None:
-    trainer, _ = ready(kind, tmp_path)
+    trainer, _ = make_trainer(kind, tmp_path)
     trainer.train(2, 10)
     table = rows(tmp_path)
     assert [row["TotalEnvSteps"] for row in table] == ["10", "20"]
@@ -103,7 +103,7 @@ def test_G23_log_diagnostics(kind: Kind, tmp_path: Path) -> None:
 def test_G24_pause_for_plot(kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     monkeypatch.setattr(builtins, "input", asked.append)
-    trainer, _ = ready(kind, tmp_path)
+    trainer, _ = make_trainer(kind, tmp_path)
     trainer.train(2, 10, pause_for_plot=True)
     assert asked == []
     for stream in ("stdin", "stdout"):
@@ -120,7 +120,7 @@ def test_G24_pause_for_plot(kind: Kind, tmp_path: Path, monkeypatch: pytest.Monk
 def test_G25_train(kind: Kind, tmp_path: Path) -> None:
     with pytest.raises(NotSetupError, match="setup"):
         kind(SnapshotConfig(tmp_path)).train(1)
-    trainer, algo = ready(kind, tmp_path, env=CountingEnv(reward=2.0))
+    trainer, algo = make_trainer(kind, tmp_path, env=CountingEnv(reward=2.0))
     assert trainer.train(3, 10) == 10.0
     assert algo.seen == [0, 1, 2]
     algo.returned = 77.0
@@ -130,7 +130,7 @@ def test_G25_train(kind: Kind, tmp_path: Path) -> None:
 
 
 def test_G26_n_epochs(kind: Kind, tmp_path: Path) -> None:
-    trainer, algo = ready(kind, tmp_path)
+    trainer, algo = make_trainer(kind, tmp_path)
     assert trainer.train(0, 10) is None
     assert algo.seen == []
     assert names(tmp_path) == []
@@ -140,7 +140,7 @@ def test_G26_n_epochs(kind: Kind, tmp_path: Path) -> None:
 
 
 def test_G27_batch_size(kind: Kind, tmp_path: Path) -> None:
-    trainer, _ = ready(kind, tmp_path)
+    trainer, _ = make_trainer(kind, tmp_path)
     trainer.train(1, 11)
     assert trainer.total_env_steps == 15
     with pytest.raises(ValueError, match="no batch_size"):
@@ -148,7 +148,7 @@ def test_G27_batch_size(kind: Kind, tmp_path: Path) -> None:
 
 
 def test_G28_plot(kind: Kind, tmp_path: Path) -> None:
-    trainer, _ = ready(kind, tmp_path)
+    trainer, _ = make_trainer(kind, tmp_path)
     trainer.train(2, 10, plot=True)
     films = sorted((tmp_path / "plots").glob("*.mp4"))
     assert [film.name for film in films] == ["epoch_0.mp4", "epoch_1.mp4"]
@@ -164,7 +164,7 @@ def test_G28_plot(kind: Kind, tmp_path: Path) -> None:
 
 def test_G29_store_episodes(kind: Kind, tmp_path: Path) -> None:
     for store in (False, True):
-        trainer, _ = ready(kind, tmp_path / str(store))
+        trainer, _ = make_trainer(kind, tmp_path / str(store))
         trainer.train(1, 10, store_episodes=store)
         kept = saved(tmp_path / str(store), "itr_0")["trainer"]["stats"]["last_episode"]
         assert (kept is not None) is store
@@ -172,14 +172,14 @@ def test_G29_store_episodes(kind: Kind, tmp_path: Path) -> None:
 
 
 def test_G30_pause_for_plot(kind: Kind, tmp_path: Path) -> None:
-    trainer, _ = ready(kind, tmp_path)
+    trainer, _ = make_trainer(kind, tmp_path)
     trainer.train(1, 10, pause_for_plot=True)
     assert trainer.train_args.pause_for_plot is True
-    assert ready(kind, tmp_path / "second")[0].restore(tmp_path).pause_for_plot is True
+    assert make_trainer(kind, tmp_path / "second")[0].restore(tmp_path).pause_for_plot is True
 
 
 def test_G31_step_epochs(kind: Kind, tmp_path: Path) -> None:
-    trainer, algo = ready(kind, tmp_path)
+    trainer, algo = make_trainer(kind, tmp_path)
     trace: list[Any] = []
 
     def body(trainer: Any, epoch: int) -> None:
@@ -196,7 +196,7 @@ def test_G31_step_epochs(kind: Kind, tmp_path: Path) -> None:
 
 
 def test_G32_step_itr_and_step_episode(kind: Kind, tmp_path: Path) -> None:
-    trainer, algo = ready(kind, tmp_path)
+    trainer, algo = make_trainer(kind, tmp_path)
 
     def body(trainer: Any, epoch: int) -> None:
         trainer.step_itr += 10
@@ -210,7 +210,7 @@ def test_G32_step_itr_and_step_episode(kind: Kind, tmp_path: Path) -> None:
 
 
 def test_G33_break(kind: Kind, tmp_path: Path) -> None:
-    trainer, algo = ready(kind, tmp_path)
+    trainer, algo = make_trainer(kind, tmp_path)
     algo.body = lambda _, epoch: "break" if epoch == 2 else None
     trainer.train(5, 10)
     assert algo.seen == [0, 1, 2]
@@ -224,10 +224,10 @@ def test_G33_break(kind: Kind, tmp_path: Path) -> None:
 
 
 def test_G34_resume(kind: Kind, tmp_path: Path) -> None:
-    fresh, algo = ready(kind, tmp_path / "second")
+    fresh, algo = make_trainer(kind, tmp_path / "second")
     with pytest.raises(NotSetupError, match="restore"):
         fresh.resume()
-    ready(kind, tmp_path)[0].train(2, 10)
+    make_trainer(kind, tmp_path)[0].train(2, 10)
     fresh.restore(tmp_path)
     fresh.resume(4)
     assert algo.seen == [0, 1, 2, 3]
@@ -235,8 +235,8 @@ def test_G34_resume(kind: Kind, tmp_path: Path) -> None:
 
 
 def test_G35_n_epochs(kind: Kind, tmp_path: Path) -> None:
-    ready(kind, tmp_path)[0].train(5, 10)
-    trainer, algo = ready(kind, tmp_path / "second")
+    make_trainer(kind, tmp_path)[0].train(5, 10)
+    trainer, algo = make_trainer(kind, tmp_path / "second")
     trainer.restore(tmp_path)
     trainer.resume(n_epochs=10)
     assert algo.seen[5:] == [5, 6, 7, 8, 9]
@@ -246,8 +246,8 @@ def test_G35_n_epochs(kind: Kind, tmp_path: Path) -> None:
 
 
 def test_G36_batch_size(kind: Kind, tmp_path: Path) -> None:
-    ready(kind, tmp_path)[0].train(2, 10)
-    trainer, _ = ready(kind, tmp_path / "second")
+    make_trainer(kind, tmp_path)[0].train(2, 10)
+    trainer, _ = make_trainer(kind, tmp_path / "second")
     trainer.restore(tmp_path)
     trainer.resume(n_epochs=3, batch_size=20)
     assert trainer.total_env_steps == 40
@@ -257,9 +257,9 @@ def test_G36_batch_size(kind: Kind, tmp_path: Path) -> None:
 
 
 def test_G37_plot_store_pause(kind: Kind, tmp_path: Path) -> None:
-    first, _ = ready(kind, tmp_path)
+    first, _ = make_trainer(kind, tmp_path)
     first.train(1, 10, plot=True, store_episodes=True, pause_for_plot=True)
-    trainer, _ = ready(kind, tmp_path / "second")
+    trainer, _ = make_trainer(kind, tmp_path / "second")
     trainer.restore(tmp_path)
     trainer.resume(2)
     args = trainer.train_args
@@ -273,8 +273,8 @@ def test_G37_plot_store_pause(kind: Kind, tmp_path: Path) -> None:
 
 
 def test_G38_return_value(kind: Kind, tmp_path: Path) -> None:
-    ready(kind, tmp_path)[0].train(1, 10)
-    trainer, algo = ready(kind, tmp_path / "second", env=CountingEnv(reward=3.0))
+    make_trainer(kind, tmp_path)[0].train(1, 10)
+    trainer, algo = make_trainer(kind, tmp_path / "second", env=CountingEnv(reward=3.0))
     trainer.restore(tmp_path)
     assert trainer.resume(3) == 15.0
     algo._sampler = None
@@ -295,7 +295,7 @@ def test_G42_not_setup_error() -> None:
 
 
 def test_G48_progress_file(tmp_path: Path) -> None:
-    trainer, algo = ready(Trainer, tmp_path)
+    trainer, algo = make_trainer(Trainer, tmp_path)
     algo.body = lambda trainer, epoch: trainer.log("Late", epoch * 2) if epoch >= 3 else None
     trainer.train(5, 10)
     assert [row["Late"] for row in rows(tmp_path)] == ["", "", "", "6", "8"]
@@ -305,7 +305,7 @@ def test_G48_progress_file(tmp_path: Path) -> None:
 def test_G49_worker_cleanup(kind: Kind, tmp_path: Path) -> None:
     for index, raised in enumerate((RuntimeError, KeyboardInterrupt, SystemExit)):
         path = tmp_path / str(index)
-        trainer, algo = ready(kind, path)
+        trainer, algo = make_trainer(kind, path)
         closed: list[bool] = []
         assert isinstance(algo._sampler, LocalSampler)
         algo._sampler.shutdown_worker = lambda closed=closed: closed.append(True)  # type: ignore[method-assign, misc]
@@ -320,7 +320,7 @@ def test_G49_worker_cleanup(kind: Kind, tmp_path: Path) -> None:
         assert closed == [True]
         assert names(path) == ["exception", "itr_0"]
         assert read_snapshot(path / "exception").manifest.reason == "exception"
-        second, counted = ready(kind, path / "second")
+        second, counted = make_trainer(kind, path / "second")
         assert second.restore(path).start_epoch == 1
         second.restore(path, "exception")
         assert counted.policy.value == 2.0

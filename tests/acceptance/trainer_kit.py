@@ -12,7 +12,7 @@ Kind = type[Trainer]
 KINDS = (Trainer, TorchTrainer)
 
 
-def ready(
+def make_trainer(
     kind: Kind, path: Path, mode: str = "all", gap: int = 1, **options: Any
 ) -> tuple[Any, CountingAlgo]:
     """Returns a trainer that is set up with a `CountingAlgo`."""

@@ -35,7 +35,7 @@ def public_classes(source: str) -> Iterable[str]:
             yield node.name
 
 
-def defined_twice(modules: Mapping[str, str]) -> dict[str, list[str]]:
+def duplicate_definitions(modules: Mapping[str, str]) -> dict[str, list[str]]:
     """Returns the defining modules of each class name with more than one definition."""
     places = defaultdict(list)
     for path, source in modules.items():
@@ -45,13 +45,13 @@ def defined_twice(modules: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 def test_a_public_class_name_has_one_definition() -> None:
-    twice = defined_twice(sources())
+    twice = duplicate_definitions(sources())
     wrong = {name: paths for name, paths in twice.items() if name not in BOTH_SIDES}
     assert not wrong, "rename the classes, so that each name has one definition"
 
 
 def test_the_error_pairs_are_the_client_and_the_server_side() -> None:
-    twice = defined_twice(sources())
+    twice = duplicate_definitions(sources())
     assert {name: sorted(twice[name]) for name in BOTH_SIDES} == dict.fromkeys(BOTH_SIDES, SIDES)
 
 
@@ -60,4 +60,4 @@ def test_a_second_definition_is_found() -> None:
         "a.py": "class Batch: ...\nclass _Own: ...\n",
         "b.py": "class Outer:\n    class Batch: ...\nclass _Own: ...\n",
     }
-    assert defined_twice(modules) == {"Batch": ["a.py", "b.py"]}
+    assert duplicate_definitions(modules) == {"Batch": ["a.py", "b.py"]}

@@ -24,12 +24,12 @@ from app.db.migrate import upgrade
 from app.services.artifacts.blob_store import BlobStore
 from palestra.contract.states import Cause, Outcome
 from tests.support import records
-from tests.support.artifact_store import Storing
+from tests.support.artifact_store import AttemptWithStore
 from tests.support.async_fakes import TallyAgent, make_agent, make_env
-from tests.support.garage_kit import ConstantPolicy, CountingEnv, GivenSamplerAlgo
+from tests.support.garage_kit import ConstantPolicy, CountingEnv, SamplerArgumentAlgo
 from tests.support.server_fixture import definition as small_definition
 from tests.support.server_fixture import make_world
-from tests.support.trainings import Trained, definition, work_order
+from tests.support.trainings import TrainingAttempt, definition, work_order
 from workers.entrypoints.agent_algorithm import AgentAlgorithm
 from workers.entrypoints.experiment import RLExperiment
 from workers.entrypoints.functional import train_agent, train_agent_async
@@ -94,7 +94,7 @@ def write_job(target: Path, document: dict[str, Any], stop_at: int) -> None:
     """Writes the newest snapshot of a killed training by definition."""
     order = work_order(document)
     with tempfile.TemporaryDirectory() as scratch:
-        killed = Trained(order, Path(scratch, "snapshots")).run(stop_at=stop_at)
+        killed = TrainingAttempt(order, Path(scratch, "snapshots")).run(stop_at=stop_at)
         snapshot, _ = killed.snapshot_at("periodic")
         shutil.copytree(snapshot, target / snapshot.name)
     (target / "order.json").write_text(order.model_dump_json(indent=1) + "\n", "utf-8")
@@ -120,7 +120,7 @@ def write_sampling_trainer(target: Path, kind: Callable[..., Any]) -> None:
     """Writes a garage-style training whose recipe contains one of Palestra's samplers."""
     env, policy = CountingEnv(), ConstantPolicy()
     made = Trainer(SnapshotConfig(str(target)), rebuildable=True, seed=4)
-    made.setup(GivenSamplerAlgo(policy, kind(policy, env, seed=3)), env)
+    made.setup(SamplerArgumentAlgo(policy, kind(policy, env, seed=3)), env)
     made.train(2, 10)
 
 
@@ -185,7 +185,7 @@ async def _live(opened: Database, blobs: Path) -> dict[str, Any]:
     first, second = await world.jobs()
     order = (await world.start(first.id, registered.worker_id)).work_order
     run_id = order.runs[0].run_id
-    storing = Storing(
+    storing = AttemptWithStore(
         world,
         opened,
         BlobStore(blobs),

@@ -30,7 +30,7 @@ from tests.compatibility.make import BIT_FLIP, DEFINITIONS, SAMPLERS, batches
 from tests.support.async_fakes import TallyAgent, make_agent, make_env
 from tests.support.garage_kit import CountingEnv
 from tests.support.server_fixture import ALL, World, principal
-from tests.support.trainings import Trained
+from tests.support.trainings import TrainingAttempt
 from workers.entrypoints.experiment import RLExperiment
 from workers.entrypoints.functional import train_agent, train_agent_async
 from workers.entrypoints.trainer import Trainer
@@ -55,7 +55,7 @@ def test_a_job_resumes_from_its_snapshot(stored: Path, tmp_path: Path, name: str
     found = load_snapshot(
         snapshot, run_id=order.runs[0].run_id, definition_hash=definition_hash(order.definition)
     )
-    resumed = Trained(order, tmp_path / "resumed")
+    resumed = TrainingAttempt(order, tmp_path / "resumed")
     resumed._snapshot = found
     resumed.run()
     assert resumed.exact

@@ -36,7 +36,7 @@ WORKERS = ("worker", "worker-cpu")
 VARIABLE = re.compile(r"\$\{(\w+)(?::([-?])([^}]*))?\}")
 
 
-def substituted(text: str, given: dict[str, str] = GIVEN) -> str:
+def substitute(text: str, given: dict[str, str] = GIVEN) -> str:
     """Substitutes variables as docker compose does."""
 
     def value(match: re.Match[str]) -> str:
@@ -50,7 +50,7 @@ def substituted(text: str, given: dict[str, str] = GIVEN) -> str:
 
 
 def environment(service: dict[str, Any]) -> dict[str, str]:
-    return {name: substituted(str(value)) for name, value in service.get("environment", {}).items()}
+    return {name: substitute(str(value)) for name, value in service.get("environment", {}).items()}
 
 
 def test_the_compose_file_has_the_expected_services() -> None:
@@ -96,8 +96,7 @@ def test_valkey_has_a_user_for_each_role() -> None:
     shell, flag, script = SERVICES["valkey"]["command"]
     assert (shell, flag) == ("sh", "-c")
     assert {
-        variable: substituted(value)
-        for variable, value in SERVICES["valkey"]["environment"].items()
+        variable: substitute(value) for variable, value in SERVICES["valkey"]["environment"].items()
     } == {
         "VALKEYCLI_AUTH": "secret-of-valkey",
         "WORKER_PASSWORD": "secret-of-workers",
@@ -126,7 +125,7 @@ def test_the_server_may_be_reached_by_workers_and_by_its_public_name() -> None:
     assert settings.allow_remote
     assert {"server", "localhost", "palestra.example.org"} <= settings.host_names
     (published,) = SERVICES["server"]["ports"]
-    assert substituted(published) == f"127.0.0.1:8080:{settings.port}"
+    assert substitute(published) == f"127.0.0.1:8080:{settings.port}"
 
 
 @pytest.mark.parametrize("name", OURS)
@@ -139,7 +138,7 @@ def test_the_commands_are_accepted_by_the_command_line(
     """
     from palestra.cli.main import main
 
-    program, *arguments = [substituted(part) for part in SERVICES[name]["command"]]
+    program, *arguments = [substitute(part) for part in SERVICES[name]["command"]]
     assert program == "palestra"
     became: list[list[str]] = []
 
@@ -204,7 +203,7 @@ def test_slots_gpus_pools_and_names_of_workers_are_settings() -> None:
         "PALESTRA_POOL": "atari",
         "PALESTRA_WORKER_NAME": "box",
     }
-    command = [substituted(part, chosen) for part in SERVICES["worker"]["command"]]
+    command = [substitute(part, chosen) for part in SERVICES["worker"]["command"]]
     for option, value in (
         ("--slots", "4"),
         ("--gpus", "0,1"),
@@ -214,7 +213,7 @@ def test_slots_gpus_pools_and_names_of_workers_are_settings() -> None:
         assert command[command.index(option) + 1] == value
     (device,) = SERVICES["worker"]["deploy"]["resources"]["reservations"]["devices"]
     assert device["capabilities"] == ["gpu"]
-    assert substituted(device["count"], {**chosen, "PALESTRA_GPU_COUNT": "2"}) == "2"
+    assert substitute(device["count"], {**chosen, "PALESTRA_GPU_COUNT": "2"}) == "2"
     assert "--gpus" not in SERVICES["worker-cpu"]["command"]
 
 
@@ -224,16 +223,16 @@ def test_workers_on_other_machines_can_reach_the_broker() -> None:
     """
     chosen = {**GIVEN, "PALESTRA_BROKER_HOST": "10.0.0.5", "PALESTRA_BROKER_BIND": "10.0.0.5"}
     told = urlsplit(
-        substituted(SERVICES["server"]["environment"]["PALESTRA_WORKER_BROKER_URL"], chosen)
+        substitute(SERVICES["server"]["environment"]["PALESTRA_WORKER_BROKER_URL"], chosen)
     )
     (published,) = SERVICES["valkey"]["ports"]
-    assert substituted(published, chosen) == f"{told.hostname}:{told.port}:6379"
-    assert substituted(published) == "127.0.0.1:6379:6379"
+    assert substitute(published, chosen) == f"{told.hostname}:{told.port}:6379"
+    assert substitute(published) == "127.0.0.1:6379:6379"
 
 
 def test_the_workers_image_has_the_environments_of_the_extras() -> None:
     """Regression: a worker in a container had only Gymnasium's own environments."""
-    extras = substituted(SERVICES["worker"]["build"]["args"]["EXTRAS"]).split(",")
+    extras = substitute(SERVICES["worker"]["build"]["args"]["EXTRAS"]).split(",")
     assert {"atari", "box2d", "mujoco", "sb3"} <= set(extras)
     declared = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"][
         "optional-dependencies"

@@ -16,7 +16,7 @@ import pytest
 
 from tests.acceptance.functional_kit import directories, table
 from tests.support.pfrl_agents import Scripted, ScriptedBatch
-from tests.support.recording_env import Line
+from tests.support.recording_env import EpisodeLengthsEnv
 from workers.entrypoints import functional
 
 with warnings.catch_warnings():
@@ -32,7 +32,7 @@ def _no_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
 class OldGym:
     """A Gymnasium environment with the interface of the older gym."""
 
-    def __init__(self, env: Line) -> None:
+    def __init__(self, env: EpisodeLengthsEnv) -> None:
         self.env = env
         self.action_space, self.observation_space, self.spec = (
             env.action_space,
@@ -66,8 +66,8 @@ class Case(NamedTuple):
     num_envs: int = 1
     eval_steps: int | None = None
 
-    def env(self) -> Line:
-        return Line(self.lengths, 1.0, needs_reset_at=self.needs_reset_at)
+    def env(self) -> EpisodeLengthsEnv:
+        return EpisodeLengthsEnv(self.lengths, 1.0, needs_reset_at=self.needs_reset_at)
 
     def options(self, calls: list[Any], agent: Any) -> dict[str, Any]:
         return {
@@ -95,7 +95,7 @@ def cases(count: int, **more: Any) -> list[Case]:
     ]
 
 
-def told(agent: Any, name: str) -> list[Any]:
+def arguments_of_calls(agent: Any, name: str) -> list[Any]:
     """Returns the arguments that a training passed to an agent, as plain lists."""
     return [[np.asarray(value).tolist() for value in call[2:]] for call in agent.named(name)]
 
@@ -118,7 +118,7 @@ def batch(module: Any, case: Case, outdir: Path, wrap: Any) -> tuple[Any, list[A
     agent, calls = ScriptedBatch(), []
     options = {**case.options(calls, agent), "max_episode_len": case.longest}
     envs = wrap([case.env() for _ in range(case.num_envs)])
-    eval_env = wrap([Line(case.lengths[:1], 1.0) for _ in range(case.num_envs)])
+    eval_env = wrap([EpisodeLengthsEnv(case.lengths[:1], 1.0) for _ in range(case.num_envs)])
     module.train_agent_batch_with_evaluation(
         agent, envs, case.steps, outdir=str(outdir), eval_env=eval_env, **options
     )
@@ -156,7 +156,7 @@ def test_serial(tmp_path: Path, case: Case) -> None:
     ours, our_calls = serial(functional, case, tmp_path / "ours", lambda env: env)
     assert our_calls == their_calls
     assert ours.t == theirs.t
-    assert told(ours, "observe") == told(theirs, "observe")
+    assert arguments_of_calls(ours, "observe") == arguments_of_calls(theirs, "observe")
     assert [call[2].tolist() for call in ours.named("act")] == [
         call[2].tolist() for call in theirs.named("act")
     ]
@@ -176,7 +176,7 @@ def test_batch(tmp_path: Path, case: Case) -> None:
     ours, our_calls = batch(functional, case, tmp_path / "ours", lambda envs: envs)
     assert our_calls == their_calls
     assert ours.t == theirs.t
-    assert told(ours, "batch_observe") == told(theirs, "batch_observe")
+    assert arguments_of_calls(ours, "batch_observe") == arguments_of_calls(theirs, "batch_observe")
     compare(tmp_path / "ours", tmp_path / "theirs")
 
 
@@ -221,7 +221,9 @@ def test_an_exception_leaves_the_same_directory(tmp_path: Path) -> None:
     ):
         (tmp_path / name).mkdir()
         with pytest.raises(ValueError, match="fell over"):
-            module.train_agent(Scripted(), wrap(Line((4,), fail_at=7)), 20, str(tmp_path / name))
+            module.train_agent(
+                Scripted(), wrap(EpisodeLengthsEnv((4,), fail_at=7)), 20, str(tmp_path / name)
+            )
     assert directories(tmp_path / "ours") == directories(tmp_path / "theirs") == {"6_except"}
 
 

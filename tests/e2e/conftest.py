@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from palestra.cli.embedded.child_processes import marked
-from tests.e2e.palestra_up import Up
+from tests.e2e.palestra_up import UpProcess
 from tests.support.process_stack import Stack
 
 pytestmark = pytest.mark.processes
@@ -50,8 +50,8 @@ def directory() -> Iterator[Path]:
 
 
 @pytest.fixture
-def up(directory: Path) -> Iterator[Up]:
-    started = Up(directory)
+def up(directory: Path) -> Iterator[UpProcess]:
+    started = UpProcess(directory)
     yield started
     if started.process.poll() is None:
         started.process.kill()

@@ -12,7 +12,7 @@ from palestra.cli.embedded.datadir import DataDir, read_json
 from tests.support.process_stack import bare_environment
 
 
-class Up:
+class UpProcess:
     """A process that runs `palestra up --json` on a data directory."""
 
     def __init__(self, directory: Path, *arguments: str) -> None:
@@ -35,7 +35,7 @@ class Up:
             start_new_session=True,
         )
 
-    def ready(self) -> dict[str, Any]:
+    def wait_until_ready(self) -> dict[str, Any]:
         """Waits until the server answers."""
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
@@ -58,6 +58,6 @@ class Up:
         return int(read_json(self.data.children)[name][0])
 
 
-def has_ended_cleanly(up: Up) -> bool:
+def has_ended_cleanly(up: UpProcess) -> bool:
     """Returns whether an instance left no process and no list of processes."""
     return marked(up.data.root) == [] and not up.data.children.exists()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.palestra_up import Up
+from tests.e2e.palestra_up import UpProcess
 from tests.support.documents import REPOSITORY, blocks_of
 from tests.support.process_stack import bare_environment
 
@@ -22,9 +22,9 @@ def served(directory: Path) -> Iterator[Path]:
     """A directory like a checkout after its setup, in which `palestra up` runs."""
     shutil.copytree(REPOSITORY / "examples", directory / "examples")
     (directory / ".venv").symlink_to(sys.prefix)
-    up = Up(directory, "--port", "0", "--slots", "2")
+    up = UpProcess(directory, "--port", "0", "--slots", "2")
     try:
-        up.ready()
+        up.wait_until_ready()
         yield directory
     finally:
         up.stop()

@@ -17,10 +17,10 @@ from app.db.models import MembershipRow
 from app.services.access import logins
 from palestra.contract.states import Cause, Outcome, RunState
 from palestra.contract.work_order import Backlog, Failure
-from tests.app.api.serving import Served, serve
+from tests.app.api.serving import AppServer, serve
 from tests.e2e.test_browser import CHROMIUM, QUIET
 from tests.support import records
-from tests.support.artifact_store import Storing
+from tests.support.artifact_store import AttemptWithStore
 from tests.support.listening import listening
 from tests.support.server_fixture import World, definition
 from tests.support.training import evaluations, train
@@ -39,7 +39,7 @@ TARGET = (Outcome.SUCCEEDED, Cause.SUCCESS_SCORE)
 class Site:
     """A server, a browser and the IDs of the records that the server shows."""
 
-    served: Served
+    served: AppServer
     browser: Browser
     url: str
     several: str
@@ -237,9 +237,9 @@ async def test_the_files_of_a_run_can_be_downloaded(site: Site, tmp_path: Path) 
     served = site.served
     (attempt,) = (await served.world.run(site.run)).attempts
     place = (site.run, attempt.job_id, attempt.worker_id, attempt.id)
-    await Storing(served.world, served.database, served.app.state.store, tmp_path, *place).put(
-        "policy.onnx", b"the policy"
-    )
+    await AttemptWithStore(
+        served.world, served.database, served.app.state.store, tmp_path, *place
+    ).put("policy.onnx", b"the policy")
     page = await site.page(f"/runs/{site.run}?tab=files")
     async with page.expect_download() as download:
         await page.get_by_role("link", name="Download policy.onnx").click()

@@ -31,7 +31,7 @@ QUICK = {
 
 
 @pytest.fixture
-def proxied() -> Iterator[tuple[Stack, Proxy]]:
+def stack_behind_proxy() -> Iterator[tuple[Stack, Proxy]]:
     """A stack whose worker reaches the server through a proxy."""
     directory = Path(tempfile.mkdtemp(prefix="plr-", dir="/tmp"))
     stack = Stack(directory, settings=QUICK)
@@ -45,10 +45,10 @@ def proxied() -> Iterator[tuple[Stack, Proxy]]:
 
 
 def test_lost_claim_answers_cost_no_attempt_and_a_claim_given_up_is_queued_within_seconds(
-    proxied: tuple[Stack, Proxy],
+    stack_behind_proxy: tuple[Stack, Proxy],
 ) -> None:
     """No job stays in the state `starting` because the answer to its claim was lost."""
-    stack, proxy = proxied
+    stack, proxy = stack_behind_proxy
     proxy.answers_to_lose = 2
     (run,) = stack.submit(cartpole(1_000))
     done = wait_for_success(stack, run["id"])
@@ -84,10 +84,10 @@ def verified_snapshots(stack: Stack, run_id: str) -> list[str]:
 
 
 def test_a_partition_shorter_than_the_reclaim_time_keeps_the_attempt(
-    proxied: tuple[Stack, Proxy],
+    stack_behind_proxy: tuple[Stack, Proxy],
 ) -> None:
     """Row F10: no record is lost, and the attempt is the same."""
-    stack, proxy = proxied
+    stack, proxy = stack_behind_proxy
     run_id, attempt_id = start_training(stack, 20_000)
     proxy.partition()
     time.sleep(9)
@@ -99,12 +99,14 @@ def test_a_partition_shorter_than_the_reclaim_time_keeps_the_attempt(
     assert episode_returns(stack, run_id, len(spooled)) == [reward for _, _, reward in spooled]
 
 
-def test_a_longer_partition_ends_the_attempt_as_stale(proxied: tuple[Stack, Proxy]) -> None:
+def test_a_longer_partition_ends_the_attempt_as_stale(
+    stack_behind_proxy: tuple[Stack, Proxy],
+) -> None:
     """Row F10: another worker resumes from the newest verified snapshot.
 
     The old attempt ends when it reaches the server again.
     """
-    stack, proxy = proxied
+    stack, proxy = stack_behind_proxy
     run_id, first = start_training(stack, 30_000)
     stack.start_worker("second", stack.url)
     proxy.partition()

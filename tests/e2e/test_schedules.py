@@ -29,7 +29,7 @@ def small(env_steps: int, **changes: Any) -> dict[str, Any]:
     return cartpole(env_steps, **{**sections, **changes})
 
 
-def ended(stack: Stack, job_id: str, seconds: float = 120) -> dict[str, Any]:
+def wait_for_job_success(stack: Stack, job_id: str, seconds: float = 120) -> dict[str, Any]:
     """Waits until a job has succeeded and returns it."""
     wait_for(
         lambda: stack.get(f"jobs/{job_id}")["state"] in FINAL, seconds, f"the job {job_id} ends"
@@ -152,7 +152,7 @@ def test_a_continuous_evaluation_follows_its_training_on_a_second_slot(shared_st
     assert shared_stack.get(path)["state"] == "queued"
     shared_stack.post(f"jobs/{training['job_id']}:resume", {})
 
-    done = ended(shared_stack, job["id"])
+    done = wait_for_job_success(shared_stack, job["id"])
     assert done["attempts"] >= 2
     run = shared_stack.get(f"runs/{run['id']}")
     assert (run["state"], len({one["job_id"] for one in run["attempts"]})) == ("succeeded", 2)
@@ -170,7 +170,7 @@ def test_a_continuous_evaluation_follows_its_training_on_a_second_slot(shared_st
         f"runs/{run['id']}/jobs",
         {"schedule": "continuous_eval_on_train_data", "evaluate": {"episodes": 3}},
     )
-    ended(shared_stack, beside["id"])
+    wait_for_job_success(shared_stack, beside["id"])
     on_train_data = evaluations(shared_stack, run["id"], source="train_data")
     assert newest["id"] in {row["snapshot_id"] for row in on_train_data}
     assert {(row["seed"], row["episodes"]) for row in on_train_data} == {(0, 3)}

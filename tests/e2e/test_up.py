@@ -15,7 +15,7 @@ import pytest
 from palestra.cli.embedded.child_processes import marked
 from palestra.client import Client
 from palestra.processes import read_stat
-from tests.e2e.palestra_up import Up, has_ended_cleanly
+from tests.e2e.palestra_up import UpProcess, has_ended_cleanly
 from tests.support.process_stack import wait_for
 
 
@@ -27,8 +27,10 @@ def _is_running(pid: int) -> bool:
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(240)]
 
 
-def test_up_serves_prints_a_login_link_and_leaves_no_process(up: Up, directory: Path) -> None:
-    told = up.ready()
+def test_up_serves_prints_a_login_link_and_leaves_no_process(
+    up: UpProcess, directory: Path
+) -> None:
+    told = up.wait_until_ready()
     client = httpx.Client(base_url=told["url"], headers={"Origin": told["url"]}, verify=False)
     code = told["login_url"].partition("#code=")[2]
     assert client.post("/api/v1/session:redeem", json={"code": code}).status_code == 201
@@ -50,10 +52,10 @@ def test_up_serves_prints_a_login_link_and_leaves_no_process(up: Up, directory: 
 
 
 def test_a_second_instance_names_the_process_that_uses_the_directory(
-    up: Up, directory: Path
+    up: UpProcess, directory: Path
 ) -> None:
-    told = up.ready()
-    second = Up(directory)
+    told = up.wait_until_ready()
+    second = UpProcess(directory)
     code, errors = second.end()
     assert (code, f"pid {told['pid']}" in errors, told["url"] in errors) == (1, True, True)
     assert up.stop(signal.SIGTERM)[0] == 0
@@ -66,7 +68,7 @@ def test_the_error_of_a_port_in_use_names_the_process(directory: Path) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        up = Up(directory, "--port", str(port))
+        up = UpProcess(directory, "--port", str(port))
         code, errors = up.end()
     assert (code, f"port {port} is used by pid {os.getpid()}" in errors) == (2, True)
     assert has_ended_cleanly(up)
@@ -80,8 +82,8 @@ def test_the_error_of_a_port_in_use_names_the_process(directory: Path) -> None:
         "worker",
     ],
 )
-def test_a_killed_child_is_started_again(up: Up, name: str) -> None:
-    told = up.ready()
+def test_a_killed_child_is_started_again(up: UpProcess, name: str) -> None:
+    told = up.wait_until_ready()
     before = up.pid(name)
     os.kill(before, signal.SIGKILL)
     wait_for(
@@ -103,7 +105,7 @@ def _online(client: Client) -> bool:
         return False
 
 
-def test_ctrl_c_during_the_imports_leaves_no_process(up: Up) -> None:
+def test_ctrl_c_during_the_imports_leaves_no_process(up: UpProcess) -> None:
     maps = Path(f"/proc/{up.process.pid}/maps")
     wait_for(lambda: "pydantic_core" in maps.read_text(), 30, "the command imports its parts")
     code, errors = up.stop()
@@ -115,7 +117,7 @@ def test_ctrl_c_during_the_imports_leaves_no_process(up: Up) -> None:
 
 
 @pytest.mark.parametrize("seconds", [0.0, 1.5, 3.0])
-def test_ctrl_c_during_the_start_leaves_no_process(up: Up, seconds: float) -> None:
+def test_ctrl_c_during_the_start_leaves_no_process(up: UpProcess, seconds: float) -> None:
     wait_for(up.data.state.exists, 30, "it begins to start")
     time.sleep(seconds)
     code, errors = up.stop()
@@ -124,8 +126,8 @@ def test_ctrl_c_during_the_start_leaves_no_process(up: Up, seconds: float) -> No
     assert marked(up.data.root) == []
 
 
-def test_a_second_ctrl_c_ends_without_waiting(up: Up) -> None:
-    up.ready()
+def test_a_second_ctrl_c_ends_without_waiting(up: UpProcess) -> None:
+    up.wait_until_ready()
     up.process.send_signal(signal.SIGINT)
     time.sleep(0.2)
     up.process.send_signal(signal.SIGINT)

@@ -7,7 +7,7 @@ import pytest
 
 from palestra.cli.embedded.child_processes import marked
 from palestra.client import Client
-from tests.e2e.palestra_up import Up, has_ended_cleanly
+from tests.e2e.palestra_up import UpProcess, has_ended_cleanly
 from tests.e2e.run_history import cartpole
 from tests.support.process_stack import wait_for
 
@@ -16,12 +16,12 @@ pytestmark = [pytest.mark.processes, pytest.mark.timeout(240)]
 
 @pytest.mark.slow
 def test_the_processes_of_a_killed_instance_end_and_the_next_one_has_its_data(
-    up: Up, directory: Path
+    up: UpProcess, directory: Path
 ) -> None:
     from palestra.contract.definition import read_definition
     from palestra.contract.documents import canonical_json
 
-    told = up.ready()
+    told = up.wait_until_ready()
     with Client(told["url"], up.data.user_token.read_text().strip()) as client:
         experiment = client.submit(read_definition(canonical_json(cartpole(200))))
     up.process.kill()
@@ -31,8 +31,8 @@ def test_the_processes_of_a_killed_instance_end_and_the_next_one_has_its_data(
         60,
         "the worker ends",
     )
-    second = Up(directory)
-    again = second.ready()
+    second = UpProcess(directory)
+    again = second.wait_until_ready()
     assert again["url"] == told["url"]
     with Client(again["url"], second.data.user_token.read_text().strip()) as client:
         assert client.experiment(experiment.id).id == experiment.id
@@ -54,20 +54,20 @@ def _arguments(pid: int) -> list[str]:
 
 @pytest.mark.slow
 def test_ctrl_c_saves_a_running_training_which_the_next_start_resumes(
-    up: Up, directory: Path
+    up: UpProcess, directory: Path
 ) -> None:
     from palestra.contract.definition import read_definition
     from palestra.contract.documents import canonical_json
 
-    told = up.ready()
+    told = up.wait_until_ready()
     with Client(told["url"], up.data.user_token.read_text().strip()) as client:
         experiment = client.submit(read_definition(canonical_json(cartpole(9_000))))
         (run,) = client.runs(experiment.id)
         wait_for(lambda: client.run(run.id).progress.env_step > 500, 60, "the run trains")
     assert up.stop()[0] == 130
     assert has_ended_cleanly(up)
-    second = Up(directory)
-    again = second.ready()
+    second = UpProcess(directory)
+    again = second.wait_until_ready()
     with Client(again["url"], second.data.user_token.read_text().strip()) as client:
         wait_for(lambda: client.run(run.id).state == "succeeded", 120, "the run ends")
         done = client.run(run.id)

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from tests.learning.trainings import Trained, example, example_submission, trained_together
+from tests.learning.trainings import TrainingResult, example, example_submission, train_seeds
 from workers.core.types import StopReason
 
 
@@ -13,7 +13,7 @@ def test_dqn_improves_on_cartpole_and_the_same_seed_gives_the_same_weights() -> 
         evaluation={"every_env_steps": None},
         stop={"success_score": None},
     )
-    first, again = Trained(definition, 0), Trained(definition, 0)
+    first, again = TrainingResult(definition, 0), TrainingResult(definition, 0)
     assert first.mean > 60, "a random policy has 22"
     assert first.mean == again.mean
     assert all(
@@ -28,14 +28,14 @@ def test_ppo_improves_on_cartpole() -> None:
         evaluation={"every_env_steps": None},
         stop={"success_score": None},
     )
-    assert Trained(definition, 0).mean > 100
+    assert TrainingResult(definition, 0).mean > 100
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("name", ["cartpole-dqn.yaml", "cartpole-ppo.yaml"])
 def test_eighteen_of_twenty_seeds_balance_the_pole_on_unseen_episodes(name, tmp_path) -> None:
-    outcomes = trained_together(
+    outcomes = train_seeds(
         example_submission(name), range(100, 120), tmp_path
     )  # the examples were chosen by the seeds below 50
     solved = [
@@ -51,7 +51,7 @@ def test_eighteen_of_twenty_seeds_balance_the_pole_on_unseen_episodes(name, tmp_
 @pytest.mark.timeout(3_600)
 def test_four_of_five_seeds_of_qr_dqn_balance_the_pole(tmp_path) -> None:
     """When the limits were set, all five seeds reached 500 within 49,152 env_steps."""
-    outcomes = trained_together(
+    outcomes = train_seeds(
         example_submission("learning/cartpole-qr-dqn.yaml"), range(100, 105), tmp_path
     )  # the preset was measured with the seeds below 5
     solved = [

@@ -1,6 +1,6 @@
 import pytest
 
-from tests.learning.trainings import Trained, example
+from tests.learning.trainings import TrainingResult, example
 
 
 @pytest.mark.slow
@@ -16,6 +16,6 @@ def test_only_hindsight_finds_goals_that_chance_does_not() -> None:
         definition = example(
             "learning/bitflip-hindsight-dqn.yaml", agent={"hindsight": hindsight}, **changes
         )
-        means[name] = [Trained(definition, seed).mean for seed in range(3)]
+        means[name] = [TrainingResult(definition, seed).mean for seed in range(3)]
     assert min(means["with"]) > -6, means
     assert max(means["without"]) < -9, means

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.learning.trainings import Trained, example
+from tests.learning.trainings import TrainingResult, example
 
 
 @pytest.mark.slow
@@ -16,4 +16,4 @@ def test_drqn_names_a_cue_that_it_saw_twelve_steps_ago(seed) -> None:
         "stop": {"success_score": None},
     }
     definition = example("learning/recall-drqn.yaml", **changes)
-    assert Trained(definition, seed).mean >= 0.95, "without a memory it is 0.25"
+    assert TrainingResult(definition, seed).mean >= 0.95, "without a memory it is 0.25"

@@ -44,7 +44,7 @@ class LastEvaluationRecorder:
         return {}
 
 
-class Trained:
+class TrainingResult:
     """The result of a training."""
 
     def __init__(self, definition: RlDefinition, seed: int) -> None:
@@ -87,9 +87,7 @@ class Outcome(NamedTuple):
     """Mean return of episodes with other seeds."""
 
 
-def trained_together(
-    submission: Submission, seeds: Sequence[int], directory: Path
-) -> list[Outcome]:
+def train_seeds(submission: Submission, seeds: Sequence[int], directory: Path) -> list[Outcome]:
     """Trains seeds as a worker trains a pack of them, and evaluates each when it ends."""
     sinks, outcomes = [Evaluations() for _ in seeds], dict[int, Outcome]()
     with pack_of(submission, seeds, directory, sinks) as pack:

@@ -56,7 +56,7 @@ def _hold_connections(directory: Path) -> float:
     settings = {"PALESTRA_REQUEST_HEAD_SECONDS": "60"}
     with Target(directory, descriptors=DESCRIPTORS, settings=settings) as target:
         witness = LatencyProbe(target)
-        with slow.half_sent(target.port, SLOW, 250), witness.watching():
+        with slow.send_half_requests(target.port, SLOW, 250), witness.watching():
             time.sleep(10)
         served, failed = len(witness.waits), len(witness.failures)
     print(

@@ -13,7 +13,7 @@ from app.api.strict_body import BODY_LIMIT, body_model
 from app.main import create_app
 from app.settings import Settings
 from palestra.contract.work_order import WORK_ORDER_VERSION
-from tests.security.target import dumped
+from tests.security.target import shortest_json
 from tests.support.records import log, points
 from tests.support.server_fixture import catalogue, definition
 
@@ -108,15 +108,17 @@ def documents(names: dict[str, str]) -> Iterator[Attack]:
         },
     }
     for name, query in queries.items():
-        yield Attack(name, user[1], "/api/v1/series:query", user[0], dumped(query))
+        yield Attack(name, user[1], "/api/v1/series:query", user[0], shortest_json(query))
     unknown = "&".join(f"{index:x}limi" for index in range(1_700))
     yield Attack("unknown parameters", "GET", f"/api/v1/runs?{unknown}", "user", b"")
     for name, document in _submissions().items():
-        yield Attack(name, user[1], "/api/v1/experiments", user[0], dumped(document))
-    yield Attack("5000 environments", "POST", "/api/v1/workers", "worker", dumped(_registration()))
+        yield Attack(name, user[1], "/api/v1/experiments", user[0], shortest_json(document))
+    yield Attack(
+        "5000 environments", "POST", "/api/v1/workers", "worker", shortest_json(_registration())
+    )
     first = 1
     for name, records in _batches(run).items():
-        body = dumped({"first_seq": first, "records": records})
+        body = shortest_json({"first_seq": first, "records": records})
         yield Attack(name, "POST", "/api/v1/attempts/{attempt}/telemetry", "attempt", body)
         first += len(records)
 

@@ -107,7 +107,7 @@ class Target(Stack):
         return answer.json()
 
 
-def unscheduled(pid: int) -> float:
+def unscheduled_seconds(pid: int) -> float:
     """Returns the seconds for which a process was ready to run but not scheduled (Linux).
 
     It is the sum for the main thread and for the other thread with the longest time, which may have
@@ -172,8 +172,8 @@ class LatencyProbe:
         connection.close()
 
     def _now(self) -> float:
-        served = unscheduled(self.target.processes["server"].pid)
-        return time.perf_counter() - served - unscheduled(os.getpid())
+        served = unscheduled_seconds(self.target.processes["server"].pid)
+        return time.perf_counter() - served - unscheduled_seconds(os.getpid())
 
     @property
     def _headers(self) -> dict[str, str]:
@@ -229,6 +229,6 @@ def send(target: Target, method: str, path: str, body: bytes, who: str) -> int:
         connection.close()
 
 
-def dumped(value: Any) -> bytes:
+def shortest_json(value: Any) -> bytes:
     """Returns the shortest JSON form of a value."""
     return json.dumps(value, separators=(",", ":")).encode()

@@ -13,7 +13,7 @@ from app.api.compression import coding_of
 from app.main import create_app
 from app.services.telemetry import batches
 from app.settings import Settings
-from tests.app.api.serving import Served
+from tests.app.api.serving import AppServer
 from tests.support.records import delivery, points
 
 DIST = Settings.model_fields["dashboard_dir"].default
@@ -92,7 +92,7 @@ def test_the_build_has_compressed_copies_of_large_files() -> None:
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_large_answers_are_compressed(shared: Served) -> None:
+async def test_large_answers_are_compressed(shared: AppServer) -> None:
     """The curves of 120 seeds are 2.9 MB uncompressed."""
     run, attempt = shared.names["live_run"], shared.names["live_attempt"]
     async with shared.database.write() as session:
@@ -123,7 +123,7 @@ async def test_large_answers_are_compressed(shared: Served) -> None:
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_no_answer_with_a_secret_is_compressed(shared: Served) -> None:
+async def test_no_answer_with_a_secret_is_compressed(shared: AppServer) -> None:
     """If an attacker can add text to an answer, its compressed length reveals the
     secret (BREACH).
     """

@@ -41,7 +41,7 @@ def _head(target: Target, who: str = "user") -> bytes:
 def test_incomplete_requests_do_not_block_other_clients(target: Target, addresses: int) -> None:
     """Regression: 1,500 of them used up the limit of 1,024 descriptors."""
     witness = LatencyProbe(target)
-    with witness.watching(), slow.half_sent(target.port, 2_000, addresses) as held:
+    with witness.watching(), slow.send_half_requests(target.port, 2_000, addresses) as held:
         assert len(held) > 1_900
         for _ in range(20):
             assert target.request("GET", "/api/v1/session").status_code == 200

@@ -20,7 +20,7 @@ from app.db.models import MembershipRow, UserRow
 from app.domain.login_limits import MOST_WAITING, PER_ACCOUNT, PER_ADDRESS, LoginLimits
 from app.services.access import logins, passwords
 from palestra.contract.names import new_id
-from tests.app.api.serving import ORIGIN, Served, serve
+from tests.app.api.serving import ORIGIN, AppServer, serve
 
 PASSWORD = "a long enough password"
 PROXY = "10.0.0.1"
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def shared(
     module_database_url: str, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[Served]:
+) -> AsyncIterator[AppServer]:
     """A server behind a trusted proxy, whose administrator has a password."""
     directory = tmp_path_factory.mktemp("logins")
     async with serve(module_database_url, directory, trusted_proxies=("10.0.0.0/8",)) as started:
@@ -43,7 +43,7 @@ async def shared(
 
 
 @pytest.fixture
-def served(shared: Served) -> Served:
+def served(shared: AppServer) -> AppServer:
     """The server with all login limits reset."""
     shared.app.state.login_limits = LoginLimits()
     return shared
@@ -63,7 +63,7 @@ def verified(monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
     return stored_hashes
 
 
-async def _link(served: Served) -> str:
+async def _link(served: AppServer) -> str:
     world = served.world
     async with served.database.write() as session:
         who = MembershipRow(project_id=world.project_id, user_id=world.admin.user_id, role="admin")
@@ -71,7 +71,7 @@ async def _link(served: Served) -> str:
 
 
 async def _log_in(
-    served: Served,
+    served: AppServer,
     peer: str,
     user: str = "admin",
     password: str = "wrong",
@@ -103,14 +103,14 @@ async def _log_in_concurrently(
     return await asyncio.gather(*map(one, logins))
 
 
-async def _redeem(served: Served, peer: str) -> httpx.Response:
+async def _redeem(served: AppServer, peer: str) -> httpx.Response:
     transport = httpx.ASGITransport(served.app, client=(peer, 1))
     async with httpx.AsyncClient(transport=transport, base_url=ORIGIN) as client:
         body = {"code": await _link(served)}
         return await client.post("/api/v1/session:redeem", json=body)
 
 
-async def _known_browser(served: Served, peer: str = "192.0.2.1") -> str:
+async def _known_browser(served: AppServer, peer: str = "192.0.2.1") -> str:
     """Returns the cookie of a browser in which the administrator has logged in."""
     answer = await _log_in(served, peer, password=PASSWORD)
     assert answer.status_code == 201, answer.text
@@ -122,7 +122,7 @@ def _statuses(answers: list[httpx.Response]) -> list[int]:
 
 
 async def test_guesses_at_one_account_are_limited_over_all_addresses(
-    served: Served, verified: list[str | None]
+    served: AppServer, verified: list[str | None]
 ) -> None:
     """The user can still log in with a known browser or a login link."""
     cookie = await _known_browser(served)
@@ -151,7 +151,7 @@ async def test_guesses_at_one_account_are_limited_over_all_addresses(
 
 
 async def test_guesses_from_one_address_behind_a_proxy_are_limited(
-    served: Served, verified: list[str | None]
+    served: AppServer, verified: list[str | None]
 ) -> None:
     """Other users with the same address can still log in with known browsers and login links."""
     cookie = await _known_browser(served, "203.0.113.7")
@@ -170,7 +170,7 @@ async def test_guesses_from_one_address_behind_a_proxy_are_limited(
     assert (known.status_code, link.status_code, other.status_code) == (201, 201, 201)
 
 
-async def test_a_forwarded_header_of_an_untrusted_peer_is_ignored(served: Served) -> None:
+async def test_a_forwarded_header_of_an_untrusted_peer_is_ignored(served: AppServer) -> None:
     answers = await _log_in_concurrently(
         [
             _log_in(served, "203.0.113.7", f"user{index}", forwarded=f"198.51.100.{index}")
@@ -181,7 +181,7 @@ async def test_a_forwarded_header_of_an_untrusted_peer_is_ignored(served: Served
 
 
 async def test_logins_beyond_the_verification_queue_are_refused_without_delay(
-    served: Served, verified: list[str | None]
+    served: AppServer, verified: list[str | None]
 ) -> None:
     """Many addresses guess at many accounts; the number of logins that wait for
     argon2 is limited.
@@ -205,7 +205,7 @@ async def test_logins_beyond_the_verification_queue_are_refused_without_delay(
     assert busy[0].headers["retry-after"] == "1"
 
 
-async def test_the_cookie_of_one_account_is_invalid_for_another(served: Served) -> None:
+async def test_the_cookie_of_one_account_is_invalid_for_another(served: AppServer) -> None:
     cookie = await _known_browser(served)
     await _add_user(served, "ann", passwords._HASHER.hash(PASSWORD))
     guesses = [_log_in(served, f"203.0.113.{index}", "ann") for index in range(PER_ACCOUNT.at_once)]
@@ -216,7 +216,7 @@ async def test_the_cookie_of_one_account_is_invalid_for_another(served: Served) 
 
 
 async def test_a_stolen_cookie_gives_few_guesses(
-    served: Served, verified: list[str | None]
+    served: AppServer, verified: list[str | None]
 ) -> None:
     cookie = await _known_browser(served)
     verified.clear()
@@ -228,7 +228,7 @@ async def test_a_stolen_cookie_gives_few_guesses(
 
 
 @pytest.mark.parametrize("tls", [False, True])
-async def test_the_cookie_is_same_site_and_http_only(served: Served, tls: bool) -> None:
+async def test_the_cookie_is_same_site_and_http_only(served: AppServer, tls: bool) -> None:
     state, settings = served.app.state, served.app.state.settings
     address = {"public_url": "https://127.0.0.1" if tls else ""}
     state.settings = settings.model_copy(update=address)
@@ -245,7 +245,7 @@ async def test_the_cookie_is_same_site_and_http_only(served: Served, tls: bool) 
     assert set(attributes) == {"HttpOnly", "Max-Age=15552000", "Path=/", "SameSite=lax"} | secure
 
 
-async def test_logging_out_leaves_the_browser_known(served: Served) -> None:
+async def test_logging_out_leaves_the_browser_known(served: AppServer) -> None:
     client, csrf = await served.browser()
     async with contextlib.aclosing(client):
         headers = {"Origin": ORIGIN, "X-CSRF-Token": csrf}
@@ -254,7 +254,7 @@ async def test_logging_out_leaves_the_browser_known(served: Served) -> None:
         assert "palestra_device" in client.cookies
 
 
-async def test_codes_of_links_are_not_counted_as_guesses(served: Served) -> None:
+async def test_codes_of_links_are_not_counted_as_guesses(served: AppServer) -> None:
     """A code has 256 bits; a wrong one costs one read of the database."""
     from app.domain.secrets import new_secret
 
@@ -266,7 +266,7 @@ async def test_codes_of_links_are_not_counted_as_guesses(served: Served) -> None
     assert (await _redeem(served, "203.0.113.7")).status_code == 201
 
 
-async def test_unknown_names_take_as_long_as_known_ones(served: Served) -> None:
+async def test_unknown_names_take_as_long_as_known_ones(served: AppServer) -> None:
     """This also holds if the stored hash has other parameters.
 
     The benchmark measures the distributions in full.
@@ -286,7 +286,9 @@ async def test_unknown_names_take_as_long_as_known_ones(served: Served) -> None:
     assert max(medians.values()) < 1.05 * min(medians.values()), medians
 
 
-async def test_verifying_an_unknown_user_takes_as_long_as_a_wrong_password(served: Served) -> None:
+async def test_verifying_an_unknown_user_takes_as_long_as_a_wrong_password(
+    served: AppServer,
+) -> None:
     stored = passwords._HASHER.hash(PASSWORD)
     spent: dict[str | None, list[float]] = {stored: [], None: []}
     for _ in range(15):
@@ -298,7 +300,7 @@ async def test_verifying_an_unknown_user_takes_as_long_as_a_wrong_password(serve
     assert 0.7 < unknown / wrong < 1.4
 
 
-async def _add_user(served: Served, name: str, password_hash: str) -> None:
+async def _add_user(served: AppServer, name: str, password_hash: str) -> None:
     user = UserRow(id=new_id("usr"), name=name, password_hash=password_hash)
     async with served.database.write() as session:
         session.add(user)

@@ -12,7 +12,7 @@ from fastapi.routing import iter_route_contexts
 from app.api.auth import CSRF_HEADER
 from app.main import create_app
 from app.settings import Settings
-from tests.app.api.serving import ORIGIN, Served
+from tests.app.api.serving import ORIGIN, AppServer
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -127,7 +127,7 @@ async def test_the_table_lists_exactly_the_applications_routes() -> None:
 
 @pytest.mark.parametrize("who", [name for name in PERMITS if name != "cookie"])
 async def test_every_route_accepts_exactly_the_tokens_of_the_table(
-    shared: Served, who: str
+    shared: AppServer, who: str
 ) -> None:
     wrong = []
     async with shared.client(who) as client:
@@ -146,7 +146,7 @@ def _unexpected(who: str, need: str, status: int) -> str | None:
     return None if status == expected else f"{status} where {who} should get {expected}"
 
 
-async def test_changes_with_a_login_but_no_csrf_token_are_refused(shared: Served) -> None:
+async def test_changes_with_a_login_but_no_csrf_token_are_refused(shared: AppServer) -> None:
     client, csrf = await shared.browser()
     wrong = []
     async with contextlib.aclosing(client):
@@ -169,7 +169,7 @@ async def test_changes_with_a_login_but_no_csrf_token_are_refused(shared: Served
     assert wrong == []
 
 
-async def test_users_of_another_project_cannot_read_or_change_resources(shared: Served) -> None:
+async def test_users_of_another_project_cannot_read_or_change_resources(shared: AppServer) -> None:
     before = await shared.count_rows()
     ours = {name: shared.names[f"live_{name}"] for name in ("run", "job", "attempt")}
     ours |= {"experiment": shared.names["experiment"], "worker": shared.names["worker"]}
@@ -192,7 +192,7 @@ async def test_users_of_another_project_cannot_read_or_change_resources(shared: 
 
 
 @pytest.mark.parametrize("who", ["lost_attempt", "finished_attempt", "live_attempt"])
-async def test_an_attempt_token_is_refused_for_another_attempt(shared: Served, who: str) -> None:
+async def test_an_attempt_token_is_refused_for_another_attempt(shared: AppServer, who: str) -> None:
     other = "finished_attempt" if who == "live_attempt" else "live_attempt"
     async with shared.client(who) as client:
         for method, path, need in _cells():
@@ -202,7 +202,7 @@ async def test_an_attempt_token_is_refused_for_another_attempt(shared: Served, w
                 assert (answer.status_code, answer.json()["code"]) == (403, "other_attempt"), path
 
 
-async def test_a_worker_secret_is_refused_for_another_worker(shared: Served) -> None:
+async def test_a_worker_secret_is_refused_for_another_worker(shared: AppServer) -> None:
     async with shared.client("other_worker") as client:
         beat = await client.post(f"/api/v1/workers/{shared.names['worker']}:heartbeat", json={})
         claim = {"job_id": shared.names["queued_job"], "expected_attempt": 1, "slot": 9}

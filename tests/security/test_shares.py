@@ -22,14 +22,14 @@ from app.services.events.hub import ASSURED, EventHub, StreamFilter
 from app.services.telemetry import batches
 from palestra.contract.names import new_id
 from palestra.contract.queries import SeriesQuery
-from tests.app.api.serving import Served, serve
+from tests.app.api.serving import AppServer, serve
 from tests.security.target import Target
 from tests.support.records import delivery, log, points
 from tests.support.server_fixture import World
 
 
 @pytest.fixture
-async def served(database_url: str, tmp_path: Path) -> AsyncIterator[Served]:
+async def served(database_url: str, tmp_path: Path) -> AsyncIterator[AppServer]:
     async with serve(database_url, tmp_path) as started:
         yield started
 
@@ -68,7 +68,7 @@ def _query(run: str, groups: int, times: int, buckets: int = 600) -> dict[str, A
     }
 
 
-async def test_a_repeated_run_is_read_once_per_group(served: Served) -> None:
+async def test_a_repeated_run_is_read_once_per_group(served: AppServer) -> None:
     """Regression: 100 groups of one repeated ID took 30 s, since only distinct curves
     were limited.
     """
@@ -112,7 +112,7 @@ async def test_a_streamed_answer_equals_the_whole_answer(world: World) -> None:
     assert result.series[0].points == 50
 
 
-async def test_an_attempt_reads_only_the_snapshots_of_its_runs(served: Served) -> None:
+async def test_an_attempt_reads_only_the_snapshots_of_its_runs(served: AppServer) -> None:
     """Regression: an attempt's token could read every artifact of its project."""
     names = served.names
     kept = {
@@ -140,7 +140,7 @@ async def test_an_attempt_reads_only_the_snapshots_of_its_runs(served: Served) -
     assert (await statuses("reader"))["another run's"] == 200
 
 
-async def _store(served: Served, run: str, folder: str) -> str:
+async def _store(served: AppServer, run: str, folder: str) -> str:
     from app.db.repositories import artifacts as rows
 
     blob_id = os.urandom(16).hex()

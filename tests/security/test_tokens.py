@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.app.api.serving import ORIGIN, Served
+from tests.app.api.serving import ORIGIN, AppServer
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -21,14 +21,14 @@ async def _make(client: httpx.AsyncClient, *scopes: str, **request: Any) -> dict
     return made
 
 
-def _use(shared: Served, made: dict[str, Any]) -> httpx.AsyncClient:
+def _use(shared: AppServer, made: dict[str, Any]) -> httpx.AsyncClient:
     shared.tokens[made["id"]] = made["secret"]
     return shared.client(made["id"])
 
 
 @pytest.mark.parametrize("who", ["reader", "submitter", "worker", "live_attempt"])
 async def test_a_token_without_the_admin_scope_cannot_manage_tokens(
-    shared: Served, who: str
+    shared: AppServer, who: str
 ) -> None:
     """Regression: a read or worker token could list and revoke its user's admin tokens."""
     async with shared.client("user") as owner, shared.client(who) as client:
@@ -42,7 +42,7 @@ async def test_a_token_without_the_admin_scope_cannot_manage_tokens(
             assert (await still.get("/api/v1/session")).status_code == 200
 
 
-async def test_a_created_token_expires_no_later_than_its_creator(shared: Served) -> None:
+async def test_a_created_token_expires_no_later_than_its_creator(shared: AppServer) -> None:
     """Regression: a one-day token could create a token without expiry."""
     async with shared.client("user") as owner:
         parent = await _make(owner, "admin", expires_in_days=1)
@@ -62,7 +62,7 @@ async def test_a_created_token_expires_no_later_than_its_creator(shared: Served)
         )
 
 
-async def test_a_created_token_has_no_scope_that_its_creator_lacks(shared: Served) -> None:
+async def test_a_created_token_has_no_scope_that_its_creator_lacks(shared: AppServer) -> None:
     client, csrf = await shared.browser()
     async with contextlib.aclosing(client):
         client.headers.update({"Origin": ORIGIN, "X-CSRF-Token": csrf})
@@ -72,7 +72,7 @@ async def test_a_created_token_has_no_scope_that_its_creator_lacks(shared: Serve
 
 
 async def test_revoking_a_token_revokes_the_tokens_it_created_except_workers(
-    shared: Served,
+    shared: AppServer,
 ) -> None:
     async with shared.client("user") as owner:
         parent = await _make(owner, "read", "admin")
@@ -97,7 +97,7 @@ async def test_revoking_a_token_revokes_the_tokens_it_created_except_workers(
         assert (await machine.post("/api/v1/workers", json={})).status_code == 422
 
 
-async def test_a_token_permits_no_more_than_its_users_present_role(shared: Served) -> None:
+async def test_a_token_permits_no_more_than_its_users_present_role(shared: AppServer) -> None:
     """Regression: an admin who became a viewer kept the rights of an admin's token."""
     from sqlalchemy import update
 

@@ -7,7 +7,7 @@ RUN = "run_" + "0" * 26
 JOB = "job_" + "0" * 26
 
 
-def numbered(prefix: str, number: int) -> str:
+def make_id(prefix: str, number: int) -> str:
     """Returns an ID with the given prefix and number."""
     return f"{prefix}_{number:026d}"
 
@@ -49,10 +49,10 @@ def experiment(**changes: Any) -> dict[str, Any]:
 def evaluation(mean: float = 480.0, **changes: Any) -> dict[str, Any]:
     lengths = {f"length_{name}": mean for name in ("mean", "median", "stdev", "min", "max")}
     return {
-        "id": numbered("evl", 1),
+        "id": make_id("evl", 1),
         "run_id": RUN,
         "job_id": JOB,
-        "attempt_id": numbered("att", 1),
+        "attempt_id": make_id("att", 1),
         "snapshot_id": None,
         "env_step": 500,
         "update": 5,
@@ -181,7 +181,7 @@ def sse(*events: dict[str, Any]) -> bytes:
 def worker(**changes: Any) -> dict[str, Any]:
     """Returns a worker without slots."""
     view = {
-        "id": numbered("wrk", 1),
+        "id": make_id("wrk", 1),
         "name": "gpu-1",
         "pool": "default",
         "host": "gpu-1",

@@ -36,7 +36,7 @@ def file_entry(name: str, content: bytes) -> dict[str, Any]:
 
 
 @dataclass
-class Storing:
+class AttemptWithStore:
     """A run with a running attempt, and the artifact store that receives its uploads."""
 
     world: World

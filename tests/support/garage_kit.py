@@ -105,7 +105,7 @@ class CountingAlgo:
 
 
 @rebuildable
-class GivenSamplerAlgo(CountingAlgo):
+class SamplerArgumentAlgo(CountingAlgo):
     """An algorithm that takes policy and sampler as arguments, as garage's algorithms do."""
 
     def __init__(self, policy: ConstantPolicy, sampler: Any) -> None:

@@ -12,10 +12,10 @@ _CLAIM = b"POST /api/v1/leases HTTP"
 
 
 class Proxy:
-    """Relays connections to one port of this machine.
+    """A TCP proxy in front of a local port.
 
     Args:
-        target: The server's port.
+       target: Port of the server.
     """
 
     def __init__(self, target: int) -> None:

@@ -7,7 +7,7 @@ import gymnasium as gym
 import numpy as np
 
 
-class Line(gym.Env[np.ndarray, Any]):
+class EpisodeLengthsEnv(gym.Env[np.ndarray, Any]):
     """Episodes of given lengths, in turn.
 
     The observation is (step, episode); the reward is constant.
@@ -67,14 +67,14 @@ class Line(gym.Env[np.ndarray, Any]):
         return np.array([self.at, len(self.resets)], np.float64)
 
 
-class Steady(Line):
+class Steady(EpisodeLengthsEnv):
     """An environment whose observations are the same in every episode."""
 
     def _observation(self) -> np.ndarray:
         return np.array([self.at, 0], np.float64)
 
 
-class Counting(Line):
+class Counting(EpisodeLengthsEnv):
     """An environment that reports statistics of its own."""
 
     cleared = 0
@@ -86,7 +86,7 @@ class Counting(Line):
         return [("laps", float(len(self.resets)))]
 
 
-class FromSeed(Line):
+class SeededEpisodesEnv(EpisodeLengthsEnv):
     """Episodes whose lengths and rewards are drawn from the seeded generator.
 
     The same seed therefore repeats an episode exactly.
@@ -113,6 +113,6 @@ class FromSeed(Line):
         return np.array([self.at, self.np_random.random() if self.resets else 0.0], np.float64)
 
 
-def lines(count: int, lengths: Sequence[int] = (3,), **options: Any) -> list[Line]:
+def lines(count: int, lengths: Sequence[int] = (3,), **options: Any) -> list[EpisodeLengthsEnv]:
     """Returns several `Line` environments."""
-    return [Line(lengths, **options) for _ in range(count)]
+    return [EpisodeLengthsEnv(lengths, **options) for _ in range(count)]

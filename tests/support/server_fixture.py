@@ -47,7 +47,7 @@ def definition(**changes: Any) -> dict[str, Any]:
     }
 
 
-def walking() -> dict[str, Any]:
+def catalogue_with_walk() -> dict[str, Any]:
     """Returns a catalogue with an environment of a distribution.
 
     Its worker also imports a module.

@@ -83,7 +83,7 @@ def work_order(
     return WorkOrder.model_validate_json(json.dumps(order))
 
 
-class Trained:
+class TrainingAttempt:
     """One attempt at training a definition.
 
     Args:
@@ -100,7 +100,7 @@ class Trained:
         self._snapshot = None if snapshot is None else load(order, snapshot)
         self.exact: bool | None = None
 
-    def run(self, stop_at: int | None = None, pause_at: int | None = None) -> "Trained":
+    def run(self, stop_at: int | None = None, pause_at: int | None = None) -> "TrainingAttempt":
         """Trains until the budget is used.
 
         `stop_at` aborts the loop as a kill does, `pause_at` as an order to pause does.

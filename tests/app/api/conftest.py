@@ -7,7 +7,7 @@ import pytest
 import pytest_asyncio
 
 from app.db.migrate import upgrade
-from tests.app.api.serving import Served, serve
+from tests.app.api.serving import AppServer, serve
 from tests.support.databases import delete_rows
 from tests.support.postgres import PostgresServer
 
@@ -37,7 +37,7 @@ def module_database_url(
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def shared(
     module_database_url: str, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[Served]:
+) -> AsyncIterator[AppServer]:
     """A server that all tests of a module share.
 
     Tests must not depend on each other's data.

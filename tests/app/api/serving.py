@@ -39,7 +39,7 @@ SNAPSHOT_FILE = {
 
 
 @dataclass
-class Served:
+class AppServer:
     """A running application, its tokens by owner and the IDs that requests may use, by name."""
 
     app: FastAPI
@@ -82,7 +82,7 @@ class Served:
 
 
 @asynccontextmanager
-async def serve(url: str, directory: Path, **settings: Any) -> AsyncIterator[Served]:
+async def serve(url: str, directory: Path, **settings: Any) -> AsyncIterator[AppServer]:
     """Runs an application on an empty, migrated database, which it fills with sample data."""
     structlog.configure(
         processors=[structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
@@ -90,14 +90,14 @@ async def serve(url: str, directory: Path, **settings: Any) -> AsyncIterator[Ser
     app = create_app(Settings(data_dir=directory, database_url=url, daemons=False, **settings))
     async with LifespanManager(app, startup_timeout=30, shutdown_timeout=30):
         world = await make_world(app.state.database)
-        served = Served(app, world)
+        served = AppServer(app, world)
         await _make_tokens(served)
         await _make_other_project(served)
         await _make_attempts(served)
         yield served
 
 
-async def _make_tokens(served: Served) -> None:
+async def _make_tokens(served: AppServer) -> None:
     world = served.world
     scopes = {
         "user": "read submit admin",
@@ -132,7 +132,7 @@ def _request(name: str, scopes: str) -> TokenRequest:
     return TokenRequest(name=name, scopes=tuple(Scope(scope) for scope in scopes.split()))
 
 
-async def _make_other_project(served: Served) -> None:
+async def _make_other_project(served: AppServer) -> None:
     """Creates a second project; requests for its IDs must be answered like requests for unknown
     IDs.
     """
@@ -156,7 +156,7 @@ async def _make_other_project(served: Served) -> None:
         served.names["foreign_job"] = (await client.get("/api/v1/jobs")).json()["items"][0]["id"]
 
 
-async def _make_attempts(served: Served) -> None:
+async def _make_attempts(served: AppServer) -> None:
     world, names = served.world, served.names
     registered = await world.register(slots=16)
     names["worker"], served.tokens["own_worker"] = registered.worker_id, registered.secret or ""
@@ -179,7 +179,7 @@ async def _make_attempts(served: Served) -> None:
     await _make_snapshots(served)
 
 
-async def _send_first_records(served: Served) -> None:
+async def _send_first_records(served: AppServer) -> None:
     """Sends three records of the live attempt: two points and a snapshot whose file is not
     uploaded.
     """
@@ -196,7 +196,7 @@ async def _send_first_records(served: Served) -> None:
         assert answer.json() == {"acked_seq": 3}, answer.text
 
 
-async def _make_snapshots(served: Served) -> None:
+async def _make_snapshots(served: AppServer) -> None:
     """Creates snapshots of other runs and projects, and one whose files were deleted."""
     names = served.names
     owners = {

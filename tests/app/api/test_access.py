@@ -18,7 +18,7 @@ from app.domain.login_limits import LoginLimits
 from app.main import create_app
 from app.services.access import logins
 from app.settings import Settings
-from tests.app.api.serving import ORIGIN, Served, serve
+from tests.app.api.serving import ORIGIN, AppServer, serve
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -53,7 +53,7 @@ def _routes() -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(("method", "path"), _routes())
 async def test_a_route_without_credentials_is_refused_unless_public(
-    shared: Served, method: str, path: str
+    shared: AppServer, method: str, path: str
 ) -> None:
     for name in SUBSTITUTES:
         path = path.replace(f"{{{name}}}", "x")
@@ -126,7 +126,7 @@ async def test_no_body_is_read_before_the_caller_is_authorised() -> None:
     ],
 )
 async def test_scopes_and_projects(
-    shared: Served, who: str, method: str, path: str, status: int
+    shared: AppServer, who: str, method: str, path: str, status: int
 ) -> None:
     async with shared.client(who) as client:
         body = {} if path.endswith(":heartbeat") else None
@@ -135,7 +135,7 @@ async def test_scopes_and_projects(
 
 
 async def test_changes_with_a_cookie_login_need_the_same_origin_and_a_csrf_token(
-    shared: Served,
+    shared: AppServer,
 ) -> None:
     client, csrf = await shared.browser()
     path = f"/api/v1/experiments/{shared.names['foreign_experiment']}:archive"
@@ -178,7 +178,7 @@ async def test_the_server_reports_whether_any_user_can_log_in_by_password(
         assert (await client.get("/api/v1/session:options")).json() == {"password": True}
 
 
-async def test_logout_ends_the_session_and_a_login_link_works_once(shared: Served) -> None:
+async def test_logout_ends_the_session_and_a_login_link_works_once(shared: AppServer) -> None:
     client, csrf = await shared.browser()
     async with contextlib.aclosing(client):
         headers = {"Origin": ORIGIN, "X-CSRF-Token": csrf}
@@ -186,7 +186,7 @@ async def test_logout_ends_the_session_and_a_login_link_works_once(shared: Serve
         assert (await client.get("/api/v1/session")).status_code == 401
 
 
-async def test_secrets_are_stored_as_hashes_only(shared: Served) -> None:
+async def test_secrets_are_stored_as_hashes_only(shared: AppServer) -> None:
     from sqlalchemy import select
 
     from app.db.models import AttemptRow, LoginSessionRow, TokenRow
@@ -205,7 +205,7 @@ async def test_secrets_are_stored_as_hashes_only(shared: Served) -> None:
     assert not set(shared.tokens.values()) & set(stored)
 
 
-async def test_a_token_creates_no_token_with_more_scopes(shared: Served) -> None:
+async def test_a_token_creates_no_token_with_more_scopes(shared: AppServer) -> None:
     async with shared.client("user") as client:
         made = (
             await client.post("/api/v1/tokens", json={"name": "w", "scopes": ["worker", "read"]})
@@ -222,7 +222,7 @@ async def test_a_token_creates_no_token_with_more_scopes(shared: Served) -> None
         assert (await client.get("/api/v1/session")).status_code == 401
 
 
-async def test_password_logins_are_rate_limited_and_reveal_nothing(shared: Served) -> None:
+async def test_password_logins_are_rate_limited_and_reveal_nothing(shared: AppServer) -> None:
     shared.app.state.login_limits = LoginLimits()
     async with shared.client() as client:
         answers = [

@@ -18,7 +18,7 @@ from app.domain.secrets import new_secret
 from app.services.audit.refusals import Refusals
 from palestra.contract.audit import AuditEntry
 from palestra.contract.documents import sha256_of
-from tests.app.api.serving import ORIGIN, Served
+from tests.app.api.serving import ORIGIN, AppServer
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -26,7 +26,7 @@ PROXY = "127.0.0.1"
 """Address from which the requests of these tests come."""
 
 
-async def entries(served: Served, action: str) -> Sequence[AuditRow]:
+async def entries(served: AppServer, action: str) -> Sequence[AuditRow]:
     """Returns the entries of an action, the oldest first."""
     query = select(AuditRow).where(AuditRow.action == action).order_by(AuditRow.id)
     async with served.database.read() as session:
@@ -34,7 +34,7 @@ async def entries(served: Served, action: str) -> Sequence[AuditRow]:
 
 
 @pytest.fixture
-def behind_proxy(shared: Served) -> Iterator[Served]:
+def behind_proxy(shared: AppServer) -> Iterator[AppServer]:
     """The server, which trusts the proxy from which the requests of the tests come."""
     state = shared.app.state
     settings = state.settings
@@ -43,7 +43,7 @@ def behind_proxy(shared: Served) -> Iterator[Served]:
     state.settings = settings
 
 
-async def test_a_change_names_person_credential_and_address(behind_proxy: Served) -> None:
+async def test_a_change_names_person_credential_and_address(behind_proxy: AppServer) -> None:
     served = behind_proxy
     client, csrf = await served.browser()
     headers = {"Origin": ORIGIN, "X-CSRF-Token": csrf, "X-Forwarded-For": "6.6.6.6, 2001:db8::9"}
@@ -62,7 +62,7 @@ async def test_a_change_names_person_credential_and_address(behind_proxy: Served
     assert row.address == "2001:db8::9", "the proxy's own words, not what the client wrote"
 
 
-async def test_a_token_and_a_worker_are_named_as_credentials(behind_proxy: Served) -> None:
+async def test_a_token_and_a_worker_are_named_as_credentials(behind_proxy: AppServer) -> None:
     served = behind_proxy
     worker = served.names["worker"]
     async with served.client("user") as client:
@@ -82,7 +82,7 @@ async def test_a_token_and_a_worker_are_named_as_credentials(behind_proxy: Serve
     assert moved.user_id is None
 
 
-async def page(served: Served, who: str = "user", **query: Any) -> list[AuditEntry]:
+async def page(served: AppServer, who: str = "user", **query: Any) -> list[AuditEntry]:
     """Returns the entries of one page of a search."""
     async with served.client(who) as client:
         answer = await client.get("/api/v1/audit", params=query)
@@ -90,7 +90,7 @@ async def page(served: Served, who: str = "user", **query: Any) -> list[AuditEnt
     return [AuditEntry.model_validate(item) for item in answer.json()["items"]]
 
 
-async def every(served: Served, **query: Any) -> list[AuditEntry]:
+async def every(served: AppServer, **query: Any) -> list[AuditEntry]:
     """Returns the entries of all pages of a search."""
     found: list[AuditEntry] = []
     cursor: str | None = None
@@ -104,7 +104,7 @@ async def every(served: Served, **query: Any) -> list[AuditEntry]:
                 return found
 
 
-async def test_pages_of_a_search_hold_every_entry_of_the_project_once(shared: Served) -> None:
+async def test_pages_of_a_search_hold_every_entry_of_the_project_once(shared: AppServer) -> None:
     async with shared.database.read() as session:
         rows = (await session.scalars(select(AuditRow).order_by(AuditRow.id.desc()))).all()
     mine = [row.id for row in rows if row.project_id == shared.world.project_id]
@@ -114,7 +114,7 @@ async def test_pages_of_a_search_hold_every_entry_of_the_project_once(shared: Se
     assert {entry.project_id for entry in found} == {shared.world.project_id}
 
 
-async def test_a_search_finds_by_person_object_action_time_and_outcome(shared: Served) -> None:
+async def test_a_search_finds_by_person_object_action_time_and_outcome(shared: AppServer) -> None:
     world = shared.world
     admin = await every(shared, user=world.admin.user_id)
     assert admin
@@ -161,7 +161,7 @@ async def test_a_search_finds_by_person_object_action_time_and_outcome(shared: S
     ids=str,
 )
 async def test_a_wrong_parameter_is_named(
-    shared: Served, query: dict[str, str], pointer: str
+    shared: AppServer, query: dict[str, str], pointer: str
 ) -> None:
     async with shared.client("user") as client:
         for path in ("/api/v1/audit", "/api/v1/audit:export"):
@@ -172,7 +172,7 @@ async def test_a_wrong_parameter_is_named(
             assert answer.json()["errors"][0]["pointer"] == pointer
 
 
-async def test_only_admins_read_the_log_of_their_project(shared: Served) -> None:
+async def test_only_admins_read_the_log_of_their_project(shared: AppServer) -> None:
     for who in ("reader", "submitter", "worker", "own_worker", "live_attempt"):
         async with shared.client(who) as client:
             for path in ("/api/v1/audit", "/api/v1/audit:export"):
@@ -181,7 +181,7 @@ async def test_only_admins_read_the_log_of_their_project(shared: Served) -> None
     assert shared.world.project_id not in {entry.project_id for entry in foreign}
 
 
-async def test_an_export_holds_what_the_hashes_are_computed_from(shared: Served) -> None:
+async def test_an_export_holds_what_the_hashes_are_computed_from(shared: AppServer) -> None:
     async with shared.client("user") as client:
         answer = await client.get("/api/v1/audit:export")
         assert answer.headers["content-type"].startswith("application/jsonl")
@@ -203,12 +203,12 @@ async def test_an_export_holds_what_the_hashes_are_computed_from(shared: Served)
     assert [json.loads(line) for line in tokens.text.splitlines()] == wanted
 
 
-def begin(served: Served) -> None:
+def begin(served: AppServer) -> None:
     """Begins to count refusals anew, out of reach of the task that flushes every minute."""
     served.app.state.refusals = Refusals()
 
 
-async def flushed(served: Served) -> Sequence[AuditRow]:
+async def flushed(served: AppServer) -> Sequence[AuditRow]:
     """Returns the entries of the refusals since `begin`."""
     query = select(AuditRow).where(AuditRow.outcome == "refused").order_by(AuditRow.id)
     async with served.database.read() as session:
@@ -218,7 +218,7 @@ async def flushed(served: Served) -> Sequence[AuditRow]:
         return [row for row in await session.scalars(query) if row.id not in before]
 
 
-async def test_refused_requests_are_counted_by_credential_and_route(shared: Served) -> None:
+async def test_refused_requests_are_counted_by_credential_and_route(shared: AppServer) -> None:
     begin(shared)
     job, run = shared.names["queued_job"], shared.names["live_run"]
     async with shared.client("reader") as client:
@@ -248,7 +248,7 @@ async def test_refused_requests_are_counted_by_credential_and_route(shared: Serv
     assert [entry.id for entry in shown[:4]] == [row.id for row in reversed(found)]
 
 
-async def test_a_forged_change_names_the_login_that_was_used(shared: Served) -> None:
+async def test_a_forged_change_names_the_login_that_was_used(shared: AppServer) -> None:
     begin(shared)
     client, csrf = await shared.browser()
     async with contextlib.aclosing(client):
@@ -267,7 +267,7 @@ async def test_a_forged_change_names_the_login_that_was_used(shared: Served) -> 
     assert (login.credential, login.user_id) == (login.object_id, shared.world.admin.user_id)
 
 
-async def test_refused_logins_name_the_account_and_never_what_was_typed(shared: Served) -> None:
+async def test_refused_logins_name_the_account_and_never_what_was_typed(shared: AppServer) -> None:
     begin(shared)
     shared.app.state.login_limits = LoginLimits()
     async with shared.client() as client:

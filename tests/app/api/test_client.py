@@ -15,7 +15,7 @@ from app.settings import Settings
 from palestra.client import Client
 from palestra.contract.queries import EventView
 from palestra.downloads import DownloadError
-from tests.app.api.serving import Served
+from tests.app.api.serving import AppServer
 from tests.support.api_samples import RUN, page
 from tests.support.fake_http_server import Answer, running_fake_server
 from tests.support.listening import listening
@@ -42,14 +42,14 @@ NOT_IN_CLIENT = {
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def client(shared: Served) -> AsyncIterator[Client]:
+async def client(shared: AppServer) -> AsyncIterator[Client]:
     async with listening(shared.app) as url:
         with Client(url, shared.tokens["user"]) as made:
             yield made
 
 
 async def test_events_filtered_by_type_have_only_those_types(
-    shared: Served, client: Client
+    shared: AppServer, client: Client
 ) -> None:
     """Regression: the client sent the unknown parameter `types` and received events of every
     type.
@@ -64,7 +64,7 @@ async def test_events_filtered_by_type_have_only_those_types(
     assert [event.id for event in await asyncio.to_thread(take)] == expected
 
 
-async def test_a_refused_login_names_the_ways_to_log_in(shared: Served) -> None:
+async def test_a_refused_login_names_the_ways_to_log_in(shared: AppServer) -> None:
     """The message says how to set a password and which command makes a login link."""
     async with shared.client() as http:
         wrong = (
@@ -77,7 +77,7 @@ async def test_a_refused_login_names_the_ways_to_log_in(shared: Served) -> None:
         assert "--data-dir" in answer["detail"]
 
 
-async def test_an_admin_revokes_the_secret_of_a_worker(shared: Served, client: Client) -> None:
+async def test_an_admin_revokes_the_secret_of_a_worker(shared: AppServer, client: Client) -> None:
     """A worker whose secret was lost can be enrolled again."""
     made = await shared.world.register(name="forgotten", enrolment="3" * 64)
     forgotten = await asyncio.to_thread(client.forget_worker, made.worker_id)
@@ -89,7 +89,7 @@ async def test_an_admin_revokes_the_secret_of_a_worker(shared: Served, client: C
     assert again.secret not in {made.secret, None}
 
 
-async def test_an_archived_experiment_can_be_restored(shared: Served, client: Client) -> None:
+async def test_an_archived_experiment_can_be_restored(shared: AppServer, client: Client) -> None:
     """Regression: the API and the client had no way to restore an archived experiment."""
     experiment = (await shared.world.submit(definition(loop={"env_steps": 77})))[0]
 
@@ -138,7 +138,7 @@ async def test_every_list_of_the_client_reads_all_pages(path: str) -> None:
     assert [asked.query.get("cursor") for asked in peer.asked] == [None, "second"]
 
 
-async def test_series_names_returns_all_series_of_a_run(shared: Served, client: Client) -> None:
+async def test_series_names_returns_all_series_of_a_run(shared: AppServer, client: Client) -> None:
     """Regression: of 250 series the client returned 100."""
     run, attempt = shared.names["live_run"], shared.names["live_attempt"]
     acked = next(
@@ -155,7 +155,7 @@ async def test_series_names_returns_all_series_of_a_run(shared: Served, client: 
 
 
 async def _upload(
-    shared: Served, name: str, content: bytes, kind: str, snapshot_id: str | None = None
+    shared: AppServer, name: str, content: bytes, kind: str, snapshot_id: str | None = None
 ) -> None:
     """Declares and uploads a file as the live attempt; returns its artifact ID."""
     attempt, run = shared.names["live_attempt"], shared.names["live_run"]
@@ -177,7 +177,7 @@ async def _upload(
 
 
 async def test_a_downloaded_export_equals_the_uploaded_one(
-    shared: Served, client: Client, tmp_path: Path
+    shared: AppServer, client: Client, tmp_path: Path
 ) -> None:
     """Regression: the client could not download the files of a run."""
     run = shared.names["live_run"]
@@ -205,7 +205,7 @@ async def test_a_downloaded_export_equals_the_uploaded_one(
 
 
 async def test_a_snapshot_is_downloaded_once_it_is_verified(
-    shared: Served, client: Client, tmp_path: Path
+    shared: AppServer, client: Client, tmp_path: Path
 ) -> None:
     """The newest, the best or a named snapshot can be downloaded if it is verified."""
     run, snapshot = shared.names["live_run"], shared.names["uploading_snapshot"]

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from tests.app.api.corpus import Row, body_of, declaration, expand, rows
-from tests.app.api.serving import HOST, Served
+from tests.app.api.serving import HOST, AppServer
 from tests.support.phrases import pydantic_phrases
 from tests.support.server_fixture import definition
 
@@ -27,7 +27,7 @@ _CHANGED_BY_A_LOGIN = {"login_sessions", "login_links", "audit", "audit_chain"}
 
 
 @pytest.mark.parametrize("row", ROWS)
-async def test_a_row_of_the_corpus(shared: Served, row: Row) -> None:
+async def test_a_row_of_the_corpus(shared: AppServer, row: Row) -> None:
     names = {**shared.names, **{f"token_of_{who}": token for who, token in shared.tokens.items()}}
     await _prepare(shared, names, row)
     before = await shared.count_rows()
@@ -65,7 +65,7 @@ def _check_problem(row: Row, answer: httpx.Response) -> None:
         assert row.get("field_code") in {None, *(error["code"] for error in found)}, found
 
 
-async def _prepare(served: Served, names: dict[str, str], row: Row) -> None:
+async def _prepare(served: AppServer, names: dict[str, str], row: Row) -> None:
     """Declares the artifact of a row or, for an upload, the small valid artifact.
 
     Adds the upload path to `names`.
@@ -83,7 +83,7 @@ async def _prepare(served: Served, names: dict[str, str], row: Row) -> None:
             ).status_code == 200
 
 
-async def _send(served: Served, names: dict[str, str], row: Row) -> httpx.Response:
+async def _send(served: AppServer, names: dict[str, str], row: Row) -> httpx.Response:
     if "upload" in row:
         async with served.client("live_attempt") as client:
             return await client.put(
@@ -123,7 +123,7 @@ def _files(directory: Path) -> set[Path]:
     return {path for path in directory.rglob("*") if path.is_file()}
 
 
-async def test_a_refused_upload_leaves_no_file(shared: Served) -> None:
+async def test_a_refused_upload_leaves_no_file(shared: AppServer) -> None:
     directory = shared.app.state.settings.artifact_dir
     before = _files(directory)
     async with shared.client("live_attempt") as client:
@@ -141,7 +141,7 @@ async def test_a_refused_upload_leaves_no_file(shared: Served) -> None:
     assert _files(directory) == before
 
 
-async def test_telemetry_stores_every_number_exactly(shared: Served) -> None:
+async def test_telemetry_stores_every_number_exactly(shared: AppServer) -> None:
     """Row T5: non-finite numbers are sent as strings, and every float64 keeps all its bits.
 
     Row T6: a worker's clock in 1970 or 2100 is stored as it is.
@@ -184,7 +184,7 @@ def another_definition(number: int) -> dict[str, Any]:
     return definition(name=f"number {number}", loop={"env_steps": 20_000 + number})
 
 
-async def test_fifty_concurrent_equal_submissions_make_one_experiment(shared: Served) -> None:
+async def test_fifty_concurrent_equal_submissions_make_one_experiment(shared: AppServer) -> None:
     """Row B20, with and without an idempotency key."""
     body = {"definition": another_definition(1), "options": {"seeds": [0, 1]}}
     async with shared.client("user", timeout=60) as client:
@@ -213,7 +213,7 @@ async def test_fifty_concurrent_equal_submissions_make_one_experiment(shared: Se
         assert sorted(run["seed"] for run in runs) == [0, 1]
 
 
-async def test_an_idempotency_key_with_two_bodies_is_refused(shared: Served) -> None:
+async def test_an_idempotency_key_with_two_bodies_is_refused(shared: AppServer) -> None:
     """Row B21; the same key of another user is a separate key."""
     async with shared.client("user") as client:
         send = lambda path, body: client.post(path, json=body, headers={"Idempotency-Key": "k"})  # noqa: E731
@@ -239,7 +239,7 @@ async def test_an_idempotency_key_with_two_bodies_is_refused(shared: Served) -> 
         assert foreign.status_code == 201
 
 
-async def test_a_refused_request_does_not_use_up_its_idempotency_key(shared: Served) -> None:
+async def test_a_refused_request_does_not_use_up_its_idempotency_key(shared: AppServer) -> None:
     async with shared.client("user") as client:
         bad = await client.post(
             "/api/v1/experiments", json={"definition": {}}, headers={"Idempotency-Key": "again"}
@@ -253,7 +253,7 @@ async def test_a_refused_request_does_not_use_up_its_idempotency_key(shared: Ser
         assert good.status_code in {200, 201}
 
 
-async def test_ten_thousand_equal_dispatch_messages_start_one_attempt(shared: Served) -> None:
+async def test_ten_thousand_equal_dispatch_messages_start_one_attempt(shared: AppServer) -> None:
     """Row M4 on the server's side: each dispatch message becomes a claim.
 
     The same claim again is answered with the same lease.
@@ -278,7 +278,7 @@ async def test_ten_thousand_equal_dispatch_messages_start_one_attempt(shared: Se
         assert (await client.get(f"/api/v1/jobs/{claim['job_id']}")).json()["attempts"] == 1
 
 
-async def test_a_body_above_the_size_limit_is_not_read_to_its_end(shared: Served) -> None:
+async def test_a_body_above_the_size_limit_is_not_read_to_its_end(shared: AppServer) -> None:
     """Row B16: the server answers as soon as the limit is exceeded, whatever the declared
     length.
     """
@@ -304,7 +304,7 @@ async def test_a_body_above_the_size_limit_is_not_read_to_its_end(shared: Served
 
 
 async def test_the_answer_to_an_internal_error_does_not_reveal_its_cause(
-    shared: Served, monkeypatch: pytest.MonkeyPatch
+    shared: AppServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def fail(*_: object, **__: object) -> None:
         raise RuntimeError("the secret of the house")
@@ -317,7 +317,7 @@ async def test_the_answer_to_an_internal_error_does_not_reveal_its_cause(
     assert "secret" not in answer.text
 
 
-async def test_every_answer_carries_the_security_headers(shared: Served) -> None:
+async def test_every_answer_carries_the_security_headers(shared: AppServer) -> None:
     async with shared.client() as client:
         for path in ("/healthz", "/", "/api/v1/runs", "/no/such/page"):
             headers = (await client.get(path)).headers
@@ -333,7 +333,7 @@ async def test_every_answer_carries_the_security_headers(shared: Served) -> None
         ).headers["x-request-id"] != "a b"
 
 
-async def test_answers_are_standard_json(shared: Served) -> None:
+async def test_answers_are_standard_json(shared: AppServer) -> None:
     async with shared.client("user") as client:
         document = (await client.get("/api/v1/definitions/schema")).json()
     assert json.loads(json.dumps(document, allow_nan=False)) == document
@@ -341,7 +341,7 @@ async def test_answers_are_standard_json(shared: Served) -> None:
 
 
 async def test_a_definition_of_an_older_schema_version_is_the_same_experiment(
-    shared: Served,
+    shared: AppServer,
 ) -> None:
     """The API upgrades the definition; the same training in the present version has the same ID."""
     old = definition(

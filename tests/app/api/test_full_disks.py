@@ -13,7 +13,7 @@ from sqlalchemy import event
 
 from app.services import storage
 from app.services.artifacts.blob_store import BlobStore
-from tests.app.api.serving import Served, serve
+from tests.app.api.serving import AppServer, serve
 from tests.support.disks import fill, small_disk
 from tests.support.records import points
 
@@ -26,14 +26,14 @@ def _measure_free_space_at_every_request(monkeypatch: pytest.MonkeyPatch) -> Non
 @asynccontextmanager
 async def _served_with_blobs_on(
     disk: Path, directory: Path, database_url: str, **settings: Any
-) -> AsyncIterator[Served]:
+) -> AsyncIterator[AppServer]:
     async with serve(
         database_url, directory, artifacts_url=str(disk / "blobs"), **settings
     ) as served:
         yield served
 
 
-def _declaration(served: Served, content: bytes, name: str = "policy") -> dict[str, Any]:
+def _declaration(served: AppServer, content: bytes, name: str = "policy") -> dict[str, Any]:
     digest = hashlib.sha256(content).hexdigest()
     return {
         "run_id": served.names["live_run"],

@@ -8,7 +8,7 @@ from fastapi.routing import iter_route_contexts
 from app.api.query import parameters_of
 from app.main import create_app
 from app.settings import Settings
-from tests.app.api.serving import Served
+from tests.app.api.serving import AppServer
 from tests.app.api.test_access import PUBLIC, SUBSTITUTES
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -25,7 +25,7 @@ def _routes() -> list[tuple[str, str, dict[str, bool]]]:
     return sorted(found, key=str)
 
 
-async def ask(shared: Served, method: str, path: str, query: str) -> tuple[int, dict[str, Any]]:
+async def ask(shared: AppServer, method: str, path: str, query: str) -> tuple[int, dict[str, Any]]:
     for name in SUBSTITUTES:
         path = path.replace(f"{{{name}}}", "x")
     async with shared.client("anonymous" if (method, path) in PUBLIC else "user") as client:
@@ -35,7 +35,7 @@ async def ask(shared: Served, method: str, path: str, query: str) -> tuple[int, 
 
 @pytest.mark.parametrize(("method", "path", "declared"), _routes())
 async def test_every_route_refuses_unknown_query_parameters(
-    shared: Served, method: str, path: str, declared: dict[str, bool]
+    shared: AppServer, method: str, path: str, declared: dict[str, bool]
 ) -> None:
     status, problem = await ask(shared, method, path, "zzqq=1")
     assert (status, problem["code"]) == (422, "unknown_parameter"), problem
@@ -67,7 +67,7 @@ async def test_every_route_refuses_unknown_query_parameters(
     ],
 )
 async def test_a_refused_query_names_the_parameter_and_the_remedy(
-    shared: Served, query: str, code: str, pointer: str, words: str
+    shared: AppServer, query: str, code: str, pointer: str, words: str
 ) -> None:
     path, _, rest = query.partition("?")
     status, problem = await ask(shared, "GET", f"/api/v1{path}", rest)
@@ -77,7 +77,7 @@ async def test_a_refused_query_names_the_parameter_and_the_remedy(
     assert pointer in problem["detail"]
 
 
-async def test_all_errors_of_a_query_are_reported_together(shared: Served) -> None:
+async def test_all_errors_of_a_query_are_reported_together(shared: AppServer) -> None:
     _, problem = await ask(
         shared, "GET", "/api/v1/jobs", "runn=1&poool=2&state=queued&state=paused"
     )
@@ -88,7 +88,7 @@ async def test_all_errors_of_a_query_are_reported_together(shared: Served) -> No
     ]
 
 
-async def test_a_filter_accepts_several_values(shared: Served) -> None:
+async def test_a_filter_accepts_several_values(shared: AppServer) -> None:
     status, problem = await ask(shared, "GET", "/api/v1/events", "run=a&run=b&after=-1")
     assert (status, problem["code"], problem["errors"][0]["pointer"]) == (
         422,

@@ -7,19 +7,19 @@ import pytest
 from app.db.engine import Database
 from app.services.artifacts.blob_store import BlobStore
 from tests.app.services.telemetry_training import training as training
-from tests.support.artifact_store import Storing
+from tests.support.artifact_store import AttemptWithStore
 from tests.support.server_fixture import World, definition
 
 
 @pytest.fixture
-async def storing(world: World, database: Database, tmp_path: Path) -> Storing:
+async def storing(world: World, database: Database, tmp_path: Path) -> AttemptWithStore:
     registered = await world.register(slots=12)
     document = definition(snapshot={"keep_last": 2, "keep_best": True})
     job = await world.one_job(document=document)
     order = (await world.start(job.id, registered.worker_id)).work_order
     directory = tmp_path / "blobs"
     run_id = order.runs[0].run_id
-    return Storing(
+    return AttemptWithStore(
         world,
         database,
         BlobStore(directory),

@@ -6,14 +6,14 @@ from typing import Any
 from palestra.contract.names import Schedule
 from palestra.contract.states import Cause, Outcome
 from tests.support import records
-from tests.support.artifact_store import Storing
+from tests.support.artifact_store import AttemptWithStore
 
 SLOT = 5
 
 
 async def follower(
-    storing: Storing, schedule: Schedule = Schedule.CONTINUOUS_EVAL, **options: Any
-) -> Storing:
+    storing: AttemptWithStore, schedule: Schedule = Schedule.CONTINUOUS_EVAL, **options: Any
+) -> AttemptWithStore:
     """Starts a continuous evaluation concurrently with the training."""
     job = await storing.world.add_job(storing.run_id, schedule, evaluate=options)
     order = (await storing.world.start(job.id, storing.worker_id, slot=SLOT)).work_order
@@ -21,7 +21,7 @@ async def follower(
 
 
 async def evaluate(
-    one: Storing, snapshot_id: str, mean: float = 1.0, source: str = "evaluation"
+    one: AttemptWithStore, snapshot_id: str, mean: float = 1.0, source: str = "evaluation"
 ) -> None:
     at = (await one.snapshots())[snapshot_id].env_step
     await one.send(
@@ -30,6 +30,6 @@ async def evaluate(
 
 
 async def end(
-    one: Storing, outcome: Outcome = Outcome.SUCCEEDED, cause: Cause = Cause.BUDGET
+    one: AttemptWithStore, outcome: Outcome = Outcome.SUCCEEDED, cause: Cause = Cause.BUDGET
 ) -> None:
     await one.world.release(one.attempt_id, outcome, cause, last_seq=one.seq)

@@ -13,10 +13,10 @@ from palestra.contract.names import Schedule, new_id
 from palestra.contract.resources import ArtifactView
 from palestra.contract.states import Cause, Outcome, SnapshotState
 from tests.support import records
-from tests.support.artifact_store import Storing, chunks, file_entry
+from tests.support.artifact_store import AttemptWithStore, chunks, file_entry
 
 
-async def test_content_comes_back_as_it_was_sent(storing: Storing) -> None:
+async def test_content_comes_back_as_it_was_sent(storing: AttemptWithStore) -> None:
     stored = await storing.put("policy.safetensors", b"x" * 1000)
     assert stored.stored
     async with storing.database.read() as session:
@@ -35,7 +35,7 @@ async def test_content_comes_back_as_it_was_sent(storing: Storing) -> None:
     ],
 )
 async def test_content_that_differs_from_its_declaration_is_refused_and_deleted(
-    storing: Storing, sent: bytes, code: str
+    storing: AttemptWithStore, sent: bytes, code: str
 ) -> None:
     declared = await storing.declare("a", b"1234567890")
     with pytest.raises(InvalidError) as refusal:
@@ -45,7 +45,9 @@ async def test_content_that_differs_from_its_declaration_is_refused_and_deleted(
     assert (await storing.upload(declared.id, b"1234567890")).stored
 
 
-async def test_an_interrupted_upload_leaves_no_file_and_can_be_repeated(storing: Storing) -> None:
+async def test_an_interrupted_upload_leaves_no_file_and_can_be_repeated(
+    storing: AttemptWithStore,
+) -> None:
     declared = await storing.declare("a", b"1234567890")
 
     async def broken() -> AsyncIterator[bytes]:
@@ -60,12 +62,12 @@ async def test_an_interrupted_upload_leaves_no_file_and_can_be_repeated(storing:
     assert (await storing.upload(declared.id, b"1234567890")).stored
 
 
-async def test_an_empty_file_can_be_stored(storing: Storing) -> None:
+async def test_an_empty_file_can_be_stored(storing: AttemptWithStore) -> None:
     assert (await storing.put("empty", b"")).stored
 
 
 async def test_the_same_declaration_answers_the_same_artifact_and_other_content_is_a_conflict(
-    storing: Storing,
+    storing: AttemptWithStore,
 ) -> None:
     first = await storing.declare("a.bin", b"one")
     assert (await storing.declare("a.bin", b"one")).id == first.id
@@ -75,25 +77,27 @@ async def test_the_same_declaration_answers_the_same_artifact_and_other_content_
     assert (await storing.declare("A.bin", b"two")).id != first.id
 
 
-async def test_names_that_differ_only_in_unicode_form_are_one_name(storing: Storing) -> None:
+async def test_names_that_differ_only_in_unicode_form_are_one_name(
+    storing: AttemptWithStore,
+) -> None:
     first = await storing.declare("caf\u00e9", b"one")
     assert (await storing.declare("cafe\u0301", b"one")).id == first.id
 
 
-async def test_content_that_the_project_holds_is_not_sent_twice(storing: Storing) -> None:
+async def test_content_that_the_project_holds_is_not_sent_twice(storing: AttemptWithStore) -> None:
     await storing.put("a", b"same")
     assert (await storing.declare("b", b"same")).stored
     assert storing.files() == [b"same"]
 
 
-async def test_stored_content_never_changes(storing: Storing) -> None:
+async def test_stored_content_never_changes(storing: AttemptWithStore) -> None:
     stored = await storing.put("a", b"one")
     with pytest.raises(ConflictError) as refusal:
         await storing.upload(stored.id, b"two")
     assert refusal.value.code == "already_stored"
 
 
-async def test_two_parallel_uploads_store_once(storing: Storing) -> None:
+async def test_two_parallel_uploads_store_once(storing: AttemptWithStore) -> None:
     declared = await storing.declare("a", b"one" * 1000)
     answers = await asyncio.gather(
         *(storing.upload(declared.id, b"one" * 1000) for _ in range(4)), return_exceptions=True
@@ -109,13 +113,13 @@ async def test_two_parallel_uploads_store_once(storing: Storing) -> None:
     "name",
     ["../x", "a/../b", "/etc/passwd", "C:\\x", "", ".", "nul.txt", "a\x00b", "a\u202eb", "x" * 256],
 )
-async def test_bad_names_are_refused(storing: Storing, name: str) -> None:
+async def test_bad_names_are_refused(storing: AttemptWithStore, name: str) -> None:
     with pytest.raises(InvalidError) as refusal:
         await storing.declare(name, b"x")
     assert refusal.value.pointer == "/name"
 
 
-async def test_an_artifact_of_another_project_is_not_found(storing: Storing) -> None:
+async def test_an_artifact_of_another_project_is_not_found(storing: AttemptWithStore) -> None:
     stored = await storing.put("a", b"one")
     stranger = type(storing.world.admin)(
         project_id="prj_other", project="o", user_id="u", user="u", via="token"
@@ -125,7 +129,7 @@ async def test_an_artifact_of_another_project_is_not_found(storing: Storing) -> 
             await artifacts.content(session, stranger, stored.id, storing.store)
 
 
-async def test_a_stale_attempt_may_not_store(storing: Storing) -> None:
+async def test_a_stale_attempt_may_not_store(storing: AttemptWithStore) -> None:
     old = storing.attempt_id
     declared = await storing.declare("a", b"one")
     await storing.resume(2)
@@ -135,7 +139,9 @@ async def test_a_stale_attempt_may_not_store(storing: Storing) -> None:
     assert storing.files() == []
 
 
-async def test_a_snapshot_is_verified_once_all_its_files_are_stored(storing: Storing) -> None:
+async def test_a_snapshot_is_verified_once_all_its_files_are_stored(
+    storing: AttemptWithStore,
+) -> None:
     snapshot_id = await storing.snapshot(100, upload=False)
     assert (await storing.snapshots())[snapshot_id].state == SnapshotState.UPLOADING
     async with storing.database.read() as session:
@@ -154,7 +160,7 @@ async def test_a_snapshot_is_verified_once_all_its_files_are_stored(storing: Sto
     )
 
 
-async def test_files_may_come_before_the_snapshots_record(storing: Storing) -> None:
+async def test_files_may_come_before_the_snapshots_record(storing: AttemptWithStore) -> None:
     snapshot_id = new_id("snp")
     await storing.put("state", b"early", snapshot_id)
     await storing.send(
@@ -163,7 +169,7 @@ async def test_files_may_come_before_the_snapshots_record(storing: Storing) -> N
     assert (await storing.snapshots())[snapshot_id].state == SnapshotState.VERIFIED
 
 
-async def test_a_file_that_the_record_does_not_list_is_refused(storing: Storing) -> None:
+async def test_a_file_that_the_record_does_not_list_is_refused(storing: AttemptWithStore) -> None:
     snapshot_id = await storing.snapshot(100, upload=False)
     with pytest.raises(InvalidError) as refusal:
         await storing.declare("state", b"other content", snapshot_id)
@@ -171,7 +177,7 @@ async def test_a_file_that_the_record_does_not_list_is_refused(storing: Storing)
 
 
 async def test_retention_keeps_the_last_snapshots_and_the_best_and_deletes_the_others(
-    storing: Storing,
+    storing: AttemptWithStore,
 ) -> None:
     scores = [10.0, 90.0, 20.0, 30.0, "NaN"]
     ids = [await storing.snapshot(100 * (i + 1), score=score) for i, score in enumerate(scores)]
@@ -191,7 +197,7 @@ async def test_retention_keeps_the_last_snapshots_and_the_best_and_deletes_the_o
     assert refusal.value.code == "snapshot_deleted"
 
 
-async def test_a_snapshot_that_a_live_attempt_reads_is_kept(storing: Storing) -> None:
+async def test_a_snapshot_that_a_live_attempt_reads_is_kept(storing: AttemptWithStore) -> None:
     first = await storing.snapshot(100)
     job = await storing.world.add_job(storing.run_id, Schedule.EVALUATE)
     await storing.world.start(job.id, storing.worker_id, slot=5)
@@ -200,7 +206,7 @@ async def test_a_snapshot_that_a_live_attempt_reads_is_kept(storing: Storing) ->
     assert (await storing.snapshots())[first].state == SnapshotState.VERIFIED
 
 
-async def test_a_resume_supersedes_records_after_its_snapshot(storing: Storing) -> None:
+async def test_a_resume_supersedes_records_after_its_snapshot(storing: AttemptWithStore) -> None:
     run = storing.run_id
     await storing.send(records.evaluation(run, 50, 1.0))
     first = await storing.snapshot(100)
@@ -225,7 +231,7 @@ async def test_a_resume_supersedes_records_after_its_snapshot(storing: Storing) 
 
 
 async def test_an_evaluation_is_superseded_exactly_when_its_snapshot_is(
-    storing: Storing,
+    storing: AttemptWithStore,
 ) -> None:
     first, second = await storing.snapshot(100), await storing.snapshot(200)
     job = await storing.world.add_job(
@@ -243,7 +249,9 @@ async def test_an_evaluation_is_superseded_exactly_when_its_snapshot_is(
     assert not (await storing.snapshots())[first].superseded
 
 
-async def test_an_attempt_that_only_reads_may_not_write_training_state(storing: Storing) -> None:
+async def test_an_attempt_that_only_reads_may_not_write_training_state(
+    storing: AttemptWithStore,
+) -> None:
     await storing.snapshot(100)
     job = await storing.world.add_job(storing.run_id, Schedule.EVALUATE)
     reader = (await storing.world.start(job.id, storing.worker_id, slot=5)).work_order.attempt_id
@@ -264,7 +272,7 @@ async def test_an_attempt_that_only_reads_may_not_write_training_state(storing: 
 
 
 async def test_orphaned_and_unused_blobs_are_deleted(
-    storing: Storing, monkeypatch: pytest.MonkeyPatch
+    storing: AttemptWithStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await storing.put("a", b"kept")
     orphan = storing.store.path("ab" * 16)
@@ -276,7 +284,7 @@ async def test_orphaned_and_unused_blobs_are_deleted(
     assert storing.files() == [b"kept"]
 
 
-async def test_a_finished_run_keeps_its_artifacts(storing: Storing) -> None:
+async def test_a_finished_run_keeps_its_artifacts(storing: AttemptWithStore) -> None:
     await storing.snapshot(100)
     await storing.world.release(
         storing.attempt_id, Outcome.SUCCEEDED, Cause.BUDGET, last_seq=storing.seq
@@ -285,7 +293,7 @@ async def test_a_finished_run_keeps_its_artifacts(storing: Storing) -> None:
     assert len(storing.files()) == 2
 
 
-async def test_a_video_has_the_env_step_of_its_evaluation(storing: Storing) -> None:
+async def test_a_video_has_the_env_step_of_its_evaluation(storing: AttemptWithStore) -> None:
     with pytest.raises(InvalidError) as refusal:
         await storing.declare("000000000010-episode-0.mp4", b"video", kind="video")
     assert (refusal.value.code, refusal.value.pointer) == ("env_step_needed", "/env_step")

@@ -17,19 +17,19 @@ from app.services.jobs import unstored_results
 from palestra.contract.names import Schedule
 from palestra.contract.states import Cause, JobState, Outcome, RunState, SnapshotState
 from palestra.contract.work_order import Adoption, Backlog
-from tests.support.artifact_store import Storing, chunks
+from tests.support.artifact_store import AttemptWithStore, chunks
 from tests.support.server_fixture import pass_time
 
 FULL = "The disk of the server's artifact store is full."
 
 
-async def _give_up(storing: Storing) -> None:
+async def _give_up(storing: AttemptWithStore) -> None:
     async with storing.database.write() as session:
         await unstored_results.give_up(session, storing.world.admin, storing.job_id, "no room")
 
 
 async def test_a_run_with_results_to_upload_shows_them_and_is_not_final(
-    storing: Storing,
+    storing: AttemptWithStore,
 ) -> None:
     """Regression: the run did not show that its ended training was waiting for an upload."""
     world = storing.world
@@ -54,7 +54,7 @@ async def test_a_run_with_results_to_upload_shows_them_and_is_not_final(
     assert (await world.run(storing.run_id)).not_uploaded is None
 
 
-async def test_only_a_user_can_give_up_results(storing: Storing) -> None:
+async def test_only_a_user_can_give_up_results(storing: AttemptWithStore) -> None:
     """Results can be given up only while the ended attempt waits for its uploads."""
     world = storing.world
     with pytest.raises(ConflictError) as refused:
@@ -70,7 +70,7 @@ async def test_only_a_user_can_give_up_results(storing: Storing) -> None:
     assert (await world.renew(storing.attempt_id, backlog=waiting)).give_up is True
 
 
-async def _adopt(storing: Storing, worker_id: str | None = None) -> str:
+async def _adopt(storing: AttemptWithStore, worker_id: str | None = None) -> str:
     async with storing.database.write() as session:
         body = Adoption(worker_id=worker_id or storing.worker_id)
         answer = await adoption.adopt(
@@ -85,7 +85,7 @@ async def _adopt(storing: Storing, worker_id: str | None = None) -> str:
 
 
 async def test_a_worker_adopts_only_its_own_live_attempt(
-    storing: Storing,
+    storing: AttemptWithStore,
 ) -> None:
     """Regression: if a supervisor ended during its uploads, the attempt was marked as lost and the
     only copies of its results were deleted.
@@ -107,7 +107,7 @@ async def test_a_worker_adopts_only_its_own_live_attempt(
     ("delivering", "state"), [(True, JobState.RUNNING), (False, JobState.QUEUED)]
 )
 async def test_an_uploading_attempt_stays_with_its_worker_after_a_reboot(
-    storing: Storing, delivering: bool, state: JobState
+    storing: AttemptWithStore, delivering: bool, state: JobState
 ) -> None:
     """The results are still on the worker's disk."""
     await storing.world.renew(
@@ -118,7 +118,7 @@ async def test_an_uploading_attempt_stays_with_its_worker_after_a_reboot(
 
 
 async def test_snapshots_older_than_verified_ones_are_skipped(
-    storing: Storing,
+    storing: AttemptWithStore,
 ) -> None:
     """Regression: such snapshots stayed in the state `uploading`."""
     old = [
@@ -145,7 +145,7 @@ async def test_snapshots_older_than_verified_ones_are_skipped(
 
 
 async def test_the_files_of_a_snapshot_skipped_during_its_upload_are_deleted(
-    storing: Storing,
+    storing: AttemptWithStore,
 ) -> None:
     """The snapshot is skipped because a newer one was verified meanwhile."""
     old = await storing.snapshot(100, upload=False)
@@ -162,7 +162,7 @@ async def test_the_files_of_a_snapshot_skipped_during_its_upload_are_deleted(
 
 @pytest.mark.parametrize("end", ["released", "lost", "expired"])
 async def test_no_snapshot_stays_uploading_once_its_attempt_has_ended(
-    storing: Storing, end: str
+    storing: AttemptWithStore, end: str
 ) -> None:
     """Regression: snapshots of ended attempts, also of succeeded runs, stayed in the state
     `uploading`.
@@ -188,7 +188,9 @@ async def test_no_snapshot_stays_uploading_once_its_attempt_has_ended(
         )
 
 
-async def test_a_run_shows_how_far_its_stored_snapshots_are_behind(storing: Storing) -> None:
+async def test_a_run_shows_how_far_its_stored_snapshots_are_behind(
+    storing: AttemptWithStore,
+) -> None:
     """The run page shows the difference in env_steps."""
     saved = (await storing.world.run(storing.run_id)).snapshots
     assert (saved.written, saved.verified) == (None, None)
@@ -209,7 +211,7 @@ def _migration() -> ModuleType:
 
 
 async def test_rows_that_older_versions_left_uploading_are_repaired_at_upgrade(
-    storing: Storing,
+    storing: AttemptWithStore,
 ) -> None:
     """The migration ends the state `uploading` of snapshots whose attempt has ended."""
     left = await storing.snapshot(100, upload=False)

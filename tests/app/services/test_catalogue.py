@@ -18,16 +18,16 @@ from palestra.contract.identity import experiment_id
 from palestra.contract.job_options import JobRequest
 from palestra.contract.queries import SeriesQuery
 from tests.support import records
-from tests.support.artifact_store import Storing
+from tests.support.artifact_store import AttemptWithStore
 from tests.support.server_fixture import (
     TINY_CODE,
     WALK_CODE,
     World,
     catalogue,
+    catalogue_with_walk,
     definition,
     submission,
     supervised,
-    walking,
 )
 
 
@@ -187,10 +187,10 @@ async def test_changed_environment_code_makes_another_experiment(
     world: World,
 ) -> None:
     """Jobs of the old experiment are refused, and go to a worker that still has the old code."""
-    old = await world.register(name="old", catalogue=walking())
+    old = await world.register(name="old", catalogue=catalogue_with_walk())
     first, _ = await world.submit(definition(env={"id": "tiny/Walk-v0"}), seeds=[0, 1])
     assert first.code.model_dump(mode="json") == {"kind": "builtin", "environment": WALK_CODE}
-    changed = walking()
+    changed = catalogue_with_walk()
     changed["environments"][-1]["code"] = {**WALK_CODE, "digest": "6" * 64}
     new = await world.register(name="new", catalogue=changed)
     one, two = await world.jobs()
@@ -217,7 +217,7 @@ async def test_changed_environment_code_makes_another_experiment(
 
 
 async def test_an_environment_named_by_its_module_is_stored_by_its_id(world: World) -> None:
-    await world.register(catalogue=walking())
+    await world.register(catalogue=catalogue_with_walk())
     experiment, _ = await world.submit(definition(env={"id": "loose:tiny/Walk-v0"}))
     assert experiment.env == "tiny/Walk-v0"
     assert (await world.submit(definition(env={"id": "tiny/Walk-v0"})))[0].id == experiment.id
@@ -226,7 +226,7 @@ async def test_an_environment_named_by_its_module_is_stored_by_its_id(world: Wor
 async def test_an_unknown_environment_is_refused_with_the_ways_to_add_one(
     world: World,
 ) -> None:
-    await world.register(catalogue=walking())
+    await world.register(catalogue=catalogue_with_walk())
     with pytest.raises(
         InvalidError, match=r"did you mean tiny/Walk-v0\?.*install the package that registers it"
     ) as refused:
@@ -274,7 +274,7 @@ async def test_a_stored_experiment_with_work_tree_code_remains_usable(
 
 
 async def test_evaluation_metrics_and_scores_are_stored_as_curves(
-    storing: Storing,
+    storing: AttemptWithStore,
 ) -> None:
     for update, loss in ((10, 0.5), (20, "NaN")):
         record = records.evaluation(storing.run_id, update, -0.5, update=update)

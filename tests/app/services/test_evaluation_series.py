@@ -15,11 +15,13 @@ from palestra.contract.resources import EvaluationView
 from palestra.contract.states import RunState
 from tests.app.services.following import end, evaluate, follower
 from tests.support import records
-from tests.support.artifact_store import Storing
+from tests.support.artifact_store import AttemptWithStore
 from tests.support.server_fixture import World, definition
 
 
-async def shown(storing: Storing, source: EvaluationSource | None = None) -> list[EvaluationView]:
+async def shown(
+    storing: AttemptWithStore, source: EvaluationSource | None = None
+) -> list[EvaluationView]:
     from app.domain.paging import PageRequest
 
     async with storing.database.read() as session:
@@ -31,7 +33,7 @@ async def shown(storing: Storing, source: EvaluationSource | None = None) -> lis
         ).items
 
 
-async def points(storing: Storing, name: str) -> list[float]:
+async def points(storing: AttemptWithStore, name: str) -> list[float]:
     select = [{"run_id": storing.run_id, "series": name}]
     query = SeriesQuery.model_validate_json(
         json.dumps({"select": select, "start": 0, "end": 1000, "buckets": 10})
@@ -40,7 +42,7 @@ async def points(storing: Storing, name: str) -> list[float]:
     return [value for value in found.mean if value is not None]
 
 
-async def names(storing: Storing) -> set[str]:
+async def names(storing: AttemptWithStore) -> set[str]:
     async with storing.database.read() as session:
         return {
             one.name
@@ -52,7 +54,7 @@ async def names(storing: Storing) -> set[str]:
         }
 
 
-async def test_each_source_is_a_series_of_its_own(storing: Storing) -> None:
+async def test_each_source_is_a_series_of_its_own(storing: AttemptWithStore) -> None:
     await storing.send(records.evaluation(storing.run_id, 50, 3.0))
     snapshot = await storing.snapshot(100)
     one = await follower(storing, Schedule.CONTINUOUS_EVAL_ON_TRAIN_DATA)
@@ -78,7 +80,7 @@ async def test_each_source_is_a_series_of_its_own(storing: Storing) -> None:
 
 @pytest.mark.parametrize("prefix", list(metrics.VIRTUAL))
 async def test_records_may_not_use_names_of_evaluation_series(
-    storing: Storing, prefix: str
+    storing: AttemptWithStore, prefix: str
 ) -> None:
     with pytest.raises(InvalidError) as refused:
         await storing.send(records.points(storing.run_id, f"{prefix}/mean", [1]))
@@ -96,7 +98,7 @@ async def test_a_test_job_sets_the_state_of_an_untrained_run(
     order = (await world.start(job.id, worker)).work_order
     assert (order.schedule, order.runs[0].snapshot, order.runs[0].fence) == (Schedule.TEST, None, 0)
     assert (await world.run(run_id)).state is RunState.RUNNING
-    tester = Storing(world, database, None, None, run_id, job.id, worker, order.attempt_id)  # type: ignore[arg-type]
+    tester = AttemptWithStore(world, database, None, None, run_id, job.id, worker, order.attempt_id)  # type: ignore[arg-type]
     with pytest.raises(InvalidError) as refused:
         await tester.send(records.points(run_id, "loss", [1]))
     assert refused.value.code == "not_training"
@@ -127,7 +129,9 @@ async def test_a_test_job_sets_the_state_of_an_untrained_run(
     assert len([one for one in await world.jobs() if one.schedule is Schedule.TRAIN]) == 1
 
 
-async def test_a_test_job_during_a_training_does_not_change_the_run(storing: Storing) -> None:
+async def test_a_test_job_during_a_training_does_not_change_the_run(
+    storing: AttemptWithStore,
+) -> None:
     snapshot = await storing.snapshot(100)
     one = await follower(storing, Schedule.TEST)
     await one.send({**records.evaluation(one.run_id, 40, 9.0), "source": "test"})
@@ -144,7 +148,7 @@ async def test_a_test_job_during_a_training_does_not_change_the_run(storing: Sto
 
 
 async def test_evaluations_of_an_older_schema_have_the_source_evaluation(
-    storing: Storing, database_url: str
+    storing: AttemptWithStore, database_url: str
 ) -> None:
     from alembic import command
 

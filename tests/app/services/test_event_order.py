@@ -36,7 +36,7 @@ async def _tail(database: Database, stop: asyncio.Event) -> list[str]:
         await asyncio.sleep(0)
 
 
-def _hold_commit(session: Session, seconds: float, drawn: asyncio.Event) -> None:
+def _delay_commit(session: Session, seconds: float, drawn: asyncio.Event) -> None:
     """Delays a commit by `seconds` between drawing its event IDs and making them visible.
 
     This is where the order could be violated.
@@ -62,13 +62,13 @@ async def test_two_delayed_concurrent_commits_lose_no_event(
     async def slow() -> None:
         async with database.write() as session:
             event_log.record(session, "job", {"name": "slow"}, project_id=world.project_id)
-            _hold_commit(session, 0.5, drawn)
+            _delay_commit(session, 0.5, drawn)
 
     async def fast() -> None:
         await drawn.wait()
         async with database.write() as session:
             event_log.record(session, "job", {"name": "fast"}, project_id=world.project_id)
-            _hold_commit(session, 0.2, asyncio.Event())
+            _delay_commit(session, 0.2, asyncio.Event())
 
     stop = asyncio.Event()
     tail = asyncio.create_task(_tail(database, stop))
@@ -98,7 +98,7 @@ async def test_a_transaction_that_began_first_and_records_last_loses_no_event(
         await began.wait()
         async with database.write() as session:
             event_log.record(session, "job", {"name": "younger"}, project_id=world.project_id)
-            _hold_commit(session, 0.5, drawn)
+            _delay_commit(session, 0.5, drawn)
 
     stop = asyncio.Event()
     tail = asyncio.create_task(_tail(database, stop))

@@ -10,7 +10,7 @@ from app.services.workers import workers
 from palestra.contract.names import Schedule
 from palestra.contract.states import Cause, Outcome
 from palestra.contract.work_order import Failure
-from tests.support.artifact_store import Storing
+from tests.support.artifact_store import AttemptWithStore
 from tests.support.server_fixture import World, catalogue, definition
 
 EVALUATE = {
@@ -38,7 +38,7 @@ def with_onnx(**changes: Any) -> dict[str, Any]:
     return {**catalogue(), "export_formats": ["weights", "program", "onnx"], **changes}
 
 
-async def trained(storing: Storing) -> str:
+async def trained_run(storing: AttemptWithStore) -> str:
     """Returns a run that has a verified snapshot and whose training ended."""
     await storing.snapshot(100)
     await storing.world.release(
@@ -48,10 +48,10 @@ async def trained(storing: Storing) -> str:
 
 
 async def test_an_export_with_formats_is_queued_listed_and_claimed(
-    world: World, storing: Storing
+    world: World, storing: AttemptWithStore
 ) -> None:
     worker = await world.register(slots=12, catalogue=with_onnx())
-    run_id = await trained(storing)
+    run_id = await trained_run(storing)
     job = await world.add_job(run_id, Schedule.EXPORT, evaluate={"formats": ["weights", "onnx"]})
     assert job.evaluate is not None
     assert job.evaluate.formats == ("weights", "onnx")
@@ -61,11 +61,11 @@ async def test_an_export_with_formats_is_queued_listed_and_claimed(
 
 
 async def test_every_document_in_a_json_column_reads_back_unchanged(
-    world: World, storing: Storing
+    world: World, storing: AttemptWithStore
 ) -> None:
     """Covers every strict document that a view reads from a JSON column."""
     worker = await world.register(catalogue=with_onnx(), slots=12, gpus=[GPU])
-    run_id = await trained(storing)
+    run_id = await trained_run(storing)
     job = await world.add_job(
         run_id, Schedule.EXPORT, evaluate=EVALUATE, resources=RESOURCES, limits=LIMITS
     )
@@ -92,9 +92,9 @@ async def test_every_document_in_a_json_column_reads_back_unchanged(
 
 
 async def test_a_format_that_no_worker_writes_is_refused_at_submission(
-    world: World, storing: Storing
+    world: World, storing: AttemptWithStore
 ) -> None:
-    run_id = await trained(storing)
+    run_id = await trained_run(storing)
     with pytest.raises(InvalidError, match="No worker of the pool default exports onnx") as refused:
         await world.add_job(run_id, Schedule.EXPORT, evaluate={"formats": ["onnx"]})
     assert refused.value.pointer == "/evaluate/formats"
@@ -104,9 +104,9 @@ async def test_a_format_that_no_worker_writes_is_refused_at_submission(
 
 
 async def test_an_export_is_claimed_by_a_worker_that_writes_its_format(
-    world: World, storing: Storing
+    world: World, storing: AttemptWithStore
 ) -> None:
-    run_id = await trained(storing)
+    run_id = await trained_run(storing)
     able = await world.register(name="w2", catalogue=with_onnx())
     job = await world.add_job(run_id, Schedule.EXPORT, evaluate={"formats": ["onnx"]})
     with pytest.raises(ConflictError) as refused:
@@ -117,9 +117,9 @@ async def test_an_export_is_claimed_by_a_worker_that_writes_its_format(
 
 @pytest.mark.parametrize("schedule", [Schedule.EVALUATE, Schedule.TEST, Schedule.EXPORT])
 async def test_later_jobs_of_a_run_use_the_pool_of_its_training(
-    world: World, storing: Storing, schedule: Schedule
+    world: World, storing: AttemptWithStore, schedule: Schedule
 ) -> None:
-    run_id = await trained(storing)
+    run_id = await trained_run(storing)
     worker = await world.register(name="gym-1", pool="gym")
     job = await world.add_job(run_id, Schedule.TRAIN, pool="gym")
     training = await world.start(job.id, worker.worker_id)

@@ -18,7 +18,7 @@ from palestra.contract.names import Schedule, new_id
 from palestra.contract.states import Cause, JobState, Order, Outcome
 from palestra.contract.work_order import FollowAnswer, FollowRequest
 from tests.app.services.following import SLOT, end, evaluate, follower
-from tests.support.artifact_store import Storing
+from tests.support.artifact_store import AttemptWithStore
 from tests.support.server_fixture import World
 
 
@@ -33,7 +33,7 @@ class CountingQueue:
 
 
 async def next_of(
-    one: Storing, *evaluated: str, again: bool = False, run_id: str | None = None
+    one: AttemptWithStore, *evaluated: str, again: bool = False, run_id: str | None = None
 ) -> FollowAnswer:
     request = FollowRequest(run_id=run_id or one.run_id, evaluated=evaluated, again=again)
     return await continuous_evaluation.next_snapshot(one.database, one.attempt_id, request)
@@ -44,7 +44,7 @@ def snapshot_and_training_state(answer: FollowAnswer) -> tuple[str | None, str]:
     return (None if answer.snapshot is None else answer.snapshot.snapshot_id, answer.training)
 
 
-async def test_snapshots_are_given_newest_first_and_each_once(storing: Storing) -> None:
+async def test_snapshots_are_given_newest_first_and_each_once(storing: AttemptWithStore) -> None:
     first, second = await storing.snapshot(100), await storing.snapshot(200)
     one = await follower(storing)
     answer = await next_of(one)
@@ -66,7 +66,7 @@ async def test_snapshots_are_given_newest_first_and_each_once(storing: Storing) 
     assert snapshot_and_training_state(await next_of(one, first, again=True)) == (third, "live")
 
 
-async def test_unverified_and_superseded_snapshots_are_left_out(storing: Storing) -> None:
+async def test_unverified_and_superseded_snapshots_are_left_out(storing: AttemptWithStore) -> None:
     kept = await storing.snapshot(100)
     one = await follower(storing)
     await storing.snapshot(200, upload=False)
@@ -78,7 +78,7 @@ async def test_unverified_and_superseded_snapshots_are_left_out(storing: Storing
 
 
 async def test_the_files_of_a_given_snapshot_are_kept_until_the_next_one_is_given(
-    storing: Storing,
+    storing: AttemptWithStore,
 ) -> None:
     first = await storing.snapshot(100)
     one = await follower(storing)
@@ -92,7 +92,7 @@ async def test_the_files_of_a_given_snapshot_are_kept_until_the_next_one_is_give
 
 
 async def test_a_continuous_evaluation_releases_its_slot_without_a_live_training(
-    storing: Storing,
+    storing: AttemptWithStore,
 ) -> None:
     first = await storing.snapshot(100)
     one = await follower(storing)
@@ -110,7 +110,7 @@ async def test_a_continuous_evaluation_releases_its_slot_without_a_live_training
     assert (await storing.world.job(one.job_id)).state is JobState.QUEUED
 
 
-async def test_a_continuous_evaluation_ends_with_the_training(storing: Storing) -> None:
+async def test_a_continuous_evaluation_ends_with_the_training(storing: AttemptWithStore) -> None:
     one = await follower(storing)
     last = await storing.snapshot(100)
     await end(storing)
@@ -119,7 +119,7 @@ async def test_a_continuous_evaluation_ends_with_the_training(storing: Storing) 
 
 
 async def test_only_a_live_continuous_evaluation_gets_snapshots_of_its_own_runs(
-    storing: Storing,
+    storing: AttemptWithStore,
 ) -> None:
     await storing.snapshot(100)
     for trainer in (storing, await follower(storing, Schedule.EVALUATE)):
@@ -142,7 +142,7 @@ async def test_only_a_live_continuous_evaluation_gets_snapshots_of_its_own_runs(
 
 
 async def test_a_resumed_training_is_dispatched_before_its_continuous_evaluation(
-    world: World, database: Database, storing: Storing
+    world: World, database: Database, storing: AttemptWithStore
 ) -> None:
     """A continuous evaluation without a snapshot to evaluate is not dispatched, so one slot
     suffices.
@@ -194,7 +194,7 @@ async def test_a_resumed_training_is_dispatched_before_its_continuous_evaluation
     assert len(queue.sent) == 3
 
 
-async def test_an_order_reaches_a_continuous_evaluation(storing: Storing) -> None:
+async def test_an_order_reaches_a_continuous_evaluation(storing: AttemptWithStore) -> None:
     one = await follower(storing)
     await storing.world.pause(one.job_id)
     assert (await storing.world.renew(one.attempt_id)).order is Order.PAUSE
@@ -203,7 +203,7 @@ async def test_an_order_reaches_a_continuous_evaluation(storing: Storing) -> Non
 
 
 async def test_the_work_order_has_the_options_of_the_continuous_evaluation(
-    storing: Storing,
+    storing: AttemptWithStore,
 ) -> None:
     world = storing.world
     options = {"throttle_seconds": 2.5, "delay_seconds": 1, "episodes": 3}
@@ -223,7 +223,9 @@ async def test_the_work_order_has_the_options_of_the_continuous_evaluation(
     assert (run.follow.same_episodes, run.evaluation_seed) == (True, 4)
 
 
-async def test_a_run_without_snapshots_cannot_be_evaluated_continuously(storing: Storing) -> None:
+async def test_a_run_without_snapshots_cannot_be_evaluated_continuously(
+    storing: AttemptWithStore,
+) -> None:
     await storing.world.cancel(storing.job_id)
     await end(storing, Outcome.CANCELLED, Cause.USER)
     with pytest.raises(ConflictError) as refused:

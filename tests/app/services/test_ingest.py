@@ -285,7 +285,7 @@ async def test_the_speed_of_a_run_follows_its_batches(training: Training) -> Non
     assert run.env_steps_per_second > 0
 
 
-def _cuts(size: int, chooser: random.Random) -> list[tuple[int, int]]:
+def _overlapping_batches(size: int, chooser: random.Random) -> list[tuple[int, int]]:
     """Returns batches that cover records 1 to `size`, with repeats, overlaps and gaps, in any
     order.
     """
@@ -307,7 +307,7 @@ async def test_any_order_of_deliveries_equals_one_delivery_in_order(
         records.points(training.run_id, f"s{seed}/{chooser.randint(0, 2)}", [i], [chooser.random()])
         for i in range(1, 13)
     ]
-    for first, last in _cuts(len(content), chooser):
+    for first, last in _overlapping_batches(len(content), chooser):
         try:
             await training.send(base + first, content[first - 1 : last])
         except ConflictError as refusal:

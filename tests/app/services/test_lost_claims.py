@@ -15,7 +15,7 @@ from app.services.workers import workers
 from palestra.contract.names import Schedule
 from palestra.contract.states import AttemptState, Cause, JobState
 from palestra.contract.work_order import ClaimAnswer
-from tests.support.artifact_store import Storing
+from tests.support.artifact_store import AttemptWithStore
 from tests.support.server_fixture import World, pass_time
 
 
@@ -53,7 +53,7 @@ async def test_the_same_claim_again_answers_the_same_lease(world: World, worker:
 
 
 async def test_a_resumed_training_is_answered_with_the_snapshot_of_the_first_answer(
-    storing: Storing,
+    storing: AttemptWithStore,
 ) -> None:
     world, job_id, worker = storing.world, storing.job_id, storing.worker_id
     snapshot_id = await storing.snapshot(100)
@@ -65,7 +65,7 @@ async def test_a_resumed_training_is_answered_with_the_snapshot_of_the_first_ans
     assert first.work_order.runs[0].fence == (await world.run(storing.run_id)).fence == 2
 
 
-async def test_an_evaluation_is_answered_again_too(storing: Storing) -> None:
+async def test_an_evaluation_is_answered_again_too(storing: AttemptWithStore) -> None:
     await storing.snapshot(100)
     job = await storing.world.add_job(storing.run_id, Schedule.EVALUATE)
     first = await storing.world.claim(job.id, storing.worker_id, slot=3)

@@ -12,8 +12,15 @@ from app.domain.errors import ConflictError, NotFoundError
 from palestra.contract.names import Schedule, new_id
 from palestra.contract.states import Cause, JobState, Outcome, RunState
 from palestra.contract.work_order import Failure
-from tests.support.artifact_store import Storing
-from tests.support.server_fixture import TINY_CODE, WALK_CODE, World, catalogue, definition, walking
+from tests.support.artifact_store import AttemptWithStore
+from tests.support.server_fixture import (
+    TINY_CODE,
+    WALK_CODE,
+    World,
+    catalogue,
+    catalogue_with_walk,
+    definition,
+)
 
 OPTIONS = {
     "priority": 7,
@@ -23,7 +30,7 @@ OPTIONS = {
 CHANGED = Failure(message="the experiment was made with other code")
 
 
-async def failed(storing: Storing) -> str:
+async def fail_training(storing: AttemptWithStore) -> str:
     """Ends the training as failed; returns its run ID."""
     await storing.world.release(
         storing.attempt_id, Outcome.FAILED, Cause.USER_EXCEPTION, last_seq=storing.seq
@@ -32,10 +39,12 @@ async def failed(storing: Storing) -> str:
     return storing.run_id
 
 
-async def test_a_retry_resumes_from_the_newest_snapshot(world: World, storing: Storing) -> None:
+async def test_a_retry_resumes_from_the_newest_snapshot(
+    world: World, storing: AttemptWithStore
+) -> None:
     await storing.snapshot(100)
     newest = await storing.snapshot(200)
-    run_id = await failed(storing)
+    run_id = await fail_training(storing)
     job = await world.retry(run_id, reason="once more")
     assert (job.state, job.schedule, job.run_ids) == (JobState.QUEUED, Schedule.TRAIN, [run_id])
     run = await world.run(run_id)
@@ -64,20 +73,20 @@ async def test_a_retry_has_the_options_of_the_training_before(world: World) -> N
 
 
 async def test_without_a_snapshot_a_retry_begins_at_the_start(
-    world: World, storing: Storing
+    world: World, storing: AttemptWithStore
 ) -> None:
     await storing.snapshot(100, upload=False)
-    run_id = await failed(storing)
+    run_id = await fail_training(storing)
     job = await world.retry(run_id)
     (order,) = (await world.start(job.id, storing.worker_id)).work_order.runs
     assert order.snapshot is None
 
 
 async def test_a_retry_from_the_start_supersedes_all_earlier_records(
-    world: World, storing: Storing
+    world: World, storing: AttemptWithStore
 ) -> None:
     old = await storing.snapshot(100)
-    run_id = await failed(storing)
+    run_id = await fail_training(storing)
     job = await world.retry(run_id, origin="start")
     assert job.afresh
     claimed = await world.start(job.id, storing.worker_id)
@@ -132,7 +141,7 @@ async def test_a_retry_of_an_unknown_run_is_not_found(world: World) -> None:
         await world.retry(new_id("run"))
 
 
-def edited(digest: str) -> Any:
+def catalogue_with_other_digest(digest: str) -> Any:
     """Returns the catalogue of a worker whose distribution has another digest."""
     return json.loads(json.dumps(catalogue()).replace(TINY_CODE["digest"], digest * 64))
 
@@ -150,7 +159,7 @@ async def paused_run(world: World) -> tuple[str, str, str]:
 
 async def test_a_resume_with_other_code_is_refused_and_the_run_stays_paused(world: World) -> None:
     run_id, job_id, _ = await paused_run(world)
-    await world.register(catalogue=edited("8"))
+    await world.register(catalogue=catalogue_with_other_digest("8"))
     with pytest.raises(
         ConflictError, match=r"made with tiny-agents .*--allow-code-change"
     ) as refused:
@@ -163,14 +172,16 @@ async def test_a_resume_with_other_code_is_refused_and_the_run_stays_paused(worl
 
 async def test_a_resume_with_another_environment_is_refused_unless_allowed(world: World) -> None:
     """The code of a registered environment belongs to the experiment, as an agent's code does."""
-    worker = await world.register(catalogue=walking())
+    worker = await world.register(catalogue=catalogue_with_walk())
     await world.submit(definition(env={"id": "tiny/Walk-v0"}))
     (job,) = await world.jobs()
     attempt = (await world.start(job.id, worker.worker_id)).work_order.attempt_id
     await world.pause(job.id)
     await world.release(attempt, Outcome.PAUSED, Cause.USER)
     await world.register(
-        catalogue=json.loads(json.dumps(walking()).replace(WALK_CODE["digest"], "8" * 64))
+        catalogue=json.loads(
+            json.dumps(catalogue_with_walk()).replace(WALK_CODE["digest"], "8" * 64)
+        )
     )
     with pytest.raises(
         ConflictError,
@@ -193,7 +204,7 @@ async def test_a_resume_with_another_environment_is_refused_unless_allowed(world
 
 async def test_a_resume_with_other_code_can_be_allowed_and_is_shown(world: World) -> None:
     run_id, job_id, worker_id = await paused_run(world)
-    await world.register(catalogue=edited("8"))
+    await world.register(catalogue=catalogue_with_other_digest("8"))
     assert (await world.resume(job_id, allow_code_change=True)).allow_code_change
     claimed = await world.start(job_id, worker_id, attempt=2)
     assert claimed.work_order.allow_code_change
@@ -242,7 +253,7 @@ async def test_a_first_attempt_with_changed_code_fails_and_can_be_retried(world:
 async def test_a_retry_with_other_code_is_refused_unless_allowed(world: World) -> None:
     run_id, job_id, worker_id = await paused_run(world)
     await world.cancel(job_id)
-    await world.register(catalogue=edited("8"))
+    await world.register(catalogue=catalogue_with_other_digest("8"))
     with pytest.raises(ConflictError) as refused:
         await world.retry(run_id)
     assert refused.value.code == "code_changed"

@@ -11,7 +11,7 @@ from palestra.contract.queries import GridGroup, SeriesQuery
 from palestra.contract.resources import JobView
 from palestra.contract.states import Cause, Outcome
 from tests.support import records
-from tests.support.artifact_store import Storing
+from tests.support.artifact_store import AttemptWithStore
 from tests.support.records import Json
 from tests.support.server_fixture import World, definition, supervised
 from tests.support.training import evaluations, train
@@ -28,7 +28,7 @@ def evaluation_with_success_rate(
 
 
 async def test_a_success_rate_is_a_curve_where_an_evaluation_has_one(
-    storing: Storing, database: Database
+    storing: AttemptWithStore, database: Database
 ) -> None:
     run = storing.run_id
     await storing.send(evaluation_with_success_rate(run, 10, None))
@@ -181,7 +181,7 @@ async def three_runs(world: World, outcome: Outcome, cause: Cause) -> Group:
     )
 
 
-async def names(storing: Storing, database: Database) -> set[str]:
+async def names(storing: AttemptWithStore, database: Database) -> set[str]:
     async with database.read() as session:
         page = await series.list_of_run(
             session, storing.world.admin, storing.run_id, after="", limit=100

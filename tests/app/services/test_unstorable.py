@@ -16,7 +16,7 @@ from app.domain.errors import DomainError, ForbiddenError, InvalidError, Unavail
 from app.services.telemetry.group_commit import Intake
 from palestra.contract.names import MAX_STEP, new_id
 from tests.support import records
-from tests.support.artifact_store import Storing, file_entry
+from tests.support.artifact_store import AttemptWithStore, file_entry
 from tests.support.records import Json, delivery
 
 FILE = file_entry("weights", b"1234")
@@ -44,13 +44,13 @@ async def intake(database: Database) -> AsyncIterator[Intake]:
     await asyncio.wait([task])
 
 
-async def _refused(intake: Intake, storing: Storing, *content: Json) -> DomainError:
+async def _refused(intake: Intake, storing: AttemptWithStore, *content: Json) -> DomainError:
     with pytest.raises(DomainError) as caught:
         await intake.take(delivery(storing.attempt_id, storing.seq + 1, content))
     return caught.value
 
 
-def _snapshot(storing: Storing, snapshot_id: str | None = None, **changes: Any) -> Json:
+def _snapshot(storing: AttemptWithStore, snapshot_id: str | None = None, **changes: Any) -> Json:
     return {**records.snapshot(storing.run_id, snapshot_id or new_id("snp"), 10, [FILE]), **changes}
 
 
@@ -87,7 +87,7 @@ POISON = {
 
 @pytest.mark.parametrize("name", POISON)
 async def test_an_unstorable_record_is_refused_and_its_batch_can_be_corrected(
-    storing: Storing, intake: Intake, name: str
+    storing: AttemptWithStore, intake: Intake, name: str
 ) -> None:
     """Regression: such batches were answered 503 `storage`, which asks the worker to retry."""
     make, code, where = POISON[name]
@@ -98,7 +98,7 @@ async def test_an_unstorable_record_is_refused_and_its_batch_can_be_corrected(
     assert await intake.take(delivery(storing.attempt_id, 1, [good, good])) == 2
 
 
-async def test_a_repeated_snapshot_id_is_refused(storing: Storing, intake: Intake) -> None:
+async def test_a_repeated_snapshot_id_is_refused(storing: AttemptWithStore, intake: Intake) -> None:
     """The repetition may be in the same batch or in a later one."""
     used = new_id("snp")
     refusal = await _refused(
@@ -115,7 +115,7 @@ async def test_a_repeated_snapshot_id_is_refused(storing: Storing, intake: Intak
 
 
 async def test_the_record_that_exceeds_the_series_limit_is_named(
-    storing: Storing, intake: Intake, monkeypatch: pytest.MonkeyPatch
+    storing: AttemptWithStore, intake: Intake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Regression: the error named the batch and not the record."""
     monkeypatch.setattr("app.services.telemetry.record_rows.MAX_SERIES_PER_RUN", 3)
@@ -124,7 +124,7 @@ async def test_the_record_that_exceeds_the_series_limit_is_named(
     assert (refusal.code, refusal.pointer) == ("too_many_metrics", "/records/4")
 
 
-async def test_a_record_of_another_run_is_named(storing: Storing, intake: Intake) -> None:
+async def test_a_record_of_another_run_is_named(storing: AttemptWithStore, intake: Intake) -> None:
     """The error names the record."""
     refusal = await _refused(
         intake,
@@ -175,7 +175,7 @@ async def _execute(database: Database, statements: dict[str, list[str]]) -> None
 @pytest.mark.usefixtures("database_that_refuses_a_row")
 @pytest.mark.parametrize("at", [0, 7, 12])
 async def test_a_record_that_only_the_database_refuses_is_named(
-    storing: Storing, intake: Intake, at: int
+    storing: AttemptWithStore, intake: Intake, at: int
 ) -> None:
     """Regression: every failure that depends on the content was answered 503, and retried without
     end.
@@ -194,7 +194,7 @@ async def test_a_record_that_only_the_database_refuses_is_named(
 
 @pytest.mark.usefixtures("database_that_refuses_a_row")
 async def test_an_unstorable_batch_does_not_affect_the_others_of_its_group(
-    storing: Storing, intake: Intake
+    storing: AttemptWithStore, intake: Intake
 ) -> None:
     """The other batches of the group are committed."""
     job = await storing.world.one_job(seeds=[77])
@@ -207,7 +207,7 @@ async def test_an_unstorable_batch_does_not_affect_the_others_of_its_group(
 
 
 async def test_an_unreachable_database_is_503(
-    storing: Storing, intake: Intake, monkeypatch: pytest.MonkeyPatch
+    storing: AttemptWithStore, intake: Intake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A temporary fault is answered 503, so that the worker retries and gives no record up."""
 

@@ -19,14 +19,14 @@ from palestra.contract.names import Schedule
 from palestra.contract.states import Cause, Outcome
 from palestra.contract.work_order import WorkOrder
 from tests.support import records
-from tests.support.artifact_store import Storing, file_entry
+from tests.support.artifact_store import AttemptWithStore, file_entry
 from tests.support.server_fixture import World
 
 EVALUATION_SLOT = 5
 
 
 @pytest.fixture
-async def pack(world: World, database: Database, tmp_path: Path) -> Storing:
+async def pack(world: World, database: Database, tmp_path: Path) -> AttemptWithStore:
     """A live attempt that trains two runs as one pack.
 
     The methods of `Storing` act on the first run.
@@ -36,7 +36,7 @@ async def pack(world: World, database: Database, tmp_path: Path) -> Storing:
     order = (await world.start(first.id, registered.worker_id)).work_order
     directory = tmp_path / "blobs"
     run_id = first.run_ids[0]
-    return Storing(
+    return AttemptWithStore(
         world,
         database,
         BlobStore(directory),
@@ -48,30 +48,30 @@ async def pack(world: World, database: Database, tmp_path: Path) -> Storing:
     )
 
 
-async def _lose_pack(pack: Storing) -> None:
+async def _lose_pack(pack: AttemptWithStore) -> None:
     """Marks the attempt of the pack as lost and cancels its job; its process may still run."""
     await pack.world.heartbeat(pack.worker_id, dead=[pack.attempt_id])
     await pack.world.cancel(pack.job_id)
 
 
-async def _resume_first_run(pack: Storing) -> Storing:
+async def _resume_first_run(pack: AttemptWithStore) -> AttemptWithStore:
     """Resumes the first run of a lost pack in a job of its own."""
     job = await pack.world.add_job(pack.run_id, Schedule.TRAIN)
     return await _take(pack, job.id, slot=1)
 
 
-async def _start_continuous_eval(training: Storing) -> Storing:
+async def _start_continuous_eval(training: AttemptWithStore) -> AttemptWithStore:
     """Starts a `continuous_eval` of the run concurrently with its training."""
     job = await training.world.add_job(training.run_id, Schedule.CONTINUOUS_EVAL)
     return await _take(training, job.id, slot=EVALUATION_SLOT)
 
 
-async def _take(storing: Storing, job_id: str, *, slot: int) -> Storing:
+async def _take(storing: AttemptWithStore, job_id: str, *, slot: int) -> AttemptWithStore:
     order = (await storing.world.start(job_id, storing.worker_id, slot=slot)).work_order
     return replace(storing, job_id=job_id, attempt_id=order.attempt_id, seq=0)
 
 
-async def _values(storing: Storing, name: str) -> list[list[float]]:
+async def _values(storing: AttemptWithStore, name: str) -> list[list[float]]:
     """Returns the values of a series of the first run: one list per stored block, in order."""
     query = (
         select(BlockRow.content)
@@ -83,14 +83,14 @@ async def _values(storing: Storing, name: str) -> list[list[float]]:
         return [blocks.decode(content).value.tolist() for content in found]
 
 
-async def _refused(writer: Storing, *content: records.Json) -> str:
+async def _refused(writer: AttemptWithStore, *content: records.Json) -> str:
     """Sends a batch that must be refused; returns the error code."""
     with pytest.raises((ConflictError, InvalidError)) as refusal:
         await writer.send(*content)
     return refusal.value.code
 
 
-async def test_a_pack_raises_the_fence_of_each_of_its_runs(pack: Storing) -> None:
+async def test_a_pack_raises_the_fence_of_each_of_its_runs(pack: AttemptWithStore) -> None:
     both = (await pack.world.job(pack.job_id)).run_ids
     assert [(await pack.world.run(run_id)).fence for run_id in both] == [1, 1]
     await pack.world.heartbeat(pack.worker_id, dead=[pack.attempt_id])
@@ -98,14 +98,16 @@ async def test_a_pack_raises_the_fence_of_each_of_its_runs(pack: Storing) -> Non
     assert [(run.run_id, run.fence) for run in order.runs] == [(run_id, 2) for run_id in both]
 
 
-async def test_a_run_of_a_live_pack_gets_no_second_training_job(pack: Storing) -> None:
+async def test_a_run_of_a_live_pack_gets_no_second_training_job(pack: AttemptWithStore) -> None:
     for run_id in (await pack.world.job(pack.job_id)).run_ids:
         with pytest.raises(ConflictError) as refusal:
             await pack.world.add_job(run_id, Schedule.TRAIN)
         assert refusal.value.code == "run_busy"
 
 
-async def test_late_batches_of_a_pack_are_refused_after_one_run_was_resumed(pack: Storing) -> None:
+async def test_late_batches_of_a_pack_are_refused_after_one_run_was_resumed(
+    pack: AttemptWithStore,
+) -> None:
     """This holds for records of the resumed run and of the run that no attempt trains."""
     partner = (await pack.world.job(pack.job_id)).run_ids[1]
     first = await pack.snapshot(100)
@@ -139,7 +141,7 @@ async def test_late_batches_of_a_pack_are_refused_after_one_run_was_resumed(pack
 
 
 async def test_a_live_pack_is_stale_once_the_fence_of_one_run_is_higher(
-    pack: Storing,
+    pack: AttemptWithStore,
 ) -> None:
     """After a network partition heals, only the fence may show that an attempt is stale."""
     async with pack.database.write() as session:
@@ -148,7 +150,7 @@ async def test_a_live_pack_is_stale_once_the_fence_of_one_run_is_higher(
     assert await _refused(pack, records.points(partner, "loss", [1])) == "stale_attempt"
 
 
-async def test_a_continuous_eval_continues_after_its_pack_is_stale(pack: Storing) -> None:
+async def test_a_continuous_eval_continues_after_its_pack_is_stale(pack: AttemptWithStore) -> None:
     """The `continuous_eval` may send evaluations but no training points; the pack may send
     neither.
     """
@@ -167,7 +169,9 @@ async def test_a_continuous_eval_continues_after_its_pack_is_stale(pack: Storing
     assert (await pack.world.run(pack.run_id)).fence == 1, "who only reads raises no fence"
 
 
-async def test_a_continuous_eval_continues_concurrently_with_a_resumed_run(pack: Storing) -> None:
+async def test_a_continuous_eval_continues_concurrently_with_a_resumed_run(
+    pack: AttemptWithStore,
+) -> None:
     """Its evaluation of a superseded snapshot is kept and marked as superseded."""
     first = await pack.snapshot(100)
     follower = await _start_continuous_eval(pack)

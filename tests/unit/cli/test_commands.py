@@ -12,7 +12,7 @@ from tests.support import api_samples
 from tests.support.api_samples import JOB, RUN
 from tests.support.commands import DOCUMENT, RunCommand
 from tests.support.fake_http_server import Answer, FakeHttpServer, problem
-from tests.support.server_fixture import walking
+from tests.support.server_fixture import catalogue_with_walk
 
 
 def test_submit_sends_the_document_and_prints_the_runs(
@@ -339,7 +339,9 @@ def test_the_catalogue_lists_agents_and_environments_with_their_code(
     peer: FakeHttpServer, palestra: RunCommand
 ) -> None:
     """These are the parts that the workers of a pool can build."""
-    offered = Catalogue.model_validate_json(json.dumps(walking())).model_dump(mode="json")
+    offered = Catalogue.model_validate_json(json.dumps(catalogue_with_walk())).model_dump(
+        mode="json"
+    )
     peer.on("GET", "/catalogue", Answer(200, {"pool": "gpu", "known": True, "catalogue": offered}))
     code, out, _ = palestra("catalogue", "--pool", "gpu")
     assert (code, peer.asked[0].query["pool"]) == (0, "gpu")

@@ -84,7 +84,7 @@ def test_a_pipe_that_breaks_under_json(peer: FakeHttpServer, tmp_path: Path) -> 
         Answer(
             200,
             api_samples.page(
-                *(api_samples.run(id=api_samples.numbered("run", n)) for n in range(300))
+                *(api_samples.run(id=api_samples.make_id("run", n)) for n in range(300))
             ),
         ),
     )

@@ -23,12 +23,12 @@ def _stored(name: str, content: bytes, number: int = 1, **changes: Any) -> dict[
     file = {"name": name, "size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
     owner = {
         "run_id": RUN,
-        "attempt_id": api_samples.numbered("att", 1),
+        "attempt_id": api_samples.make_id("att", 1),
         "snapshot_id": None,
         "created_at": api_samples.NOW,
     }
     return {
-        "id": api_samples.numbered("art", number),
+        "id": api_samples.make_id("art", number),
         "kind": "export",
         "stored": True,
         **owner,
@@ -59,7 +59,7 @@ def _snapshot(name: str, **changes: Any) -> dict[str, Any]:
     return {
         "id": name,
         "run_id": RUN,
-        "attempt_id": api_samples.numbered("att", 1),
+        "attempt_id": api_samples.make_id("att", 1),
         **marks,
         **at,
         **changes,
@@ -71,7 +71,7 @@ def test_watch_prints_why_runs_failed(peer: FakeHttpServer, palestra: RunCommand
     peer.on("POST", "/experiments", Answer(201, api_samples.experiment()))
     failed = [
         api_samples.run(
-            id=api_samples.numbered("run", seed),
+            id=api_samples.make_id("run", seed),
             seed=seed,
             state="failed",
             cause="user_exception",
@@ -80,7 +80,7 @@ def test_watch_prints_why_runs_failed(peer: FakeHttpServer, palestra: RunCommand
         for seed in (0, 1)
     ]
     other = api_samples.run(
-        id=api_samples.numbered("run", 2),
+        id=api_samples.make_id("run", 2),
         seed=2,
         state="failed",
         cause="diverged",
@@ -119,7 +119,7 @@ def test_watch_exits_differently_for_failures_and_cancellations(
 ) -> None:
     """Regression: the exit code was 1 in both cases."""
     runs = [
-        api_samples.run(id=api_samples.numbered("run", seed), seed=seed, state=state)
+        api_samples.run(id=api_samples.make_id("run", seed), seed=seed, state=state)
         for seed, state in enumerate(states)
     ]
     peer.on("GET", "/runs", Answer(200, api_samples.page(*runs)))
@@ -177,7 +177,7 @@ def test_show_prints_a_run_with_its_attempts_jobs_and_results(
 ) -> None:
     """Regression: no command printed all of these."""
     attempt = {
-        "id": api_samples.numbered("att", 1),
+        "id": api_samples.make_id("att", 1),
         "job_id": JOB,
         "number": 1,
         "worker_id": "w",
@@ -262,7 +262,7 @@ def test_download_stores_files_in_a_directory_named_like_the_run(
     peer: FakeHttpServer, palestra: RunCommand, tmp_path: Path
 ) -> None:
     """It downloads a snapshot, an export or one file."""
-    best = {**_stored("weights.bin", b"1234", 2), "artifact_id": api_samples.numbered("art", 2)}
+    best = {**_stored("weights.bin", b"1234", 2), "artifact_id": api_samples.make_id("art", 2)}
     file = {name: best[name] for name in ("name", "size", "sha256", "artifact_id")}
     peer.on(
         "GET",
@@ -280,14 +280,14 @@ def test_download_stores_files_in_a_directory_named_like_the_run(
         Answer(200, api_samples.page(_stored("policy.pt2", b"program"))),
     )
     peer.on(
-        "GET", f"/artifacts/{api_samples.numbered('art', 1)}/content", Answer(200, raw=b"program")
+        "GET", f"/artifacts/{api_samples.make_id('art', 1)}/content", Answer(200, raw=b"program")
     )
     peer.on(
         "GET",
-        f"/artifacts/{api_samples.numbered('art', 1)}",
+        f"/artifacts/{api_samples.make_id('art', 1)}",
         Answer(200, _stored("policy.pt2", b"program")),
     )
-    peer.on("GET", f"/artifacts/{api_samples.numbered('art', 2)}/content", Answer(200, raw=b"1234"))
+    peer.on("GET", f"/artifacts/{api_samples.make_id('art', 2)}/content", Answer(200, raw=b"1234"))
     assert palestra("download", RUN) == (0, f"{RUN}/snp_b\n", "")
     assert (tmp_path / RUN / "snp_b" / "weights.bin").read_bytes() == b"1234"
     assert (
@@ -295,7 +295,7 @@ def test_download_stores_files_in_a_directory_named_like_the_run(
         == "there/policy.pt2\n"
     )
     code, out, _ = palestra(
-        "download", RUN, "--artifact", api_samples.numbered("art", 1), "--output", "there", "--json"
+        "download", RUN, "--artifact", api_samples.make_id("art", 1), "--output", "there", "--json"
     )
     assert (code, json.loads(out)) == (0, {"paths": [str(tmp_path / "there" / "policy.pt2")]})
     code, _, err = palestra("download", RUN, "--snapshot", "snp_c")

@@ -90,17 +90,17 @@ def test_an_action_without_a_key_is_never_repeated(peer: FakeHttpServer, client:
 
 def test_lists_follow_their_cursor(peer: FakeHttpServer, client: Client) -> None:
     first = Answer(
-        200, api_samples.page(api_samples.run(id=api_samples.numbered("run", 1)), cursor="next")
+        200, api_samples.page(api_samples.run(id=api_samples.make_id("run", 1)), cursor="next")
     )
     peer.on(
         "GET",
         "/runs",
         first,
-        Answer(200, api_samples.page(api_samples.run(id=api_samples.numbered("run", 2)))),
+        Answer(200, api_samples.page(api_samples.run(id=api_samples.make_id("run", 2)))),
     )
     assert [run.id for run in client.runs("exp", state="running")] == [
-        api_samples.numbered("run", 1),
-        api_samples.numbered("run", 2),
+        api_samples.make_id("run", 1),
+        api_samples.make_id("run", 2),
     ]
     assert [asked.query.get("cursor") for asked in peer.asked] == [None, "next"]
     assert peer.asked[1].query["experiment"] == "exp"
@@ -338,7 +338,7 @@ def test_a_refused_stream_is_an_exception(peer: FakeHttpServer, client: Client) 
 
 
 def test_watch_ends_with_the_last_run(peer: FakeHttpServer, client: Client) -> None:
-    second = api_samples.numbered("run", 2)
+    second = api_samples.make_id("run", 2)
     pages = [
         api_samples.page(api_samples.run(seed=1, id=second), api_samples.run()),
         api_samples.page(

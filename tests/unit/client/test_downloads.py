@@ -23,7 +23,7 @@ from tests.support.fake_http_server import (
 )
 
 CONTENT = bytes(range(256)) * 40
-ART = api_samples.numbered("art", 1)
+ART = api_samples.make_id("art", 1)
 
 
 def stored(name: str = "weights.bin", content: bytes = CONTENT) -> StoredFile:
@@ -147,7 +147,7 @@ def view(**changes: object) -> dict[str, object]:
     document = {
         "id": ART,
         "run_id": RUN,
-        "attempt_id": api_samples.numbered("att", 1),
+        "attempt_id": api_samples.make_id("att", 1),
         "snapshot_id": None,
         "name": file.name,
     }
@@ -162,7 +162,7 @@ def view(**changes: object) -> dict[str, object]:
     }
 
 
-def cut(asked: RecordedRequest) -> Answer:
+def answer_partially(asked: RecordedRequest) -> Answer:
     """Answers a range request, but closes the connection after 3,000 bytes."""
     first = int(asked.headers.get("range", "bytes=0-").removeprefix("bytes=").removesuffix("-"))
     rest = CONTENT[first:]
@@ -179,7 +179,10 @@ def test_a_lost_connection_is_resumed_by_a_range_request(
 ) -> None:
     peer.on("GET", f"/artifacts/{ART}", Answer(200, view()))
     peer.on(
-        "GET", f"/artifacts/{ART}/content", Answer(503, problem(503, "unavailable", "Later.")), cut
+        "GET",
+        f"/artifacts/{ART}/content",
+        Answer(503, problem(503, "unavailable", "Later.")),
+        answer_partially,
     )
     assert client.download(ART, tmp_path).read_bytes() == CONTENT
     ranges = [asked.headers.get("range") for asked in peer.asked if asked.path.endswith("/content")]
@@ -191,7 +194,12 @@ def test_a_server_without_range_requests_sends_the_whole_file_again(
 ) -> None:
     peer.on("GET", f"/artifacts/{ART}", Answer(200, view()))
     octets = {"Content-Type": "application/octet-stream"}
-    peer.on("GET", f"/artifacts/{ART}/content", cut, Answer(200, raw=CONTENT, headers=octets))
+    peer.on(
+        "GET",
+        f"/artifacts/{ART}/content",
+        answer_partially,
+        Answer(200, raw=CONTENT, headers=octets),
+    )
     assert client.download(ART, tmp_path).read_bytes() == CONTENT
 
 

@@ -264,7 +264,7 @@ def test_parameters_of_registered_agents_are_part_of_the_identity_in_any_order()
     assert definition_hash(first) == definition_hash(again) != definition_hash(other)
 
 
-def doubling(times: int) -> dict[str, Any]:
+def exponential_schema(times: int) -> dict[str, Any]:
     """Returns a schema of a few hundred bytes whose validation takes 2 ** times steps."""
     parts: dict[str, Any] = {"a0": {"type": "object"}}
     for index in range(1, times + 1):
@@ -289,7 +289,7 @@ def doubling(times: int) -> dict[str, Any]:
             "in a circle",
         ),
         ({"description": "x" * 65_536}, "65536 bytes"),
-        (doubling(20), "2000 parts"),
+        (exponential_schema(20), "2000 parts"),
         (json.loads('{"not":' * 65 + "{}" + "}" * 65), "64 deep"),
     ],
 )
@@ -307,7 +307,7 @@ def test_a_schema_may_refer_to_its_own_parts_and_describe_names_that_look_like_r
             "properties": {"$ref": {"type": "string"}, "$id": {}, "a": {"$ref": "#/$defs/a~01"}},
         }
     )
-    check_schema(doubling(6))
+    check_schema(exponential_schema(6))
 
 
 @pytest.mark.parametrize("seeds", [[], [1, 1], [-1], [2**32], ["a"], [1.0], [True]])

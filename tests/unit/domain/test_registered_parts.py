@@ -18,8 +18,8 @@ from tests.support.server_fixture import (
     TINY_SCHEMA,
     WALK_CODE,
     catalogue,
+    catalogue_with_walk,
     definition,
-    walking,
 )
 
 GIT = GitCode(kind="git", head="a" * 40)
@@ -213,7 +213,7 @@ def walk(env_id: str = "tiny/Walk-v0", **changes: Any) -> RlDefinition | Supervi
 
 
 def with_walk(**changes: Any) -> Catalogue:
-    return Catalogue.model_validate_json(json.dumps({**walking(), **changes}))
+    return Catalogue.model_validate_json(json.dumps({**catalogue_with_walk(), **changes}))
 
 
 def test_the_code_of_an_environment_is_part_of_the_definition() -> None:

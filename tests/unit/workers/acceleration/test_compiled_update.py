@@ -38,12 +38,12 @@ def mean_update(state: State, rows: Tensor) -> tuple[State, Tensor]:
 
 
 def batched_update(state: State, batch: tuple[Tensor]) -> tuple[State, Tensor]:
-    """Takes its rows in a tuple."""
+    """An update that takes its rows in a tuple."""
     return mean_update(state, *batch)
 
 
 def partial_update(state: State, rows: Tensor) -> tuple[State, Tensor]:
-    """Returns one part of the state unchanged."""
+    """An update that returns one part of the state unchanged."""
     return State(state.weight, (state.inner[0] + rows.sum(),)), rows.mean()
 
 
@@ -58,7 +58,7 @@ def fails(*arguments):
     raise AssertionError("ran as it stands")
 
 
-def compiled(mean_update, fallback=fails) -> Compiled:
+def compile_function(mean_update, fallback=fails) -> Compiled:
     """Compiles a function with the given fallback."""
     return Compiled(mean_update, fallback=fallback, like=mean_update, identity=None)
 
@@ -93,7 +93,7 @@ def assert_right(quick: Compiled, state: State, rows: Tensor) -> None:
 def test_arguments_of_another_kind_are_compiled_separately(
     traces, state: State, rows: Tensor
 ) -> None:
-    quick = compiled(mean_update)
+    quick = compile_function(mean_update)
     for _ in range(2):
         assert_right(quick, state_of(), rows_of(4))
         assert_right(quick, state, rows)
@@ -101,7 +101,7 @@ def test_arguments_of_another_kind_are_compiled_separately(
 
 
 def test_other_values_of_the_same_kind_reuse_the_compiled_function(traces) -> None:
-    quick, state = compiled(mean_update), state_of()
+    quick, state = compile_function(mean_update), state_of()
     for step in range(4):
         assert_right(quick, state, rows_of(4) * step)
         state, _ = quick(state, rows_of(4))
@@ -215,7 +215,7 @@ def test_tensors_that_change_places_do_not_overwrite_one_another(traces) -> None
 
 def test_code_belongs_to_a_setting_of_determinism_and_a_number_of_threads(traces) -> None:
     quick, before, threads = (
-        compiled(mean_update),
+        compile_function(mean_update),
         torch.are_deterministic_algorithms_enabled(),
         torch.get_num_threads(),
     )
@@ -233,7 +233,7 @@ def test_code_belongs_to_a_setting_of_determinism_and_a_number_of_threads(traces
 
 
 def test_one_tensor_in_two_places_is_two_tensors_the_next_time(traces) -> None:
-    quick = compiled(lambda one, other: (one - other * 2,))
+    quick = compile_function(lambda one, other: (one - other * 2,))
     same = torch.ones(3)
     assert torch.equal(quick(same, same)[0], -same)
     assert torch.equal(quick(same, torch.zeros(3))[0], same)
@@ -247,7 +247,7 @@ def test_beyond_the_limit_of_kinds_functions_run_eagerly(traces) -> None:
         calls.append(arguments)
         return mean_update(*arguments)
 
-    quick = compiled(mean_update, plainly)
+    quick = compile_function(mean_update, plainly)
     for count in range(1, MOST_SIGNATURES + 4):
         assert_right(quick, state_of(), rows_of(count))
     assert len(traces) == MOST_SIGNATURES
@@ -261,7 +261,7 @@ def test_functions_that_cannot_be_compiled_run_eagerly_with_one_warning(monkeypa
         raise RuntimeError("no C++ compiler")
 
     monkeypatch.setattr("torch._inductor.aot_compile", broken)
-    quick = compiled(mean_update, mean_update)
+    quick = compile_function(mean_update, mean_update)
     with structlog.testing.capture_logs() as logs:
         for _ in range(3):
             assert_right(quick, state_of(), rows_of(4))
@@ -356,7 +356,7 @@ def assert_close_states(found, expected) -> None:
 @pytest.mark.timeout(600)
 @pytest.mark.filterwarnings("ignore")
 def test_compiled_functions_of_several_kinds_are_used_in_turn() -> None:
-    quick, same = compiled(mean_update), torch.ones(3)
+    quick, same = compile_function(mean_update), torch.ones(3)
     doubled, rows = state_of(dtype=torch.float64), rows_of(4, dtype=torch.float64)
     for _ in range(2):
         for state, seen in (
@@ -368,7 +368,7 @@ def test_compiled_functions_of_several_kinds_are_used_in_turn() -> None:
             (found, value), (expected, wanted) = quick(state, seen), mean_update(state, seen)
             torch.testing.assert_close(found, expected)
             torch.testing.assert_close(value, wanted)
-    both = compiled(lambda one, other: (one - other * 2, other))
+    both = compile_function(lambda one, other: (one - other * 2, other))
     assert torch.equal(both(same, same)[0], -same)
     left, kept = both(same, torch.zeros(3))
     assert torch.equal(left, same)

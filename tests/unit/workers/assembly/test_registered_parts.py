@@ -20,7 +20,7 @@ from palestra.contract.code import BuiltinCode, EntrypointCode, GitCode
 from palestra.contract.definition import read_definition
 from tests.support.distributions import install
 from tests.support.pfrl_agents import ScriptedBatch
-from tests.support.trainings import Trained, definition, load, work_order
+from tests.support.trainings import TrainingAttempt, definition, load, work_order
 from workers.assembly import registered_parts, registry
 from workers.assembly.registered_parts import discover
 from workers.core import installed_code
@@ -237,12 +237,12 @@ def test_a_registered_agent_trains_saves_its_files_and_resumes(
 ) -> None:
     document = {**definition(loop={"env_steps": 1_500, "epoch_env_steps": 500}), "agent": HILL}
     order = work_order(document)
-    first = Trained(order, tmp_path / "one").run(pause_at=700)
+    first = TrainingAttempt(order, tmp_path / "one").run(pause_at=700)
     snapshot, env_step = first.snapshot_at("stop")
     loaded = load(order, snapshot)
     assert not loaded.manifest.resume_exact
     assert {"policy/weights.npy", "climber.json"} <= {file.name for file in loaded.manifest.files}
-    second = Trained(order, tmp_path / "two", snapshot).run()
+    second = TrainingAttempt(order, tmp_path / "two", snapshot).run()
     gauges = [row for row in second.points() if row[0] == "agent/climbs"]
     assert gauges[0][1] > env_step
     assert gauges[0][-1] >= json.loads((snapshot / "climber.json").read_text())["climbs"] > 0
@@ -257,7 +257,7 @@ def test_an_agent_that_cannot_be_exported_is_refused_before_it_trains(
     with pytest.raises(
         DefinitionError, match=r"export\.formats: the agent 'hill_climber' cannot be exported"
     ):
-        Trained(work_order(document), tmp_path).run()
+        TrainingAttempt(work_order(document), tmp_path).run()
     agent = registry.make_agent(RegisteredAgent(**HILL), context())
     assert native.export_formats(rl(), agent, implied=True) == ()
 
@@ -281,11 +281,11 @@ def test_registered_functions_train_a_supervised_definition_to_the_same_bits_aft
     with pytest.raises(CodeChangedError, match="made with built-in parts"):
         registry.check_code(read_definition(json.dumps(document)), BuiltinCode())
     order = work_order(document)
-    straight = Trained(order, tmp_path / "straight").run()
+    straight = TrainingAttempt(order, tmp_path / "straight").run()
     losses = [-row[3][0] for row in straight.points() if row[0] == "evaluation"]
     assert losses[-1] < 0.01 < losses[0]
-    first = Trained(order, tmp_path / "first").run(pause_at=30)
-    second = Trained(order, tmp_path / "second", first.snapshot_at("stop")[0]).run()
+    first = TrainingAttempt(order, tmp_path / "first").run(pause_at=30)
+    second = TrainingAttempt(order, tmp_path / "second", first.snapshot_at("stop")[0]).run()
     assert second.weights() == straight.weights(), (
         "an input without a state of its own is drawn again up to its place"
     )

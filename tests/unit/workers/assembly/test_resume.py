@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.trainings import Trained, definition, load, work_order
+from tests.support.trainings import TrainingAttempt, definition, load, work_order
 from workers.core.errors import DefinitionError
 
 CASES = [
@@ -36,8 +36,8 @@ def test_a_killed_training_resumes_exactly(
     tmp_path: Path, agent: str, num_envs: int, sections: dict[str, object]
 ) -> None:
     order = work_order(definition(agent, num_envs, **sections))
-    straight = Trained(order, tmp_path / "straight").run()
-    killed = Trained(order, tmp_path / "killed").run(stop_at=430)
+    straight = TrainingAttempt(order, tmp_path / "straight").run()
+    killed = TrainingAttempt(order, tmp_path / "killed").run(stop_at=430)
     snapshot, at = killed.snapshot_at("periodic")
     assert 0 < at < 430
     collector = load(order, snapshot).state["collector"]
@@ -49,7 +49,7 @@ def test_a_killed_training_resumes_exactly(
     assert any(not episode["over"] and episode["length"] > 0 for episode in episodes), (
         "the snapshot lies within episodes"
     )
-    resumed = Trained(order, tmp_path / "resumed", snapshot).run()
+    resumed = TrainingAttempt(order, tmp_path / "resumed", snapshot).run()
     assert resumed.exact
     assert resumed.weights() == straight.weights()
     assert sorted(killed.points(until=at) + resumed.points(), key=repr) == straight.points()
@@ -72,10 +72,10 @@ def test_a_pause_at_any_step_changes_nothing(
     tmp_path: Path, agent: str, num_envs: int, sections: dict[str, object]
 ) -> None:
     order = work_order(definition(agent, num_envs, **sections))
-    straight = Trained(order, tmp_path / "straight").run()
-    paused = Trained(order, tmp_path / "paused").run(pause_at=307)
+    straight = TrainingAttempt(order, tmp_path / "straight").run()
+    paused = TrainingAttempt(order, tmp_path / "paused").run(pause_at=307)
     snapshot, at = paused.snapshot_at("stop")
-    resumed = Trained(order, tmp_path / "resumed", snapshot).run()
+    resumed = TrainingAttempt(order, tmp_path / "resumed", snapshot).run()
     assert resumed.weights() == straight.weights()
     assert sorted(paused.points() + resumed.points(), key=repr) == straight.points()
     assert max(row[1] for row in paused.points()) <= at < 600
@@ -87,11 +87,11 @@ def test_several_actor_learners_are_cut_at_the_exact_step_and_resume_statistical
     document = definition("a3c", snapshot={"every_env_steps": None})
     document["agent"]["processes"] = 2
     order = work_order(document)
-    paused = Trained(order, tmp_path / "paused").run(pause_at=200)
+    paused = TrainingAttempt(order, tmp_path / "paused").run(pause_at=200)
     last = [record for record in paused.dumped() if record["type"] == "snapshot"][-1]
     assert (last["env_step"], last["resume_exact"]) == (500, False)
     snapshot = tmp_path / "paused" / last["snapshot_id"]
-    resumed = Trained(order, tmp_path / "resumed", snapshot).run()
+    resumed = TrainingAttempt(order, tmp_path / "resumed", snapshot).run()
     assert resumed.exact is False
     assert [record["code"] for record in resumed.dumped() if record["type"] == "note"] == [
         "resume_statistical"
@@ -112,17 +112,17 @@ def test_an_evaluation_in_its_own_process_equals_one_within_the_training(
     apart = order.model_copy(
         update={"resources": order.resources.model_copy(update={"evaluation": "process"})}
     )
-    inline = Trained(order, tmp_path / "inline").run()
-    beside = Trained(apart, tmp_path / "beside").run()
+    inline = TrainingAttempt(order, tmp_path / "inline").run()
+    beside = TrainingAttempt(apart, tmp_path / "beside").run()
     assert beside.weights() == inline.weights()
     assert evaluations(beside) == evaluations(inline)
     snapshot, _ = beside.snapshot_at("best")
     assert "memory" not in load(apart, snapshot).state
-    resumed = Trained(apart, tmp_path / "resumed", snapshot)
+    resumed = TrainingAttempt(apart, tmp_path / "resumed", snapshot)
     assert resumed.run().exact is False
 
 
-def evaluations(trained: Trained) -> list[tuple[int, tuple[float, ...], int]]:
+def evaluations(trained: TrainingAttempt) -> list[tuple[int, tuple[float, ...], int]]:
     found = [record for record in trained.dumped() if record["type"] == "evaluation"]
     return [(one["env_step"], tuple(one["returns"]), one["seed"]) for one in found]
 
@@ -131,7 +131,7 @@ def test_every_second_evaluation_is_filmed(tmp_path: Path) -> None:
     order = work_order(
         definition("dqn", 1, hooks=[{"name": "video", "every_evaluations": 2, "max_frames": 20}])
     )
-    trained = Trained(order, tmp_path / "snapshots").run()
+    trained = TrainingAttempt(order, tmp_path / "snapshots").run()
     steps = [one[0] for one in evaluations(trained)]
     made = sorted(path.name for path in (tmp_path / "videos").iterdir())
     assert [int(name[:12]) for name in made if name.endswith(".mp4")] == steps[::2]
@@ -144,4 +144,4 @@ def test_filming_and_an_evaluating_process_exclude_each_other(tmp_path: Path) ->
         update={"resources": order.resources.model_copy(update={"evaluation": "process"})}
     )
     with pytest.raises(DefinitionError, match=r"resources\.evaluation"):
-        Trained(apart, tmp_path).run()
+        TrainingAttempt(apart, tmp_path).run()

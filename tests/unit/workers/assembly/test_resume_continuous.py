@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.trainings import Trained, definition, work_order
+from tests.support.trainings import TrainingAttempt, definition, work_order
 
 SMALL = {"batch_size": 16, "hidden_sizes": [16], "learning_starts": 60, "buffer_size": 500}
 PENDULUM = {"id": "Pendulum-v1", "num_envs": 2, "max_episode_steps": 37}
@@ -22,11 +22,11 @@ def test_a_killed_training_resumes_exactly(tmp_path: Path, name: str) -> None:
     parameters, env = CASES[name]
     document = {**definition(), "agent": {"name": name, **parameters}, "env": env}
     order = work_order({**document, "loop": {"env_steps": 300, "epoch_env_steps": 100}})
-    straight = Trained(order, tmp_path / "straight").run()
-    killed = Trained(order, tmp_path / "killed").run(stop_at=240)
+    straight = TrainingAttempt(order, tmp_path / "straight").run()
+    killed = TrainingAttempt(order, tmp_path / "killed").run(stop_at=240)
     snapshot, at = killed.snapshot_at("periodic")
     assert 0 < at < 300
-    resumed = Trained(order, tmp_path / "resumed", snapshot).run()
+    resumed = TrainingAttempt(order, tmp_path / "resumed", snapshot).run()
     assert resumed.exact
     assert resumed.weights() == straight.weights()
     assert sorted(killed.points(until=at) + resumed.points(), key=repr) == straight.points()

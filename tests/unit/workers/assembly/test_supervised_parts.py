@@ -12,7 +12,7 @@ import yaml
 
 from palestra.contract.names import Schedule
 from palestra.contract.work_order import WorkOrder
-from tests.support.trainings import Trained, load, work_order
+from tests.support.trainings import TrainingAttempt, load, work_order
 from workers.assembly.training import build_evaluator, build_train_data_evaluator, fresh_agent
 from workers.core.errors import DefinitionError, PartNotFoundError
 from workers.core.types import StopReason
@@ -41,20 +41,20 @@ def spirals(**sections: Any) -> dict[str, Any]:
     }
 
 
-def evaluations(trained: Trained) -> list[dict[str, Any]]:
+def evaluations(trained: TrainingAttempt) -> list[dict[str, Any]]:
     return [record for record in trained.dumped() if record["type"] == "evaluation"]
 
 
-def snapshots(trained: Trained) -> list[dict[str, Any]]:
+def snapshots(trained: TrainingAttempt) -> list[dict[str, Any]]:
     return [record for record in trained.dumped() if record["type"] == "snapshot"]
 
 
 @pytest.fixture(scope="module")
-def straight(tmp_path_factory: pytest.TempPathFactory) -> Trained:
-    return Trained(work_order(spirals()), tmp_path_factory.mktemp("straight")).run()
+def straight(tmp_path_factory: pytest.TempPathFactory) -> TrainingAttempt:
+    return TrainingAttempt(work_order(spirals()), tmp_path_factory.mktemp("straight")).run()
 
 
-def test_a_supervised_training_reduces_its_loss(straight: Trained) -> None:
+def test_a_supervised_training_reduces_its_loss(straight: TrainingAttempt) -> None:
     rows = evaluations(straight)
     assert [(row["env_step"], row["update"], row["final"]) for row in rows] == [
         (60, 60, False),
@@ -78,20 +78,20 @@ def test_the_example_classifies_unseen_digits(tmp_path: Path) -> None:
         "loop": {"updates": 400},
         "train_input": {"name": "digits", "params": {"images": 2_000}},
     }
-    rows = evaluations(Trained(work_order(short), tmp_path).run())
+    rows = evaluations(TrainingAttempt(work_order(short), tmp_path).run())
     assert rows[-1]["metrics"]["accuracy"] > 0.95
 
 
 @pytest.mark.parametrize("pause_at", [1, 90, 119, 198])
-def test_a_resume_is_bit_exact(straight: Trained, tmp_path: Path, pause_at: int) -> None:
+def test_a_resume_is_bit_exact(straight: TrainingAttempt, tmp_path: Path, pause_at: int) -> None:
     order = work_order(spirals())
-    first = Trained(order, tmp_path / "first").run(pause_at=pause_at)
+    first = TrainingAttempt(order, tmp_path / "first").run(pause_at=pause_at)
     newest = snapshots(first)[-1]
     snapshot, at = tmp_path / "first" / newest["snapshot_id"], newest["update"]
     loaded = load(order, snapshot)
     assert loaded.manifest.resume_exact
     assert at == pause_at + 1, "the order is seen at the next boundary"
-    second = Trained(order, tmp_path / "second", snapshot).run()
+    second = TrainingAttempt(order, tmp_path / "second", snapshot).run()
     assert second.exact
     assert second.weights() == straight.weights()
     assert (
@@ -100,7 +100,7 @@ def test_a_resume_is_bit_exact(straight: Trained, tmp_path: Path, pause_at: int)
     )
 
 
-def test_series_epochs_snapshots_and_the_best_follow_the_updates(straight: Trained) -> None:
+def test_series_epochs_snapshots_and_the_best_follow_the_updates(straight: TrainingAttempt) -> None:
     assert {record["series"] for record in straight.dumped() if record["type"] == "points"} == {
         "loss/train",
         "learning_rate",
@@ -121,7 +121,7 @@ def test_series_epochs_snapshots_and_the_best_follow_the_updates(straight: Train
 
 def test_the_default_score_is_the_negative_loss(tmp_path: Path) -> None:
     rows = evaluations(
-        Trained(
+        TrainingAttempt(
             work_order(spirals(evaluation={"every_updates": None}, loop={"updates": 20})), tmp_path
         ).run()
     )
@@ -129,14 +129,14 @@ def test_the_default_score_is_the_negative_loss(tmp_path: Path) -> None:
 
 
 def test_a_score_that_is_reached_ends_the_run(tmp_path: Path) -> None:
-    trained = Trained(work_order(spirals(stop={"success_score": 0.6})), tmp_path).run()
+    trained = TrainingAttempt(work_order(spirals(stop={"success_score": 0.6})), tmp_path).run()
     assert len(evaluations(trained)) < 4
     assert evaluations(trained)[-1]["mean"] >= 0.6
 
 
 def test_the_end_of_a_finite_input_ends_the_run(tmp_path: Path) -> None:
     document = spirals(train_input={"name": "spirals", "params": {"batch_size": 100, "epochs": 2}})
-    trained = Trained(work_order(document), tmp_path).run()
+    trained = TrainingAttempt(work_order(document), tmp_path).run()
     assert snapshots(trained)[-1]["update"] == 12
     assert (
         load(trained.order, trained.snapshot_at("finish")[0]).manifest.stop
@@ -151,7 +151,7 @@ def test_a_loss_that_is_not_finite_ends_the_run_as_diverged(tmp_path: Path) -> N
         "params": {"classes": 3, "learning_rate": 1.0, "hidden_sizes": [4]},
     }
     poisoned = work_order(spirals(estimator=estimator, hooks=[{"name": "nan_guard", "updates": 3}]))
-    trained = Trained(poisoned, tmp_path)
+    trained = TrainingAttempt(poisoned, tmp_path)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
             "workers.supervised.models.cross_entropy",
@@ -186,16 +186,16 @@ def test_missing_functions_and_metrics_are_named(
     tmp_path: Path, sections: dict[str, Any], error: type[Exception], told: str
 ) -> None:
     with pytest.raises(error, match=told):
-        Trained(work_order(spirals(**sections)), tmp_path).run()
+        TrainingAttempt(work_order(spirals(**sections)), tmp_path).run()
 
 
-def snapshot_order(straight: Trained, schedule: Schedule, **run: Any) -> WorkOrder:
+def snapshot_order(straight: TrainingAttempt, schedule: Schedule, **run: Any) -> WorkOrder:
     return work_order(
         json.loads(straight.order.definition.model_dump_json()), schedule=schedule.value, **run
     )
 
 
-def test_a_snapshot_is_evaluated_as_it_was_in_training(straight: Trained) -> None:
+def test_a_snapshot_is_evaluated_as_it_was_in_training(straight: TrainingAttempt) -> None:
     loaded = load(straight.order, straight.snapshot_at("finish")[0])
     order = snapshot_order(straight, Schedule.EVALUATE, evaluation_seed=3)
     record = native.evaluate(order.definition, order.runs[0], loaded, 0.0, "cpu")
@@ -207,7 +207,9 @@ def test_a_snapshot_is_evaluated_as_it_was_in_training(straight: Trained) -> Non
     assert few.length_mean == 1
 
 
-def test_an_evaluation_changes_nothing_and_can_be_on_training_data(straight: Trained) -> None:
+def test_an_evaluation_changes_nothing_and_can_be_on_training_data(
+    straight: TrainingAttempt,
+) -> None:
     loaded = load(straight.order, straight.snapshot_at("finish")[0])
     model = fresh_agent(straight.order.definition, 7, "cpu")
     model.load_state_dict(loaded.state["agent"])
@@ -220,7 +222,9 @@ def test_an_evaluation_changes_nothing_and_can_be_on_training_data(straight: Tra
     assert torch.equal(before, torch.random.get_rng_state())
 
 
-def test_an_export_predicts_without_the_model_function(straight: Trained, tmp_path: Path) -> None:
+def test_an_export_predicts_without_the_model_function(
+    straight: TrainingAttempt, tmp_path: Path
+) -> None:
     order = straight.order
     loaded = load(order, straight.snapshot_at("finish")[0])
     model = native.load_agent(order.definition, 7, loaded, "cpu")

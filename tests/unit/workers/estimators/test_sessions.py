@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from tests.acceptance.estimator_kit import (
+    CallLog,
     CountingEstimator,
     FakeTime,
-    Recorded,
+    are_equal,
     make_agent,
-    same,
     state_of,
 )
 from tests.acceptance.estimator_models import QUIET, CountingInputs, Scripted, regression
@@ -269,16 +269,16 @@ def test_an_order_from_outside_pauses(tmp_path: Path) -> None:
             self.looks += 1
             return StopReason.PAUSE if self.looks >= 5 else None
 
-    estimator = CountingEstimator(tmp_path, Recorded())
+    estimator = CountingEstimator(tmp_path, CallLog())
     estimator.services = Services(control=Ordered())
     estimator.train(CountingInputs(), max_steps=50)
     assert estimator.global_step == 5
     assert not estimator.training_ended()
-    straight = CountingEstimator(tmp_path / "straight", Recorded()).train(
+    straight = CountingEstimator(tmp_path / "straight", CallLog()).train(
         CountingInputs(), max_steps=12
     )
-    again = CountingEstimator(tmp_path, Recorded()).train(CountingInputs(), max_steps=12)
-    assert same(state_of(again), state_of(straight))
+    again = CountingEstimator(tmp_path, CallLog()).train(CountingInputs(), max_steps=12)
+    assert are_equal(state_of(again), state_of(straight))
 
 
 def test_modules_belong_to_model_functions_and_come_before_the_optimiser() -> None:

@@ -38,7 +38,7 @@ TRAININGS: dict[str, dict[str, Any]] = {
 }
 
 
-def trained(root: Path, document: dict[str, Any]) -> PlayOrder:
+def train_and_order(root: Path, document: dict[str, Any]) -> PlayOrder:
     """Trains and returns the order to play the last snapshot."""
     order = work_order(document)
     directory, report = execute(root, order)
@@ -74,13 +74,13 @@ def run(root: Path, order: PlayOrder, **environment: str) -> tuple[int, list[dic
 
 @pytest.fixture(scope="module")
 def order(tmp_path_factory: pytest.TempPathFactory) -> PlayOrder:
-    return trained(tmp_path_factory.mktemp("dqn"), TRAININGS["dqn"])
+    return train_and_order(tmp_path_factory.mktemp("dqn"), TRAININGS["dqn"])
 
 
 @pytest.mark.parametrize("agent", TRAININGS)
 def test_a_snapshot_can_be_played_into_a_video(tmp_path: Path, agent: str) -> None:
     """Covers built-in agents, recurrent agents and those of Stable-Baselines3."""
-    order = trained(tmp_path, TRAININGS[agent])
+    order = train_and_order(tmp_path, TRAININGS[agent])
     code, played, said = run(
         tmp_path, order.model_copy(update={"video": str(tmp_path / "film.mp4")})
     )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.acceptance.estimator_kit import same
+from tests.acceptance.estimator_kit import are_equal
 from workers.core.errors import PartNotFoundError
 from workers.supervised.batches import tensors
 from workers.supervised.inputs import ArrayBatches, bound_input, digits, input_function, spirals
@@ -87,7 +87,7 @@ def test_the_target_follows_every_third_update() -> None:
         spec.train_op()
         variables.global_step += 1
         online, target = (variables.modules()[name].state_dict() for name in ("online", "target"))
-        assert same(dict(online), dict(target)) == (step % 3 == 0), step
+        assert are_equal(dict(online), dict(target)) == (step % 3 == 0), step
 
 
 @pytest.mark.parametrize(
@@ -119,8 +119,8 @@ def test_parameters_depend_on_seed_and_name_alone() -> None:
         run(variables, *batch())
         return dict(variables.modules()["online"].state_dict())
 
-    assert same(weights(1), weights(1))
-    assert not same(weights(1), weights(2))
+    assert are_equal(weights(1), weights(1))
+    assert not are_equal(weights(1), weights(2))
 
 
 @pytest.mark.parametrize("function", [spirals, digits])

@@ -65,7 +65,7 @@ def server() -> Iterator[ScriptedServer]:
     scripted.stop()
 
 
-class Supervised:
+class SupervisorBench:
     """A real supervisor whose trainer is the scripted fake trainer, in real processes."""
 
     def __init__(self, state: Path, server: ScriptedServer, mode: str, **changes: Any) -> None:
@@ -169,11 +169,11 @@ class Supervised:
 
 
 @pytest.fixture
-def supervise(tmp_path: Path, server: ScriptedServer) -> Iterator[Callable[..., Supervised]]:
-    started: list[Supervised] = []
+def supervise(tmp_path: Path, server: ScriptedServer) -> Iterator[Callable[..., SupervisorBench]]:
+    started: list[SupervisorBench] = []
 
-    def start(mode: str = "train", **changes: Any) -> Supervised:
-        supervised = Supervised(tmp_path, server, mode, **changes)
+    def start(mode: str = "train", **changes: Any) -> SupervisorBench:
+        supervised = SupervisorBench(tmp_path, server, mode, **changes)
         started.append(supervised)
         supervised.start()
         return supervised

@@ -8,9 +8,9 @@ import pytest
 from palestra.contract.states import Cause, Outcome
 from tests.support.trainings import RUN, work_order
 from tests.unit.workers.trainer_process.test_schedules import (
+    answer_requests,
     attempt,
     execute,
-    fed,
     records,
     same_definition,
     written,
@@ -89,7 +89,7 @@ def test_each_snapshot_is_evaluated(
     directory = attempt(
         tmp_path, same_definition(trained, schedule, episodes=None, evaluation_seed=None)
     )
-    with fed(directory, trained, [*reversed(written(trained)), NoSnapshotReason.OVER]):
+    with answer_requests(directory, trained, [*reversed(written(trained)), NoSnapshotReason.OVER]):
         assert execute(directory).outcome is Outcome.SUCCEEDED
     made = records(directory, "evaluation")
     assert [(one["update"], one["source"], one["length_mean"]) for one in made] == [

@@ -272,7 +272,7 @@ def test_arguments_that_cannot_be_pickled_are_named_before_training(tmp_path: Pa
         ({"make_agent": lambda index: TallyAgent()}, "make_agent"),
         ({"agent": agent, "make_agent": None}, "agent"),
         ({"global_step_hooks": [lambda env, agent, step: None]}, "global_step_hooks"),
-        ({"evaluation_hooks": [Supported()], "eval_interval": 10}, "evaluation_hooks"),
+        ({"evaluation_hooks": [UnpicklableHook()], "eval_interval": 10}, "evaluation_hooks"),
     ):
         with pytest.raises(
             TypeError, match=f"^{name} cannot be sent to a new process .*start_method=.fork"
@@ -281,7 +281,7 @@ def test_arguments_that_cannot_be_pickled_are_named_before_training(tmp_path: Pa
     assert not (tmp_path / "out").exists()
 
 
-class Supported:
+class UnpicklableHook:
     """A hook that declares support for `train_agent_async` but cannot be pickled."""
 
     support_train_agent_async = True

@@ -9,7 +9,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorWrapper
 
 from tests.support.misbehaving_envs import Nested, Restless, Wordy
 from tests.support.pfrl_agents import Scripted
-from tests.support.recording_env import Counting, FromSeed, Line, Steady
+from tests.support.recording_env import Counting, EpisodeLengthsEnv, SeededEpisodesEnv, Steady
 from workers.core.errors import EnvironmentFailedError
 from workers.entrypoints.functional import train_agent
 from workers.estimators.environments import check_env
@@ -25,7 +25,7 @@ from workers.rl.envs.resumable_episode import EpisodeEnv
 ALL = np.array([True, True])
 
 
-def together(*envs: Line) -> VectorWrapper:
+def jointly_stepped_envs(*envs: EpisodeLengthsEnv) -> VectorWrapper:
     """Returns environments that can only be stepped together."""
     return VectorWrapper(
         SyncVectorEnv([lambda one=one: one for one in envs], autoreset_mode=AutoresetMode.DISABLED)
@@ -33,7 +33,7 @@ def together(*envs: Line) -> VectorWrapper:
 
 
 def test_environments_of_a_list_must_have_the_same_spaces() -> None:
-    env = Line()
+    env = EpisodeLengthsEnv()
     with pytest.raises(ValueError, match="holds one environment twice"):
         as_vector([env, env])
     with pytest.raises(ValueError, match="spaces of environment 1"):
@@ -68,14 +68,17 @@ def test_composite_observation_spaces_are_refused(space: Any) -> None:
 
 
 def test_environments_of_a_sync_vector_are_stepped_one_by_one() -> None:
-    env = Line()
+    env = EpisodeLengthsEnv()
     assert not isinstance(
         as_vector(SyncVectorEnv([lambda: env], autoreset_mode=AutoresetMode.DISABLED)), GymVector
     )
 
 
 def test_flags_and_limits_of_a_vector() -> None:
-    vector = as_vector(together(Line((0,), needs_reset_at=2), Line((0,))), max_episode_steps=3)
+    vector = as_vector(
+        jointly_stepped_envs(EpisodeLengthsEnv((0,), needs_reset_at=2), EpisodeLengthsEnv((0,))),
+        max_episode_steps=3,
+    )
     assert isinstance(vector, GymVector)
     vector.begin(ALL, [1, 2])
     actions = np.zeros(2, np.int64)
@@ -87,8 +90,8 @@ def test_flags_and_limits_of_a_vector() -> None:
 
 
 def test_an_inactive_slot_does_not_change() -> None:
-    waiting, running = Line((1,)), Line((5,))
-    vector = as_vector(together(waiting, running))
+    waiting, running = EpisodeLengthsEnv((1,)), EpisodeLengthsEnv((5,))
+    vector = as_vector(jointly_stepped_envs(waiting, running))
     vector.begin(ALL, [1, 2])
     actions = np.zeros(2, np.int64)
     seen = [vector.advance(actions) for _ in range(3)]
@@ -99,7 +102,10 @@ def test_an_inactive_slot_does_not_change() -> None:
 
 def test_running_episodes_of_a_vector_environment_are_restored() -> None:
     def vector() -> Any:
-        return as_vector(together(FromSeed(), FromSeed(), FromSeed()), max_episode_steps=9)
+        return as_vector(
+            jointly_stepped_envs(SeededEpisodesEnv(), SeededEpisodesEnv(), SeededEpisodesEnv()),
+            max_episode_steps=9,
+        )
 
     first, second = vector(), vector()
     actions = np.array([0, 1, 2])
@@ -114,7 +120,10 @@ def test_running_episodes_of_a_vector_environment_are_restored() -> None:
 
 
 def test_an_episode_that_is_not_reproducible_is_abandoned() -> None:
-    first, second = as_vector(together(Line(), Line())), as_vector(together(Line(), Line()))
+    first, second = (
+        as_vector(jointly_stepped_envs(EpisodeLengthsEnv(), EpisodeLengthsEnv())),
+        as_vector(jointly_stepped_envs(EpisodeLengthsEnv(), EpisodeLengthsEnv())),
+    )
     first.begin(ALL, [1, 2])
     first.begin(ALL, [1, 2])  # its observations count the episodes
     first.advance(np.zeros(2, np.int64))
@@ -125,7 +134,7 @@ def test_an_episode_that_is_not_reproducible_is_abandoned() -> None:
 
 
 def test_failures_name_the_cause() -> None:
-    vector = as_vector(together(Line(fail_at=1)))
+    vector = as_vector(jointly_stepped_envs(EpisodeLengthsEnv(fail_at=1)))
     vector.begin(np.array([True]), [1])
     with pytest.raises(
         EnvironmentFailedError, match="raised in a step: ValueError: the robot fell over"
@@ -138,7 +147,7 @@ def test_statistics_are_those_of_the_environment_or_the_mean_of_several() -> Non
     envs[0].resets = [1, 2, 3]
     assert statistics_of(envs) == [("laps", 1.5)]
     assert statistics_of(gym.wrappers.TimeLimit(envs[0], 5)) == [("laps", 3.0)]
-    assert statistics_of(Line()) == []
+    assert statistics_of(EpisodeLengthsEnv()) == []
     clear_statistics(envs)
     assert [env.cleared for env in envs] == [1, 1]
     envs[0].get_statistics = 3  # type: ignore[assignment, method-assign]
@@ -155,7 +164,9 @@ def test_copies_follow_the_recipe_or_are_deep() -> None:
     deep: Any = copy_of([env])
     assert deep[0] is not env
     assert deep[0].lengths == (4,)
-    vector: Any = copy_of(SyncVectorEnv([Line, Line], autoreset_mode=AutoresetMode.DISABLED))
+    vector: Any = copy_of(
+        SyncVectorEnv([EpisodeLengthsEnv, EpisodeLengthsEnv], autoreset_mode=AutoresetMode.DISABLED)
+    )
     assert vector.num_envs == 2
     wrapped: Any = copy_of(gym.wrappers.TransformReward(made, lambda reward: 2 * reward))
     wrapped.reset(seed=1)
@@ -163,7 +174,7 @@ def test_copies_follow_the_recipe_or_are_deep() -> None:
 
 
 def test_ragged_infos_are_ignored() -> None:
-    class Ragged(Line):
+    class Ragged(EpisodeLengthsEnv):
         def step(self, action: Any) -> Any:
             observation, reward, terminated, truncated, _ = super().step(action)
             return (

@@ -15,7 +15,7 @@ import pytest
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, VectorWrapper
 
 from tests.support.pfrl_agents import Learner, Scripted
-from tests.support.recording_env import FromSeed, Line, Steady
+from tests.support.recording_env import EpisodeLengthsEnv, SeededEpisodesEnv, Steady
 from workers.core.errors import SnapshotUnreadableError
 from workers.entrypoints.functional import (
     train_agent,
@@ -35,7 +35,7 @@ def _no_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("workers.snapshot.snapshot_directory.sync_file", lambda path: None)
 
 
-def learn(
+def train(
     kind: str, outdir: Path, agent: Learner, steps: int = STEPS, **options: Any
 ) -> list[dict[str, Any]]:
     """Trains with the function of the given kind and returns the history."""
@@ -50,14 +50,19 @@ def learn(
     }
     match kind:
         case "serial":
-            _, history = train_agent_with_evaluation(agent, FromSeed(), steps, **options)
+            _, history = train_agent_with_evaluation(agent, SeededEpisodesEnv(), steps, **options)
         case "serial, apart":
             _, history = train_agent_with_evaluation(
-                agent, FromSeed(), steps, eval_env=FromSeed(), eval_during_episode=True, **options
+                agent,
+                SeededEpisodesEnv(),
+                steps,
+                eval_env=SeededEpisodesEnv(),
+                eval_during_episode=True,
+                **options,
             )
         case _:
             _, history = train_agent_batch_with_evaluation(
-                agent, [FromSeed() for _ in range(3)], steps, **options
+                agent, [SeededEpisodesEnv() for _ in range(3)], steps, **options
             )
     return history
 
@@ -85,7 +90,7 @@ def train_until_killed(kind: str, outdir: Path, at: int) -> None:
     child = os.fork()
     if child == 0:
         try:
-            learn(kind, outdir, Learner(), step_hooks=[hook])
+            train(kind, outdir, Learner(), step_hooks=[hook])
         finally:
             os._exit(1)
     assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
@@ -101,19 +106,19 @@ def train_until_killed(kind: str, outdir: Path, at: int) -> None:
 )
 def test_kill_and_resume_change_nothing(tmp_path: Path, kind: str) -> None:
     whole = Learner()
-    expected = outcome(tmp_path / "whole", whole, learn(kind, tmp_path / "whole", whole))
+    expected = outcome(tmp_path / "whole", whole, train(kind, tmp_path / "whole", whole))
     for at in (26, 30, 40, 49, 51, 63, 76, 80, 101, 119):
         outdir, agent = tmp_path / str(at), Learner(seed=99)
         train_until_killed(kind, outdir, at)
-        assert outcome(outdir, agent, learn(kind, outdir, agent, resume="latest")) == expected
+        assert outcome(outdir, agent, train(kind, outdir, agent, resume="latest")) == expected
 
 
 @pytest.mark.parametrize("kind", ["serial", "batch"])
 def test_a_longer_budget_resumes_from_the_end(tmp_path: Path, kind: str) -> None:
     first, second, whole = Learner(), Learner(seed=5), Learner()
-    learn(kind, tmp_path / "parts", first, steps=60)
-    learn(kind, tmp_path / "parts", second, resume=tmp_path / "parts" / "60_finish")
-    learn(kind, tmp_path / "whole", whole)
+    train(kind, tmp_path / "parts", first, steps=60)
+    train(kind, tmp_path / "parts", second, resume=tmp_path / "parts" / "60_finish")
+    train(kind, tmp_path / "whole", whole)
     assert second.weights.tobytes() == whole.weights.tobytes()
 
 
@@ -135,13 +140,22 @@ def test_vector_environments_resume_within_their_episodes(tmp_path: Path) -> Non
 
 
 def test_environments_in_subprocesses_resume_exactly(tmp_path: Path) -> None:
-    envs = AsyncVectorEnv([FromSeed, FromSeed], autoreset_mode=AutoresetMode.DISABLED)
+    envs = AsyncVectorEnv(
+        [SeededEpisodesEnv, SeededEpisodesEnv], autoreset_mode=AutoresetMode.DISABLED
+    )
     together, alone = Learner(), Learner()
     train_agent_batch_with_evaluation(
         together, envs, 40, None, 2, 20, tmp_path / "processes", seed=1
     )
     train_agent_batch_with_evaluation(
-        alone, [FromSeed(), FromSeed()], 40, None, 2, 20, tmp_path / "here", seed=1
+        alone,
+        [SeededEpisodesEnv(), SeededEpisodesEnv()],
+        40,
+        None,
+        2,
+        20,
+        tmp_path / "here",
+        seed=1,
     )
     envs.close()
     assert together.weights.tobytes() == alone.weights.tobytes()
@@ -172,15 +186,15 @@ def test_best_score_and_rows_are_restored(tmp_path: Path) -> None:
 
 
 def test_latest_skips_an_incomplete_snapshot(tmp_path: Path) -> None:
-    train_agent(Learner(), FromSeed(), 20, tmp_path, checkpoint_freq=6, seed=1)
+    train_agent(Learner(), SeededEpisodesEnv(), 20, tmp_path, checkpoint_freq=6, seed=1)
     torn = tmp_path / "20_finish" / "agent.npz"
     torn.write_bytes(torn.read_bytes()[:-7])
     with pytest.raises(SnapshotUnreadableError, match=r"agent\.npz is not what was written"):
-        train_agent(Learner(), FromSeed(), 20, tmp_path, resume=tmp_path / "20_finish")
+        train_agent(Learner(), SeededEpisodesEnv(), 20, tmp_path, resume=tmp_path / "20_finish")
     steps: list[int] = []
     train_agent(
         Learner(),
-        FromSeed(),
+        SeededEpisodesEnv(),
         20,
         tmp_path,
         resume="latest",
@@ -188,30 +202,30 @@ def test_latest_skips_an_incomplete_snapshot(tmp_path: Path) -> None:
     )
     assert steps == [19, 20]
     with pytest.raises(FileNotFoundError, match="resume"):
-        train_agent(Learner(), FromSeed(), 20, tmp_path, resume=tmp_path / "nothing")
+        train_agent(Learner(), SeededEpisodesEnv(), 20, tmp_path, resume=tmp_path / "nothing")
 
 
 def test_latest_without_a_snapshot_starts_from_the_beginning(tmp_path: Path) -> None:
     agent = Learner()
-    train_agent(agent, FromSeed(), 10, tmp_path / "new", resume="latest", seed=3)
+    train_agent(agent, SeededEpisodesEnv(), 10, tmp_path / "new", resume="latest", seed=3)
     assert agent.t == 10
 
 
 def test_latest_is_of_the_newest_training(tmp_path: Path) -> None:
-    train_agent(Learner(), FromSeed(), 30, tmp_path, seed=1)
-    train_agent(Learner(), FromSeed(), 20, tmp_path, seed=2)
+    train_agent(Learner(), SeededEpisodesEnv(), 30, tmp_path, seed=1)
+    train_agent(Learner(), SeededEpisodesEnv(), 20, tmp_path, seed=2)
     agent = Learner()
-    train_agent(agent, FromSeed(), 22, tmp_path, resume="latest")
+    train_agent(agent, SeededEpisodesEnv(), 22, tmp_path, resume="latest")
     assert agent.t == 22
     assert read_manifest(tmp_path / "22_finish").seed == 2
 
 
 def test_files_of_a_killed_writer_are_repaired(tmp_path: Path) -> None:
-    train_agent(Learner(), FromSeed(), 20, tmp_path, checkpoint_freq=6, seed=1)
+    train_agent(Learner(), SeededEpisodesEnv(), 20, tmp_path, checkpoint_freq=6, seed=1)
     (tmp_path / "20_finish").rename(tmp_path / "20_finish.old")
     (tmp_path / "18_checkpoint.tmp").mkdir()
     (tmp_path / "mine.tmp").mkdir()
-    train_agent(Learner(), FromSeed(), 20, tmp_path, resume="latest")
+    train_agent(Learner(), SeededEpisodesEnv(), 20, tmp_path, resume="latest")
     assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {
         *("6_checkpoint", "12_checkpoint", "18_checkpoint", "20_finish", "mine.tmp"),
     }
@@ -248,7 +262,7 @@ train_agent(Slow(), FromSeed(), 5, sys.argv[1], seed=3)
         temporary = Path(writer.stdout.readline().strip())
         dead = tmp_path / "5_finish.0123abcd.tmp"
         dead.mkdir()
-        train_agent(Learner(), FromSeed(), 5, tmp_path, resume="latest", seed=4)
+        train_agent(Learner(), SeededEpisodesEnv(), 5, tmp_path, resume="latest", seed=4)
         assert not dead.exists()
         assert (temporary / "begun").exists()
         writer.stdin.write("go on\n")
@@ -270,26 +284,26 @@ def test_a_full_disk_leaves_older_snapshots_and_says_so(
 
     monkeypatch.setattr("workers.snapshot.snapshot_directory.write_tree", full)
     with pytest.raises(OSError, match="No space left") as caught:
-        train_agent(Learner(), FromSeed(), 20, tmp_path, checkpoint_freq=6, seed=1)
+        train_agent(Learner(), SeededEpisodesEnv(), 20, tmp_path, checkpoint_freq=6, seed=1)
     assert "could not be saved" in caught.value.__notes__[0]
     assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {"6_checkpoint"}
     monkeypatch.undo()
     agent = Learner()
-    train_agent(agent, FromSeed(), 20, tmp_path, resume="latest")
+    train_agent(agent, SeededEpisodesEnv(), 20, tmp_path, resume="latest")
     assert agent.t == 20
 
 
 def test_a_snapshot_of_another_training_is_refused(tmp_path: Path) -> None:
-    train_agent(Learner(), FromSeed(), 5, tmp_path, seed=1)
+    train_agent(Learner(), SeededEpisodesEnv(), 5, tmp_path, seed=1)
     with pytest.raises(ValueError, match="another agent class"):
-        train_agent(Scripted(), FromSeed(), 9, tmp_path, resume="latest")
+        train_agent(Scripted(), SeededEpisodesEnv(), 9, tmp_path, resume="latest")
     with pytest.raises(ValueError, match="seed 1"):
-        train_agent(Learner(), FromSeed(), 9, tmp_path, resume="latest", seed=2)
+        train_agent(Learner(), SeededEpisodesEnv(), 9, tmp_path, resume="latest", seed=2)
 
 
 def test_an_agent_can_be_loaded_without_resuming(tmp_path: Path) -> None:
     source, target = Learner(), Learner(seed=5)
-    train_agent(source, FromSeed(), 5, tmp_path / "a", seed=1)
+    train_agent(source, SeededEpisodesEnv(), 5, tmp_path / "a", seed=1)
     before = target.rng.bit_generator.state
     steps: list[int] = []
 
@@ -298,7 +312,7 @@ def test_an_agent_can_be_loaded_without_resuming(tmp_path: Path) -> None:
 
     train_agent(
         target,
-        FromSeed(),
+        SeededEpisodesEnv(),
         0,
         tmp_path / "b",
         resume=tmp_path / "a" / "5_finish",
@@ -311,28 +325,28 @@ def test_an_agent_can_be_loaded_without_resuming(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match=message):
             train_agent(
                 target,
-                FromSeed(),
+                SeededEpisodesEnv(),
                 0,
                 tmp_path / "b",
                 resume=tmp_path / "a" / "5_finish",
                 resume_parts=parts,
             )
     with pytest.raises(ValueError, match="give resume"):
-        train_agent(target, FromSeed(), 0, tmp_path / "b", resume_parts="weights")
+        train_agent(target, SeededEpisodesEnv(), 0, tmp_path / "b", resume_parts="weights")
 
 
 def test_time_limit(tmp_path: Path) -> None:
     agent = Learner()
-    train_agent(agent, FromSeed(), 10**9, tmp_path, time_limit=0.2, seed=1)
+    train_agent(agent, SeededEpisodesEnv(), 10**9, tmp_path, time_limit=0.2, seed=1)
     (name,) = (path.name for path in tmp_path.iterdir() if path.is_dir())
     assert name == f"{agent.t}_finish"
     assert read_manifest(tmp_path / name).stop == "time_limit"
     with pytest.raises(ValueError, match="time_limit"):
-        train_agent(agent, FromSeed(), 10, tmp_path, time_limit=0)
+        train_agent(agent, SeededEpisodesEnv(), 10, tmp_path, time_limit=0)
 
 
 def test_an_exception_of_a_batch_closes_the_environments(tmp_path: Path) -> None:
-    envs, apart = [Line(), Line(fail_at=4)], [Line()]
+    envs, apart = [EpisodeLengthsEnv(), EpisodeLengthsEnv(fail_at=4)], [EpisodeLengthsEnv()]
     with pytest.raises(ValueError, match="fell over"):
         train_agent_batch_with_evaluation(
             Learner(), envs, 40, None, 1, 20, tmp_path, eval_env=apart
@@ -357,7 +371,9 @@ def test_arguments_out_of_range_are_refused_before_any_file_is_written(
 ) -> None:
     with pytest.raises(ValueError, match=f"{name} must be"):
         train_agent_batch(
-            Learner(), [Line()], **{"steps": 9, "outdir": tmp_path / "new", name: value}
+            Learner(),
+            [EpisodeLengthsEnv()],
+            **{"steps": 9, "outdir": tmp_path / "new", name: value},
         )
     assert not (tmp_path / "new").exists()
 
@@ -366,7 +382,9 @@ def test_the_cause_of_an_environments_exception_is_kept(tmp_path: Path) -> None:
     error = ValueError("the robot fell over")
     error.__cause__ = OSError("no hand")
     with pytest.raises(ValueError, match="fell over") as caught:
-        train_agent(Learner(), Line(fail_at=2, error=error), 9, tmp_path, checkpoint_freq=0)
+        train_agent(
+            Learner(), EpisodeLengthsEnv(fail_at=2, error=error), 9, tmp_path, checkpoint_freq=0
+        )
     assert caught.value is error
     assert isinstance(error.__cause__, OSError)
 

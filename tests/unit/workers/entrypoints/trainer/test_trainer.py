@@ -16,7 +16,7 @@ from tests.support.garage_kit import (
     ConstantPolicy,
     CountingAlgo,
     CountingEnv,
-    GivenSamplerAlgo,
+    SamplerArgumentAlgo,
     TorchPolicy,
     names,
 )
@@ -177,7 +177,7 @@ def test_a_sampler_as_an_argument_of_the_algorithm_is_built_again(
     def trained(path: Path, epochs: int) -> dict[str, Any]:
         env, policy = CountingEnv(), ConstantPolicy()
         trainer = Trainer(SnapshotConfig(path), rebuildable=True, seed=4)
-        trainer.setup(GivenSamplerAlgo(policy, kind(policy, env, seed=3)), env)
+        trainer.setup(SamplerArgumentAlgo(policy, kind(policy, env, seed=3)), env)
         trainer.train(epochs, 10)
         return read_snapshot(path / "params").state
 

@@ -34,7 +34,7 @@ HYPER = NafParameters(
 )
 
 
-def naive(outputs: np.ndarray, action: np.ndarray) -> float:
+def naive_q(outputs: np.ndarray, action: np.ndarray) -> float:
     """Returns Q of one sample, computed with loops."""
     size = len(action)
     lower, entry = np.zeros((size, size)), size + 1
@@ -54,7 +54,7 @@ def test_values_equal_naive_ones(actions) -> None:
     batch = random_batch(actions=actions)
     outputs = math_.policy(parameters, batch.observation)
     expected = [
-        naive(*both)
+        naive_q(*both)
         for both in zip(outputs.double().numpy(), batch.action.double().numpy(), strict=True)
     ]
     values = math_.values(parameters, batch.observation, batch.action)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tests.support.pfrl_agents import Learner, Scripted, ScriptedBatch
-from tests.support.recording_env import Line
+from tests.support.recording_env import EpisodeLengthsEnv
 from workers.core.types import Experience, OwnFilesAt
 from workers.entrypoints import functional
 from workers.rl.agents.pfrl_adapter import ExternalAgent
@@ -116,7 +116,9 @@ def test_checkpoints_contain_the_files_of_the_agents_save_by_default(
 
     for wanted in ({}, {"save_memory": True}):
         outdir = tmp_path / str(len(wanted))
-        functional.train_agent(WithMemory(), Line((3,)), 4, outdir, checkpoint_freq=2, **wanted)
+        functional.train_agent(
+            WithMemory(), EpisodeLengthsEnv((3,)), 4, outdir, checkpoint_freq=2, **wanted
+        )
         assert [
             (outdir / name / "memory.bin").exists() for name in ("2_checkpoint", "4_finish")
         ] == [bool(wanted)] * 2

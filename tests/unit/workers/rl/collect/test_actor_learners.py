@@ -13,7 +13,7 @@ import tests.support.misbehaving_envs  # noqa: F401 - registers
 from palestra.contract.definition import RlDefinition
 from palestra.contract.states import Cause
 from tests.support.orphan_check import check_end_with_parent
-from tests.support.trainings import Trained, definition, work_order
+from tests.support.trainings import TrainingAttempt, definition, work_order
 from workers.assembly import actor_learners
 from workers.assembly.rl_parts import build_agent
 from workers.core.errors import DefinitionError
@@ -74,7 +74,7 @@ def steps(count: int) -> CollectPlan:
 
 
 @pytest.fixture
-def opened() -> Iterator[Callable[[RlDefinition, SharedA3c], ActorLearners]]:
+def start_learners() -> Iterator[Callable[[RlDefinition, SharedA3c], ActorLearners]]:
     """Returns a function that starts actor-learners, which are stopped at the end of the test."""
     started: list[ActorLearners] = []
 
@@ -90,12 +90,12 @@ def opened() -> Iterator[Callable[[RlDefinition, SharedA3c], ActorLearners]]:
 
 
 def test_two_processes_make_the_exact_steps_and_report_each_episode_once(
-    opened: Any,
+    start_learners: Any,
 ) -> None:
     definition = defined(2, "OddWalk-v0", length=7)
     agent = shared(definition)
     begin = agent.parameters.clone()
-    learners = opened(definition, agent)
+    learners = start_learners(definition, agent)
     counts, ends, updates = [200, 13, 1, 400], [], [0, 0]
     for count in counts:
         experience = learners.collect(steps(count))
@@ -161,10 +161,10 @@ def own_of(one: ActorLearner) -> torch.Tensor:
     return torch.from_numpy(one(("state",))["learner"]["own"]["$torch"])
 
 
-def test_one_process_equals_a_plain_loop_for_any_collect_lengths(opened: Any) -> None:
+def test_one_process_equals_a_plain_loop_for_any_collect_lengths(start_learners: Any) -> None:
     definition = defined(1)
     agent = shared(definition)
-    learners = opened(definition, agent)
+    learners = start_learners(definition, agent)
     gathered = [learners.collect(steps(count)) for count in (100, 33, 200)]
     env = make_training_vector(definition.env)
     plain: Any = A3c(
@@ -185,10 +185,10 @@ def test_one_process_equals_a_plain_loop_for_any_collect_lengths(opened: Any) ->
     assert sum(one.updates for part in gathered for one in part.learnt) == plain.report().updates
 
 
-def test_the_learning_rate_reaches_the_processes_with_the_next_collect(opened: Any) -> None:
+def test_the_learning_rate_reaches_the_processes_with_the_next_collect(start_learners: Any) -> None:
     definition = defined(1)
     agent = shared(definition)
-    learners = opened(definition, agent)
+    learners = start_learners(definition, agent)
     agent.learning_rate = 0.0
     begin = agent.parameters.clone()
     assert learners.collect(steps(60)).learnt[0].updates > 0
@@ -203,10 +203,10 @@ def test_the_learning_rate_reaches_the_processes_with_the_next_collect(opened: A
 
 
 def test_an_episode_that_its_environment_does_not_repeat_takes_its_rollout_with_it(
-    opened: Any,
+    start_learners: Any,
 ) -> None:
     definition = defined(1, "OddRestless-v0", length=0)
-    learners = opened(definition, shared(definition))
+    learners = start_learners(definition, shared(definition))
     learners.collect(steps(8))
     state = learners.state_dict()
     assert len(state["processes"][0]["learner"]["reward"]) == 3
@@ -216,21 +216,21 @@ def test_an_episode_that_its_environment_does_not_repeat_takes_its_rollout_with_
     assert len(learners.state_dict()["processes"][0]["learner"]["reward"]) == 0
 
 
-def test_a_process_that_raises_or_dies_is_an_error_that_names_it(opened: Any) -> None:
+def test_a_process_that_raises_or_dies_is_an_error_that_names_it(start_learners: Any) -> None:
     definition = defined(2, "OddBroken-v0")
-    broken = opened(definition, shared(definition))
+    broken = start_learners(definition, shared(definition))
     with pytest.raises(
         ActorLearnerError, match=r"(?s)actor-learner [01] raised.*the robot fell over"
     ):
         broken.collect(steps(50))
     assert len(broken.state_dict()["processes"]) == 2
     definition = defined(1, "OddFull-v0")
-    full = opened(definition, shared(definition))
+    full = start_learners(definition, shared(definition))
     with pytest.raises(ActorLearnerError, match="No space left on device") as caught:
         full.collect(steps(50))
     assert describe_failure(caught.value)[0] is Cause.DISK_FULL
     definition = defined(1, "OddFatal-v0", how="kill")
-    fatal = opened(definition, shared(definition))
+    fatal = start_learners(definition, shared(definition))
     with pytest.raises(
         ActorLearnerError, match=r"actor-learner 0 \(process \d+\) was ended by SIGKILL"
     ):
@@ -261,7 +261,7 @@ def test_losses_that_are_not_finite_end_the_run(tmp_path: Path) -> None:
         "evaluation": {"every_env_steps": None, "episodes": 1},
     }
     document["hooks"] = [{"name": "nan_guard", "updates": 20}]
-    trained = Trained(work_order(document), tmp_path).run()
+    trained = TrainingAttempt(work_order(document), tmp_path).run()
     last = [record for record in trained.dumped() if record["type"] == "snapshot"][-1]
     assert last["reason"] == "exception"
     assert last["env_step"] < 5_000

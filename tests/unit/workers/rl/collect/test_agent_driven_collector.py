@@ -53,7 +53,7 @@ def test_running_episodes_are_restored_and_the_resume_is_statistical() -> None:
     )
 
 
-class Steps:
+class StepLoop:
     """A loop of a given number of steps; its collector counts one env_step for each."""
 
     def __init__(self, rig: Rig, steps: int) -> None:
@@ -80,7 +80,7 @@ def rig(bound: int, **more: Any) -> Rig:
 
 def test_the_last_step_is_learnt_from_before_the_run_ends() -> None:
     made = rig(4)
-    loop = Steps(made, 4)
+    loop = StepLoop(made, 4)
     result = agent_driven.run(made.engine, loop)
     assert (result.reason, made.engine.clock.env_steps, loop.made) == (StopReason.BUDGET, 4, 4)
     assert [reason for reason, _, _ in made.snapshotter.saved][-1] is SnapshotReason.FINISH
@@ -88,7 +88,7 @@ def test_the_last_step_is_learnt_from_before_the_run_ends() -> None:
 
 def test_no_step_is_made_once_the_engine_stops() -> None:
     made = rig(10, order=StopReason.PAUSE, order_after=4)
-    loop = Steps(made, 10)
+    loop = StepLoop(made, 10)
     assert agent_driven.run(made.engine, loop).reason is StopReason.PAUSE
     assert loop.made == made.engine.clock.env_steps == made.snapshotter.saved[-1][1]
 
@@ -96,7 +96,7 @@ def test_no_step_is_made_once_the_engine_stops() -> None:
 def test_a_run_that_was_over_makes_no_step() -> None:
     made = rig(4)
     made.engine.clock.env_steps = 4
-    loop = Steps(made, 4)
+    loop = StepLoop(made, 4)
     assert agent_driven.run(made.engine, loop).reason is StopReason.BUDGET
     assert loop.made == 0
 
@@ -104,7 +104,7 @@ def test_a_run_that_was_over_makes_no_step() -> None:
 def test_a_loop_that_ends_before_the_job_is_an_error_of_the_definition() -> None:
     made = rig(10)
     with pytest.raises(DefinitionError, match=r"after 3 env_steps"):
-        agent_driven.run(made.engine, Steps(made, 3))
+        agent_driven.run(made.engine, StepLoop(made, 3))
     assert made.snapshotter.saved[-1][:2] == (SnapshotReason.EXCEPTION, 3)
 
 
@@ -114,7 +114,7 @@ def test_an_exception_of_the_loop_is_raised_again_and_the_step_before_it_counted
 ) -> None:
     made = rig(10)
 
-    class Failing(Steps):
+    class Failing(StepLoop):
         def __call__(self, advance: Callable[[], bool]) -> None:
             super().__call__(advance)
             raise error

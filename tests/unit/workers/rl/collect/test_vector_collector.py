@@ -12,7 +12,7 @@ from workers.rl.collect.vector_collector import VectorCollector
 from workers.rl.envs.factory import make_vector
 
 
-class Constant:
+class ConstantActionAgent:
     """An agent that always chooses action 1."""
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ def collector(length: int = 0, num_envs: int = 2, **options: Any) -> VectorColle
         kwargs={"length": length, "random_length": options.pop("random_length", False)},
         **options,
     )
-    return VectorCollector(make_vector(spec), Constant(), seed=3)
+    return VectorCollector(make_vector(spec), ConstantActionAgent(), seed=3)
 
 
 def test_experience_is_time_major_and_keeps_the_true_successor() -> None:
@@ -109,7 +109,7 @@ def test_whole_episodes_until_enough_env_steps() -> None:
 
 
 def test_an_unrepeatable_environment_begins_its_episode_again_with_the_next_number() -> None:
-    actor = Constant()
+    actor = ConstantActionAgent()
 
     def made() -> VectorCollector:
         return VectorCollector(

@@ -23,7 +23,7 @@ from palestra.contract.definition import read_definition
 from palestra.contract.envs import EnvDefinition
 from palestra.contract.names import WORKER_IMPORTS
 from tests.support.distributions import install, install_environments
-from tests.support.trainings import Trained, definition, work_order
+from tests.support.trainings import TrainingAttempt, definition, work_order
 from workers.assembly import registered_parts
 from workers.assembly.registry import check_code
 from workers.core import installed_code
@@ -69,7 +69,7 @@ def forget(registry: dict[str, Any]) -> None:
 
 
 @pytest.fixture
-def again() -> Callable[[], None]:
+def reset_registries() -> Callable[[], None]:
     """Clears all state that a new process would not have."""
     builtin = {
         name: spec
@@ -104,12 +104,14 @@ def test_environments_of_the_entry_point_group_have_their_distributions_code(
     assert env.single_observation_space == gym.spaces.Box(0, 1, (5,), np.float32)
 
 
-def test_a_changed_reward_changes_the_digest(site: Path, again: Callable[[], None]) -> None:
+def test_a_changed_reward_changes_the_digest(
+    site: Path, reset_registries: Callable[[], None]
+) -> None:
     install_environments(site)
     before = code("tiny/Walk-v0")
     source = site / "tiny_envs" / "walk.py"
     source.write_text(source.read_text().replace("REWARD = 1.0", "REWARD = 2.0"))
-    again()
+    reset_registries()
     after = code("tiny/Walk-v0")
     assert (before.version, before.digest != after.digest) == (after.version, True)
 
@@ -193,7 +195,7 @@ def test_a_source_that_fails_leaves_the_others(site: Path, monkeypatch: pytest.M
 
 
 def test_a_module_of_no_distribution_has_a_digest_of_its_sources(
-    site: Path, monkeypatch: pytest.MonkeyPatch, again: Callable[[], None]
+    site: Path, monkeypatch: pytest.MonkeyPatch, reset_registries: Callable[[], None]
 ) -> None:
     file = loose(site)
     monkeypatch.setenv(WORKER_IMPORTS, "loose")
@@ -201,7 +203,7 @@ def test_a_module_of_no_distribution_has_a_digest_of_its_sources(
     assert isinstance(before, ModuleCode)
     assert before.module == "loose"
     file.write_text(file.read_text() + "# changed\n")
-    again()
+    reset_registries()
     assert environment_code("Loose-v0") != before
 
 
@@ -313,7 +315,7 @@ def test_agent_and_environment_may_be_of_two_distributions_or_of_one(site: Path)
 def test_it_trains_to_its_end(site: Path, tmp_path: Path) -> None:
     install_environments(site)
     order = work_order(walk(loop={"env_steps": 300, "epoch_env_steps": 100}))
-    trained = Trained(order, tmp_path / "run").run()
+    trained = TrainingAttempt(order, tmp_path / "run").run()
     finals = [row for row in trained.points() if row[0] == "evaluation" and row[-1]]
     assert len(finals) == 1
 

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from palestra.contract.envs import AtariPreprocessing
-from tests.support.recording_env import Line
+from tests.support.recording_env import EpisodeLengthsEnv
 from workers.core.types import CollectPlan
 from workers.rl.collect.vector_collector import VectorCollector
 from workers.rl.envs.caller_envs import as_vector
 from workers.rl.envs.learner_rewards import ReportingVector
 
 
-class Playing:
+class NoopAgent:
     """An agent that always chooses action 0."""
 
     def act(self, observation: Any, *, explore: bool) -> Any:
@@ -24,7 +24,7 @@ class Playing:
 class Ale:
     """A fake game of 7 frames that loses a life at each third frame."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: EpisodeLengthsEnv) -> None:
         self.line = line
 
     def lives(self) -> int:
@@ -32,14 +32,14 @@ class Ale:
 
 
 def game(reward: float) -> Any:
-    line: Any = Line((7,), reward)
+    line: Any = EpisodeLengthsEnv((7,), reward)
     line.ale = Ale(line)
     return line
 
 
 def collected(plan: CollectPlan, **told: Any) -> Any:
     env = ReportingVector(as_vector([game(5.0), game(-0.5)]), AtariPreprocessing(**told))
-    return VectorCollector(env, Playing(), seed=1).collect(plan)
+    return VectorCollector(env, NoopAgent(), seed=1).collect(plan)
 
 
 @pytest.mark.parametrize(

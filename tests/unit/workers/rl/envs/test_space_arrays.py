@@ -35,7 +35,7 @@ DEEP = spaces.Tuple(
 )
 
 
-class Choosing:
+class ConstantActionAgent:
     """An agent that takes the same action in every environment."""
 
     def act(self, observation: Any, *, explore: bool) -> Any:
@@ -118,7 +118,7 @@ def test_a_vector_shows_the_declared_space_and_flat_arrays(
 
 def test_experience_holds_vectors_and_int64_actions() -> None:
     spec = EnvDefinition(id="OddNested-v0", num_envs=2, kwargs={"binary": True})
-    experience = VectorCollector(make_vector(spec), Choosing(), seed=1).collect(
+    experience = VectorCollector(make_vector(spec), ConstantActionAgent(), seed=1).collect(
         CollectPlan(vector_steps=5)
     )
     assert (experience.observation.shape, experience.observation.dtype) == ((5, 2, 16), np.float32)

@@ -25,7 +25,7 @@ from workers.rl.evaluate.vector_evaluator import (
 )
 
 
-class Leaning:
+class BalancingAgent:
     """An agent that pushes to the side to which the pole leans.
 
     Its episodes have different lengths.
@@ -40,7 +40,7 @@ class Leaning:
         return nullcontext()
 
 
-AGENT: Any = Leaning()
+AGENT: Any = BalancingAgent()
 
 
 def test_the_film_shows_the_evaluated_episode() -> None:
@@ -67,7 +67,7 @@ def test_the_film_shows_the_evaluated_episode() -> None:
 
 
 def test_observe_evaluation_is_called_for_each_step_of_a_film() -> None:
-    class Listening(Leaning):
+    class Listening(BalancingAgent):
         def __init__(self) -> None:
             self.resets: list[bool] = []
 

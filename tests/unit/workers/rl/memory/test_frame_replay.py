@@ -42,7 +42,7 @@ def memory(
 
 def assert_samples_agree(replay: Replay, naive: NaiveReplay) -> int:
     """Compares samples with the expected ones; returns the number of distinct transitions."""
-    expected, sample = naive.by_place(), replay.sample(8, 16)
+    expected, sample = naive.expected_samples(), replay.sample(8, 16)
     flat = [column.reshape(-1, *column.shape[2:]) for column in sample]
     for observation, action, reward, successor, discount, _, place in zip(*flat, strict=True):
         wanted = expected[int(place)]
@@ -210,7 +210,7 @@ def test_slots_that_waited_add_no_frames_and_are_never_sampled() -> None:
             chunk.observation[:, b] = 255
         replay.extend(*chunk.columns, active=active)
         naive.extend(chunk, active)
-        assert len(replay) == len(naive.by_place())
+        assert len(replay) == len(naive.expected_samples())
         assert_samples_agree(replay, naive)
     assert not (replay.state_dict()["frames"]["frame"] == 255).any()
 
@@ -253,7 +253,7 @@ def test_a_slot_that_waited_shares_no_frames_from_before() -> None:
         naive.extend(chunk, ~waits)
         if step % 45 == 0:
             assert_samples_agree(replay, naive)
-            assert len(replay) == len(naive.by_place())
+            assert len(replay) == len(naive.expected_samples())
 
 
 def test_each_frame_is_stored_once() -> None:

@@ -30,7 +30,7 @@ def memory(
 
 
 def assert_samples_agree(replay: Replay, naive: NaiveReplay, *, batches: int = 8) -> None:
-    expected = naive.by_place()
+    expected = naive.expected_samples()
     assert len(replay) == len(expected)
     sample = replay.sample(batches, 16)
     flat = [column.reshape(-1, *column.shape[2:]) for column in sample]
@@ -84,7 +84,7 @@ def test_every_row_is_sampled_and_slots_that_waited_never(rule, n_step) -> None:
         naive.extend(chunk, active)
         if piece == 13:
             assert_samples_agree(replay, naive)
-    assert set(replay.sample(60, 16).places.ravel().tolist()) == set(naive.by_place())
+    assert set(replay.sample(60, 16).places.ravel().tolist()) == set(naive.expected_samples())
 
 
 def test_uniform_samples_reach_all_places_alike_and_weigh_the_same() -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from palestra.contract.agents import Sb3Parameters
-from tests.support.trainings import Trained, definition
+from tests.support.trainings import TrainingAttempt, definition
 from workers.assembly.training import Training
 from workers.core.types import AgentContext, StopReason
 from workers.trainer_process.schedules import agent_driven
@@ -57,7 +57,7 @@ def document(
     return {**definition(), **base, **sections}
 
 
-class Sb3Trained(Trained):
+class Sb3Trained(TrainingAttempt):
     """One attempt at training with a Stable-Baselines3 algorithm and its own loop."""
 
     def _drive(self, training: Training, stop_at: int | None, pause_at: int | None) -> None:
