@@ -15,7 +15,7 @@ from palestra.contract.answers import CONTRACT_HEADER, CONTRACT_VERSION, read_an
 from palestra.contract.documents import Document
 from palestra.contract.telemetry import TelemetryAck
 from palestra.contract.work_order import DispatchMessage, RenewalAnswer
-from tests.app.api.serving import Served
+from tests.app.api.serving import AppServer
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -45,7 +45,7 @@ async def test_every_answer_that_older_workers_read_strictly_is_recorded_and_cut
     assert DispatchMessage not in FIELDS
 
 
-async def renewed(served: Served, version: str | None) -> dict[str, Any]:
+async def renewed(served: AppServer, version: str | None) -> dict[str, Any]:
     headers = {} if version is None else {CONTRACT_HEADER: version}
     async with served.client("live_attempt") as client:
         path = f"/api/v1/leases/{served.names['live_attempt']}:renew"
@@ -58,7 +58,7 @@ async def renewed(served: Served, version: str | None) -> dict[str, Any]:
 
 
 async def test_a_later_field_is_sent_to_the_callers_that_know_it(
-    shared: Served, monkeypatch: pytest.MonkeyPatch
+    shared: AppServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     everything = set(RenewalAnswer.model_fields)
     for version in (None, "1", str(CONTRACT_VERSION), str(CONTRACT_VERSION + 1)):
@@ -73,7 +73,7 @@ async def test_a_later_field_is_sent_to_the_callers_that_know_it(
         assert set(await renewed(shared, version)) == everything
 
 
-async def test_other_answers_of_an_older_worker_keep_status_and_content(shared: Served) -> None:
+async def test_other_answers_of_an_older_worker_keep_status_and_content(shared: AppServer) -> None:
     attempt = shared.names["live_attempt"]
     async with shared.client("live_attempt") as client:
         sent = await client.post(
@@ -95,7 +95,7 @@ def log_line(run_id: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("sent", ["0", "-1", "2.0", "", "two", "1" * 7, "٢"])
 async def test_a_version_that_is_no_number_is_refused_before_anything_happens(
-    shared: Served, sent: str
+    shared: AppServer, sent: str
 ) -> None:
     async with shared.client("live_attempt") as client:
         answer = await client.post(
@@ -108,7 +108,7 @@ async def test_a_version_that_is_no_number_is_refused_before_anything_happens(
 
 
 async def test_an_acknowledgement_is_cut_like_every_answer(
-    shared: Served, monkeypatch: pytest.MonkeyPatch
+    shared: AppServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(answer_fields, "FIELDS", {**FIELDS, TelemetryAck: {"acked_seq": 2}})
     attempt, first = shared.names["live_attempt"], (await renewed(shared, None))["acked_seq"] + 1
