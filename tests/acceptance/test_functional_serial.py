@@ -21,7 +21,7 @@ from tests.acceptance.functional_kit import (
     table,
 )
 from tests.support.pfrl_agents import Scripted
-from tests.support.recording_env import Counting, EpisodeLengthsEnv, Steady, lines
+from tests.support.recording_env import Counting, EpisodeLengthsEnv, RepeatingEnv, lines
 from workers.core.errors import NumericalFailureError
 from workers.entrypoints.functional import train_agent, train_agent_with_evaluation
 from workers.hooks import (
@@ -427,13 +427,15 @@ def test_P67_scores(tmp_path: Path) -> None:
 
 
 def test_P67_a_resume_appends(tmp_path: Path) -> None:
-    train_with_evaluation(Scripted(), Steady((3,)), 12, tmp_path, interval=3, checkpoint_freq=7)
+    train_with_evaluation(
+        Scripted(), RepeatingEnv((3,)), 12, tmp_path, interval=3, checkpoint_freq=7
+    )
     history = train_with_evaluation(
-        Scripted(), Steady((3,)), 18, tmp_path, interval=3, resume=tmp_path / "7_checkpoint"
+        Scripted(), RepeatingEnv((3,)), 18, tmp_path, interval=3, resume=tmp_path / "7_checkpoint"
     )
     assert steps_of(tmp_path) == [3, 6, 9, 12, 15, 18]
     assert [entry["step"] for entry in history] == [3, 6, 9, 12, 15, 18]
-    train_with_evaluation(Scripted(), Steady((3,)), 3, tmp_path, interval=3)
+    train_with_evaluation(Scripted(), RepeatingEnv((3,)), 3, tmp_path, interval=3)
     assert steps_of(tmp_path) == [3]
     assert len((tmp_path / "scores.1.txt").read_text().splitlines()) == 7  # nothing was lost
 

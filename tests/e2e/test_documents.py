@@ -18,7 +18,7 @@ PAGES = ("README.md", "docs/training.md", "docs/guide.md")
 
 
 @pytest.fixture
-def served(directory: Path) -> Iterator[Path]:
+def checkout(directory: Path) -> Iterator[Path]:
     """A directory like a checkout after its setup, in which `palestra up` runs."""
     shutil.copytree(REPOSITORY / "examples", directory / "examples")
     (directory / ".venv").symlink_to(sys.prefix)
@@ -31,7 +31,7 @@ def served(directory: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_the_blocks_of_a_page_run(page: str, served: Path) -> None:
+def test_the_blocks_of_a_page_run(page: str, checkout: Path) -> None:
     blocks = [
         block
         for block in blocks_of(REPOSITORY / page)
@@ -47,11 +47,11 @@ def test_the_blocks_of_a_page_run(page: str, served: Path) -> None:
     ]
     environment = {
         **bare_environment(),
-        "PATH": f"{served / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}",
+        "PATH": f"{checkout / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}",
     }
     done = subprocess.run(
         ["bash", "-eu", "-o", "pipefail", "-c", "\n".join(parts)],
-        cwd=served,
+        cwd=checkout,
         env=environment,
         stdin=subprocess.DEVNULL,
         capture_output=True,

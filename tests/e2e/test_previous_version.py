@@ -1,7 +1,7 @@
-"""The previous version's worker goes on with the present server.
+"""A worker of the previous version with the present server.
 
-The test holds for as long as workers of that version are supported: changes of answers, routes and
-tables must leave it alone. `tests/support/previous_version.py` names the commit.
+The test applies as long as workers of that version are supported: changes of answers, routes and
+tables must not break it. The commit is in `tests/support/previous_version.py`.
 """
 
 import os
@@ -34,8 +34,9 @@ def directory() -> Iterator[Path]:
 
 
 def definition(number: int) -> dict[str, Any]:
-    """Returns one of several experiments with the same training: a score that is never reached
-    tells them apart.
+    """Returns one of several experiments with the same training.
+
+    They differ in a target score that is never reached.
     """
     agent = {"name": "dqn", "learning_starts": 200, "train_every": 1, "hidden_sizes": [32, 32]}
     score = {"success_score": 10_000 + number}
@@ -47,8 +48,8 @@ def submitted(stack: Stack, number: int, pool: str) -> str:
     return str(run["id"])
 
 
-def trains(stack: Stack, run_id: str, steps: int = 500) -> dict[str, Any]:
-    """Waits until a run has made `steps` env_steps more, and returns its live attempt."""
+def wait_for_steps(stack: Stack, run_id: str, steps: int = 500) -> dict[str, Any]:
+    """Waits until a run has made `steps` more env_steps; returns its live attempt."""
     before = stack.get(f"runs/{run_id}")["progress"]["env_step"]
     stack.wait_for_run(
         run_id, lambda run: run["progress"]["env_step"] >= before + steps, 60, "the run trains"
@@ -76,7 +77,7 @@ def pause_and_resume(stack: Stack, run_id: str) -> None:
 
 
 def history_of_whole_run(stack: Stack, run_id: str, worker: str, attempts: int) -> dict[str, Any]:
-    """Waits for the end of a run, checks that its curve has no gap, and returns its history."""
+    """Waits for the end of a run and checks that its curve has no gap; returns its history."""
     run = stack.wait_for_run(
         run_id, lambda run: run["state"] == "succeeded", 120, "the run succeeds"
     )
@@ -103,7 +104,7 @@ def test_a_worker_of_the_previous_version_trains_on_while_the_server_is_upgraded
     stack.trees = dict.fromkeys(("server", "worker", "second"), previous)
     with stack:
         through = submitted(stack, 0, "default")
-        attempt = trains(stack, through)
+        attempt = wait_for_steps(stack, through)
         assert (tree_of_server(stack), trees_of(stack, attempt)) == (previous, {previous})
         assert stack.stop("server") == 0
         del stack.trees["server"]
@@ -117,8 +118,8 @@ def test_a_worker_of_the_previous_version_trains_on_while_the_server_is_upgraded
                 threads.map(lambda name: stack.start_worker(name, pool=name), ("second", "present"))
             )
         paused, present = submitted(stack, 1, "second"), submitted(stack, 2, "present")
-        assert trees_of(stack, trains(stack, paused)) == {previous}
-        assert trees_of(stack, trains(stack, present)) == {REPOSITORY}
+        assert trees_of(stack, wait_for_steps(stack, paused)) == {previous}
+        assert trees_of(stack, wait_for_steps(stack, present)) == {REPOSITORY}
         pause_and_resume(stack, paused)
 
         expected = history_of_whole_run(stack, present, "present", 1)

@@ -188,7 +188,7 @@ def _followed(stack: Stack, run_id: str, job_id: str) -> list[dict[str, Any]]:
 
 
 def test_an_exported_onnx_file_acts_like_the_policy(shared_stack: Stack) -> None:
-    """From the command to files for other runtimes."""
+    """Covers an export job from the command to the written files."""
     (run,) = shared_stack.submit(small(210))
     shared_stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, 60, "the run ends")
     asked = ("--format", "weights", "--format", "program", "--format", "onnx", "--wait", "--json")

@@ -105,7 +105,7 @@ def _routes() -> list[tuple[str, str]]:
     return sorted(found)
 
 
-def _cells() -> list[tuple[str, str, str]]:
+def _routes_with_needs() -> list[tuple[str, str, str]]:
     """Returns the routes of the table with their required credential."""
     named = [
         (method, path, f"{method} {path.removeprefix('/api/v1')}") for method, path in _routes()
@@ -131,7 +131,7 @@ async def test_every_route_accepts_exactly_the_tokens_of_the_table(
 ) -> None:
     wrong = []
     async with shared.client(who) as client:
-        for method, path, need in _cells():
+        for method, path, need in _routes_with_needs():
             url = _with_unknown_ids(path).replace("{attempt_id}", shared.names["live_attempt"])
             answer = await client.request(method, url, headers={"Last-Event-ID": "x"})
             if (said := _unexpected(who, need, answer.status_code)) is not None:
@@ -156,7 +156,7 @@ async def test_changes_with_a_login_but_no_csrf_token_are_refused(shared: AppSer
             "Last-Event-ID": "x",
             "Sec-Fetch-Site": "cross-site",
         }
-        for method, path, need in _cells():
+        for method, path, need in _routes_with_needs():
             if (method, path) == ("DELETE", "/api/v1/session"):
                 continue  # a login ends with it; test_access.py has it
             url = _with_unknown_ids(path).replace("{attempt_id}", "no-attempt")
@@ -176,7 +176,7 @@ async def test_users_of_another_project_cannot_read_or_change_resources(shared: 
     ours |= {"token": shared.names["token"], "artifact": "no-artifact"}
     wrong = []
     async with shared.client("foreign") as client:
-        for method, path, need in _cells():
+        for method, path, need in _routes_with_needs():
             url = path
             for name, value in ours.items():
                 url = url.replace(f"{{{name}_id}}", value)
@@ -195,7 +195,7 @@ async def test_users_of_another_project_cannot_read_or_change_resources(shared: 
 async def test_an_attempt_token_is_refused_for_another_attempt(shared: AppServer, who: str) -> None:
     other = "finished_attempt" if who == "live_attempt" else "live_attempt"
     async with shared.client(who) as client:
-        for method, path, need in _cells():
+        for method, path, need in _routes_with_needs():
             if "{attempt_id}" in path and need == ATTEMPT:
                 url = _with_unknown_ids(path).replace("{attempt_id}", shared.names[other])
                 answer = await client.request(method, url)
@@ -210,7 +210,7 @@ async def test_a_worker_secret_is_refused_for_another_worker(shared: AppServer) 
             "/api/v1/leases", json={**claim, "worker_id": shared.names["worker"]}
         )
         assert {beat.status_code, claimed.status_code} <= {403, 404}
-        for method, path, need in _cells():
+        for method, path, need in _routes_with_needs():
             if need not in {OWN, ENROL, PUBLIC}:
                 url = _with_unknown_ids(path).replace("{attempt_id}", shared.names["live_attempt"])
                 assert (await client.request(method, url)).status_code == 403, path

@@ -1,4 +1,4 @@
-"""The source tree of an earlier version, whose worker must go on with the present server."""
+"""The source tree of an earlier version, whose worker must work with the present server."""
 
 import io
 import os

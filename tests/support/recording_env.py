@@ -67,7 +67,7 @@ class EpisodeLengthsEnv(gym.Env[np.ndarray, Any]):
         return np.array([self.at, len(self.resets)], np.float64)
 
 
-class Steady(EpisodeLengthsEnv):
+class RepeatingEnv(EpisodeLengthsEnv):
     """An environment whose observations are the same in every episode."""
 
     def _observation(self) -> np.ndarray:

@@ -204,12 +204,12 @@ async def test_an_export_holds_what_the_hashes_are_computed_from(shared: AppServ
 
 
 def begin(served: AppServer) -> None:
-    """Begins to count refusals anew, out of reach of the task that flushes every minute."""
+    """Starts a new count of refusals, which the task that flushes every minute does not reach."""
     served.app.state.refusals = Refusals()
 
 
 async def flushed(served: AppServer) -> Sequence[AuditRow]:
-    """Returns the entries of the refusals since `begin`."""
+    """Writes the counted refusals to the log; returns the entries since `begin`."""
     query = select(AuditRow).where(AuditRow.outcome == "refused").order_by(AuditRow.id)
     async with served.database.read() as session:
         before = {row.id for row in await session.scalars(query)}

@@ -11,7 +11,7 @@ from tests.support.artifact_store import AttemptWithStore
 SLOT = 5
 
 
-async def follower(
+async def start_continuous_eval(
     storing: AttemptWithStore, schedule: Schedule = Schedule.CONTINUOUS_EVAL, **options: Any
 ) -> AttemptWithStore:
     """Starts a continuous evaluation concurrently with the training."""

@@ -91,7 +91,7 @@ def add_entries(url: str, count: int) -> None:
 
 
 async def assert_migrated(url: str, count: int) -> None:
-    """Asserts that a migrated database has the entries of `fill` as a chain."""
+    """Asserts that a migrated database has the entries of `add_entries` as a chain."""
     database = Database(url)
     try:
         found = await check(database)

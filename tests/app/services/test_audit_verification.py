@@ -33,7 +33,7 @@ async def execute(database: Database, *statements: Any) -> None:
 
 
 async def fault(database: Database, noted: ChainPlace | None = None) -> tuple[str, int] | None:
-    """Returns kind and entry of the fault that a verification reports."""
+    """Verifies the log; returns kind and entry of the reported fault."""
     found = (await verify(database, noted)).fault
     return None if found is None else (found.kind, found.entry)
 
@@ -42,7 +42,7 @@ def at(entry: int) -> Any:
     return AuditRow.id == entry
 
 
-def recomputed(row: AuditRow, **changes: Any) -> dict[str, Any]:
+def with_fitting_hash(row: AuditRow, **changes: Any) -> dict[str, Any]:
     """Returns the columns of a changed entry with the hash that fits them."""
     columns = {column.name: getattr(row, column.name) for column in AuditRow.__table__.columns}
     changed = AuditRow(**{**columns, **changes})
@@ -95,7 +95,7 @@ async def test_a_change_with_a_fitting_hash_is_found_at_the_next_entry(database:
     await fill(database, 6)
     third = (await entries(database))[2]
     await execute(
-        database, update(AuditRow).where(at(3)).values(recomputed(third, object_id="other"))
+        database, update(AuditRow).where(at(3)).values(with_fitting_hash(third, object_id="other"))
     )
     assert await fault(database) == ("replaced", 4)
 
@@ -104,7 +104,7 @@ async def test_a_changed_last_entry_with_a_fitting_hash_is_found(database: Datab
     await fill(database, 6)
     last = (await entries(database))[-1]
     await execute(
-        database, update(AuditRow).where(at(6)).values(recomputed(last, object_id="other"))
+        database, update(AuditRow).where(at(6)).values(with_fitting_hash(last, object_id="other"))
     )
     assert await fault(database) == ("replaced", 6)
 
@@ -155,10 +155,10 @@ async def test_reordered_entries_are_found(database: Database) -> None:
 async def test_inserted_entries_are_found(database: Database) -> None:
     await fill(database, 6)
     last = (await entries(database))[-1]
-    added = recomputed(last, id=7, previous_hash=last.hash, object_id="by hand")
+    added = with_fitting_hash(last, id=7, previous_hash=last.hash, object_id="by hand")
     await execute(database, insert(AuditRow).values(added))
     assert await fault(database) == ("added", 7)
-    await execute(database, update(AuditRow).where(at(7)).values(recomputed(last, id=0)))
+    await execute(database, update(AuditRow).where(at(7)).values(with_fitting_hash(last, id=0)))
     assert await fault(database) == ("added", 0)
 
 
@@ -174,8 +174,11 @@ async def test_a_content_that_cannot_be_read_counts_as_changed(database: Databas
     assert await fault(database) == ("changed", 4)
 
 
-async def test_a_rewritten_log_is_found_by_an_end_that_was_noted(database: Database) -> None:
-    """Whoever can write the database can compute a whole new chain; a noted hash shows it."""
+async def test_a_rewritten_log_is_detected_by_a_stored_hash(database: Database) -> None:
+    """A user with write access to the database can compute a whole new chain.
+
+    Its last hash then differs from the stored one.
+    """
     await fill(database, 6)
     noted = await verify(database)
     place = ChainPlace(noted.last_id, noted.last_hash)
@@ -276,10 +279,10 @@ async def test_a_removal_is_rolled_back_as_a_whole(database: Database) -> None:
     assert (found.entries, found.removed, found.fault) == (4, 0, None)
 
 
-async def test_servers_remove_and_append_at_the_same_time(
+async def test_servers_remove_and_append_concurrently(
     database: Database, database_url: str
 ) -> None:
-    """Two compactors and two writers: nobody waits for ever, and the chain stays intact."""
+    """Runs two compactors and two writers: none waits without end, and the chain stays valid."""
     await fill(database, 30)
     SKEW.seconds = 20 * DAY
     other = Database(database_url)

@@ -13,7 +13,7 @@ from tests.support.server_fixture import World, pass_time
 
 
 @dataclass
-class CountingQueue:
+class RecordingQueue:
     """Records the dispatch messages that it is sent; can be set to fail."""
 
     sent: list[ReadyJob] = field(default_factory=list)
@@ -30,17 +30,17 @@ class CountingQueue:
 
 
 @pytest.fixture
-def queue() -> CountingQueue:
-    return CountingQueue()
+def queue() -> RecordingQueue:
+    return RecordingQueue()
 
 
 @pytest.fixture
-def dispatcher(database: Database, queue: CountingQueue) -> Dispatcher:
+def dispatcher(database: Database, queue: RecordingQueue) -> Dispatcher:
     return Dispatcher(database, queue, ring_seconds=30)
 
 
 async def test_one_dispatch_message_is_sent_per_free_slot(
-    world: World, dispatcher: Dispatcher, queue: CountingQueue
+    world: World, dispatcher: Dispatcher, queue: RecordingQueue
 ) -> None:
     await world.submit(seeds=list(range(6)))
     assert await dispatcher.tick() == 0
@@ -57,7 +57,7 @@ async def test_one_dispatch_message_is_sent_per_free_slot(
 
 
 async def test_an_unanswered_dispatch_message_is_sent_again_indefinitely(
-    world: World, dispatcher: Dispatcher, queue: CountingQueue
+    world: World, dispatcher: Dispatcher, queue: RecordingQueue
 ) -> None:
     await world.register(slots=1)
     job = await world.one_job()
@@ -82,7 +82,7 @@ async def beat(world: World) -> None:
 
 
 async def test_duplicate_dispatch_messages_start_one_attempt(
-    world: World, dispatcher: Dispatcher, queue: CountingQueue
+    world: World, dispatcher: Dispatcher, queue: RecordingQueue
 ) -> None:
     worker = (await world.register(slots=10)).worker_id
     await world.one_job()
@@ -102,7 +102,7 @@ async def test_duplicate_dispatch_messages_start_one_attempt(
 
 
 async def test_an_unreachable_broker_loses_no_dispatch(
-    world: World, dispatcher: Dispatcher, queue: CountingQueue
+    world: World, dispatcher: Dispatcher, queue: RecordingQueue
 ) -> None:
     await world.register()
     job = await world.one_job()
@@ -125,7 +125,7 @@ async def test_a_message_that_was_not_marked_as_sent_is_planned_again(
 
 
 async def test_jobs_are_ordered_by_priority_then_fair_share_then_age(
-    world: World, dispatcher: Dispatcher, queue: CountingQueue
+    world: World, dispatcher: Dispatcher, queue: RecordingQueue
 ) -> None:
     await world.submit(seeds=[0, 1, 2])
     await world.submit(seeds=[10], by=world.other)
@@ -145,7 +145,7 @@ async def test_jobs_are_ordered_by_priority_then_fair_share_then_age(
 
 
 async def test_users_with_running_jobs_come_after_users_without(
-    world: World, dispatcher: Dispatcher, queue: CountingQueue
+    world: World, dispatcher: Dispatcher, queue: RecordingQueue
 ) -> None:
     worker = (await world.register(slots=2)).worker_id
     running = await world.one_job()
@@ -160,7 +160,7 @@ async def test_users_with_running_jobs_come_after_users_without(
 
 
 async def test_only_workers_that_can_take_a_job_are_chosen(
-    world: World, dispatcher: Dispatcher, queue: CountingQueue
+    world: World, dispatcher: Dispatcher, queue: RecordingQueue
 ) -> None:
     await world.register()
     await world.one_job(resources={"gpus": 1})
@@ -194,7 +194,7 @@ async def test_offline_and_draining_workers_are_not_chosen(
 
 
 async def test_a_commit_wakes_the_dispatcher(
-    world: World, database: Database, queue: CountingQueue, monkeypatch: pytest.MonkeyPatch
+    world: World, database: Database, queue: RecordingQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("app.daemons.dispatcher.POLL_SECONDS", 3_600.0)
     await world.register()

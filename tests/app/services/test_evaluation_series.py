@@ -13,7 +13,7 @@ from palestra.contract.names import EvaluationSource, Schedule
 from palestra.contract.queries import SeriesQuery
 from palestra.contract.resources import EvaluationView
 from palestra.contract.states import RunState
-from tests.app.services.following import end, evaluate, follower
+from tests.app.services.following import end, evaluate, start_continuous_eval
 from tests.support import records
 from tests.support.artifact_store import AttemptWithStore
 from tests.support.server_fixture import World, definition
@@ -57,7 +57,7 @@ async def names(storing: AttemptWithStore) -> set[str]:
 async def test_each_source_is_a_series_of_its_own(storing: AttemptWithStore) -> None:
     await storing.send(records.evaluation(storing.run_id, 50, 3.0))
     snapshot = await storing.snapshot(100)
-    one = await follower(storing, Schedule.CONTINUOUS_EVAL_ON_TRAIN_DATA)
+    one = await start_continuous_eval(storing, Schedule.CONTINUOUS_EVAL_ON_TRAIN_DATA)
     await evaluate(one, snapshot, 99.0, source="train_data")
     assert [(row.mean, row.source) for row in await shown(storing)] == [
         (3.0, "evaluation"),
@@ -133,7 +133,7 @@ async def test_a_test_job_during_a_training_does_not_change_the_run(
     storing: AttemptWithStore,
 ) -> None:
     snapshot = await storing.snapshot(100)
-    one = await follower(storing, Schedule.TEST)
+    one = await start_continuous_eval(storing, Schedule.TEST)
     await one.send({**records.evaluation(one.run_id, 40, 9.0), "source": "test"})
     await end(one)
     run = await storing.world.run(storing.run_id)

@@ -21,7 +21,7 @@ overlapping = pytest.mark.parametrize("database_url", ["postgresql"], indirect=T
 """SQLite has one writer, so its transactions never overlap."""
 
 
-async def _tail(database: Database, stop: asyncio.Event) -> list[str]:
+async def _tail_log(database: Database, stop: asyncio.Event) -> list[str]:
     """Reads the log like the hub, until `stop` is set and no further event arrives."""
     seen: list[str] = []
     cursor = 0
@@ -71,7 +71,7 @@ async def test_two_delayed_concurrent_commits_lose_no_event(
             _delay_commit(session, 0.2, asyncio.Event())
 
     stop = asyncio.Event()
-    tail = asyncio.create_task(_tail(database, stop))
+    tail = asyncio.create_task(_tail_log(database, stop))
     await asyncio.gather(slow(), fast())
     stop.set()
     assert await tail == ["slow", "fast"]
@@ -101,7 +101,7 @@ async def test_a_transaction_that_began_first_and_records_last_loses_no_event(
             _delay_commit(session, 0.5, drawn)
 
     stop = asyncio.Event()
-    tail = asyncio.create_task(_tail(database, stop))
+    tail = asyncio.create_task(_tail_log(database, stop))
     await asyncio.gather(older(), younger())
     stop.set()
     assert await tail == ["younger", "older"]
@@ -124,7 +124,7 @@ async def test_a_reader_sees_every_event_of_many_delayed_writers_once(
                 await asyncio.sleep(chooser.random() * 0.01)
 
     stop = asyncio.Event()
-    tail = asyncio.create_task(_tail(database, stop))
+    tail = asyncio.create_task(_tail_log(database, stop))
     await asyncio.gather(*(write(writer) for writer in range(12)))
     stop.set()
     seen = await tail

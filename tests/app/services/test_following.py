@@ -17,12 +17,12 @@ from palestra.contract.job_options import JobOptions, JobRequest
 from palestra.contract.names import Schedule, new_id
 from palestra.contract.states import Cause, JobState, Order, Outcome
 from palestra.contract.work_order import FollowAnswer, FollowRequest
-from tests.app.services.following import SLOT, end, evaluate, follower
+from tests.app.services.following import SLOT, end, evaluate, start_continuous_eval
 from tests.support.artifact_store import AttemptWithStore
 from tests.support.server_fixture import World
 
 
-class CountingQueue:
+class RecordingQueue:
     """Records the dispatch messages that it is sent."""
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ def snapshot_and_training_state(answer: FollowAnswer) -> tuple[str | None, str]:
 
 async def test_snapshots_are_given_newest_first_and_each_once(storing: AttemptWithStore) -> None:
     first, second = await storing.snapshot(100), await storing.snapshot(200)
-    one = await follower(storing)
+    one = await start_continuous_eval(storing)
     answer = await next_of(one)
     assert snapshot_and_training_state(answer) == (second, "live")
     assert answer.snapshot is not None
@@ -68,7 +68,7 @@ async def test_snapshots_are_given_newest_first_and_each_once(storing: AttemptWi
 
 async def test_unverified_and_superseded_snapshots_are_left_out(storing: AttemptWithStore) -> None:
     kept = await storing.snapshot(100)
-    one = await follower(storing)
+    one = await start_continuous_eval(storing)
     await storing.snapshot(200, upload=False)
     assert snapshot_and_training_state(await next_of(one)) == (kept, "live")
     await storing.world.heartbeat(storing.worker_id, dead=[storing.attempt_id])
@@ -81,7 +81,7 @@ async def test_the_files_of_a_given_snapshot_are_kept_until_the_next_one_is_give
     storing: AttemptWithStore,
 ) -> None:
     first = await storing.snapshot(100)
-    one = await follower(storing)
+    one = await start_continuous_eval(storing)
     await next_of(one)
     for step in (200, 300, 400):
         last = await storing.snapshot(step)
@@ -95,7 +95,7 @@ async def test_a_continuous_evaluation_releases_its_slot_without_a_live_training
     storing: AttemptWithStore,
 ) -> None:
     first = await storing.snapshot(100)
-    one = await follower(storing)
+    one = await start_continuous_eval(storing)
     await storing.world.pause(storing.job_id)
     assert snapshot_and_training_state(await next_of(one)) == (first, "live"), (
         "while it saves, more may come"
@@ -111,7 +111,7 @@ async def test_a_continuous_evaluation_releases_its_slot_without_a_live_training
 
 
 async def test_a_continuous_evaluation_ends_with_the_training(storing: AttemptWithStore) -> None:
-    one = await follower(storing)
+    one = await start_continuous_eval(storing)
     last = await storing.snapshot(100)
     await end(storing)
     assert snapshot_and_training_state(await next_of(one)) == (last, "over")
@@ -122,13 +122,13 @@ async def test_only_a_live_continuous_evaluation_gets_snapshots_of_its_own_runs(
     storing: AttemptWithStore,
 ) -> None:
     await storing.snapshot(100)
-    for trainer in (storing, await follower(storing, Schedule.EVALUATE)):
+    for trainer in (storing, await start_continuous_eval(storing, Schedule.EVALUATE)):
         with pytest.raises(ForbiddenError) as refused:
             await next_of(trainer)
         assert refused.value.code == "not_following"
         if trainer is not storing:
             await end(trainer)
-    one = await follower(storing)
+    one = await start_continuous_eval(storing)
     await storing.world.submit(seeds=[77])
     other = next(job for job in await storing.world.jobs() if job.state is JobState.QUEUED)
     for run_id in (other.run_ids[0], new_id("run")):
@@ -149,7 +149,7 @@ async def test_a_resumed_training_is_dispatched_before_its_continuous_evaluation
 
     The queue shows the reason.
     """
-    queue = CountingQueue()
+    queue = RecordingQueue()
     dispatcher = Dispatcher(database, queue, ring_seconds=30)
     await world.pause(storing.job_id)
     await end(storing, Outcome.PAUSED, Cause.USER)
@@ -195,7 +195,7 @@ async def test_a_resumed_training_is_dispatched_before_its_continuous_evaluation
 
 
 async def test_an_order_reaches_a_continuous_evaluation(storing: AttemptWithStore) -> None:
-    one = await follower(storing)
+    one = await start_continuous_eval(storing)
     await storing.world.pause(one.job_id)
     assert (await storing.world.renew(one.attempt_id)).order is Order.PAUSE
     await end(one, Outcome.PAUSED, Cause.USER)
@@ -229,7 +229,7 @@ async def test_a_run_without_snapshots_cannot_be_evaluated_continuously(
     await storing.world.cancel(storing.job_id)
     await end(storing, Outcome.CANCELLED, Cause.USER)
     with pytest.raises(ConflictError) as refused:
-        await follower(storing)
+        await start_continuous_eval(storing)
     assert refused.value.code == "no_snapshot"
 
 

@@ -155,14 +155,17 @@ async def test_a_continuous_eval_continues_after_its_pack_is_stale(pack: Attempt
     neither.
     """
     first = await pack.snapshot(100)
-    follower = await _start_continuous_eval(pack)
+    start_continuous_eval = await _start_continuous_eval(pack)
     await _lose_pack(pack)
     assert (
         await _refused(pack, records.evaluation(pack.run_id, 100, 1.0, snapshot_id=first))
         == "stale_attempt"
     )
-    await follower.send(records.evaluation(pack.run_id, 100, 8.0, snapshot_id=first))
-    assert await _refused(follower, records.points(pack.run_id, "loss", [100])) == "not_training"
+    await start_continuous_eval.send(records.evaluation(pack.run_id, 100, 8.0, snapshot_id=first))
+    assert (
+        await _refused(start_continuous_eval, records.points(pack.run_id, "loss", [100]))
+        == "not_training"
+    )
     assert [(row.mean, row.superseded) for row in await pack.evaluations(superseded=True)] == [
         (8.0, False)
     ]
@@ -174,18 +177,25 @@ async def test_a_continuous_eval_continues_concurrently_with_a_resumed_run(
 ) -> None:
     """Its evaluation of a superseded snapshot is kept and marked as superseded."""
     first = await pack.snapshot(100)
-    follower = await _start_continuous_eval(pack)
-    await follower.send(records.evaluation(pack.run_id, 100, 8.0, snapshot_id=first))
+    start_continuous_eval = await _start_continuous_eval(pack)
+    await start_continuous_eval.send(records.evaluation(pack.run_id, 100, 8.0, snapshot_id=first))
     left_behind = await pack.snapshot(200, upload=False)
     await _lose_pack(pack)
     alone = await _resume_first_run(pack)
     await alone.send(records.evaluation(alone.run_id, 150, 3.0))
-    await follower.send(records.evaluation(pack.run_id, 200, 9.0, snapshot_id=left_behind))
+    await start_continuous_eval.send(
+        records.evaluation(pack.run_id, 200, 9.0, snapshot_id=left_behind)
+    )
     shown = [(row.mean, row.superseded) for row in await alone.evaluations(superseded=True)]
     assert sorted(shown) == [(3.0, False), (8.0, False), (9.0, True)]
-    assert await _refused(follower, records.episodes(pack.run_id, [1])) == "not_training"
+    assert (
+        await _refused(start_continuous_eval, records.episodes(pack.run_id, [1])) == "not_training"
+    )
     await pack.world.release(
-        follower.attempt_id, Outcome.SUCCEEDED, Cause.BUDGET, last_seq=follower.seq
+        start_continuous_eval.attempt_id,
+        Outcome.SUCCEEDED,
+        Cause.BUDGET,
+        last_seq=start_continuous_eval.seq,
     )
     await alone.send(records.points(alone.run_id, "loss", [150]))
     assert (await pack.world.run(pack.run_id)).fence == 2

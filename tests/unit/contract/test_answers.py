@@ -60,14 +60,15 @@ ANSWERS = [
 UNKNOWN = {"unknown": {"nested": [1, None]}}
 
 
-def with_unknown(value: Any) -> Any:
-    """Returns JSON with an unknown key in every object, but not inside of work orders."""
+def with_unknown_keys(value: Any) -> Any:
+    """Returns JSON with an unknown key in every object except work orders."""
     if isinstance(value, dict):
         inner = {
-            key: item if key == "work_order" else with_unknown(item) for key, item in value.items()
+            key: item if key == "work_order" else with_unknown_keys(item)
+            for key, item in value.items()
         }
         return {**inner, **UNKNOWN}
-    return [with_unknown(item) for item in value] if isinstance(value, list) else value
+    return [with_unknown_keys(item) for item in value] if isinstance(value, list) else value
 
 
 def plain(model: BaseModel) -> Any:
@@ -76,7 +77,7 @@ def plain(model: BaseModel) -> Any:
 
 @pytest.mark.parametrize("answer", ANSWERS, ids=lambda answer: type(answer).__name__)
 def test_unknown_keys_of_answers_are_ignored_at_every_depth(answer: BaseModel) -> None:
-    sent = json.dumps(with_unknown(plain(answer)))
+    sent = json.dumps(with_unknown_keys(plain(answer)))
     assert sent.count("unknown") >= 1
     assert read_answer(type(answer), sent) == answer
     with pytest.raises(ValidationError):
@@ -137,11 +138,11 @@ def answered(body: Any, status: int = 200) -> httpx.Response:
 
 
 def test_a_client_ignores_unknown_keys_of_documents_in_views() -> None:
-    """A view's documents (here a GPU) are those of requests, which refuse unknown keys."""
+    """The documents in a view (here a GPU) are also part of requests, which refuse unknown keys."""
     known = read(WorkerView, answered(worker_view()))
-    assert read(WorkerView, answered(with_unknown(worker_view()))) == known
+    assert read(WorkerView, answered(with_unknown_keys(worker_view()))) == known
     with pytest.raises(ValidationError):
-        WorkerView.model_validate_json(json.dumps(with_unknown(worker_view())))
+        WorkerView.model_validate_json(json.dumps(with_unknown_keys(worker_view())))
 
 
 def test_a_client_refuses_a_definition_with_an_unknown_key() -> None:

@@ -51,7 +51,10 @@ def test_documents_of_version_1_keep_their_id(name: str) -> None:
 
 @pytest.mark.parametrize("name", ON_POLICY)
 def test_the_upgrade_halves_the_value_coefficient(name: str) -> None:
-    """Explicit or by default: 0.5 times half the squared error is 0.25 times the squared error."""
+    """This holds for explicit and default values.
+
+    0.5 times half the squared error equals 0.25 times the squared error.
+    """
     for said, meant in (
         ({}, 0.25),
         ({"value_coefficient": 0.3}, 0.15),
@@ -97,7 +100,7 @@ def test_agents_without_a_value_coefficient_are_the_same_in_both_versions() -> N
 
 
 def test_submissions_are_upgraded_and_other_documents_are_not_changed() -> None:
-    """Holds for documents from a file and from the API."""
+    """This holds for documents from a file and from the API."""
     document = json.loads(written(1, {"name": "ppo"}, env={"id": "CartPole-v1", "num_envs": 8}))
     assert upgrade_submission({"definition": document, "options": {}})["definition"]["agent"] == {
         "name": "ppo",

@@ -48,8 +48,10 @@ def test_models_inside_an_answer_are_recorded_too(model: type[BaseModel]) -> Non
     assert inner <= set(FIELDS), "an older worker would get their new fields"
 
 
-def test_words_that_an_older_worker_does_not_know_are_not_sent() -> None:
-    """A new order, or a new state of a training, is no field: it cannot be cut from an answer."""
+def test_enum_values_unknown_to_an_older_worker_are_not_sent() -> None:
+    """A new order or a new state is a value, not a field, so it cannot be removed
+    from an answer.
+    """
     assert {order.value for order in Order} == {"continue", "pause", "cancel", "drain", "stale"}
     known = {"order": {"continue", "drain"}, "training": {"live", "waiting", "over"}}
     for model, field in (("WorkerHeartbeatAnswer", "order"), ("FollowAnswer", "training")):
@@ -102,7 +104,7 @@ def test_a_renewal_for_an_older_worker_lacks_a_later_field(monkeypatch: pytest.M
     assert cut(RenewalAnswer, document, 1) == {name: document[name] for name in list(document)[:3]}
 
 
-def test_the_work_order_holds_the_fields_of_its_version_and_no_other() -> None:
+def test_the_work_order_has_exactly_the_fields_of_its_version() -> None:
     """A worker refuses a work order with a key that it does not know, so a new key anywhere in it,
     the definition included, needs a new version of the work order.
 
@@ -122,7 +124,7 @@ def test_the_work_order_holds_the_fields_of_its_version_and_no_other() -> None:
 
 
 def fields_of_work_order() -> dict[str, list[str]]:
-    """Returns the fields of every model that a work order is made of."""
+    """Returns the fields of every model in a work order."""
     found: dict[str, list[str]] = {}
     waiting: list[type[BaseModel]] = [WorkOrder]
     while waiting:
@@ -135,7 +137,7 @@ def fields_of_work_order() -> dict[str, list[str]]:
 
 
 def models_in(annotation: Any) -> Iterator[type[BaseModel]]:
-    """Yields the models that an annotation is made of."""
+    """Yields the models in an annotation."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for part in get_args(annotation):

@@ -9,7 +9,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorWrapper
 
 from tests.support.misbehaving_envs import Nested, Restless, Wordy
 from tests.support.pfrl_agents import Scripted
-from tests.support.recording_env import Counting, EpisodeLengthsEnv, SeededEpisodesEnv, Steady
+from tests.support.recording_env import Counting, EpisodeLengthsEnv, RepeatingEnv, SeededEpisodesEnv
 from workers.core.errors import EnvironmentFailedError
 from workers.entrypoints.functional import train_agent
 from workers.estimators.environments import check_env
@@ -160,7 +160,7 @@ def test_copies_follow_the_recipe_or_are_deep() -> None:
     copied: Any = copy_of(made)
     assert copied is not made
     assert copied.spec.max_episode_steps == 7
-    env = Steady((4,))
+    env = RepeatingEnv((4,))
     deep: Any = copy_of([env])
     assert deep[0] is not env
     assert deep[0].lengths == (4,)

@@ -15,7 +15,7 @@ import pytest
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, VectorWrapper
 
 from tests.support.pfrl_agents import Learner, Scripted
-from tests.support.recording_env import EpisodeLengthsEnv, SeededEpisodesEnv, Steady
+from tests.support.recording_env import EpisodeLengthsEnv, RepeatingEnv, SeededEpisodesEnv
 from workers.core.errors import SnapshotUnreadableError
 from workers.entrypoints.functional import (
     train_agent,
@@ -171,7 +171,7 @@ def test_best_score_and_rows_are_restored(tmp_path: Path) -> None:
             "checkpoint_freq": 5,
         }
         return train_agent_with_evaluation(
-            Scripted(), Steady((3,), reward), steps, **{**own, **options}
+            Scripted(), RepeatingEnv((3,), reward), steps, **{**own, **options}
         )[1]
 
     run(9, 2.0)
@@ -391,6 +391,6 @@ def test_the_cause_of_an_environments_exception_is_kept(tmp_path: Path) -> None:
 
 def test_observations_in_an_external_agents_memory_keep_their_values(tmp_path: Path) -> None:
     agent = Scripted()
-    train_agent(agent, Steady((4,)), 4, tmp_path)
+    train_agent(agent, RepeatingEnv((4,)), 4, tmp_path)
     assert [call[2][0] for call in agent.named("observe")] == [1, 2, 3, 4]
     assert np.shares_memory(agent.named("observe")[0][2], agent.named("act")[1][2])

@@ -51,7 +51,9 @@ class Module(nn.Module):
     ) -> tuple[torch.Tensor, torch.Tensor]:
         return self.memory(torch.relu(self.torso(observation)), state)
 
-    def one(self, batch, n: int, burn_in: int) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+    def values_of_sequence(
+        self, batch, n: int, burn_in: int
+    ) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
         """Returns the values [A] of each step of sequence n and of each step's successor."""
         state = torch.zeros(4), torch.zeros(4)
         values, following = [], []
@@ -79,8 +81,8 @@ def test_update_equals_a_module_with_an_optimizer(double) -> None:
         state = algorithm.between(state, step)
         total = torch.zeros(())
         for n in range(5):
-            values, of_online = online.one(batch, n, 2)
-            _, of_target = target.one(batch, n, 2)
+            values, of_online = online.values_of_sequence(batch, n, 2)
+            _, of_target = target.values_of_sequence(batch, n, 2)
             for t in range(2, 6):
                 best = (of_online if double else of_target)[t].argmax()
                 wanted = (batch.reward[t, n] + batch.discount[t, n] * of_target[t][best]).detach()
@@ -114,8 +116,10 @@ def test_what_lies_behind_padding_and_before_an_episode_does_not_count() -> None
     begins[3] = True
     cut = batch._replace(begins=begins, weight=torch.cat((torch.zeros(3, 5), torch.ones(3, 5))))
     other = cut._replace(observation=torch.cat((torch.randn(3, 5, 3), batch.observation[3:])))
-    one, two = (algorithm.update(eager_gradient, state, each).report for each in (cut, other))
-    torch.testing.assert_close(one, two)
+    values_of_sequence, two = (
+        algorithm.update(eager_gradient, state, each).report for each in (cut, other)
+    )
+    torch.testing.assert_close(values_of_sequence, two)
 
 
 def test_batches_are_sequences_of_the_memory() -> None:
@@ -198,9 +202,9 @@ def test_it_cannot_be_exported() -> None:
 
 
 def test_a_state_of_another_number_of_environments_is_refused() -> None:
-    one, other = make_agent(HYPER, context()), make_agent(HYPER, context(num_envs=3))
+    values_of_sequence, other = make_agent(HYPER, context()), make_agent(HYPER, context(num_envs=3))
     with pytest.raises(ValueError, match="do not fit"):
-        other.load_state_dict(one.state_dict())
+        other.load_state_dict(values_of_sequence.state_dict())
 
 
 def test_a_burn_in_must_be_shorter_than_the_sequence() -> None:

@@ -170,7 +170,7 @@ def test_a_pack_learns_the_same_from_batches_as_single_agents(
         )
 
 
-class Runs:
+class ThreeRuns:
     """Engines of three runs on CartPole, as single runs or as a pack."""
 
     def __init__(
@@ -223,7 +223,7 @@ class Runs:
         return [engine.run() for engine in self.engines]
 
 
-def states_of(runs: Runs) -> list[Any]:
+def states_of(runs: ThreeRuns) -> list[Any]:
     return [engine.state_dict() for engine in runs.engines]
 
 
@@ -242,7 +242,7 @@ def assert_close(one: Any, other: Any) -> None:
 
 
 def test_runs_of_a_pack_equal_single_runs(case) -> None:
-    together, alone = Runs(case, together=True), Runs(case, together=False)
+    together, alone = ThreeRuns(case, together=True), ThreeRuns(case, together=False)
     assert [result.reason for result in together.run(together=True)] == [StopReason.BUDGET] * 3
     alone.run(together=False)
     for packed, lone in zip(states_of(together), states_of(alone), strict=True):
@@ -264,8 +264,8 @@ def test_members_that_end_early_leave_and_the_others_continue(
 ) -> None:
     monkeypatch.setattr(pack, "WORTH_CODE", worth)
     together, alone = (
-        Runs(case, together=True, budgets=(64, 192, 128)),
-        Runs(case, together=False, budgets=(64, 192, 128)),
+        ThreeRuns(case, together=True, budgets=(64, 192, 128)),
+        ThreeRuns(case, together=False, budgets=(64, 192, 128)),
     )
     together.pack._is_compiled = is_compiled
     together.run(together=True)
@@ -283,8 +283,8 @@ def test_members_that_leave_a_pack_whose_state_is_written_to_keep_what_they_lear
 ) -> None:
     case, budgets = PACKABLE[name], (64, 192, 128)
     together, alone = (
-        Runs(case, together=True, budgets=budgets, mode="compiled"),
-        Runs(case, together=False, budgets=budgets),
+        ThreeRuns(case, together=True, budgets=budgets, mode="compiled"),
+        ThreeRuns(case, together=False, budgets=budgets),
     )
     together.run(together=True)
     alone.run(together=False)
@@ -295,9 +295,12 @@ def test_members_that_leave_a_pack_whose_state_is_written_to_keep_what_they_lear
 
 
 def test_a_run_goes_on_alone_from_its_state_in_a_pack(case) -> None:
-    together, whole = Runs(case, together=True, budgets=(96, 96, 96)), Runs(case, together=False)
+    together, whole = (
+        ThreeRuns(case, together=True, budgets=(96, 96, 96)),
+        ThreeRuns(case, together=False),
+    )
     together.run(together=True)
-    rest = Runs(case, together=False)
+    rest = ThreeRuns(case, together=False)
     for engine, state in zip(rest.engines, states_of(together), strict=True):
         engine.restore(state)
     rest.run(together=False)
@@ -307,9 +310,9 @@ def test_a_run_goes_on_alone_from_its_state_in_a_pack(case) -> None:
 
 
 def test_a_pack_goes_on_from_states_of_runs_alone(case) -> None:
-    alone = Runs(case, together=False, budgets=(96, 96, 96))
+    alone = ThreeRuns(case, together=False, budgets=(96, 96, 96))
     alone.run(together=False)
-    together, whole = Runs(case, together=True), Runs(case, together=False)
+    together, whole = ThreeRuns(case, together=True), ThreeRuns(case, together=False)
     for engine, state in zip(together.engines, states_of(alone), strict=True):
         engine.restore(state)
     together.run(together=True)
@@ -319,7 +322,7 @@ def test_a_pack_goes_on_from_states_of_runs_alone(case) -> None:
 
 
 def test_one_member_has_a_learning_rate_of_its_own(case) -> None:
-    together = Runs(case, together=True)
+    together = ThreeRuns(case, together=True)
     faces = together.pack.members
     faces[1].learning_rate = 0.0
     before = [face.state_dict()["learning"]["parameters"] for face in faces]
@@ -332,7 +335,7 @@ def test_one_member_has_a_learning_rate_of_its_own(case) -> None:
 
 
 def test_an_error_in_one_member_saves_all(case) -> None:
-    runs = Runs(case, together=True)
+    runs = ThreeRuns(case, together=True)
 
     def fail(*_: Any) -> None:
         raise ValueError("broken")
@@ -346,7 +349,7 @@ def test_an_error_in_one_member_saves_all(case) -> None:
 
 
 def test_members_with_different_step_counts_are_refused(case) -> None:
-    runs = Runs(case, together=True)
+    runs = ThreeRuns(case, together=True)
     runs.engines[0].collect()
     with pytest.raises(RuntimeError, match="out of step"):
         runs.engines[0].collect()

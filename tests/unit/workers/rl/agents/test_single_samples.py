@@ -27,7 +27,7 @@ ONE = {
 }
 
 
-def policy_moves(agent: object, steps: int) -> float:
+def policy_distance(agent: object, steps: int) -> float:
     """Lets an agent learn from `steps` steps, the last of which ends an episode.
 
     Returns the distance between its policy parameters before and after.
@@ -50,7 +50,7 @@ def policy_moves(agent: object, steps: int) -> float:
 def test_the_policy_learns_from_single_samples(name) -> None:
     hyper = ONE[name]
     agent = make_agent(hyper, context(spaces.Discrete(3), num_envs=1))
-    assert policy_moves(agent, getattr(hyper, "rollout_steps", 1)) > 1e-5
+    assert policy_distance(agent, getattr(hyper, "rollout_steps", 1)) > 1e-5
 
 
 def test_a_single_weight_stays_and_several_are_standardised() -> None:
