@@ -18,8 +18,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from benchmarks._chaos.strikes import KINDS, Kind
-from benchmarks._chaos.world import World, running_world
+from benchmarks._chaos.strikes import FAULT_KINDS, FaultKind
+from benchmarks._chaos.world import Installation, running_installation
 from benchmarks._report import aligned, machine
 from tests.support import postgres
 
@@ -45,16 +45,16 @@ def main() -> int:
             stack.enter_context(tempfile.TemporaryDirectory(prefix="plr-", dir="/tmp"))
         )
         url = stack.enter_context(_postgres()) if arguments.database == "postgresql" else None
-        world = stack.enter_context(
-            running_world(directory, arguments.env_steps, arguments.seed, url)
+        installation = stack.enter_context(
+            running_installation(directory, arguments.env_steps, arguments.seed, url)
         )
-        struck = strike(world, arguments.strikes, tuple(arguments.only), echo=True)
-        report(world, struck)
-    return 1 if world.faults else 0
+        injected = strike(installation, arguments.strikes, tuple(arguments.only), echo=True)
+        report(installation, injected)
+    return 1 if installation.violations else 0
 
 
 def strike(
-    world: World, strikes: int, only: tuple[str, ...] = (), *, echo: bool = False
+    installation: Installation, strikes: int, only: tuple[str, ...] = (), *, echo: bool = False
 ) -> Counter[str]:
     """Trains the references, injects `strikes` faults, and waits until all trainings have ended.
 
@@ -62,57 +62,72 @@ def strike(
         How often each kind of fault was injected.
     """
     began = time.monotonic()
-    world.train_undisturbed()
-    made: Counter[str] = Counter()
-    for kind in _schedule(world, strikes, only):
-        hit = world.in_the_middle(deadly=kind.deadly)
-        hit = hit if kind.on_all else [world.chance.choice(hit)]
-        for one in hit:
-            one.strikes.append(kind.name)
-            one.deaths += kind.deadly
-        kind.strike(world, hit)
-        world.restart_the_dead()
-        made[kind.name] += 1
+    installation.train_undisturbed()
+    injected: Counter[str] = Counter()
+    for kind in _schedule(installation, strikes, only):
+        targets = installation.wait_until_halfway(ends_attempts=kind.ends_attempts)
+        targets = targets if kind.affects_all else [installation.rng.choice(targets)]
+        for training in targets:
+            training.faults.append(kind.name)
+            training.deaths += kind.ends_attempts
+        kind.inject(installation, targets)
+        installation.restart_ended_processes()
+        injected[kind.name] += 1
         if echo:
             print(
-                f"{time.monotonic() - began:7.1f} s  {sum(made.values()):4}  {kind.name}",
+                f"{time.monotonic() - began:7.1f} s  {sum(injected.values()):4}  {kind.name}",
                 flush=True,
             )
-    world.finish()
-    return made
+    installation.finish()
+    return injected
 
 
-def report(world: World, made: Counter[str]) -> None:
+def report(installation: Installation, injected: Counter[str]) -> None:
     """Prints the faults that were injected and their results."""
     rows = [("strike", "times")] + [
-        (kind.name, str(made[kind.name]) if _possible(world, kind) else "not permitted here")
-        for kind in KINDS
+        (
+            kind.name,
+            str(injected[kind.name]) if _possible(installation, kind) else "not permitted here",
+        )
+        for kind in FAULT_KINDS
     ]
     print(aligned(rows))
-    attempts = [len(world.stack.get(f"runs/{one.run_id}")["attempts"]) for one in world.trainings]
-    retries = sum(one.retries for one in world.trainings)
+    attempts = [
+        len(installation.stack.get(f"runs/{training.run_id}")["attempts"])
+        for training in installation.trainings
+    ]
+    retries = sum(training.retries for training in installation.trainings)
     print(
-        f"{sum(made.values())} strikes, {len(world.trainings)} trainings, {sum(attempts)} attempts"
+        f"{sum(injected.values())} strikes, {len(installation.trainings)} trainings, "
+        f"{sum(attempts)} attempts"
     )
     print(f"{retries} retries by hand, after a full disk or three deaths within a minute")
-    print(f"processes that ended without having been killed: {dict(world.restarts) or 'none'}")
-    equal = len(world.trainings) - len({fault.split(" ", 1)[0] for fault in world.faults})
-    print(f"{equal} of {len(world.trainings)} trainings equal the undisturbed one")
+    print(
+        f"processes that ended without having been killed: {dict(installation.restarts) or 'none'}"
+    )
+    equal = len(installation.trainings) - len(
+        {fault.split(" ", 1)[0] for fault in installation.violations}
+    )
+    print(f"{equal} of {len(installation.trainings)} trainings equal the undisturbed one")
 
 
-def _schedule(world: World, strikes: int, only: tuple[str, ...]) -> Iterator[Kind]:
+def _schedule(
+    installation: Installation, strikes: int, only: tuple[str, ...]
+) -> Iterator[FaultKind]:
     """Yields kinds of faults in random order, each equally often."""
     possible = [
-        kind for kind in KINDS if _possible(world, kind) and (not only or kind.name in only)
+        kind
+        for kind in FAULT_KINDS
+        if _possible(installation, kind) and (not only or kind.name in only)
     ]
-    rounds: list[Kind] = []
+    rounds: list[FaultKind] = []
     while len(rounds) < strikes:
-        rounds += world.chance.sample(possible, len(possible))
+        rounds += installation.rng.sample(possible, len(possible))
     yield from rounds[:strikes]
 
 
-def _possible(world: World, kind: Kind) -> bool:
-    return world.has_disks or not kind.needs_disks
+def _possible(installation: Installation, kind: FaultKind) -> bool:
+    return installation.has_disks or not kind.needs_disks
 
 
 @contextmanager

@@ -118,7 +118,7 @@ def training_function(file: EpisodesFile) -> Face:
 
 
 def training_process(iterations: int) -> Callable[[], object]:
-    """Returns what runs `iterations` in one process of `train_agent_async`.
+    """Returns a function that runs `iterations` in one process of `train_agent_async`.
 
     Its clock, budget, best score and evaluations are the shared ones.
     """

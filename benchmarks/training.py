@@ -25,7 +25,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from benchmarks._peers.tables import COMPILED, EAGER, PACK, PACKS, Results, together
+from benchmarks._peers.tables import COMPILED, EAGER, PACK, PACKS, Results, combined
 from benchmarks._peers.tasks import PEERS, TASKS, Task
 from benchmarks._report import machine
 
@@ -142,7 +142,7 @@ def trained(at_once: list[list[str]], env_steps: int | None) -> dict[str, Any]:
         results = [
             _result(process.wait(), said, complained) for process, said, complained in running
         ]
-    return next((result for result in results if "left_out" in result), None) or together(results)
+    return next((result for result in results if "left_out" in result), None) or combined(results)
 
 
 def _result(exit_code: int, said: IO[str], complained: IO[str]) -> dict[str, Any]:

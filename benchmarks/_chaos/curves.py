@@ -91,7 +91,7 @@ def _parameters(stack: Stack, run_id: str) -> list[list[Any]]:
 def _same(one: Any, other: Any) -> bool:
     """Compares two curves; means may differ in the last bits.
 
-    A block that was divided differently adds its values in another order.
+    The order in which values are summed depends on how they are divided into blocks.
     """
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(_same(a, b) for a, b in zip(one, other, strict=True))

@@ -7,113 +7,127 @@ from pathlib import Path
 
 import psutil
 
-from benchmarks._chaos.world import RECLAIM_SECONDS, Struck, World, pause, stop_and_continue
+from benchmarks._chaos.world import (
+    RECLAIM_SECONDS,
+    DisturbedTraining,
+    Installation,
+    pause,
+    stop_and_continue,
+)
 from tests.support.disks import fill
 from tests.support.process_stack import wait_for
 
 _REAPER_SECONDS = 5.0
 PAST_RECLAIM = RECLAIM_SECONDS + 2 * _REAPER_SECONDS
 """Seconds of silence after which the reaper has marked an attempt as lost."""
-PAST_THE_BRAKE = PAST_RECLAIM + RECLAIM_SECONDS + _REAPER_SECONDS
+PAST_DELAYED_RECLAIM = PAST_RECLAIM + RECLAIM_SECONDS + _REAPER_SECONDS
 """The same when all attempts are silent at once: the reaper then waits for the limit twice."""
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class FaultKind:
     """A kind of fault."""
 
     name: str
-    strike: Callable[[World, list[Struck]], None]
+    inject: Callable[[Installation, list[DisturbedTraining]], None]
     """Injects the fault; called with all trainings that are halfway."""
-    deadly: bool = False
+    ends_attempts: bool = False
     """Whether the fault ends attempts."""
-    on_all: bool = False
+    affects_all: bool = False
     """Whether the fault affects every training at once."""
     needs_disks: bool = False
 
 
-def _kill(world: World, struck: Struck, module: str) -> None:
-    for process in world.processes(struck, module)[:1]:
+def _kill(installation: Installation, training: DisturbedTraining, module: str) -> None:
+    for process in installation.processes(training, module)[:1]:
         with suppress(psutil.NoSuchProcess):
             process.kill()
 
 
-def _kill_trainer(world: World, struck: list[Struck]) -> None:
-    _kill(world, struck[0], "workers.trainer_process")
+def _kill_trainer(installation: Installation, targets: list[DisturbedTraining]) -> None:
+    _kill(installation, targets[0], "workers.trainer_process")
 
 
-def _kill_supervisor(world: World, struck: list[Struck]) -> None:
-    _kill(world, struck[0], "workers.supervisor")
+def _kill_supervisor(installation: Installation, targets: list[DisturbedTraining]) -> None:
+    _kill(installation, targets[0], "workers.supervisor")
 
 
-def _kill_worker(world: World, _: list[Struck]) -> None:
-    world.stack.kill("worker")
-    pause(world.chance.uniform(0, 2))
-    world.stack.start_worker()
+def _kill_worker(installation: Installation, _: list[DisturbedTraining]) -> None:
+    installation.stack.kill("worker")
+    pause(installation.rng.uniform(0, 2))
+    installation.stack.start_worker()
 
 
-def _kill_server(world: World, _: list[Struck]) -> None:
-    world.stack.kill("server")
-    pause(world.chance.uniform(0, 2))
-    world.stack.start_server()
+def _kill_server(installation: Installation, _: list[DisturbedTraining]) -> None:
+    installation.stack.kill("server")
+    pause(installation.rng.uniform(0, 2))
+    installation.stack.start_server()
 
 
-def _kill_broker(world: World, _: list[Struck]) -> None:
-    world.stack.kill("broker")
-    pause(world.chance.uniform(0, 2))
-    world.stack.start_broker()
+def _kill_broker(installation: Installation, _: list[DisturbedTraining]) -> None:
+    installation.stack.kill("broker")
+    pause(installation.rng.uniform(0, 2))
+    installation.stack.start_broker()
 
 
-def _freeze_attempt(world: World, struck: list[Struck]) -> None:
-    attempt = world.attempt_of(struck[0])
+def _freeze_attempt(installation: Installation, targets: list[DisturbedTraining]) -> None:
+    attempt = installation.attempt_of(targets[0])
     frozen = [
-        *world.processes(struck[0], "workers.supervisor"),
-        *world.processes(struck[0], "workers.trainer_process"),
+        *installation.processes(targets[0], "workers.supervisor"),
+        *installation.processes(targets[0], "workers.trainer_process"),
     ]
     stop_and_continue(frozen, PAST_RECLAIM)
     if attempt is not None:
         wait_for(
-            lambda: not world.stack.module_processes("workers.trainer_process", attempt["id"]),
+            lambda: (
+                not installation.stack.module_processes("workers.trainer_process", attempt["id"])
+            ),
             60,
             "the frozen attempt ends as stale",
         )
 
 
-def _freeze_server(world: World, _: list[Struck]) -> None:
+def _freeze_server(installation: Installation, _: list[DisturbedTraining]) -> None:
     stop_and_continue(
-        [psutil.Process(world.stack.processes["server"].pid)], world.chance.uniform(1, 4)
+        [psutil.Process(installation.stack.processes["server"].pid)], installation.rng.uniform(1, 4)
     )
 
 
-def _cut_connections(world: World, _: list[Struck]) -> None:
-    world.proxy.partition()
-    pause(world.chance.uniform(0.5, RECLAIM_SECONDS / 2))
-    world.proxy.heal()
+def _cut_connections(installation: Installation, _: list[DisturbedTraining]) -> None:
+    installation.proxy.partition()
+    pause(installation.rng.uniform(0.5, RECLAIM_SECONDS / 2))
+    installation.proxy.heal()
 
 
-def _partition(world: World, _: list[Struck]) -> None:
-    world.proxy.partition()
-    pause(PAST_THE_BRAKE)
-    world.proxy.heal()
+def _partition(installation: Installation, _: list[DisturbedTraining]) -> None:
+    installation.proxy.partition()
+    pause(PAST_DELAYED_RECLAIM)
+    installation.proxy.heal()
 
 
-def _slow_connections(world: World, _: list[Struck]) -> None:
-    world.proxy.delay_seconds = world.chance.uniform(0.1, 0.4)
+def _slow_connections(installation: Installation, _: list[DisturbedTraining]) -> None:
+    installation.proxy.delay_seconds = installation.rng.uniform(0.1, 0.4)
     pause(5)
-    world.proxy.delay_seconds = 0.0
+    installation.proxy.delay_seconds = 0.0
 
 
-def _fill_worker_disk(world: World, struck: list[Struck]) -> None:
+def _fill_worker_disk(installation: Installation, targets: list[DisturbedTraining]) -> None:
     _fill(
-        world.stack.directory / "worker",
-        lambda: any(_has_disk_full(world, one) for one in struck),
+        installation.stack.directory / "worker",
+        lambda: any(_has_disk_full(installation, training) for training in targets),
         25,
     )
 
 
-def _fill_server_disk(world: World, _: list[Struck]) -> None:
-    _fill(world.stack.directory / "served", lambda: not world.stack.server_is_ready(), 10)
-    wait_for(world.stack.server_is_ready, 30, "the server is ready again once its disk has room")
+def _fill_server_disk(installation: Installation, _: list[DisturbedTraining]) -> None:
+    _fill(
+        installation.stack.directory / "served",
+        lambda: not installation.stack.server_is_ready(),
+        10,
+    )
+    wait_for(
+        installation.stack.server_is_ready, 30, "the server is ready again once its disk has room"
+    )
 
 
 def _fill(disk: Path, is_seen: Callable[[], bool], seconds: float) -> None:
@@ -126,32 +140,34 @@ def _fill(disk: Path, is_seen: Callable[[], bool], seconds: float) -> None:
         ballast.unlink()
 
 
-def _has_disk_full(world: World, struck: Struck) -> bool:
-    attempts = world.stack.get(f"runs/{struck.run_id}")["attempts"]
+def _has_disk_full(installation: Installation, training: DisturbedTraining) -> bool:
+    attempts = installation.stack.get(f"runs/{training.run_id}")["attempts"]
     return bool(attempts) and attempts[0]["cause"] == "disk_full"
 
 
-def _lose_claim_answer(world: World, _: list[Struck]) -> None:
-    world.proxy.answers_to_lose = lost = world.chance.randint(1, 2)
-    before = world.proxy.lost_answers
-    world.keep_busy(len(world.unfinished()) + 1)
+def _lose_claim_answer(installation: Installation, _: list[DisturbedTraining]) -> None:
+    installation.proxy.answers_to_lose = lost = installation.rng.randint(1, 2)
+    before = installation.proxy.lost_answers
+    installation.keep_busy(len(installation.unfinished()) + 1)
     wait_for(
-        lambda: world.proxy.lost_answers >= before + lost, 120, "the answer to a claim is lost"
+        lambda: installation.proxy.lost_answers >= before + lost,
+        120,
+        "the answer to a claim is lost",
     )
 
 
-KINDS = (
-    Kind("trainer killed", _kill_trainer, deadly=True),
-    Kind("supervisor killed", _kill_supervisor, deadly=True),
-    Kind("worker killed", _kill_worker),
-    Kind("server killed", _kill_server),
-    Kind("broker killed", _kill_broker),
-    Kind("attempt frozen past its lease", _freeze_attempt, deadly=True),
-    Kind("server frozen", _freeze_server),
-    Kind("connections cut", _cut_connections),
-    Kind("partition past the lease", _partition, deadly=True, on_all=True),
-    Kind("latency added", _slow_connections),
-    Kind("answer to a claim lost", _lose_claim_answer),
-    Kind("worker's disk full", _fill_worker_disk, on_all=True, needs_disks=True),
-    Kind("server's disk full", _fill_server_disk, needs_disks=True),
+FAULT_KINDS = (
+    FaultKind("trainer killed", _kill_trainer, ends_attempts=True),
+    FaultKind("supervisor killed", _kill_supervisor, ends_attempts=True),
+    FaultKind("worker killed", _kill_worker),
+    FaultKind("server killed", _kill_server),
+    FaultKind("broker killed", _kill_broker),
+    FaultKind("attempt frozen past its lease", _freeze_attempt, ends_attempts=True),
+    FaultKind("server frozen", _freeze_server),
+    FaultKind("connections cut", _cut_connections),
+    FaultKind("partition past the lease", _partition, ends_attempts=True, affects_all=True),
+    FaultKind("latency added", _slow_connections),
+    FaultKind("answer to a claim lost", _lose_claim_answer),
+    FaultKind("worker's disk full", _fill_worker_disk, affects_all=True, needs_disks=True),
+    FaultKind("server's disk full", _fill_server_disk, needs_disks=True),
 )

@@ -31,12 +31,12 @@ SETTINGS = {
 }
 WORKER_DISK_KIB = 96 * 1024
 SERVER_DISK_KIB = 160 * 1024
-_FOR_A_PERSON = ("disk_full", "poison")
+_USER_CAUSES = ("disk_full", "poison")
 """Causes after which only a user can retry.
 
 On a slow machine, faults may add up to the three deaths within a minute that count as `poison`.
 """
-MOST_DEATHS = 2
+MAX_DEATHS = 2
 """Deaths of one run within a minute that are caused at most: a third counts as `poison`."""
 _PPO = {
     "name": "ppo",
@@ -48,7 +48,7 @@ _PPO = {
 
 
 @dataclass(slots=True)
-class Struck:
+class DisturbedTraining:
     """A training into which faults may be injected."""
 
     run_id: str
@@ -56,11 +56,11 @@ class Struck:
     """Key of the reference training with which it must agree."""
     deaths: int = 0
     """Faults that ended one of its attempts."""
-    strikes: list[str] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
     retries: int = 0
 
 
-class World:
+class Installation:
     """The processes of a Palestra installation in which the program injects faults.
 
     Args:
@@ -74,9 +74,9 @@ class World:
         self.stack = stack
         self.proxy = proxy
         self.env_steps = env_steps
-        self.chance = random.Random(seed)
-        self.trainings: list[Struck] = []
-        self.faults: list[str] = []
+        self.rng = random.Random(seed)
+        self.trainings: list[DisturbedTraining] = []
+        self.violations: list[str] = []
         """Descriptions of violated expectations."""
         self.restarts: dict[str, int] = {}
         """Number of processes per name that ended without having been killed by this program."""
@@ -115,28 +115,34 @@ class World:
         while len(self.unfinished()) < at_once:
             kind = ("dqn", "ppo")[len(self.trainings) % 2]
             (run,) = self.stack.submit(self.definition(kind, len(self.trainings) + 1), seeds=[1])
-            self.trainings.append(Struck(run["id"], kind))
+            self.trainings.append(DisturbedTraining(run["id"], kind))
 
-    def unfinished(self) -> list[Struck]:
+    def unfinished(self) -> list[DisturbedTraining]:
         """Returns the trainings that have not ended, as the server reports them now."""
         return [
-            one
-            for one in self.trainings
-            if one.run_id not in self._succeeded and not self._look(one)
+            training
+            for training in self.trainings
+            if training.run_id not in self._succeeded and not self._has_ended(training)
         ]
 
-    def in_the_middle(self, *, deadly: bool, seconds: float = 300) -> list[Struck]:
+    def wait_until_halfway(
+        self, *, ends_attempts: bool, seconds: float = 300
+    ) -> list[DisturbedTraining]:
         """Waits until trainings are halfway and returns them.
 
-        With `deadly`, waits until each of them can lose another attempt without counting as
+        With `ends_attempts`, waits until each of them can lose another attempt without counting as
         `poison`.
         """
 
-        def ask() -> list[Struck] | None:
+        def ask() -> list[DisturbedTraining] | None:
             self.keep_busy()
-            found = [one for one in self.unfinished() if self._is_in_the_middle(one)]
+            found = [training for training in self.unfinished() if self._is_halfway(training)]
             # A strike on all may end the attempt of each.
-            return None if deadly and any(one.deaths >= MOST_DEATHS for one in found) else found
+            return (
+                None
+                if ends_attempts and any(training.deaths >= MAX_DEATHS for training in found)
+                else found
+            )
 
         return wait_for(ask, seconds, "a training is in its middle")
 
@@ -145,28 +151,32 @@ class World:
         wait_for(
             lambda: not self.unfinished(),
             seconds,
-            f"all trainings end: {[one.run_id for one in self.unfinished()]}",
+            f"all trainings end: {[training.run_id for training in self.unfinished()]}",
         )
-        for one in (one for one in self.trainings if self._succeeded[one.run_id]):
-            found = differences(self._references[one.kind], history_of(self.stack, one.run_id))
+        for training in (
+            training for training in self.trainings if self._succeeded[training.run_id]
+        ):
+            found = differences(
+                self._references[training.kind], history_of(self.stack, training.run_id)
+            )
             if found:
-                self._fault(one, f"differs: {'; '.join(found)}")
+                self._record_violation(training, f"differs: {'; '.join(found)}")
 
     # Processes
 
-    def attempt_of(self, one: Struck) -> dict[str, Any] | None:
+    def attempt_of(self, training: DisturbedTraining) -> dict[str, Any] | None:
         """Returns the live attempt of a training."""
-        return live_attempt(self.stack, one.run_id)
+        return live_attempt(self.stack, training.run_id)
 
-    def processes(self, one: Struck, module: str) -> list[psutil.Process]:
+    def processes(self, training: DisturbedTraining, module: str) -> list[psutil.Process]:
         """Returns the processes of a training's live attempt that run `module`.
 
         `module` is `workers.supervisor` or `workers.trainer_process`.
         """
-        attempt = self.attempt_of(one)
+        attempt = self.attempt_of(training)
         return [] if attempt is None else self.stack.module_processes(module, attempt["id"])
 
-    def restart_the_dead(self) -> None:
+    def restart_ended_processes(self) -> None:
         """Restarts and counts processes that ended, as `palestra up` and service managers do."""
         starts = {
             "broker": self.stack.start_broker,
@@ -180,41 +190,43 @@ class World:
 
     # Private
 
-    def _look(self, one: Struck) -> bool:
+    def _has_ended(self, training: DisturbedTraining) -> bool:
         """Returns whether a training has ended for good.
 
         Queues a retry if the training failed with a cause that only a user can resolve.
         """
-        run = self.stack.get(f"runs/{one.run_id}")
-        if run["state"] == "failed" and run["cause"] in _FOR_A_PERSON:
-            self.stack.post(f"runs/{one.run_id}:retry", {})
-            one.retries += 1
+        run = self.stack.get(f"runs/{training.run_id}")
+        if run["state"] == "failed" and run["cause"] in _USER_CAUSES:
+            self.stack.post(f"runs/{training.run_id}:retry", {})
+            training.retries += 1
             return False
         if run["state"] in {"succeeded", "failed", "cancelled"}:
-            self._succeeded[one.run_id] = self._is_whole(one, run)
+            self._succeeded[training.run_id] = self._has_succeeded(training, run)
             return True
         return False
 
-    def _is_whole(self, one: Struck, run: Mapping[str, Any]) -> bool:
+    def _has_succeeded(self, training: DisturbedTraining, run: Mapping[str, Any]) -> bool:
         if run["state"] != "succeeded":
-            self._fault(one, f"{run['state']}: {run['cause']} {run['failure']}")
+            self._record_violation(training, f"{run['state']}: {run['cause']} {run['failure']}")
             return False
-        snapshots = self.stack.get(f"runs/{one.run_id}/snapshots", limit=500)["items"]
+        snapshots = self.stack.get(f"runs/{training.run_id}/snapshots", limit=500)["items"]
         if any(
             row["reason"] == "finish" and row["state"] == "verified" and not row["superseded"]
             for row in snapshots
         ):
             return True
-        self._fault(one, "succeeded before its result was stored")
+        self._record_violation(training, "succeeded before its result was stored")
         return False
 
-    def _fault(self, one: Struck, sentence: str) -> None:
+    def _record_violation(self, training: DisturbedTraining, sentence: str) -> None:
         """Records a violated expectation and prints it with the attempts.
 
         It is printed at once, since the program may be stopped before its report.
         """
-        self.faults.append(f"{one.run_id} ({one.kind}, {', '.join(one.strikes)}) {sentence}")
-        attempts = self.stack.get(f"runs/{one.run_id}")["attempts"]
+        self.violations.append(
+            f"{training.run_id} ({training.kind}, {', '.join(training.faults)}) {sentence}"
+        )
+        attempts = self.stack.get(f"runs/{training.run_id}")["attempts"]
         ends = [
             (
                 f"  {attempt['id']} {attempt['state']} {attempt['outcome']} "
@@ -222,21 +234,21 @@ class World:
             )
             for attempt in attempts
         ]
-        print("\n".join([f"FAULT {self.faults[-1]}", *ends]), file=sys.stderr, flush=True)
+        print("\n".join([f"FAULT {self.violations[-1]}", *ends]), file=sys.stderr, flush=True)
 
-    def _is_in_the_middle(self, one: Struck) -> bool:
-        run = self.stack.get(f"runs/{one.run_id}")
+    def _is_halfway(self, training: DisturbedTraining) -> bool:
+        run = self.stack.get(f"runs/{training.run_id}")
         return (
             run["state"] == "running"
             and 0.05 < run["progress"]["env_step"] / self.env_steps < 0.7
-            and self.attempt_of(one) is not None
+            and self.attempt_of(training) is not None
         )
 
 
 @contextmanager
-def running_world(
+def running_installation(
     directory: Path, env_steps: int, seed: int, database_url: str | None = None
-) -> Iterator[World]:
+) -> Iterator[Installation]:
     """Starts all processes and stops them when the block ends.
 
     Where this account may mount, worker and server have small disks of their own.
@@ -258,9 +270,9 @@ def running_world(
         proxy = opened.enter_context(running_proxy(stack.port))
         stack.worker_url = proxy.url
         opened.enter_context(stack)
-        world = World(stack, proxy, env_steps, seed)
-        world.has_disks = has_disks
-        yield world
+        installation = Installation(stack, proxy, env_steps, seed)
+        installation.has_disks = has_disks
+        yield installation
 
 
 def pause(seconds: float) -> None:

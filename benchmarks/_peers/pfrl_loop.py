@@ -31,7 +31,7 @@ from benchmarks._peers.tasks import A3cSettings, DqnSettings, PpoSettings, SacSe
 class OldEnv:
     """A Gymnasium environment with the older interface that PFRL expects.
 
-    Box actions come in [-1, 1].
+    Box actions are in [-1, 1].
     """
 
     def __init__(self, env_id: str, seed: int) -> None:

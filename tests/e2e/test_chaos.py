@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks._chaos.curves import differences, history_of
-from benchmarks._chaos.world import running_world
+from benchmarks._chaos.world import running_installation
 from benchmarks.chaos import strike
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(600)]
@@ -27,13 +27,18 @@ SHORT = (
 def test_trainings_with_faults_equal_trainings_without() -> None:
     directory = Path(tempfile.mkdtemp(prefix="plr-", dir="/tmp"))
     try:
-        with running_world(directory, env_steps=9_000, seed=3) as world:
-            made = strike(world, len(SHORT), SHORT)
-            assert world.faults == []
-            assert set(made) == set(SHORT)
+        with running_installation(directory, env_steps=9_000, seed=3) as installation:
+            injected = strike(installation, len(SHORT), SHORT)
+            assert installation.violations == []
+            assert set(injected) == set(SHORT)
             dqn, ppo = (
                 history_of(
-                    world.stack, next(one.run_id for one in world.trainings if one.kind == kind)
+                    installation.stack,
+                    next(
+                        training.run_id
+                        for training in installation.trainings
+                        if training.kind == kind
+                    ),
                 )
                 for kind in ("dqn", "ppo")
             )

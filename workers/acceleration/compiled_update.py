@@ -33,7 +33,7 @@ Code = Callable[[Any, list[Tensor]], Any]
 _log = structlog.get_logger()
 
 
-class Held:
+class StateBuffers:
     """The state buffers that the compiled updates of an agent write to.
 
     They are reused because newly allocated memory for each call would not be in the CPU's caches.
@@ -75,7 +75,7 @@ class Compiled:
         function: The function to compile. Everything that it reads beside its arguments must be
             constant.
         fallback: Computes the same result where compilation fails.
-        like: Returns, without the compiler, a result of the same structure as the function's.
+        like: Computes, without the compiler, a result with the structure of the function's result.
         identity: Identifies the function, see `workers.acceleration.library_cache.identity_of`.
         cudagraph: Replay the kernels as one CUDA graph.
         held: Buffers that on the CPU receive the new state, for a function whose first argument is
@@ -90,7 +90,7 @@ class Compiled:
         like: Callable[..., Any],
         identity: str | None,
         cudagraph: bool = False,
-        held: Held | None = None,
+        held: StateBuffers | None = None,
     ) -> None:
         self._function, self._fallback, self._like = function, fallback, like
         self._identity = identity

@@ -7,7 +7,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from workers.acceleration.compiled_update import Compiled, Held
+from workers.acceleration.compiled_update import Compiled, StateBuffers
 from workers.acceleration.library_cache import identity_of
 from workers.acceleration.nested_tensors import map_tensors
 from workers.core.types import CompileMode
@@ -44,7 +44,7 @@ def eager_gradient(loss: Loss, parameters: Tensor) -> tuple[Tensor, Tensor, Asid
 
 
 def runnable(
-    update: Callable[..., object], *, mode: CompileMode, held: Held | None = None
+    update: Callable[..., object], *, mode: CompileMode, held: StateBuffers | None = None
 ) -> Callable[..., Any]:
     """Returns `update(gradient, ...)` as a function of the remaining arguments.
 
@@ -78,7 +78,7 @@ def run_at_sizes(
     Batches whose number of rows is in `sizes` run in `mode`, the others eagerly: compiling for a
     size that occurs once would take longer than the update.
     """
-    usual = runnable(update, mode=mode, held=Held())
+    usual = runnable(update, mode=mode, held=StateBuffers())
     unusual = runnable(update, mode="eager")
 
     def run(state: object, batch: object) -> Any:
@@ -88,7 +88,7 @@ def run_at_sizes(
 
 
 def stacked(
-    update: Callable[..., object], *, mode: CompileMode, held: Held | None = None
+    update: Callable[..., object], *, mode: CompileMode, held: StateBuffers | None = None
 ) -> Callable[[Any, Any], Any]:
     """Returns `update(gradient, state, batch)` as a function of n states and n batches.
 

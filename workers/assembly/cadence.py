@@ -20,11 +20,11 @@ _UNBOUNDED_ROUND: Final = 1_000
 def cadence_for(schedule: Schedule, cadence: Cadence) -> Cadence:
     """Returns the cadence that a job of the schedule uses, derived from the definition's."""
     if schedule is Schedule.CONTINUOUS_TRAIN_AND_EVALUATE:
-        return in_rounds(cadence)
-    return of_test(cadence) if schedule is Schedule.TEST else cadence
+        return rounds_cadence(cadence)
+    return smoke_test_cadence(cadence) if schedule is Schedule.TEST else cadence
 
 
-def in_rounds(cadence: Cadence) -> Cadence:
+def rounds_cadence(cadence: Cadence) -> Cadence:
     """Returns a cadence of rounds, each closed by an evaluation and a snapshot at its exact end.
 
     A round is as long as the interval between two evaluations, or a tenth of the budget if the
@@ -36,7 +36,7 @@ def in_rounds(cadence: Cadence) -> Cadence:
     )
 
 
-def of_test(cadence: Cadence) -> Cadence:
+def smoke_test_cadence(cadence: Cadence) -> Cadence:
     """Returns a cadence that ends with the first update, one evaluation and one snapshot."""
     budget = Budget({Unit.UPDATES: 1})
     return replace(

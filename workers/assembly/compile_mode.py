@@ -47,19 +47,19 @@ def compile_mode(
     )
 
 
-def most_updates(definition: RlDefinition, schedule: LearnSchedule) -> float:
+def max_updates(definition: RlDefinition, schedule: LearnSchedule) -> float:
     """Returns how many updates a training may make by its budget.
 
     Infinite where only episodes bound it.
     """
-    loop, most = definition.loop, float("inf")
+    loop, by_env_steps = definition.loop, float("inf")
     if loop.env_steps is not None:
-        most = (
+        by_env_steps = (
             max(0, loop.env_steps - schedule.warmup_env_steps)
             / schedule.every_env_steps
             * schedule.updates
         )
-    return most if loop.updates is None else min(most, loop.updates)
+    return by_env_steps if loop.updates is None else min(by_env_steps, loop.updates)
 
 
 def _has_compiler() -> bool:

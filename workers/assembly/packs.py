@@ -25,7 +25,7 @@ def pack_sets(sets: Sequence[PartSet], starts: Sequence[object]) -> PackedSets:
     """Returns parts that act and learn as one batch where agent and collector can.
 
     Args:
-        sets: Freshly built, of one definition and different seeds.
+        sets: Newly built parts of one definition, one set per seed.
         starts: Starting position of each run, hashable; only runs with equal ones are packed.
     """
     packed, packs = list(sets), dict[int, tuple[Pack, int]]()

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from workers.core.protocols import Collector, Evaluator, Hook, OwnLoop, TrainableAgent
+from workers.core.protocols import AgentLoop, Collector, Evaluator, Hook, TrainableAgent
 from workers.core.types import CompileMode
 from workers.engine.parts import Cadence
 
@@ -29,5 +29,5 @@ class PartSet:
     """Whether parts and settings allow a bit-exact resume on a CPU."""
     compile: CompileMode = "eager"
     """How the agent's updates run."""
-    own_loop: OwnLoop | None = None
+    own_loop: AgentLoop | None = None
     """The loop of an agent that trains by itself; `None` where the engine's is the only one."""

@@ -63,7 +63,7 @@ class Discovery:
 def discover(kind: Kind) -> Discovery:
     """Returns the parts of one kind that installed distributions register.
 
-    A name that two of them claim is left out.
+    A name that two distributions register is left out.
     """
     parts: dict[str, RegisteredPart] = {}
     left_out: dict[str, str] = {}

@@ -11,11 +11,11 @@ from palestra.contract.agents import A3cParameters
 from palestra.contract.definition import LearningRateSchedule, NanGuard, RlDefinition
 from palestra.contract.job_options import Resources
 from workers.assembly.actor_learners import build_actor_learners
-from workers.assembly.compile_mode import compile_mode, most_updates
+from workers.assembly.compile_mode import compile_mode, max_updates
 from workers.assembly.part_set import PartSet
 from workers.assembly.registry import make_agent
 from workers.core.errors import DefinitionError
-from workers.core.protocols import Collector, Hook, OwnLoop, TrainableAgent
+from workers.core.protocols import AgentLoop, Collector, Hook, TrainableAgent
 from workers.core.types import AgentContext, CompileMode, JsonObject, Unit
 from workers.engine.budget import Budget
 from workers.engine.parts import Cadence
@@ -23,7 +23,7 @@ from workers.hooks.guards import NanGuardHook, SuccessHook
 from workers.hooks.learning_rate import LearningRateHook
 from workers.recording.metric_windows import window_length
 from workers.rl.agents.a3c_shared import SharedA3c
-from workers.rl.collect.agent_driven_collector import OwnLoopCollector
+from workers.rl.collect.agent_driven_collector import AgentDrivenCollector
 from workers.rl.collect.vector_collector import VectorCollector
 from workers.rl.envs.factory import make_goal_rule, make_training_vector, make_vector
 from workers.rl.envs.vector import EpisodeVector, array_layout
@@ -48,13 +48,13 @@ def build_set(
     The close methods of the environments and processes are registered with `stack`.
 
     Raises:
-        DefinitionError: If the definition cannot be carried out, say for an agent that does not fit
-            the action space.
+        DefinitionError: If the definition cannot be executed, for example because the agent does
+            not support the action space.
         PartNotFoundError: If a part is not installed here.
     """
     env = _opened(stack, make_training_vector(definition.env, runs))
     agent = build_agent(definition, env, seed, device)
-    mode = compile_mode(resources.compile, device, most_updates(definition, agent.learn_schedule))
+    mode = compile_mode(resources.compile, device, max_updates(definition, agent.learn_schedule))
     if mode != "eager":
         agent = build_agent(definition, env, seed, device, mode)
     if definition.export.formats and not getattr(agent, "exportable", True):
@@ -209,12 +209,12 @@ def cadence_of(definition: RlDefinition) -> Cadence:
 
 def _collector(
     definition: RlDefinition, env: EpisodeVector, agent: TrainableAgent, seed: int
-) -> tuple[Collector, OwnLoop | None]:
+) -> tuple[Collector, AgentLoop | None]:
     """Returns the training's collector, and the loop of an agent that trains by itself."""
     train = getattr(agent, "train_by_itself", None)
     if train is None:
         return VectorCollector(env, agent, seed), None
-    collector = OwnLoopCollector(env, seed)
+    collector = AgentDrivenCollector(env, seed)
     return collector, functools.partial(train, collector, definition.loop.env_steps)
 
 

@@ -26,7 +26,7 @@ from workers.assembly.cadence import cadence_for
 from workers.assembly.packs import pack_sets
 from workers.assembly.part_set import ClosableEvaluator, PartSet
 from workers.core.errors import DefinitionError
-from workers.core.protocols import Control, Hook, OwnLoop, TrainableAgent
+from workers.core.protocols import AgentLoop, Control, Hook, TrainableAgent
 from workers.core.types import JsonObject, RestoreReport
 from workers.engine.engine import Engine
 from workers.engine.parts import Parts
@@ -61,7 +61,7 @@ class Training:
     engine: Engine
     agent: TrainableAgent
     recorder: SpoolRecorder
-    own_loop: OwnLoop | None = None
+    own_loop: AgentLoop | None = None
     """The loop of an agent that trains by itself."""
     _open: ExitStack = field(default_factory=ExitStack)
 
@@ -87,8 +87,8 @@ def assemble_training(context: TrainingContext) -> Training:
     All of its randomness is derived from the run's seed.
 
     Raises:
-        DefinitionError: If the definition cannot be carried out, say for an agent that does not fit
-            the action space.
+        DefinitionError: If the definition cannot be executed, for example because the agent does
+            not support the action space.
         PartNotFoundError: If a part is not installed here.
     """
     with ExitStack() as stack:
@@ -117,7 +117,7 @@ def assemble_pack(
         open_: Stack that closes all parts.
 
     Raises:
-        DefinitionError: If the definition cannot be carried out.
+        DefinitionError: If the definition cannot be executed.
         PartNotFoundError: If a part is not installed here.
     """
     sets = [_build(context, open_, len(contexts)) for context in contexts]
@@ -242,7 +242,7 @@ def _training_evaluator(context: TrainingContext, agent: TrainableAgent) -> Clos
 
 
 def _build_apart(document: str, seed: int) -> tuple[TrainableAgent, ClosableEvaluator]:
-    """Runs in the evaluating process."""
+    """Builds agent and evaluator in the process of the background evaluator."""
     definition: Definition = TypeAdapter(Definition).validate_json(document)
     agent = fresh_agent(definition, seed, "cpu")
     return agent, build_evaluator(definition, agent, training_seeds(seed))

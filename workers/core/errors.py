@@ -15,7 +15,7 @@ class WorkerError(Exception):
 
 
 class DefinitionError(WorkerError):
-    """The definition or the work order cannot be carried out by this worker."""
+    """This worker cannot execute the definition or the work order."""
 
 
 class PartNotFoundError(WorkerError):
@@ -44,7 +44,7 @@ class InputExhaustedError(WorkerError):
     """A finite input is exhausted. The engine catches this and ends the run."""
 
 
-def own_error(error: BaseException) -> BaseException:
+def unwrapped_error(error: BaseException) -> BaseException:
     """Returns the environment's own exception, with the notes that were added to its wrapper.
 
     Every error other than EnvironmentFailedError is returned unchanged.

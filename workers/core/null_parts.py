@@ -31,16 +31,16 @@ class NoRecorder:
         episodes: Sequence[tuple[int, EpisodeEnd]],
         reports: Sequence[LearnReport],
     ) -> None:
-        """Does nothing."""
+        """Discards the iteration."""
 
     def evaluation(self, clock: ClockView, result: EvaluationResult, *, final: bool) -> None:
-        """Does nothing."""
+        """Discards the evaluation."""
 
     def epoch(self, clock: ClockView) -> None:
-        """Does nothing."""
+        """Discards the end of an epoch."""
 
     def flush(self) -> None:
-        """Does nothing."""
+        """Does nothing, since no record is buffered."""
 
     def state_dict(self) -> StateTree:
         """Returns an empty state."""
@@ -56,4 +56,4 @@ class NoOrders:
     order: StopReason | None = None
 
     def acknowledge(self, reason: StopReason) -> None:
-        """Does nothing."""
+        """Does nothing: no process waits for an answer."""

@@ -359,7 +359,7 @@ Advance = Callable[[], bool]
 Returns False if the training is over, so that the loop must make no more steps.
 """
 
-OwnLoop = Callable[[Advance], None]
+AgentLoop = Callable[[Advance], None]
 """The loop of an agent that steps its environment by itself.
 
 It calls `Advance` after each step, and returns when `Advance` returns False.

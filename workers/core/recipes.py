@@ -3,8 +3,8 @@
 A recipe is data: for each object the import path of its class and the arguments of its constructor,
 where an argument may be another such object. Reading a recipe imports code that a file names, so
 only two things are permitted: calling a class that its author marked with `rebuildable` with the
-recorded arguments, and building objects of other libraries by a `Kind` that a module of ours
-registered. No other callable is looked up or called.
+recorded arguments, and building objects of other libraries by a `Kind` that a module of this
+package registered. No other callable is looked up or called.
 """
 
 import functools
@@ -91,7 +91,7 @@ def rebuildable(cls: _Class) -> _Class:
 
 
 def is_rebuildable(value: object) -> bool:
-    """Returns whether a value is a marked class or an object of one."""
+    """Returns whether a value is a marked class or an instance of a marked class."""
     cls = value if isinstance(value, type) else type(value)
     return MARK in vars(cls)
 

@@ -28,7 +28,7 @@ class SharedCount:
 
     @property
     def value(self) -> int:
-        """The sum of all that was added."""
+        """The sum of all added amounts."""
         return os.lseek(self._descriptor, 0, os.SEEK_CUR)
 
     @value.setter
@@ -38,7 +38,7 @@ class SharedCount:
     def add(self, amount: int) -> int:
         """Adds `amount` and returns the sum.
 
-        No two calls of any processes return the same sum where `amount` is positive.
+        If `amount` is positive, no two calls return the same sum, whichever processes make them.
         """
         return _seek(self._descriptor, amount, _FROM_HERE)
 

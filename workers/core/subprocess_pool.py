@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection, wait
 from typing import Any, Final, NamedTuple
 
-from workers.core.errors import WorkerError, own_error, packed_error
+from workers.core.errors import WorkerError, packed_error, unwrapped_error
 
 Command = tuple[Any, ...]
 Handler = Callable[[Command], Any]
@@ -36,7 +36,7 @@ class CommandFailure(NamedTuple):
     error: bytes | None
     """The exception pickled; `None` if it cannot be pickled."""
     own: bytes | None
-    """The pickled exception that an environment raised; see `own_error`."""
+    """The pickled exception that an environment raised; see `unwrapped_error`."""
 
 
 class Subprocess:
@@ -186,6 +186,6 @@ def _serve(pipe: Connection, maker: Maker) -> None:
                     description=f"{type(error).__name__}: {error}",
                     traceback=traceback.format_exc(),
                     error=packed_error(error),
-                    own=packed_error(own_error(error)),
+                    own=packed_error(unwrapped_error(error)),
                 )
             )

@@ -27,11 +27,11 @@ JsonObject = dict[str, Any]
 
 StateTree = dict[str, Any]
 """Nested state: dicts with string keys and lists, whose leaves are torch tensors, numpy arrays,
-int, float, str, bool, None, `OwnFiles` or a `RowStream`.
+int, float, str, bool, None, `PartFiles` or a `RowStream`.
 
 A snapshot writes tensors as safetensors, arrays as npz and the rest as JSON; nothing else can be
-saved. Reading a snapshot returns tensors on the CPU, `OwnFiles` as `OwnFilesAt`, and a `RowStream`
-as a dictionary of arrays.
+saved. Reading a snapshot returns tensors on the CPU, `PartFiles` as `PartFilesDirectory`, and a
+`RowStream` as a dictionary of arrays.
 """
 
 
@@ -42,7 +42,7 @@ compiled and replayed as a CUDA graph.
 
 
 @dataclass(frozen=True, slots=True)
-class OwnFiles:
+class PartFiles:
     """A leaf of a state tree: files that a part writes itself, in its own format.
 
     For example the files of a PFRL agent's `save`. A snapshot holds at most one such leaf.
@@ -56,8 +56,8 @@ class OwnFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class OwnFilesAt:
-    """Directory of the files of an `OwnFiles`, in a snapshot that was read."""
+class PartFilesDirectory:
+    """Directory of the files of a `PartFiles`, in a snapshot that was read."""
 
     directory: str
 

@@ -4,9 +4,9 @@ Glossary. An *env_step* is one transition in one environment. A *tick* or *itera
 collect, perhaps a learn, and one boundary. An *epoch* is a group of iterations: in `run` it closes
 when a multiple of its length is crossed, in `epochs` when the caller's body is done.
 
-The verbs are `collect`, `learn` and `boundary`. `run` (or `ticks`, which lets the caller look on)
-drives them for an agent; `epochs` is for callers that drive themselves: their body collects and
-learns, and each step of the iteration closes an epoch with a boundary.
+The verbs are `collect`, `learn` and `boundary`. `run` (or `ticks`, which yields after each
+iteration) calls them for an agent; `epochs` is for callers that call them: the body of their loop
+collects and learns, and each pass of the loop closes an epoch with a boundary.
 
 The order of one iteration, in both drivers:
 
@@ -16,18 +16,18 @@ The order of one iteration, in both drivers:
      3. learn                if a multiple of the learn schedule was crossed
      4. hooks                on_tick, then on_episode for each episode that ended
      5. record               episodes and reports; the epoch, if it closed
-     6. evaluate             if due; on_evaluation, then the evaluation is recorded. One that runs
-        beside training is started here, once the previous one is done; it is reported and
-        recorded at the first boundary after its end
+     6. evaluate             if due; on_evaluation, then the evaluation is recorded. A background
+        evaluation is started here, once the previous one is done; it is reported and recorded at
+        the first boundary after its end
      7. best snapshot        if the mean return strictly exceeds the best before; on_snapshot
      8. stop conditions      requests of hooks, then the budget
-     9. periodic snapshot    if due and the run goes on; on_snapshot
+     9. periodic snapshot    if due and the run continues; on_snapshot
     10. control flag         pause, cancel, drain from outside
     11. yield
 
-At the end of a run: the last epoch closes, one final evaluation unless this very state was
+At the end of a run: the last epoch closes, one final evaluation unless the current state was
 evaluated, on_finish, the final snapshot. At a pause, cancel or drain: on_finish and a snapshot,
-unless this very iteration has one. On an exception: a snapshot with that reason.
+unless this iteration has already written one. On an exception: a snapshot with that reason.
 """
 
 from collections.abc import Generator, Iterator

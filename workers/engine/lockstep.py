@@ -6,14 +6,14 @@ from workers.engine.engine import Engine
 from workers.engine.parts import RunResult
 
 
-def lockstep(engines: Sequence[Engine], left: Callable[[int], None]) -> list[RunResult]:
+def lockstep(engines: Sequence[Engine], on_end: Callable[[int], None]) -> list[RunResult]:
     """Runs engines, an iteration of each in turn, until each has ended by its own conditions.
 
     An engine that ends does so within its turn, before another engine changes the shared parts.
 
     Args:
         engines: The engines, in the order of their turns.
-        left: Called with the index of each engine that has ended, before the next turn.
+        on_end: Called with the index of each engine that has ended, before the next turn.
 
     Returns:
         The result of each engine, in the order of `engines`.
@@ -35,5 +35,5 @@ def lockstep(engines: Sequence[Engine], left: Callable[[int], None]) -> list[Run
                 raise
             if ended:
                 del running[index]
-                left(index)
+                on_end(index)
     return [engine.result for engine in engines]

@@ -66,15 +66,15 @@ class Never:
     quiet_until: Final = 2**63
 
     def due(self, clock: ClockView) -> int:
-        """Returns 0."""
+        """Returns 0: the event is never due."""
         del clock
         return 0
 
     def skip(self, clock: ClockView) -> None:
-        """Does nothing."""
+        """Does nothing, since there is no next multiple."""
 
     def state_dict(self) -> StateTree:
-        """Returns nothing."""
+        """Returns an empty state, since the trigger has none."""
         return {}
 
     def load_state_dict(self, state: StateTree) -> None:

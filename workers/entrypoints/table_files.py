@@ -14,7 +14,7 @@ def replace_text(path: Path, text: str) -> None:
     temporary.replace(path)
 
 
-def set_aside(path: Path) -> Path | None:
+def rename_existing(path: Path) -> Path | None:
     """Renames a file that a new training would overwrite to `<stem>.<number><suffix>`.
 
     Returns the new path; `None` if there was no file.

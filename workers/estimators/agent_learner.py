@@ -168,9 +168,9 @@ class AgentLearner(ModelLearner):
         return learn_report(self._run(op))
 
     def close_boundary(self) -> None:
-        """Calls the hooks around an empty run, if this step has not called them and must do so.
+        """Calls the hooks around an empty run, if they are due and this step has not called them.
 
-        It must at the end of an episode, and at every step if `no_run_hooks` is false.
+        They are due at the end of an episode, and at every step if `no_run_hooks` is false.
         """
         if not self._ran and (self._ends or not self.options.no_run_hooks):
             self._run(self._empty)

@@ -26,7 +26,7 @@ from workers.snapshot.snapshot_directory import (
     Moment,
     SnapshotOwner,
     read_snapshot,
-    settle,
+    repair_snapshots,
     write_snapshot,
 )
 
@@ -120,7 +120,7 @@ def make_saver(
     if not (config.saves_checkpoints and config.is_chief):
         return NoCheckpoints()
     if model_dir.exists():
-        settle(model_dir)
+        repair_snapshots(model_dir)
     owner = snapshot_owner(
         experiment_id=model_dir.name,
         definition_hash=model_function,

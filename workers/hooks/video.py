@@ -17,7 +17,7 @@ video to the path.
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class VideoEpisode:
     """The evaluation episode of a video."""
 
     env_step: int
@@ -47,7 +47,7 @@ class VideoHook:
         *,
         every: int = 1,
         choice: Choice = "first",
-        announce: Callable[[ClockView, Scene], None] = lambda *_: None,
+        announce: Callable[[ClockView, VideoEpisode], None] = lambda *_: None,
     ) -> None:
         self._film = film
         self._directory = directory
@@ -66,7 +66,7 @@ class VideoHook:
         self._directory.mkdir(parents=True, exist_ok=True)
         path = self._directory / f"{env_step:012d}-episode-{episode}.mp4"
         self._film(result.seed, episode, path)
-        self._announce(view.clock, Scene(env_step, episode, result.returns[episode], path))
+        self._announce(view.clock, VideoEpisode(env_step, episode, result.returns[episode], path))
 
     def state_dict(self) -> StateTree:
         """Returns the number of evaluations so far."""

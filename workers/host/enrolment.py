@@ -18,7 +18,7 @@ class Enrolment:
     """The content of `worker.json`.
 
     Attributes:
-        name: The worker's name; another name is another worker.
+        name: The worker's name; a different name registers a different worker.
         number: Random number that is sent with the enrolment; a repetition returns the same secret.
         worker_id: The worker's ID on the server; empty before the first answer.
         secret: The worker's credential; empty before the first answer.

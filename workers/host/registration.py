@@ -227,8 +227,8 @@ def read_catalogue(directory: Path) -> Catalogue | None:
     The subprocess imports Gymnasium, which the worker must not.
 
     Args:
-        directory: Working directory of the subprocess. It is not the one in which the worker was
-            started, since trainers cannot import modules from there either.
+        directory: Working directory of the subprocess. Must differ from the worker's own
+            working directory, from which trainers cannot import modules.
     """
     command = [sys.executable, "-m", "workers.assembly.catalogue"]
     try:

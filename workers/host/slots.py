@@ -75,7 +75,7 @@ class Slots:
     def free(self) -> int:
         """Returns the number of free slots.
 
-        It acquires a shared lock of each for an instant, for which `take` waits.
+        Acquires a shared lock on each slot for a moment; a concurrent `take` waits for it.
         """
         return self.count - len(self.busy())
 

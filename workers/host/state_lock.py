@@ -16,7 +16,7 @@ from typing import Final
 
 from workers.host.options import BusyError, UsageError
 from workers.ipc.json_log import get_logger
-from workers.ipc.process_tree import die_with_parent, end_lock_heirs
+from workers.ipc.process_tree import die_with_parent, kill_lock_inheritors
 
 _LOCK_SECONDS: Final = 15.0
 _PAUSE_SECONDS: Final = 0.2
@@ -49,7 +49,7 @@ class StateLock:
     def _take(self) -> None:
         deadline = time.monotonic() + _LOCK_SECONDS
         while not _is_locked_now(self._descriptor):
-            for identity in end_lock_heirs(self._path):
+            for identity in kill_lock_inheritors(self._path):
                 get_logger().warning("worker.ended_leftover", pid=identity.pid)
             if time.monotonic() > deadline:
                 pid = os.pread(self._descriptor, 32, 0).decode() or "unknown"

@@ -30,7 +30,7 @@ from workers.host.registration import WorkerHost, list_local_attempts
 from workers.host.slots import Slots
 from workers.host.state_lock import StateLock
 from workers.ipc.json_log import configure, get_logger
-from workers.ipc.worker_imports import hand_down
+from workers.ipc.worker_imports import set_allowed_imports
 
 _MAX_PROCESSES: Final = 4
 """Largest number of processes that handle dispatch messages.
@@ -47,7 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         options = parse_options(arguments)
         lock = StateLock(options.state_directory)
-        hand_down(options.imports, os.environ)
+        set_allowed_imports(options.imports, os.environ)
     except UsageError as error:
         return _refused(error)
     try:

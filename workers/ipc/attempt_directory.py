@@ -1,6 +1,6 @@
 """The attempt directory: the files that Celery task, supervisor and trainer exchange.
 
-Imports next to nothing: the watchdog uses it.
+Imports little, because the watchdog uses it.
 
 `<state>/attempts/<attempt id>/` holds
 
@@ -13,19 +13,21 @@ Imports next to nothing: the watchdog uses it.
     outgoing/<snapshot id>/<file>
                        the snapshot that is being uploaded: hard links, which remain when the
                        trainer deletes its own files
-    kept/              results that the server refused for good: the only copies, for a person
+    kept/              results that the server refused permanently, for a user: the only copies
     exports/<run id>/<file>
                        written by the trainer; uploaded at the end
     spool/             telemetry (`palestra.telemetry.spool`), appended by trainer and supervisor
     progress.json      trainer, atomically, about once a second: {"env_step", "update", "episode"};
                        in a continuous evaluation also {"evaluations", "looks", "waiting"}
-    wanted.json        trainer of a continuous evaluation, atomically: asks for the next snapshot
+    snapshot_request.json
+                       trainer of a continuous evaluation, atomically: requests the next snapshot
                        (`workers.ipc.snapshot_requests`)
-    given.json         supervisor, atomically: the answer
+    snapshot_answer.json
+                       supervisor, atomically: the answer
     report.json        trainer, atomically, last: an AttemptReport
     trainer.log        stdout and stderr of the trainer
     supervisor.log     the supervisor's own log
-    supervisor.pid     who supervises: {"pid", "start_ticks", "boot_id"}
+    supervisor.pid     the supervisor's process: {"pid", "start_ticks", "boot_id"}
     trainer.pid        the trainer's first process, the leader of its session
     ending.json        supervisor, atomically: the AttemptReport, once only results are left to
                        be uploaded
@@ -110,12 +112,12 @@ class AttemptDirectory:
         return self.root / "progress.json"
 
     @property
-    def wanted(self) -> Path:
-        return self.root / "wanted.json"
+    def snapshot_request(self) -> Path:
+        return self.root / "snapshot_request.json"
 
     @property
-    def given(self) -> Path:
-        return self.root / "given.json"
+    def snapshot_answer(self) -> Path:
+        return self.root / "snapshot_answer.json"
 
     @property
     def report(self) -> Path:

@@ -42,11 +42,11 @@ def is_full_error(error: BaseException, directory: Path | None = None) -> bool:
         return error.errno in FULL_ERRNOS
     text = str(error)
     return bool(_FULL.search(text)) or (
-        directory is not None and bool(_CUT.search(text)) and has_little_room(directory)
+        directory is not None and bool(_CUT.search(text)) and is_almost_full(directory)
     )
 
 
-def has_little_room(directory: Path) -> bool:
+def is_almost_full(directory: Path) -> bool:
     """Returns whether the disk of a directory has less than a MiB free."""
     try:
         return shutil.disk_usage(directory).free < _LITTLE_BYTES

@@ -72,13 +72,13 @@ def identify(pid: int) -> ProcessIdentity:
 def die_with_parent(parent_pid: int) -> bool:
     """Makes the kernel kill this process when the parent's thread that started it ends.
 
-    False if the parent is gone already.
+    Returns false if the parent has ended already.
     """
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     return os.getppid() == parent_pid
 
 
-def end_lock_heirs(path: Path) -> list[ProcessIdentity]:
+def kill_lock_inheritors(path: Path) -> list[ProcessIdentity]:
     """Kills the processes that hold the `flock` of an ended process; returns their identities.
 
     Such a process inherited the open file. A process that took the lock itself is not killed, nor
@@ -173,7 +173,7 @@ def kill_tree(
 ) -> bool:
     """Kills an attempt's processes until none is left.
 
-    False if some survive `within` seconds (stuck in the kernel).
+    Returns false if some still run after `within` seconds, in uninterruptible sleep.
     """
     deadline = time.monotonic() + within
     while members := tree(mark, session, besides=besides):

@@ -26,7 +26,7 @@ class NoSnapshotReason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class SnapshotRequest:
     """A trainer's request for the next snapshot."""
 
     number: int = 0
@@ -36,7 +36,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class SnapshotAnswer:
     """The supervisor's answer to a request."""
 
     number: int
@@ -46,32 +46,34 @@ class Given:
     """Number of the job's evaluations that the server has stored."""
 
 
-def ask(directory: AttemptDirectory, wanted: Wanted) -> None:
+def write_request(directory: AttemptDirectory, request: SnapshotRequest) -> None:
     """Writes a request; only the trainer does."""
-    _write(directory.wanted, asdict(wanted))
+    _write(directory.snapshot_request, asdict(request))
 
 
-def wanted_of(directory: AttemptDirectory) -> Wanted:
-    """Returns the latest request."""
-    document = read_json(directory.wanted)
+def read_request(directory: AttemptDirectory) -> SnapshotRequest:
+    """Returns the latest request; its number is 0 if there is none."""
+    document = read_json(directory.snapshot_request)
     number = document.get("number")
     if not isinstance(number, int):
-        return Wanted()
-    return Wanted(number=number, evaluated=tuple(str(one) for one in document.get("evaluated", ())))
+        return SnapshotRequest()
+    return SnapshotRequest(
+        number=number, evaluated=tuple(str(one) for one in document.get("evaluated", ()))
+    )
 
 
-def answer(directory: AttemptDirectory, given: Given) -> None:
+def write_answer(directory: AttemptDirectory, answer: SnapshotAnswer) -> None:
     """Writes the answer to a request; only the supervisor does."""
-    _write(directory.given, asdict(given))
+    _write(directory.snapshot_answer, asdict(answer))
 
 
-def given_to(directory: AttemptDirectory, number: int) -> Given | None:
+def read_answer(directory: AttemptDirectory, number: int) -> SnapshotAnswer | None:
     """Returns the answer to a request; `None` while there is none."""
-    document = read_json(directory.given)
+    document = read_json(directory.snapshot_answer)
     if document.get("number") != number:
         return None
     end = document.get("end")
-    return Given(
+    return SnapshotAnswer(
         number=number,
         snapshot_id=document.get("snapshot_id"),
         end=None if end is None else NoSnapshotReason(end),

@@ -1,7 +1,8 @@
 """Modules that a worker imports because they register environments: the option `--import`.
 
-The names travel in the environment of the processes, to the catalogue, to every trainer and to what
-a trainer starts. A definition can name no other module. Nothing is imported here.
+The names are passed in the environment of the processes: to the catalogue, to every trainer and to
+the processes that a trainer starts. A definition can name no other module. This
+module imports none of them.
 """
 
 import importlib.machinery
@@ -43,7 +44,7 @@ def check_imports(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def hand_down(names: Sequence[str], environ: MutableMapping[str, str]) -> None:
+def set_allowed_imports(names: Sequence[str], environ: MutableMapping[str, str]) -> None:
     """Writes the modules' names into the environment of a subprocess.
 
     The working directory is put onto Python's path if one of the modules is there.

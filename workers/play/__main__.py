@@ -69,7 +69,7 @@ def play(order: PlayOrder, on_episode: EpisodeCallback) -> None:
     """Loads the snapshot and plays its episodes.
 
     Raises:
-        DefinitionError: If the definition cannot be played, or the environment not be shown.
+        DefinitionError: If the definition cannot be played, or the environment cannot be rendered.
         WorkerError: If a part is not installed here, or the snapshot cannot be read.
     """
     definition: Definition = order.definition

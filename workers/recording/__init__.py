@@ -1,1 +1,1 @@
-"""The recorder: the only way in which a number leaves the loop."""
+"""The recorder, which writes all numbers of the training loop as telemetry."""

@@ -55,7 +55,7 @@ class SharedSink:
         self._lock = threading.Lock()
 
     def append(self, records: list[RunRecord]) -> int:
-        """Appends records in one piece, for good."""
+        """Appends records durably, in one write."""
         with self._lock:
             return self._sink.append(records)
 

@@ -1,7 +1,7 @@
 """Writes the frames of an episode as a video for browsers, and its poster image.
 
 Owns the codec and its settings: H.264 in MP4, yuv420p, index at the front so that playing begins
-before all is loaded. Must not know where frames come from.
+before all is loaded. Independent of the source of the frames.
 """
 
 from collections.abc import Iterable, Iterator
@@ -40,8 +40,8 @@ def write_video(path: Path, frames: Iterable[Frame], fps: float) -> VideoFiles:
         fps: Frames per second, more than 0.
 
     Raises:
-        ValueError: If there is no frame, `fps` is not positive, or a frame is no picture of the
-            first one's size.
+        ValueError: If there is no frame, `fps` is not positive, or a frame is not an image of the
+            first frame's size.
     """
     if not fps > 0:
         raise ValueError(f"fps must be more than 0, not {fps}: take env.metadata['render_fps']")

@@ -15,11 +15,11 @@ from workers.core.protocols import ClockView
 from workers.core.types import SnapshotReason, StateTree
 from workers.snapshot.manifest import FORMAT_VERSION, MANIFEST, Manifest, describe_file, verify
 from workers.snapshot.snapshot_directory import (
-    Before,
     LoadedSnapshot,
     Moment,
+    PreviousSnapshot,
     SnapshotOwner,
-    ask_for_room,
+    check_free_space,
     read_snapshot,
     write_snapshot,
 )
@@ -55,7 +55,7 @@ class SnapshotStore:
         self._best: tuple[float, str] | None = None
         self._last_size = 0
         """Bytes of the last snapshot, without files shared with the snapshot before it."""
-        self._last: Before | None = None
+        self._last: PreviousSnapshot | None = None
         self._checked: set[str] = set()
         """Names of files of the last snapshot that were verified, in it or in an earlier one."""
 
@@ -63,7 +63,7 @@ class SnapshotStore:
         self, state: StateTree, clock: ClockView, reason: SnapshotReason, score: float | None
     ) -> str:
         """Writes a complete snapshot and returns its ID; see `Snapshotter.save`."""
-        ask_for_room(self._directory, int(self._last_size * _ROOM))
+        check_free_space(self._directory, int(self._last_size * _ROOM))
         snapshot_id = new_id("snp")
         target = self._directory / snapshot_id
         moment = Moment(clock=clock, reason=reason, score=score, snapshot_id=snapshot_id)
@@ -80,7 +80,7 @@ class SnapshotStore:
             for file in manifest.files
             if before is not None and before.shared(target / file.name, file.name)
         }
-        self._last = Before(target, manifest)
+        self._last = PreviousSnapshot(target, manifest)
         self._checked &= shared
         self._written.append(manifest.snapshot_id)
         self._last_size = sum(file.size for file in manifest.files if file.name not in shared)

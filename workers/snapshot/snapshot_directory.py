@@ -2,11 +2,12 @@
 
 A snapshot is written to a temporary directory: all files are synced, the manifest is written last,
 the directory is renamed and its parent synced. A kill at any time leaves the previous snapshot
-intact. Replacing an existing directory takes two renames; `settle` repairs a kill between them.
+intact. Replacing an existing directory takes two renames; if the process is killed between them,
+`repair_snapshots` completes the replacement.
 
 Several processes may write snapshots in one directory. A temporary directory has a unique name and
-is locked by its writer, so that `settle` does not remove it. A lock on the parent excludes `settle`
-while a temporary directory is created or renamed.
+is locked by its writer, so that `repair_snapshots` does not remove it. A lock on the parent
+excludes `repair_snapshots` while a temporary directory is created or renamed.
 """
 
 import errno
@@ -84,7 +85,7 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True)
-class Before:
+class PreviousSnapshot:
     """An earlier snapshot of the same history.
 
     Its files of rows are hard-linked into the new snapshot if they hold the same rows.
@@ -109,7 +110,7 @@ def write_snapshot(
     owner: SnapshotOwner,
     state: StateTree,
     moment: Moment,
-    before: Before | None = None,
+    before: PreviousSnapshot | None = None,
 ) -> Manifest:
     """Writes a complete snapshot as the directory `target`, in place of one that may be there.
 
@@ -136,10 +137,10 @@ def read_snapshot(directory: Path) -> LoadedSnapshot:
     return LoadedSnapshot(manifest, upgraded(read_tree(directory), manifest.format_version))
 
 
-def settle(parent: Path, names: str = "*") -> None:
+def repair_snapshots(parent: Path, names: str = "*") -> None:
     """Removes temporary directories of killed writers, and restores directories they renamed.
 
-    Directories that a live process is writing are left alone.
+    Directories that a running process is writing are not changed.
 
     Args:
         parent: Directory of snapshots; nothing happens where there is none.
@@ -159,7 +160,7 @@ def settle(parent: Path, names: str = "*") -> None:
                 shutil.rmtree(new, ignore_errors=True)
 
 
-def ask_for_room(directory: Path, needed: int) -> None:
+def check_free_space(directory: Path, needed: int) -> None:
     """Raises OSError if the disk of `directory` has less than `needed` bytes free."""
     free = shutil.disk_usage(directory).free
     if free < needed:
@@ -233,7 +234,11 @@ def _unlock(descriptor: int) -> None:
 
 
 def _write(
-    directory: Path, owner: SnapshotOwner, state: StateTree, moment: Moment, before: Before | None
+    directory: Path,
+    owner: SnapshotOwner,
+    state: StateTree,
+    moment: Moment,
+    before: PreviousSnapshot | None,
 ) -> Manifest:
     write_tree(directory, state, None if before is None else before.directory)
     files = tuple(_described(directory, name, before) for name in files_below(directory))
@@ -271,7 +276,7 @@ def _write(
     return manifest
 
 
-def _described(root: Path, name: str, before: Before | None) -> SnapshotFile:
+def _described(root: Path, name: str, before: PreviousSnapshot | None) -> SnapshotFile:
     path = root / name
     if before is not None and (shared := before.shared(path, name)) is not None:
         return shared

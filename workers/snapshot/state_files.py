@@ -22,7 +22,7 @@ import numpy as np
 
 from workers.core.errors import SnapshotUnreadableError
 from workers.core.row_stream import RowStream
-from workers.core.types import Array, JsonObject, OwnFiles, OwnFilesAt, StateTree
+from workers.core.types import Array, JsonObject, PartFiles, PartFilesDirectory, StateTree
 from workers.snapshot.row_segments import read_stream, write_stream
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class _Packer:
         self._arrays: dict[str, Array] = {}
         self._streams: list[tuple[RowStream, dict[str, object]]] = []
         """Streams, each with the JSON object that refers to it and that `write` fills in."""
-        self.own_files: list[OwnFiles] = []
+        self.own_files: list[PartFiles] = []
 
     def pack(self, value: Any, path: str) -> Any:
         """Returns `value` as JSON, with references in place of tensors, arrays and streams."""
@@ -97,7 +97,7 @@ class _Packer:
             return {"$tensor": path}
         if isinstance(value, np.ndarray):
             return self._pack_array(value, path)
-        if isinstance(value, RowStream | OwnFiles):
+        if isinstance(value, RowStream | PartFiles):
             return self._pack_files(value)
         return _scalar(value, path)
 
@@ -125,8 +125,8 @@ class _Packer:
             )
         return {key: self.pack(item, f"{path}/{key}") for key, item in value.items()}
 
-    def _pack_files(self, value: RowStream | OwnFiles) -> JsonObject:
-        if isinstance(value, OwnFiles):
+    def _pack_files(self, value: RowStream | PartFiles) -> JsonObject:
+        if isinstance(value, PartFiles):
             self.own_files.append(value)
             return {"$files": True}
         self._streams.append((value, {}))
@@ -154,7 +154,7 @@ class _Unpacker:
             "$array": self._arrays.__getitem__,
             "$stream": lambda document: read_stream(directory, document),
             "$float": float,
-            "$files": lambda _: OwnFilesAt(str(directory)),
+            "$files": lambda _: PartFilesDirectory(str(directory)),
         }
 
     def unpack(self, value: object) -> Any:
@@ -179,7 +179,7 @@ def _load_tensors(path: Path) -> dict[str, torch.Tensor]:
     return load_file(path)
 
 
-def _write_own_files(directory: Path, own: list[OwnFiles]) -> None:
+def _write_own_files(directory: Path, own: list[PartFiles]) -> None:
     if len(own) > 1:
         raise TypeError(
             "two parts write files of their own into one snapshot: only one can lie at its top"

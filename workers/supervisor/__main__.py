@@ -5,9 +5,9 @@ It confirms its start with a byte on the pipe `--ready-fd`.
     python -m workers.supervisor --attempt-dir DIR [--ready-fd N] [--slot-fd N] [--gpus 0,1]
 
 The credentials come as one JSON object on standard input: {"server", "token", "renew_seconds"}. The
-process outlives the worker that started it and has no torch, no broker and no database. Killed with
-SIGKILL, it takes the trainer along. SIGTERM drains: the trainer saves and ends, and the job goes
-back to the queue.
+process outlives the worker that started it and has no torch, no broker and no database. If it is
+killed with SIGKILL, the kernel kills the trainer too. SIGTERM drains: the trainer
+saves and ends, and the job returns to the queue.
 """
 
 import argparse

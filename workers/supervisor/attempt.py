@@ -17,7 +17,7 @@ from palestra.telemetry.transport import open_client
 from workers.ipc import run_log
 from workers.ipc.attempt_directory import AttemptDirectory, write_atomically
 from workers.ipc.credentials import Credentials
-from workers.ipc.full_disk import ADVICE, has_little_room, is_full_error
+from workers.ipc.full_disk import ADVICE, is_almost_full, is_full_error
 from workers.ipc.json_log import Logger
 from workers.ipc.process_tree import out_of_memory_kills, reap_orphans
 from workers.supervisor.attempt_telemetry import Observer
@@ -84,7 +84,7 @@ class Supervision:
         )
 
     def on_terminate(self, _number: int, _frame: FrameType | None) -> None:
-        """Handles SIGTERM: only sets a flag, since a handler may interrupt anything."""
+        """Handles SIGTERM: only sets a flag, since a handler may interrupt any statement."""
         self._terminated = True
 
     def run(self) -> bool:
@@ -119,14 +119,14 @@ class Supervision:
             self._log.warning("ending.not_written", reason=str(error))
 
     def _work(self) -> AttemptReport:
-        self._observer.say(
+        self._observer.log(
             f"attempt {self._work_order.attempt_number} of {self._work_order.job_id} begins on "
             f"{socket.gethostname()}"
         )
         report = self._executed()
         if run_log.is_recorded(report):
             ended = {end.run_id for end in report.runs}
-            self._observer.say(
+            self._observer.log(
                 *run_log.ended(report),
                 to=[run.run_id for run in self._work_order.runs if run.run_id not in ended],
             )
@@ -230,7 +230,7 @@ class Supervision:
                 memory_at, breach = now, limits.check_memory(resident_mib(trainer.pids()))
             if breach is not None and self._must_be_killed_for(breach, trainer, stopping):
                 return
-            self._observer.look(now, trainer.pids)
+            self._observer.poll(now, trainer.pids)
             reap_orphans(trainer.children)
             self._box.wait(TICK_SECONDS)
 
@@ -239,7 +239,7 @@ class Supervision:
     ) -> bool:
         self._breach = breach
         self._log.warning("limit.reached", cause=breach.cause)
-        self._observer.say(breach.message)
+        self._observer.log(breach.message)
         if breach.cause is Cause.TIME_LIMIT:
             stopping.ask(Order.DRAIN, time.monotonic())
             return False
@@ -265,7 +265,7 @@ class Supervision:
             order=self._order(),
             breach=self._breach,
             kernel_killed_for_memory=kernel_killed_for_memory,
-            disk_is_full=has_little_room(self._directory.root),
+            disk_is_full=is_almost_full(self._directory.root),
             last_line=self._observer.last_line,
             env_step=at.env_step,
             update=at.update,
@@ -289,7 +289,7 @@ class _StopRequest:
             return
         self._asked = order
         self._trainer.send(order)
-        self._observer.say(
+        self._observer.log(
             f"asked to {order.value}"
             if order is not Order.STALE
             else "another attempt took over: ends at once"

@@ -86,7 +86,7 @@ class Observer:
         """Returns the trainer's progress."""
         return TrainerProgress.read(self._directory.progress)
 
-    def look(self, now: float, pids: Callable[[], Iterable[int]]) -> None:
+    def poll(self, now: float, pids: Callable[[], Iterable[int]]) -> None:
         """Records new output and, every `SYSTEM_EVERY_SECONDS`, the resource usage.
 
         Args:
@@ -102,7 +102,7 @@ class Observer:
         """Records the remaining output."""
         self._record(self._tail.finish())
 
-    def say(self, *texts: str, to: Iterable[str] | None = None) -> None:
+    def log(self, *texts: str, to: Iterable[str] | None = None) -> None:
         """Appends lines to the logs of the runs `to`, by default of all runs of the attempt."""
         for run in self._runs if to is None else to:
             self._record(run_log.lines(run, texts))

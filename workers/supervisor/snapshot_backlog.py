@@ -1,10 +1,10 @@
 """Selects the snapshot of an attempt that is uploaded next. Pure.
 
 The order: of the run whose turn it is, the newest snapshot, then the best one where that is
-another, then, while nothing newer waits, older ones. An upload that began is brought to its end,
-however many newer snapshots are written meanwhile, and the runs of a pack take turns. So uploads
+another, then, while nothing newer waits, older ones. An upload that began is completed, however
+many newer snapshots are written meanwhile, and the runs of a pack take turns. So uploads
 that are slower than the training never starve: a snapshot that has waited for
-`uploads_behind(runs)` uploads is stored by then, or a newer one of its run is.
+`uploads_until_stored(runs)` uploads is stored by then, or a newer one of its run is.
 """
 
 import math
@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from palestra.contract.telemetry import SnapshotWritten
 
 
-def uploads_behind(runs: int) -> int:
+def uploads_until_stored(runs: int) -> int:
     """Returns the number of uploads after which a snapshot or a newer one is stored.
 
-    One upload may be under way, then each run has its turn of a newest and a best snapshot before
-    the run's own turn comes.
+    At most one upload is in progress, and each run may upload a newest and a best snapshot before
+    the run itself has its turn.
 
     Args:
         runs: Runs of the attempt.

@@ -3,9 +3,9 @@
 It requests them from the server and downloads them, one at a time.
 
 All waiting happens here: for the server, for a snapshot, for `throttle_seconds` and
-`delay_seconds`. The trainer only waits for its answer, which counts as progress
+`delay_seconds`. The trainer only waits for its which counts as progress
 (`workers.supervisor.limits`). While nobody trains the run, perhaps because this attempt has the
-slot, what is left is handed over at once.
+slot, the remaining snapshots are passed on without delay.
 """
 
 import shutil
@@ -21,7 +21,13 @@ from palestra.contract.work_order import FollowAnswer, FollowRequest, RunOrder, 
 from workers.ipc.attempt_directory import AttemptDirectory
 from workers.ipc.json_log import Logger
 from workers.ipc.server_api import AttemptApi, RefusedError, ServerUnreachableError
-from workers.ipc.snapshot_requests import Given, NoSnapshotReason, Wanted, answer, wanted_of
+from workers.ipc.snapshot_requests import (
+    NoSnapshotReason,
+    SnapshotAnswer,
+    SnapshotRequest,
+    read_request,
+    write_answer,
+)
 from workers.supervisor.limits import Breach
 from workers.supervisor.snapshot_download import InputError, fetch_snapshot
 
@@ -79,10 +85,11 @@ class SnapshotFeed:
                 self._parts.log.exception("follow.failed")
                 self.breach = Breach(
                     Cause.NO_RESULT,
-                    f"The next snapshot could not be handed over: {type(error).__name__}: {error}.",
+                    "The next snapshot could not be passed to the trainer: "
+                    f"{type(error).__name__}: {error}.",
                 )
 
-    def serve(self, wanted: Wanted, stop: threading.Event) -> bool:
+    def serve(self, pending: SnapshotRequest, stop: threading.Event) -> bool:
         """Tries once to answer a request; `False` if there is no answer yet.
 
         Raises:
@@ -93,19 +100,19 @@ class SnapshotFeed:
             self._clear(keep=None)
         again = not self._follow.only_once and not self._until_allowed()
         request = FollowRequest(
-            run_id=self._parts.run.run_id, evaluated=wanted.evaluated, again=again
+            run_id=self._parts.run.run_id, evaluated=pending.evaluated, again=again
         )
         answered = self._parts.api.follow(request)
         if answered.snapshot is None:
-            return self._end(wanted, answered)
+            return self._end(pending, answered)
         if answered.training != "waiting" and self._until_allowed():
             return False
         if not self._fetch(answered.snapshot, stop):
             return False
         self._earliest = self._parts.monotonic() + self._follow.throttle_seconds
         self._answer(
-            Given(
-                number=wanted.number,
+            SnapshotAnswer(
+                number=pending.number,
                 snapshot_id=answered.snapshot.snapshot_id,
                 stored=answered.evaluated,
             )
@@ -115,12 +122,12 @@ class SnapshotFeed:
     def _serve_all(self, stop: threading.Event) -> None:
         backoff, pause = Backoff(stop), _FIRST_PAUSE
         while not stop.is_set() and self.breach is None:
-            wanted = wanted_of(self._parts.directory)
-            if wanted.number <= self._answered:
+            pending = read_request(self._parts.directory)
+            if pending.number <= self._answered:
                 stop.wait(_LOOK_SECONDS)
                 continue
             try:
-                done = self.serve(wanted, stop)
+                done = self.serve(pending, stop)
             except ServerUnreachableError as error:
                 self._parts.log.warning("follow.delayed", reason=str(error))
                 backoff.wait(error.wait)
@@ -134,16 +141,16 @@ class SnapshotFeed:
             if not done:
                 stop.wait(min(pause, self._until_allowed() or pause))
 
-    def _end(self, wanted: Wanted, answered: FollowAnswer) -> bool:
+    def _end(self, pending: SnapshotRequest, answered: FollowAnswer) -> bool:
         if answered.training == "live":
             return False
         end = NoSnapshotReason.OVER if answered.training == "over" else NoSnapshotReason.YIELD
-        self._answer(Given(number=wanted.number, end=end, stored=answered.evaluated))
+        self._answer(SnapshotAnswer(number=pending.number, end=end, stored=answered.evaluated))
         return True
 
-    def _answer(self, given: Given) -> None:
-        answer(self._parts.directory, given)
-        self._answered = given.number
+    def _answer(self, answer: SnapshotAnswer) -> None:
+        write_answer(self._parts.directory, answer)
+        self._answered = answer.number
 
     def _until_allowed(self) -> float:
         return max(0.0, self._earliest - self._parts.monotonic())
@@ -171,7 +178,7 @@ class SnapshotFeed:
         """Sets `breach`, unless the token is invalid: then the lease thread ends the attempt."""
         if not refusal.ends_attempt:
             self.breach = Breach(
-                Cause.NO_RESULT, f"The server answers no question for the next snapshot: {refusal}."
+                Cause.NO_RESULT, f"The server refuses the request for the next snapshot: {refusal}."
             )
 
     def _clear(self, *, keep: str | None) -> None:

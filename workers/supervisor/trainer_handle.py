@@ -172,8 +172,7 @@ def trainer_environment(
 ) -> dict[str, str]:
     """Returns the trainer's environment, without credentials.
 
-        It sets the trainer's GPUs and threads, the mark of its attempt, and the folder of compiled
-        code.
+    Sets the trainer's GPUs and threads, the mark of its attempt, and the folder of compiled code.
 
     By default torch stores compiled code in a directory of /tmp with a predictable name, where
     other users could place code; a worker's own folder also persists over a restart.

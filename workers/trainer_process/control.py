@@ -54,7 +54,7 @@ class ControlFlag:
         threading.Thread(target=self._read, args=(descriptor,), name="control", daemon=True).start()
 
     def obey_sigterm(self) -> None:
-        """Makes SIGTERM mean drain."""
+        """Handles SIGTERM as the order `drain`."""
         signal.signal(signal.SIGTERM, lambda *_: self.give(StopReason.DRAIN))
 
     def _read(self, descriptor: int) -> None:

@@ -60,7 +60,7 @@ def _train_pack(attempt: RunningAttempt) -> AttemptReport:
             for training, snapshot in zip(pack.trainings, snapshots, strict=True)
         ]
 
-        def left(index: int) -> None:
+        def on_end(index: int) -> None:
             run, training = order.runs[index], pack.trainings[index]
             reason = training.engine.result.reason
             _leave_exports(attempt, run, training, reason)
@@ -73,7 +73,7 @@ def _train_pack(attempt: RunningAttempt) -> AttemptReport:
             sink.append(list(run_log.lines(run.run_id, run_log.ended(end))))
 
         with _shown(attempt, *pack.trainings):
-            reasons = [result.reason for result in native.train_pack(pack, left)]
+            reasons = [result.reason for result in native.train_pack(pack, on_end)]
     attempt.resume_quality = (
         ResumeQuality.STATISTICAL if ResumeQuality.STATISTICAL in qualities else qualities[0]
     )
@@ -120,10 +120,10 @@ def test(attempt: RunningAttempt) -> AttemptReport:
     try:
         with (
             attempt.records() as sink,
-            _training(attempt, smoke_test.TrialSink(sink), scratch) as training,
+            _training(attempt, smoke_test.SmokeTestSink(sink), scratch) as training,
         ):
             with _shown(attempt, training):
-                result = smoke_test.try_out(training)
+                result = smoke_test.run_smoke_test(training)
             if result.reason.completes_run:
                 read_snapshot(scratch / str(result.snapshot_id))
                 _leave_exports(attempt, run, training, result.reason)

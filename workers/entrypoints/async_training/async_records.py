@@ -20,7 +20,7 @@ from workers.entrypoints.functional_parts.evaluation_records import (
 from workers.entrypoints.functional_parts.evaluator import ExternalAgentEvaluator
 from workers.entrypoints.functional_parts.log_recorder import LogRecorder
 from workers.entrypoints.functional_parts.scores_file import SCORES_FILE
-from workers.entrypoints.table_files import finished_lines, replace_text, set_aside
+from workers.entrypoints.table_files import finished_lines, rename_existing, replace_text
 from workers.rl.evaluate.vector_evaluator import share_reaching
 
 HISTORY_FILE: Final = "history.jsonl"
@@ -52,7 +52,7 @@ class AsyncRecords:
         outdir = call.settings.outdir
         if fresh:
             for name in (SCORES_FILE, EPISODES_FILE, HISTORY_FILE):
-                set_aside(outdir / name)
+                rename_existing(outdir / name)
         self.snapshot: str | None = None
         """Name of the newest snapshot that is neither the best nor a periodic one."""
         self._call = call

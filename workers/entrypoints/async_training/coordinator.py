@@ -29,10 +29,13 @@ from workers.entrypoints.async_training.messages import ProcessTask
 from workers.entrypoints.async_training.process_group import ProcessGroup
 from workers.entrypoints.async_training.shared_block import SharedBlock, Slot, StopCause
 from workers.entrypoints.async_training.shared_parts import EndOfRun
-from workers.entrypoints.async_training.spawn_pickling import Parcel
+from workers.entrypoints.async_training.spawn_pickling import PickledValue
 from workers.entrypoints.async_training.training_process import enter
 from workers.entrypoints.functional_parts.interrupts import TerminatedError
-from workers.entrypoints.functional_parts.named_snapshots import find_snapshot, settle_named
+from workers.entrypoints.functional_parts.named_snapshots import (
+    find_snapshot,
+    repair_named_snapshots,
+)
 from workers.entrypoints.signal_handlers import handled_signals
 from workers.rl.agents.pfrl_adapter import ExternalAgent
 from workers.rl.agents.shared_tensors import share
@@ -110,7 +113,7 @@ class _Run:
         )
         check_crossing(call, user)
         outdir.mkdir(parents=True, exist_ok=True)
-        settle_named(outdir)
+        repair_named_snapshots(outdir)
         with ExitStack() as stack:
             fresh = self._snapshot is None and start == 0
             statistics = self.agent.get_statistics()
@@ -122,10 +125,10 @@ class _Run:
             )
             watch = _Watch(call, self._end, group, records, signals)
             task = partial(ProcessTask, call.settings, self._owner(), self._found)
-            shared = (self._block, SharedBlock(0), Parcel(user))
+            shared = (self._block, SharedBlock(0), PickledValue(user))
             group.start([task(seed, *shared) for seed in self._seeds])
             group.serve(watch, _TICK_SECONDS)
-            settle_named(outdir)
+            repair_named_snapshots(outdir)
             self._conclude(watch, records)
 
     def _host(self) -> Any:
@@ -218,7 +221,7 @@ class _Watch:
         self.error = self.error or error
         self._abort(alive)
 
-    def look(self) -> None:
+    def on_tick(self) -> None:
         """Ends the training if an event is set or a signal was received."""
         end = self._end
         if not end.over and self._stop_event is not None and self._stop_event.is_set():

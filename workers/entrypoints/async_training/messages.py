@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from workers.core.types import EpisodeEnd, EvaluationResult, SnapshotReason
 from workers.engine.clock import StillClock
 from workers.entrypoints.async_training.shared_block import SharedBlock
-from workers.entrypoints.async_training.spawn_pickling import Parcel
+from workers.entrypoints.async_training.spawn_pickling import PickledValue
 from workers.entrypoints.functional_parts.evaluator import EvaluationSettings
 from workers.rl.agents.shared_tensors import SharedTensors
 from workers.snapshot.snapshot_directory import SnapshotOwner
@@ -54,7 +54,7 @@ class ProcessTask:
     block: SharedBlock
     writing: SharedBlock
     """Only its lock is used: a process holds it while it writes the snapshot of the best agent."""
-    user: Parcel
+    user: PickledValue
     """Contains the `UserParts`."""
 
 

@@ -74,7 +74,7 @@ class GroupListener(Protocol):
     def failed(self, index: int, error: BaseException, *, alive: Sequence[int]) -> None:
         """Called once for a process that failed; `alive` are the indices of those still running."""
 
-    def look(self) -> None:
+    def on_tick(self) -> None:
         """Called at least once per tick."""
 
 
@@ -148,7 +148,7 @@ class ProcessGroup:
 
         Args:
             listener: Called for each event.
-            tick: Longest wait for messages in seconds, after which `listener.look` is called.
+            tick: Longest wait for messages in seconds, after which `listener.on_tick` is called.
         """
         while running := [child for child in self._children if not child.ended]:
             sources = {child.link: child for child in running} | {
@@ -160,7 +160,7 @@ class ProcessGroup:
                     continue
                 if ready is not child.link or not self._listen(child, listener):
                     self._finish(child, listener)
-            listener.look()
+            listener.on_tick()
             if self._deadline is not None and time.monotonic() > self._deadline:
                 self.kill()
 

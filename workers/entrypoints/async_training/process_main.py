@@ -11,7 +11,7 @@ from collections.abc import Callable
 from multiprocessing import connection
 from typing import Final
 
-from workers.core.errors import own_error, packed_error
+from workers.core.errors import packed_error, unwrapped_error
 from workers.core.subprocess_pool import watch_parent
 from workers.entrypoints.async_training.process_group import Done, Failed
 from workers.ipc.process_tree import die_with_parent
@@ -43,7 +43,7 @@ def run(
         link.send(Done())
     except BaseException as error:  # noqa: BLE001 - the parent decides
         status = FAILED_EXIT
-        _report(link, own_error(error))
+        _report(link, unwrapped_error(error))
     link.close()
     if status:
         raise SystemExit(status)

@@ -63,7 +63,7 @@ class FollowRunHook:
 
     def on_start(self, view: EngineView) -> None:
         """Stops before the first step if the run is over or the budget is used up."""
-        if self._end.mine:
+        if self._end.writes_last_snapshot:
             view.request_stop(StopReason.REQUESTED)
         elif self._end.over or (self._end.index > 0 and self._budget.reached):
             view.request_stop(StopReason.DRAIN)
@@ -102,7 +102,7 @@ class ProcessControl:
             RunAbortedError: If the run was aborted and this process writes the last snapshot.
         """
         end = self._end
-        if self._stop_event is None and not end.in_sight:
+        if self._stop_event is None and not end.is_imminent:
             return None
         if (
             self._stop_event is not None
@@ -124,7 +124,7 @@ class ProcessControl:
         """Does nothing: no process waits for an answer."""
 
     def _reason(self) -> StopReason:
-        if not self._end.mine:
+        if not self._end.writes_last_snapshot:
             return StopReason.DRAIN
         if self._end.aborted:
             raise RunAbortedError("the run was ended from outside this process")
@@ -163,7 +163,7 @@ class ProcessSnapshots:
             return self._save_best(state, clock, score)
         if reason is SnapshotReason.EXCEPTION:
             self._end.abort(self._end.index)
-        if reason is not SnapshotReason.PERIODIC and not self._end.mine:
+        if reason is not SnapshotReason.PERIODIC and not self._end.writes_last_snapshot:
             return ""
         totals = self._clock.totals()
         name = self._name(reason, totals["env_steps"])
@@ -204,8 +204,8 @@ class ProcessSnapshots:
 class LinkRecorder(NoRecorder):
     """Sends episodes and evaluations to the parent, which writes the record files.
 
-    Evaluation hooks are called in this process, because their environment is here. With `speaks`,
-    messages about episodes include the agent's statistics.
+    Evaluation hooks are called in this process, because their environment is here. With
+    `sends_statistics`, messages about episodes include the agent's statistics.
     """
 
     def __init__(
@@ -215,13 +215,13 @@ class LinkRecorder(NoRecorder):
         evaluator: ExternalAgentEvaluator | None,
         hooks: Sequence[Any],
         *,
-        speaks: bool,
+        sends_statistics: bool,
     ) -> None:
         self._link = link
         self._agent = agent
         self._evaluator = evaluator
         self._hooks = hooks
-        self._speaks = speaks
+        self._speaks = sends_statistics
 
     def tick(
         self,

@@ -202,7 +202,7 @@ class EndOfRun:
         return StopCause(self._words[Slot.ENDING])
 
     @property
-    def in_sight(self) -> bool:
+    def is_imminent(self) -> bool:
         """Whether the bound is reached or a process has ended the run."""
         words = self._words
         return bool(words[Slot.BOUND_REACHED] or words[Slot.ENDING])
@@ -213,7 +213,7 @@ class EndOfRun:
         return bool(self._words[Slot.ENDING])
 
     @property
-    def mine(self) -> bool:
+    def writes_last_snapshot(self) -> bool:
         """Whether the run has ended and this process writes the last snapshot."""
         words = self._words
         return bool(
@@ -254,7 +254,7 @@ class EndOfRun:
         """Sets this process's word, which means that it makes no further env_step."""
         self._words[Slot.FIRST_PROCESS + self.index] = 1
 
-    def alone(self) -> bool:
+    def others_have_stopped(self) -> bool:
         """Returns whether all other processes have called `stopped_stepping`."""
         first = Slot.FIRST_PROCESS
         return all(

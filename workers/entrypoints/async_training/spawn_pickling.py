@@ -20,7 +20,7 @@ _REMEDY: Final = (
 )
 
 
-class Parcel:
+class PickledValue:
     """Wraps a value that is sent to a new process and unpickled there by `unpack`.
 
     In a forked process, `unpack` returns the inherited value.

@@ -35,7 +35,7 @@ from workers.entrypoints.async_training.shared_parts import (
     SharedEvery,
 )
 from workers.entrypoints.functional_parts.evaluator import (
-    EvaluationGround,
+    EvaluationEnvironments,
     EvaluationSettings,
     ExternalAgentEvaluator,
 )
@@ -77,13 +77,17 @@ class _Member:
         self._clock = SharedClock(time.monotonic, block, settings.steps)
         self._best = SharedBest(block)
         env = _opened(stack, user.make_env(index, test=False))
-        ground = (
+        environments = (
             None if settings.evaluation is None else _opened(stack, user.make_env(index, test=True))
         )
         own = _known_as(user.agent, index) if user.make_agent is None else user.make_agent(index)
         self._agent = ExternalAgent(own, num_envs=1, batch=False, save_memory=settings.save_memory)
         self._engine = self._built(
-            link, user, SharedBudget(settings.steps, self._clock, block, self._end), env, ground
+            link,
+            user,
+            SharedBudget(settings.steps, self._clock, block, self._end),
+            env,
+            environments,
         )
         if order.resume is not None:
             self._resume(order.resume)
@@ -97,7 +101,7 @@ class _Member:
         self._clock.begin()
         try:
             for _ in self._engine.ticks():
-                if self._end.mine:
+                if self._end.writes_last_snapshot:
                     self._wait_for_others()
         except RunAbortedError:
             return
@@ -105,19 +109,28 @@ class _Member:
             self._end.stopped_stepping()
 
     def _built(
-        self, link: Connection, user: UserParts, budget: SharedBudget, env: object, ground: object
+        self,
+        link: Connection,
+        user: UserParts,
+        budget: SharedBudget,
+        env: object,
+        environments: object,
     ) -> Engine:
         settings, seed = self._order.settings, self._collect_seed()
         evaluator = (
             None
             if settings.evaluation is None
-            else self._evaluator(ground, settings.evaluation, seed)
+            else self._evaluator(environments, settings.evaluation, seed)
         )
         parts = Parts(
             agent=self._agent,
             collector=VectorCollector(_single(env, settings.max_episode_len), self._agent, seed),
             recorder=LinkRecorder(
-                link, self._agent, evaluator, user.evaluation_hooks, speaks=self._index == 0
+                link,
+                self._agent,
+                evaluator,
+                user.evaluation_hooks,
+                sends_statistics=self._index == 0,
             ),
             snapshotter=ProcessSnapshots(self._order, self._clock, self._best, self._end, link),
             control=ProcessControl(self._end, budget, self._clock, user.stop_event),
@@ -140,11 +153,13 @@ class _Member:
         return Engine(parts, cadence, time.monotonic)
 
     def _evaluator(
-        self, ground: Any, settings: EvaluationSettings, seed: int
+        self, environments: Any, settings: EvaluationSettings, seed: int
     ) -> ExternalAgentEvaluator:
-        place = EvaluationGround(ground, _single(ground, settings.max_episode_len))
+        place = EvaluationEnvironments(
+            environments, _single(environments, settings.max_episode_len)
+        )
         return ExternalAgentEvaluator(
-            self._agent, place, settings, training_seeds(seed), self._best, self._look_up
+            self._agent, place, settings, training_seeds(seed), self._best, self._check_interrupts
         )
 
     def _collect_seed(self) -> int:
@@ -173,15 +188,15 @@ class _Member:
             }
         self._engine.restore(state)
 
-    def _look_up(self) -> None:
+    def _check_interrupts(self) -> None:
         if self._end.aborted:
             raise RunAbortedError("the run was ended from outside this process")
 
     def _wait_for_others(self) -> None:
         self._end.stopped_stepping()
-        while not self._end.alone():
+        while not self._end.others_have_stopped():
             try:
-                self._look_up()
+                self._check_interrupts()
             except RunAbortedError as error:
                 self._engine.save_after(error)
                 raise

@@ -41,7 +41,7 @@ class EvaluationSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class EvaluationGround:
+class EvaluationEnvironments:
     """The environments of an evaluation."""
 
     env: Given
@@ -61,24 +61,24 @@ class ExternalAgentEvaluator:
 
     Args:
         agent: The agent to evaluate.
-        ground: Environments of the evaluations.
+        environments: Environments of the evaluations.
         settings: Length and interval of the evaluations.
         seeds: Rule for the seeds of the episodes.
         best: Best score, read by `max_score`.
-        look_up: Called at each step; an exception that it raises ends the evaluation.
+        check_interrupts: Called at each step; an exception that it raises ends the evaluation.
     """
 
     def __init__(
         self,
         agent: ExternalAgent,
-        ground: EvaluationGround,
+        environments: EvaluationEnvironments,
         settings: EvaluationSettings,
         seeds: SeedRule,
         best: Best,
-        look_up: Callable[[], None] = lambda: None,
+        check_interrupts: Callable[[], None] = lambda: None,
     ) -> None:
         self.agent = agent.wrapped
-        self.env = ground.env
+        self.env = environments.env
         self.n_steps, self.n_episodes = settings.n_steps, settings.n_episodes
         self.eval_interval, self.max_episode_len, self.outdir = (
             settings.interval,
@@ -86,11 +86,13 @@ class ExternalAgentEvaluator:
             settings.outdir,
         )
         self._observe_evaluation = agent.observe_evaluation
-        self._look_up = look_up
+        self._check_interrupts = check_interrupts
         self._best = best
-        self._training = ground.training
+        self._training = environments.training
         budget = EvaluationBudget(episodes=settings.n_episodes, steps=settings.n_steps)
-        self._evaluator = VectorEvaluator(ground.vector, agent, budget, seeds, self._observe_step)
+        self._evaluator = VectorEvaluator(
+            environments.vector, agent, budget, seeds, self._observe_step
+        )
 
     @property
     def max_score(self) -> float:
@@ -119,7 +121,7 @@ class ExternalAgentEvaluator:
         reset: npt.NDArray[np.bool_],
     ) -> None:
         self._observe_evaluation(observation, reward, terminated, reset)
-        self._look_up()
+        self._check_interrupts()
 
 
 def eval_stats_of(result: EvaluationResult) -> dict[str, float]:

@@ -46,7 +46,7 @@ class Interrupts:
     def acknowledge(self, reason: StopReason) -> None:
         """Does nothing: no process waits for an answer."""
 
-    def look_up(self) -> None:
+    def check_interrupts(self) -> None:
         """Raises TerminatedError if SIGTERM was received.
 
         Called within an evaluation, which changes no training state and need not be finished.

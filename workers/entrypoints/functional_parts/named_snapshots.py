@@ -15,7 +15,12 @@ from workers.core.errors import SnapshotUnreadableError
 from workers.core.protocols import ClockView
 from workers.core.types import SnapshotReason, StateTree, StopReason
 from workers.snapshot.manifest import MANIFEST, Manifest, read_manifest, verify
-from workers.snapshot.snapshot_directory import Moment, SnapshotOwner, settle, write_snapshot
+from workers.snapshot.snapshot_directory import (
+    Moment,
+    SnapshotOwner,
+    repair_snapshots,
+    write_snapshot,
+)
 
 BEST: Final = "best"
 CHECKPOINT: Final = "checkpoint"
@@ -121,13 +126,13 @@ def find_snapshot(directory: Path, resume: str) -> Path | None:
     """
     if resume != LATEST:
         path = Path(resume)
-        settle(path.parent, escape(path.name))
+        repair_snapshots(path.parent, escape(path.name))
         if not path.is_dir():
             raise FileNotFoundError(
                 f"resume: {path} is not a directory; give '{LATEST}' or the path of a snapshot"
             )
         return path
-    settle_named(directory)
+    repair_named_snapshots(directory)
     found = [path.parent for path in directory.glob(f"*/{MANIFEST}")]
     failure: SnapshotUnreadableError | None = None
     for path in _newest_first(found):
@@ -142,10 +147,10 @@ def find_snapshot(directory: Path, resume: str) -> Path | None:
     return None
 
 
-def settle_named(directory: Path) -> None:
+def repair_named_snapshots(directory: Path) -> None:
     """Repairs snapshots that a killed writer has left incomplete; changes no other files."""
     for names in (BEST, SUCCESSFUL, *(f"[0-9]*_{kind}" for kind in (CHECKPOINT, EXCEPT, FINISH))):
-        settle(directory, names)
+        repair_snapshots(directory, names)
 
 
 def _newest_first(paths: list[Path]) -> list[Path]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from workers.entrypoints.functional_parts.evaluation_records import History
 from workers.entrypoints.functional_parts.evaluator import EvaluationSettings
-from workers.entrypoints.functional_parts.parameter_aliases import other_name
+from workers.entrypoints.functional_parts.parameter_aliases import with_aliases
 from workers.entrypoints.functional_parts.training_arguments import (
     ALL,
     EvaluationCall,
@@ -108,7 +108,7 @@ def train_agent(  # noqa: PLR0917 - PFRL's parameters
     )
 
 
-@other_name(eval_n_runs="eval_n_episodes")
+@with_aliases(eval_n_runs="eval_n_episodes")
 def train_agent_with_evaluation(  # noqa: PLR0917 - PFRL's parameters
     agent: object,
     env: Given,

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from palestra.contract.documents import sha256_of
-from workers.core.errors import EnvironmentFailedError, own_error
+from workers.core.errors import EnvironmentFailedError, unwrapped_error
 from workers.core.types import StopReason, Unit
 from workers.engine.budget import Budget
 from workers.engine.engine import Engine
@@ -24,7 +24,7 @@ from workers.entrypoints.functional_parts.evaluation_records import (
     History,
 )
 from workers.entrypoints.functional_parts.evaluator import (
-    EvaluationGround,
+    EvaluationEnvironments,
     ExternalAgentEvaluator,
 )
 from workers.entrypoints.functional_parts.interrupts import Interrupts, TerminatedError
@@ -32,7 +32,7 @@ from workers.entrypoints.functional_parts.log_recorder import LogRecorder
 from workers.entrypoints.functional_parts.named_snapshots import (
     NamedSnapshots,
     find_snapshot,
-    settle_named,
+    repair_named_snapshots,
 )
 from workers.entrypoints.functional_parts.recorder_group import RecorderGroup
 from workers.entrypoints.functional_parts.scores_file import SCORES_FILE
@@ -42,7 +42,7 @@ from workers.entrypoints.functional_parts.training_arguments import (
     TrainingCall,
     check_call,
 )
-from workers.entrypoints.table_files import set_aside
+from workers.entrypoints.table_files import rename_existing
 from workers.hooks.evaluation_hooks import SuccessScoreHook
 from workers.hooks.step_hooks import StepHooks
 from workers.rl.agents.pfrl_adapter import ExternalAgent
@@ -64,7 +64,7 @@ def run_call(call: TrainingCall) -> History:
     try:
         run.train()
     except EnvironmentFailedError as error:
-        failure = own_error(error)
+        failure = unwrapped_error(error)
     else:
         return run.evaluations.history
     raise failure  # outside the handler, where Python would set the exception's __context__
@@ -108,18 +108,18 @@ class _Run:
     def _assemble(self, stack: ExitStack) -> Engine:
         """Returns the engine, with its clock at the env_step at which training begins."""
         call, agent = self._call, self._agent
-        ground = self._evaluation_ground(stack)
+        environments = self._evaluation_environments(stack)
         self._find_start()
         call.directory.mkdir(parents=True, exist_ok=True)
-        settle_named(call.directory)
+        repair_named_snapshots(call.directory)
         if call.batch:
             stack.push(self._close_after_error)
         snapshots = self._snapshots()
         if self._fresh and self._t == 0:
             for name in (SCORES_FILE, EPISODES_FILE):
-                set_aside(call.directory / name)
+                rename_existing(call.directory / name)
         episodes = EpisodeCount(None if call.batch else call.steps)
-        outputs = self._outputs(stack, ground)
+        outputs = self._outputs(stack, environments)
         self.evaluations = EvaluationRecorder(self._statistics, episodes, outputs)
         log = LogRecorder(
             self._logger,
@@ -255,7 +255,7 @@ class _Run:
 
     # Records and evaluations
 
-    def _evaluation_ground(self, stack: ExitStack) -> EvaluationGround | None:
+    def _evaluation_environments(self, stack: ExitStack) -> EvaluationEnvironments | None:
         call, evaluation = self._call, self._call.evaluation
         if evaluation is None:
             return None
@@ -264,38 +264,47 @@ class _Run:
             evaluation.env is not None and evaluation.env is not call.env,
         )
         if apart and evaluation.env is not None:
-            ground = EvaluationGround(evaluation.env, as_vector(evaluation.env, "eval_env", limit))
+            environments = EvaluationEnvironments(
+                evaluation.env, as_vector(evaluation.env, "eval_env", limit)
+            )
         elif call.batch:
             own = copy_of(call.env)
             stack.callback(close, own)
-            ground = EvaluationGround(own, as_vector(own, "eval_env", limit))
+            environments = EvaluationEnvironments(own, as_vector(own, "eval_env", limit))
         else:
             if call.during_episode:
                 raise ValueError(
                     "eval_during_episode: give an eval_env of its own, "
                     "or evaluation would disturb the running episode"
                 )
-            ground = EvaluationGround(call.env, as_vector(call.env, "env", limit), self._vector)
-        if not call.batch and ground.vector.num_envs != 1:
-            raise ValueError(
-                f"eval_env: {ground.vector.num_envs} environments; {call.function} takes one"
+            environments = EvaluationEnvironments(
+                call.env, as_vector(call.env, "env", limit), self._vector
             )
-        return ground
+        if not call.batch and environments.vector.num_envs != 1:
+            raise ValueError(
+                f"eval_env: {environments.vector.num_envs} environments; {call.function} takes one"
+            )
+        return environments
 
     def _outputs(
-        self, stack: ExitStack, ground: EvaluationGround | None
+        self, stack: ExitStack, environments: EvaluationEnvironments | None
     ) -> EvaluationOutputs | None:
         evaluation = self._call.evaluation
-        if evaluation is None or ground is None:
+        if evaluation is None or environments is None:
             return None
         seeds = training_seeds(self._seed)
         evaluator = ExternalAgentEvaluator(
-            self._agent, ground, evaluation.settings, seeds, self._best, self.interrupts.look_up
+            self._agent,
+            environments,
+            evaluation.settings,
+            seeds,
+            self._best,
+            self.interrupts.check_interrupts,
         )
         outputs = EvaluationOutputs.open(
             self._call.directory,
             evaluator,
-            [*self._statistics(), *statistics_of(ground.env)],
+            [*self._statistics(), *statistics_of(environments.env)],
             self._t,
             stack,
             tensorboard=evaluation.tensorboard,

@@ -6,7 +6,7 @@ from contextlib import suppress
 from workers.entrypoints.trainer_parts.tabular import Tabular
 
 
-def take_over(tabular: Tabular, itr: int) -> None:
+def copy_dowel_values(tabular: Tabular, itr: int) -> None:
     """Copies the values of dowel's table into a row, then writes dowel's outputs and clears it.
 
     Does nothing in a process that has not imported dowel. Values that are neither numbers nor text,

@@ -6,13 +6,18 @@ from workers.core.counts import is_count
 from workers.core.types import SnapshotReason, StateTree
 from workers.snapshot.config import EXCEPTION, PARAMS, SnapshotConfig, epoch_of
 from workers.snapshot.manifest import MANIFEST, read_manifest
-from workers.snapshot.snapshot_directory import Moment, SnapshotOwner, settle, write_snapshot
+from workers.snapshot.snapshot_directory import (
+    Moment,
+    SnapshotOwner,
+    repair_snapshots,
+    write_snapshot,
+)
 
 
 def open_directory(directory: Path) -> None:
     """Creates the directory of the snapshots, and repairs snapshots that a killed writer left."""
     directory.mkdir(parents=True, exist_ok=True)
-    settle(directory)
+    repair_snapshots(directory)
 
 
 def write_epoch(
@@ -57,7 +62,7 @@ def find_snapshot(directory: Path, which: str | int = "last") -> Path:
         raise FileNotFoundError(
             f"{directory} is no directory: give the snapshot_dir of an earlier training"
         )
-    settle(directory)
+    repair_snapshots(directory)
     if wanted == EXCEPTION:
         if not (directory / EXCEPTION / MANIFEST).is_file():
             raise FileNotFoundError(

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from workers.core.types import StateTree
-from workers.entrypoints.table_files import replace_text, set_aside
+from workers.entrypoints.table_files import rename_existing, replace_text
 
 FILE_NAME = "progress.csv"
 
@@ -44,7 +44,7 @@ class ProgressCsv:
         if old_rows and (
             not kept or [cells[: len(columns)] for cells in old_rows[: len(kept)]] != kept
         ):
-            set_aside(self.path)
+            rename_existing(self.path)
         self._columns, self._rows = list(columns), len(kept)
         if kept or self.path.exists():
             self._rewrite(kept)

@@ -79,9 +79,9 @@ class RolloutWorker:
         with preserved_global_state():
             seed_global(derive_seed(self._seed, "sampler/act", self._index, self._episodes))
             yield
-        self.episode_over()
+        self.count_episode()
 
-    def episode_over(self) -> None:
+    def count_episode(self) -> None:
         """Counts an episode, so that the next one has other seeds."""
         self._episodes += 1
 
@@ -196,7 +196,7 @@ def reset_slots(agent: Any, mask: Any) -> None:
         reset()
 
 
-def spread(update: object, n_workers: int, name: str) -> list[object]:
+def one_per_worker(update: object, n_workers: int, name: str) -> list[object]:
     """Returns one update per worker: the elements of a list, or the same update for all workers.
 
     Raises:

@@ -26,8 +26,8 @@ from workers.entrypoints.trainer_parts.episode_batch import EnvSpec, EpisodeBatc
 from workers.entrypoints.trainer_parts.rollout_worker import (
     RolloutWorker,
     kept,
+    one_per_worker,
     reset_slots,
-    spread,
     updated_agent,
     updated_env,
 )
@@ -80,8 +80,8 @@ class RoundSampler(ABC):
         if num_samples < 1:
             raise ValueError(f"a batch needs at least 1, not {num_samples}")
         if agent_update is not None or env_update is not None:
-            agents = spread(agent_update, self.n_workers, "agent_update")
-            self.update(agents, spread(env_update, self.n_workers, "env_update"))
+            agents = one_per_worker(agent_update, self.n_workers, "agent_update")
+            self.update(agents, one_per_worker(env_update, self.n_workers, "env_update"))
         if self._unit == "episodes":
             return EpisodeBatch.of(self._exactly(num_samples), self.env_spec)
         return EpisodeBatch.of(self._steps(num_samples), self.env_spec)
@@ -91,8 +91,8 @@ class RoundSampler(ABC):
     ) -> EpisodeBatch:
         """Returns `n_eps_per_worker` whole episodes of each worker; see `obtain_samples`."""
         self.update(
-            spread(agent_update, self.n_workers, "agent_update"),
-            spread(env_update, self.n_workers, "env_update"),
+            one_per_worker(agent_update, self.n_workers, "agent_update"),
+            one_per_worker(env_update, self.n_workers, "env_update"),
         )
         return EpisodeBatch.of(self._exactly(n_eps_per_worker * self.n_workers), self.env_spec)
 
@@ -280,8 +280,8 @@ class VecSampler:
         del itr
         if num_samples < 1:
             raise ValueError(f"a batch needs at least 1, not {num_samples}")
-        self._agent = updated_agent(self._agent, spread(agent_update, 1, "agent_update")[0])
-        update = spread(env_update, 1, "env_update")[0]
+        self._agent = updated_agent(self._agent, one_per_worker(agent_update, 1, "agent_update")[0])
+        update = one_per_worker(env_update, 1, "env_update")[0]
         for slot in self._started():
             slot.env = slot.env if update is None else updated_env(slot.env, update)
         with preserved_global_state():
@@ -362,7 +362,7 @@ class VecSampler:
             current[index] = successor
             if terminated or truncated or len(episode) >= (self._limit or 2**63):
                 episode.last_observation, episode.terminated = kept(successor), bool(terminated)
-                slot.episode_over()
+                slot.count_episode()
                 del running[index]
 
     def _actions(self, current: list[Any]) -> tuple[Any, Any]:

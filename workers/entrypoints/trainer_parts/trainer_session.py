@@ -22,7 +22,7 @@ from workers.core.types import RestoreReport, SnapshotReason, StateTree
 from workers.engine.clock import Clock, StillClock
 from workers.engine.engine import Engine
 from workers.engine.parts import Cadence, Parts
-from workers.entrypoints.trainer_parts.dowel_table import take_over
+from workers.entrypoints.trainer_parts.dowel_table import copy_dowel_values
 from workers.entrypoints.trainer_parts.engine_parts import (
     AlgorithmAgent,
     EpochBounds,
@@ -290,7 +290,7 @@ class TrainerSession:
             self._plots.write(stats.total_epoch)
         row: dict[str, Any] = {}
         if trainer.enable_logging and self._progress is not None:
-            take_over(trainer.tabular, stats.total_itr)
+            copy_dowel_values(trainer.tabular, stats.total_itr)
             trainer.log_diagnostics(args.pause_for_plot)
             row = trainer.tabular.row()
             self._progress.append(row)

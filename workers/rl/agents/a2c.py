@@ -39,12 +39,12 @@ class A2c(PolicyGradient[A2cParameters]):
         return rmsprop_start(vector, hyper.learning_rate, inside=hyper.epsilon_inside)
 
     def optimizer_step(
-        self, parameters: Tensor, slope: Tensor, optimizer: RmspropState
+        self, parameters: Tensor, grad: Tensor, optimizer: RmspropState
     ) -> tuple[Tensor, RmspropState]:
         """Returns parameters [P] and RMSprop's state after a step with the gradient [P]."""
         hyper = self.hyper
         settings = {"decay": hyper.rmsprop_decay, "epsilon": hyper.rmsprop_epsilon}
-        return rmsprop(parameters, slope, optimizer, inside=hyper.epsilon_inside, **settings)
+        return rmsprop(parameters, grad, optimizer, inside=hyper.epsilon_inside, **settings)
 
     def loss(self, parameters: Parameters, batch: RolloutBatch) -> tuple[Tensor, tuple[Tensor]]:
         """Returns the loss [], and the values of `report_names` except the last [4].

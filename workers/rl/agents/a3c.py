@@ -56,18 +56,18 @@ class Steps(NamedTuple):
     """float32 [t_max]: 1 for steps of the rollout, 0 for padding."""
 
 
-def returns(rewards: list[float], behind: float, gamma: float) -> list[float]:
+def returns(rewards: list[float], bootstrap_value: float, gamma: float) -> list[float]:
     """Returns R of each step: R <- r + gamma R, from the last step to the first.
 
     Args:
         rewards: Rewards of the rollout, in order.
-        behind: Bootstrap value, with which R begins.
+        bootstrap_value: Bootstrap value, with which R begins.
         gamma: Discount factor.
     """
     result = list[float]()
     for reward in reversed(rewards):
-        behind = reward + gamma * behind
-        result.append(behind)
+        bootstrap_value = reward + gamma * bootstrap_value
+        result.append(bootstrap_value)
     return result[::-1]
 
 
@@ -118,7 +118,9 @@ class A3cMath:
         )
         return (each * weight).sum(), (means,)
 
-    def slope(self, gradient: Gradient, vector: Tensor, steps: Steps) -> tuple[Tensor, Tensor]:
+    def clipped_gradient(
+        self, gradient: Gradient, vector: Tensor, steps: Steps
+    ) -> tuple[Tensor, Tensor]:
         """Returns the clipped gradient [P] and the values of `REPORT_NAMES` [6].
 
         Args:
@@ -126,11 +128,11 @@ class A3cMath:
             vector: Parameters, float32 [P], at which the gradient is computed.
             steps: A rollout.
         """
-        slope, _, (means,) = gradient(
+        grad, _, (means,) = gradient(
             lambda own: self.loss(self.model.layout.split(own), steps), vector
         )
-        slope, norm = clip_to_norm(slope, self.hyper.max_grad_norm)
-        return slope, torch.cat((means, norm.unsqueeze(0)))
+        grad, norm = clip_to_norm(grad, self.hyper.max_grad_norm)
+        return grad, torch.cat((means, norm.unsqueeze(0)))
 
 
 class A3c:
@@ -169,7 +171,7 @@ class A3c:
         self.parameters = model.layout.join(model.initial(torch_generator(seed)))
         self.squares = torch.zeros_like(self.parameters)
         self._hyper, self._model = hyper, model
-        self._slope = runnable(A3cMath(model, hyper).slope, mode=compile)
+        self._slope = runnable(A3cMath(model, hyper).clipped_gradient, mode=compile)
         generator = derive_generator(seed, "agent/explore", process_idx)
         self._draws = Blocks(
             generator, lambda generator, shape: (model.policy.noise(generator, shape),)
@@ -305,21 +307,21 @@ class A3c:
         with torch.inference_mode():
             return float(self._model.values(self._named, torch.from_numpy(observation[None])))
 
-    def _learn(self, behind: float) -> None:
-        slope, self._last = self._slope(self._own, self._steps(behind))
-        rmsprop_shared(self.parameters, self.squares, slope, self._hyper, self.learning_rate)
+    def _learn(self, bootstrap_value: float) -> None:
+        grad, self._last = self._slope(self._own, self._steps(bootstrap_value))
+        rmsprop_shared(self.parameters, self.squares, grad, self._hyper, self.learning_rate)
         self._sum, self._updates = self._sum + self._last, self._updates + 1
         self.sync_parameters()
         self.forget_rollout()
 
-    def _steps(self, behind: float) -> Steps:
+    def _steps(self, bootstrap_value: float) -> Steps:
         """Returns the rollout, padded to t_max steps by copies of its first step with weight 0.
 
-        With the padding one compiled gradient serves rollouts of every length.
+        With the padding one compiled gradient is used for rollouts of every length.
         """
         count, length = len(self._rewards), self._hyper.rollout_steps
         spare = length - count
-        returned = returns(self._rewards, behind, self._hyper.gamma)
+        returned = returns(self._rewards, bootstrap_value, self._hyper.gamma)
         weight = torch.zeros(length)
         weight[:count] = 1.0
         observation = torch.from_numpy(

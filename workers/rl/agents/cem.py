@@ -96,7 +96,7 @@ class Cem:
         self._variance: Floats = np.full(self._layout.size, hyper.initial_std**2)
         self._playing: Array | None = None
         self._stack: Mapping[str, Array] = {}
-        self._changed()
+        self._draw_candidates()
 
     # Actor
 
@@ -149,9 +149,9 @@ class Cem:
             return LearnReport(0)
         scores = self.memory.scores
         elites = elites_of(scores, self._hyper.elite_fraction)
-        self._towards(self._population[elites])
+        self._move_towards(self._population[elites])
         self._generation += 1
-        self._changed()
+        self._draw_candidates()
         self.memory.begin()
         return LearnReport(
             1, np.array([-scores[elites].mean(), scores.mean(), scores[elites[0]], self._deviation])
@@ -204,7 +204,7 @@ class Cem:
         self._variance = np.array(state["variance"], np.float64)
         self._generation, self._seed = int(state["generation"]), int(state["seed"])
         self.learning_rate = float(state["learning_rate"])
-        self._changed()
+        self._draw_candidates()
 
     # Private
 
@@ -212,7 +212,7 @@ class Cem:
     def _deviation(self) -> float:
         return float(np.sqrt(self._variance.mean()))
 
-    def _towards(self, elites: Array) -> None:
+    def _move_towards(self, elites: Array) -> None:
         """Moves mean and variance towards those of the elites [n, D], by the learning rate.
 
         The variance added for exploration is part of the elites' variance.
@@ -222,7 +222,7 @@ class Cem:
         self._mean = (1 - rate) * self._mean + rate * chosen.mean(0)
         self._variance = (1 - rate) * self._variance + rate * variance
 
-    def _changed(self) -> None:
+    def _draw_candidates(self) -> None:
         """Draws the candidates [P, D] from the distribution, which has changed."""
         normal = derive_generator(self._seed, "agent/population", self._generation).standard_normal(
             (self._hyper.population_size, self._layout.size)

@@ -104,16 +104,16 @@ class Ddpg(Deterministic):
         """Makes a gradient step of the critic, then of the policy, and updates both targets."""
         actor, critic = self.layouts["actor"].split, self.layouts["critics"].split
         wanted = self.td_targets(actor(state.actor_targets), critic(state.critic_targets), batch)
-        slope, critic_loss, (value, error) = gradient(
+        grad, critic_loss, (value, error) = gradient(
             lambda theta: self.critic_loss(critic(theta), batch, wanted), state.critics
         )
-        slope = slope + self.hyper.critic_weight_decay * state.critics
-        critics, critic_optimizer = adam(state.critics, slope, state.critic_optimizer)
+        grad = grad + self.hyper.critic_weight_decay * state.critics
+        critics, critic_optimizer = adam(state.critics, grad, state.critic_optimizer)
         fixed = critic(critics)
-        slope, actor_loss, _ = gradient(
+        grad, actor_loss, _ = gradient(
             lambda theta: self.actor_loss(actor(theta), fixed, batch), state.actor
         )
-        policy, actor_optimizer = adam(state.actor, slope, state.actor_optimizer)
+        policy, actor_optimizer = adam(state.actor, grad, state.actor_optimizer)
         state = DdpgState(
             actor=policy,
             actor_targets=torch.lerp(state.actor_targets, policy, self.hyper.tau),

@@ -93,11 +93,11 @@ class Naf(Deterministic):
         """Makes a gradient step, and moves the target network towards the online network."""
         split = self.layouts["parameters"].split
         wanted = self.td_targets(split(state.targets), batch)
-        slope, loss, (value, error) = gradient(
+        grad, loss, (value, error) = gradient(
             lambda theta: self.loss(split(theta), batch, wanted), state.parameters
         )
-        slope, norm = clip_to_norm(slope, self.hyper.max_grad_norm)
-        parameters, optimizer = adam(state.parameters, slope, state.optimizer)
+        grad, norm = clip_to_norm(grad, self.hyper.max_grad_norm)
+        parameters, optimizer = adam(state.parameters, grad, state.optimizer)
         targets = torch.lerp(state.targets, parameters, self.hyper.tau)
         return Updated(
             QState(parameters, targets, optimizer), torch.stack((loss, value, norm)), error

@@ -21,8 +21,8 @@ from workers.core.types import (
     Experience,
     LearnReport,
     LearnSchedule,
-    OwnFiles,
-    OwnFilesAt,
+    PartFiles,
+    PartFilesDirectory,
     StateTree,
 )
 from workers.rl.networks.torch_optimizers import optimizers_of
@@ -212,7 +212,7 @@ class ExternalAgent:
         """
         agent, snapshots = self.wrapped, self._save_memory and self._has_snapshots()
         state: StateTree = {
-            "files": OwnFiles(agent.save_snapshot if snapshots else agent.save),
+            "files": PartFiles(agent.save_snapshot if snapshots else agent.save),
             "snapshot_files": snapshots,
         }
         if (step := self.step) is not None:
@@ -226,7 +226,7 @@ class ExternalAgent:
         files, agent = state["files"], self.wrapped
         if "state" in state and self.exact:
             agent.load_state_dict(state["state"])
-        elif isinstance(files, OwnFilesAt):
+        elif isinstance(files, PartFilesDirectory):
             load = (
                 agent.load_snapshot
                 if state.get("snapshot_files") and self._has_snapshots()

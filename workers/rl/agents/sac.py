@@ -127,7 +127,7 @@ class Sac(UpdateCycle):
         value = self.values(critics, encoded, action).amin(0)
         return (temperature * log_density - value).mean(), (log_density.mean(),)
 
-    def temperature_slope(self, temperature: Tensor, log_density: Tensor) -> Tensor:
+    def temperature_gradient(self, temperature: Tensor, log_density: Tensor) -> Tensor:
         """Returns the derivative [] of the temperature's objective with respect to log alpha.
 
         The objective is J(alpha) = E[-alpha (log pi + target entropy)] (equation 18).
@@ -144,20 +144,20 @@ class Sac(UpdateCycle):
         wanted = self.td_targets(
             actor(state.actor), critic(state.critic_targets), temperature, batch
         )
-        slope, critic_loss, (value, error) = gradient(
+        grad, critic_loss, (value, error) = gradient(
             lambda theta: self.critic_loss(critic(theta), batch, wanted), state.critics
         )
-        critics, critic_optimizer = adam(state.critics, slope, state.critic_optimizer)
+        critics, critic_optimizer = adam(state.critics, grad, state.critic_optimizer)
         fixed = critic(critics)
-        slope, actor_loss, (log_density,) = gradient(
+        grad, actor_loss, (log_density,) = gradient(
             lambda phi: self.actor_loss(actor(phi), fixed, temperature, batch), state.actor
         )
-        policy, actor_optimizer = adam(state.actor, slope, state.actor_optimizer)
+        policy, actor_optimizer = adam(state.actor, grad, state.actor_optimizer)
         log_temperature, temperature_optimizer = state.log_temperature, state.temperature_optimizer
         if self.hyper.learn_temperature:
-            slope = self.temperature_slope(temperature, log_density)
+            grad = self.temperature_gradient(temperature, log_density)
             log_temperature, temperature_optimizer = adam(
-                log_temperature, slope, temperature_optimizer
+                log_temperature, grad, temperature_optimizer
             )
         targets = torch.lerp(state.critic_targets, critics, self.hyper.tau)
         optimizers = actor_optimizer, critic_optimizer, temperature_optimizer

@@ -121,10 +121,10 @@ class Td3(Deterministic):
         wanted = self.td_targets(
             self.layouts["actor"].split(state.actor_targets), critic(state.critic_targets), batch
         )
-        slope, loss, (value, error) = gradient(
+        grad, loss, (value, error) = gradient(
             lambda theta: self.critic_loss(critic(theta), batch, wanted), state.critics
         )
-        critics, optimizer = adam(state.critics, slope, state.critic_optimizer)
+        critics, optimizer = adam(state.critics, grad, state.critic_optimizer)
         report = torch.stack((loss, state.actor_loss, value))
         return Updated(state._replace(critics=critics, critic_optimizer=optimizer), report, error)
 
@@ -135,10 +135,10 @@ class Td3(Deterministic):
             self.layouts["actor"].split,
             self.critics.first(self.layouts["critics"].split(state.critics)),
         )
-        slope, loss, _ = gradient(
+        grad, loss, _ = gradient(
             lambda phi: self.actor_loss(actor(phi), first_critic, batch), state.actor
         )
-        policy, optimizer = adam(state.actor, slope, state.actor_optimizer)
+        policy, optimizer = adam(state.actor, grad, state.actor_optimizer)
         state = state._replace(
             actor=policy,
             actor_targets=torch.lerp(state.actor_targets, policy, self.hyper.tau),

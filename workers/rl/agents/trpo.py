@@ -158,10 +158,10 @@ class Trpo(OnPolicyMath[TrpoParameters]):
 
         H is the Hessian of the mean KL divergence at `parameters` [P].
         """
-        slope = torch.func.grad(lambda vector: self.divergence(parameters, vector, observation))
+        grad = torch.func.grad(lambda vector: self.divergence(parameters, vector, observation))
         damping, pull = (
             self.hyper.damping,
-            torch.func.vjp(slope, parameters)[1],
+            torch.func.vjp(grad, parameters)[1],
         )  # the Hessian is symmetric, so the vector-Jacobian product is its product
 
         def product(vector: Tensor) -> Tensor:
@@ -175,9 +175,9 @@ class Trpo(OnPolicyMath[TrpoParameters]):
     ) -> tuple[Tensor, Tensor]:
         """Returns the policy's parameters [P] after one step, and the norm of the gradient []."""
         hyper = self.hyper
-        slope, before, _ = gradient(lambda vector: (self.surrogate(vector, batch), ()), parameters)
+        grad, before, _ = gradient(lambda vector: (self.surrogate(vector, batch), ()), parameters)
         product = self.fisher_product(parameters, batch.observation)
-        direction = conjugate_gradients(product, slope, hyper.conjugate_gradient_steps)
+        direction = conjugate_gradients(product, grad, hyper.conjugate_gradient_steps)
         longest = (
             2 * hyper.max_kl / direction.dot(product(direction)).clamp(min=1e-30)
         ).sqrt()  # appendix C
@@ -190,7 +190,7 @@ class Trpo(OnPolicyMath[TrpoParameters]):
         moved = line_search(
             judge, parameters, longest * direction, hyper.max_kl, hyper.line_search_steps
         )
-        return moved, torch.linalg.vector_norm(slope)
+        return moved, torch.linalg.vector_norm(grad)
 
     def value_loss(
         self, vector: Tensor, observation: Tensor, target: Tensor
@@ -209,10 +209,10 @@ class Trpo(OnPolicyMath[TrpoParameters]):
         for order in batch.noise[0].unbind(0):
             for rows in order.tensor_split(count):
                 observation, target = batch.observation[rows], batch.value_target[rows]
-                slope, loss, _ = gradient(
+                grad, loss, _ = gradient(
                     partial(self.value_loss, observation=observation, target=target), values
                 )
-                values, optimizer = adam(values, slope, optimizer)
+                values, optimizer = adam(values, grad, optimizer)
                 losses.append(loss)
         return values, optimizer, torch.stack(losses).mean()
 

@@ -19,7 +19,7 @@ _NOTE: Final = (
 )
 
 
-class OwnLoopCollector(RestoringCollector):
+class AgentDrivenCollector(RestoringCollector):
     """Steps a vector environment for an agent's own loop and passes each step to the engine once.
 
     After each `step`, the loop has the engine finish its iteration, in which the engine calls
@@ -31,8 +31,8 @@ class OwnLoopCollector(RestoringCollector):
     """
 
     def __init__(self, env: EpisodeVector, seed: int) -> None:
-        self._given = _Given()
-        self._inner = VectorCollector(env, self._given, seed)
+        self._fixed_actions = _FixedActions()
+        self._inner = VectorCollector(env, self._fixed_actions, seed)
         self._made: Experience | None = None
         self.num_envs = env.num_envs
 
@@ -50,7 +50,7 @@ class OwnLoopCollector(RestoringCollector):
 
         The arrays of the experience are valid until the next step.
         """
-        self._given.actions = actions
+        self._fixed_actions.actions = actions
         self._made = self._inner.collect(_ONE_STEP)
         return self._made
 
@@ -71,12 +71,12 @@ class OwnLoopCollector(RestoringCollector):
         return RestoreReport(exact=False, notes=(_NOTE, *self._inner.restore(state).notes))
 
 
-class _Given:
+class _FixedActions:
     """An actor that returns the actions that the agent's loop chose."""
 
     actions: Array
 
     def act(self, observation: Array, *, explore: bool) -> Array:
-        """Returns `actions`, which `OwnLoopCollector.step` has set."""
+        """Returns `actions`, which `AgentDrivenCollector.step` has set."""
         del observation, explore
         return self.actions

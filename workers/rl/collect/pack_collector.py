@@ -12,7 +12,7 @@ from workers.rl.collect.vector_collector import RestoringCollector, VectorCollec
 from workers.rl.envs.concatenated_vector import joined
 
 
-class ActsTogether(Actor, Protocol):
+class PackActor(Actor, Protocol):
     """The agents of a pack, which act for all live members on observations [n * B, ...]."""
 
     @property
@@ -38,7 +38,7 @@ class PackCollector:
         collectors: One per member, with the same kind and number of environments.
     """
 
-    def __init__(self, agents: ActsTogether, collectors: Sequence[VectorCollector]) -> None:
+    def __init__(self, agents: PackActor, collectors: Sequence[VectorCollector]) -> None:
         self._agents = agents
         self._collectors = list(collectors)
         self._num_envs = collectors[0].num_envs
@@ -77,15 +77,15 @@ class PackCollector:
             self._gather(plan.vector_steps or -(-(plan.env_steps or 0) // self._num_envs))
         return self._ready.pop(index)
 
-    def settled(self) -> None:
+    def flush_counters(self) -> None:
         """Updates late counters, before the state of a member's own collector is read."""
         if self._whole is not None:
-            self._whole.settled()
+            self._whole.flush_counters()
 
-    def moved(self) -> None:
+    def episodes_restored(self) -> None:
         """Notifies the joined collector that a member's episodes were restored."""
         if self._whole is not None:
-            self._whole.moved()
+            self._whole.episodes_restored()
 
     def _gather(self, steps: int) -> None:
         if self._stepped != self._agents.live:
@@ -101,7 +101,7 @@ class PackCollector:
         self._ready = dict(zip(self._stepped, parts, strict=True))
 
     def _join(self, live: Sequence[int]) -> None:
-        self.settled()
+        self.flush_counters()
         collectors = [self._collectors[index] for index in live]
         self._whole = VectorCollector(joined([own.env for own in collectors]), self._agents, 0)
         self._whole.take(collectors)
@@ -147,11 +147,11 @@ class MemberCollector(RestoringCollector):
 
     def state_dict(self) -> StateTree:
         """Returns the member's episodes in progress, in the format of a `VectorCollector`."""
-        self._pack.settled()
+        self._pack.flush_counters()
         return self._own.state_dict()
 
     def restore(self, state: StateTree) -> RestoreReport:
         """Restores the member's episodes in progress."""
         report = self._own.restore(state)
-        self._pack.moved()
+        self._pack.episodes_restored()
         return report

@@ -87,18 +87,19 @@ class VectorCollector(RestoringCollector):
         The runs of the collectors may have different seeds.
 
         Arrays of the collectors become views of this collector's arrays: they can still save and
-        restore their episodes (see `settled` and `moved`), but must not step any more.
+        restore their episodes (see `flush_counters` and `episodes_restored`), but must not step any
+        more.
         """
         self.origins = [origin for own in collectors for origin in own.origins]
         give_views(self, collectors, _OF_SLOTS)
-        self.moved()
+        self.episodes_restored()
 
-    def settled(self) -> None:
+    def flush_counters(self) -> None:
         """Updates episode lengths, which are counted late, before they are read."""
         self._lengths += self._uncounted
         self._uncounted = 0
 
-    def moved(self) -> None:
+    def episodes_restored(self) -> None:
         """Updates what is derived from the slots, after some were restored through their views."""
         self._any_over = bool(self._over.any())
 
@@ -133,7 +134,7 @@ class VectorCollector(RestoringCollector):
 
     def state_dict(self) -> StateTree:
         """Returns the episodes in progress and the number of episodes begun in each slot."""
-        self.settled()
+        self.flush_counters()
         return {
             "begun": self._begun,
             "returns": self._returns,
@@ -165,7 +166,7 @@ class VectorCollector(RestoringCollector):
                 self._current[index] = result.observation
         for index in lost:
             self._over[index] = True
-        self.moved()
+        self.episodes_restored()
         notify = getattr(self.actor, "episodes_lost", None)
         if lost and notify is not None:
             notify(np.isin(np.arange(self.num_envs), lost))
@@ -190,12 +191,12 @@ class VectorCollector(RestoringCollector):
         self._uncounted += 1
         np.logical_or(terminated, truncated, out=self._over)
         if 1 in self._over.tobytes():  # ten times as fast as any()
-            self.settled()
+            self.flush_counters()
             self._any_over = True
             self._ended.extend(self._ends(index, terminated, self._over))
 
     def _begin_episodes(self, mask: npt.NDArray[np.bool_]) -> None:
-        self.settled()
+        self.flush_counters()
         slots, seeds = np.flatnonzero(mask).tolist(), [0] * self.num_envs
         for slot in slots:
             seed, index = self.origins[slot]

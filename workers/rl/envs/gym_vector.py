@@ -17,7 +17,7 @@ from workers.rl.envs.vector import StepArrays
 class GymVector:
     """Adapts any vector environment of Gymnasium to `EpisodeVector`.
 
-    The wrapped environment cannot leave a slot alone. A slot that waits for its next episode is
+    The wrapped environment always steps all slots. A slot that waits for its next episode is
     therefore stepped too, through idle episodes whose transitions are discarded.
 
     Args:

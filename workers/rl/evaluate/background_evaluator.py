@@ -1,7 +1,7 @@
 """Evaluates in a subprocess while training continues.
 
 The subprocess builds a second agent and an evaluator and receives the training agent's state with
-each request, so it evaluates the state at the time of the request, however far training has come
+each request, so it evaluates the state at the time of the request, whatever updates were made
 since. It ends with the `SubprocessEvaluator`, and with the trainer if the trainer is killed.
 """
 
@@ -16,7 +16,7 @@ import torch
 from workers.core.errors import DefinitionError, WorkerError
 from workers.core.protocols import ClockView, Stateful, TrainableAgent
 from workers.core.subprocess_pool import Command, CommandFailure, Handler, Subprocess
-from workers.core.types import EvaluationResult, OwnFiles, StateTree
+from workers.core.types import EvaluationResult, PartFiles, StateTree
 
 _CLOSE: Command = ()
 """Ends the process after its evaluator is closed."""
@@ -24,7 +24,7 @@ _TRIES = 2
 """Processes started for one evaluation before it counts as failed."""
 
 
-class OwnEvaluator(Protocol):
+class RemoteEvaluator(Protocol):
     """The evaluator that the subprocess builds, with a second agent."""
 
     def evaluate(self, clock: ClockView) -> EvaluationResult:
@@ -34,7 +34,7 @@ class OwnEvaluator(Protocol):
         """Closes the evaluator's environment."""
 
 
-Build = Callable[[], tuple[TrainableAgent, OwnEvaluator]]
+Build = Callable[[], tuple[TrainableAgent, RemoteEvaluator]]
 """Builds the agent and the evaluator in the subprocess; must be picklable, such as a
 `functools.partial` of a module's function.
 """
@@ -178,7 +178,7 @@ def _packed(value: object) -> object:
         return {key: _packed(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_packed(item) for item in value]
-    if isinstance(value, OwnFiles):
+    if isinstance(value, PartFiles):
         raise DefinitionError(
             "an agent that keeps files of its own cannot be evaluated in parallel: "
             "evaluate inline, or by continuous_eval"

@@ -44,9 +44,14 @@ class Film:
         """Frames per second: `render_fps` of the environment's metadata, else 30."""
         return float(self.player.env.metadata.get("render_fps") or _DEFAULT_FPS)
 
-    def frames(self, seed: int, most: int | None) -> Iterator[Array]:
-        """Yields the frames of one episode, uint8 [height, width, 3], at most `most` if given."""
-        for _ in self.player.steps(seed, most):
+    def frames(self, seed: int, max_frames: int | None) -> Iterator[Array]:
+        """Yields the frames of one episode, uint8 [height, width, 3] each.
+
+        Args:
+            seed: Seed of the episode.
+            max_frames: Maximum number of frames; `None` for all.
+        """
+        for _ in self.player.steps(seed, max_frames):
             yield np.asarray(self.player.env.render())
 
     def close(self) -> None:

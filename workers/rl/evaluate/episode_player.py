@@ -29,16 +29,18 @@ class Player:
         self.episode_length = 0
         """env_steps of the episode so far."""
 
-    def steps(self, seed: int, most: int | None = None) -> Iterator[None]:
+    def steps(self, seed: int, max_observations: int | None = None) -> Iterator[None]:
         """Plays one episode; yields after the reset and after each step.
 
-        Stops at the end of the episode, or after yielding `most` times.
+        Stops at the end of the episode, or after yielding `max_observations` times.
         """
         self.episode_return, self.episode_length, over = 0.0, 0, False
         with preserved_global_state(), self._agent.eval_mode():
             observation, _ = self.env.reset(seed=seed)
             yield
-            while not over and (most is None or self.episode_length + 1 < most):
+            while not over and (
+                max_observations is None or self.episode_length + 1 < max_observations
+            ):
                 action = self._agent.act(np.asarray(observation)[None], explore=False)[0]
                 observation, reward, terminated, truncated, _ = self.env.step(
                     int(action) if self._discrete else action
@@ -50,7 +52,7 @@ class Player:
                     observation,
                     float(reward),
                     bool(terminated),
-                    reset=over or self.episode_length + 1 == most,
+                    reset=over or self.episode_length + 1 == max_observations,
                 )
                 yield
 

@@ -63,7 +63,7 @@ class AdditiveGaussian(DrawingExplorer):
 
 
 @dataclass(frozen=True, slots=True)
-class Wandering:
+class OrnsteinUhlenbeckConstants:
     """Constants of an Ornstein-Uhlenbeck process: x <- x + theta (mu - x) + sigma N(0, 1)."""
 
     theta: float = 0.15
@@ -88,7 +88,7 @@ class AdditiveOrnsteinUhlenbeck(Explorer):
     Args:
         sigma: Scale of the steps: a constant, or a function of env_steps; 0.2 in the paper, 0.3 in
             PFRL.
-        wandering: Constants of the process.
+        constants: Constants of the process.
         bounds: Bounds to which noisy actions are clipped; `None` for no clipping.
         generator: Random generator, used by this explorer only.
     """
@@ -98,11 +98,11 @@ class AdditiveOrnsteinUhlenbeck(Explorer):
         sigma: RateSchedule | float = 0.2,
         *,
         generator: np.random.Generator,
-        wandering: Wandering = Wandering(),
+        constants: OrnsteinUhlenbeckConstants = OrnsteinUhlenbeckConstants(),
         bounds: ActionBounds | None = ActionBounds(),
     ) -> None:
         self._schedule = Constant(sigma) if isinstance(sigma, int | float) else sigma
-        self._wandering = wandering
+        self._constants = constants
         self._draws = Blocks(generator, _draw)
         self._clip = _Clip(bounds)
         self._noise: Floats = np.zeros(0, np.float32)
@@ -122,7 +122,7 @@ class AdditiveOrnsteinUhlenbeck(Explorer):
                 np.zeros(greedy.shape, np.float32),
                 np.ones(len(greedy), np.bool_),
             )
-        theta, mu = self._wandering.theta, self._wandering.mu
+        theta, mu = self._constants.theta, self._constants.mu
         noise: Floats = self._noise * (1 - theta)
         noise += sigma * normal
         if mu:
@@ -154,10 +154,10 @@ class AdditiveOrnsteinUhlenbeck(Explorer):
 
     def _beginning(self, normal: Floats, sigma: float) -> Floats:
         """Returns the first noise of episodes, computed from `normal`, standard normal numbers."""
-        theta = self._wandering.theta
+        theta = self._constants.theta
         return (
-            self._wandering.mu
-            + (sigma if self._wandering.at_mu else sigma * (2 * theta - theta**2) ** -0.5) * normal
+            self._constants.mu
+            + (sigma if self._constants.at_mu else sigma * (2 * theta - theta**2) ** -0.5) * normal
         )
 
 

@@ -30,7 +30,7 @@ class Explorer:
         raise NotImplementedError
 
     def reset(self, ended: npt.NDArray[np.bool_]) -> None:
-        """Is called with bool [B]: whether an episode ended with the last actions."""
+        """Called after each step with the mask bool [B] of environments whose episode ended."""
 
     def metrics(self, env_steps: int) -> Mapping[str, float]:
         """Returns gauges by series name, such as `explore/epsilon`."""

@@ -15,7 +15,7 @@ class JoinedExplorers:
 
     Args:
         each: One explorer per member, of the same kind and at the same step. Their `state_dict` is
-            up to date only after `settle`.
+            up to date only after `write_back`.
     """
 
     def __init__(self, each: Sequence[Explorer]) -> None:
@@ -39,12 +39,12 @@ class JoinedExplorers:
         )
 
     def reset(self, ended: npt.NDArray[np.bool_]) -> None:
-        """Is called with bool [n * B]: whether an episode ended with the last actions."""
+        """Called after each step with the mask bool [n * B] of ended episodes."""
         if self._whole is None:
             for one, part in zip(self._each, np.split(ended, len(self._each)), strict=True):
                 one.reset(part)
 
-    def settle(self) -> None:
+    def write_back(self) -> None:
         """Updates the members' explorers, before their state is read."""
         if self._draws is not None:
-            self._draws.settle()
+            self._draws.write_back()

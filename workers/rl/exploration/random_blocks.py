@@ -89,8 +89,8 @@ class JoinedBlocks(Blocks):
     """Concatenates the blocks of n explorers at the same step, with B environments per explorer.
 
     Args:
-        each: The blocks of each explorer. Their `at` is up to date only after `settle`; their state
-            is saved and restored separately.
+        each: The blocks of each explorer. Their `at` is up to date only after `write_back`; their
+            state is saved and restored separately.
 
     Raises:
         RuntimeError: If they are not at the same step.
@@ -116,7 +116,7 @@ class JoinedBlocks(Blocks):
         if self.at + 1 < self._steps:
             self.at += 1
             return False
-        self.settle()
+        self.write_back()
         for blocks in self._each:
             blocks.advance((shape[0] // len(self._each), *shape[1:]))
         self.at = self._each[0].at
@@ -127,7 +127,7 @@ class JoinedBlocks(Blocks):
         self._steps = len(self.block[0])
         return True
 
-    def settle(self) -> None:
+    def write_back(self) -> None:
         """Sets the blocks of each explorer to the present step."""
         for blocks in self._each:
             blocks.at = self.at

@@ -33,10 +33,10 @@ class FrameReplay(Replay):
 
     An episode of L steps needs L + 1 frames, or L + 2 if black frames pad its first stack. The
     initial frame buffer holds a sixteenth more frames than transitions, which suffices while
-    episodes last 32 steps on average. Shorter episodes, and observations that are no moving stack,
-    such as the channels of a colour image, need more: the buffer grows, at most to the size of
-    unshared observations, so that the memory holds `capacity` transitions. If it cannot grow, the
-    oldest transitions, whose frames were overwritten, are no longer sampled.
+    episodes last 32 steps on average. Shorter episodes, and observations that are not stacks of
+    successive frames, such as the channels of a colour image, need more: the buffer grows, at most
+    to the size of unshared observations, so that the memory holds `capacity` transitions. If it
+    cannot grow, the oldest transitions, whose frames were overwritten, are no longer sampled.
 
     Args:
         spec: Sizes and fields of the memory; observations have the shape [k, ...].
@@ -63,8 +63,8 @@ class FrameReplay(Replay):
         count = max(int(self.capacity * (1 + spare)), self.capacity + least)
         if count >= 2**31:
             raise ValueError(f"{count} frames are more than can be numbered: lower the capacity")
-        most = min(2 * self._stack * self.capacity + least, 2**31 - 1)
-        self._numbered = max(count, most) if grows else count
+        limit = min(2 * self._stack * self.capacity + least, 2**31 - 1)
+        self._numbered = max(count, limit) if grows else count
         """Frame numbers are modulo this; it is at least the size of the frame buffer.
 
         It does not change when the buffer grows, so stored rows keep their frame numbers.

@@ -133,7 +133,7 @@ class Hindsight(Replay):
 
     def _later(self, places: Places) -> Places:
         """Returns places [M], each drawn from one of `places` [M] up to its episode's last row."""
-        step = self.written - self._left(places)
+        step = self.written - self._rows_to_newest(places)
         last = np.minimum(self._ends.reshape(-1)[places], self.written - 1)
         ahead = self.rule.generator.integers(last - step + 1)
         later: Places = (places + ahead * self._num_envs) % self.capacity

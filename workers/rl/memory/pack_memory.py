@@ -14,17 +14,17 @@ from workers.core.row_stream import RowStream
 from workers.core.types import Array, StateTree
 from workers.rl.memory.replay import Replay
 from workers.rl.memory.sampling_rules import (
+    JointUniform,
     Places,
     Rule,
     Uniform,
-    UniformTogether,
     Weights,
     equal_weights,
 )
 from workers.rl.memory.transitions import ReplaySpec, Sample
 
 
-def together(memories: Sequence[Replay]) -> "SharedReplay | SeparateReplays":
+def pack_memory(memories: Sequence[Replay]) -> "SharedReplay | SeparateReplays":
     """Returns one memory for a pack, whose `lanes` replace the members' `memories`.
 
     The memories must be empty.
@@ -156,7 +156,7 @@ class Lane:
 
     @property
     def capacity(self) -> int:
-        """Most transitions stored for this member."""
+        """Maximum number of stored transitions of this member."""
         return self._whole.capacity // self._lanes
 
     def __len__(self) -> int:
@@ -213,7 +213,7 @@ class LaneRules(Rule):
         """Sets the lanes that are sampled and written from now on, by index."""
         self._live = list(live)
         self._begins = np.array(self._live)[:, np.newaxis] * self._num_envs
-        self._together = UniformTogether([self._rules[lane].generator for lane in live])
+        self._together = JointUniform([self._rules[lane].generator for lane in live])
 
     def draw(self, size: int, shape: tuple[int, int]) -> tuple[Places, Weights]:
         """Returns places and weights [U, m * N], drawn by each member's own rule."""

@@ -66,7 +66,7 @@ class Replay:
 
     @property
     def capacity(self) -> int:
-        """Most transitions stored."""
+        """Maximum number of stored transitions."""
         return self._steps * self._num_envs
 
     def __len__(self) -> int:
@@ -168,13 +168,13 @@ class Replay:
         starts = max(1, self._filled - length + 1) * self._num_envs
         drawn = self._starts(starts, (updates, batch_size))
         follow = np.arange(length)
-        left = self._left(drawn)[..., np.newaxis]
+        remaining = self._rows_to_newest(drawn)[..., np.newaxis]
         places = (
-            drawn[..., np.newaxis] + np.minimum(follow, left - 1) * self._num_envs
+            drawn[..., np.newaxis] + np.minimum(follow, remaining - 1) * self._num_envs
         ) % self.capacity
         rows = RowCopies(self._flat.dtype, places.shape).filled(self._bytes, places)
         observation, next_observation = self._observations(rows, None)
-        valid = rows["live"] & (follow < left)
+        valid = rows["live"] & (follow < remaining)
         discount = rows["bootstrap"] * self._gamma
         return SampledSequences(
             observation,
@@ -371,7 +371,7 @@ class Replay:
         """Returns the discounted sums of n-step returns, their discounts and their last places."""
         begin = places - self.capacity  # negative indices wrap around to the end of the arrays
         window = begin[..., np.newaxis] + self._follow * self._num_envs
-        stop = self._follow + 1 >= self._left(places)[..., np.newaxis]
+        stop = self._follow + 1 >= self._rows_to_newest(places)[..., np.newaxis]
         stop[..., :-1] |= self._flat["first"][window[..., 1:]]
         stop[..., -1] = True
         k = stop.argmax(-1)
@@ -379,7 +379,7 @@ class Replay:
         reward = np.einsum("...i,...i", self._flat["reward"][window], self._powers[k])
         return reward, self._discounts[k] * self._flat["bootstrap"][last], last
 
-    def _left(self, places: Places) -> Places:
+    def _rows_to_newest(self, places: Places) -> Places:
         """Returns the number of rows from each place up to the newest row, both included.
 
         The rows after the newest are the oldest ones, which do not continue it.

@@ -22,7 +22,7 @@ class RowRing:
     Arrays of the full capacity are allocated at once.
 
     Args:
-        capacity: Most rows stored.
+        capacity: Maximum number of stored rows.
         fields: Shape and dtype of one row by field name.
     """
 

@@ -44,7 +44,7 @@ def check_stored_rows(
     Args:
         state: The state of the stored memory.
         filled: Rows per environment that the stored memory should contain.
-        own_steps: Most rows per environment of the memory that is restored.
+        own_steps: Maximum number of rows per environment of the memory that is restored.
         columns: Arrays by field of the memory that is restored.
 
     Raises:

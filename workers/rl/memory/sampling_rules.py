@@ -41,19 +41,19 @@ class Rule:
         raise NotImplementedError
 
     def reserve(self, capacity: int) -> None:
-        """Is called once, before all other methods, with the number of places."""
+        """Called once, before all other methods, with the number of places."""
 
     def written(self, begin: int, end: int) -> None:
-        """Is called when the places [begin, end) hold new rows."""
+        """Called when the places [begin, end) hold new rows."""
 
     def dropped(self, places: Places) -> None:
-        """Is called when the rows at `places` must not be sampled until they are written again.
+        """Called when the rows at `places` must not be sampled until they are written again.
 
         A rule may still draw these places; the memory then draws again.
         """
 
     def feedback(self, places: Places, errors: Array) -> None:
-        """Is called with the absolute temporal-difference errors of `places`, both [N]."""
+        """Called with the absolute temporal-difference errors of `places`, both [N]."""
 
     def state_dict(self) -> StateTree:
         """Returns the state, including that of the generator."""
@@ -79,7 +79,7 @@ def equal_weights(shape: tuple[int, int]) -> Weights:
     return np.ones(shape, np.float32)
 
 
-class UniformTogether:
+class JointUniform:
     """Draws the places that n separate `Uniform` rules with these generators would draw.
 
     Args:

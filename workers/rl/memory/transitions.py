@@ -44,7 +44,7 @@ class ReplaySpec:
 
     @property
     def steps(self) -> int:
-        """Most rows stored per environment."""
+        """Maximum number of stored rows per environment."""
         return -(-self.capacity // self.num_envs)
 
 

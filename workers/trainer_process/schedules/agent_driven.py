@@ -1,28 +1,28 @@
 """Drives the engine from within the training loop of an agent that trains by itself.
 
-It is the one loop that is not the engine's.
+All other agents are trained by the loop of the engine.
 
-The engine's `ticks` is advanced from between two steps of that loop, so the order of an iteration
-stays the engine's: what the agent collected is counted, what it learnt is reported, and the
-boundary follows. No second order, no thread.
+Between two steps of the agent's loop the engine's `ticks` is advanced, so that the order of an
+iteration is that of the engine: the collected env_steps are counted, the updates are reported, and
+the boundary follows. No thread is used.
 """
 
 from workers.core.errors import DefinitionError
-from workers.core.protocols import ClockView, OwnLoop
+from workers.core.protocols import AgentLoop, ClockView
 from workers.engine.engine import Engine
 from workers.engine.parts import RunResult
 
 
-def run(engine: Engine, loop: OwnLoop) -> RunResult:
+def run(engine: Engine, loop: AgentLoop) -> RunResult:
     """Trains until the budget, a stop condition or an order.
 
     Args:
-        engine: With the collector that the loop steps.
-        loop: Calls what it is given between two steps, and returns where that says false, or once
-            it has made all steps.
+        engine: Engine whose collector the loop steps.
+        loop: Called with a function that it calls between two of its steps; returns once that
+            function returns false, or once it has made all its steps.
 
     Raises:
-        DefinitionError: If the loop made all its steps and the engine still waits for something.
+        DefinitionError: If the loop made all its steps and the training is not at its end.
         Exception: Whatever the loop or a part raised, after a snapshot with the reason `exception`.
     """
     ticks = engine.ticks()

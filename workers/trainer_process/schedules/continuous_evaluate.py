@@ -24,7 +24,7 @@ from workers.core.types import StopReason
 from workers.engine.clock import StillClock
 from workers.ipc import snapshot_requests
 from workers.ipc.attempt_directory import AttemptDirectory, write_atomically
-from workers.ipc.snapshot_requests import Given, NoSnapshotReason, Wanted
+from workers.ipc.snapshot_requests import NoSnapshotReason, SnapshotAnswer, SnapshotRequest
 from workers.recording.recorder import Sink, evaluation_record
 from workers.rl.evaluate.vector_evaluator import SeedRule, fixed_seed
 from workers.snapshot.attempt_store import load_snapshot
@@ -38,8 +38,8 @@ _REMEMBERED: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Followed:
-    """The result of following a run."""
+class FollowResult:
+    """Why a continuous evaluation ended, and the number of its evaluations."""
 
     reason: StopReason
     evaluations: int
@@ -48,7 +48,7 @@ class Followed:
 
 @dataclass(slots=True)
 class Follower:
-    """One continuous evaluation."""
+    """Evaluates the snapshots of a run, one after another, until its training is over."""
 
     directory: AttemptDirectory
     definition: Definition
@@ -62,49 +62,49 @@ class Follower:
     _made: int = 0
     _evaluated: deque[str] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
 
-    def follow(self) -> Followed:
+    def follow(self) -> FollowResult:
         """Evaluates until the run's training is over or a success score was reached.
 
         It also ends when no attempt trains the run any more.
         """
         in_a_row, stop = 0, self.definition.stop
-        for given in self._given():
-            if given.snapshot_id is None:
+        for answer in self._answers():
+            if answer.snapshot_id is None:
                 reason = (
-                    StopReason.BUDGET if given.end is NoSnapshotReason.OVER else StopReason.DRAIN
+                    StopReason.BUDGET if answer.end is NoSnapshotReason.OVER else StopReason.DRAIN
                 )
-                return Followed(reason, max(given.stored, self._made))
-            record = self._evaluate(given.snapshot_id, given.stored)
+                return FollowResult(reason, max(answer.stored, self._made))
+            record = self._evaluate(answer.snapshot_id, answer.stored)
             self.sink.append([record])
             self._made += 1
-            self._evaluated.append(given.snapshot_id)
+            self._evaluated.append(answer.snapshot_id)
             in_a_row = (
                 in_a_row + 1
                 if stop.success_score is not None and record.mean >= stop.success_score
                 else 0
             )
             if in_a_row >= stop.success_evaluations:
-                return Followed(StopReason.SUCCESS_SCORE, max(given.stored, self._made))
+                return FollowResult(StopReason.SUCCESS_SCORE, max(answer.stored, self._made))
         raise AssertionError("requests have no end")
 
-    def _given(self) -> Iterator[Given]:
+    def _answers(self) -> Iterator[SnapshotAnswer]:
         number = 0
         while True:
             number += 1
-            snapshot_requests.ask(
-                self.directory, Wanted(number=number, evaluated=tuple(self._evaluated))
+            snapshot_requests.write_request(
+                self.directory, SnapshotRequest(number=number, evaluated=tuple(self._evaluated))
             )
             yield self._answer_to(number)
 
-    def _answer_to(self, number: int) -> Given:
+    def _answer_to(self, number: int) -> SnapshotAnswer:
         looks = 0
-        while (given := snapshot_requests.given_to(self.directory, number)) is None:
+        while (answer := snapshot_requests.read_answer(self.directory, number)) is None:
             if looks % round(_PROGRESS_SECONDS / _LOOK_SECONDS) == 0:
                 self._write_progress(looks, waiting=True)
             looks += 1
             time.sleep(_LOOK_SECONDS)
         self._write_progress(looks, waiting=False)
-        return given
+        return answer
 
     def _write_progress(self, looks: int, *, waiting: bool) -> None:
         """Writes the progress; each poll for a snapshot counts as progress.

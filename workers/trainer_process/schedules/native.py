@@ -1,6 +1,6 @@
-"""The native face: what a job of a schedule does.
+"""Executes the schedules of jobs: train, evaluate and export.
 
-Holds no loop; `Engine.run` has it, or the agent one of its own.
+The training loop is that of `Engine.run`, or of an agent that trains by itself.
 """
 
 from collections.abc import Callable, Sequence
@@ -39,17 +39,17 @@ def train(training: Training) -> RunResult:
     )
 
 
-def train_pack(pack: PackTraining, left: Callable[[int], None]) -> list[RunResult]:
+def train_pack(pack: PackTraining, on_end: Callable[[int], None]) -> list[RunResult]:
     """Trains the runs of a pack, each until its own end; returns how each ended.
 
     Args:
         pack: The pack, newly built or restored.
-        left: Called for each run as soon as it has ended.
+        on_end: Called for each run as soon as it has ended.
     """
 
     def leave(index: int) -> None:
         pack.leave(index)
-        left(index)
+        on_end(index)
 
     return lockstep([training.engine for training in pack.trainings], leave)
 
@@ -61,8 +61,8 @@ def evaluate(
 
     Args:
         definition: Definition with which the snapshot was trained.
-        run: Says how many episodes, and from which seed; without one it derives from the snapshot,
-            other than during training.
+        run: Sets the number of episodes and the seed; without a seed one is derived from the
+            snapshot, different from those of evaluations during training.
         snapshot: The snapshot to evaluate.
         wall: Seconds since the epoch.
         device: A torch device.
@@ -92,7 +92,7 @@ def export(
 ) -> list[Path]:
     """Writes what is needed to act, or to predict, into `directory` and returns the files.
 
-    None for no format.
+    The list is empty if `formats` is empty.
     """
     if not formats:
         return []

@@ -1,6 +1,6 @@
-"""The face of the schedule `test`: one update, one evaluation, one snapshot read back.
+"""The schedule `test`: one update, one evaluation, and one snapshot that is read back.
 
-Nothing of it belongs to the run's history.
+Its records are not part of the run's history.
 """
 
 from typing import Final
@@ -18,10 +18,10 @@ MOST_ENV_STEPS: Final = 1_000_000
 """env_steps in which an agent must make its first update."""
 
 
-class TrialSink:
-    """A sink that passes on only notes and evaluations, which it marks as a test's.
+class SmokeTestSink:
+    """A sink that forwards only notes and evaluations, which it marks as those of a test.
 
-    Everything else would be training state.
+    All other records would be part of the run's training history.
 
     Args:
         sink: Receives the notes and evaluations.
@@ -36,14 +36,14 @@ class TrialSink:
         return self._sink.append(kept) if kept else 0
 
 
-def try_out(training: Training) -> RunResult:
-    """Collects until the agent makes its first update, then ends as a training ends.
+def run_smoke_test(training: Training) -> RunResult:
+    """Collects until the agent makes its first update, then evaluates and saves.
 
     The env_steps of the agent's warm-up are collected too.
 
-    An agent that learns by itself, and so reports no update, gets one episode. One whose processes
-    learn as they gather is granted one env_step at a time, so that it makes one update too. One
-    with its own loop continues until it has learned, at most for its whole budget.
+    An agent that learns by itself, and so reports no update, gets one episode. An agent whose
+    processes learn while they collect gets one env_step at a time, so that it makes one update too.
+    An agent with its own loop continues until it has learned, at most for its whole budget.
 
     Args:
         training: Assembled for the schedule `test`: its budget is one update.

@@ -17,7 +17,7 @@ from torch import Tensor
 from palestra.contract.agents import A2cParameters, DqnParameters, SacParameters, Td3Parameters
 from tests.unit.workers.rl.agents.agent_kit import BOX, assert_same_state, context, experience
 from workers.acceleration import compiled_update
-from workers.acceleration.compiled_update import MOST_SIGNATURES, Compiled, Held
+from workers.acceleration.compiled_update import MOST_SIGNATURES, Compiled, StateBuffers
 from workers.acceleration.nested_tensors import map_tensors
 from workers.acceleration.update_runner import runnable, stacked
 from workers.rl.agents import a2c, dqn, sac, td3
@@ -109,7 +109,7 @@ def test_other_values_of_the_same_kind_reuse_the_compiled_function(traces) -> No
 
 
 def test_an_in_place_update_equals_the_pure_function(traces) -> None:
-    first, held = state_of(), Held()
+    first, held = state_of(), StateBuffers()
     quick = Compiled(mean_update, fallback=fails, like=mean_update, identity=None, held=held)
     found, expected = first, first
     for step in range(8):
@@ -133,7 +133,7 @@ def test_a_refilled_batch_is_inspected_once_and_read_at_every_call(traces, monke
     looked, flat = [], compiled_update._flat
     monkeypatch.setattr(compiled_update, "_flat", lambda tree: looked.append(tree) or flat(tree))
     quick = Compiled(
-        batched_update, fallback=fails, like=batched_update, identity=None, held=Held()
+        batched_update, fallback=fails, like=batched_update, identity=None, held=StateBuffers()
     )
     batch, expected, threads = (rows_of(4).clone(),), state_of(), torch.get_num_threads()
     found: State = expected
@@ -152,7 +152,7 @@ def test_a_refilled_batch_is_inspected_once_and_read_at_every_call(traces, monke
 
 
 def test_only_the_held_state_is_updated_in_place(traces) -> None:
-    held = Held()
+    held = StateBuffers()
     one, other = (
         Compiled(update, fallback=fails, like=update, identity=None, held=held)
         for update in (mean_update, partial_update)
@@ -172,7 +172,7 @@ def test_a_state_is_copied_only_if_the_update_writes_in_place(monkeypatch) -> No
         raise RuntimeError("no C++ compiler")
 
     monkeypatch.setattr(compiled_update, "machine_code", broken)
-    held, given = Held(), list[State]()
+    held, given = StateBuffers(), list[State]()
 
     def plainly(state: State, rows: Tensor) -> tuple[State, Tensor]:
         given.append(state)
@@ -190,7 +190,7 @@ def test_a_state_is_copied_only_if_the_update_writes_in_place(monkeypatch) -> No
 
 
 def test_a_copy_has_the_steps_that_code_was_made_for(traces) -> None:
-    held = Held()
+    held = StateBuffers()
     quick, apart = (
         Compiled(mean_update, fallback=fails, like=mean_update, identity=None, held=held),
         torch.arange(6.0)[::2],
@@ -206,7 +206,7 @@ def test_tensors_that_change_places_do_not_overwrite_one_another(traces) -> None
         first, second, third = state
         return (second, third, first), rows.sum()
 
-    quick = Compiled(turned, fallback=fails, like=turned, identity=None, held=Held())
+    quick = Compiled(turned, fallback=fails, like=turned, identity=None, held=StateBuffers())
     state, _ = quick((torch.tensor(1.0), torch.tensor(2.0), torch.tensor(3.0)), rows_of(4))
     assert [float(one) for one in state] == [2.0, 3.0, 1.0]
     assert [float(one) for one in quick(state, rows_of(4))[0]] == [3.0, 1.0, 2.0]

@@ -8,7 +8,7 @@ from palestra.contract.job_options import Resources
 from palestra.contract.states import Outcome
 from tests.support.trainings import definition, work_order
 from tests.unit.workers.trainer_process.test_attempt import execute, records
-from workers.assembly.compile_mode import WORTH_UPDATES, compile_mode, most_updates
+from workers.assembly.compile_mode import WORTH_UPDATES, compile_mode, max_updates
 from workers.core.errors import DefinitionError
 from workers.core.types import LearnSchedule
 
@@ -54,7 +54,7 @@ def test_a_cuda_graph_needs_a_gpu() -> None:
 def test_updates_follow_from_budget_and_schedule(loop: dict[str, int], expected: float) -> None:
     document = RlDefinition.model_validate_json(json.dumps(definition(loop=loop)))
     assert (
-        most_updates(document, LearnSchedule(every_env_steps=8, updates=2, warmup_env_steps=60))
+        max_updates(document, LearnSchedule(every_env_steps=8, updates=2, warmup_env_steps=60))
         == expected
     )
 

@@ -14,7 +14,7 @@ import torch
 from palestra.contract.names import new_id
 from palestra.contract.telemetry import SnapshotWritten
 from workers.core.errors import SnapshotUnreadableError
-from workers.core.types import OwnFiles, OwnFilesAt, SnapshotReason
+from workers.core.types import PartFiles, PartFilesDirectory, SnapshotReason
 from workers.snapshot import attempt_store as store_module
 from workers.snapshot import snapshot_directory as writing_module
 from workers.snapshot.attempt_store import SnapshotStore, load_snapshot
@@ -23,7 +23,7 @@ from workers.snapshot.snapshot_directory import (
     Moment,
     SnapshotOwner,
     read_snapshot,
-    settle,
+    repair_snapshots,
     write_snapshot,
 )
 from workers.snapshot.state_files import read_tree, write_tree
@@ -308,11 +308,13 @@ def test_an_agents_own_files_are_stored_and_restored_as_a_directory(
         manifest = write_snapshot(
             target,
             owner(),
-            {"agent": {"own": OwnFiles(save), "loss": loss}},
+            {"agent": {"own": PartFiles(save), "loss": loss}},
             Moment(clock=CLOCK, reason=PERIODIC),
         )
     assert {file.name for file in manifest.files} == {"model.pt", "target/model.pt", "state.json"}
-    assert read_snapshot(target).state == {"agent": {"own": OwnFilesAt(str(target)), "loss": 2.0}}
+    assert read_snapshot(target).state == {
+        "agent": {"own": PartFilesDirectory(str(target)), "loss": 2.0}
+    }
     assert [path.name for path in tmp_path.iterdir()] == ["best"]
     (target / "target" / "model.pt").write_bytes(b"other weights")
     with pytest.raises(SnapshotUnreadableError, match=r"target/model\.pt"):
@@ -330,7 +332,7 @@ def test_reserved_or_invalid_file_names_of_agents_are_refused(tmp_path: Path, na
         write_snapshot(
             tmp_path / "best",
             owner(),
-            {"agent": {"own": OwnFiles(save)}},
+            {"agent": {"own": PartFiles(save)}},
             Moment(clock=CLOCK, reason=PERIODIC),
         )
     assert list(tmp_path.iterdir()) == []
@@ -364,7 +366,7 @@ def test_a_kill_while_a_snapshot_is_replaced_leaves_one_of_the_two(
         finally:
             os._exit(0)
     os.waitpid(pid, 0)
-    settle(tmp_path)
+    repair_snapshots(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["params"]
     assert read_snapshot(target).state["agent"]["step"] in {1.0, 2.0}
 

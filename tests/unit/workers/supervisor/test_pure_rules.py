@@ -23,7 +23,7 @@ from workers.host.slots import Slots, gpus_of_slot
 from workers.host.worker import make_app
 from workers.ipc.attempt_directory import AttemptDirectory, write_identity
 from workers.ipc.process_tree import ProcessIdentity, boot_id, identify
-from workers.ipc.worker_imports import hand_down
+from workers.ipc.worker_imports import set_allowed_imports
 from workers.supervisor.limits import Breach, LimitWatch
 from workers.supervisor.outcome import TrainerExit, report_of
 from workers.supervisor.pending_order import OrderBox
@@ -321,7 +321,7 @@ def test_of_the_workers_settings_only_imports_reach_the_trainer(tmp_path: Path):
         ["--server", "http://x", "--token-file", str(path), "--import", "json", "--import", "csv"]
     )
     environ = {"PALESTRA_TOKEN": "x", "PALESTRA_DATA_DIR": "y"}
-    hand_down(options.imports, environ)
+    set_allowed_imports(options.imports, environ)
     found = trainer_environment(
         environ, AttemptDirectory(tmp_path / "attempts" / "att_1"), 3, TrainerOptions()
     )

@@ -24,7 +24,7 @@ from workers.ipc import snapshot_requests
 from workers.ipc.attempt_directory import AttemptDirectory
 from workers.ipc.json_log import get_logger
 from workers.ipc.server_api import AttemptApi
-from workers.ipc.snapshot_requests import NoSnapshotReason, Wanted
+from workers.ipc.snapshot_requests import NoSnapshotReason, SnapshotRequest
 from workers.supervisor.attempt_telemetry import SYSTEM_EVERY_SECONDS, Observer
 from workers.supervisor.limits import LimitWatch
 from workers.supervisor.resource_usage import ResourceSampler
@@ -64,14 +64,16 @@ class FeedBench:
     def ask(self, *evaluated: str) -> bool:
         """Sends a request as the trainer does; returns whether the feed answered it."""
         self.number += 1
-        snapshot_requests.ask(self.directory, Wanted(number=self.number, evaluated=evaluated))
+        snapshot_requests.write_request(
+            self.directory, SnapshotRequest(number=self.number, evaluated=evaluated)
+        )
         return self.serve()
 
     def serve(self) -> bool:
-        return self.feed.serve(snapshot_requests.wanted_of(self.directory), self.stop)
+        return self.feed.serve(snapshot_requests.read_request(self.directory), self.stop)
 
-    def given(self) -> snapshot_requests.Given | None:
-        return snapshot_requests.given_to(self.directory, self.number)
+    def given(self) -> snapshot_requests.SnapshotAnswer | None:
+        return snapshot_requests.read_answer(self.directory, self.number)
 
     def inputs(self) -> list[str]:
         return sorted(path.name for path in self.directory.inputs.iterdir())
@@ -118,7 +120,7 @@ def test_a_request_is_answered_with_a_verified_snapshot(
     assert one.given() is None
     snapshot = one.offer()
     assert one.serve()
-    assert one.given() == snapshot_requests.Given(number=1, snapshot_id=snapshot, stored=4)
+    assert one.given() == snapshot_requests.SnapshotAnswer(number=1, snapshot_id=snapshot, stored=4)
     assert (one.directory.inputs / snapshot / "w.bin").read_bytes() == b"weights"
     assert one.requests[-1] == {"run_id": one.order.runs[0].run_id, "evaluated": [], "again": False}
 
@@ -148,7 +150,7 @@ def test_the_end_of_the_training_is_passed_to_the_trainer(
     one = following()
     one.answer = {"training": training, "evaluated": 2}
     assert one.ask()
-    assert one.given() == snapshot_requests.Given(number=1, end=end, stored=2)
+    assert one.given() == snapshot_requests.SnapshotAnswer(number=1, end=end, stored=2)
 
 
 def test_evaluations_start_at_the_requested_interval(following: Callable[..., FeedBench]) -> None:
@@ -163,7 +165,7 @@ def test_evaluations_start_at_the_requested_interval(following: Callable[..., Fe
     newer = one.offer()
     one.now += 0.1
     assert one.serve()
-    assert one.given() == snapshot_requests.Given(number=2, snapshot_id=newer, stored=4)
+    assert one.given() == snapshot_requests.SnapshotAnswer(number=2, snapshot_id=newer, stored=4)
     one.answer = {"training": "waiting"}
     assert one.ask(newer), "a slot is given back at once"
 
@@ -178,7 +180,7 @@ def test_the_interval_is_skipped_if_a_training_waits_for_the_slot(
     assert not one.ask()
     snapshot = one.offer(training="waiting")
     assert one.serve()
-    assert one.given() == snapshot_requests.Given(number=2, snapshot_id=snapshot, stored=4)
+    assert one.given() == snapshot_requests.SnapshotAnswer(number=2, snapshot_id=snapshot, stored=4)
 
 
 def test_the_same_snapshot_again_is_not_downloaded_again(
@@ -191,7 +193,7 @@ def test_the_same_snapshot_again_is_not_downloaded_again(
     one.now += 5
     assert one.ask(snapshot)
     assert one.requests[-1]["again"]
-    assert one.given() == snapshot_requests.Given(number=2, snapshot_id=snapshot, stored=4)
+    assert one.given() == snapshot_requests.SnapshotAnswer(number=2, snapshot_id=snapshot, stored=4)
 
 
 def test_after_a_deleted_snapshot_the_next_one_is_requested(
@@ -201,7 +203,7 @@ def test_after_a_deleted_snapshot_the_next_one_is_requested(
     one.server.fault = lambda method, path: problem(404, "not_found") if method == "GET" else None
     one.offer()
     one.number = 1
-    snapshot_requests.ask(one.directory, Wanted(number=1))
+    snapshot_requests.write_request(one.directory, SnapshotRequest(number=1))
     for _ in range(2):
         assert not one.serve()
         assert one.feed.breach is None
@@ -216,7 +218,7 @@ def test_a_snapshot_that_cannot_be_downloaded_ends_the_attempt(
     one = following()
     one.server.fault = lambda method, path: problem(404, "not_found") if method == "GET" else None
     one.offer()
-    snapshot_requests.ask(one.directory, Wanted(number=1))
+    snapshot_requests.write_request(one.directory, SnapshotRequest(number=1))
     one.feed.run(one.stop)
     assert one.feed.breach is not None
     assert one.feed.breach.cause is Cause.NO_RESULT
@@ -227,12 +229,12 @@ def test_a_refused_request_ends_the_attempt(
 ) -> None:
     one = following()
     one.server.fault = lambda method, path: problem(422, "invalid")
-    snapshot_requests.ask(one.directory, Wanted(number=1))
+    snapshot_requests.write_request(one.directory, SnapshotRequest(number=1))
     one.feed.run(one.stop)
     assert one.feed.breach is not None
     other = following()
     other.server.fault = lambda method, path: problem(409, "stale_attempt")
-    snapshot_requests.ask(other.directory, Wanted(number=1))
+    snapshot_requests.write_request(other.directory, SnapshotRequest(number=1))
     other.feed.run(other.stop)
     assert other.feed.breach is None
 
@@ -243,7 +245,7 @@ def test_an_absent_server_is_waited_for(following: Callable[..., FeedBench]) -> 
     thread = threading.Thread(target=one.feed.run, args=(one.stop,))
     thread.start()
     try:
-        snapshot_requests.ask(one.directory, Wanted(number=1))
+        snapshot_requests.write_request(one.directory, SnapshotRequest(number=1))
         one.number = 1
         wait_for(lambda: one.server.calls["POST /leases/att:follow"] >= 2, "it asks again")
         snapshot = one.offer()
@@ -332,7 +334,7 @@ def test_a_real_supervisor_ends_a_trainer_that_can_get_no_snapshot(
     run = {"run_id": new_id("run"), "seed": 1, "fence": 1, "follow": {}}
     one = supervise("hang", schedule="continuous_eval", runs=[run], limits={"grace_seconds": 1})
     one.wait_for_step(1)
-    snapshot_requests.ask(one.directory, Wanted(number=1))
+    snapshot_requests.write_request(one.directory, SnapshotRequest(number=1))
     wait_for(lambda: server.calls["POST /leases/att:follow"], "it asks")
     server.order = "cancel" if cause == "user" else "continue"
     report = one.wait_for_end()

@@ -26,7 +26,7 @@ from workers.ipc.server_api import AttemptApi, ServerUnreachableError
 from workers.snapshot.attempt_store import SnapshotStore
 from workers.snapshot.snapshot_directory import SnapshotOwner
 from workers.supervisor.missing_results import MissingResults
-from workers.supervisor.snapshot_backlog import SnapshotBacklog, uploads_behind
+from workers.supervisor.snapshot_backlog import SnapshotBacklog, uploads_until_stored
 from workers.supervisor.uploads import Uploader
 
 RUN = "run_" + "1" * 26
@@ -90,7 +90,7 @@ def test_after_a_failed_upload_another_snapshot_is_uploaded() -> None:
 @pytest.mark.parametrize("runs", [1, 2, 5])
 @pytest.mark.parametrize("seed", range(20))
 def test_no_snapshot_waits_longer_than_the_bound(runs: int, seed: int) -> None:
-    """After `uploads_behind` uploads, a snapshot or a newer one of its run is stored.
+    """After `uploads_until_stored` uploads, a snapshot or a newer one of its run is stored.
 
     This holds however fast snapshots are written.
     """
@@ -122,7 +122,7 @@ def test_no_snapshot_waits_longer_than_the_bound(runs: int, seed: int) -> None:
                 ):
                     since[under_way.run] = uploads - 1
         under_way = waiting.next()
-        assert all(uploads - first <= uploads_behind(runs) for first in since.values())
+        assert all(uploads - first <= uploads_until_stored(runs) for first in since.values())
 
 
 class Attempt:
@@ -214,7 +214,7 @@ def test_snapshots_faster_than_the_network_are_stored_within_the_bound(
     stop.set()
     thread.join(30)
     files = len(attempt.announced[-1].files)
-    seconds = uploads_behind(1) * files * 2 * DELAY
+    seconds = uploads_until_stored(1) * files * 2 * DELAY
     assert max(lags) <= seconds / 0.2 + 3, "as far as the uploads of the bound take"
     assert stored_at[0] >= 10 * 2_048
     begun = {one["snapshot_id"] for one in server.artifacts.values()}

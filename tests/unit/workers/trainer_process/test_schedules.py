@@ -22,7 +22,7 @@ from tests.support.trainings import RUN, definition, work_order
 from workers.core.rng import ENV_SEED_BITS, derive_seed
 from workers.ipc import snapshot_requests
 from workers.ipc.attempt_directory import AttemptDirectory, read_json
-from workers.ipc.snapshot_requests import Given, NoSnapshotReason
+from workers.ipc.snapshot_requests import NoSnapshotReason, SnapshotAnswer
 from workers.trainer_process.attempt import main
 
 SMALL = {
@@ -71,25 +71,25 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> AttemptDirectory:
 @contextmanager
 def answer_requests(
     directory: AttemptDirectory, source: AttemptDirectory, answers: Sequence[str | NoSnapshotReason]
-) -> Iterator[list[snapshot_requests.Wanted]]:
+) -> Iterator[list[snapshot_requests.SnapshotRequest]]:
     """Answers the trainer's requests as its supervisor does; yields the list of requests."""
-    heard: list[snapshot_requests.Wanted] = []
+    heard: list[snapshot_requests.SnapshotRequest] = []
     stop = threading.Event()
 
     def serve() -> None:
         for number, said in enumerate(answers, start=1):
-            while snapshot_requests.wanted_of(directory).number < number:
+            while snapshot_requests.read_request(directory).number < number:
                 if stop.wait(0.01):
                     return
-            heard.append(snapshot_requests.wanted_of(directory))
+            heard.append(snapshot_requests.read_request(directory))
             if isinstance(said, NoSnapshotReason):
-                snapshot_requests.answer(
-                    directory, Given(number=number, end=said, stored=number - 1)
+                snapshot_requests.write_answer(
+                    directory, SnapshotAnswer(number=number, end=said, stored=number - 1)
                 )
                 return
             shutil.copytree(source.snapshots / said, directory.inputs / said, dirs_exist_ok=True)
-            snapshot_requests.answer(
-                directory, Given(number=number, snapshot_id=said, stored=number - 1)
+            snapshot_requests.write_answer(
+                directory, SnapshotAnswer(number=number, snapshot_id=said, stored=number - 1)
             )
 
     thread = threading.Thread(target=serve)
@@ -356,7 +356,7 @@ def test_a_waiting_continuous_evaluation_ends_at_an_order(
     os.close(read_end)
     try:
         deadline = time.monotonic() + 60
-        while not snapshot_requests.wanted_of(directory).number:
+        while not snapshot_requests.read_request(directory).number:
             assert time.monotonic() < deadline
             time.sleep(0.05)
         os.write(write_end, b"pause\n")

@@ -165,16 +165,16 @@ def box_actions(space: Space[object], agent: str) -> BoxActions:
     return BoxActions(space, (low / 2 + high / 2), (high / 2 - low / 2))
 
 
-def no_actions(space: Space[object], agent: str, wanted: str) -> DefinitionError:
+def unsupported_action_space(space: Space[object], agent: str, supported: str) -> DefinitionError:
     """Returns the error for an action space that an agent does not support.
 
     Args:
         space: Action space of the environment.
         agent: Name of the agent.
-        wanted: Kinds of action spaces that the agent supports, as text for the message.
+        supported: Kinds of action spaces that the agent supports, as text for the message.
     """
     return DefinitionError(
-        f"agent.name: {agent} needs {wanted} action space, not {space}: {_remedy(space)}"
+        f"agent.name: {agent} needs {supported} action space, not {space}: {_remedy(space)}"
     )
 
 

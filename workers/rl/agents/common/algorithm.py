@@ -112,8 +112,8 @@ class Algorithm(Acting[S], Protocol[S]):
     def cycle(self) -> tuple["Update", ...]:
         """Update functions that are called in turn; see `UpdateCycle.cycle`."""
 
-    def between(self, state: Any, updates: int) -> Any:
-        """Returns the state after `updates` updates; see `UpdateCycle.between`."""
+    def copy_targets(self, state: Any, updates: int) -> Any:
+        """Returns the state after `updates` updates; see `UpdateCycle.copy_targets`."""
 
 
 Update = Callable[..., Updated[Any]]
@@ -145,7 +145,7 @@ class UpdateCycle:
         del generator, shape
         return ()
 
-    def between(self, state: Any, updates: int) -> Any:
+    def copy_targets(self, state: Any, updates: int) -> Any:
         """Returns the state after `updates` updates, with changes that need no computation.
 
         Periodic copies to target networks are made here: compiled code would copy the network at

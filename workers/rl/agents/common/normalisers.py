@@ -67,7 +67,7 @@ class Normalisers:
         )
 
     @property
-    def observes(self) -> bool:
+    def normalises_observations(self) -> bool:
         """Whether observations are normalised."""
         return self._observations is not None
 
@@ -78,7 +78,7 @@ class Normalisers:
         """
         return observation if self._observations is None else self._observations(observation)
 
-    def met(self, observation: Array, active: Array | None = None) -> Array:
+    def normalise_step(self, observation: Array, active: Array | None = None) -> Array:
         """Updates the statistics by observations [B, ...] of a training step, and normalises them.
 
         Args:
@@ -94,8 +94,8 @@ class Normalisers:
     def rollout(self, rollout: Mapping[str, Array]) -> Mapping[str, Array]:
         """Normalises the successors and rewards of a rollout of arrays [T, B, ...].
 
-        Updates the statistics of rewards. The rollout's observations are not changed: `met` has
-        normalised them before the agent acted.
+        Updates the statistics of rewards. The rollout's observations are not changed:
+        `normalise_step` has normalised them before the agent acted.
         """
         changed: dict[str, Array] = {}
         active = rollout["active"]

@@ -309,19 +309,19 @@ class PolicyGradient(OnPolicyMath[H]):
         return adam_start(vector, hyper.learning_rate)
 
     def optimizer_step(
-        self, parameters: Tensor, slope: Tensor, optimizer: Any
+        self, parameters: Tensor, grad: Tensor, optimizer: Any
     ) -> tuple[Tensor, AdamState | RmspropState]:
         """Returns parameters [P] and optimiser state after a step with the clipped gradient [P]."""
-        return adam(parameters, slope, optimizer, epsilon=self.adam_epsilon)
+        return adam(parameters, grad, optimizer, epsilon=self.adam_epsilon)
 
     def update(self, gradient: Gradient, state: PolicyState, batch: Any) -> Updated[PolicyState]:
         """Makes a gradient step; the last value of the report is the norm of the gradient."""
         hyper: Any = self.hyper
-        slope, _, (report,) = gradient(
+        grad, _, (report,) = gradient(
             lambda vector: self.loss(self.model.layout.split(vector), batch), state.parameters
         )
-        slope, norm = clip_to_norm(slope, hyper.max_grad_norm)
-        parameters, optimizer = self.optimizer_step(state.parameters, slope, state.optimizer)
+        grad, norm = clip_to_norm(grad, hyper.max_grad_norm)
+        parameters, optimizer = self.optimizer_step(state.parameters, grad, state.optimizer)
         return Updated(
             PolicyState(parameters, optimizer),
             torch.cat((report, norm.unsqueeze(0))),

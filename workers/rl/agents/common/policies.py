@@ -20,11 +20,15 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from workers.core.types import Array
-from workers.rl.agents.common.action_encoding import ActionCodec, DiscreteActions, no_actions
+from workers.rl.agents.common.action_encoding import (
+    ActionCodec,
+    DiscreteActions,
+    unsupported_action_space,
+)
 from workers.rl.networks.parameter_layout import Parameters
 
 LOG_STD: Final = "policy.log_std"
-"""Name of the parameter that holds the logarithm of a Gaussian's standard deviation."""
+"""Name of the parameter that holds the logarithm of a GaussianPolicy's standard deviation."""
 Floats = npt.NDArray[np.float32]
 Arrays = Mapping[str, Array]
 _HALF_LOG_TWO_PI: Final = 0.5 * math.log(2 * math.pi)
@@ -127,7 +131,7 @@ class CategoricalPolicy(LogitPolicy, DiscreteActions):
 
 
 @dataclass(frozen=True, slots=True)
-class Product(LogitPolicy):
+class MultiCategoricalPolicy(LogitPolicy):
     """Independent categorical components; the outputs are their logits one after the other.
 
     K components.
@@ -196,7 +200,7 @@ class Product(LogitPolicy):
 
 
 @dataclass(frozen=True, slots=True)
-class Bernoulli:
+class BernoulliPolicy:
     """Independent bits; the outputs are the logits of ones."""
 
     space: spaces.MultiBinary
@@ -261,7 +265,7 @@ class Bernoulli:
 
 
 @dataclass(frozen=True, slots=True)
-class Gaussian:
+class GaussianPolicy:
     """Independent normal distributions.
 
     The outputs are means, the standard deviations are parameters of their own.
@@ -359,9 +363,9 @@ def policy_for(space: Space[object], agent: str = "ppo") -> Policy:
         case spaces.Discrete():
             return CategoricalPolicy(int(space.n), int(space.start))
         case spaces.MultiDiscrete():
-            return Product(space, tuple(space.nvec.reshape(-1).tolist()))
+            return MultiCategoricalPolicy(space, tuple(space.nvec.reshape(-1).tolist()))
         case spaces.MultiBinary():
-            return Bernoulli(space)
+            return BernoulliPolicy(space)
         case spaces.Box() if np.issubdtype(space.dtype, np.floating):
             low, high = (bound.reshape(-1).astype(np.float32) for bound in (space.low, space.high))
             bounded = np.isfinite(low) & np.isfinite(high) & (high > low)
@@ -370,8 +374,10 @@ def policy_for(space: Space[object], agent: str = "ppo") -> Policy:
                 (below / 2 + above / 2).astype(np.float32),
                 (above / 2 - below / 2).astype(np.float32),
             )
-            return Gaussian(space, low, high, centre, half)
-    raise no_actions(space, agent, "a Discrete, MultiDiscrete, MultiBinary or a floating Box")
+            return GaussianPolicy(space, low, high, centre, half)
+    raise unsupported_action_space(
+        space, agent, "a Discrete, MultiDiscrete, MultiBinary or a floating Box"
+    )
 
 
 def _torch_dtype(dtype: object) -> torch.dtype:

@@ -89,18 +89,18 @@ class QLearning(UpdateCycle, ABC):
         """Makes one gradient step on the loss."""
         split = self.layout.split
         td_targets = self.td_targets(split(state.parameters), split(state.targets), batch)
-        slope, loss, (value, error) = gradient(
+        grad, loss, (value, error) = gradient(
             lambda theta: self.loss(split(theta), batch, td_targets), state.parameters
         )
-        slope, norm = clip_to_norm(slope, self.hyper.max_grad_norm)
+        grad, norm = clip_to_norm(grad, self.hyper.max_grad_norm)
         parameters, optimizer = adam(
-            state.parameters, slope, state.optimizer, epsilon=self.hyper.adam_epsilon
+            state.parameters, grad, state.optimizer, epsilon=self.hyper.adam_epsilon
         )
         return Updated(
             QState(parameters, state.targets, optimizer), torch.stack((loss, value, norm)), error
         )
 
-    def between(self, state: QState, updates: int) -> QState:
+    def copy_targets(self, state: QState, updates: int) -> QState:
         """Copies the online network to the target network every `target_update_every` updates."""
         return (
             state._replace(targets=state.parameters)

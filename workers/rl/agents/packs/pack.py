@@ -19,7 +19,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from workers.acceleration.compiled_update import Held
+from workers.acceleration.compiled_update import StateBuffers
 from workers.acceleration.nested_tensors import map_tensors
 from workers.acceleration.update_runner import stacked
 from workers.core.types import Array, CompileMode, Experience, LearnReport, StateTree
@@ -65,7 +65,7 @@ class Pack:
         self._layout: Layout = first.algorithm.layouts[first.algorithm.actor]
         cycle = self._algorithm.cycle
         # Agents without a batch keep their previous state, so it must not be updated in place.
-        held = None if self._together.some_may_wait else Held()
+        held = None if self._together.some_may_wait else StateBuffers()
         updates = {update: stacked(update, mode=mode, held=held) for update in cycle}
         self._cycle = [updates[update] for update in cycle]
         self._rows = list(range(len(agents)))
@@ -94,7 +94,7 @@ class Pack:
 
     def counted(self, index: int) -> Packable:
         """Returns an agent with current counters and generators; its parameters may be outdated."""
-        self._together.settle()
+        self._together.write_back()
         return self._agents[index]
 
     def agent(self, index: int) -> Packable:
@@ -114,7 +114,7 @@ class Pack:
             state: What `PackMember.state_dict` or the agent's `state_dict` returned.
         """
         self.agent(index).load_state_dict(state)
-        self._together.moved()
+        self._together.discard_joined()
         row = self._rows.index(index)
         self._arrays = None
         self._stack = map_tensors(
@@ -194,14 +194,14 @@ class Pack:
             state, reports, errors = self._cycle[made % len(self._cycle)](
                 self._stack, self._filled(batch)
             )
-            state = self._algorithm.between(state, made + 1)
+            state = self._algorithm.copy_targets(state, made + 1)
             state = state if has_one is None else self._only(has_one, state)
             if state is not self._stack:
                 self._stack, self._arrays = state, None
             self._together.note(*map(self._of_live, (reports, errors)))
             for index in self.live:
                 self._behind[index] = True
-        self._reports = dict(zip(self.live, self._together.concluded(), strict=True))
+        self._reports = dict(zip(self.live, self._together.take_report(), strict=True))
 
     def _should_shrink(self) -> bool:
         freed = len(self._rows) - len(self.live)

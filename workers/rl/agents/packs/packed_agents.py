@@ -35,16 +35,16 @@ class PackedAgents(ABC, Generic[A]):
 
     def keep(self, live: Sequence[int]) -> None:
         """Continues with the agents at the indices `live`; the other agents have left."""
-        self.settle()
+        self.write_back()
         self._agents = [self._every[index] for index in live]
-        self.moved()
+        self.discard_joined()
 
     @abstractmethod
-    def settle(self) -> None:
+    def write_back(self) -> None:
         """Writes the shared counters and generator positions back to the agents."""
 
     @abstractmethod
-    def moved(self) -> None:
+    def discard_joined(self) -> None:
         """Discards objects joined from the agents, after one was restored or some have left."""
 
     def random_actions(self, count: int) -> Array | None:
@@ -92,5 +92,5 @@ class PackedAgents(ABC, Generic[A]):
         """Stores reports [m, R] and errors [m, N] of the update with the last batch."""
 
     @abstractmethod
-    def concluded(self) -> list[LearnReport]:
+    def take_report(self) -> list[LearnReport]:
         """Returns for each agent its updates since the last call and the mean of their reports."""

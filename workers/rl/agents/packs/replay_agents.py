@@ -15,7 +15,7 @@ from workers.rl.agents.shells.base import Counted
 from workers.rl.agents.shells.learning import mean_rows
 from workers.rl.agents.shells.replay_agent import Batches, ReplayAgent, stored_columns
 from workers.rl.exploration.pack_explorers import JoinedExplorers
-from workers.rl.memory.pack_memory import together
+from workers.rl.memory.pack_memory import pack_memory
 from workers.rl.memory.sampling_rules import Places
 
 
@@ -31,7 +31,7 @@ class PackedReplayAgents(PackedAgents[ReplayAgent]):
     def __init__(self, agents: Sequence[ReplayAgent]) -> None:
         first = agents[0]
         super().__init__(agents)
-        self._memory = together([agent.memory for agent in agents])
+        self._memory = pack_memory([agent.memory for agent in agents])
         for agent, lane in zip(agents, self._memory.lanes, strict=True):
             agent.memory = lane
         self._parts, self._batches = first.parts, Batches(first.device)
@@ -46,16 +46,16 @@ class PackedReplayAgents(PackedAgents[ReplayAgent]):
         super().keep(live)
         self._memory.keep(live)
 
-    def settle(self) -> None:
+    def write_back(self) -> None:
         """Writes the shared counters and the explorers' positions back to the agents."""
         if not self._settled:
             self._settled = True
             for agent in self._agents:
                 agent.counted = self._counted
             if self._explorers is not None:
-                self._explorers.settle()
+                self._explorers.write_back()
 
-    def moved(self) -> None:
+    def discard_joined(self) -> None:
         """Discards the joined explorers, after an agent was restored or some have left."""
         self._explorers = None
 
@@ -124,7 +124,7 @@ class PackedReplayAgents(PackedAgents[ReplayAgent]):
         if self._parts.prioritized:
             self._memory.feedback(self._places, error.cpu().numpy())
 
-    def concluded(self) -> list[LearnReport]:
+    def take_report(self) -> list[LearnReport]:
         """Returns for each agent its updates since the last call and the mean of their reports."""
         reports, self._reports = self._reports, []
         if not reports:
@@ -134,7 +134,7 @@ class PackedReplayAgents(PackedAgents[ReplayAgent]):
     # Private
 
     def _begin(self) -> None:
-        """Reads the counters of the agents again if `settle` was called since the last step.
+        """Reads the counters of the agents again if `write_back` was called since the last step.
 
         The agents may have been restored to another state in between.
 

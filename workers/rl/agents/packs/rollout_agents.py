@@ -37,12 +37,12 @@ class PackedRolloutAgents(PackedAgents[RolloutAgent]):
         self._reports: list[tuple[Tensor, npt.NDArray[np.bool_]]] = []
         """Reports [m, R] of each update, and the mask bool [m] of agents that it is valid for."""
 
-    def settle(self) -> None:
+    def write_back(self) -> None:
         """Writes the positions in the blocks of random numbers back to the agents."""
         if self._draws is not None:
-            self._draws.settle()
+            self._draws.write_back()
 
-    def moved(self) -> None:
+    def discard_joined(self) -> None:
         """Discards the joined random numbers, after an agent was restored or some have left."""
         self._draws = None
 
@@ -50,10 +50,13 @@ class PackedRolloutAgents(PackedAgents[RolloutAgent]):
 
     def normalised(self, observation: Array) -> Array:
         """Returns observations [m, B, ...] of a training step, normalised if the agents do so."""
-        if not self._agents[0].normalisers.observes:
+        if not self._agents[0].normalisers.normalises_observations:
             return observation
         return np.stack(
-            [agent.met(own) for agent, own in zip(self._agents, observation, strict=True)]
+            [
+                agent.normalise_step(own)
+                for agent, own in zip(self._agents, observation, strict=True)
+            ]
         )
 
     def acting_noise(self, count: int) -> tuple[Array, ...]:
@@ -79,7 +82,7 @@ class PackedRolloutAgents(PackedAgents[RolloutAgent]):
         raw, self._raw = np.stack(self._raw, 1), []
         width = raw.shape[2]
         for index, (agent, own) in enumerate(zip(self._agents, raw, strict=True)):
-            agent.acted(list(own))
+            agent.store_raw_actions(list(own))
             agent.observe(experience.columns(slice(index * width, (index + 1) * width)))
 
     def batches(
@@ -93,7 +96,7 @@ class PackedRolloutAgents(PackedAgents[RolloutAgent]):
         first, device = self._agents[0], self._agents[0].device
         if updates < 1 or not len(first.memory):
             return
-        rollouts = [agent.taken() for agent in self._agents]
+        rollouts = [agent.take_rollout() for agent in self._agents]
         joined = {
             name: np.concatenate([each[name] for each in rollouts], 1) for name in rollouts[0]
         }
@@ -118,7 +121,7 @@ class PackedRolloutAgents(PackedAgents[RolloutAgent]):
         del error
         self._reports.append((report, self._go_on))
 
-    def concluded(self) -> list[LearnReport]:
+    def take_report(self) -> list[LearnReport]:
         """Returns for each agent its updates since the last call and the mean of their reports."""
         reports, self._reports = self._reports, []
         if not reports:

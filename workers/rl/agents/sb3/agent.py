@@ -96,9 +96,9 @@ class Sb3Agent:
         model: BaseAlgorithm = self._model
         self._env.attach(stepper, advance)
         try:
-            left = env_steps - model.num_timesteps
+            remaining = env_steps - model.num_timesteps
             model.learn(
-                left, LoopCallback(self._env), log_interval=_NEVER, reset_num_timesteps=False
+                remaining, LoopCallback(self._env), log_interval=_NEVER, reset_num_timesteps=False
             )
         except ValueError as error:
             if is_finite(model):

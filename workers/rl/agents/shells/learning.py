@@ -53,7 +53,7 @@ class LearningAgent(Generic[A]):
         self._first_learning_rate = self._learning_rate = learning_rate
         self._training = TrainingSwitch()
         self._reports: list[Tensor] = []
-        """Reports of the updates since the last call to `concluded`, [R] each."""
+        """Reports of the updates since the last call to `take_report`, [R] each."""
         self._named: Parameters | None = None
         self._arrays: Mapping[str, Array] | None = None
 
@@ -61,7 +61,7 @@ class LearningAgent(Generic[A]):
     def learning_state(self) -> Any:
         """Named tuple of tensors that an update replaces or modifies in place.
 
-        For updates in place see `workers.acceleration.compiled_update.Held`.
+        For updates in place see `workers.acceleration.compiled_update.StateBuffers`.
         """
         return self._state
 
@@ -85,7 +85,7 @@ class LearningAgent(Generic[A]):
             )
             self._learning_rate = value
 
-    def concluded(self) -> LearnReport:
+    def take_report(self) -> LearnReport:
         """Returns the number of updates since the last call and the mean of their reports."""
         reports, self._reports = self._reports, []
         if not reports:

@@ -214,7 +214,11 @@ class RecurrentAgent(RecurrentActing, RolloutAgent):
     def step(self, observation: Array, before: Array, *, explore: bool) -> tuple[Tensor, Tensor]:
         """Returns raw actions [B, ...] and the states [B, S] after this step."""
         named = self.named_parameters()
-        read = self.met(observation) if explore else self.normalisers.observation(observation)
+        read = (
+            self.normalise_step(observation)
+            if explore
+            else self.normalisers.observation(observation)
+        )
         states = self._model.step(named, self._tensor(read), self._tensor(before))
         outputs = self._model.heads(named, states)[0]
         noise = self._tensor(self.acting_noise(len(observation))[0]) if explore else None

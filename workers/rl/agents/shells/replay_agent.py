@@ -14,7 +14,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from workers.acceleration.compiled_update import Held
+from workers.acceleration.compiled_update import StateBuffers
 from workers.acceleration.update_runner import runnable
 from workers.core.rng import derive_generator, generator_state, load_generator_state
 from workers.core.types import (
@@ -87,7 +87,7 @@ class ReplayAgent(LearningAgent[Algorithm[Any]]):
         self.memory: Any = parts.memory
         """The agent's own memory, or in a pack the `Lane` of the shared memory for this agent."""
         self.parts = parts
-        cycle, held = parts.algorithm.cycle, Held()
+        cycle, held = parts.algorithm.cycle, StateBuffers()
         runnables = {update: runnable(update, mode=context.compile, held=held) for update in cycle}
         self._cycle = [runnables[update] for update in cycle]
         self._batches = Batches(self.device)
@@ -169,8 +169,8 @@ class ReplayAgent(LearningAgent[Algorithm[Any]]):
         for drawn in self.batches(updates):
             state, report, error = self._update(self._state, drawn.batch)
             self.note(drawn, report, error)
-            self.learning_state = self.algorithm.between(state, self._updates)
-        return self.concluded()
+            self.learning_state = self.algorithm.copy_targets(state, self._updates)
+        return self.take_report()
 
     def batches(self, updates: int) -> Iterator[SampledBatch]:
         """Yields the batches of a call to `learn`.

@@ -101,24 +101,24 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
         if not explore:
             return self.policy.to_space(self._raw(observation, ()))
         return self.explored(
-            super()._raw(self.met(observation), self.acting_noise(len(observation)))
+            super()._raw(self.normalise_step(observation), self.acting_noise(len(observation)))
         )
 
     def slots_active(self, active: npt.NDArray[np.bool_]) -> None:
         """Sets the mask bool [B] of slots that will execute the next exploring actions."""
         self._active = active.copy()
 
-    def met(self, observation: Array) -> Array:
+    def normalise_step(self, observation: Array) -> Array:
         """Returns the normalised observations [B, ...] of a training step.
 
         Updates the statistics and keeps the result for `observe`.
         """
         active, self._active = self._active, None
-        if not self.normalisers.observes:
+        if not self.normalisers.normalises_observations:
             return observation
         if not self._training.on:
             return self.normalisers.observation(observation)
-        self._met.append(self.normalisers.met(observation, active))
+        self._met.append(self.normalisers.normalise_step(observation, active))
         return self._met[-1]
 
     def acting_noise(self, count: int) -> tuple[Array, ...]:
@@ -154,7 +154,7 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
             size, parts.passes * self.minibatches(self.num_envs if parts.whole_envs else size)
         )
 
-    def acted(self, raw: Sequence[Array]) -> None:
+    def store_raw_actions(self, raw: Sequence[Array]) -> None:
         """Stores raw actions [B, ...] of vector steps that a pack has sampled for this agent."""
         self._raw_actions += raw
 
@@ -173,11 +173,11 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
         active = np.ones(shape, np.bool_) if experience.active is None else experience.active
         flags = (experience.terminated, experience.truncated, experience.next_observation, active)
         observation = experience.observation
-        if self.normalisers.observes:
+        if self.normalisers.normalises_observations:
             observation = np.stack(
                 met
                 if len(met) == shape[0]
-                else list(map(self.normalisers.met, observation, active))
+                else list(map(self.normalisers.normalise_step, observation, active))
             )
         self.memory.extend((observation, raw, experience.reward, *flags, *self._beside(experience)))
 
@@ -198,7 +198,7 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
         for batch in self.batches(updates):
             self.learning_state, report, error = self._update(self._state, batch)
             self.note(batch, report, error)
-        return self.concluded()
+        return self.take_report()
 
     def batches(self, updates: int) -> Iterator[RolloutBatch]:
         """Yields at most `updates` shuffled minibatches, pass after pass.
@@ -208,7 +208,7 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
         """
         if not self._training.on or updates < 1 or not len(self.memory):
             return
-        whole = self.algorithm.prepare(self._state, self.taken())
+        whole = self.algorithm.prepare(self._state, self.take_rollout())
         size = len(whole.advantage)
         if not size:
             return
@@ -219,7 +219,7 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
             if self._moved_too_far(begin):
                 return
 
-    def taken(self) -> Mapping[str, Array]:
+    def take_rollout(self) -> Mapping[str, Array]:
         """Empties the rollout and returns its contents with rewards and successors normalised.
 
         The arrays [T, B, ...] are valid until the next `observe`.

@@ -9,7 +9,7 @@ import torch
 
 from tests.support.async_fakes import ScriptedEnv
 from tests.support.async_torch import CountingAgent
-from workers.entrypoints.async_training.spawn_pickling import Parcel, check_crosses, crosses
+from workers.entrypoints.async_training.spawn_pickling import PickledValue, check_crosses, crosses
 from workers.entrypoints.async_training.training_process import _single
 from workers.rl.agents.shared_tensors import adopt, share
 
@@ -112,7 +112,7 @@ def test_only_shared_tensors_are_sent_by_shared_memory(monkeypatch: pytest.Monke
     )()
     context.set_spawning_popen(rehearsal)
     try:
-        packed = Parcel(agent).__getstate__()
+        packed = PickledValue(agent).__getstate__()
     finally:
         context.set_spawning_popen(None)
     assert b"rebuild_storage_fd" in packed
@@ -120,7 +120,7 @@ def test_only_shared_tensors_are_sent_by_shared_memory(monkeypatch: pytest.Monke
     private = CountingAgent(0)
     context.set_spawning_popen(rehearsal)
     try:
-        packed = Parcel(private).__getstate__()
+        packed = PickledValue(private).__getstate__()
     finally:
         context.set_spawning_popen(None)
     assert b"rebuild_storage_fd" not in packed
@@ -131,7 +131,7 @@ def test_only_shared_tensors_are_sent_by_shared_memory(monkeypatch: pytest.Monke
 
 def test_an_unsent_parcel_returns_the_same_object() -> None:
     value = object()
-    assert Parcel(value).unpack() is value
+    assert PickledValue(value).unpack() is value
 
 
 def test_objects_that_cannot_be_pickled_are_refused_with_a_remedy() -> None:

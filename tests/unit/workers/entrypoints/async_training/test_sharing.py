@@ -226,7 +226,13 @@ def test_the_first_to_claim_the_end_writes_it() -> None:
     assert second.claim(StopCause.SUCCESS)
     assert not first.claim(StopCause.BUDGET)
     assert not second.claim(StopCause.BUDGET)
-    assert (first.over, first.mine, second.mine, first.aborted, first.ending) == (
+    assert (
+        first.over,
+        first.writes_last_snapshot,
+        second.writes_last_snapshot,
+        first.aborted,
+        first.ending,
+    ) == (
         True,
         False,
         True,
@@ -241,10 +247,18 @@ def test_an_abort_overrides_a_claim_and_only_the_first_one_counts() -> None:
     first.claim(StopCause.BUDGET)
     second.abort(1)
     first.abort(0)
-    assert (first.mine, second.mine, first.aborted) == (False, True, True)
+    assert (first.writes_last_snapshot, second.writes_last_snapshot, first.aborted) == (
+        False,
+        True,
+        True,
+    )
     other = EndOfRun(SharedBlock(1), 0)
     other.abort(None)
-    assert (other.mine, other.aborted, other.ending) == (False, True, StopCause.ABANDONED)
+    assert (other.writes_last_snapshot, other.aborted, other.ending) == (
+        False,
+        True,
+        StopCause.ABANDONED,
+    )
 
 
 def test_a_process_is_alone_once_the_others_stopped() -> None:
@@ -252,7 +266,7 @@ def test_a_process_is_alone_once_the_others_stopped() -> None:
     ends = [EndOfRun(block.opened(), index) for index in range(3)]
     ends[0].stopped_stepping()
     ends[1].stopped_stepping()
-    assert [end.alone() for end in ends] == [False, False, True]
+    assert [end.others_have_stopped() for end in ends] == [False, False, True]
 
 
 def test_process_0_ends_the_run_at_the_budget_of_all() -> None:

@@ -13,11 +13,11 @@ def test_the_first_signal_requests_a_stop_and_the_second_raises() -> None:
     before = signal.getsignal(signal.SIGTERM)
     interrupts = Interrupts(None, lambda: 0.0)
     with interrupts.listening():
-        interrupts.look_up()
+        interrupts.check_interrupts()
         os.kill(os.getpid(), signal.SIGTERM)
         assert interrupts.order is StopReason.DRAIN
         with pytest.raises(TerminatedError):
-            interrupts.look_up()
+            interrupts.check_interrupts()
         with pytest.raises(KeyboardInterrupt, match="second time"):
             os.kill(os.getpid(), signal.SIGTERM)
     assert signal.getsignal(signal.SIGTERM) is before

@@ -13,7 +13,7 @@ from workers.entrypoints.functional_parts.episodes_csv import EpisodesFile
 from workers.entrypoints.functional_parts.log_recorder import LogRecorder
 from workers.entrypoints.functional_parts.recorder_group import RecorderGroup
 from workers.entrypoints.functional_parts.scores_file import ScoresFile
-from workers.entrypoints.table_files import set_aside
+from workers.entrypoints.table_files import rename_existing
 
 
 def clock(env_steps: int, episodes: int = 0) -> Any:
@@ -69,10 +69,10 @@ def test_a_failed_rewrite_does_not_change_the_file(
 
 def test_files_are_set_aside_under_free_names(tmp_path: Path) -> None:
     path = tmp_path / "scores.txt"
-    assert set_aside(path) is None
+    assert rename_existing(path) is None
     for number in (1, 2):
         path.write_text(str(number))
-        assert set_aside(path) == tmp_path / f"scores.{number}.txt"
+        assert rename_existing(path) == tmp_path / f"scores.{number}.txt"
     assert (tmp_path / "scores.1.txt").read_text() == "1"
 
 

@@ -92,7 +92,9 @@ def test_the_gradient_equals_the_sums_of_the_paper_and_padding_adds_nothing() ->
         torch.tensor([1.0, 1, 1, 0]),
     )
     for gradient in (eager_gradient, functional_gradient):
-        slope, means = A3cMath(agent._model, agent._hyper).slope(gradient, agent.parameters, steps)
+        slope, means = A3cMath(agent._model, agent._hyper).clipped_gradient(
+            gradient, agent.parameters, steps
+        )
         torch.testing.assert_close(slope, expected, rtol=1e-4, atol=1e-5)
         losses = torch.stack(
             (
@@ -114,8 +116,8 @@ def test_the_gradient_equals_the_sums_of_the_paper_and_padding_adds_nothing() ->
 def test_a_rollout_ends_after_t_max_or_with_the_episode_and_bootstraps_if_truncated() -> None:
     agent, row = made(), np.ones(3, np.float32)
     seen = []
-    agent._learn = lambda behind: (
-        seen.append((len(agent._rewards), behind)),
+    agent._learn = lambda bootstrap_value: (
+        seen.append((len(agent._rewards), bootstrap_value)),
         agent._rewards.clear(),
     )
     for done, reset in [(False, False)] * 4 + [(False, False), (True, False), (False, True)]:

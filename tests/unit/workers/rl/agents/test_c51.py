@@ -103,7 +103,7 @@ def test_update_equals_a_module_with_an_optimizer(double) -> None:
     for step in range(1, 31):
         batch = random_batch(algorithm, seed=step)
         state, report, error = algorithm.update(eager_gradient, state, batch)
-        state = algorithm.between(state, step)
+        state = algorithm.copy_targets(state, step)
         with torch.no_grad():
             best = (
                 (online if double else target)(batch.next_observation)
@@ -163,7 +163,9 @@ def test_the_distribution_of_a_chain_is_learnt() -> None:
             weight=zeros + 1,
             action=zeros.long(),
         )
-        state = algorithm.between(algorithm.update(eager_gradient, state, batch).state, step + 1)
+        state = algorithm.copy_targets(
+            algorithm.update(eager_gradient, state, batch).state, step + 1
+        )
     logits = algorithm.network(algorithm.layout.split(state.parameters), torch.ones(1, 3))[0, 0]
     np.testing.assert_allclose(logits.softmax(0).numpy(), [0.5, 0.0, 0.5], atol=0.15)
 

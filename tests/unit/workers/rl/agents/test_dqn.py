@@ -129,7 +129,7 @@ def test_update_equals_a_module_with_an_optimizer(loss, double) -> None:
     for step in range(1, 31):
         batch = random_batch(seed=step)
         state, report, _ = math_.update(eager_gradient, state, batch)
-        state = math_.between(state, step)
+        state = math_.copy_targets(state, step)
         with torch.no_grad():
             best = (online if double else target)(batch.next_observation).argmax(1)
             bootstrap = target(batch.next_observation)[torch.arange(16), best]

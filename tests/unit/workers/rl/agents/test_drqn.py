@@ -78,7 +78,7 @@ def test_update_equals_a_module_with_an_optimizer(double) -> None:
     for step in range(1, 16):
         batch = random_sequences(seed=step)
         state, report, _ = algorithm.update(eager_gradient, state, batch)
-        state = algorithm.between(state, step)
+        state = algorithm.copy_targets(state, step)
         total = torch.zeros(())
         for n in range(5):
             values, of_online = online.values_of_sequence(batch, n, 2)

@@ -85,7 +85,7 @@ def test_update_equals_a_module_with_an_optimizer(double) -> None:
         tau, tau_target, tau_choice = batch.noise
         assert [one.shape for one in batch.noise] == [(6, 3), (6, 5), (6, 4)]
         state, report, _ = algorithm.update(eager_gradient, state, batch)
-        state = algorithm.between(state, step)
+        state = algorithm.copy_targets(state, step)
         with torch.no_grad():
             best = (
                 (online if double else target)(batch.next_observation, tau_choice).mean(1).argmax(1)
@@ -155,7 +155,9 @@ def test_the_quantiles_of_two_equally_likely_rewards_are_learnt() -> None:
             weight=zeros + 1,
             action=zeros.long(),
         )
-        state = algorithm.between(algorithm.update(eager_gradient, state, batch).state, step + 1)
+        state = algorithm.copy_targets(
+            algorithm.update(eager_gradient, state, batch).state, step + 1
+        )
     tau = torch.tensor([[0.1, 0.25, 0.75, 0.9]])
     learnt = algorithm.network(algorithm.layout.split(state.parameters), torch.ones(1, 3), tau)[
         0, :, 0

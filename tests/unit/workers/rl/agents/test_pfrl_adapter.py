@@ -9,7 +9,7 @@ import torch
 
 from tests.support.pfrl_agents import Learner, Scripted, ScriptedBatch
 from tests.support.recording_env import EpisodeLengthsEnv
-from workers.core.types import Experience, OwnFilesAt
+from workers.core.types import Experience, PartFilesDirectory
 from workers.entrypoints import functional
 from workers.rl.agents.pfrl_adapter import ExternalAgent
 
@@ -79,7 +79,7 @@ def test_state_of_the_object_comes_back() -> None:
         source.observe(source.rng.normal(size=4), 1.0, done=False, reset=False)
     state = ExternalAgent(source, num_envs=1, batch=False).state_dict()
     ExternalAgent(target, num_envs=1, batch=False).load_state_dict(
-        {**state, "files": OwnFilesAt("")}
+        {**state, "files": PartFilesDirectory("")}
     )
     assert target.t == 7
     assert target.weights.tolist() == source.weights.tolist()
@@ -93,7 +93,7 @@ def test_without_state_its_files_are_loaded(tmp_path: Path) -> None:
     state["files"].save(str(tmp_path))
     target = Scripted()
     ExternalAgent(target, num_envs=1, batch=False).load_state_dict(
-        {**state, "files": OwnFilesAt(str(tmp_path))}
+        {**state, "files": PartFilesDirectory(str(tmp_path))}
     )
     assert (target.updates, target.t) == (5, 9)
 
@@ -142,7 +142,7 @@ def test_a_snapshot_of_its_own_is_used(tmp_path: Path, save_memory: bool, names:
     state = adapter.state_dict()
     state["files"].save(str(tmp_path))
     assert sorted(path.name for path in tmp_path.iterdir()) == names
-    adapter.load_state_dict({**state, "files": OwnFilesAt(str(tmp_path))})
+    adapter.load_state_dict({**state, "files": PartFilesDirectory(str(tmp_path))})
     assert adapter.wrapped.remembered == save_memory
 
 
@@ -167,14 +167,14 @@ def test_parts_of_a_snapshot(tmp_path: Path, parts: Any, restored: tuple[bool, b
     source.optimizer.param_groups[0]["lr"] = 0.25
     source.save(str(tmp_path))
     ExternalAgent(target, num_envs=1, batch=False).load_parts(
-        {"files": OwnFilesAt(str(tmp_path))}, parts
+        {"files": PartFilesDirectory(str(tmp_path))}, parts
     )
     pairs = ((source.model, target.model), (source.target, target.target))
     assert tuple(torch.equal(one.weight, other.weight) for one, other in pairs) == restored
     assert target.optimizer.param_groups[0]["lr"] == 0.5
     with pytest.raises(ValueError, match="'nothing' is no attribute"):
         ExternalAgent(target, num_envs=1, batch=False).load_parts(
-            {"files": OwnFilesAt(str(tmp_path))}, ("nothing",)
+            {"files": PartFilesDirectory(str(tmp_path))}, ("nothing",)
         )
 
 

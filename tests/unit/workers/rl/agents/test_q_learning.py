@@ -126,7 +126,7 @@ def test_the_target_network_is_copied_after_so_many_updates(algorithm) -> None:
         before = state.targets
         state, _, error = algorithm.update(eager_gradient, state, batch_for(algorithm, step))
         assert torch.equal(state.targets, before), "compiled code has no part in it"
-        state = algorithm.between(state, step)
+        state = algorithm.copy_targets(state, step)
         assert torch.equal(state.targets, state.parameters if step % 3 == 0 else before)
         assert (error >= 0).all()
 

@@ -137,7 +137,7 @@ def test_update_equals_a_module_with_an_optimizer(double) -> None:
     for step in range(1, 31):
         batch = random_batch(algorithm, seed=step)
         state, report, _ = algorithm.update(eager_gradient, state, batch)
-        state = algorithm.between(state, step)
+        state = algorithm.copy_targets(state, step)
         with torch.no_grad():
             following = target(batch.next_observation)
             choosing = online(batch.next_observation) if double else following
@@ -215,7 +215,9 @@ def test_the_quantiles_of_two_equally_likely_rewards_are_learnt() -> None:
             weight=zeros + 1,
             action=zeros.long(),
         )
-        state = algorithm.between(algorithm.update(eager_gradient, state, batch).state, step + 1)
+        state = algorithm.copy_targets(
+            algorithm.update(eager_gradient, state, batch).state, step + 1
+        )
     learnt = algorithm.network(algorithm.layout.split(state.parameters), torch.ones(1, 3))[0, 0]
     np.testing.assert_allclose(learnt.numpy(), [0, 0, 1, 1], atol=0.2)
 

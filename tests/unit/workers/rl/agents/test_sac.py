@@ -88,9 +88,9 @@ def test_the_slope_of_the_temperature_is_the_derivative_of_its_loss() -> None:
     assert math_.target_entropy == -2.0
     loss = (-log_alpha.exp() * (densities - 2.0)).mean()
     (expected,) = torch.autograd.grad(loss, log_alpha)
-    slope = math_.temperature_slope(log_alpha.detach().exp(), densities.mean())
+    slope = math_.temperature_gradient(log_alpha.detach().exp(), densities.mean())
     torch.testing.assert_close(slope, expected)
-    assert math_.temperature_slope(torch.tensor(1.0), torch.tensor(5.0)) < 0, (
+    assert math_.temperature_gradient(torch.tensor(1.0), torch.tensor(5.0)) < 0, (
         "too little entropy: the temperature rises"
     )
     assert (

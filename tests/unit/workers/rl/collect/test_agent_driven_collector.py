@@ -12,7 +12,7 @@ from workers.core.errors import DefinitionError
 from workers.core.types import CollectPlan, SnapshotReason, StopReason, Unit
 from workers.engine.budget import Budget
 from workers.engine.parts import Cadence
-from workers.rl.collect.agent_driven_collector import OwnLoopCollector
+from workers.rl.collect.agent_driven_collector import AgentDrivenCollector
 from workers.rl.envs.factory import make_vector
 from workers.trainer_process.schedules import agent_driven
 
@@ -20,8 +20,8 @@ PLAN = CollectPlan(vector_steps=1)
 ENV = EnvDefinition(id="CartPole-v1", num_envs=2, max_episode_steps=3)
 
 
-def collector() -> OwnLoopCollector:
-    return OwnLoopCollector(make_vector(ENV), seed=5)
+def collector() -> AgentDrivenCollector:
+    return AgentDrivenCollector(make_vector(ENV), seed=5)
 
 
 def test_each_step_is_handed_out_once_and_episodes_begin_at_once() -> None:

@@ -28,7 +28,7 @@ from workers.assembly import registered_parts
 from workers.assembly.registry import check_code
 from workers.core import installed_code
 from workers.core.errors import CodeChangedError, DefinitionError, PartNotFoundError
-from workers.ipc.worker_imports import check_imports, hand_down
+from workers.ipc.worker_imports import check_imports, set_allowed_imports
 from workers.rl.envs.env_sources import environment_code, register_sources
 from workers.rl.envs.factory import make_vector
 
@@ -343,12 +343,12 @@ def test_a_module_of_the_working_directory_is_found_by_trainers(
     monkeypatch.chdir(tmp_path / "here")
     monkeypatch.syspath_prepend(tmp_path / "here")
     environ = {"PYTHONPATH": "/first"}
-    hand_down(check_imports(["loose", "json", "loose"]), environ)
+    set_allowed_imports(check_imports(["loose", "json", "loose"]), environ)
     assert environ == {
         WORKER_IMPORTS: "loose,json",
         "PYTHONPATH": os.pathsep.join(["/first", str(tmp_path / "here")]),
     }
     assert "loose" not in sys.modules
     untouched: dict[str, str] = {}
-    hand_down((), untouched)
+    set_allowed_imports((), untouched)
     assert untouched == {}

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from workers.core.errors import DefinitionError
-from workers.core.types import EvaluationResult, OwnFiles, StateTree
+from workers.core.types import EvaluationResult, PartFiles, StateTree
 from workers.engine.clock import StillClock
 from workers.rl.evaluate.background_evaluator import (
     EvaluationRaisedError,
@@ -131,6 +131,6 @@ def test_a_process_that_is_killed_repeatedly_is_an_error() -> None:
 
 def test_an_agent_with_files_of_its_own_is_refused() -> None:
     agent: Any = LinearScoreAgent()
-    agent.state_dict = lambda: {"files": OwnFiles(lambda _: None)}
+    agent.state_dict = lambda: {"files": PartFiles(lambda _: None)}
     with pytest.raises(DefinitionError, match="continuous_eval"):
         SubprocessEvaluator(build, agent).begin(clock(1))

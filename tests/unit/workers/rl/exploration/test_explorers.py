@@ -6,7 +6,7 @@ from workers.rl.exploration.additive_noise import (
     ActionBounds,
     AdditiveGaussian,
     AdditiveOrnsteinUhlenbeck,
-    Wandering,
+    OrnsteinUhlenbeckConstants,
 )
 from workers.rl.exploration.epsilon_greedy import (
     EpsilonGreedy,
@@ -30,7 +30,7 @@ CASES = {
     ),
     "gaussian": lambda seed: AdditiveGaussian(Linear(1.0, 0.1, 300), generator=generator(seed)),
     "ou": lambda seed: AdditiveOrnsteinUhlenbeck(
-        0.3, generator=generator(seed), wandering=Wandering(at_mu=False)
+        0.3, generator=generator(seed), constants=OrnsteinUhlenbeckConstants(at_mu=False)
     ),
 }
 DISCRETE = {"greedy", "constant", "linear"}
@@ -150,9 +150,9 @@ def test_gaussian_noise_has_its_scale_and_stays_within_bounds() -> None:
 
 
 def test_ornstein_uhlenbeck_noise_by_hand() -> None:
-    wandering = Wandering(theta=0.25, mu=0.5)
+    constants = OrnsteinUhlenbeckConstants(theta=0.25, mu=0.5)
     explorer = AdditiveOrnsteinUhlenbeck(
-        0.3, generator=generator(), wandering=wandering, bounds=None
+        0.3, generator=generator(), constants=constants, bounds=None
     )
     normal = generator().standard_normal((STEPS, 2, 3), dtype=np.float32)
     at = np.full((2, 3), 0.5)
@@ -170,7 +170,10 @@ def test_ornstein_uhlenbeck_noise_by_hand() -> None:
 def test_ornstein_uhlenbeck_noise_comes_back_and_spreads_as_the_theory_says() -> None:
     for at_mu in (True, False):
         explorer = AdditiveOrnsteinUhlenbeck(
-            0.3, generator=generator(), wandering=Wandering(at_mu=at_mu), bounds=None
+            0.3,
+            generator=generator(),
+            constants=OrnsteinUhlenbeckConstants(at_mu=at_mu),
+            bounds=None,
         )
         noise = np.stack(history_without_resets(explorer, np.zeros((2000, 1), np.float32), 60))
         spread = 0.3 / np.sqrt(2 * 0.15 - 0.15**2)

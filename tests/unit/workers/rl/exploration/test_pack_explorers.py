@@ -20,7 +20,10 @@ CASES: dict[str, Any] = {
         np.zeros(6, np.int64),
     ),
     "gaussian": (lambda generator: AdditiveGaussian(0.2, generator=generator), FLOATS),
-    "wandering": (lambda generator: AdditiveOrnsteinUhlenbeck(0.2, generator=generator), FLOATS),
+    "ornstein_uhlenbeck": (
+        lambda generator: AdditiveOrnsteinUhlenbeck(0.2, generator=generator),
+        FLOATS,
+    ),
     "greedy": (lambda _: Greedy(), FLOATS),
 }
 
@@ -41,7 +44,7 @@ def test_joined_explorers_draw_what_each_draws(name: str) -> None:
         joined.reset(ended)
         for one, own in zip(alone, np.split(ended, 3), strict=True):
             one.reset(own)
-    joined.settle()
+    joined.write_back()
     for mine, own in zip(together, alone, strict=True):
         assert str(mine.state_dict()) == str(own.state_dict())
 

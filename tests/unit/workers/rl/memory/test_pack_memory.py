@@ -7,7 +7,7 @@ import pytest
 
 from workers.core.rng import derive_generator
 from workers.rl.memory.frame_replay import FrameReplay
-from workers.rl.memory.pack_memory import SeparateReplays, SharedReplay, together
+from workers.rl.memory.pack_memory import SeparateReplays, SharedReplay, pack_memory
 from workers.rl.memory.replay import Replay
 from workers.rl.memory.sampling_rules import Prioritized, Uniform
 from workers.rl.memory.transitions import ReplaySpec
@@ -81,7 +81,7 @@ def assert_same_state(one: Any, other: Any) -> None:
 
 
 def test_each_member_draws_what_it_draws_alone_and_saves_the_same(case) -> None:
-    shared, alone, rng = together(memories(case)), memories(case), np.random.default_rng(0)
+    shared, alone, rng = pack_memory(memories(case)), memories(case), np.random.default_rng(0)
     assert isinstance(shared, SeparateReplays if case[0] is FrameReplay else SharedReplay)
     for steps in (5, 1, 7, 12, 1):
         extend(shared, alone, columns(case, steps, MEMBERS, rng))
@@ -93,7 +93,7 @@ def test_each_member_draws_what_it_draws_alone_and_saves_the_same(case) -> None:
 
 
 def test_members_go_on_from_their_own_states_and_those_that_leave_keep_theirs(case) -> None:
-    shared, alone, rng = together(memories(case)), memories(case), np.random.default_rng(0)
+    shared, alone, rng = pack_memory(memories(case)), memories(case), np.random.default_rng(0)
     for index, memory in enumerate(alone):
         memory.extend(*columns(case, 9, 1, rng))
         shared.lanes[index].load_state_dict(memory.state_dict())
@@ -108,7 +108,7 @@ def test_members_go_on_from_their_own_states_and_those_that_leave_keep_theirs(ca
 
 
 def test_fewer_members_may_draw_as_many_rows_as_all_did(case) -> None:
-    shared, alone = together(memories(case)), memories(case)
+    shared, alone = pack_memory(memories(case)), memories(case)
     extend(shared, alone, columns(case, 20, MEMBERS, np.random.default_rng(0)))
     assert shared.sample(1, 4).reward.shape == (1, MEMBERS, 4)
     shared.keep([0, 2])
@@ -120,7 +120,7 @@ def test_fewer_members_may_draw_as_many_rows_as_all_did(case) -> None:
 
 def test_a_separated_members_newest_rows_count_as_truncated() -> None:
     case = CASES["n-step"]
-    shared, alone, rng = together(memories(case)), memories(case), np.random.default_rng(0)
+    shared, alone, rng = pack_memory(memories(case)), memories(case), np.random.default_rng(0)
     extend(shared, alone, columns(case, 4, MEMBERS, rng))
     alone[1].cut()
     shared.lanes[1].cut()
@@ -130,7 +130,7 @@ def test_a_separated_members_newest_rows_count_as_truncated() -> None:
 
 def test_members_at_different_rows_do_not_share_a_memory() -> None:
     case, rng = CASES["uniform"], np.random.default_rng(0)
-    shared, alone = together(memories(case)), memories(case)
+    shared, alone = pack_memory(memories(case)), memories(case)
     for steps, memory in zip((4, 5), alone, strict=False):
         memory.extend(*columns(case, steps, 1, rng))
     shared.lanes[0].load_state_dict(alone[0].state_dict())
