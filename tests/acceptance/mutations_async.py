@@ -78,8 +78,8 @@ ASYNC: Final = (
         "P11",
         "no limit in evaluation",
         _CHILD,
-        "_single(ground, settings.max_episode_len)",
-        "_single(ground, None)",
+        "_single(environments, settings.max_episode_len)",
+        "_single(environments, None)",
     ),
     ("P12", "counting begins at 0", _RUN, "count.value = call.step_offset", "count.value = 0"),
     (

@@ -233,7 +233,10 @@ def test_identities_differ_for_other_functions_values_and_spaces() -> None:
     assert len(set(found)) == len(found)
     assert None not in found
     actor_learner = a3c.A3c(CASES["a3c"][1], context().observation_space, discrete)
-    assert identity_of(A3cMath(actor_learner._model, actor_learner._hyper).slope) is not None
+    assert (
+        identity_of(A3cMath(actor_learner._model, actor_learner._hyper).clipped_gradient)
+        is not None
+    )
 
 
 def test_a_function_with_unknown_inputs_has_no_identity() -> None:

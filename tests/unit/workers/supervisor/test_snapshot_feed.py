@@ -307,7 +307,7 @@ def test_resource_use_of_a_continuous_evaluation_is_not_in_the_trainings_curves(
             get_logger(),
             prefix="continuous_eval/",
         )
-        observer.look(time.monotonic() + 2 * SYSTEM_EVERY_SECONDS, list)
+        observer.poll(time.monotonic() + 2 * SYSTEM_EVERY_SECONDS, list)
     (sample,) = [json.loads(payload) for payload in SpoolReader(directory.spool).read().payloads]
     assert sample["type"] == "system"
     assert all(name.startswith("continuous_eval/") for name in sample["values"])
