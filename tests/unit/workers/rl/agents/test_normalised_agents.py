@@ -77,13 +77,8 @@ def test_observations_are_normalised_from_the_first_step_on(own_actions) -> None
         np.random.default_rng(0),
     )
     agent.observe(gathered)
-<<<<<<< HEAD
     wanted = normalise_by_hand(gathered.observation, np.ones((6, 2), np.bool_))
-    taken = agent.taken()
-=======
-    wanted = normalised_by_hand(gathered.observation, np.ones((6, 2), np.bool_))
     taken = agent.take_rollout()
->>>>>>> 5d7fd497 (Tests call the renamed methods of rollouts, gradients and the trainer's observer)
     np.testing.assert_allclose(taken["observation"], wanted, rtol=1e-4, atol=1e-5)
     seen = gathered.observation.reshape(-1, 3).astype(np.float64)
     behind = (gathered.next_observation - seen.mean(0)) / np.sqrt(seen.var(0) + 1e-8)
